@@ -342,9 +342,9 @@ def test_what_is_made_between_passes_is_told_once():
         + """
 array = numpy.arange(3000)
 second(partial(where, partial(sum_to, array)), [array])
-used = team._told._end
+used = team._between.memory._end
 second(partial(where, partial(sum_to, array)), [array])
-print(used > array.nbytes, team._told._end - used < array.nbytes)
+print(used > array.nbytes, team._between.memory._end - used < array.nbytes)
 team.end()
 """
     )
@@ -495,3 +495,27 @@ def test_forks_that_are_not_waited_for_end_and_none_is_left():
     )
     assert not done.stderr
     assert [is_running(int(pid)) for pid in done.stdout.split()] == [False, False]
+
+
+@pytest.mark.parametrize("length", [0, 1, 5000, 3_000_000, 9_000_000])
+def test_answers_of_any_size_arrive_and_stay_when_more_is_answered_and_the_forks_have_ended(length):
+    assert run(
+        f"""
+        import numpy
+        from functools import partial
+
+        def filled(value, numbers):
+            some = [(time.sleep(0.01), number)[1] for number in numbers]
+            return os.getpid(), numpy.full({length}, value), some
+
+        team = Forks(2)
+        found = [team.share(partial(filled, value), 30, lambda done: None) for value in (1, 2, 3)]
+        print([len({{pid for pid, *_ in answers}}) for answers in found])
+        team.end()
+        found += [team.share(partial(filled, 4), 30, lambda done: None)]
+        team.end()
+        for value, answers in enumerate(found, 1):
+            whole = all(len(array) == {length} and (array == value).all() for _, array, _ in answers)
+            print(whole, sorted(number for *_, some in answers for number in some) == list(range(30)))
+        """
+    ) == ["[3, 3, 3]", *["True True"] * 4]

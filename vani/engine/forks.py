@@ -20,6 +20,7 @@ import time
 import traceback
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any, NoReturn, TypeVar
 
@@ -39,7 +40,7 @@ _MOST_READ = 1 << 16
 _ANSWER_ROOM = 1 << 20
 """What anyone may ask for (pipe(7))."""
 _MOST_TOLD = 1 << 26
-"""Bytes; of more, forks that are made anew have no need to be told."""
+"""Bytes; of more, forks that are made anew have no need to be told, and answers pass through a pipe."""
 # sys/prctl.h of Linux
 _PR_SET_PDEATHSIG = 1
 
@@ -73,16 +74,15 @@ class Forks:
     Raises
     ------
     OSError
-        The system gives no memory for what they are told.
+        The system gives no pipes, or no memory for what they are told.
     """
 
     def __init__(self, most: int) -> None:
         self._most = most
         self._forks: list[_Fork] = []
-        self._queue: _Queue | None = None
         self._known: list[Any] = []
         """What this process and all forks have, and can refer to."""
-        self._told = SharedMemory(_MOST_TOLD)
+        self._between: _Between | None = _Between()
 
     def share(
         self,
@@ -111,16 +111,20 @@ class Forks:
         """
         try:
             if not self._have_been_told(work, constants):
-                self.end()
-                self._queue, self._known = _Queue(), list(constants)
-            assert self._queue is not None
+                if self._forks:
+                    self.end()
+                self._known = list(constants)
+            self._between = self._between or _Between()
+            queue, told = self._between.queue, self._between.memory
             while len(self._forks) < min(self._most, count - 1):
                 try:
-                    self._forks.append(_fork(work, self._known, self._told, self._queue))
+                    # It writes to each place there once, and this process reads there for as long as it likes.
+                    answers = told.region(1 + len(self._forks))
+                    self._forks.append(_fork(work, self._known, told, queue, answers))
                 except OSError:
                     break
-            self._queue.fill(count, len(self._forks))
-            own = work(self._queue.numbers(progress))
+            queue.fill(count, len(self._forks))
+            own = work(queue.numbers(progress))
             return [own, *(one.answer() for one in self._forks)]
         except _NotUnderstoodError:
             self.end()
@@ -131,7 +135,7 @@ class Forks:
 
     def _have_been_told(self, work: Work, constants: Sequence[Any]) -> bool:
         """Tell the forks that are there what they need for a pass; False if there are none, or it cannot be told."""
-        if not self._forks:
+        if self._between is None or not self._forks:
             return False
         held = set(map(id, self._known))
         new = [one for one in constants if id(one) not in held]
@@ -141,7 +145,7 @@ class Forks:
         except Exception:
             # Measures of others may hold anything. Forks that are made anew have it.
             return False
-        places = self._told.put([part for parcel in parcels for part in parcel])
+        places = self._between.memory.put([part for parcel in parcels for part in parcel])
         if places is None:
             return False
         self._known = known
@@ -165,12 +169,27 @@ class Forks:
             if wait:
                 one.wait()
             else:
-                atexit.register(one.wait)
+                atexit.register(_wait_for, one.process)
         self._forks, self._known = [], []
-        self._told.clear()
-        if self._queue is not None:
-            self._queue.close()
-            self._queue = None
+        if self._between is not None:
+            # Of the memory, what was answered there stays as long as it is needed.
+            self._between.queue.close()
+            self._between = None
+
+
+class _Between:
+    """What this process has in common with its forks.
+
+    Raises
+    ------
+    OSError
+        The system gives none of it.
+    """
+
+    def __init__(self) -> None:
+        self.memory = SharedMemory(_MOST_TOLD)
+        """Where this process tells them what they need; its regions are where they answer."""
+        self.queue = _Queue()
 
 
 class _NotUnderstoodError(Exception):
@@ -237,10 +256,12 @@ class _Fork:
     ----------
     orders, answers
         Ends of pipes: through one it is told what to do next, through the other comes what it found.
+    memory
+        Where it lays down what it found.
     """
 
-    def __init__(self, process: int, orders: int, answers: int) -> None:
-        self._process, self._orders = process, orders
+    def __init__(self, process: int, orders: int, answers: int, memory: SharedMemory) -> None:
+        self.process, self._orders, self._memory = process, orders, memory
         self._answers = os.fdopen(answers, "rb")
 
     def tell(self, orders: bytes) -> None:
@@ -253,9 +274,10 @@ class _Fork:
 
     def answer(self) -> Any:
         try:
-            is_done, answer = pickle.load(self._answers)
+            places, sent = pickle.load(self._answers)
         except (EOFError, pickle.UnpicklingError) as error:
             raise _killed() from error
+        is_done, answer = sent if places is None else load_parts(self._memory.at(places))
         if not is_done:
             raise answer
         return answer
@@ -265,11 +287,15 @@ class _Fork:
         os.close(self._orders)
         # Where whoever started this process ignores SIGCHLD, the system forgets a child that has ended (wait(2)).
         with suppress(ProcessLookupError):
-            os.kill(self._process, signal.SIGKILL)
+            os.kill(self.process, signal.SIGKILL)
 
     def wait(self) -> None:
-        with suppress(ChildProcessError):
-            os.waitpid(self._process, 0)
+        _wait_for(self.process)
+
+
+def _wait_for(process: int) -> None:
+    with suppress(ChildProcessError):
+        os.waitpid(process, 0)
 
 
 def _killed() -> VaniError:
@@ -279,7 +305,7 @@ def _killed() -> VaniError:
     )
 
 
-def _fork(work: Work, known: list[Any], told: SharedMemory, queue: _Queue) -> _Fork:
+def _fork(work: Work, known: list[Any], told: SharedMemory, queue: _Queue, memory: SharedMemory) -> _Fork:
     listens, orders = os.pipe()
     answers, writes = os.pipe()
     with suppress(OSError):
@@ -293,7 +319,7 @@ def _fork(work: Work, known: list[Any], told: SharedMemory, queue: _Queue) -> _F
             try:
                 _begin(parent, before)
                 with os.fdopen(listens, "rb") as from_parent, os.fdopen(writes, "wb") as to_parent:
-                    _serve(work, known, told, queue, from_parent, to_parent)
+                    _serve(work, known, told, queue, from_parent, _Answers(to_parent, memory))
             finally:
                 # Nothing of the parent is to be put away here: neither its folders nor what it has not yet written.
                 os._exit(0)
@@ -305,7 +331,7 @@ def _fork(work: Work, known: list[Any], told: SharedMemory, queue: _Queue) -> _F
         os.close(listens)
         os.close(writes)
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
-    return _Fork(process, orders, answers)
+    return _Fork(process, orders, answers, memory)
 
 
 def _begin(parent: int, mask: set[signal.Signals] | set[int]) -> None:
@@ -321,8 +347,21 @@ def _begin(parent: int, mask: set[signal.Signals] | set[int]) -> None:
     gc.freeze()
 
 
+@dataclass
+class _Answers:
+    """Where a fork puts what it found, at once: whoever is done first does not wait until others read it."""
+
+    pipe: IO[bytes]
+    memory: SharedMemory
+
+    def send(self, answer: tuple[bool, Any]) -> None:
+        places = self.memory.put(pack_in_parts(answer))
+        pickle.dump((places, answer if places is None else None), self.pipe, protocol=5)
+        self.pipe.flush()
+
+
 def _serve(
-    work: Work, known: list[Any], told: SharedMemory, queue: _Queue, orders: IO[bytes], answers: IO[bytes]
+    work: Work, known: list[Any], told: SharedMemory, queue: _Queue, orders: IO[bytes], answers: _Answers
 ) -> NoReturn:
     """Run by a fork: one pass after the other, until it is killed."""
     while True:
@@ -331,8 +370,7 @@ def _serve(
         except BaseException as error:
             queue.empty()
             answer = (False, _to_be_sent(error))
-        pickle.dump(answer, answers, protocol=5)
-        answers.flush()
+        answers.send(answer)
         # It is not to lie in memory beside that of the next pass.
         del answer
         new, wanted = pickle.load(orders)

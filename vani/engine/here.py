@@ -67,7 +67,7 @@ class Here:
 
         Only some items more than there are workers are begun before their results were taken.
         """
-        self._end_forks()
+        self.end_forks()
         if self.scheduler == "processes":
             yield from self._in_processes(function, items, constants)
         elif len(items) == 1 or self.workers == 1:
@@ -166,7 +166,8 @@ class Here:
             self.close()
             raise
 
-    def _end_forks(self) -> None:
+    def end_forks(self) -> None:
+        """End the forks, if there are any; a pass that needs some makes new ones."""
         if self._forks is not None:
             # None of them is at work: a pass that is not done ends them itself.
             self._forks.end(wait=False)
@@ -174,7 +175,7 @@ class Here:
 
     def close(self) -> None:
         """End the threads or processes, if there are any."""
-        self._end_forks()
+        self.end_forks()
         if self._threads is not None:
             self._threads.shutdown(cancel_futures=True)
             self._threads = None

@@ -195,6 +195,11 @@ class Engine:
     def _tell(self, stage: str, total: int, done: int) -> None:
         self._progress(stage, done, total)
 
+    def rest(self) -> None:
+        """Give back the memory of what works here: what follows needs it no more, or begins it anew."""
+        if self._here is not None:
+            self._here.end_forks()
+
     def close(self) -> None:
         """End what was started: processes, the connection to a cluster, jobs of a batch system."""
         if self._here is not None:
