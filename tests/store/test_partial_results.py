@@ -15,7 +15,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 import vani
-from vani.errors import TraceError
+from vani.errors import SelfCheckError, TraceError
 from vani.schema.job import Job
 from vani.store import partial_results, write
 from vani.store.partial_results import PartialResults
@@ -288,6 +288,18 @@ def test_a_cache_that_takes_nothing_is_no_fault(tmp_path, monkeypatch):
     assert vani.profile(TRACE) == vani.profile(TRACE)
 
 
+def test_of_a_run_that_fails_in_the_end_nothing_is_kept(cache, monkeypatch):
+    def fails(*_args, **_named):
+        raise SelfCheckError("wrong")
+
+    with monkeypatch.context() as failing, pytest.raises(SelfCheckError):
+        failing.setattr("vani.analyzers.characterise.assemble", fails)
+        vani.profile(TRACE)
+    assert not [path for path in cache.rglob("*") if path.is_file() and "results" in path.parts]
+    vani.profile(TRACE)
+    assert files(cache)
+
+
 def test_what_was_not_used_for_longest_goes_first(cache, monkeypatch):
     vani.profile(TRACE)
     (first,) = files(cache)
@@ -304,7 +316,8 @@ def test_of_many_options_the_last_are_known_and_what_they_share(cache):
         known = PartialResults(["d" * 64], [])
         known.of("survey", [], lambda: "all")
         known.of("measure", [str(number)], lambda: number)  # noqa: B023 - it is called at once
-        known.keep([])
+        known.begin_keeping([])
+        known.keep()
     again = PartialResults(["d" * 64], [])
     made = [again.of("measure", [str(number)], lambda: -1) for number in range(20)]
     assert made == [-1] * 5 + list(range(5, 20))
@@ -343,7 +356,8 @@ def same(one: object, other: object) -> bool:
 
 
 def written(what: object) -> bytes:
-    return b"".join(partial_results._pieces(what))
+    body = b"".join(partial_results._pieces(what))
+    return partial_results._BEGIN + hashlib.sha256(body).digest() + body
 
 
 @given(trees)

@@ -26,6 +26,7 @@ from numpy.typing import NDArray
 from vani.columns import narrow
 from vani.plug_ins import plug_ins
 from vani.store.cache import cache_directory, make_folder
+from vani.store.file_aside import FileAside
 from vani.store.manifest import OTHERS_WRITE
 from vani.store.read import TABLES, Store
 
@@ -99,6 +100,7 @@ class PartialResults:
         self._stores: list[Any] = found.get("stores", [])
         self._results: dict[str, Any] = found.get("results", {})
         self._is_new = False
+        self._file: FileAside | None = None
 
     @property
     def stores(self) -> list[Store]:
@@ -125,8 +127,8 @@ class PartialResults:
         self._results[key] = found
         return found
 
-    def keep(self, stores: Sequence[Store]) -> None:
-        """Keep what was found anew, where it can be: a cache that takes nothing is no fault.
+    def begin_keeping(self, stores: Sequence[Store]) -> None:
+        """Begin to write what was found anew, where it can be: a cache that takes nothing is no fault.
 
         Parameters
         ----------
@@ -140,7 +142,17 @@ class PartialResults:
         ]
         # Of the many options that somebody may try, the last ones; what all of them share was used each time.
         results = dict(list(self._results.items())[-_MOST_RESULTS:])
-        _keep(self._name, {"stores": tables, "results": results})
+        self._file = _begun(self._name, {"stores": tables, "results": results})
+
+    def keep(self) -> None:
+        """Keep what was begun to be written."""
+        if self._file is not None:
+            self._file.keep()
+
+    def drop(self) -> None:
+        """Leave nothing of what was begun to be written, if it is not kept."""
+        if self._file is not None:
+            self._file.drop()
 
 
 def _has_plugins() -> bool:
@@ -179,28 +191,22 @@ def _find(name: str) -> Any:
     return found
 
 
-def _keep(name: str, what: object) -> None:
+def _begun(name: str, what: object) -> FileAside | None:
     folder = _folder()
     if folder is None:
-        return
+        return None
     try:
         pieces = _pieces(what)
     except (TypeError, ValueError):
         # A measure that finds something else than numbers.
-        return
+        return None
     if sum(map(len, pieces)) > _MOST_OF_ONE:
-        return
-    partial = folder / f".{name}.{os.urandom(4).hex()}.partial"
+        return None
     with suppress(OSError):
         make_folder(folder)
         _sweep(folder)
-        try:
-            with os.fdopen(os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o644), "wb") as file:
-                file.writelines(pieces)
-            partial.replace(folder / name)
-        except BaseException:
-            partial.unlink(missing_ok=True)
-            raise
+        return FileAside(folder / name, _BEGIN, pieces)
+    return None
 
 
 def _folder() -> Path | None:
@@ -230,7 +236,7 @@ def _sweep(folder: Path) -> None:
 
 
 def _pieces(what: object) -> list[bytes | memoryview]:
-    """What to write, one after another; the arrays are not copied for it."""
+    """What to write behind the digest, one after another; the arrays are not copied for it."""
     arrays: list[NDArray[Any]] = []
     tree = _plain(what, arrays)
     # To write them takes longest.
@@ -241,10 +247,7 @@ def _pieces(what: object) -> list[bytes | memoryview]:
     head = json.dumps({"tree": tree, "arrays": described}).encode()
     body: list[bytes | memoryview] = [len(head).to_bytes(8, "little"), head]
     body.extend(one.reshape(-1).view(np.uint8).data for one in kept)
-    digest = hashlib.sha256()
-    for piece in body:
-        digest.update(piece)
-    return [_BEGIN, digest.digest(), *body]
+    return body
 
 
 def _plain(value: object, arrays: list[NDArray[Any]]) -> Any:
