@@ -23,9 +23,9 @@ from numpy.typing import NDArray
 from vani.analyzers.entities.dependencies import exchanged_files
 from vani.analyzers.entities.formats import attributes_by_calls, format_attributes, note_attributes
 from vani.analyzers.entities.view import Notes, View, layer_name
-from vani.analyzers.keyed import NO_VALUE, Keyed, group
+from vani.analyzers.keyed import NO_VALUE, Keyed, group, stable_order
 from vani.analyzers.measurements import PossibleExchanges
-from vani.analyzers.measures.access_pattern import PatternCounts
+from vani.analyzers.measures.access_pattern import PatternCounts, Strides
 from vani.analyzers.measures.footprint import Touched
 from vani.analyzers.measures.io_time import SpentTime
 from vani.analyzers.measures.lengths import FileLengths
@@ -36,7 +36,16 @@ from vani.schema.formats import format_of_name
 from vani.schema.profile import FileEntity
 from vani.schema.profile.dataset import Role
 
-__all__ = ["ROLES", "UNSIZED", "files", "format_by_library", "format_of_file", "roles", "sizes"]
+__all__ = [
+    "ROLES",
+    "UNSIZED",
+    "files",
+    "format_by_library",
+    "format_of_file",
+    "most_common_strides",
+    "roles",
+    "sizes",
+]
 
 
 UNSIZED = (
@@ -141,7 +150,8 @@ def files(
     listed = np.isin(use.used_file, measured.listed)
     for app, code in zip(use.used_app[listed].tolist(), use.used_file[listed].tolist(), strict=True):
         apps_of.setdefault(code, []).append(view.world.apps[app])
-    strides = _strides(view)
+    patterns = measured.of(PatternCounts)
+    strides = {} if patterns is None else most_common_strides(patterns.strides)
     columns = {n: getattr(operations, n) for n in ("reads", "writes", "opens", "first", "last")}
     times = group(operations.file, columns, {"first": "min", "last": "max"})
     by_calls = attributes_by_calls(view)
@@ -150,24 +160,27 @@ def files(
     notes |= view.nulls(SpentTime, "files.first_s", "files.last_s") | view.nulls(
         PatternCounts, "files.stride"
     )
-    for code in measured.listed.tolist():
-        one = np.array([code])
+    numbers = {
+        **{name: users.at(measured.listed, name).tolist() for name in users.columns},
+        **{name: times.at(measured.listed, name).tolist() for name in times.columns},
+    }
+    for i, code in enumerate(measured.listed.tolist()):
+        mine = {name: column[i] for name, column in numbers.items()}
         layer = int(interface[code]) if interface[code] >= 0 else None
         caller_known = code not in without_caller
         layout = measured.layouts.get(code)
-        moved = int(times.at(one, "reads")[0] + times.at(one, "writes")[0])
-        processes = int(users.at(one, "processes")[0])
+        moved = mine["reads"] + mine["writes"]
         found.append(
             FileEntity(
                 path=view.world.paths[code],
                 format=format_of_file(view, code, layer if moved else None) if caller_known else None,
                 size=int(size_of[code]) if size_of[code] != NO_VALUE else None,
                 role=ROLES[role_of[code]],
-                access="shared" if processes >= 2 else "file_per_process",
-                processes=processes,
-                readers=int(users.at(one, "readers")[0]),
-                writers=int(users.at(one, "writers")[0]),
-                opens=int(times.at(one, "opens")[0]),
+                access="shared" if mine["processes"] >= 2 else "file_per_process",
+                processes=mine["processes"],
+                readers=mine["readers"],
+                writers=mine["writers"],
+                opens=mine["opens"],
                 interface=None if layer is None or not caller_known else layer_name(layer),  # type: ignore[arg-type]
                 stride=strides.get(code),
                 stripe_count=None if layout is None else layout.stripe_count,
@@ -175,8 +188,8 @@ def files(
                 components=None if layout is None else layout.components,
                 apps=apps_of.get(code, []),
                 io=view.file_stats[code],
-                first_s=max(0, int(times.at(one, "first")[0])) / 1e9 if view.timed else None,
-                last_s=max(0, int(times.at(one, "last")[0])) / 1e9 if view.timed else None,
+                first_s=max(0, mine["first"]) / 1e9 if view.timed else None,
+                last_s=max(0, mine["last"]) / 1e9 if view.timed else None,
                 format_attributes=format_attributes(view, code, by_calls),
             )
         )
@@ -185,13 +198,16 @@ def files(
     return found, notes
 
 
-def _strides(view: View) -> dict[int, int]:
-    """Most common distance of each file's strided operations."""
-    found = view.measured.of(PatternCounts)
-    if found is None:
+def most_common_strides(strides: Strides) -> dict[int, int]:
+    """Most common distance of each file's strided operations, in bytes; of several, the shortest."""
+    if not len(strides.file):
         return {}
-    file, stride, count = found.strides.file, found.strides.stride, found.strides.count
-    order = np.lexsort((np.abs(stride), -count, file))
-    file, stride = file[order], stride[order]
-    first = np.append(True, file[1:] != file[:-1])[: len(file)]
-    return dict(zip(file[first].tolist(), stride[first].tolist(), strict=True))
+    order = stable_order(strides.file)
+    file, stride, count = strides.file[order], strides.stride[order], strides.count[order]
+    firsts = np.flatnonzero(np.append(True, file[1:] != file[:-1]))
+    lengths = np.diff(np.append(firsts, len(file)))
+    most = np.repeat(np.maximum.reduceat(count, firsts), lengths)
+    distance = np.where(count == most, np.abs(stride), np.iinfo(np.int64).max)
+    rows = np.flatnonzero(distance == np.repeat(np.minimum.reduceat(distance, firsts), lengths))
+    # The first of several in each file is the last that is put there.
+    return dict(zip(file[rows][::-1].tolist(), stride[rows][::-1].tolist(), strict=True))
