@@ -96,7 +96,8 @@ def begins(
     if not len(cells):
         return distinct(split(start, end, gap)[0], opens), gap
     short = max(_SHORT_NS, run_ns // _SHORT_SHARE)
-    order = np.argsort(cells.start, kind="stable")
+    # In which order those are that begin at one time makes no difference.
+    order = np.argsort(cells.start)
     stretches = without_lag(start, end, cells, order, gap, short, opens)
     number = np.zeros(len(cells), np.int64)
     if len(stretches) > 1:

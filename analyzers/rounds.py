@@ -80,7 +80,9 @@ def _reached(cells: Cells) -> Ints:
     span = int(cells.end.max()) + 1
     if (int(order[-1]) + 1) * span >= 1 << 62:
         return cells.end
-    found: Ints = np.maximum.accumulate(cells.end + order * span) - order * span
+    order *= span
+    found: Ints = np.maximum.accumulate(cells.end + order)
+    found -= order
     return found
 
 
@@ -178,24 +180,21 @@ def _turns(cells: Cells, groups: Ints, step: Bools, reach: Ints) -> tuple[tuple[
 def _walk(read: Ints, written: Ints, groups: Ints) -> NDArray[np.float64]:
     """Share of what a group reads that it has read so far, less the same of what it writes: up while it reads, down
     while it writes. A scarce kind counts less."""
-    dense = groups - groups[0]
-    reads, writes = (np.bincount(dense, column).astype(np.float64) for column in (read, written))
+    starts = np.flatnonzero(np.append(True, groups[1:] != groups[:-1]))
+    lengths = np.diff(np.append(starts, len(groups)))
+    reads, writes = (np.add.reduceat(column, starts).astype(np.float64) for column in (read, written))
     moved = reads + writes
 
     def scale(side: NDArray[np.float64]) -> NDArray[np.float64]:
         share = np.divide(side, moved, out=np.zeros_like(moved), where=moved > 0)
         weight = np.minimum(1.0, share / _SCARCE)
         found: NDArray[np.float64] = np.divide(weight, side, out=np.zeros_like(moved), where=side > 0)
-        return found
+        return np.repeat(found, lengths)
 
-    steps = read * scale(reads)[dense] - written * scale(writes)[dense]
-    walk = np.cumsum(steps)
-    first = np.append(True, groups[1:] != groups[:-1])
-    starts = np.flatnonzero(first)
-    walked: NDArray[np.float64] = walk - np.repeat(
-        (walk - steps)[starts], np.diff(np.append(starts, len(walk)))
-    )
-    return walked
+    steps = read * scale(reads) - written * scale(writes)
+    walk: NDArray[np.float64] = np.cumsum(steps)
+    walk -= np.repeat(walk[starts] - steps[starts], lengths)
+    return walk
 
 
 def _extremes(walk: NDArray[np.float64], least: float) -> list[int]:
