@@ -58,7 +58,7 @@ _PIECES = 4
 """For each worker."""
 _HELD = 8 << 20
 """Rows of row groups that lie side by side, 20 bytes each; of more, calls are merged by row group first."""
-_FEW_ROWS = 1 << 13
+_FEW_ROWS = 1 << 14
 """Of groups that lie side by side: then those of some tens of processes stay in the processor's cache."""
 MOST = 1 << 20
 """Intervals that are put together in one place, 24 bytes each."""
