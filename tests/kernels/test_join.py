@@ -38,6 +38,13 @@ def test_two_lists_are_joined_as_all_would_be_merged(one, other):
     assert [c.tolist() for c in found] == [c.tolist() for c in of(merge(*columns([*one, *other])))]
 
 
+def test_the_lowest_group_of_all_is_one_like_others():
+    lowest = columns([(-(1 << 63), -5, 9)])
+    found = join(lowest, columns([]))
+    assert found is not None
+    assert [c.tolist() for c in found] == [c.tolist() for c in lowest]
+
+
 @pytest.mark.parametrize(
     "rows",
     [

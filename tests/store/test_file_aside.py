@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import time
 
 import numpy as np
 import pytest
@@ -43,6 +44,14 @@ def test_what_is_dropped_leaves_nothing_and_what_was_there_stays(tmp_path):
     FileAside(tmp_path / "file", b"kind\n", [b"new"]).drop()
     assert read(tmp_path / "file") == b"old"
     assert list(tmp_path.iterdir()) == [tmp_path / "file"]
+
+
+def test_what_is_dropped_before_it_is_begun_leaves_nothing_either(tmp_path, monkeypatch):
+    real = file_aside.os.open
+    monkeypatch.setattr(file_aside.os, "open", lambda *how: (time.sleep(0.1), real(*how))[1])
+    FileAside(tmp_path / "file", b"kind\n", [b"new"]).drop()
+    time.sleep(0.3)
+    assert not list(tmp_path.iterdir())
 
 
 def test_what_was_kept_is_not_dropped_any_more(tmp_path):

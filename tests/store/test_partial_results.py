@@ -295,9 +295,9 @@ def test_of_a_run_that_fails_in_the_end_nothing_is_kept(cache, monkeypatch):
     with monkeypatch.context() as failing, pytest.raises(SelfCheckError):
         failing.setattr("vani.analyzers.characterise.assemble", fails)
         vani.profile(TRACE)
-    assert not [path for path in cache.rglob("*") if path.is_file() and "results" in path.parts]
+    assert files(cache) == []
     vani.profile(TRACE)
-    assert files(cache)
+    assert [path.suffix for path in files(cache)] == [".bin"]
 
 
 def test_what_was_not_used_for_longest_goes_first(cache, monkeypatch):
