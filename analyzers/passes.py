@@ -140,7 +140,7 @@ def measure(
     times = TimedCalls(world, tasks, facts, listed, engine, constants)
     collected = recalled("measure", about, lambda: times.noted_beside(wanted))
     total = recalled("overlap", about, times.busy)
-    # The system takes some time to put away their memory: it may do so beside what follows.
+    # Forks end here: the system may put away their memory, which takes some time, beside what follows.
     engine.rest()
     results, extensions = _by_type(wanted.measures, wanted.finish(collected, world, facts))
     results.append(busy_time.finish(total, facts.phases, len(listed), len(world.apps)))
