@@ -16,6 +16,7 @@ from vani.units import counted
 _DAMAGED: tuple[type[Exception], ...] = (zlib.error, cast("type[Exception]", isal_zlib.error))
 
 __all__ = [
+    "CUT_OFF",
     "MOST_STREAMED_BYTES",
     "MOST_TABLE_BYTES",
     "FramedTable",
@@ -24,6 +25,9 @@ __all__ = [
     "read_file",
     "split_frames",
 ]
+
+CUT_OFF = "the file was cut off or damaged: copy the trace once more, or run the program again"
+"""What to do where a file ends before what it holds does."""
 
 MOST_TABLE_BYTES = 1 << 27
 """Largest call table that is taken into memory (two million calls); real ones are a few MB, and decoding takes about
@@ -69,12 +73,15 @@ def split_frames(buffer: memoryview, *, where: str) -> list[memoryview]:
     at = 0
     while at < len(buffer):
         if at + 16 > len(buffer):
-            raise TraceError(f"ends within the header of a zlib frame at byte {at}", where=where)
+            raise TraceError(
+                f"ends within the header of a zlib frame at byte {at}", where=where, todo=CUT_OFF
+            )
         (packed,) = struct.unpack_from("<Q", buffer, at)
         if packed > len(buffer) - at - 16:
             raise TraceError(
                 f"zlib frame at byte {at} claims {counted(packed, 'byte')}, {len(buffer) - at - 16:,} are left",
                 where=where,
+                todo=CUT_OFF,
             )
         frames.append(buffer[at : at + 16 + packed])
         at += 16 + packed
@@ -90,12 +97,12 @@ def inflate_frame(frame: memoryview | bytes, *, where: str) -> bytes:
         Wrong sizes, a damaged stream, or more than `MOST_TABLE_BYTES` of content.
     """
     if len(frame) < 16:
-        raise TraceError(f"zlib frame of {counted(len(frame), 'byte')} has no header", where=where)
+        raise TraceError(
+            f"zlib frame of {counted(len(frame), 'byte')} has no header", where=where, todo=CUT_OFF
+        )
     packed, content = struct.unpack_from("<QQ", frame)
     if packed != len(frame) - 16:
-        raise TraceError(
-            f"zlib frame claims {counted(packed, 'byte')}, there are {len(frame) - 16:,}", where=where
-        )
+        raise _wrong_size(packed, len(frame) - 16, where)
     if content > min(MOST_TABLE_BYTES, packed * _DEFLATE_RATIO + 64):
         raise TraceError(f"zlib frame of {counted(packed, 'byte')} claims to hold {content:,}", where=where)
     stream = isal_zlib.decompressobj()
@@ -109,6 +116,14 @@ def inflate_frame(frame: memoryview | bytes, *, where: str) -> bytes:
             where=where,
         )
     return bytes(data)
+
+
+def _wrong_size(claimed: int, found: int, where: str) -> TraceError:
+    return TraceError(
+        f"zlib frame claims {counted(claimed, 'byte')}, there are {found:,}",
+        where=where,
+        todo=CUT_OFF if found < claimed else "",
+    )
 
 
 class Inflater:
@@ -180,12 +195,12 @@ class FramedTable:
             file.seek(offset)
             head = file.read(min(16, packed))
         if len(head) < 16:
-            raise TraceError(f"zlib frame of {counted(packed, 'byte')} has no header", where=where)
+            raise TraceError(
+                f"zlib frame of {counted(packed, 'byte')} has no header", where=where, todo=CUT_OFF
+            )
         claimed, self.size = struct.unpack("<QQ", head)
         if claimed != packed - 16:
-            raise TraceError(
-                f"zlib frame claims {counted(claimed, 'byte')}, there are {packed - 16:,}", where=where
-            )
+            raise _wrong_size(claimed, packed - 16, where)
         if self.size > min(MOST_STREAMED_BYTES, claimed * _DEFLATE_RATIO + 64):
             raise TraceError(
                 f"zlib frame of {counted(claimed, 'byte')} claims to hold {self.size:,}", where=where

@@ -5,15 +5,13 @@ from __future__ import annotations
 import math
 import struct
 from dataclasses import replace
-from typing import Final
 
 from vani.errors import TraceError
 from vani.immutable import immutable
+from vani.readers.recorder.frames import CUT_OFF
 from vani.units import counted
 
 __all__ = ["LAYOUTS", "Metadata", "TraceLayout", "decode_metadata"]
-
-_CUT: Final = "the file was cut off: copy the trace once more, or run the program again"
 
 
 @immutable
@@ -153,7 +151,7 @@ def decode_metadata(buffer: bytes, layout: TraceLayout, *, where: str) -> Metada
         raise TraceError(
             f"has {counted(len(buffer), 'byte')}, the {layout.name} layout needs {layout.functions_at:,}",
             where=where,
-            todo=_CUT,
+            todo=CUT_OFF,
         )
     # struct refuses nothing for `?`: any byte but 0 is true, so flags are read as numbers and checked by hand.
     fields = layout.fields.replace("?", "B")
@@ -212,7 +210,7 @@ def decode_metadata(buffer: bytes, layout: TraceLayout, *, where: str) -> Metada
 
 def _line_names(text: bytes, where: str) -> tuple[str, ...]:
     if not text.endswith(b"\n"):
-        raise TraceError("ends within the list of functions", where=where, todo=_CUT)
+        raise TraceError("ends within the list of functions", where=where, todo=CUT_OFF)
     names = tuple(line.decode("ascii", "replace") for line in text[:-1].split(b"\n"))
     return _checked(names, where)
 
@@ -220,7 +218,7 @@ def _line_names(text: bytes, where: str) -> tuple[str, ...]:
 def _fixed_names(buffer: bytes, count: int, where: str) -> tuple[str, ...]:
     if not 1 <= count <= 100_000 or len(buffer) != 56 + 64 * count:
         raise TraceError(
-            f"claims {counted(count, 'function')} in {counted(len(buffer), 'byte')}", where=where, todo=_CUT
+            f"claims {counted(count, 'function')} in {counted(len(buffer), 'byte')}", where=where, todo=CUT_OFF
         )
     cells = [buffer[56 + 64 * i : 120 + 64 * i] for i in range(count)]
     return _checked(tuple(cell.split(b"\0", 1)[0].decode("ascii", "replace") for cell in cells), where)

@@ -1,0 +1,50 @@
+"""A trace of which a file that all ranks need was cut off says so, and what to do."""
+
+from __future__ import annotations
+
+import shutil
+import struct
+import zlib
+from pathlib import Path
+
+import pytest
+
+import vani
+from vani.errors import TraceError
+from vani.readers.recorder.frames import CUT_OFF, FramedTable, inflate_frame, split_frames
+
+TRACE = Path(__file__).parents[1] / "data" / "traces" / "v3-posix-mix-4r"
+
+
+@pytest.mark.parametrize(
+    ("name", "part"),
+    [
+        ("recorder.mt", 0.5),
+        ("recorder.mt", 0.01),
+        ("recorder.cst", 0.5),
+        ("recorder.cst", 0.01),
+        ("ug.cfg", 0.01),
+    ],
+)
+def test_a_file_that_was_cut_off_is_one_line_that_says_what_to_do(tmp_path, name, part):
+    shutil.copytree(TRACE, tmp_path / "cut")
+    file = tmp_path / "cut" / name
+    content = file.read_bytes()
+    file.write_bytes(content[: int(len(content) * part)])
+    with pytest.raises(TraceError, match=f"{name}: .*copy the trace once more, or run the program again"):
+        vani.profile(tmp_path / "cut")
+
+
+@pytest.mark.parametrize("length", [10, 20])
+def test_a_frame_that_was_cut_off_says_what_to_do_however_it_is_read(tmp_path, length):
+    file = tmp_path / "recorder.cst"
+    stream = zlib.compress(b"content")
+    file.write_bytes((struct.pack("<QQ", len(stream), 7) + stream)[:length])
+    for read in (
+        lambda: split_frames(memoryview(file.read_bytes()), where="here"),
+        lambda: inflate_frame(file.read_bytes(), where="here"),
+        lambda: FramedTable(file, 0, length, where="here"),
+    ):
+        with pytest.raises(TraceError) as caught:
+            read()
+        assert caught.value.todo == CUT_OFF
