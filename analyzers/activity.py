@@ -10,7 +10,7 @@ them alone, not on which partition had which of them.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -22,7 +22,6 @@ from vani.analyzers.keyed import How, Keyed, group
 from vani.analyzers.keys import pack, unpack
 from vani.analyzers.world import Context
 from vani.calls import Flag, Kind
-from vani.immutable import immutable
 from vani.kernels.activity import BITS, activity
 
 __all__ = ["Activity", "ActivityCollector", "Cells", "bucket_ns"]
@@ -41,7 +40,7 @@ def bucket_ns(span_ns: int) -> int:
     return max(1, -(-(span_ns + 1) // BUCKETS))
 
 
-@immutable
+@dataclass(frozen=True, eq=False)
 class Activity:
     """`cells` by process and moment; 2 ** level pieces of the run are one moment."""
 
@@ -57,7 +56,7 @@ class Activity:
         return Activity(cells, level)
 
 
-@immutable
+@dataclass(frozen=True, eq=False)
 class Cells:
     """What some processes did from moment to moment, by process, then time; shape (n,) each."""
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from vani.analyzers.keyed import NO_VALUE, Dense
-from vani.immutable import immutable
 
 __all__ = ["Alike"]
 
@@ -21,7 +21,7 @@ _NARROW = 1 << 7
 Ints = NDArray[np.int64]
 
 
-@immutable
+@dataclass(frozen=True, eq=False)
 class Alike:
     """Calls of a batch in groups that share every attribute but place, size and time: few, where calls are many."""
 

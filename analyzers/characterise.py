@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
@@ -20,7 +21,6 @@ from vani.calls import MOST_SUM, FileClass
 from vani.columns import Texts, to_numpy
 from vani.engine.run import Engine
 from vani.errors import InputError
-from vani.immutable import immutable
 from vani.schema.profile import Profile
 from vani.store.partial_results import PartialResults
 from vani.store.read import Store
@@ -34,7 +34,7 @@ Codes = NDArray[np.int64]
 __all__ = ["Options", "Tables", "characterise", "world_of"]
 
 
-@immutable
+@dataclass(frozen=True, eq=False)
 class Options:
     """What a user can choose. `list_files`: how many files are listed, None for all."""
 

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import field
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
 
 from vani.analyzers.keyed import NO_VALUE
 from vani.analyzers.keys import beside, pack, unpack
-from vani.immutable import immutable
 from vani.kernels.ends import ByTime
 
 __all__ = ["BUCKETS", "MOMENTS", "Ends", "Facts"]
@@ -22,7 +21,7 @@ MOMENTS = beside(BUCKETS + 1)
 """Widths of keys of something and a moment."""
 
 
-@immutable
+@dataclass(frozen=True, eq=False)
 class Ends:
     """How far each file reached, by time: what is beyond has been asked for in vain."""
 
@@ -69,7 +68,7 @@ class Ends:
         return found
 
 
-@immutable
+@dataclass(frozen=True, eq=False)
 class Facts:
     """What the first pass found out, for the second."""
 

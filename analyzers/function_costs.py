@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -11,7 +12,6 @@ from vani.analyzers.keys import pack, unpack
 from vani.analyzers.measures.call_costs import FunctionCosts
 from vani.analyzers.metadata_kinds import KINDS as METADATA_KINDS
 from vani.analyzers.metadata_kinds import metadata_kind
-from vani.immutable import immutable
 from vani.schema.profile import CallCost, MetadataCost, MetadataKinds
 
 __all__ = ["Cost", "by_metadata_kind", "costs_by", "most_costly"]
@@ -20,7 +20,7 @@ _COSTS = ("count", "time", "bytes", "data", "metadata", "unsized")
 _MOST_CALLS = 20
 
 
-@immutable
+@dataclass(frozen=True, eq=False)
 class Cost:
     """What a function costs; `time` is None where no times are known."""
 

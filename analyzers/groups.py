@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
@@ -10,7 +11,6 @@ from numpy.typing import NDArray
 
 from vani.analyzers.keyed import Dense, How, Keyed, group
 from vani.analyzers.keys import KINDS
-from vani.immutable import immutable
 
 __all__ = ["ByGroup", "Groups", "grouped", "summed"]
 
@@ -43,7 +43,7 @@ def summed(groups: Groups, table: _ByCell, columns: Sequence[str]) -> Keyed:
     return grouped(groups(table.phase, table.file), by_name, {"first": "min", "last": "max"})
 
 
-@immutable
+@dataclass(frozen=True, eq=False)
 class ByGroup:
     """A row of numbers for each group."""
 

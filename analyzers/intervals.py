@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any
 
@@ -11,7 +11,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vani.analyzers.keyed import Dense
-from vani.immutable import immutable
 from vani.kernels.join import join
 from vani.kernels.merge import merge as merge_in_order
 
@@ -20,7 +19,7 @@ __all__ = ["Intervals", "merge", "merge_runs", "total_length"]
 Ints = NDArray[np.int64]
 
 
-@immutable
+@dataclass(frozen=True, eq=False)
 class Intervals:
     """Half-open intervals [start, end) by group; shape (n,) each."""
 

@@ -16,7 +16,6 @@ from numpy.typing import NDArray
 from vani.analyzers.keys import pack, unpack
 from vani.columns import narrow
 from vani.distinct import distinct
-from vani.immutable import immutable
 
 __all__ = [
     "NO_VALUE",
@@ -40,7 +39,7 @@ How = Literal["sum", "min", "max"]
 """How values under equal keys become one."""
 
 
-@immutable
+@dataclass(frozen=True, eq=False)
 class Keyed:
     """Columns of integers under sorted, distinct keys; shape (n,) each.
 
@@ -150,7 +149,7 @@ def exact_sum(values: Ints) -> int:
     return (int((values >> 32).sum()) << 32) + int((values & 0xFFFFFFFF).sum())
 
 
-@immutable
+@dataclass(frozen=True, eq=False)
 class Dense:
     """Codes 0..n-1 for the distinct values of a batch's keys."""
 

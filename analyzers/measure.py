@@ -8,12 +8,12 @@ to one process (its positions, its busy time) never has to be put together from 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Generic, Protocol, TypeVar, cast
 
 from vani.analyzers.batch import Batch
 from vani.analyzers.facts import Facts
 from vani.analyzers.world import Context, World
-from vani.immutable import immutable
 
 __all__ = ["Accumulator", "AnyMeasure", "Both", "Collects", "Measure", "Together", "one_of_many"]
 
@@ -90,7 +90,7 @@ class AnyMeasure(Protocol):
     def finish(self, combined: object, world: World, facts: Facts) -> object: ...
 
 
-@immutable
+@dataclass(frozen=True, eq=False)
 class _OneOfMany(Generic[Partial, Result_co]):
     """See `AnyMeasure`: what comes back to it are results of its own accumulators, so their type is known here."""
 
@@ -124,7 +124,7 @@ def one_of_many(measure: Measure[Partial, Result_co]) -> AnyMeasure:
     return _OneOfMany(measure)
 
 
-@immutable
+@dataclass(frozen=True, eq=False)
 class Together:
     """Measures that are collected in one pass, as one: each of its results is a list with one of each measure."""
 
@@ -145,7 +145,7 @@ class Together:
         return [one.finish(found, world, facts) for one, found in zip(self.measures, combined, strict=True)]
 
 
-@immutable
+@dataclass(frozen=True, eq=False)
 class Both(Generic[Partial, Other]):
     """Two things that are collected in one pass."""
 

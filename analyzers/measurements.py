@@ -9,7 +9,7 @@ then it says why.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import TypeVar
 
 import numpy as np
@@ -21,7 +21,6 @@ from vani.analyzers.measures.processes import ProcessCounts
 from vani.analyzers.measures.survey import SurveyedFiles
 from vani.analyzers.world import World
 from vani.counts import FileLayout
-from vani.immutable import immutable
 from vani.schema.profile import AppDependency
 
 __all__ = ["Measurements", "Phases", "PossibleExchanges", "Results", "TraceFacts"]
@@ -30,7 +29,7 @@ Ints = NDArray[np.int64]
 Result = TypeVar("Result")
 
 
-@immutable
+@dataclass(frozen=True, eq=False)
 class TraceFacts:
     """What a trace tells of itself. Times are nanoseconds of the ranks' clocks."""
 
@@ -56,7 +55,7 @@ class TraceFacts:
     """Library calls whose arguments were kept: function, arguments, how often."""
 
 
-@immutable
+@dataclass(frozen=True, eq=False)
 class Phases:
     """Phases, app after app and in order of time; all of an app are one where no time is known."""
 
@@ -74,7 +73,7 @@ class Phases:
         return len(self.start_ns)
 
 
-@immutable
+@dataclass(frozen=True, eq=False)
 class PossibleExchanges:
     """Where processes may have read what others wrote, if the order of calls is not known."""
 
@@ -139,7 +138,7 @@ class Results:
         return Results(others, unknown={**self._unknown, result: why}, otherwise=self._otherwise)
 
 
-@immutable
+@dataclass(frozen=True, eq=False)
 class Measurements:
     """What a source found out; see the module's docstring."""
 

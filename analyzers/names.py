@@ -20,7 +20,7 @@ A file is listed, counted and measured under the last name that it had: `x.tmp` 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -31,7 +31,6 @@ from vani.analyzers.keys import beside, pack
 from vani.calls import FileClass, Flag
 from vani.columns import Texts, texts, to_numpy
 from vani.distinct import distinct
-from vani.immutable import immutable
 
 if TYPE_CHECKING:
     from vani.analyzers.batch import Batch
@@ -46,7 +45,7 @@ _MOST_FOLDERS = 1000
 _BY_PATH = Flag.STAT | Flag.REMOVE | Flag.RENAME | Flag.DIRECTORY
 
 
-@immutable
+@dataclass(frozen=True, eq=False)
 class Renames:
     """Renames of files of the data set in order of time; shape (n,) each."""
 
@@ -127,7 +126,7 @@ def _of_folders(time: Ints, old: Ints, new: Ints, paths: Texts) -> tuple[Ints, I
     return tuple(np.concatenate([f[i] for f in found]) for i in range(3))  # type: ignore[return-value]
 
 
-@immutable
+@dataclass(frozen=True, eq=False)
 class Lives:
     """What names stand for, one file after the other: each turn of a name ends one life and begins another."""
 

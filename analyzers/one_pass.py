@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import TypeVar
 
@@ -11,7 +12,6 @@ from vani.analyzers.facts import Facts
 from vani.analyzers.measure import Collects
 from vani.analyzers.world import Context
 from vani.engine.run import Engine
-from vani.immutable import immutable
 from vani.store.read import Store
 
 __all__ = ["Task", "collected_in", "tasks_of"]
@@ -19,7 +19,7 @@ __all__ = ["Task", "collected_in", "tasks_of"]
 Partial = TypeVar("Partial")
 
 
-@immutable
+@dataclass(frozen=True, eq=False)
 class Task:
     store: Store
     part: int

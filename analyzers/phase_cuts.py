@@ -33,7 +33,6 @@ from vani.analyzers.lagging_ranks import without_lag
 from vani.analyzers.phase_gap import MOST_PHASES, default_gap_ns, split
 from vani.analyzers.rounds import Pauses, pauses_of
 from vani.distinct import distinct
-from vani.immutable import immutable
 
 __all__ = ["begins"]
 
@@ -56,7 +55,7 @@ class _Cut:
     turn: bool
 
 
-@immutable
+@dataclass(frozen=True, eq=False)
 class _InTime:
     """Cells of all processes in order of time, see `Cells`."""
 

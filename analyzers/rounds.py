@@ -11,12 +11,13 @@ What a process does is the same in each run of a program, and in which order; bo
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 from numpy.typing import NDArray
 
 from vani.analyzers.activity import Cells
 from vani.analyzers.phase_gap import MOST_PHASES
-from vani.immutable import immutable
 
 __all__ = ["Pauses", "pauses_of"]
 
@@ -29,7 +30,7 @@ Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
 
 
-@immutable
+@dataclass(frozen=True, eq=False)
 class Pauses:
     """Where processes pause, from `low` to `high`; `weight` is what one moves, `turn` whether its kind changes."""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,6 @@ from vani.analyzers.intervals import Intervals, merge, total_length
 from vani.analyzers.keyed import Keyed, group
 from vani.analyzers.keys import beside, pack, unpack
 from vani.distinct import distinct
-from vani.immutable import immutable
 from vani.kernels.unions import KEYS, Calls, Unions
 
 __all__ = ["OfProcesses", "RunningUnion", "RunningUnions"]
@@ -71,7 +71,7 @@ class RunningUnion:
         return Keyed.merged(self._lengths)
 
 
-@immutable
+@dataclass(frozen=True, eq=False)
 class OfProcesses:
     """Calls of a batch in groups, as `vani.kernels.unions.Calls`, but with the process of each group."""
 

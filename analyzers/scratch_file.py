@@ -11,11 +11,11 @@ import tempfile
 import threading
 import weakref
 from collections.abc import Sequence
+from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
 
 from vani.errors import NoRoomError, VaniError
-from vani.immutable import immutable
 
 __all__ = ["Place", "ScratchFile", "can_lie_in_memory"]
 
@@ -63,7 +63,7 @@ def _opened_as_by(name: tuple[int, int], process: int, descriptor: int) -> _Name
     return _Nameless(opened, name)
 
 
-@immutable
+@dataclass(frozen=True, eq=False)
 class Place:
     """Where some bytes lie."""
 

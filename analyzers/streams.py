@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 from vani.analyzers.keyed import NO_VALUE, Dense
 from vani.analyzers.keys import SIDES, beside, pack, unpack
 from vani.distinct import distinct
-from vani.immutable import immutable
 from vani.kernels.pattern import (
     APPENDED,
     BEGIN,
@@ -63,7 +62,7 @@ class Operations:
         return Operations(*(np.empty(0, t) for t in types))
 
 
-@immutable
+@dataclass(frozen=True, eq=False)
 class HeldOperations:
     """`Operations` as a kernel has them."""
 
@@ -104,7 +103,7 @@ class HeldOperations:
         )
 
 
-@immutable
+@dataclass(frozen=True, eq=False)
 class Calls:
     """Calls of a batch in which streams are found: `group`, `begin`, `size` and `start` of each, and what calls of a
     group share. `keys`, `count`, `rows`: see `Batch.streams`."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,6 @@ from vani.analyzers.batch import Batch
 from vani.analyzers.keyed import NO_VALUE, stable_order
 from vani.analyzers.keys import pack
 from vani.calls import Flag, Kind, Layer
-from vani.immutable import immutable
 
 __all__ = ["NAMING", "TellingCalls", "firsts", "telling_calls"]
 
@@ -21,7 +21,7 @@ Bools = NDArray[np.bool_]
 NAMING = Flag.OPEN | Flag.REMOVE | Flag.TRUNCATE
 
 
-@immutable
+@dataclass(frozen=True, eq=False)
 class TellingCalls:
     """Calls that tell how long a file is, by process and file, in recorded order; shape (n,) each."""
 

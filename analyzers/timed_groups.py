@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
@@ -13,7 +14,6 @@ from vani.analyzers.calls_in_time import COLUMNS, CallsInTime, calls_in_time
 from vani.analyzers.facts import Facts
 from vani.analyzers.scratch_file import Place, ScratchFile
 from vani.analyzers.world import Context
-from vani.immutable import immutable
 from vani.store.read import RowGroup, calls_of
 
 __all__ = ["NoteTimes", "NotedGroup", "StoredGroup", "TimedGroup", "calls_between"]
@@ -44,7 +44,7 @@ class TimedGroup(Protocol):
         """No call ends later."""
 
 
-@immutable
+@dataclass(frozen=True, eq=False)
 class StoredGroup:
     """A row group of a file of a store."""
 
@@ -68,7 +68,7 @@ class StoredGroup:
         return self.last + self.group.longest
 
 
-@immutable
+@dataclass(frozen=True, eq=False)
 class NotedGroup:
     """`CallsInTime`, packed: codes, from one start to the next, and durations, each in a type that holds them all."""
 

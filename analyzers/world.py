@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
 
 from vani.analyzers.names import Lives, Renames
-from vani.immutable import immutable
 
 __all__ = ["Context", "World"]
 
 Ints = NDArray[np.int64]
 
 
-@immutable
+@dataclass(frozen=True, eq=False)
 class World:
     """The workload as the manifests of its stores tell it, before any call is read."""
 
@@ -48,7 +47,7 @@ class World:
         return len(self.paths)
 
 
-@immutable
+@dataclass(frozen=True, eq=False)
 class Context:
     """What a partition's batches need to become global."""
 

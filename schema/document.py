@@ -12,6 +12,7 @@ import json
 import re
 import types
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
 from operator import itemgetter
 from pathlib import Path
 from typing import Annotated, Any, Final, TypeVar, Union, get_args, get_origin
@@ -22,7 +23,6 @@ from pydantic_core import ErrorDetails
 from vani.atomic import write_text
 from vani.errors import DocumentError
 from vani.garbage import collection_paused
-from vani.immutable import immutable
 from vani.schema.lifts import profile_2, system_2
 from vani.schema.reading import MAX_BYTES
 from vani.schema.yaml.layout import Tree
@@ -63,7 +63,7 @@ MODULES: Final = {name: f"vani.schema.{name}" for name in LIFTS} | {
 """Where the model of each schema lives."""
 
 
-@immutable
+@dataclass(frozen=True, eq=False)
 class Syntax:
     """A language in which documents are written: how it is read, and where in it a value stands."""
 

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any
-
-from vani.immutable import immutable
 
 __all__ = ["ExtensionRow", "extension_rows"]
 
 
-@immutable
+@dataclass(frozen=True, eq=False)
 class ExtensionRow:
     """One value."""
 

@@ -7,12 +7,11 @@ Integers only; what a trace cannot tell is null.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from enum import IntEnum, IntFlag
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
-
-from vani.immutable import immutable
 
 if TYPE_CHECKING:
     import numpy as np
@@ -186,7 +185,7 @@ a library's call may be null where a handle names it. `Flag.APPEND` is set on op
 on the order of calls."""
 
 
-@immutable
+@dataclass(frozen=True, eq=False)
 class Occurrences:
     """How often each call occurs in a trace, in no order and without times.
 

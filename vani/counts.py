@@ -7,12 +7,11 @@ the tracer did not count.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Final, Literal
 
 import numpy as np
 from numpy.typing import NDArray
-
-from vani.immutable import immutable
 
 __all__ = [
     "ALL_RANKS",
@@ -55,7 +54,7 @@ Beside = Literal["layouts", "segments", "heat"]
 Ints = NDArray[np.int64]
 
 
-@immutable
+@dataclass(frozen=True, eq=False)
 class CountedSizes:
     """Sizes of data operations as they were counted.
 
@@ -81,7 +80,7 @@ class CountedSizes:
     count: Ints
 
 
-@immutable
+@dataclass(frozen=True, eq=False)
 class FileLayout:
     """How a file lay on Lustre; None: not known."""
 
@@ -91,7 +90,7 @@ class FileLayout:
     components: int
 
 
-@immutable
+@dataclass(frozen=True, eq=False)
 class Segments:
     """Data calls of POSIX that were kept one by one; shape (calls,) each."""
 
@@ -106,7 +105,7 @@ class Segments:
     end_ns: Ints
 
 
-@immutable
+@dataclass(frozen=True, eq=False)
 class Heat:
     """Bytes by process and stretch of time, over all files; shape (cells,) each, a cell where something was moved."""
 
@@ -121,7 +120,7 @@ class Heat:
     written: Ints
 
 
-@immutable
+@dataclass(frozen=True, eq=False)
 class RunCounts:
     """One run of one executable."""
 

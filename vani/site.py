@@ -16,11 +16,11 @@ from __future__ import annotations
 import functools
 import os
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
 from vani.errors import InputError
-from vani.immutable import immutable
 
 __all__ = ["KEYS", "SITE_FILE", "Setting", "contact_lines", "setting", "settings", "thresholds"]
 
@@ -42,7 +42,7 @@ _MAX_BYTES: Final = 1 << 20
 _LONGEST: Final = 1000
 
 
-@immutable
+@dataclass(frozen=True, eq=False)
 class Setting:
     """A value, and who set it: the name of a variable or of a file; None and `default` where nobody did."""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
@@ -18,7 +19,6 @@ from vani.analyzers.world import Context
 from vani.calls import FileClass, Kind, Layer
 from vani.counts import RunCounts
 from vani.distinct import distinct
-from vani.immutable import immutable
 
 __all__ = ["KeptCalls"]
 
@@ -26,7 +26,7 @@ Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
 
 
-@immutable
+@dataclass(frozen=True, eq=False)
 class KeptCalls:
     """Reads and writes of POSIX on files of the data set, by process, file, direction and time; shape (calls,) each."""
 

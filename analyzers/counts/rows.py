@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
@@ -11,14 +12,13 @@ from numpy.typing import NDArray
 from vani.analyzers.world import Context, World
 from vani.calls import FileClass
 from vani.counts import ALL_RANKS, COLUMNS, RunCounts
-from vani.immutable import immutable
 
 __all__ = ["Rows"]
 
 Ints = NDArray[np.int64]
 
 
-@immutable
+@dataclass(frozen=True, eq=False)
 class Rows:
     """Shape (rows,) each; see `vani.counts.COLUMNS`, and `sync_ns` of flushes whose time is known."""
 

@@ -8,7 +8,7 @@ reads in question.
 
 from __future__ import annotations
 
-from dataclasses import field, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -18,7 +18,6 @@ from vani.analyzers.keyed import Dense, Keyed
 from vani.analyzers.keys import beside, pack, unpack
 from vani.calls import Kind
 from vani.distinct import distinct
-from vani.immutable import immutable
 
 if TYPE_CHECKING:
     from vani.analyzers.measures.exchanges import ExchangeCounts
@@ -50,7 +49,7 @@ def _joint(*columns: Ints) -> Ints:
     return found
 
 
-@immutable
+@dataclass(frozen=True, eq=False)
 class Blocks:
     """Each of the writers of a block wrote what each of its readers read; shapes (blocks,) and (members,)."""
 
@@ -96,7 +95,7 @@ class Blocks:
         )
 
 
-@immutable
+@dataclass(frozen=True, eq=False)
 class Flows:
     """Readers of bytes, and the processes that had written them."""
 
@@ -132,7 +131,7 @@ def _mixed(*columns: Ints) -> NDArray[np.uint64]:
     return found
 
 
-@immutable
+@dataclass(frozen=True, eq=False)
 class _Calls:
     """Calls that wrote, or that read: of a file and process, the pieces [begin, end), between two moments."""
 

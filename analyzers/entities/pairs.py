@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
@@ -12,7 +13,6 @@ from vani.analyzers.entities.flows import numbers_of_sets, spread
 from vani.analyzers.keyed import Keyed, group
 from vani.analyzers.keys import pack, unpack
 from vani.distinct import distinct
-from vani.immutable import immutable
 
 __all__ = ["MOST_EDGES", "MOST_PAIRS", "Edges", "Graph", "Pattern", "all_to_all", "pairs"]
 
@@ -39,7 +39,7 @@ def pairs(writer: Ints, reader: Ints) -> Iterator[tuple[Ints, Ints]]:
         at = stop
 
 
-@immutable
+@dataclass(frozen=True, eq=False)
 class Graph:
     """Pairs of processes, in numbers."""
 

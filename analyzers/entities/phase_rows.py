@@ -14,12 +14,13 @@ quarter at most; else they come at no steady distance.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 from numpy.typing import NDArray
 
 from vani.analyzers.keyed import group
 from vani.analyzers.measurements import Measurements, Phases
-from vani.immutable import immutable
 
 __all__ = ["PhaseRows", "each_alone", "period_s", "rows_of"]
 
@@ -31,7 +32,7 @@ _MOST = 0.75
 Ints = NDArray[np.int64]
 
 
-@immutable
+@dataclass(frozen=True, eq=False)
 class PhaseRows:
     """Which phases are one row; rows in order of their first phase, app after app."""
 

@@ -20,6 +20,7 @@ lay between) or jumps to where the trace cannot tell (sequential, after a seek t
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
@@ -36,7 +37,6 @@ from vani.analyzers.streams import Calls, Events, HeldOperations, Operations, Ru
 from vani.analyzers.world import Context, World
 from vani.calls import Flag, Kind
 from vani.distinct import distinct
-from vani.immutable import immutable
 from vani.kernels import pattern as kernel
 from vani.kernels.pattern import BITS, SOURCE
 
@@ -67,7 +67,7 @@ def _bits_of_flags() -> NDArray[np.uint8]:
     return found
 
 
-@immutable
+@dataclass(frozen=True, eq=False)
 class PatternResult:
     """`cells`: a column per class by listed cell. `layers`: the same by app and layers around it. `strides`: by
     (file, bytes), of listed files."""
@@ -77,7 +77,7 @@ class PatternResult:
     strides: Pairs
 
 
-@immutable
+@dataclass(frozen=True, eq=False)
 class Strides:
     """How often the operations of listed files lie so far apart; shape (n,) each."""
 
@@ -87,7 +87,7 @@ class Strides:
     count: Ints
 
 
-@immutable
+@dataclass(frozen=True, eq=False)
 class PatternCounts:
     """Data operations of each class, by the `NAMES` of classes."""
 

@@ -9,7 +9,7 @@ that its calls can lie in, intervals are cut at its borders, and lengths add up.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import pairwise
 from typing import Any
@@ -26,7 +26,6 @@ from vani.analyzers.timed_groups import NotedGroup, TimedGroup, calls_between
 from vani.calls import Kind
 from vani.distinct import distinct
 from vani.engine.run import Engine
-from vani.immutable import immutable
 from vani.kernels.sweep import sweep
 from vani.store.read import ROW_GROUP
 
@@ -68,7 +67,7 @@ _SHORTEST = 1 << 12
 """The time is cut down to this part of the run: as many intervals at one moment are as many processes and files."""
 
 
-@immutable
+@dataclass(frozen=True, eq=False)
 class BusyTimes:
     """Nanoseconds by kind, `WRITE_OR_SYNC` and `ALL`; shape (n, WIDTH) each."""
 
@@ -91,7 +90,7 @@ def finish(combined: Keyed, phases: int, listed: int, apps: int) -> BusyTimes:
     return BusyTimes(of_phases, of_apps, files, workload[0])
 
 
-@immutable
+@dataclass(frozen=True, eq=False)
 class Window:
     """A stretch of the workload's time, and the groups with calls in it."""
 

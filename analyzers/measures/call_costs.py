@@ -7,7 +7,7 @@ I/O time, so that the times of functions are those that the trace shows. Unit: c
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import fields
+from dataclasses import dataclass, fields
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,14 +19,13 @@ from vani.analyzers.keyed import Dense, Keyed
 from vani.analyzers.keys import pack
 from vani.analyzers.world import Context, World
 from vani.calls import Kind
-from vani.immutable import immutable
 
 __all__ = ["CallCosts", "FunctionCosts"]
 
 Ints = NDArray[np.int64]
 
 
-@immutable
+@dataclass(frozen=True, eq=False)
 class FunctionCosts:
     """Per phase, listed file and function; shape (n,) each. Integers of any size: to be added up with `group`."""
 

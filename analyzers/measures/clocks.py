@@ -7,6 +7,7 @@ clocks disagree by at least the difference. The first 256 such calls of every ra
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -16,7 +17,6 @@ from vani.analyzers.keyed import How, Keyed, group
 from vani.analyzers.keys import beside, pack, unpack
 from vani.analyzers.world import Context, World
 from vani.calls import Flag
-from vani.immutable import immutable
 
 __all__ = ["ClockSkew", "Clocks"]
 
@@ -26,7 +26,7 @@ _CALLS = beside(_FIRST)
 _HOW: dict[str, How] = {"latest_start": "max", "earliest_end": "min"}
 
 
-@immutable
+@dataclass(frozen=True, eq=False)
 class ClockSkew:
     """How far the ranks' clocks disagree at least."""
 

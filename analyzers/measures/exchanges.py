@@ -10,6 +10,7 @@ nanoseconds, bytes.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,7 +21,6 @@ from vani.analyzers.keyed import How, Keyed, group
 from vani.analyzers.keys import pack, unpack
 from vani.analyzers.world import Context, World
 from vani.calls import Flag, Kind
-from vani.immutable import immutable
 
 __all__ = ["HOW", "NEVER", "ExchangeCounts", "Exchanges"]
 
@@ -48,7 +48,7 @@ COLUMNS = (
 )
 
 
-@immutable
+@dataclass(frozen=True, eq=False)
 class ExchangeCounts:
     """What each process did to the files that link processes; shape (n,) each, process after process."""
 

@@ -9,7 +9,7 @@ kept. Unit: bytes, nanoseconds.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -22,7 +22,6 @@ from vani.analyzers.keyed import NO_VALUE, Dense
 from vani.analyzers.keys import pack, unpack
 from vani.analyzers.world import Context, World
 from vani.calls import Kind
-from vani.immutable import immutable
 from vani.kernels.extents import extents
 
 __all__ = ["Extents", "ExtentsResult", "ProcessExtents"]
@@ -35,7 +34,7 @@ _MOST_EXTENTS = 1 << 20
 """24 bytes each."""
 
 
-@immutable
+@dataclass(frozen=True, eq=False)
 class ExtentsResult:
     """`extents` by process, file + 1 and kind (0 read, 1 write).
 
@@ -48,7 +47,7 @@ class ExtentsResult:
     given_up: bool = False
 
 
-@immutable
+@dataclass(frozen=True, eq=False)
 class ProcessExtents:
     """Extents that each process wrote and read, shape (n,) each, of the files that link processes.
 

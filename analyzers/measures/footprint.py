@@ -8,6 +8,7 @@ the memory that is kept for this: then no footprint is known.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -20,7 +21,6 @@ from vani.analyzers.keyed import NO_VALUE, Dense, Keyed
 from vani.analyzers.keys import pack, unpack
 from vani.analyzers.world import Context, World
 from vani.calls import Flag, Kind
-from vani.immutable import immutable
 
 __all__ = ["Footprint", "FootprintResult", "Touched"]
 
@@ -29,7 +29,7 @@ _MOST_EXTENTS = 1_000_000
 Ints = NDArray[np.int64]
 
 
-@immutable
+@dataclass(frozen=True, eq=False)
 class FootprintResult:
     """`extents` by cell and direction (0 read, 1 write); `others` by cell: appended bytes, calls of unknown place.
 
@@ -41,7 +41,7 @@ class FootprintResult:
     given_up: bool = False
 
 
-@immutable
+@dataclass(frozen=True, eq=False)
 class Touched:
     """Extents that all processes together read and wrote, less what lies beyond the end of a file.
 
@@ -83,7 +83,7 @@ class Touched:
         )
 
 
-@immutable
+@dataclass(frozen=True, eq=False)
 class PlacelessCalls:
     """Data operations whose place is not known, per phase and file; shape (n,) each."""
 

@@ -9,6 +9,7 @@ processes.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -22,7 +23,6 @@ from vani.analyzers.keyed import Dense, Keyed, group
 from vani.analyzers.keys import ALL_KINDS, KINDS, LAYERS, beside, pack, unpack
 from vani.analyzers.world import Context, World
 from vani.distinct import distinct
-from vani.immutable import immutable
 
 __all__ = ["IoTime", "IoTimeResult", "SpentTime"]
 
@@ -41,7 +41,7 @@ _MOST_HELD = 1 << 20
 Ints = NDArray[np.int64]
 
 
-@immutable
+@dataclass(frozen=True, eq=False)
 class IoTimeResult:
     """`cells` by listed cell and kind, `phases` by phase alike, `processes` by process; column `time`."""
 
@@ -55,7 +55,7 @@ class IoTimeResult:
     """By app and kind: by how much the times in the app's phases add up to more than its own."""
 
 
-@immutable
+@dataclass(frozen=True, eq=False)
 class SpentTime:
     """I/O time in ns; a column per kind and one for all together (`ALL_KINDS`) where the shape has KINDS + 1."""
 
@@ -117,7 +117,7 @@ class IoTime:
         )
 
 
-@immutable
+@dataclass(frozen=True, eq=False)
 class _Last:
     """The last call of the batch before."""
 
@@ -130,7 +130,7 @@ class _Last:
     included: bool = False
 
 
-@immutable
+@dataclass(frozen=True, eq=False)
 class _Groups:
     """Calls that are alike, shape (groups + 1,) each; the last group is that of the call before the batch."""
 

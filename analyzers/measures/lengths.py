@@ -15,6 +15,7 @@ reached.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,7 +28,6 @@ from vani.analyzers.keys import beside, pack, unpack
 from vani.analyzers.telling_calls import NAMING, TellingCalls, firsts, telling_calls
 from vani.analyzers.world import Context, World
 from vani.calls import Flag, Kind
-from vani.immutable import immutable
 from vani.kernels.reach import LEFT_OUT, WRITES, reach
 
 __all__ = ["FileLengths", "Lengths", "LengthsResult"]
@@ -51,7 +51,7 @@ _Changes = tuple[Ints, Ints, Bools, _Writes]
 _NO_KEY = np.iinfo(np.int64).max
 
 
-@immutable
+@dataclass(frozen=True, eq=False)
 class LengthsResult:
     """`stretches`: what processes wrote since they last emptied or cut a file, by (file, moment of that, moment of the
     writes): time of that (-1: never), furthest end and last start of the writes (-1: none). `cuts`: the last cut of
@@ -62,7 +62,7 @@ class LengthsResult:
     given_up: bool = False
 
 
-@immutable
+@dataclass(frozen=True, eq=False)
 class FileLengths:
     """How long files are in the end."""
 

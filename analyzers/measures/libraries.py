@@ -9,6 +9,7 @@ Unit: calls, bytes, nanoseconds.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -21,7 +22,6 @@ from vani.analyzers.keyed import Dense, Keyed, Pairs, count_pairs
 from vani.analyzers.keys import LAYERS, pack, unpack
 from vani.analyzers.world import Context, World
 from vani.calls import Flag, Kind, Layer
-from vani.immutable import immutable
 
 __all__ = [
     "ABOVE_FILE_SYSTEM",
@@ -49,7 +49,7 @@ def under_any_library(within: NDArray[Any]) -> NDArray[np.bool_]:
     return found
 
 
-@immutable
+@dataclass(frozen=True, eq=False)
 class LibrariesResult:
     """All by app and layer.
 
@@ -66,7 +66,7 @@ class LibrariesResult:
     via: Keyed
 
 
-@immutable
+@dataclass(frozen=True, eq=False)
 class LayerFiles:
     """File-system calls that use a file, by layer; shape (n,) each."""
 
@@ -77,7 +77,7 @@ class LayerFiles:
     count: NDArray[Any]
 
 
-@immutable
+@dataclass(frozen=True, eq=False)
 class LayerSizes:
     """Data operations of each size, by layer (and once more for `ANY_LIBRARY`); shape (n,) each."""
 
@@ -87,7 +87,7 @@ class LayerSizes:
     count: NDArray[np.int64]
 
 
-@immutable
+@dataclass(frozen=True, eq=False)
 class LibraryUse:
     """File-system calls on files of the data set by the layers that they were made through, and calls of the layers.
 

@@ -10,6 +10,7 @@ time, whose durations do not add up. Unit: nanoseconds.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from math import prod
 from typing import Any
 
@@ -23,7 +24,6 @@ from vani.analyzers.keys import pack, unpack
 from vani.analyzers.running_union import OfProcesses, RunningUnion, RunningUnions
 from vani.analyzers.world import Context, World
 from vani.calls import Layer
-from vani.immutable import immutable
 
 __all__ = ["ANY", "LIBRARIES", "WIDTH", "LibraryTime", "LibraryTimes"]
 
@@ -41,7 +41,7 @@ _FIRST, _LAST = min(LIBRARIES), max(LIBRARIES)
 _BITS = sum(1 << layer for layer in LIBRARIES)
 
 
-@immutable
+@dataclass(frozen=True, eq=False)
 class LibraryTimes:
     """Time of processes in ns, shape (processes, WIDTH) each; a layer's column, or that of `ANY`."""
 

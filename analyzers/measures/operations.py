@@ -8,7 +8,7 @@ counted again. `bytes` is what the calls asked for (moved, where the trace store
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import fields
+from dataclasses import dataclass, fields
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,7 +19,6 @@ from vani.analyzers.gathered import Gathered
 from vani.analyzers.keyed import Dense, How, Keyed
 from vani.analyzers.world import Context, World
 from vani.calls import Flag, Kind
-from vani.immutable import immutable
 
 __all__ = ["OperationCounts", "Operations"]
 
@@ -27,7 +26,7 @@ Ints = NDArray[np.int64]
 _HOW: dict[str, How] = {"first": "min", "last": "max"}
 
 
-@immutable
+@dataclass(frozen=True, eq=False)
 class OperationCounts:
     """Per phase and listed file; shape (n,) each. Integers of any size: to be added up with `group`."""
 

@@ -11,6 +11,7 @@ disagree. Unit: bytes.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,7 +22,6 @@ from vani.analyzers.gathered import Gathered
 from vani.analyzers.keyed import NO_VALUE, Dense, Keyed, group
 from vani.analyzers.world import Context, World
 from vani.calls import Kind
-from vani.immutable import immutable
 from vani.kernels.past_end import past_end
 
 __all__ = ["BeyondEnds", "PastEnd"]
@@ -29,7 +29,7 @@ __all__ = ["BeyondEnds", "PastEnd"]
 Ints = NDArray[np.int64]
 
 
-@immutable
+@dataclass(frozen=True, eq=False)
 class BeyondEnds:
     """Per phase and listed file; shape (n,) each."""
 

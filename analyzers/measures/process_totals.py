@@ -6,6 +6,7 @@ Unit: bytes, operations.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,14 +17,13 @@ from vani.analyzers.gathered import Gathered
 from vani.analyzers.keyed import Dense, Keyed
 from vani.analyzers.world import Context, World
 from vani.calls import Kind
-from vani.immutable import immutable
 
 __all__ = ["MovedByProcess", "ProcessTotals"]
 
 Ints = NDArray[np.int64]
 
 
-@immutable
+@dataclass(frozen=True, eq=False)
 class MovedByProcess:
     """Shape (processes,) each."""
 

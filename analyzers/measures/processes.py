@@ -6,6 +6,7 @@ A process uses a file if it opens it or makes a data operation on it. Unit: proc
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,14 +19,13 @@ from vani.analyzers.keys import pack, unpack
 from vani.analyzers.world import Context, World
 from vani.calls import Flag, Kind
 from vani.distinct import distinct
-from vani.immutable import immutable
 
 __all__ = ["FileUsers", "ProcessCounts", "Processes", "ProcessesResult"]
 
 Ints = NDArray[np.int64]
 
 
-@immutable
+@dataclass(frozen=True, eq=False)
 class ProcessesResult:
     """`files` and `apps` (by app and file + 1): processes, readers, writers. `phases`: processes."""
 
@@ -34,7 +34,7 @@ class ProcessesResult:
     phases: Keyed
 
 
-@immutable
+@dataclass(frozen=True, eq=False)
 class FileUsers:
     """Processes that use each file, shape (n,) each. Integers of any size."""
 
@@ -45,7 +45,7 @@ class FileUsers:
     writers: Ints
 
 
-@immutable
+@dataclass(frozen=True, eq=False)
 class ProcessCounts:
     """Processes that use files of the data set (`files`: and others)."""
 

@@ -14,7 +14,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from itertools import pairwise
 
 import numpy as np
@@ -30,7 +30,6 @@ from vani.analyzers.threads import OverlapFinder
 from vani.analyzers.world import Context, World
 from vani.calls import Flag, Kind, Layer
 from vani.distinct import distinct
-from vani.immutable import immutable
 from vani.kernels.busy import busy
 from vani.kernels.reach import CUTS, LEFT_OUT, WRITES, reach
 
@@ -58,7 +57,7 @@ def pause_floor_ns(world: World) -> int:
     return max(1_000_000, world.span_ns // 10_000)
 
 
-@immutable
+@dataclass(frozen=True, eq=False)
 class SurveyResult:
     """`busy`: by app. `files`: by file code. `reach`: by file and moment. `threaded`: processes, ascending.
     `level`: 2 ** level pieces of the run are one moment."""
@@ -71,7 +70,7 @@ class SurveyResult:
     activity: Activity = field(default_factory=Activity)
 
 
-@immutable
+@dataclass(frozen=True, eq=False)
 class SurveyedFiles:
     """What was done to each file."""
 

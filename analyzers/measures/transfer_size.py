@@ -6,6 +6,7 @@ Unit: bytes. Operations whose size the trace does not tell are counted by `Opera
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,12 +17,11 @@ from vani.analyzers.gathered import Gathered
 from vani.analyzers.keyed import Pairs, count_pairs
 from vani.analyzers.keys import pack
 from vani.analyzers.world import Context, World
-from vani.immutable import immutable
 
 __all__ = ["SizeBins", "SizeCounts", "TransferSize"]
 
 
-@immutable
+@dataclass(frozen=True, eq=False)
 class SizeBins:
     """Data operations by bins of the source's own, per phase and file; shape (n,) each."""
 
@@ -37,7 +37,7 @@ class SizeBins:
     count: NDArray[np.int64]
 
 
-@immutable
+@dataclass(frozen=True, eq=False)
 class SizeCounts:
     """Data operations of each size, per phase and listed file; shape (n,) each."""
 

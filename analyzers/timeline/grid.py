@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,7 +13,6 @@ from vani.analyzers.keys import KINDS
 from vani.analyzers.transfer_sizes import BINS
 from vani.analyzers.world import World
 from vani.calls import Layer
-from vani.immutable import immutable
 from vani.schema.timeline import HeatRow
 
 __all__ = [
@@ -44,7 +44,7 @@ SIZE_CLASSES = (3, len(BINS))
 """Widths of keys of direction (0 read, 1 write, 2 of unknown size) and class of size."""
 
 
-@immutable
+@dataclass(frozen=True, eq=False)
 class Grid:
     """Where calls go: bins of time, rows of processes, patterns of files."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
@@ -10,7 +11,6 @@ from numpy.typing import NDArray
 from vani.analyzers.batch import Batch
 from vani.analyzers.keyed import Dense, Keyed
 from vani.analyzers.keys import KINDS, pack
-from vani.immutable import immutable
 
 __all__ = ["DURATIONS", "EDGES", "MOST", "Long", "by_duration", "longest"]
 
@@ -24,7 +24,7 @@ DURATIONS: Final = (KINDS, len(EDGES) + 1)
 """Widths of keys of kind and class of duration."""
 
 
-@immutable
+@dataclass(frozen=True, eq=False)
 class Long:
     """Some calls; shape (n,) each, longest first, of equals the first of the first process."""
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal
 
 from vani.api.given import PathLike
 from vani.errors import InputError, one_line
-from vani.immutable import immutable
 
 if TYPE_CHECKING:
     from vani.history.write_time.samples import Floats, Samples, Writes
@@ -20,7 +20,7 @@ Machine = Literal["cetus", "titan"]
 _SCALES: Final = ("nodes", "processes", "bytes")
 
 
-@immutable
+@dataclass(frozen=True, eq=False)
 class Measured:
     """Samples of writes.
 

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 
 from vani.errors import InputError
-from vani.immutable import immutable
 
 __all__ = ["BATCH_SYSTEMS", "BatchSystem", "OptionValue", "parsed_options"]
 
@@ -79,7 +79,7 @@ _ALL: Mapping[str, _Parse] = {
 _LISTS = ("job_extra_directives", "job_directives_skip", "job_script_prologue", "worker_extra_args")
 
 
-@immutable
+@dataclass(frozen=True, eq=False)
 class BatchSystem:
     """A batch system that dask-jobqueue knows."""
 

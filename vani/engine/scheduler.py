@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import json
-from dataclasses import field
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
 from vani.engine.batch_system import OptionValue, parsed_options
 from vani.errors import InputError
-from vani.immutable import immutable
 
 __all__ = [
     "HERE",
@@ -38,7 +37,7 @@ class Client(Protocol):
     def scheduler_info(self) -> object: ...
 
 
-@immutable
+@dataclass(frozen=True, eq=False)
 class LocalScheduler:
     """This machine: one of `HERE`.
 
@@ -57,7 +56,7 @@ class LocalScheduler:
             )
 
 
-@immutable
+@dataclass(frozen=True, eq=False)
 class SchedulerAddress:
     """A running Dask cluster, by the address of its scheduler, such as `tcp://host:8786`."""
 
@@ -71,7 +70,7 @@ class SchedulerAddress:
             )
 
 
-@immutable
+@dataclass(frozen=True, eq=False)
 class SchedulerFile:
     """A running Dask cluster, by the file that `dask scheduler --scheduler-file FILE` writes."""
 
@@ -110,7 +109,7 @@ class SchedulerFile:
         return address
 
 
-@immutable
+@dataclass(frozen=True, eq=False)
 class BatchJobs:
     """Workers as jobs of a batch system, submitted for this run and cancelled when it ends.
 
@@ -140,7 +139,7 @@ class BatchJobs:
         object.__setattr__(self, "parsed", parsed_options(self.system, self.options))
 
 
-@immutable
+@dataclass(frozen=True, eq=False)
 class OpenClient:
     """A connection of the caller's, which stays open."""
 

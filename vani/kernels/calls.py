@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import ctypes
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from vani.immutable import immutable
 from vani.kernels.arrays import address
 from vani.kernels.library import function, note
 
@@ -110,7 +110,7 @@ class _Batch(ctypes.Structure):
     )
 
 
-@immutable
+@dataclass(frozen=True, eq=False)
 class Given:
     """The calls of a batch, and what is known from before; the last four are written to.
 
@@ -152,7 +152,7 @@ class Given:
     reach: NDArray[Any]
 
 
-@immutable
+@dataclass(frozen=True, eq=False)
 class Found:
     """What a batch's calls are.
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import ctypes
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from vani.immutable import immutable
 from vani.kernels.arrays import address
 
 __all__ = ["ByTime", "FileEnds"]
@@ -29,7 +29,7 @@ class FileEnds(ctypes.Structure):
     )
 
 
-@immutable
+@dataclass(frozen=True, eq=False)
 class ByTime:
     """Columns by file, `known` and `since`, shape (files,); and by key of file and moment, shape (n,), ascending."""
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from vani.immutable import immutable
 from vani.kernels.arrays import address
 from vani.kernels.library import function, note
 
@@ -49,7 +49,7 @@ class _Found(ctypes.Structure):
     )
 
 
-@immutable
+@dataclass(frozen=True, eq=False)
 class Places:
     """What is known of files and phases beforehand."""
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import ctypes
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from vani.immutable import immutable
 from vani.kernels.arrays import address
 
 __all__ = ["Column", "Known"]
@@ -20,7 +20,7 @@ class Known(ctypes.Structure):
     _fields_ = (("bits", ctypes.c_void_p), ("first", ctypes.c_int64))
 
 
-@immutable
+@dataclass(frozen=True, eq=False)
 class Column:
     """Values, shape (n,), and which of them are known."""
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import ctypes
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from vani.immutable import immutable
 from vani.kernels.arrays import address
 from vani.kernels.ends import ByTime, FileEnds
 from vani.kernels.library import function, note
@@ -77,7 +77,7 @@ class _Found(ctypes.Structure):
     )
 
 
-@immutable
+@dataclass(frozen=True, eq=False)
 class Calls:
     """Calls of a batch, shape (n,); their groups, shape (groups,); and places, files of processes, shape (places,)."""
 
@@ -102,7 +102,7 @@ class Calls:
     """The same of opens."""
 
 
-@immutable
+@dataclass(frozen=True, eq=False)
 class Held:
     """Operations of earlier batches whose successors are not known yet; shape (n,) each, stream after stream."""
 
@@ -111,7 +111,7 @@ class Held:
     """Shape (n, 6). `SOURCE` is given back: the call that it is, or -1 - its place among those held before."""
 
 
-@immutable
+@dataclass(frozen=True, eq=False)
 class Found:
     """What became of them."""
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from vani.immutable import immutable
 from vani.kernels.arrays import address
 from vani.kernels.library import function, note
 
@@ -39,7 +39,7 @@ class _Rules(ctypes.Structure):
     )
 
 
-@immutable
+@dataclass(frozen=True, eq=False)
 class Rules:
     """See `vani.readers.recorder.grammar.Grammar`; `values` hold terminals, of which `highest` is the largest or -1."""
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from vani.immutable import immutable
 from vani.kernels.arrays import address
 from vani.kernels.known import Column, Known
 from vani.kernels.library import function, note
@@ -61,7 +61,7 @@ class _Found(ctypes.Structure):
     )
 
 
-@immutable
+@dataclass(frozen=True, eq=False)
 class Groups:
     """Calls in groups."""
 
@@ -79,7 +79,7 @@ class Groups:
     """Calls."""
 
 
-@immutable
+@dataclass(frozen=True, eq=False)
 class Signatures:
     """Groups of the calls that count, and what is added up of each, shape (groups,); and groups of the others."""
 

@@ -17,9 +17,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Final
-
-from vani.immutable import immutable
 
 __all__ = ["AppName", "app_name", "app_of_folder"]
 
@@ -44,7 +43,7 @@ _LONGEST_USER: Final = 3
 """Words of a user's name that are looked for in paths, at most."""
 
 
-@immutable
+@dataclass(frozen=True, eq=False)
 class AppName:
     """Name of an executable."""
 

@@ -7,10 +7,10 @@ table fits, or when all formats are asked for: most traces need none, and one th
 from __future__ import annotations
 
 import functools
+from dataclasses import dataclass
 from pathlib import Path
 
 from vani.errors import InputError, VaniError
-from vani.immutable import immutable
 from vani.readers.darshan.probe import is_darshan, is_darshan_part, is_named_darshan, is_parser_text
 from vani.readers.parquet import is_converted, is_parquet, is_parquet_part, open_parquet
 from vani.readers.recorder.probe import has_recorder_parts, is_recorder, is_recorder_part
@@ -47,7 +47,7 @@ BUILT_IN = (
 )
 
 
-@immutable
+@dataclass(frozen=True, eq=False)
 class _PlugIns:
     """What the entry points name."""
 

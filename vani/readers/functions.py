@@ -6,11 +6,11 @@ A function that is not here still has a layer and a kind, by its name.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from enum import IntEnum
 from functools import cache
 
 from vani.calls import Flag, Kind, Layer
-from vani.immutable import immutable
 
 __all__ = ["DATATYPE_BYTES", "Meaning", "PositionRule", "layer_of", "meaning_of"]
 
@@ -37,7 +37,7 @@ class PositionRule(IntEnum):
 _NONE = Flag(0)
 
 
-@immutable
+@dataclass(frozen=True, eq=False)
 class Meaning:
     """Where a function keeps what Vani wants to know; an index of -1 means that it has no such argument."""
 

@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from vani.errors import InputError, TraceError, UnknownFormatError
-from vani.immutable import immutable
 from vani.readers.darshan.probe import SUFFIXES
 from vani.readers.formats import BUILT_IN, format_of, has_plug_ins, unusable
 from vani.readers.identity import explained
@@ -26,7 +25,7 @@ _RECORDER_NAMES = ("VERSION", "recorder.dat")
 _WITH_RECORDER = "trace the run with Recorder 2.3 or newer"
 
 
-@immutable
+@dataclass(frozen=True, eq=False)
 class _Foreign:
     """What another tracer leaves behind, and what to do with it."""
 

@@ -9,12 +9,10 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from vani.immutable import immutable
-
 __all__ = ["CallTable", "Signatures"]
 
 
-@immutable
+@dataclass(frozen=True, eq=False)
 class CallTable:
     """Distinct calls, by signature id.
 

@@ -12,7 +12,6 @@ import pyarrow as pa
 
 from vani.calls import Occurrences
 from vani.counts import RunCounts
-from vani.immutable import immutable
 
 __all__ = [
     "BATCH_ROWS",
@@ -31,7 +30,7 @@ BATCH_ROWS = 1 << 18
 """Rows of a batch: 2 MiB per 8-byte column, so that a batch's columns stay near the processor's caches."""
 
 
-@immutable
+@dataclass(frozen=True, eq=False)
 class Limit:
     """What this trace can never tell, or what its reader assumed."""
 
@@ -179,7 +178,7 @@ def _any_name(name: str) -> bool:
     return True
 
 
-@immutable
+@dataclass(frozen=True, eq=False)
 class Format:
     """A kind of trace: how it is recognised, and what reads it."""
 

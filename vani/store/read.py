@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import field
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from vani.errors import StoreError
-from vani.immutable import immutable
 from vani.store.kept import Kept
 from vani.store.manifest import Manifest, PartEntry, read_manifest
 
@@ -46,7 +45,7 @@ class CallsNeeded(Exception):  # noqa: N818 - no error: whoever has the trace de
     """The calls of a store are not at hand."""
 
 
-@immutable
+@dataclass(frozen=True, eq=False)
 class RowGroup:
     """Some thousand calls of a part, and when they took place (ns of the ranks' clocks)."""
 
@@ -58,7 +57,7 @@ class RowGroup:
     longest: int
 
 
-@immutable
+@dataclass(frozen=True, eq=False)
 class Store:
     """The calls of one trace.
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from uuid import uuid4
@@ -20,7 +21,6 @@ from vani.atomic import new_directory
 from vani.calls import CALL_SITE, CALL_SITES, CALLS, MOST_SUM, RENAMES
 from vani.columns import small_table
 from vani.errors import InputError, TraceError
-from vani.immutable import immutable
 from vani.readers.identity import changed_error, explained, unchanged
 from vani.readers.trace_reader import DecodesAgain, Piece, TellsCallSites, TraceReader
 from vani.store.kept import Kept
@@ -51,7 +51,7 @@ _STATISTICS = ["rank", "start_ns", "duration_ns"]
 RunTasks = Callable[[Callable[["PartTask"], Piece], Sequence["PartTask"]], list[Piece]]
 
 
-@immutable
+@dataclass(frozen=True, eq=False)
 class PartTask:
     """Decode `ranks` of `reader`."""
 

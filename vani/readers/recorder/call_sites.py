@@ -10,6 +10,7 @@ import hashlib
 import re
 import struct
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
@@ -18,7 +19,6 @@ from numpy.typing import NDArray
 from vani.calls import CALL_SITES, Layer
 from vani.columns import texts, to_arrow
 from vani.errors import TraceError
-from vani.immutable import immutable
 from vani.readers.recorder.source import Source
 from vani.units import counted
 
@@ -58,7 +58,7 @@ _TOLD = 8
 """Damaged tables that are reported one by one."""
 
 
-@immutable
+@dataclass(frozen=True, eq=False)
 class CallSites:
     """The table of one rank.
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterator
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, NamedTuple, Protocol
 
@@ -14,7 +15,6 @@ from numpy.typing import NDArray
 from vani.arrow_functions import list_value_length, split_pattern
 from vani.columns import to_numpy
 from vani.errors import TraceError
-from vani.immutable import immutable
 from vani.readers.recorder.grammar import ragged
 from vani.readers.signatures import CallTable
 from vani.units import counted as written
@@ -168,7 +168,7 @@ class Buffer:
         """See `TableBytes`."""
 
 
-@immutable
+@dataclass(frozen=True, eq=False)
 class _Shape:
     """Sizes of what precedes a key, and of what in a key precedes its arguments."""
 

@@ -22,7 +22,6 @@ from numpy.typing import NDArray
 from vani.calls import Layer
 from vani.distinct import distinct
 from vani.errors import TraceError
-from vani.immutable import immutable
 from vani.readers.nesting import LIBRARIES, made_by_library, outermost, unsurrounded
 from vani.readers.recorder.grammar import Grammar, ragged
 
@@ -37,7 +36,7 @@ Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
 
 
-@immutable
+@dataclass(frozen=True, eq=False)
 class Resolved:
     """How often each call signature of each grammar occurs within the same layers; shape (n,) each.
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from vani.distinct import distinct
-from vani.immutable import immutable
 from vani.kernels import calls as kernel
 from vani.kernels.library import library, note
 from vani.readers.handles import OpenHandles
@@ -25,7 +25,7 @@ _EXACT = 1 << 53
 Ints = NDArray[np.int64]
 
 
-@immutable
+@dataclass(frozen=True, eq=False)
 class _Packed:
     """Signatures as the kernel takes them, and the codes behind the positions that stand in them."""
 

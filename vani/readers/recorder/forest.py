@@ -7,13 +7,13 @@ together; which one is wrong, and how, it is asked then.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
 from vani.errors import TraceError
-from vani.immutable import immutable
 from vani.readers.recorder.grammar import Grammar, compact_names, heights_and_lengths, ragged
 
 __all__ = ["Forest", "decode_forest"]
@@ -21,7 +21,7 @@ __all__ = ["Forest", "decode_forest"]
 Ints = NDArray[np.int64]
 
 
-@immutable
+@dataclass(frozen=True, eq=False)
 class Forest:
     """Checked grammars behind one another.
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import suppress
+from dataclasses import dataclass
 from functools import cached_property
 from itertools import islice
 from typing import Any
@@ -17,7 +18,6 @@ from numpy.typing import NDArray
 
 from vani.distinct import distinct
 from vani.errors import TraceError
-from vani.immutable import immutable
 from vani.kernels import grammar as kernel
 from vani.kernels import rules as rules_kernel
 from vani.units import counted
@@ -49,7 +49,7 @@ def ragged(starts: Ints, lengths: Ints) -> Ints:
     return found
 
 
-@immutable
+@dataclass(frozen=True, eq=False)
 class Grammar:
     """A checked grammar: every symbol is a terminal or a rule that exists, and no rule contains itself.
 

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import math
 import struct
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from vani.errors import TraceError
-from vani.immutable import immutable
 from vani.readers.recorder.frames import CUT_OFF
 from vani.units import counted
 
 __all__ = ["LAYOUTS", "Metadata", "TraceLayout", "decode_metadata"]
 
 
-@immutable
+@dataclass(frozen=True, eq=False)
 class TraceLayout:
     """Where a version keeps things: a version is a row of this table, not a branch."""
 
@@ -119,7 +118,7 @@ _MOST_RANKS = 10_000_000
 _FLAGS = {"posix", "mpi", "mpiio", "hdf5", "pnetcdf", "netcdf", "thread", "depth", *_FLAGS_36}
 
 
-@immutable
+@dataclass(frozen=True, eq=False)
 class Metadata:
     """What recorder.mt says; None where the layout does not say it."""
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 from pathlib import Path
 
 from vani.errors import TraceError, UnknownFormatError
-from vani.immutable import immutable
 from vani.readers.recorder.call_table import keys_have_sites
 from vani.readers.recorder.frames import Inflater, read_file
 from vani.readers.recorder.sections import format_of
@@ -17,7 +17,7 @@ _RANK_FILE = re.compile(r"\d+\.(ts|cst|cfg|itf|mt)$")
 _PART = re.compile(r"(recorder|ug|\d+)\.(mt|dat|ts|cst|cfg|itf)")
 
 
-@immutable
+@dataclass(frozen=True, eq=False)
 class Shape:
     """What kind of trace a directory holds."""
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -11,7 +12,6 @@ from numpy.typing import NDArray
 
 from vani.distinct import distinct
 from vani.errors import TraceError, UnknownFormatError
-from vani.immutable import immutable
 from vani.units import counted
 
 __all__ = ["KNOWN_FORMATS", "Extent", "Sections", "format_of", "open_sections"]
@@ -35,7 +35,7 @@ _TOLD = 5
 Ints = NDArray[np.int64]
 
 
-@immutable
+@dataclass(frozen=True, eq=False)
 class Extent:
     """Where the bytes of a part lie."""
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import functools
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
-from vani.immutable import immutable
 from vani.readers.recorder.frames import Inflater
 from vani.readers.recorder.metadata import Metadata
 from vani.readers.recorder.source import Extent, Source
@@ -19,7 +19,7 @@ __all__ = ["RawTimes", "TimeFiles"]
 Ints = NDArray[np.int64]
 
 
-@immutable
+@dataclass(frozen=True, eq=False)
 class _Segments:
     """Parts of recorder.ts by rank: offset in the file and length, 0 where there is none."""
 
