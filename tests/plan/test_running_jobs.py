@@ -6,8 +6,8 @@ import json
 
 import pytest
 
-from vani.api.known_jobs import known_file, known_job
-from vani.api.plan_job import SharingRules, plan_running_jobs, pool_of
+from vani.api.plan.job import SharingRules, plan_running_jobs, pool_of
+from vani.api.plan.known_jobs import known_file, known_job
 from vani.errors import InputError
 from vani.prolog.job_facts import facts_of
 from vani.prolog.state import State

@@ -11,7 +11,7 @@ pytest.importorskip("scipy")
 pytest.importorskip("sklearn")
 
 from vani import api
-from vani.api.predicted_write import predicted_write
+from vani.api.model.write_time import profile_write_time
 from vani.errors import InputError
 from vani.render.report.write_time import measured_and_predicted
 from vani.schema.profile import Profile
@@ -62,7 +62,7 @@ def test_outside_of_the_model_nothing_is_promised(tmp_path, run_that_writes):
     tree["workflow"]["io"]["bytes"]["written"] *= 100
     larger = Profile.model_validate(tree)
     model = fitted(tmp_path, profile)
-    value, note = measured_and_predicted(larger, predicted_write(larger, model))
+    value, note = measured_and_predicted(larger, profile_write_time(larger, model))
     assert value.endswith("no promise of the model")
     assert note.startswith("outside of it: bytes")
     assert "predicted" not in api.report(path, format="txt")

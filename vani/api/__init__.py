@@ -10,6 +10,7 @@ A trace or a document that cannot be used raises an `InputError`, whose text is 
 
 from __future__ import annotations
 
+import re
 import sys
 from importlib import import_module
 from types import ModuleType
@@ -18,18 +19,17 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from vani.api.advise import JUDGED_FILES, advise
     from vani.api.advise_next import advise_next
-    from vani.api.baseline_figures import baseline_figures
+    from vani.api.baseline import baseline_figures, save_baseline
     from vani.api.characterise import Characterised, characterise
     from vani.api.check import check
     from vani.api.convert import convert
-    from vani.api.creations_table import creations_jobs, creations_rows
     from vani.api.diff import diff
-    from vani.api.files_of_gate import files_of_gate
+    from vani.api.gate_inputs import files_of_gate
     from vani.api.heat_map import heat_map
-    from vani.api.history_add import AddedAndJudged, history_add
-    from vani.api.history_creations import history_creations
-    from vani.api.history_evaluate import history_evaluate
-    from vani.api.history_keep import (
+    from vani.api.history.add import AddedAndJudged, history_add
+    from vani.api.history.creations import creations_jobs, creations_rows, history_creations
+    from vani.api.history.evaluate import history_evaluate
+    from vani.api.history.maintenance import (
         history_anonymise,
         history_damaged,
         history_export,
@@ -38,28 +38,25 @@ if TYPE_CHECKING:
         history_remove,
         history_upgrade,
     )
-    from vani.api.history_next_runs import history_next_runs
-    from vani.api.history_phases import history_phases
-    from vani.api.history_predict import history_predict
-    from vani.api.history_show import history_show
-    from vani.api.history_top import history_top
-    from vani.api.model_fit import model_evaluate, model_fit
-    from vani.api.model_predict import model_predict
-    from vani.api.plan_check import plan_check
-    from vani.api.plan_forward import plan_forward
-    from vani.api.plan_interactions import plan_interactions
-    from vani.api.plan_listen import plan_listen, snapshots
-    from vani.api.plan_path import plan_path
-    from vani.api.plan_place import plan_place
-    from vani.api.plan_publish import plan_publish
-    from vani.api.plan_replay import plan_replay
-    from vani.api.plan_simulate import plan_simulate
-    from vani.api.plan_snapshot import plan_snapshot
-    from vani.api.plan_store import Stored, plan_store
+    from vani.api.history.phases import history_phases
+    from vani.api.history.predict import history_next_runs, history_predict
+    from vani.api.history.show import history_show
+    from vani.api.history.top import history_top
+    from vani.api.model.fit import model_evaluate, model_fit
+    from vani.api.model.predict import model_predict
+    from vani.api.plan.check import plan_check
+    from vani.api.plan.forward import plan_forward
+    from vani.api.plan.listen import plan_listen, snapshots
+    from vani.api.plan.path import plan_path
+    from vani.api.plan.place import plan_place
+    from vani.api.plan.publish import plan_publish
+    from vani.api.plan.replay import plan_replay
+    from vani.api.plan.simulate import plan_simulate
+    from vani.api.plan.snapshot import plan_snapshot
+    from vani.api.plan.store import Stored, plan_interactions, plan_store
     from vani.api.plot import plot
     from vani.api.profile import profile
     from vani.api.report import Reported, report, reported
-    from vani.api.save_baseline import save_baseline
     from vani.api.table import table
     from vani.api.trace import Trace, trace
 
@@ -120,27 +117,32 @@ __all__ = [
     "trace",
 ]
 
-_MORE = {
+_MODULES = {
     "JUDGED_FILES": "advise",
+    "baseline_figures": "baseline",
+    "save_baseline": "baseline",
     "Characterised": "characterise",
-    "creations_jobs": "creations_table",
-    "creations_rows": "creations_table",
-    "AddedAndJudged": "history_add",
-    "history_anonymise": "history_keep",
-    "history_damaged": "history_keep",
-    "history_export": "history_keep",
-    "history_import": "history_keep",
-    "history_list": "history_keep",
-    "history_remove": "history_keep",
-    "history_upgrade": "history_keep",
-    "model_evaluate": "model_fit",
-    "snapshots": "plan_listen",
-    "Stored": "plan_store",
+    "files_of_gate": "gate_inputs",
+    "AddedAndJudged": "history.add",
+    "creations_jobs": "history.creations",
+    "creations_rows": "history.creations",
+    "history_anonymise": "history.maintenance",
+    "history_damaged": "history.maintenance",
+    "history_export": "history.maintenance",
+    "history_import": "history.maintenance",
+    "history_list": "history.maintenance",
+    "history_remove": "history.maintenance",
+    "history_upgrade": "history.maintenance",
+    "history_next_runs": "history.predict",
+    "model_evaluate": "model.fit",
+    "snapshots": "plan.listen",
+    "Stored": "plan.store",
+    "plan_interactions": "plan.store",
     "Reported": "report",
     "reported": "report",
     "Trace": "trace",
 }
-"""Names that are not those of their modules."""
+"""Modules of the names that say nothing of their module; `plan_path` is in `plan.path`, `diff` in `diff`."""
 
 
 class _Library(ModuleType):
@@ -149,9 +151,10 @@ class _Library(ModuleType):
     def __getattr__(self, name: str) -> Any:
         if name not in __all__:
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-        found = getattr(import_module(f"{__name__}.{_MORE.get(name, name)}"), name)
-        setattr(self, name, found)
-        return found
+        module = _MODULES.get(name) or re.sub("^(history|model|plan)_", r"\1.", name)
+        value = getattr(import_module(f"{__name__}.{module}"), name)
+        setattr(self, name, value)
+        return value
 
     def __setattr__(self, name: str, value: object) -> None:
         # Whoever loads a module puts it where its function of the same name belongs.

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from vani.api.given import PathLike, system_of
+from vani.api.arguments import PathLike, system_of
 from vani.api.run import Run
 from vani.api.source import is_trace, profile_of
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from vani.api.advise import JUDGED_FILES, advise
-from vani.api.given import PathLike, system_of
+from vani.api.arguments import PathLike, system_of
 from vani.errors import VaniError
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ def advise_next(
     InputError
         There is no history, or no run of the application in it.
     """
-    from vani.api.history_predict import history_predict  # noqa: PLC0415 - `vani --help` pays for no library
+    from vani.api.history.predict import history_predict  # noqa: PLC0415 - `vani --help` pays for no library
     from vani.history.behaviour.weighed_advice import LEAST_KNOWN, Part, weighed  # noqa: PLC0415
     from vani.schema.advice import Advice, NextRun, NextRunBehaviour, ProfileRef, SystemRef  # noqa: PLC0415
     from vani.units import format_share  # noqa: PLC0415
@@ -127,6 +127,6 @@ def _profile_of(one: LikelyBehaviour, db: PathLike | None) -> tuple[Profile, str
 
 
 def _machine_of(file_system: str) -> System | None:
-    from vani.api.history_add import machine_like  # noqa: PLC0415
+    from vani.api.history.add import machine_like  # noqa: PLC0415
 
     return machine_like(file_system)

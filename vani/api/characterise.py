@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import vani
+from vani.api.arguments import PathLike, app_of, job_of, system_of
 from vani.api.counted import counting, profile_of_counts
-from vani.api.given import PathLike, app_of, job_of, system_of
 from vani.api.run import Run
 from vani.errors import InputError, TraceError
 

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 import vani
 from vani.api.advise import JUDGED_FILES
-from vani.api.figures import figures_of, policy_asked
-from vani.api.given import PathLike, system_of
+from vani.api.arguments import PathLike, system_of
+from vani.api.gate_inputs import figures_of, policy_asked
 from vani.api.run import Run
 from vani.errors import InputError
 

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import vani
-from vani.api.given import PathLike
+from vani.api.arguments import PathLike
 from vani.errors import InputError, TraceError, VaniError
 
 if TYPE_CHECKING:

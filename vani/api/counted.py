@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import vani
-from vani.api.given import app_of
+from vani.api.arguments import app_of
 from vani.errors import InputError
 
 if TYPE_CHECKING:

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import vani
-from vani.api.figures import figures_of, lists_all_files, policy_asked
-from vani.api.given import PathLike
+from vani.api.arguments import PathLike
+from vani.api.gate_inputs import figures_of, lists_all_files, policy_asked
 from vani.api.run import Run
 from vani.api.source import is_trace
 

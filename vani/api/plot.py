@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from vani.api.advise import JUDGED_FILES
-from vani.api.given import PathLike
+from vani.api.arguments import PathLike
 from vani.api.heat_map import heat_map_in
 from vani.api.run import Run
 from vani.api.source import profile_of, read_profile

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from vani.api.arguments import PathLike, job_of, system_of
 from vani.api.characterise import characterise
-from vani.api.given import PathLike, job_of, system_of
 from vani.api.quick import quick_profile
 from vani.errors import InputError
 

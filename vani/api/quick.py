@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import vani
-from vani.api.given import PathLike, app_of
+from vani.api.arguments import PathLike, app_of
 from vani.errors import InputError
 
 if TYPE_CHECKING:

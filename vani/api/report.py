@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from vani.api.given import PathLike
+from vani.api.arguments import PathLike
 from vani.api.report_inputs import report_inputs
 from vani.garbage import collection_paused
 from vani.render.report import FORMATS, WITH_PLOTS

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 
 import vani
 from vani.api.advise import JUDGED_FILES
-from vani.api.given import PathLike, system_of
+from vani.api.arguments import PathLike, system_of
 from vani.api.heat_map import heat_map_in
-from vani.api.predicted_write import predicted_write
+from vani.api.model.write_time import profile_write_time
 from vani.api.run import Run
 from vani.api.source import profile_of
 from vani.errors import InputError, VaniError
@@ -73,7 +73,7 @@ def report_inputs(
             rule_names=_rule_names(),
             version=vani.__version__,
             rule_findings=rule_findings(),
-            prediction=None if write_model is None else predicted_write(model, write_model),
+            prediction=None if write_model is None else profile_write_time(model, write_model),
             users=_users(model),
             contact=tuple(contact),
         )

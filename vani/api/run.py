@@ -10,7 +10,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
 import vani
-from vani.api.given import PathLike
+from vani.api.arguments import PathLike
 from vani.engine.scheduler import scheduler_of
 
 if TYPE_CHECKING:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from vani.api.arguments import PathLike
 from vani.api.characterise import characterise_in
-from vani.api.given import PathLike
 from vani.api.run import Run
 from vani.errors import InputError, UnknownFormatError
 from vani.schema.beginning import is_document, may_be_document

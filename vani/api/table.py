@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import vani
-from vani.api.figures import figures_of
-from vani.api.given import PathLike
+from vani.api.arguments import PathLike
+from vani.api.gate_inputs import figures_of
 from vani.api.run import Run
 from vani.errors import InputError
 from vani.schema.beginning import beginning

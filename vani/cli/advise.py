@@ -10,7 +10,7 @@ import click
 
 import vani
 from vani.api import JUDGED_FILES
-from vani.cli.advise_next import Asked, NextOf, advice_before
+from vani.cli.advise_next import AdviseOptions, NextOf, advice_before
 from vani.cli.history.options import db_option
 from vani.cli.options import (
     FILE,
@@ -22,7 +22,7 @@ from vani.cli.options import (
     system_option,
 )
 from vani.cli.output import emit_all, shows_summary, summary_console
-from vani.cli.places import check_places, system_files
+from vani.cli.output_guard import check_outputs, system_files
 from vani.cli.where import decoding_options, scheduler_files
 from vani.cli.work import working
 from vani.render.advice import FORMATS
@@ -83,7 +83,7 @@ def advise(
     user: str | None,
     processes: int | None,
     db: str | None,
-    **asked: Unpack[Asked],
+    **options: Unpack[AdviseOptions],
 ) -> None:
     """Recommend storage settings for the workload of a profile, or with --next for a run that is still to come.
 
@@ -92,14 +92,14 @@ def advise(
     from vani import api  # noqa: PLC0415 - `vani --help` pays for no library
 
     before, written = NextOf(application, user, processes, db), [output, *filter(None, [script])]
-    read = [asked["config"], *scheduler_files(asked["scheduler"]), *system_files(asked["system"])]
+    read = [options["config"], *scheduler_files(options["scheduler"]), *system_files(options["system"])]
     if profile is None or before.is_asked:
-        check_places(written, read)
-        _write(advice_before(before, profile, asked), kind, output, script, quiet=quiet)
+        check_outputs(written, read)
+        _write(advice_before(before, profile, options), kind, output, script, quiet=quiet)
         return
     with working(profile, quiet=quiet) as progress:
-        check_places(written, [profile, *read])
-        advice = api.advise(profile, **asked, site=thresholds()[0], progress=progress)
+        check_outputs(written, [profile, *read])
+        advice = api.advise(profile, **options, site=thresholds()[0], progress=progress)
     _write(advice, kind, output, script, quiet=quiet)
 
 

@@ -14,11 +14,11 @@ if TYPE_CHECKING:
     from vani.engine.scheduler import Scheduler
     from vani.schema.advice import Advice
 
-__all__ = ["Asked", "NextOf", "advice_before"]
+__all__ = ["AdviseOptions", "NextOf", "advice_before"]
 
 
-class Asked(TypedDict):
-    """What the library is asked as it was typed."""
+class AdviseOptions(TypedDict):
+    """Options that are passed on to the library as they were typed."""
 
     system: str | None
     select: tuple[str, ...] | None
@@ -44,7 +44,7 @@ class NextOf:
         return any(one is not None for one in (self.application, self.user, self.processes, self.db))
 
 
-def advice_before(run: NextOf, profile: Path | None, asked: Asked) -> Advice:
+def advice_before(run: NextOf, profile: Path | None, options: AdviseOptions) -> Advice:
     """Advise on a run before it.
 
     Raises
@@ -69,9 +69,9 @@ def advice_before(run: NextOf, profile: Path | None, asked: Asked) -> Advice:
         user=run.user,
         processes=run.processes,
         db=run.db,
-        system=asked["system"],
-        select=asked["select"],
-        ignore=asked["ignore"],
-        config=asked["config"],
-        files=asked["files"],
+        system=options["system"],
+        select=options["select"],
+        ignore=options["ignore"],
+        config=options["config"],
+        files=options["files"],
     )

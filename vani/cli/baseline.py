@@ -10,7 +10,7 @@ import click
 
 from vani.cli.options import FILE, output_option, quiet_option, source_argument
 from vani.cli.output import shows_progress
-from vani.cli.places import check_places
+from vani.cli.output_guard import check_outputs
 from vani.cli.where import decoding_options, scheduler_files
 from vani.cli.work import working
 from vani.errors import one_line
@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 __all__ = ["baseline"]
 
 
-class _Asked(TypedDict):
-    """What the library is asked as it was typed."""
+class SaveOptions(TypedDict):
+    """Options that are passed on to the library as they were typed."""
 
     add: bool
     keep: int
@@ -53,7 +53,7 @@ def baseline() -> None:
 @decoding_options
 @quiet_option
 def save(
-    profiles: tuple[Path, ...], output: Path | None, policy: Path | None, quiet: bool, **asked: Unpack[_Asked]
+    profiles: tuple[Path, ...], output: Path | None, policy: Path | None, quiet: bool, **options: Unpack[SaveOptions]
 ) -> None:
     """Make a baseline of profiles or traces of the same program, one run each.
 
@@ -64,8 +64,8 @@ def save(
     with working(*profiles, quiet=quiet) as progress:
         if output is not None:
             files = api.files_of_gate(policy, baselines=None)
-            check_places([output], chain(profiles, scheduler_files(asked["scheduler"]), files))
-        place = api.save_baseline(*profiles, output=output, policy=policy, **asked, progress=progress)
+            check_outputs([output], chain(profiles, scheduler_files(options["scheduler"]), files))
+        place = api.save_baseline(*profiles, output=output, policy=policy, **options, progress=progress)
     if shows_progress(quiet=quiet):
         click.echo(f"Saved {one_line(str(place))}; `vani check` compares with it.", err=True)
 

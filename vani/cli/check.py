@@ -14,7 +14,7 @@ import click
 import vani
 from vani.cli.options import FILE, format_option, quiet_option, source_argument, system_option
 from vani.cli.output import emit_all, shows_summary, summary_console
-from vani.cli.places import check_places, system_files
+from vani.cli.output_guard import check_outputs, system_files
 from vani.cli.where import decoding_options, scheduler_files
 from vani.cli.work import working
 from vani.errors import InputError
@@ -28,8 +28,8 @@ if TYPE_CHECKING:
 __all__ = ["check"]
 
 
-class _Asked(TypedDict):
-    """What the library is asked as it was typed."""
+class CheckOptions(TypedDict):
+    """Options that are passed on to the library as they were typed."""
 
     policy: Path | None
     baselines: tuple[str, ...]
@@ -103,7 +103,7 @@ def check(
     kind: str,
     outputs: tuple[str, ...],
     quiet: bool,
-    **asked: Unpack[_Asked],
+    **options: Unpack[CheckOptions],
 ) -> None:
     """Hold a profile against a policy and against earlier runs.
 
@@ -115,11 +115,11 @@ def check(
     wanted = _outputs(kind, outputs)
     summary = _summary_place(wanted)
     with working(profile, quiet=quiet) as progress:
-        read = [profile, *scheduler_files(asked["scheduler"])]
-        read_too = api.files_of_gate(asked["policy"], baselines=asked["baselines"])
+        read = [profile, *scheduler_files(options["scheduler"])]
+        read_too = api.files_of_gate(options["policy"], baselines=options["baselines"])
         places = [*(path for _, path in wanted), *summary]
-        check_places(places, chain(read, read_too, system_files(asked["system"])))
-        found = api.check(profile, **asked, default_system=setting("system").value, progress=progress)
+        check_outputs(places, chain(read, read_too, system_files(options["system"])))
+        found = api.check(profile, **options, default_system=setting("system").value, progress=progress)
     # All are made before the first is written: a fault in one leaves nothing half done.
     emit_all([(_written(found, one), path) for one, path in wanted])
     _summarise(found, summary)

@@ -8,7 +8,7 @@ import click
 
 from vani.cli.options import FILE, output_option, quiet_option
 from vani.cli.output import emit, shows_summary, summary_console
-from vani.cli.places import check_places
+from vani.cli.output_guard import check_outputs
 
 __all__ = ["collect"]
 
@@ -40,7 +40,7 @@ def collect(
 
     Run it inside the job, then give the file to `vani profile --job`.
     """
-    check_places([output], data=dataset)
+    check_outputs([output], data=dataset)
     if dataset is None and (sample is not None or dtype is not None):
         raise click.UsageError("--sample and --dtype are about the data set: name it with --dataset")
     from vani.collect import Bounds  # noqa: PLC0415

@@ -10,7 +10,7 @@ import click
 
 from vani.cli.options import format_option, output_option, quiet_option, source_argument
 from vani.cli.output import emit
-from vani.cli.places import check_places
+from vani.cli.output_guard import check_outputs
 from vani.cli.where import decoding_options, scheduler_files
 from vani.cli.work import working
 from vani.render.diff import FORMATS
@@ -54,6 +54,6 @@ def diff(
     from vani import api  # noqa: PLC0415 - `vani --help` pays for no library
 
     with working(a, b, quiet=quiet) as progress:
-        check_places([output], chain([a, b], scheduler_files(scheduler), api.files_of_gate(baselines=None)))
+        check_outputs([output], chain([a, b], scheduler_files(scheduler), api.files_of_gate(baselines=None)))
         found = api.diff(a, b, strip=strip or None, store=store, scheduler=scheduler, progress=progress)
     emit(FORMATS.render(kind, found, everything=everything), output)

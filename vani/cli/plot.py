@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, TypedDict, Unpack
 import click
 
 from vani.cli.options import output_option, quiet_option, source_argument
-from vani.cli.places import check_places
+from vani.cli.output_guard import check_outputs
 from vani.cli.where import decoding_options, scheduler_files
 from vani.cli.work import working
 
@@ -34,8 +34,8 @@ def _list(ctx: click.Context, param: click.Parameter, value: bool) -> None:
     ctx.exit()
 
 
-class _Asked(TypedDict):
-    """What the library is asked as it was typed."""
+class PlotOptions(TypedDict):
+    """Options that are passed on to the library as they were typed."""
 
     width_mm: float
     dpi: int
@@ -73,7 +73,7 @@ class _Asked(TypedDict):
 )
 @decoding_options
 @quiet_option
-def plot(kind: str, profile: Path, output: Path, quiet: bool, **asked: Unpack[_Asked]) -> None:
+def plot(kind: str, profile: Path, output: Path, quiet: bool, **options: Unpack[PlotOptions]) -> None:
     """Draw one plot of a profile, as for a paper.
 
     `vani plot --list` names the kinds. Plots over time need the calls: they are found in the store that
@@ -85,8 +85,8 @@ def plot(kind: str, profile: Path, output: Path, quiet: bool, **asked: Unpack[_A
 
     format = FORMATS.needed_for(output)
     with working(profile, quiet=quiet, with_calls=_takes_calls(kind)) as progress:
-        check_places([output], [profile, *scheduler_files(asked["scheduler"])])
-        content = api.plot(kind, profile, format=format, **asked, progress=progress)
+        check_outputs([output], [profile, *scheduler_files(options["scheduler"])])
+        content = api.plot(kind, profile, format=format, **options, progress=progress)
     write_bytes(output, content)
 
 

@@ -11,7 +11,7 @@ import click
 from vani.cli.memory import memory_for
 from vani.cli.options import FILE, files_option, format_option, output_option, quiet_option, system_option
 from vani.cli.output import emit_all, progress_bar, shows_progress, shows_summary, summary_console
-from vani.cli.places import check_places, system_files
+from vani.cli.output_guard import check_outputs, system_files
 from vani.cli.where import decoding_options, scheduler_files
 from vani.errors import InputError
 from vani.render.graph import FORMATS as GRAPHS
@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 __all__ = ["profile"]
 
 
-class _Asked(TypedDict):
-    """What the library is asked as it was typed."""
+class ProfileOptions(TypedDict):
+    """Options that are passed on to the library as they were typed."""
 
     job: Path | None
     system: str | None
@@ -77,7 +77,7 @@ def profile(
     graph_of: str,
     kind: str | None,
     quiet: bool,
-    **asked: Unpack[_Asked],
+    **options: Unpack[ProfileOptions],
 ) -> None:
     """Characterise the I/O of a run from its trace.
 
@@ -88,11 +88,11 @@ def profile(
     # Before anything loads numpy, as looking at the files of a trace does.
     with memory_for("counting" if quick else "calls"):
         read = chain(
-            traces, [asked["job"]], scheduler_files(asked["scheduler"]), system_files(asked["system"])
+            traces, [options["job"]], scheduler_files(options["scheduler"]), system_files(options["system"])
         )
-        check_places([output, *filter(None, [graph])], read)
+        check_outputs([output, *filter(None, [graph])], read)
         with progress_bar(show=shows_progress(quiet=quiet) and not quick) as progress:
-            made, exported = _characterised(traces, quick, graph, graph_of, asked, progress)
+            made, exported = _characterised(traces, quick, graph, graph_of, options, progress)
     emit_all([(_text(made, kind, output), output), *exported])
     if shows_summary(output, quiet=quiet):
         _show(made, output)
@@ -115,15 +115,15 @@ def _characterised(
     quick: bool,
     graph: Path | None,
     graph_of: str,
-    asked: _Asked,
+    options: ProfileOptions,
     progress: Progress | None,
 ) -> tuple[Profile, list[tuple[str, Path]]]:
     """The profile, and what is written beside it."""
     from vani import api  # noqa: PLC0415 - loads Arrow
 
     if quick:
-        return api.profile(*traces, **asked, quick=True), []
-    found = api.characterise(*traces, **asked, progress=progress)
+        return api.profile(*traces, **options, quick=True), []
+    found = api.characterise(*traces, **options, progress=progress)
     if graph is None:
         return found.profile, []
     return found.profile, [(GRAPHS.render(GRAPHS.needed_for(graph), found.graph(graph_of)), graph)]

@@ -17,7 +17,7 @@ from vani.cli.options import (
     system_option,
 )
 from vani.cli.output import emit, shows_summary, summary_console
-from vani.cli.places import check_places, stdout, system_files
+from vani.cli.output_guard import check_outputs, stdout, system_files
 from vani.cli.where import decoding_options, scheduler_files
 from vani.cli.work import working
 from vani.errors import InputError, one_line
@@ -38,8 +38,8 @@ _AS_RANKING = {"txt": "text"}
 _OTHERS = {".pdf", ".svg", ".png", ".jpg", ".json", ".yaml", ".yml", ".csv", ".tex", ".rst", ".doc", ".docx"}
 
 
-class _Asked(TypedDict):
-    """What the library is asked as it was typed."""
+class ReportOptions(TypedDict):
+    """Options that are passed on to the library as they were typed."""
 
     advice: Path | None
     system: str | None
@@ -80,7 +80,7 @@ def report(
     history: str | None,
     kind: str | None,
     quiet: bool,
-    **asked: Unpack[_Asked],
+    **options: Unpack[ReportOptions],
 ) -> None:
     """Write a report about a profile that a scientist, a support engineer and a reviewer can each use.
 
@@ -93,11 +93,11 @@ def report(
     if profile is None or history is not None:
         _report_history(history, format, output)
         return
-    _settle_machine(asked)
+    _settle_machine(options)
     with working(profile, quiet=quiet, with_calls=format in WITH_PLOTS) as progress:
-        read = [profile, asked["advice"], asked["model"], *scheduler_files(asked["scheduler"])]
-        check_places([output], chain(read, system_files(asked["system"])))
-        made = api.reported(profile, format=format, **asked, contact=contact_lines(), progress=progress)
+        read = [profile, options["advice"], options["model"], *scheduler_files(options["scheduler"])]
+        check_outputs([output], chain(read, system_files(options["system"])))
+        made = api.reported(profile, format=format, **options, contact=contact_lines(), progress=progress)
     emit(made.text, output)
     if not stdout(output) and shows_summary(output, quiet=quiet):
         size = format_bytes(len(made.text.encode()))
@@ -112,7 +112,7 @@ def _report_history(history: str | None, format: str, output: Path | None) -> No
     if history is None:
         raise click.UsageError("Missing argument 'PROFILE|TRACE' (or --history).")
     _refuse_all_but("history", "output", "kind", "quiet")
-    check_places([output], [] if "://" in history else [Path(history)])
+    check_outputs([output], [] if "://" in history else [Path(history)])
     ranking = api.history_top(db=history)
     next_runs = api.history_next_runs(ranking, db=history)
     emit(OF_HISTORY.render(_AS_RANKING.get(format, format), ranking, next_runs=next_runs), output)
@@ -156,14 +156,14 @@ def _format(kind: str | None, output: Path | None) -> str:
     return FORMATS.of_file(output) or "html"
 
 
-def _settle_machine(asked: _Asked) -> None:
-    if asked["advice"] is not None and asked["system"] is not None:
+def _settle_machine(options: ReportOptions) -> None:
+    if options["advice"] is not None and options["system"] is not None:
         raise InputError(
             "--system and --advice exclude each other",
             todo="the advice names its machine: leave --system out",
         )
-    if asked["advice"] is None:
-        asked["system"] = asked["system"] or setting("system").value
+    if options["advice"] is None:
+        options["system"] = options["system"] or setting("system").value
 
 
 def _summarise(profile: Profile, wrote: str) -> None:

@@ -10,7 +10,7 @@ import click
 
 from vani.cli.options import FILE, output_option, quiet_option
 from vani.cli.output import emit
-from vani.cli.places import check_places, system_files
+from vani.cli.output_guard import check_outputs, system_files
 
 if TYPE_CHECKING:
     from vani.collect.transfer_test import Measurement
@@ -51,7 +51,7 @@ def show(name: str, output: Path | None) -> None:
     from vani.schema.document import dumps  # noqa: PLC0415
     from vani.systems import load_system  # noqa: PLC0415
 
-    check_places([output], system_files(name))
+    check_outputs([output], system_files(name))
     emit(dumps(load_system(name), only_set=True), output)
 
 
@@ -92,7 +92,7 @@ def detect(
     from vani.errors import InputError, one_line  # noqa: PLC0415
     from vani.schema.document import dumps  # noqa: PLC0415
 
-    check_places([output])
+    check_outputs([output])
     if data is not None and not data.exists():
         raise InputError("no such folder", where=data, todo="name the folder of the data")
     if measure is None and (yes or ctx.get_parameter_source("size") is not click.core.ParameterSource.DEFAULT):

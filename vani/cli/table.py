@@ -9,7 +9,7 @@ import click
 
 from vani.cli.options import FILE, format_option, output_option, quiet_option
 from vani.cli.output import emit
-from vani.cli.places import check_places
+from vani.cli.output_guard import check_outputs
 from vani.cli.where import decoding_options, scheduler_files
 from vani.cli.work import working
 from vani.render.runs import FORMATS
@@ -41,7 +41,7 @@ def table(
 
     kind = kind or (FORMATS.of_file(output) if output is not None else None) or "text"
     with working(*runs, quiet=quiet) as progress:
-        check_places([output], [*runs, *scheduler_files(scheduler)])
+        check_outputs([output], [*runs, *scheduler_files(scheduler)])
         found = api.table(*runs, sort=sort, reverse=reverse, store=store, scheduler=scheduler, progress=progress)
     for one in found.unread:
         click.echo(f"vani: left out: {one.why}", err=True)

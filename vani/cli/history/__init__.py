@@ -20,13 +20,13 @@ _COMMANDS = {
         "vani.cli.history.creations:creations",
         "Predict which files the next run creates, or the rest of one.",
     ),
-    "list": ("vani.cli.history.kept:list_", "Tell what is kept, by month."),
-    "damaged": ("vani.cli.history.kept:damaged", "List files that could not be read, and why."),
-    "remove": ("vani.cli.history.kept:remove", "Delete all runs of a user."),
-    "anonymise": ("vani.cli.history.kept:anonymise", "Put users and paths behind keyed hashes."),
-    "export": ("vani.cli.history.carry:export", "Write all that is kept to a file."),
-    "import": ("vani.cli.history.carry:import_", "Add what was exported."),
-    "upgrade": ("vani.cli.history.carry:upgrade", "Bring an older history to the newest layout."),
+    "list": ("vani.cli.history.maintenance:list_", "Tell what is kept, by month."),
+    "damaged": ("vani.cli.history.maintenance:damaged", "List files that could not be read, and why."),
+    "remove": ("vani.cli.history.maintenance:remove", "Delete all runs of a user."),
+    "anonymise": ("vani.cli.history.maintenance:anonymise", "Put users and paths behind keyed hashes."),
+    "export": ("vani.cli.history.maintenance:export", "Write all that is kept to a file."),
+    "import": ("vani.cli.history.maintenance:import_", "Add what was exported."),
+    "upgrade": ("vani.cli.history.maintenance:upgrade", "Bring an older history to the newest layout."),
 }
 
 

@@ -14,15 +14,15 @@ from vani.errors import one_line
 from vani.units import counted
 
 if TYPE_CHECKING:
-    from vani.api.history_add import AddedAndJudged
+    from vani.api.history.add import AddedAndJudged
 
 __all__ = ["add"]
 
 _SHOWN = 20
 
 
-class _Asked(TypedDict):
-    """What the library is asked as it was typed."""
+class AddOptions(TypedDict):
+    """Options that are passed on to the library as they were typed."""
 
     db: str | None
     totals: bool | None
@@ -54,7 +54,7 @@ class _Asked(TypedDict):
 @click.option("--key", type=FILE, metavar="FILE", help="Key of an anonymised history.")
 @system_option()
 @quiet_option
-def add(paths: tuple[Path, ...], quiet: bool, **asked: Unpack[_Asked]) -> None:  # fmt: skip
+def add(paths: tuple[Path, ...], quiet: bool, **options: Unpack[AddOptions]) -> None:  # fmt: skip
     """Add the runs at PATHs: Darshan logs, profiles, traces, and folders of them, recursively.
 
     A copy of a log counts once, a file that did not change is not opened again, and what is damaged is listed
@@ -63,7 +63,7 @@ def add(paths: tuple[Path, ...], quiet: bool, **asked: Unpack[_Asked]) -> None: 
     from vani import api  # noqa: PLC0415 - `vani --help` pays for no library
 
     with progress_bar(show=shows_progress(quiet=quiet)) as progress:
-        done = api.history_add(*paths, **asked, progress=progress)
+        done = api.history_add(*paths, **options, progress=progress)
     _say(done, quiet=quiet)
 
 

@@ -1,24 +1,26 @@
-"""`vani history creations`."""
+"""`vani history creations`, and the files for plans that it writes beside its document."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TypedDict, Unpack
+from typing import TYPE_CHECKING, TypedDict, Unpack
 
 import click
 
 from vani.cli.history.options import db_option
-from vani.cli.history.planned_files import planned_files
 from vani.cli.options import FILE, format_option, output_option
 from vani.cli.output import emit_all
-from vani.cli.places import check_places
+from vani.cli.output_guard import check_outputs
 from vani.render.prediction import FORMATS
 
-__all__ = ["creations"]
+if TYPE_CHECKING:
+    from vani.schema.prediction import CreationsPrediction
+
+__all__ = ["creations", "planned_files"]
 
 
-class _Asked(TypedDict):
-    """What the library is asked as it was typed."""
+class CreationsOptions(TypedDict):
+    """Options that are passed on to the library as they were typed."""
 
     user: str | None
     processes: int | None
@@ -64,7 +66,7 @@ def creations(
     table: Path | None,
     jobs: Path | None,
     layout: str | None,
-    **asked: Unpack[_Asked],
+    **options: Unpack[CreationsOptions],
 ) -> None:
     """Predict which files the next run of APP creates: by which rank, how large, with which probability.
 
@@ -74,7 +76,23 @@ def creations(
     from vani import api  # noqa: PLC0415 - `vani --help` pays for no library
 
     files = [path for path in (output, table, jobs) if path is not None]
-    check_places(files or [None], [asked["begun"], Path(asked["db"]) if asked["db"] else None])
-    found = api.history_creations(application, **asked)
+    check_outputs(files or [None], [options["begun"], Path(options["db"]) if options["db"] else None])
+    found = api.history_creations(application, **options)
     kind = kind or (FORMATS.of_file(output) if output is not None else None) or "text"
     emit_all([*planned_files(found, layout, table=table, jobs=jobs), (FORMATS.render(kind, found), output)])
+
+
+def planned_files(
+    prediction: CreationsPrediction, layout: str | None, *, table: Path | None, jobs: Path | None
+) -> list[tuple[str, Path]]:
+    """The rows of Tarazu's database as CSV and the jobs as YAML, each with its place, as far as they are wanted."""
+    from vani import api  # noqa: PLC0415 - `vani --help` pays for no library
+    from vani.database.interactions import write_csv  # noqa: PLC0415
+    from vani.schema.document import dumps  # noqa: PLC0415
+
+    made = []
+    if table is not None:
+        made.append((write_csv(api.creations_rows(prediction, layout)), table))
+    if jobs is not None:
+        made.append((dumps(api.creations_jobs(prediction, layout)), jobs))
+    return made

@@ -10,14 +10,14 @@ import click
 from vani.cli.history.options import db_option
 from vani.cli.options import format_option, output_option
 from vani.cli.output import emit
-from vani.cli.places import check_places
+from vani.cli.output_guard import check_outputs
 from vani.render.prediction import FORMATS
 
 __all__ = ["predict"]
 
 
-class _Asked(TypedDict):
-    """What the library is asked as it was typed."""
+class PredictOptions(TypedDict):
+    """Options that are passed on to the library as they were typed."""
 
     user: str | None
     processes: int | None
@@ -31,13 +31,13 @@ class _Asked(TypedDict):
 @db_option
 @format_option(FORMATS, default=None, help="What is written; by the end of -o's name, else text.")
 @output_option()
-def predict(application: str, kind: str | None, output: Path | None, **asked: Unpack[_Asked]) -> None:
+def predict(application: str, kind: str | None, output: Path | None, **options: Unpack[PredictOptions]) -> None:
     """Tell which behaviour the next run of APP has, with probabilities, and what it moves.
 
     Runs behave alike where bytes read, bytes written and metadata operations agree within a factor of 1.2.
     """
     from vani import api  # noqa: PLC0415 - `vani --help` pays for no library
 
-    check_places([output])
+    check_outputs([output])
     kind = kind or (FORMATS.of_file(output) if output is not None else None) or "text"
-    emit(FORMATS.render(kind, api.history_predict(application, **asked)), output)
+    emit(FORMATS.render(kind, api.history_predict(application, **options)), output)

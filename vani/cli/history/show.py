@@ -10,13 +10,13 @@ import click
 from vani.cli.history.options import db_option, period_options
 from vani.cli.options import output_option
 from vani.cli.output import emit
-from vani.cli.places import check_places
+from vani.cli.output_guard import check_outputs
 
 __all__ = ["letter", "show"]
 
 
-class _Asked(TypedDict):
-    """What the library is asked as it was typed."""
+class ShowOptions(TypedDict):
+    """Options that are passed on to the library as they were typed."""
 
     db: str | None
     since: str | None
@@ -29,7 +29,7 @@ class _Asked(TypedDict):
 @db_option
 @period_options
 @output_option()
-def show(application: str, user: str | None, output: Path | None, **asked: Unpack[_Asked]) -> None:
+def show(application: str, user: str | None, output: Path | None, **options: Unpack[ShowOptions]) -> None:
     """Tell of the runs of APP, those of USER or everybody's.
 
     Trend by month, how runs of a category differ, when their behaviour changed, and the worst run with its advice.
@@ -37,8 +37,8 @@ def show(application: str, user: str | None, output: Path | None, **asked: Unpac
     from vani import api  # noqa: PLC0415 - `vani --help` pays for no library
     from vani.render.history.story import story  # noqa: PLC0415
 
-    check_places([output])
-    emit(story(api.history_show(application, user, **asked)), output)
+    check_outputs([output])
+    emit(story(api.history_show(application, user, **options)), output)
 
 
 @click.command()
@@ -47,10 +47,10 @@ def show(application: str, user: str | None, output: Path | None, **asked: Unpac
 @db_option
 @period_options
 @output_option()
-def letter(application: str, user: str, output: Path | None, **asked: Unpack[_Asked]) -> None:
+def letter(application: str, user: str, output: Path | None, **options: Unpack[ShowOptions]) -> None:
     """Write a mail to USER about APP, with the lines to paste; that nothing is to be saved is said as such."""
     from vani import api  # noqa: PLC0415 - `vani --help` pays for no library
     from vani.render.history.story import letter as written  # noqa: PLC0415
 
-    check_places([output])
-    emit(written(api.history_show(application, user, **asked)), output)
+    check_outputs([output])
+    emit(written(api.history_show(application, user, **options)), output)

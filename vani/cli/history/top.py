@@ -10,14 +10,14 @@ import click
 from vani.cli.history.options import db_option, period_options
 from vani.cli.options import format_option, output_option
 from vani.cli.output import emit
-from vani.cli.places import check_places
+from vani.cli.output_guard import check_outputs
 from vani.render.history import FORMATS
 
 __all__ = ["top"]
 
 
-class _Asked(TypedDict):
-    """What the library is asked as it was typed."""
+class TopOptions(TypedDict):
+    """Options that are passed on to the library as they were typed."""
 
     db: str | None
     by: Literal["pair", "user", "app", "category", "file-system"]
@@ -41,7 +41,7 @@ class _Asked(TypedDict):
 @click.option("--settings", is_flag=True, help="By setting: whom it would serve, and the sum.")
 @format_option(FORMATS, default=None, help="What is written; by the end of -o's name, else text.")
 @output_option()
-def top(kind: str | None, output: Path | None, **asked: Unpack[_Asked]) -> None:  # fmt: skip
+def top(kind: str | None, output: Path | None, **options: Unpack[TopOptions]) -> None:  # fmt: skip
     """Rank who loses most in I/O, and which setting would win it back.
 
     Costs are core-hours: "in I/O" are the seconds of all processes in I/O calls, "waiting" is the time of the slowest
@@ -50,5 +50,5 @@ def top(kind: str | None, output: Path | None, **asked: Unpack[_Asked]) -> None:
     from vani import api  # noqa: PLC0415 - `vani --help` pays for no library
 
     kind = kind or (FORMATS.of_file(output) if output is not None else None) or "text"
-    check_places([output])
-    emit(FORMATS.render(kind, api.history_top(**asked)), output)
+    check_outputs([output])
+    emit(FORMATS.render(kind, api.history_top(**options)), output)

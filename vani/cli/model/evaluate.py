@@ -6,7 +6,7 @@ from typing import Unpack
 
 import click
 
-from vani.cli.model.samples import Asked, samples_options
+from vani.cli.model.samples import SampleOptions, samples_options
 
 __all__ = ["evaluate"]
 
@@ -16,7 +16,7 @@ __all__ = ["evaluate"]
 @click.option(
     "--up-to", type=str, required=True, metavar="VALUE", help="The largest scale that is fitted to."
 )
-def evaluate(up_to: str, **asked: Unpack[Asked]) -> None:
+def evaluate(up_to: str, **options: Unpack[SampleOptions]) -> None:
     """Hold all methods against the larger scales of SAMPLES, side by side.
 
     They are fitted to the scales up to a value: what is printed is how they do where they were not fitted.
@@ -24,4 +24,4 @@ def evaluate(up_to: str, **asked: Unpack[Asked]) -> None:
     from vani import api  # noqa: PLC0415 - `vani --help` pays for no library
     from vani.render.evaluation import evaluation_text  # noqa: PLC0415
 
-    click.echo(evaluation_text(api.model_evaluate(up_to=up_to, **asked)), nl=False)
+    click.echo(evaluation_text(api.model_evaluate(up_to=up_to, **options)), nl=False)

@@ -7,10 +7,10 @@ from typing import Unpack
 
 import click
 
-from vani.cli.model.samples import Asked, samples_options
+from vani.cli.model.samples import SampleOptions, samples_options
 from vani.cli.options import output_option
 from vani.cli.output import emit
-from vani.cli.places import check_places
+from vani.cli.output_guard import check_outputs
 
 __all__ = ["fit"]
 
@@ -19,7 +19,7 @@ __all__ = ["fit"]
 @samples_options
 @click.option("--method", metavar="NAME", help="Not the best one, but this.")
 @output_option("Write the model here, not to stdout.")
-def fit(method: str | None, output: Path | None, **asked: Unpack[Asked]) -> None:
+def fit(method: str | None, output: Path | None, **options: Unpack[SampleOptions]) -> None:
     """Fit a model of write times to SAMPLES: CSV files, or what IOR printed, as text or JSON.
 
     Each method is fitted without the largest scale and judged on it; the best one is fitted to all. A model that would
@@ -27,5 +27,5 @@ def fit(method: str | None, output: Path | None, **asked: Unpack[Asked]) -> None
     """
     from vani import api  # noqa: PLC0415 - `vani --help` pays for no library
 
-    check_places([output], asked["samples"])
-    emit(api.model_fit(method=method, **asked).to_yaml(), output)
+    check_outputs([output], options["samples"])
+    emit(api.model_fit(method=method, **options).to_yaml(), output)

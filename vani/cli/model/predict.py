@@ -9,7 +9,7 @@ import click
 
 from vani.cli.options import FILE, format_option, output_option
 from vani.cli.output import emit
-from vani.cli.places import check_places
+from vani.cli.output_guard import check_outputs
 from vani.render.prediction import FORMATS
 
 __all__ = ["predict"]
@@ -50,7 +50,7 @@ def predict(kind: str | None, output: Path | None, settings: tuple[str, ...], **
     """
     from vani import api  # noqa: PLC0415 - `vani --help` pays for no library
 
-    check_places([output], [asked["model"], asked["mapping"]])
+    check_outputs([output], [asked["model"], asked["mapping"]])
     found = api.model_predict(asked=_pairs(settings), **asked)
     kind = kind or (FORMATS.of_file(output) if output is not None else None) or "text"
     emit(FORMATS.render(kind, found), output)

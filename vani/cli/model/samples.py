@@ -12,11 +12,11 @@ import click
 from vani.cli.history.options import db_option
 from vani.cli.options import FILE
 
-__all__ = ["Asked", "samples_options"]
+__all__ = ["SampleOptions", "samples_options"]
 
 
-class Asked(TypedDict):
-    """What the library is asked as it was typed."""
+class SampleOptions(TypedDict):
+    """Options that are passed on to the library as they were typed."""
 
     samples: tuple[Path, ...]
     scale: str | None

@@ -9,8 +9,8 @@ import click
 
 from vani.cli.options import FILE, format_option, output_option
 from vani.cli.output import emit
-from vani.cli.places import check_places, files_of_plan
-from vani.cli.plan.snapshot_options import max_age_option, snapshot_option
+from vani.cli.output_guard import check_outputs, files_of_plan
+from vani.cli.plan.options import max_age_option, snapshot_option
 from vani.render.standing import FORMATS
 
 __all__ = ["check"]
@@ -38,7 +38,7 @@ def check(
     """
     from vani import api  # noqa: PLC0415 - `vani --help` pays for no library
 
-    check_places([output], chain([snapshot], files_of_plan(plan)))
+    check_outputs([output], chain([snapshot], files_of_plan(plan)))
     found = api.plan_check(plan, snapshot, max_age=max_age)
     kind = kind or (FORMATS.of_file(output) if output is not None else None) or "text"
     emit(FORMATS.render(kind, found), output)

@@ -11,14 +11,14 @@ from typing import Any, Literal, TypedDict, Unpack
 import click
 
 from vani.cli.options import FILE, system_option
-from vani.cli.places import check_places, files_of_jobs, system_files
+from vani.cli.output_guard import check_outputs, files_of_jobs, system_files
 from vani.cli.plan.result import emit_plan, plan_options
 
 __all__ = ["forward"]
 
 
-class _Asked(TypedDict):
-    """What the library is asked as it was typed."""
+class ForwardOptions(TypedDict):
+    """Options that are passed on to the library as they were typed."""
 
     io_nodes: int
     policy: Literal["mckp", "static", "size", "process", "zero", "one", "oracle"]
@@ -99,7 +99,7 @@ def forward(
     replay: bool,
     nodes: int | None,
     poll: float | None,
-    **asked: Unpack[_Asked],
+    **options: Unpack[ForwardOptions],
 ) -> None:
     """Share the I/O nodes of a pool among the jobs of JOBS, a jobs.yaml.
 
@@ -109,11 +109,11 @@ def forward(
     from vani import api  # noqa: PLC0415 - `vani --help` pays for no library
 
     _refuse_mixture(replay=replay, current=current, nodes=nodes, poll=poll)
-    read = chain(files_of_jobs(jobs), [current], system_files(asked["system"]))
-    check_places([output], read)
+    read = chain(files_of_jobs(jobs), [current], system_files(options["system"]))
+    check_outputs([output], read)
     of_queue = partial(api.plan_replay, nodes=nodes, poll=poll or 0.0)
     plan = of_queue if replay else partial(api.plan_forward, current=current)
-    emit_plan(plan(jobs, **asked), kind, output, strict=strict)
+    emit_plan(plan(jobs, **options), kind, output, strict=strict)
 
 
 def _refuse_mixture(*, replay: bool, current: Path | None, nodes: int | None, poll: float | None) -> None:

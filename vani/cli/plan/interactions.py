@@ -8,8 +8,8 @@ import click
 
 from vani.cli.options import output_option
 from vani.cli.output import emit
-from vani.cli.places import check_places
-from vani.cli.plan.database import database_file, database_option
+from vani.cli.output_guard import check_outputs
+from vani.cli.plan.options import database_file, database_option
 from vani.errors import one_line
 
 __all__ = ["interactions"]
@@ -28,7 +28,7 @@ def interactions(path: str | None, database: str, output: Path | None) -> None:
     from vani import api  # noqa: PLC0415 - `vani --help` pays for no library
     from vani.database.interactions import write_csv  # noqa: PLC0415
 
-    check_places([output], [database_file(database)])
+    check_outputs([output], [database_file(database)])
     found = api.plan_interactions(database, path)
     emit(write_csv(found), output)
     if path is not None and not found:

@@ -156,7 +156,7 @@ def _plan(state: Path, rules: dict[str, Any], deadline: Any, log: Path | None, *
     now_s = time.time()
 
     def plan() -> str:
-        from vani.api.plan_job import SharingRules, plan_running_jobs  # noqa: PLC0415 - only who plans pays for it
+        from vani.api.plan.job import SharingRules, plan_running_jobs  # noqa: PLC0415 - only who plans pays for it
 
         return plan_running_jobs(
             place,

@@ -9,7 +9,7 @@ import click
 
 from vani.cli.options import output_option, quiet_option
 from vani.cli.output import emit
-from vani.cli.places import check_places, stdout
+from vani.cli.output_guard import check_outputs, stdout
 from vani.errors import InputError
 
 __all__ = ["listen"]
@@ -37,7 +37,7 @@ def listen(output: Path | None, at: str, expect: str, interval: float, once: boo
 
     Figures of a server that is silent for three of its intervals are null, and it is listed under no_data.
     """
-    check_places([output])
+    check_outputs([output])
     if stdout(output) and not once:
         raise click.UsageError("without --once it goes on: name a file with -o")
     from vani import api  # noqa: PLC0415 - `vani --help` pays for no library

@@ -9,16 +9,16 @@ from typing import Literal, TypedDict, Unpack
 import click
 
 from vani.cli.options import FILE
-from vani.cli.places import check_places, files_of_jobs
+from vani.cli.output_guard import check_outputs, files_of_jobs
+from vani.cli.plan.options import max_age_option, snapshot_option
 from vani.cli.plan.result import emit_plan, plan_options_in
-from vani.cli.plan.snapshot_options import max_age_option, snapshot_option
 from vani.render.plan import PATH_FORMATS
 
 __all__ = ["path"]
 
 
-class _Asked(TypedDict):
-    """What the library is asked as it was typed."""
+class PathOptions(TypedDict):
+    """Options that are passed on to the library as they were typed."""
 
     snapshot: Path
     capacity: Literal["binding", "eq1"]
@@ -54,7 +54,7 @@ _OPTIONS = (
 @click.argument("jobs", type=FILE)
 @plan_options_in(PATH_FORMATS)
 @lambda command: reduce(lambda so_far, option: option(so_far), reversed(_OPTIONS), command)
-def path(jobs: Path, kind: str | None, output: Path | None, strict: bool, **asked: Unpack[_Asked]) -> None:
+def path(jobs: Path, kind: str | None, output: Path | None, strict: bool, **options: Unpack[PathOptions]) -> None:
     """Give the I/O of each job of JOBS, a jobs.yaml, a path through the machine.
 
     Which forwarding nodes, storage nodes and targets carry how much of its demand, job after job; one forwarding node
@@ -63,5 +63,5 @@ def path(jobs: Path, kind: str | None, output: Path | None, strict: bool, **aske
     """
     from vani import api  # noqa: PLC0415 - `vani --help` pays for no library
 
-    check_places([output], [*files_of_jobs(jobs, all_profiles=True), asked["snapshot"]])
-    emit_plan(api.plan_path(jobs, **asked), kind, output, strict=strict, formats=PATH_FORMATS)
+    check_outputs([output], [*files_of_jobs(jobs, all_profiles=True), options["snapshot"]])
+    emit_plan(api.plan_path(jobs, **options), kind, output, strict=strict, formats=PATH_FORMATS)

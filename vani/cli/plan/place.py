@@ -11,16 +11,16 @@ from typing import Any, Literal, TypedDict, Unpack
 import click
 
 from vani.cli.options import FILE
-from vani.cli.places import check_places, files_of_jobs
+from vani.cli.output_guard import check_outputs, files_of_jobs
+from vani.cli.plan.options import max_age_option, snapshot_option
 from vani.cli.plan.result import emit_plan, plan_options_in
-from vani.cli.plan.snapshot_options import max_age_option, snapshot_option
 from vani.render.plan import PLACE_FORMATS
 
 __all__ = ["place"]
 
 
-class _Asked(TypedDict):
-    """What the library is asked as it was typed."""
+class PlaceOptions(TypedDict):
+    """Options that are passed on to the library as they were typed."""
 
     method: Literal["balanced", "tarazu", "lsa"]
     ceiling: float
@@ -89,7 +89,7 @@ def place(
     strict: bool,
     snapshot: Path,
     size_weight: dict[str, float],
-    **asked: Unpack[_Asked],
+    **options: Unpack[PlaceOptions],
 ) -> None:
     """Choose OSTs for the files that the jobs of JOBS, a jobs.yaml, are going to create.
 
@@ -98,6 +98,6 @@ def place(
     """
     from vani import api  # noqa: PLC0415 - `vani --help` pays for no library
 
-    check_places([output], chain(files_of_jobs(jobs), [snapshot]))
-    found = api.plan_place(jobs, snapshot, size_weight=size_weight, **asked)
+    check_outputs([output], chain(files_of_jobs(jobs), [snapshot]))
+    found = api.plan_place(jobs, snapshot, size_weight=size_weight, **options)
     emit_plan(found, kind, output, strict=strict, formats=PLACE_FORMATS)

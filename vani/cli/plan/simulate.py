@@ -9,14 +9,14 @@ from typing import Literal, TypedDict, Unpack
 import click
 
 from vani.cli.options import FILE
-from vani.cli.places import check_places
+from vani.cli.output_guard import check_outputs
 from vani.cli.plan.result import emit_plan, plan_options
 
 __all__ = ["simulate"]
 
 
-class _Asked(TypedDict):
-    """What the library is asked as it was typed."""
+class SimulateOptions(TypedDict):
+    """Options that are passed on to the library as they were typed."""
 
     tolerance: float | None
     alone: bool
@@ -58,7 +58,7 @@ def simulate(
     strict: bool,
     plot: Path | None,
     what: Literal["rates", "stages"],
-    **asked: Unpack[_Asked],
+    **options: Unpack[SimulateOptions],
 ) -> None:
     """Play what happens when the jobs of SCENARIO, a scenario.yaml, share a machine.
 
@@ -71,14 +71,14 @@ def simulate(
     from vani.render.plots.image import FORMATS  # noqa: PLC0415
 
     image = FORMATS.needed_for(plot) if plot is not None else None
-    check_places([output, *([plot] if plot is not None else [])], _read(scenario))
-    found = api.plan_simulate(scenario, **asked)
+    check_outputs([output, *([plot] if plot is not None else [])], _read(scenario))
+    found = api.plan_simulate(scenario, **options)
     if plot is not None and image is not None:
         write_bytes(plot, FORMATS.render(image, drawn(found, what), width_mm=160))
     emit_plan(found, kind, output, strict=strict)
 
 
 def _read(scenario: Path | None) -> Iterator[Path]:
-    from vani.api.plan_simulate import files_of_scenario  # noqa: PLC0415 - only where an output exists
+    from vani.api.plan.simulate import files_of_scenario  # noqa: PLC0415 - only where an output exists
 
     yield from files_of_scenario(scenario)

@@ -9,7 +9,7 @@ import click
 
 from vani.cli.options import output_option
 from vani.cli.output import emit
-from vani.cli.places import check_places
+from vani.cli.output_guard import check_outputs
 from vani.errors import one_line
 
 __all__ = ["snapshot"]
@@ -54,9 +54,9 @@ def snapshot(
     /proc/cpuinfo printed, alone or one behind the other. NAME is the server where that was; a client needs none.
     """
     from vani import api  # noqa: PLC0415 - `vani --help` pays for no library
-    from vani.api.plan_snapshot import named_file  # noqa: PLC0415
+    from vani.api.plan.snapshot import named_file  # noqa: PLC0415
 
-    check_places([output], [named_file(one)[0] for one in files])
+    check_outputs([output], [named_file(one)[0] for one in files])
     found = api.plan_snapshot(files, time=time, file_system=file_system, listen=listen)
     emit(found.to_yaml(), output)
     for one in found.no_data:

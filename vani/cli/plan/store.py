@@ -7,8 +7,8 @@ from pathlib import Path
 import click
 
 from vani.cli.options import FILE, quiet_option
-from vani.cli.places import check_places
-from vani.cli.plan.database import database_file, database_option
+from vani.cli.output_guard import check_outputs
+from vani.cli.plan.options import database_file, database_option
 from vani.errors import one_line
 from vani.units import counted
 
@@ -29,7 +29,7 @@ def store(plan: Path, database: str, quiet: bool) -> None:
     """
     from vani import api  # noqa: PLC0415 - `vani --help` pays for no library
 
-    check_places([file for file in [database_file(database)] if file is not None], [plan])
+    check_outputs([file for file in [database_file(database)] if file is not None], [plan])
     done = api.plan_store(plan, database)
     for told in done.objections[:_SHOWN]:
         click.echo(f"vani: Lustre will refuse this layout and use its default: {one_line(told)}", err=True)

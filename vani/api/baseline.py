@@ -1,0 +1,92 @@
+"""Baselines: saved from runs (`vani baseline save`), and their key figures (`vani baseline show`)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from vani.api.arguments import PathLike
+from vani.api.gate_inputs import figures_of, policy_asked
+from vani.api.run import Run
+from vani.errors import InputError
+
+if TYPE_CHECKING:
+    from vani.engine.run import Progress
+    from vani.engine.scheduler import SchedulerLike
+    from vani.schema.profile import Profile
+    from vani.schema.system import System
+
+__all__ = ["baseline_figures", "save_baseline"]
+
+
+def save_baseline(
+    *profiles: PathLike | Profile,
+    output: PathLike | None = None,
+    add: bool = False,
+    keep: int = 10,
+    policy: PathLike | None = None,
+    search: bool = True,
+    system: PathLike | System | None = None,
+    store: PathLike | None = None,
+    scheduler: SchedulerLike = None,
+    progress: Progress | None = None,
+) -> Path:
+    """Make a baseline of profiles or traces, each of them one run; returns where it was written.
+
+    Parameters
+    ----------
+    output
+        Where; by default what the policy names, or .vani/baseline.yaml beside it.
+    add, keep
+        Behind the runs that are there already, of which the newest stay, `keep` in all.
+    store, scheduler, progress
+        As in `profile`, for traces.
+
+    Raises
+    ------
+    InputError
+        A document that cannot be used, or a file there that is no baseline.
+    """
+    from vani.gate import baselines as saved  # noqa: PLC0415 - loads the models
+
+    asked = policy_asked(policy, search=search)
+    place = saved.place_of(asked) if output is None else Path(output)
+    saved.check_place(place)
+    runs = []
+    if add and place.is_file():
+        earlier = saved.read_runs(place, saved.FILE_COLUMNS)
+        runs += list(zip(earlier.made, earlier.runs, strict=True))
+    with Run(profiles, store=store, scheduler=scheduler, progress=progress) as run:
+        for one in profiles:
+            runs.append(saved.run_of(figures_of(run, one, (), saved.FILES, system=system)))
+    saved.write(saved.baseline_of(runs[-keep:] if add else runs, asked.strip), place)
+    return place
+
+
+def baseline_figures(
+    *files: PathLike, policy: PathLike | None = None
+) -> tuple[list[tuple[str, int]], list[tuple[str, str]]]:
+    """What baselines hold: each file with its number of runs, and key figures of all runs as text.
+
+    Parameters
+    ----------
+    files
+        Baselines or profiles, folders or globs of them; by default what the policy names.
+
+    Raises
+    ------
+    InputError
+        A file that is no baseline, or there is none.
+    """
+    from vani.gate import baselines as saved  # noqa: PLC0415 - loads the models
+    from vani.gate.show import key_figures  # noqa: PLC0415
+
+    asked = policy_asked(policy, search=True)
+    places = saved.chosen(asked, [str(one) for one in files])
+    if not places:
+        raise InputError(
+            "there is no baseline here or above", todo="make one with `vani baseline save PROFILE`"
+        )
+    earlier = [saved.read_runs(place, saved.FILE_COLUMNS) for place in places]
+    sources = [(one.source.path, len(one.runs)) for one in earlier]
+    return sources, key_figures([run for one in earlier for run in one.runs])

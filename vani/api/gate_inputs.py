@@ -1,0 +1,84 @@
+"""Inputs of `vani check` and its kin: the figures of a profile or a trace, a policy, baselines."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from vani.api.arguments import PathLike
+from vani.api.run import Run
+from vani.api.source import profile_of
+
+if TYPE_CHECKING:
+    from vani.gate.asked import Asked
+    from vani.gate.profile_tree import Figures
+    from vani.schema.profile import Profile
+    from vani.schema.system import System
+
+__all__ = ["figures_of", "files_of_gate", "lists_all_files", "policy_asked"]
+
+
+def policy_asked(policy: PathLike | None, *, search: bool) -> Asked:
+    """What a policy asks: that of a file, the nearest one, or the built-in list."""
+    from vani.gate.asked import no_policy  # noqa: PLC0415
+    from vani.gate.policy import read_policy  # noqa: PLC0415
+    from vani.gate.policy_search import find_policy, project_folder  # noqa: PLC0415
+
+    path = Path(policy) if policy is not None else find_policy(Path()) if search else None
+    return read_policy(path) if path is not None else no_policy(project_folder(Path()) if search else Path())
+
+
+def figures_of(
+    run: Run,
+    source: PathLike | Profile,
+    columns: Collection[tuple[str, ...]],
+    files: int,
+    *,
+    system: PathLike | System | None = None,
+) -> Figures:
+    """A profile as a tree; a trace is held against a policy as its profile would be once it is written."""
+    from vani.gate.profile_tree import path_text, read_bytes, read_figures  # noqa: PLC0415
+
+    found = profile_of(run, source, system=system, files=None)
+    where = path_text(source) if isinstance(source, (str, Path)) else "profile"
+    if isinstance(found, (str, Path)):
+        content = read_bytes(Path(found), todo="name a profile or a trace")
+    else:
+        content = found.to_yaml().encode()
+    return read_figures(content, where, columns, model_files=files)
+
+
+def lists_all_files(tree: Mapping[str, Any]) -> bool:
+    """Whether a profile, as a tree, lists every file of its data set."""
+    total = tree.get("dataset", {}).get("files")
+    return isinstance(total, int) and len(tree.get("files", ())) >= total
+
+
+def files_of_gate(
+    policy: PathLike | None = None, *, baselines: Sequence[PathLike] | None = ()
+) -> Iterator[Path]:
+    """The files beside profiles that `check`, `diff` and `save_baseline` read, for what must not be written over.
+
+    Parameters
+    ----------
+    policy, baselines
+        As for `check`; without baselines (None) only the policy and what it names.
+
+    Raises
+    ------
+    InputError
+        The policy cannot be used.
+    """
+    from vani.gate import baselines as saved  # noqa: PLC0415 - loads the models
+    from vani.systems import files_of_system  # noqa: PLC0415
+
+    asked = policy_asked(policy, search=True)
+    if asked.path is not None:
+        yield asked.path
+    if baselines is None:
+        return
+    yield from saved.chosen(asked, [str(one) for one in baselines], missing_ok=True)
+    if asked.table.system is not None:
+        named = asked.folder / asked.table.system
+        yield from files_of_system(named if named.is_file() else asked.table.system)

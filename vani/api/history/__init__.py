@@ -1,0 +1,1 @@
+"""The functions `vani.api.history_*`, one per command of `vani history`."""

@@ -1,0 +1,166 @@
+"""What `vani history add` does, for programs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from vani.api.arguments import PathLike, system_of
+from vani.errors import InputError, VaniError
+
+if TYPE_CHECKING:
+    from vani.database.runs.connect import Store
+    from vani.database.runs.run import Judged, Run
+    from vani.history.intake import Added
+    from vani.schema.profile import Profile
+    from vani.schema.system import System
+
+__all__ = ["JUDGED_PAIRS", "AddedAndJudged", "history_add", "machine_like"]
+
+JUDGED_PAIRS = 20
+"""Pairs of application and user of which runs are judged: those that cost most."""
+
+_MACHINES = {"lustre": "generic-lustre", "gpfs": "generic-gpfs", "nfs": "generic-nfs", "nfs4": "generic-nfs"}
+"""What stands for a machine that nobody named, by the type of the file system that a run used."""
+
+
+@dataclass(frozen=True)
+class AddedAndJudged:
+    """What was added, how many runs were judged anew, and why others could not be."""
+
+    added: Added
+    judged: int
+    unjudged: list[str]
+
+
+def history_add(
+    *paths: PathLike,
+    db: PathLike | None = None,
+    totals: bool | None = None,
+    workers: int | None = None,
+    judge: int = JUDGED_PAIRS,
+    user: str | None = None,
+    key: PathLike | None = None,
+    system: PathLike | System | None = None,
+    progress: Callable[[str, int, int], None] | None = None,
+) -> AddedAndJudged:
+    """Add runs to a history: Darshan logs, profiles and traces, and folders of them.
+
+    Then profiles of the runs that cost most are made and judged, unless they were before.
+
+    Parameters
+    ----------
+    db
+        A file of SQLite or a URL of PostgreSQL; None: see `vani.history.place`.
+    totals
+        Keep sums of counters and no profiles; None: for 1,000 new logs and more.
+    workers
+        Processes that read; None: one for each core where there are many logs.
+    judge
+        How many pairs of application and user are judged.
+    system
+        The machine; None: one of middling size with the type of file system that a run used.
+    user
+        Whose runs these are; None: as logs say, or the owner of a profile or a trace.
+    key
+        File of the key of an anonymised history.
+
+    Raises
+    ------
+    InputError
+        There is no run at a path, or the history cannot be used.
+    """
+    from vani.database.runs.connect import Store  # noqa: PLC0415
+    from vani.history.anonymise import names_of  # noqa: PLC0415
+    from vani.history.intake import add  # noqa: PLC0415
+    from vani.history.place import default_place  # noqa: PLC0415
+
+    if workers is not None and not 1 <= workers <= 1024:
+        raise InputError(f"is {workers:,}", where="--workers", todo="give 1 to 1,024")
+    machine = system_of(system)
+    store = Store(db if db is not None else default_place())
+    names = names_of(None if key is None else Path(key))
+    added = add(
+        store,
+        [Path(path) for path in paths],
+        make=_profile_of,
+        totals=totals,
+        workers=workers,
+        user=user,
+        names=names,
+        progress=progress,
+    )
+    if judge <= 0 or names.key_id is not None:
+        return AddedAndJudged(added, 0, [])
+    return AddedAndJudged(added, *_judge(store, judge, machine))
+
+
+def _profile_of(path: Path) -> Profile:
+    from vani.api.profile import profile  # noqa: PLC0415
+
+    return profile(path)
+
+
+def _judge(store: Store, pairs: int, system: System | None) -> tuple[int, list[str]]:
+    """Judge runs of the pairs that cost most; returns how many, and why others were not."""
+    from vani.api.report_inputs import rule_findings  # noqa: PLC0415
+    from vani.database.runs import read, write  # noqa: PLC0415
+    from vani.history.saved import pairs_that_matter  # noqa: PLC0415
+    from vani.history.taken import packed  # noqa: PLC0415
+
+    with store.reading() as connection:
+        matter = pairs_that_matter(read.groups(connection, "pair", read.Period()), pairs)
+        runs = read.telling_runs(connection, matter)
+        known = read.judged_of(connection, [run.digest for run in runs])
+        todo = [run for run in runs if not _is_judged(known.get(run.digest), system)]
+        paths = read.paths_of(connection, [run.digest for run in todo])
+        kept = {run.digest: read.profile_content(connection, run.digest) for run in todo}
+    findings = rule_findings() if todo else {}
+    judged, profiles, why = [], {}, []
+    for run in todo:
+        try:
+            machine = system or machine_like(run.file_system)
+            made, verdict = _judged(run, kept[run.digest], paths[run.digest], machine, findings)
+        except VaniError as error:
+            why.append(str(error))
+            continue
+        judged.append(verdict)
+        profiles[run.digest] = packed(made)
+    if judged:
+        with store.writing() as connection:
+            write.add_profiles(connection, profiles)
+            write.add_judged(connection, judged)
+    return len(judged), why
+
+
+@cache
+def machine_like(file_system: str) -> System | None:
+    """A machine of middling size with such a file system; None where the type is none that is known."""
+    return system_of(_MACHINES.get(file_system))
+
+
+def _judged(
+    run: Run, content: bytes | None, paths: list[str], system: System | None, findings: dict[str, str]
+) -> tuple[Profile, Judged]:
+    from vani.api.advise import advise  # noqa: PLC0415
+    from vani.history.saved import judged_from  # noqa: PLC0415
+    from vani.history.taken import unpacked  # noqa: PLC0415
+
+    if content is not None:
+        made = unpacked(content)
+    else:
+        path = next((Path(one) for one in paths if Path(one).exists()), None)
+        if path is None:
+            raise InputError(
+                "is not there any more: its run is not judged", where=paths[0] if paths else run.digest
+            )
+        made = _profile_of(path)
+    return made, judged_from(advise(made, system=system), run, findings)
+
+
+def _is_judged(known: Judged | None, system: System | None) -> bool:
+    """Whether a verdict is there, and for the machine that was named."""
+    return known is not None and (system is None or known.system == (system.name or ""))

@@ -1,0 +1,255 @@
+"""What `vani history creations` does, for programs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import vani
+from vani.api.arguments import PathLike
+from vani.errors import InputError, StoreError, one_line
+from vani.units import counted
+
+if TYPE_CHECKING:
+    import sqlalchemy as sa
+
+    from vani.database.interactions import Interaction
+    from vani.history.creations.choice import Chosen
+    from vani.history.creations.series import Creations
+    from vani.schema.jobs import Jobs
+    from vani.schema.prediction import CreationsPrediction
+
+__all__ = ["creations_jobs", "creations_rows", "history_creations"]
+
+
+_LOOKED_AT = 256
+"""The last runs of a category, among which those with known creations are looked for."""
+
+
+def history_creations(
+    application: str,
+    user: str | None = None,
+    processes: int | None = None,
+    *,
+    db: PathLike | None = None,
+    method: str | None = None,
+    begun: PathLike | None = None,
+    least: float = 0.5,
+) -> CreationsPrediction:
+    """Predict which files the next run of an application creates, or the rest of a run that has begun.
+
+    Parameters
+    ----------
+    user, processes
+        The category; None: that of the latest run.
+    db
+        As in `history_top`.
+    method
+        Name of a predictor; None: the one that foresaw the last runs best.
+    begun
+        A CSV (columns `path`, `rank`, `size`, `stripe_count`; `size` is enough), or the trace, of the files that the
+        run has created so far; None: it has not begun.
+    least
+        Sizes that are less probable are given as not known.
+
+    Raises
+    ------
+    InputError
+        There is no history, no such run in it, or none whose creations are known; a method that is none.
+    """
+    from vani.database.runs import read  # noqa: PLC0415
+    from vani.database.runs.connect import Store  # noqa: PLC0415
+    from vani.history.creations.begun import read_begun  # noqa: PLC0415
+    from vani.history.creations.choice import Follower, choose_next, remembered  # noqa: PLC0415
+    from vani.history.creations.predictors import predictors  # noqa: PLC0415
+    from vani.history.creations.series import nothing  # noqa: PLC0415
+    from vani.history.place import default_place  # noqa: PLC0415
+
+    if method is not None and method not in predictors():
+        known = ", ".join(predictors())
+        raise InputError(f"no method {one_line(method)!r}", where="--method", todo=f"there are {known}")
+    if not 0 <= least <= 1:
+        raise InputError(f"is {least:g}", where="--least", todo="give a probability, 0 to 1")
+    seen = nothing() if begun is None else read_begun(Path(begun))
+    if begun is not None and not len(seen):
+        raise InputError("has no files", where=begun, todo="leave --begun out for a run that has not begun")
+    with Store(db if db is not None else default_place()).reading() as connection:
+        categories = read.categories_of(connection, application, user, processes)
+        if not categories:
+            raise InputError(
+                f"no runs of {one_line(application)} by this user or with so many processes",
+                todo="`vani history top` lists who is there",
+            )
+        whose, wide, number, _ = categories[0]
+        past = remembered(_past(connection, application, whose, wide))
+        hidden = read.fact(connection, "names") is not None
+    if not past:
+        raise InputError(
+            f"of none of {counted(number, 'run')} of {one_line(application)} it is known which files it created",
+            todo="`vani history add` traces, logs or profiles that list all files",
+        )
+    names = None if method is None else [method]
+    if begun is None:
+        chosen = choose_next(past, names)
+    else:
+        follower = Follower(past, names)
+        follower.see_all(seen)
+        chosen = follower.rest(seen)
+    notes = _notes(categories, chosen, hidden=hidden)
+    return _document(application, (whose, wide), past, seen, chosen, least, notes)
+
+
+def _past(connection: sa.Connection, application: str, user: str, processes: int) -> list[Creations]:
+    from vani.database.runs import read  # noqa: PLC0415
+    from vani.history.creations.of_profile import creations_of_profile  # noqa: PLC0415
+    from vani.history.creations.packed import unpacked as creations  # noqa: PLC0415
+    from vani.history.taken import unpacked as profile  # noqa: PLC0415
+
+    digests = read.latest_digests(connection, application, user, processes, _LOOKED_AT)
+    packed = read.creations_of(connection, digests)
+    found = []
+    for digest in digests:
+        if digest in packed:
+            try:
+                found.append(creations(packed[digest]))
+            except ValueError as error:
+                raise StoreError(
+                    "has creations that cannot be read", where=digest[:12], todo="add the run again"
+                ) from error
+        # A history of an older layout kept profiles alone.
+        elif (content := read.profile_content(connection, digest)) is not None:
+            made = creations_of_profile(profile(content))
+            found += [] if made is None else [made]
+    return found
+
+
+def _notes(
+    categories: list[tuple[str, int, int, float | None]], chosen: Chosen, *, hidden: bool
+) -> list[str]:
+    notes = []
+    if len(categories) > 1:
+        notes.append(
+            f"{counted(len(categories), 'category')} of user and processes: this is that of the latest run"
+        )
+    if not chosen.runs:
+        notes.append("one run is known: nothing tells how like it the next one will be")
+    if hidden:
+        notes.append("the history is anonymised: paths are hashes, and files cannot be named")
+    return notes
+
+
+def _document(
+    application: str,
+    category: tuple[str, int],
+    past: list[Creations],
+    begun: Creations,
+    chosen: Chosen,
+    least: float,
+    notes: list[str],
+) -> CreationsPrediction:
+    from vani.history.creations.expected import expected_files  # noqa: PLC0415
+    from vani.schema.prediction import CreationsPrediction as Document  # noqa: PLC0415
+
+    return Document(
+        version=vani.__version__,
+        outside=[],
+        notes=notes,
+        application=application,
+        user=category[0],
+        processes=category[1],
+        task="rest_of_run" if len(begun) else "next_run",
+        runs=len(past),
+        begun=len(begun),
+        method=chosen.method,
+        law=chosen.foreseen.told,
+        held_out=chosen.runs,
+        judged=dict(chosen.judged),
+        creations=expected_files(past, begun, chosen, least),
+    )
+
+
+def creations_jobs(prediction: CreationsPrediction, layout: str | None = None) -> Jobs:
+    """A job that creates the files whose names and sizes are known.
+
+    Parameters
+    ----------
+    layout
+        Of each file: a stripe count, options of `lfs setstripe` (`-E 128M -c 1 -E -1 -c 8`), or the path of a file with
+        Tarazu's buckets (.ini); None: the stripe count that such a file had before.
+
+    Raises
+    ------
+    InputError
+        No file's name and size are known, or a layout that is none.
+    """
+    from vani.models.tarazu_layout import parse_buckets  # noqa: PLC0415
+    from vani.plan.creations import is_layout_file  # noqa: PLC0415
+    from vani.schema.document import read_text  # noqa: PLC0415
+    from vani.schema.jobs import Creation, PlannedJob  # noqa: PLC0415
+    from vani.schema.jobs import Jobs as Document  # noqa: PLC0415
+
+    if is_layout_file(layout):
+        layout = parse_buckets(read_text(Path(str(layout))), str(layout)).to_options()
+    wanted = [one for one in prediction.creations if one.path is not None and one.size is not None]
+    if not wanted:
+        raise InputError(
+            "of no file both name and size are known",
+            where=prediction.application,
+            todo="add more runs (`vani history add`), or take less probable sizes (--least 0)",
+        )
+    name = "".join(
+        one if one.isprintable() and one not in "\"'`\\$" else "_" for one in prediction.application
+    )
+    creations = [
+        Creation(
+            path=str(one.path),
+            size=one.size or 0,
+            rank=one.rank,
+            layout=layout if layout is not None else one.stripe_count,
+        )
+        for one in wanted
+    ]
+    return Document(
+        jobs=[PlannedJob(name=name, nodes=1, processes=max(1, prediction.processes), creations=creations)]
+    )
+
+
+def creations_rows(prediction: CreationsPrediction, layout: str | None = None) -> list[Interaction]:
+    """The rows of the interaction database, one per extent of a file; OSTs are left to Lustre, or to a plan.
+
+    Parameters
+    ----------
+    layout
+        As in `creations_jobs`; a count of -1 (all OSTs) is not known before a plan, and refused.
+
+    Raises
+    ------
+    InputError
+        As in `creations_jobs`, or files that the database does not take.
+    """
+    from vani.database.interactions import Interaction as Row  # noqa: PLC0415
+    from vani.database.interactions import refuse_contradictions  # noqa: PLC0415
+    from vani.plan.creations import files_to_place  # noqa: PLC0415
+
+    files = files_to_place(
+        creations_jobs(prediction, layout), {}, 1, prediction.application, as_printed=False
+    )
+    if any(part.count == -1 for file in files[:1] for part in file.layout.components):
+        raise InputError(
+            "lies on all OSTs, whose number is not known", where="--layout", todo="give a stripe count"
+        )
+    return refuse_contradictions(
+        Row(
+            file=file.creation.path,
+            file_size=file.creation.size,
+            extent_id=extent.number,
+            extent_start=extent.start,
+            extent_end=extent.end if extent.end > extent.start else None,
+            stripe_size=extent.settable,
+            stripe_count=extent.count,
+            mpi_rank=file.creation.rank,
+            osts=(),
+        )
+        for file in files
+        for extent in file.extents
+    )

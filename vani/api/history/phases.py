@@ -1,0 +1,88 @@
+"""What `vani history phases` does, for programs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from vani.api.arguments import PathLike
+from vani.errors import InputError
+
+if TYPE_CHECKING:
+    from vani.history.behaviour.series import Series
+    from vani.models.behaviour.phases_of_runs import RunPhases
+
+__all__ = ["history_phases", "series_of"]
+
+
+def history_phases(*paths: PathLike) -> list[RunPhases]:
+    """Find the phases of runs of one category, and which runs behave alike.
+
+    Parameters
+    ----------
+    paths
+        Traces, and Darshan logs with DXT or a heat map.
+
+    Returns
+    -------
+    list of RunPhases
+        The oldest run first; where it is not known when a run began, it comes last.
+
+    Raises
+    ------
+    InputError
+        A path cannot be read, tells nothing about time, or PyWavelets is missing.
+    """
+    from vani.history.behaviour.phase_ids import phase_ids  # noqa: PLC0415 - `vani --help` pays for no library
+    from vani.history.behaviour.phases import phases  # noqa: PLC0415
+    from vani.models.behaviour.phases_of_runs import PhaseOfRun, RunPhases  # noqa: PLC0415
+
+    read = [(path, series_of(path)) for path in paths]
+    read.sort(key=lambda one: one[1].submitted if one[1].submitted is not None else float("inf"))
+    found = [phases(series.moved) for _, series in read]
+    ids, behaviours = phase_ids(found, [series.step_s for _, series in read])
+    return [
+        RunPhases(
+            str(path),
+            series.source,
+            behaviour,
+            series.step_s,
+            tuple(
+                PhaseOfRun(
+                    phase_id,
+                    phase.begin * series.step_s,
+                    (phase.end - phase.begin) * series.step_s,
+                    phase.means[0] / series.step_s,
+                    phase.means[1] / series.step_s,
+                )
+                for phase, phase_id in zip(mine, of_phases, strict=True)
+            ),
+        )
+        for (path, series), mine, of_phases, behaviour in zip(read, found, ids, behaviours, strict=True)
+    ]
+
+
+def series_of(path: PathLike) -> Series:
+    """What a run moves over time, from a trace, or from a Darshan log with DXT or a heat map.
+
+    Raises
+    ------
+    InputError
+        It cannot be read, or tells nothing about time.
+    """
+    import numpy as np  # noqa: PLC0415
+
+    from vani.api.heat_map import heat_map  # noqa: PLC0415
+    from vani.api.profile import profile  # noqa: PLC0415
+    from vani.history.behaviour.series import Series, darshan_series  # noqa: PLC0415
+    from vani.readers.darshan.probe import is_darshan  # noqa: PLC0415
+
+    if Path(path).is_file() and is_darshan(Path(path)):
+        return darshan_series(Path(path))
+    made = profile(path, files=1)
+    laid_out = heat_map(made)
+    if isinstance(laid_out, str):
+        raise InputError(laid_out, where=path)
+    moved = np.stack([np.sum(laid_out.read, axis=0), np.sum(laid_out.written, axis=0)], axis=1)
+    starts = [trace.start_unix_s for trace in made.traces if trace.start_unix_s is not None]
+    return Series(laid_out.bin_s, moved.astype(np.float64), min(starts, default=None), "calls")

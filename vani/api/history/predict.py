@@ -1,0 +1,107 @@
+"""What `vani history predict` does, for programs."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, Final
+
+from vani.api.arguments import PathLike
+from vani.errors import InputError
+
+if TYPE_CHECKING:
+    from vani.schema.history import Ranking
+    from vani.schema.prediction import BehaviourPrediction
+
+__all__ = ["history_next_runs", "history_predict"]
+
+
+_MOST_PROCESSES: Final = 10_000_000
+_MOST_ROWS: Final = 20
+"""Rows of a ranking whose next run is predicted."""
+
+
+def history_predict(
+    application: str,
+    *,
+    user: str | None = None,
+    processes: int | None = None,
+    at: float | None = None,
+    db: PathLike | None = None,
+) -> BehaviourPrediction:
+    """Tell which behaviour the next run of an application has, with probabilities.
+
+    Parameters
+    ----------
+    user, processes
+        Whose run it is, on how many processes; None: as the latest run that fits.
+    at
+        When it begins, in seconds since 1970: known are runs that had ended by then. None: all.
+    db
+        As in `history_add`.
+
+    Returns
+    -------
+    BehaviourPrediction
+        Without behaviours where no run of the category is known.
+
+    Raises
+    ------
+    InputError
+        There is no history, or no run of the application in it.
+    """
+    from vani.api.history.show import nothing_found  # noqa: PLC0415 - `vani --help` pays for no library
+    from vani.database.runs import read  # noqa: PLC0415
+    from vani.database.runs.connect import Store  # noqa: PLC0415
+    from vani.history.behaviour.kept_runs import kept_runs  # noqa: PLC0415
+    from vani.history.behaviour.next_run import next_run  # noqa: PLC0415
+    from vani.history.days import period_of  # noqa: PLC0415
+    from vani.history.place import default_place  # noqa: PLC0415
+
+    if processes is not None and not 1 <= processes <= _MOST_PROCESSES:
+        raise InputError(f"is {processes:,}", where="--processes", todo=f"give 1 to {_MOST_PROCESSES:,}")
+    with Store(db if db is not None else default_place()).reading() as connection:
+        found = read.categories_of(connection, application, user, processes)
+        fits = [one for one in found if one[3] is not None]
+        # Of many users, only the runs of the one that is meant are read.
+        runs = kept_runs(connection, application, fits[0][0] if fits else user)
+        if not len(runs):
+            groups = read.groups(connection, "pair", period_of(None, None))
+            raise nothing_found(application, user, [one.pair for one in groups])
+        return next_run(
+            runs,
+            application,
+            user=user,
+            processes=processes,
+            among=len(fits),
+            at=at,
+            paths=partial(read.paths_of, connection),
+        )
+
+
+def history_next_runs(ranking: Ranking, *, db: PathLike | None = None) -> list[BehaviourPrediction]:
+    """Predict the next run of each application and user of a ranking, in its order.
+
+    Parameters
+    ----------
+    db
+        As in `history_add`.
+
+    Raises
+    ------
+    InputError
+        There is no history.
+    """
+    from vani.database.runs.connect import Store  # noqa: PLC0415 - `vani --help` pays for no library
+    from vani.history.behaviour.kept_runs import kept_runs  # noqa: PLC0415
+    from vani.history.behaviour.next_run import next_run  # noqa: PLC0415
+    from vani.history.place import default_place  # noqa: PLC0415
+
+    found = []
+    with Store(db if db is not None else default_place()).reading() as connection:
+        for row in ranking.rows[:_MOST_ROWS]:
+            if row.application is None:
+                continue
+            runs = kept_runs(connection, row.application, row.user)
+            if len(runs):
+                found.append(next_run(runs, row.application, user=row.user))
+    return found

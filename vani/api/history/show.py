@@ -1,0 +1,80 @@
+"""What `vani history show` and `vani history letter` do, for programs."""
+
+from __future__ import annotations
+
+import difflib
+from typing import TYPE_CHECKING
+
+from vani.api.arguments import PathLike
+from vani.errors import InputError, one_line
+
+if TYPE_CHECKING:
+    from vani.schema.history import Story
+
+__all__ = ["history_show", "nothing_found"]
+
+
+def history_show(
+    application: str,
+    user: str | None = None,
+    *,
+    db: PathLike | None = None,
+    since: str | None = None,
+    until: str | None = None,
+) -> Story:
+    """Tell of an application: trend, spread, changes of behaviour, the worst run and its advice.
+
+    Parameters
+    ----------
+    user
+        Whose runs; None: everybody's.
+    db, since, until
+        As in `history_top`.
+
+    Raises
+    ------
+    InputError
+        There is no history, or no such run in it.
+    """
+    from vani.database.runs import read  # noqa: PLC0415
+    from vani.database.runs.connect import Store  # noqa: PLC0415
+    from vani.history.days import period_of  # noqa: PLC0415
+    from vani.history.place import default_place  # noqa: PLC0415
+    from vani.history.ranking import saved_of  # noqa: PLC0415
+    from vani.history.saved import shares  # noqa: PLC0415
+    from vani.history.story import story, worst_of  # noqa: PLC0415
+
+    period = period_of(since, until)
+    with Store(db if db is not None else default_place()).reading() as connection:
+        runs = read.runs_of(connection, application, user, period)
+        groups = read.groups(connection, "pair", period)
+        if not runs:
+            raise nothing_found(application, user, [one.pair for one in groups])
+        known = shares(read.verdicts(connection))
+        mine = [one for one in groups if one.pair in {(run.application, run.user) for run in runs}]
+        saved = saved_of(mine, known)
+        judged = [one for one in mine if one.pair in known]
+        best = max(judged, key=lambda one: one.waiting_s * known[one.pair].expected, default=None)
+        worst = worst_of(runs)
+        paths = {} if worst is None else read.paths_of(connection, [worst.digest])
+    return story(
+        application,
+        user,
+        runs,
+        saved=saved,
+        lines=() if best is None else known[best.pair].best.lines,
+        paths=paths[worst.digest] if worst is not None else (),
+    )
+
+
+def nothing_found(application: str, user: str | None, pairs: list[tuple[str, str]]) -> InputError:
+    """That there are no such runs among those of `pairs`, with the name that is nearest."""
+    whose = "" if user is None else f" by {one_line(user)}"
+    names = [user_ for app, user_ in pairs if app == application] if user is not None else []
+    near = difflib.get_close_matches(user or "", names, 1) or difflib.get_close_matches(
+        application, {app for app, _ in pairs}, 1
+    )
+    return InputError(
+        f"no runs of {one_line(application)}{whose} in this time",
+        todo=f"did you mean {one_line(near[0])!r}?" if near else "`vani history top` lists who is there",
+    )

@@ -1,0 +1,63 @@
+"""What `vani history top` does, for programs."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Literal
+
+from vani.api.arguments import PathLike
+from vani.errors import InputError
+
+if TYPE_CHECKING:
+    from vani.schema.history import Ranking
+
+__all__ = ["history_top"]
+
+
+def history_top(
+    *,
+    db: PathLike | None = None,
+    by: Literal["pair", "user", "app", "category", "file-system"] = "pair",
+    since: str | None = None,
+    until: str | None = None,
+    limit: int = 20,
+    settings: bool = False,
+) -> Ranking:
+    """Rank who loses most, and which setting would win it back; no log is read.
+
+    Parameters
+    ----------
+    db
+        As in `history_add`.
+    since, until
+        The first and the last day of the runs, as YYYY-MM-DD or YYYY-MM, in UTC.
+    limit
+        Rows.
+    settings
+        Also settings, and whom each would serve.
+
+    Raises
+    ------
+    InputError
+        There is no history, or no such day.
+    """
+    from vani.database.runs import read  # noqa: PLC0415
+    from vani.database.runs.connect import Store  # noqa: PLC0415
+    from vani.history.days import period_of  # noqa: PLC0415
+    from vani.history.place import default_place  # noqa: PLC0415
+    from vani.history.ranking import ranking  # noqa: PLC0415
+    from vani.history.saved import shares  # noqa: PLC0415
+
+    if not 1 <= limit <= 1_000_000:
+        raise InputError(f"is {limit:,}", where="--limit", todo="give 1 or more")
+    period = period_of(since, until)
+    with Store(db if db is not None else default_place()).reading() as connection:
+        return ranking(
+            read.groups(connection, by, period),
+            read.whole(connection, period),
+            shares(read.verdicts(connection)),
+            by=by,
+            period=period,
+            limit=limit,
+            damaged=read.count_damaged(connection),
+            settings=settings,
+        )

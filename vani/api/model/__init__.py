@@ -1,0 +1,1 @@
+"""The functions `vani.api.model_*`, one per command of `vani model`."""

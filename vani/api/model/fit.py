@@ -1,0 +1,207 @@
+"""What `vani model fit` and `vani model evaluate` do, for programs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Final
+
+import vani
+from vani.api.arguments import PathLike
+from vani.api.model.samples import Machine, Measured, measured, prepared
+from vani.errors import InputError
+from vani.units import parse_bytes
+
+if TYPE_CHECKING:
+    from vani.history.write_time.choice import Fitted
+    from vani.history.write_time.samples import Floats
+    from vani.models.write_time.judged import Evaluated
+    from vani.schema.write_model import WriteModel
+
+__all__ = ["model_evaluate", "model_fit"]
+
+MOST_WIDTH: Final = 3.0
+"""A model whose predictions are off by more, either way, for one write in ten is not written."""
+LEAST: Final = 8
+"""Samples below which nothing is fitted."""
+
+
+def model_fit(
+    samples: PathLike | Sequence[PathLike] = (),
+    *,
+    scale: str | None = None,
+    method: str | None = None,
+    system: Machine | None = None,
+    confidence: float = 0.9,
+    application: str | None = None,
+    user: str | None = None,
+    db: PathLike | None = None,
+) -> WriteModel:
+    """Fit a model of write times to samples.
+
+    Parameters
+    ----------
+    samples
+        Files of writes: CSV (see `vani.history.write_time.csv_file.read_csv`), or what IOR printed, as text or JSON.
+    scale
+        Column by which samples are small or large; None: `nodes`, without it `processes`, without both `bytes`.
+    method
+        Its name; None: the one that is best on the largest scale without having seen it.
+    system
+        Machine whose features of Xie et al. are used; None: loads of the columns.
+    confidence
+        With which the mean of repetitions has to lie within a tenth of the true one; others are left out.
+    application, user, db
+        Runs of a history as well: of this application (by this user, kept there).
+
+    Raises
+    ------
+    InputError
+        Samples that cannot be used, or that no method explains.
+    """
+    from vani.history.write_time.choice import choose  # noqa: PLC0415 - heavy
+    from vani.history.write_time.stage_costs import stage_costs  # noqa: PLC0415
+    from vani.schema.write_model import Envelope, JudgedMethod, StageCost  # noqa: PLC0415
+    from vani.schema.write_model import WriteModel as Document  # noqa: PLC0415
+
+    names = _known(method)
+    found = measured(samples, scale=scale, confidence=confidence, application=application, user=user, db=db)
+    read = found.samples
+    _refuse_few(found)
+    known = prepared(read, system)
+    fitted = choose(known, found.scales, names)
+    _refuse_unexplained(fitted, found.where)
+    return Document(
+        version=vani.__version__,
+        method=fitted.method,
+        system=system,
+        scale=found.scale,
+        samples=len(read),
+        unconverged=len(found.unconverged),
+        confidence=confidence,
+        held_out=fitted.held_out,
+        columns={
+            name: Envelope(low=float(column.min()), high=float(column.max()))
+            for name, column in read.numbers.items()
+        },
+        words={name: sorted(set(column.tolist())) for name, column in read.words.items()},
+        low=fitted.low,
+        high=fitted.high,
+        judged=[
+            JudgedMethod(
+                method=one.method, error=one.error, within_20=one.within(0.2), within_30=one.within(0.3)
+            )
+            for one in fitted.judged
+        ],
+        stages=[
+            StageCost(stage=one.stage, cost=one.cost, low=one.low, high=one.high, share=one.share)
+            for one in stage_costs(fitted, known, found.scales)
+        ],
+        parameters=fitted.parameters,
+    )
+
+
+def model_evaluate(
+    samples: PathLike | Sequence[PathLike] = (),
+    up_to: float | str = 0.0,
+    *,
+    scale: str | None = None,
+    system: Machine | None = None,
+    confidence: float = 0.9,
+    application: str | None = None,
+    user: str | None = None,
+    db: PathLike | None = None,
+) -> Evaluated:
+    """Fit all methods to the scales up to one, and hold them against the larger ones.
+
+    Parameters are those of `model_fit`.
+
+    Raises
+    ------
+    InputError
+        Samples that cannot be used, or none on one side of `up_to`.
+    """
+    from vani.history.write_time.choice import choose, judged_by_all  # noqa: PLC0415 - heavy
+    from vani.models.write_time.judged import Evaluated as Found  # noqa: PLC0415
+
+    limit = _limit(up_to)
+    found = measured(samples, scale=scale, confidence=confidence, application=application, user=user, db=db)
+    _refuse_few(found)
+    scales = found.scales
+    small = scales <= limit
+    if small.all() or not small.any():
+        which = "no" if small.all() else "all"
+        raise InputError(
+            f"{which} samples are larger than {limit:g}",
+            where="--up-to",
+            todo=f"{found.scale} has {_shown(scales)}",
+        )
+    known, unsure = prepared(found.samples, system), prepared(found.unconverged, system)
+    train, test = known.only(small), known.only(~small)
+    chosen = choose(train, scales[small])
+    held = scales[~small]
+    whole = judged_by_all(train, scales[small], test)
+    beyond = found.unconverged_scales > limit
+    ratios = test.seconds / chosen.predict(test)
+    return Found(
+        scale=found.scale,
+        trained_on=len(train),
+        by_scale={
+            float(one): [judged.only(held == one) for judged in whole] for one in sorted(set(held.tolist()))
+        },
+        unconverged=judged_by_all(train, scales[small], unsure.only(beyond)) if beyond.any() else [],
+        left_out=int((~beyond).sum()),
+        chosen=chosen.method,
+        low=chosen.low,
+        high=chosen.high,
+        covered=float(((ratios >= chosen.low) & (ratios <= chosen.high)).mean()),
+    )
+
+
+def _refuse_few(found: Measured) -> None:
+    """Say of samples that are too few why, where others have not converged, or where their columns are as many."""
+    count, unsure = len(found.samples), len(found.unconverged)
+    if count < LEAST and unsure:
+        raise InputError(
+            f"{unsure:,} of {count + unsure:,} samples have not converged",
+            where=found.where,
+            todo="repeat these writes more often, or ask for less --confidence",
+        )
+    columns = [*found.samples.numbers.values(), *found.samples.words.values()]
+    differ = sum(len(set(column.tolist())) > 1 for column in columns)
+    if LEAST <= count <= differ:
+        raise InputError(
+            f"{count:,} samples differ in {differ:,} columns: any model would fit",
+            where=found.where,
+            todo="measure more writes, or leave columns out",
+        )
+
+
+def _known(method: str | None) -> Sequence[str] | None:
+    if method is None:
+        return None
+    from vani.history.write_time.methods import methods  # noqa: PLC0415
+
+    if method not in methods():
+        raise InputError(f"no method {method!r}", where="--method", todo=f"known are {', '.join(methods())}")
+    return [method]
+
+
+def _refuse_unexplained(found: Fitted, where: str) -> None:
+    if found.low < 1 / MOST_WIDTH or found.high > MOST_WIDTH:
+        raise InputError(
+            f"no method explains the largest scale: the best, {found.method}, is off by a factor of "
+            f"{max(1 / found.low, found.high):.1f}; no model is written",
+            where=where,
+            todo="measure more scales, or leave out writes that end in memory",
+        )
+
+
+def _limit(up_to: float | str) -> float:
+    try:
+        return float(parse_bytes(up_to) if isinstance(up_to, str) else up_to)
+    except (ValueError, OverflowError):
+        raise InputError(f"is {up_to!r}", where="--up-to", todo="give a number or a size") from None
+
+
+def _shown(scales: Floats) -> str:
+    return ", ".join(f"{one:g}" for one in sorted(set(scales.tolist()))[:20])

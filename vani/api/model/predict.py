@@ -1,0 +1,210 @@
+"""What `vani model predict` does, for programs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import vani
+from vani.api.arguments import PathLike
+from vani.errors import InputError
+from vani.units import parse_bytes
+
+if TYPE_CHECKING:
+    from vani.models.write_time.features import Write
+    from vani.models.write_time.placement import Groups
+    from vani.models.write_time.published import Placement, Published
+    from vani.schema.prediction import WriteTimePrediction
+    from vani.schema.write_model import WriteModel
+
+__all__ = ["model_predict"]
+
+_MOST: int = 10_000_000
+
+
+def model_predict(
+    *,
+    model: PathLike | WriteModel | None = None,
+    asked: Mapping[str, str | float] | None = None,
+    system: str | None = None,
+    nodes: int | None = None,
+    processes_per_node: int | None = None,
+    bytes_per_process: int | str | None = None,
+    stripe_count: int | None = None,
+    mapping: PathLike | None = None,
+    job_nodes: str | None = None,
+) -> WriteTimePrediction:
+    """Tell how long a write takes: by a model that was fitted, or by one that was published for a machine.
+
+    Parameters
+    ----------
+    model, asked
+        A model.yaml, and a value for each column of its samples.
+    system
+        `titan` or `cetus`, for a write of a file per process.
+    bytes_per_process
+        What each process writes; a number, or text such as `500MB`.
+    stripe_count
+        Of each file, on Lustre; None: the machine's default.
+    mapping
+        A CSV file that tells what each node is behind: columns `node` and `router`, or `io_node`, `bridge` and `link`;
+        None: a range from packed to spread.
+    job_nodes
+        Those of its nodes that the job has, such as `nid[001-128]`; None: all.
+
+    Raises
+    ------
+    InputError
+        No such model, a figure that no write can have, or a node that is not mapped.
+    """
+    if (model is None) == (system is None):
+        raise InputError("name a model", todo="give --model FILE or --system NAME")
+    if model is not None:
+        from vani.api.model.write_time import placed_write_time  # noqa: PLC0415 - `vani --help` pays for no library
+
+        given: dict[str, object] = {
+            "-n": nodes,
+            "-m": processes_per_node,
+            "-K": bytes_per_process,
+            "-W": stripe_count,
+        }
+        for name, value in given.items():
+            if value is not None:
+                raise InputError("is of published models", where=name, todo="give --set COLUMN=VALUE")
+        return placed_write_time(model, asked or {}, mapping, job_nodes)
+    if asked:
+        raise InputError("is of fitted models", where="--set", todo="give -n, -m and -K")
+    known = _published(str(system))
+    groups = _groups(known, nodes, mapping, job_nodes)
+    if groups is not None and nodes is None:
+        nodes = groups[0]
+    write = _write(known, nodes, processes_per_node, bytes_per_process, stripe_count)
+    return _predicted(known, write, None if groups is None else groups[1])
+
+
+def _published(system: str) -> Published:
+    from vani.models.write_time.published import PUBLISHED  # noqa: PLC0415
+
+    model = PUBLISHED.get(system)
+    if model is None:
+        known = ", ".join(sorted(PUBLISHED))
+        raise InputError(
+            f"no model of {system!r} is published", where="--system", todo=f"there are models of {known}"
+        )
+    return model
+
+
+def _groups(
+    model: Published, nodes: int | None, mapping: PathLike | None, job_nodes: str | None
+) -> tuple[int, dict[str, Groups]] | None:
+    """How many nodes the job has, and their groups; None: nobody says where they lie."""
+    if mapping is None:
+        if job_nodes is not None:
+            raise InputError("needs a mapping", where="--job-nodes", todo="give --mapping FILE as well")
+        return None
+    from vani.history.write_time.node_map import read_mapping  # noqa: PLC0415
+
+    known = read_mapping(Path(mapping), list(model.shared))
+    names = known.of_job(job_nodes, nodes)
+    return len(names), known.groups(names)
+
+
+def _write(
+    model: Published,
+    nodes: int | None,
+    per_node: int | None,
+    size: int | str | None,
+    stripe_count: int | None,
+) -> Write:
+    from vani.models.write_time.features import Write  # noqa: PLC0415
+
+    if nodes is None or per_node is None or size is None:
+        missing = "-n" if nodes is None else "-m" if per_node is None else "-K"
+        raise InputError("is missing", where=missing, todo="say what is written: -n, -m and -K")
+    _refuse_wrong_figures(nodes, per_node, _size(size), stripe_count)
+    if model.stripes is None and stripe_count is not None:
+        raise InputError(f"{model.system} has no stripe count", where="--stripe-count", todo="leave it out")
+    return Write(nodes, per_node, _size(size) / 1e6, stripe_count or model.default_stripes)
+
+
+def _predicted(model: Published, write: Write, mapped: dict[str, Groups] | None) -> WriteTimePrediction:
+    from vani.schema.prediction import PredictedTerm, PredictedWrite, WriteEnd  # noqa: PLC0415
+    from vani.schema.prediction import WriteTimePrediction as Document  # noqa: PLC0415
+
+    places: dict[Placement, dict[str, Groups]] = (
+        model.ends(write.nodes) if mapped is None else {"mapped": mapped}
+    )
+    ends = [
+        WriteEnd(
+            placement=name,
+            groups={kind: (one.largest, one.used) for kind, one in groups.items()},
+            seconds=sum(term.seconds for term in terms),
+            terms=[
+                PredictedTerm(
+                    feature=term.feature, coefficient=term.coefficient, value=term.value, seconds=term.seconds
+                )
+                for term in terms
+            ],
+        )
+        for name, groups in places.items()
+        for terms in [model.terms(write, groups)]
+    ]
+    seconds = sorted(max(0.0, end.seconds) for end in ends)
+    outside = model.outside(write, seconds[-1])
+    low, high = seconds[0], seconds[-1]
+    notes = _notes(model, seconds[0], bool(outside))
+    if mapped is not None:
+        off, share = model.off_by_at_most(write.nodes)
+        low, high = low / (1 + off), high / (1 - off)
+        notes[0] = (
+            f"{100 * share:.1f} % of the converged writes that the paper tested it with took {1 / (1 + off):.2f} to "
+            f"{1 / (1 - off):.2f} times what it says"
+        )
+    return Document(
+        version=vani.__version__,
+        outside=outside,
+        notes=notes,
+        model=f"lasso_best_{model.system}",
+        source="Xie et al., IPDPS 2019, table V",
+        asked={},
+        seconds=None if outside or mapped is None else seconds[0],
+        write=PredictedWrite(
+            nodes=write.nodes,
+            processes_per_node=write.per_node,
+            bytes_per_process=write.megabytes * 1e6,
+            stripe_count=write.stripes if model.stripes is not None else None,
+        ),
+        low=None if outside else low,
+        high=None if outside else high,
+        ends=ends,
+    )
+
+
+def _notes(model: Published, least: float, is_outside: bool) -> list[str]:
+    shared = ", ".join(f"{name}s" for name in model.shared)
+    notes = [f"where the nodes of the job lie is not known: the range is that of their {shared}"]
+    if not is_outside and least < model.least_seconds:
+        notes.append(
+            f"the model was made from writes of more than {model.least_seconds:g} s: what lies below is a guess"
+        )
+    return notes
+
+
+def _size(text: int | str) -> int:
+    try:
+        return parse_bytes(text)
+    except (ValueError, OverflowError):
+        raise InputError(
+            f"is {text!r}", where="--bytes-per-process", todo="give a size, such as 500MB or 512MiB"
+        ) from None
+
+
+def _refuse_wrong_figures(nodes: int, per_node: int, size: int, stripes: int | None) -> None:
+    for name, value in (("--nodes", nodes), ("--processes-per-node", per_node), ("--stripe-count", stripes)):
+        if value is not None and not 1 <= value <= _MOST:
+            raise InputError(f"is {value:,}", where=name, todo=f"give 1 to {_MOST:,}")
+    if not 1 <= size <= 1 << 60:
+        raise InputError(
+            f"is {size:,}", where="--bytes-per-process", todo="give a size above 0, such as 500MB"
+        )

@@ -1,0 +1,116 @@
+"""What `vani model fit` and `vani model evaluate` are made from."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, Literal
+
+from vani.api.arguments import PathLike
+from vani.errors import InputError, one_line
+
+if TYPE_CHECKING:
+    from vani.history.write_time.samples import Floats, Samples, Writes
+
+__all__ = ["Machine", "Measured", "measured", "prepared"]
+
+Machine = Literal["cetus", "titan"]
+
+_SCALES: Final = ("nodes", "processes", "bytes")
+
+
+@dataclass(frozen=True, eq=False)
+class Measured:
+    """Samples of writes.
+
+    Parameters
+    ----------
+    where
+        What they are from, for messages.
+    scale
+        Column by which they are small or large; `scales` is what each has there.
+    unconverged
+        Those whose repetitions differ too much for a mean, and `unconverged_scales` what they have there.
+    """
+
+    where: str
+    samples: Samples
+    scale: str
+    scales: Floats
+    confidence: float
+    unconverged: Samples
+    unconverged_scales: Floats
+
+
+def measured(
+    samples: PathLike | Sequence[PathLike],
+    *,
+    scale: str | None,
+    confidence: float,
+    application: str | None,
+    user: str | None,
+    db: PathLike | None,
+) -> Measured:
+    """Read samples from files and from a history, and set those apart whose mean has not converged.
+
+    Raises
+    ------
+    InputError
+        None are named, or they cannot be used.
+    """
+    from vani.history.write_time.convergence import converged  # noqa: PLC0415 - heavy
+    from vani.history.write_time.sources import read_samples  # noqa: PLC0415
+
+    if not 0.5 <= confidence < 1:
+        raise InputError(f"is {confidence:g}", where="--confidence", todo="give 0.5 to less than 1")
+    paths = [Path(samples)] if isinstance(samples, (str, Path)) else [Path(one) for one in samples]
+    runs = [] if application is None else [_of_history(application, user, db)]
+    if application is None and (user is not None or db is not None):
+        raise InputError("is of runs of a history", where="--user or --database", todo="name --application")
+    if not paths and not runs:
+        raise InputError("no samples", todo="name files of writes, or --application of a history")
+    found = read_samples(paths, runs)
+    where = ", ".join([*map(str, paths[:2]), *(name for name, _ in runs)]) + (
+        ", ..." if len(paths) > 2 else ""
+    )
+    if scale is None:
+        scale = next((name for name in _SCALES if name in found.numbers), "nodes")
+    scales = found.of_scale(scale)
+    known = converged(found, confidence)
+    return Measured(
+        where=where,
+        samples=found.only(known),
+        scale=scale,
+        scales=scales[known],
+        confidence=confidence,
+        unconverged=found.only(~known),
+        unconverged_scales=scales[~known],
+    )
+
+
+def prepared(samples: Samples, system: Machine | None) -> Samples:
+    """The samples, by the features of a machine where one is named."""
+    if system is None:
+        return samples
+    from vani.history.write_time.paper_columns import with_paper_features  # noqa: PLC0415
+    from vani.models.write_time.published import PUBLISHED  # noqa: PLC0415
+
+    return with_paper_features(samples, PUBLISHED[system].pool)
+
+
+def _of_history(application: str, user: str | None, db: PathLike | None) -> tuple[str, Writes]:
+    from vani.database.runs import read  # noqa: PLC0415
+    from vani.database.runs.connect import Store  # noqa: PLC0415
+    from vani.history.place import default_place  # noqa: PLC0415
+    from vani.history.write_time.kept_runs import writes_of  # noqa: PLC0415
+
+    name = f"runs of {one_line(application)}"
+    with Store(db if db is not None else default_place()).reading() as connection:
+        runs = read.runs_of(connection, application, user, read.Period())
+    if not runs:
+        whose = "" if user is None else f" by {one_line(user)}"
+        raise InputError(
+            f"no runs of {one_line(application)}{whose}", todo="`vani history top` lists who is there"
+        )
+    return name, writes_of(runs, name)

@@ -1,0 +1,262 @@
+"""Times of writes by a fitted model: of one write, of a job on the nodes of a machine, of a run that has a profile."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import vani
+from vani.api.arguments import PathLike
+from vani.errors import InputError, one_line
+from vani.units import parse_bytes
+
+if TYPE_CHECKING:
+    from vani.history.write_time.samples import Samples
+    from vani.models.write_time.placement import Groups
+    from vani.schema.prediction import WriteTimePrediction
+    from vani.schema.profile import Profile
+    from vani.schema.write_model import WriteModel
+
+__all__ = ["fitted_write_time", "placed_write_time", "profile_write_time"]
+
+
+BEYOND: Final = 4.0
+"""How far beyond the largest scale a model is asked: from 128 to 512 nodes is what Xie et al. tested."""
+_NEAR: Final = 1.1
+
+
+def fitted_write_time(model: PathLike | WriteModel, asked: Mapping[str, str | float]) -> WriteTimePrediction:
+    """Ask a fitted model for the time of one write.
+
+    Parameters
+    ----------
+    asked
+        A value for each column of the samples; sizes may be text such as `16GiB`.
+
+    Raises
+    ------
+    InputError
+        A value is missing, unknown or none, or the model is damaged.
+    """
+    from vani.schema.prediction import WriteTimePrediction as Document  # noqa: PLC0415
+    from vani.schema.write_model import WriteModel as ModelDocument  # noqa: PLC0415
+
+    where = str(model) if isinstance(model, (str, Path)) else "model"
+    read = ModelDocument.load(model) if isinstance(model, (str, Path)) else model
+    numbers, words = _values(read, asked)
+    seconds = _seconds(read, numbers, words, where)
+    outside = [
+        f"{name} {numbers[name]:g}: the samples had {one.low:g} to {one.high:g}"
+        for name, one in read.columns.items()
+        if not one.low / _NEAR <= numbers[name] <= one.high * (BEYOND if _grows(name, read) else _NEAR)
+    ]
+    return Document(
+        version=vani.__version__,
+        outside=outside,
+        notes=[
+            f"of the {read.held_out:,} writes held out, nine of ten took {read.low:.2f} to {read.high:.2f} times what "
+            "the method says"
+        ],
+        model=read.method,
+        source=f"fitted to {read.samples:,} writes with {read.scale} up to {read.columns[read.scale].high:g}",
+        write=None,
+        asked={**numbers, **words},
+        seconds=None if outside else seconds,
+        low=None if outside else seconds * read.low,
+        high=None if outside else seconds * read.high,
+        ends=[],
+    )
+
+
+def _grows(name: str, model: WriteModel) -> bool:
+    """Whether a column is the scale, or counts nodes and what they lie behind, which grows with it."""
+    return name == model.scale or (
+        model.system is not None and model.scale == "nodes" and name.startswith(("s_", "n_"))
+    )
+
+
+def _values(model: WriteModel, asked: Mapping[str, str | float]) -> tuple[dict[str, float], dict[str, str]]:
+    known = [*model.columns, *model.words]
+    for name in asked:
+        if name not in known:
+            raise InputError(
+                f"the model has no column {name!r}", where="--set", todo=f"it has {', '.join(known)}"
+            )
+    for name in known:
+        if name not in asked:
+            raise InputError(f"no value of {name!r}", where="--set", todo=f"give --set {name}=...")
+    numbers = {}
+    for name in model.columns:
+        try:
+            numbers[name] = float(parse_bytes(value) if isinstance(value := asked[name], str) else value)
+        except (ValueError, OverflowError):
+            raise InputError(
+                f"{name} is {asked[name]!r}", where="--set", todo="give a number or a size"
+            ) from None
+        if not 0 <= numbers[name] <= 1e30:
+            raise InputError(f"{name} is {asked[name]}", where="--set", todo="give 0 or more")
+    for name, met in model.words.items():
+        if str(asked[name]) not in met:
+            raise InputError(
+                f"{name} is {asked[name]!r}", where="--set", todo=f"the samples had {', '.join(met)}"
+            )
+    return numbers, {name: str(asked[name]) for name in model.words}
+
+
+def _seconds(model: WriteModel, numbers: Mapping[str, float], words: Mapping[str, str], where: str) -> float:
+    import numpy as np  # noqa: PLC0415
+
+    from vani.history.write_time.choice import Fitted  # noqa: PLC0415
+    from vani.history.write_time.samples import Samples  # noqa: PLC0415
+
+    one = Samples(
+        {name: np.array([value]) for name, value in numbers.items()},
+        {name: np.array([value]) for name, value in words.items()},
+        np.ones(1),
+    )
+    fitted = Fitted(model.method, dict(model.parameters), model.words, model.low, model.high, ())
+    try:
+        with np.errstate(all="ignore"):
+            found = float(fitted.predict(_prepared(one, model))[0])
+    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
+        raise InputError(
+            f"its parameters are not those of {model.method} ({type(error).__name__}: {error})",
+            where=where,
+            todo="fit it again",
+        ) from error
+    if not 0 < found < 1e12:
+        raise InputError(f"predicts {found:g} seconds", where=where, todo="fit it again")
+    return found
+
+
+def _prepared(samples: Samples, model: WriteModel) -> Samples:
+    if model.system is None:
+        return samples
+    from vani.history.write_time.paper_columns import with_paper_features  # noqa: PLC0415
+    from vani.models.write_time.published import PUBLISHED  # noqa: PLC0415
+
+    return with_paper_features(samples, PUBLISHED[model.system].pool)
+
+
+_SHORT: Final = {"router": "r", "I/O node": "io", "bridge": "b", "link": "l"}
+"""What stands behind `s_` (the largest group) and `n_` (components used) for each kind of component."""
+
+
+def placed_write_time(
+    model: PathLike | WriteModel,
+    asked: Mapping[str, str | float],
+    mapping: PathLike | None,
+    job_nodes: str | None,
+) -> WriteTimePrediction:
+    """Ask for the nodes that are mapped; without a map, where no groups are told, for the range of packed and spread.
+
+    Raises
+    ------
+    InputError
+        As `fitted_write_time`, and where a map is given to a model that knows no machine.
+    """
+    from vani.models.write_time.published import PUBLISHED  # noqa: PLC0415
+    from vani.schema.write_model import WriteModel as Document  # noqa: PLC0415
+
+    read = Document.load(model) if isinstance(model, (str, Path)) else model
+    if read.system is None:
+        if mapping is not None or job_nodes is not None:
+            raise InputError(
+                "the model has no features of a machine",
+                where="--mapping",
+                todo="leave it out, or fit with --system",
+            )
+        return fitted_write_time(model, asked)
+    machine = PUBLISHED[read.system]
+    columns = [
+        name for short in map(_SHORT.__getitem__, machine.shared) for name in (f"s_{short}", f"n_{short}")
+    ]
+    if mapping is not None:
+        from vani.history.write_time.node_map import read_mapping  # noqa: PLC0415
+
+        known = read_mapping(Path(mapping), list(machine.shared))
+        nodes = known.of_job(job_nodes, _count(asked))
+        return fitted_write_time(model, {**asked, "nodes": len(nodes), **_told(known.groups(nodes))})
+    count = _count(asked)
+    if job_nodes is not None:
+        raise InputError("needs a mapping", where="--job-nodes", todo="give --mapping FILE as well")
+    if count is None or any(name in asked for name in columns):
+        return fitted_write_time(model, asked)
+    return _range([fitted_write_time(model, {**asked, **_told(groups)}) for groups in machine.ends(count).values()])
+
+
+def _count(asked: Mapping[str, str | float]) -> int | None:
+    try:
+        found = int(asked["nodes"])
+    except (KeyError, ValueError, OverflowError):
+        return None
+    return found if found >= 1 else None
+
+
+def _told(groups: Mapping[str, Groups]) -> dict[str, float]:
+    return {
+        f"{letter}_{_SHORT[kind]}": float(value)
+        for kind, one in groups.items()
+        for letter, value in (("s", one.largest), ("n", one.used))
+    }
+
+
+def _range(ends: list[WriteTimePrediction]) -> WriteTimePrediction:
+    """From the least of packed and spread to the most; outside where either is."""
+    packed, spread = ends
+    alike = {name: value for name, value in packed.asked.items() if spread.asked[name] == value}
+    outside = list(dict.fromkeys([*packed.outside, *spread.outside]))
+    low = [one.low for one in ends if one.low is not None]
+    high = [one.high for one in ends if one.high is not None]
+    return packed.model_copy(
+        update={
+            "asked": alike,
+            "seconds": None,
+            "outside": outside,
+            "low": None if outside else min(low),
+            "high": None if outside else max(high),
+            "notes": [
+                *packed.notes,
+                "where the nodes of the job lie is not known: the range is from packed to spread",
+            ],
+        }
+    )
+
+
+_MOST_READ: Final = 0.1
+"""Bytes read over bytes written of a run whose time in I/O is that of its writes."""
+
+
+def profile_write_time(profile: Profile, model: PathLike) -> WriteTimePrediction:
+    """Ask a model for the time of what a run wrote; to be held against the I/O time of its slowest process.
+
+    Raises
+    ------
+    InputError
+        The model is damaged, asks for a column that no profile tells, or the run reads too much to compare.
+    """
+    from vani.schema.write_model import WriteModel  # noqa: PLC0415
+
+    known = WriteModel.load(model)
+    moved, ops = profile.workflow.io.bytes, profile.workflow.io.ops
+    if not moved.written or (moved.read or 0) > _MOST_READ * moved.written:
+        raise InputError(
+            "the run does not write, or reads more than a tenth of that: its time is not that of its writes",
+            where="--model",
+            todo="leave --model out",
+        )
+    told = {
+        "nodes": profile.job.nodes,
+        "processes": profile.workflow.processes,
+        "bytes": moved.written,
+        "request": moved.written / ops.write if ops.write else None,
+    }
+    for name in (*known.columns, *known.words):
+        if told.get(name) is None:
+            raise InputError(
+                f"the model asks for {one_line(name)}, which this profile does not tell",
+                where="--model",
+                todo="ask `vani model predict`, or fit a model without it",
+            )
+    return fitted_write_time(known, {name: told[name] or 0 for name in known.columns})

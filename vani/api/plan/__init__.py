@@ -1,0 +1,1 @@
+"""The functions `vani.api.plan_*`, one per command of `vani plan`."""

@@ -1,0 +1,119 @@
+"""What `vani plan check` does, for programs."""
+
+from __future__ import annotations
+
+import hashlib
+import stat
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import vani
+from vani.api.arguments import PathLike
+from vani.api.plan.inputs import plan_input, refuse_old
+
+if TYPE_CHECKING:
+    from vani.plan.checks.findings import Findings
+    from vani.schema.plan import Plan, PlanInput
+    from vani.schema.snapshot import Snapshot
+    from vani.schema.standing import Standing
+
+__all__ = ["files_compared", "plan_check"]
+
+_OF_THEN: Final = {"snapshot", "plan"}
+"""Inputs that are replaced all the time: the state of the machine, and the plan that this one came after."""
+
+
+def plan_check(
+    plan: PathLike | Plan,
+    snapshot: PathLike | Snapshot,
+    *,
+    max_age: float | None = None,
+    now: datetime | None = None,
+) -> Standing:
+    """Say whether a plan still holds on the machine as it is now.
+
+    Parameters
+    ----------
+    plan
+        A plan.yaml of any kind, or the document itself.
+    max_age
+        Seconds that the snapshot may be old at most; None: any age.
+    now
+        The time to which its age is counted; None: the clock of this machine.
+
+    Raises
+    ------
+    InputError
+        A document that cannot be used, or a snapshot that is too old, from the future, or without a time.
+    """
+    from vani.plan.check import check  # noqa: PLC0415 - loads the models
+    from vani.schema.plan import Plan as PlanModel  # noqa: PLC0415
+    from vani.schema.snapshot import Snapshot as SnapshotModel  # noqa: PLC0415
+
+    # `Plan` itself stands for plans of all kinds.
+    known = PlanModel.load(plan) if isinstance(plan, (str, Path)) else plan
+    state = SnapshotModel.load(snapshot) if isinstance(snapshot, (str, Path)) else snapshot
+    refuse_old(state, max_age, now, str(snapshot) if state is not snapshot else "snapshot")
+    folder = Path(plan).parent if isinstance(plan, (str, Path)) else Path()
+    return check(
+        known,
+        state,
+        of_plan=plan_input("plan", plan),
+        of_snapshot=plan_input("snapshot", snapshot),
+        of_inputs=_inputs_now(known, folder),
+        version=vani.__version__,
+    )
+
+
+def _inputs_now(plan: Plan, folder: Path) -> Findings:
+    """Compare the documents that a plan was made from, as far as they are found, with what they were then."""
+    from vani.plan.checks.findings import Findings  # noqa: PLC0415 - loads the models
+    from vani.schema.plan import Left  # noqa: PLC0415
+
+    found = Findings()
+    for one in plan.inputs:
+        if one.kind in _OF_THEN or one.path is None:
+            continue
+        digest = _digest(one, folder)
+        if digest is None:
+            lost = Left(name=one.path, reason=f"the {one.kind} document cannot be read: not compared")
+            found += Findings(unknown=[lost])
+        elif digest != one.sha256:
+            changed = Left(
+                name=one.path, reason=f"the {one.kind} document has changed since the plan was made"
+            )
+            found += Findings(broken=[changed])
+    return found
+
+
+def files_compared(plan: Plan, folder: Path) -> list[Path]:
+    """Files that `plan_check` reads for a plan of that folder, beside the plan and the snapshot."""
+    named = [one for one in plan.inputs if one.kind not in _OF_THEN]
+    return [path for one in named if (path := _place(one, folder)) is not None]
+
+
+def _place(one: PlanInput, folder: Path) -> Path | None:
+    """Where an input lies, seen from here or from the plan's folder; None where it is no plain file."""
+    for path in (Path(one.path or ""), folder / (one.path or "")):
+        try:
+            if stat.S_ISREG(path.stat().st_mode):
+                return path
+        except (OSError, ValueError):
+            continue
+    return None
+
+
+def _digest(one: PlanInput, folder: Path) -> str | None:
+    """SHA-256 of an input; None where it cannot be read."""
+    from vani.schema.reading import MAX_BYTES  # noqa: PLC0415 - loads YAML
+
+    path = _place(one, folder)
+    if path is None:
+        return None
+    try:
+        with path.open("rb") as file:
+            # A plan may name any file, also one that never ends.
+            return hashlib.sha256(file.read(MAX_BYTES + 1)).hexdigest()
+    except OSError:
+        return None

@@ -1,0 +1,231 @@
+"""What `vani plan forward` does, for programs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+import vani
+from vani.api.arguments import PathLike, system_of
+from vani.api.plan.inputs import plan_input
+from vani.errors import InputError
+
+if TYPE_CHECKING:
+    from vani.models.forwarding import Scenario
+    from vani.schema.jobs import Jobs, PlannedJob
+    from vani.schema.plan import ForwardPlan, ForwardSettings, PlanInput
+    from vani.schema.system import System
+
+__all__ = [
+    "Estimate",
+    "ForwardInputs",
+    "Objective",
+    "Policy",
+    "Rounding",
+    "forward_inputs",
+    "plan_forward",
+    "profiles_of",
+    "with_pattern",
+]
+
+Policy = Literal["mckp", "static", "size", "process", "zero", "one", "oracle"]
+Objective = Literal["sum", "max-min", "proportional"]
+Rounding = Literal["half-up", "ceil"]
+Estimate = Literal["near", "nearest", "none"]
+
+
+def plan_forward(
+    jobs: PathLike | Jobs,
+    io_nodes: int,
+    *,
+    policy: Policy = "mckp",
+    objective: Objective = "sum",
+    floor: float = 0.0,
+    direct: bool | None = None,
+    rounding: Rounding = "half-up",
+    nodes_per_io_node: float | None = None,
+    estimate: Estimate = "near",
+    current: PathLike | ForwardPlan | None = None,
+    change_cost: float = 0.0,
+    compare: bool = False,
+    system: PathLike | System | None = None,
+) -> ForwardPlan:
+    """Share a pool of I/O nodes among jobs.
+
+    Parameters
+    ----------
+    jobs
+        A jobs.yaml, or the document itself.
+    direct
+        Whether jobs may reach the file system without I/O nodes; None: as the machine says, and allowed without one.
+    estimate
+        What stands for the curve of a job that has none: those near its pattern, the nearest one, or nothing.
+    current, change_cost
+        The plan in force, and the seconds of I/O that a job loses when its number of I/O nodes changes.
+    system
+        The machine whose curves stand for those of jobs; None: those bundled of MareNostrum 4.
+
+    Raises
+    ------
+    InputError
+        A document that cannot be used, figures that are none, or a pool that cannot serve all jobs.
+    """
+    from vani.plan.forward import forward  # noqa: PLC0415 - loads the models
+    from vani.schema.plan import ForwardPlan as PlanModel  # noqa: PLC0415
+
+    given = forward_inputs(
+        jobs,
+        io_nodes,
+        policy=policy,
+        objective=objective,
+        floor=floor,
+        direct=direct,
+        rounding=rounding,
+        nodes_per_io_node=nodes_per_io_node,
+        change_cost=change_cost,
+        machine=system_of(system),
+    )
+    return forward(
+        given.jobs,
+        given.settings,
+        scenarios=given.scenarios,
+        estimate=estimate,
+        current=PlanModel.load(current) if isinstance(current, (str, Path)) else current,
+        compare=compare,
+        inputs=[
+            given.inputs[0],
+            *([plan_input("plan", current)] if current is not None else []),
+            *given.inputs[1:],
+        ],
+        where=given.where,
+        unlike=given.unlike,
+        version=vani.__version__,
+    )
+
+
+@dataclass(frozen=True)
+class ForwardInputs:
+    """What plans of I/O nodes are made from; `unlike` says in what the machine is not that of the curves."""
+
+    jobs: Jobs
+    settings: ForwardSettings
+    scenarios: Sequence[Scenario]
+    inputs: list[PlanInput]
+    where: str
+    unlike: str | None
+
+
+def forward_inputs(
+    jobs: PathLike | Jobs,
+    io_nodes: int,
+    *,
+    policy: Policy,
+    objective: Objective,
+    floor: float,
+    direct: bool | None,
+    rounding: Rounding,
+    nodes_per_io_node: float | None,
+    change_cost: float,
+    machine: System | None,
+) -> ForwardInputs:
+    """Read and check what plans of I/O nodes are made from; see `plan_forward`."""
+    from vani.models.forwarding import curves_of, measured  # noqa: PLC0415 - loads the models
+    from vani.schema.jobs import Jobs as JobsModel  # noqa: PLC0415
+    from vani.schema.plan import ForwardSettings as Settings  # noqa: PLC0415
+
+    _refuse_wrong_figures(io_nodes, floor, change_cost, nodes_per_io_node)
+    layer = None if machine is None else machine.forwarding
+    if direct is None:
+        direct = layer is None or layer.direct_access is not False
+    inputs = [plan_input("jobs", jobs)]
+    folder = Path(jobs).parent if isinstance(jobs, (str, Path)) else Path()
+    known = JobsModel.load(jobs) if isinstance(jobs, (str, Path)) else jobs
+    inputs += [plan_input("profile", path) for path in profiles_of(known, folder)]
+    own = curves_of(machine) if machine is not None else []
+    return ForwardInputs(
+        jobs=known.model_copy(update={"jobs": [with_pattern(job, folder) for job in known.jobs]}),
+        settings=Settings(
+            io_nodes=io_nodes,
+            policy=policy,
+            objective=objective,
+            floor=floor,
+            direct=direct,
+            rounding=rounding,
+            nodes_per_io_node=nodes_per_io_node,
+            change_cost_s=change_cost,
+        ),
+        scenarios=own or measured(),
+        inputs=inputs,
+        where=str(jobs) if isinstance(jobs, (str, Path)) else "jobs",
+        unlike=None if own else _unlike(machine),
+    )
+
+
+def _refuse_wrong_figures(
+    io_nodes: int, floor: float, change_cost: float, nodes_per_io_node: float | None
+) -> None:
+    # Comparisons with what is no number are false.
+    if not 0 <= io_nodes <= 10_000_000:
+        raise InputError(f"is {io_nodes:,}", where="--io-nodes", todo="give 0 to 10,000,000")
+    if not 0 <= floor <= 1:
+        raise InputError(f"is {floor:g}", where="--floor", todo="give a share, 0 to 1")
+    if not 0 <= change_cost <= 1e9:
+        raise InputError(f"is {change_cost:g}", where="--change-cost", todo="give seconds, 0 or more")
+    if nodes_per_io_node is not None and not 0 < nodes_per_io_node <= 1e9:
+        raise InputError(
+            f"is {nodes_per_io_node:g}", where="--nodes-per-io-node", todo="give a number above 0"
+        )
+
+
+def profiles_of(jobs: Jobs, folder: Path) -> list[Path]:
+    """Profiles that stand for patterns, each once, seen from the folder of the jobs."""
+    wanted = (job for job in jobs.jobs if job.curve is None and job.pattern is None)
+    return list(dict.fromkeys(folder / job.profile for job in wanted if job.profile is not None))
+
+
+def with_pattern(job: PlannedJob, folder: Path) -> PlannedJob:
+    """Fill in what the profile of an earlier run tells, where the job has neither curve nor pattern."""
+    if job.profile is None or job.curve is not None or job.pattern is not None:
+        return job
+    from vani.models.forwarding_pattern import pattern_of, traffic_of  # noqa: PLC0415
+    from vani.schema.jobs import AccessPattern  # noqa: PLC0415
+    from vani.schema.profile import Profile  # noqa: PLC0415
+
+    run = Profile.load(folder / job.profile)
+    traffic = traffic_of(run)
+    found = "" if traffic is None or not traffic.bytes else pattern_of(traffic, run)
+    if traffic is None or isinstance(found, str):
+        return job
+    pattern = AccessPattern(
+        operation=found.operation,
+        layout="shared" if found.layout == "shared" else "file_per_process",
+        order=found.order,
+        request=found.request,
+    )
+    # Of another number of nodes, as many processes on each; where that is not known, as many in all.
+    nodes = job.nodes if run.job.nodes else found.nodes
+    processes = job.processes or max(1, round(found.processes / found.nodes * nodes))
+    size = job.bytes if job.bytes is not None else float(run.dataset.io.bytes.total or 0) or None
+    return job.model_copy(update={"pattern": pattern, "processes": processes, "bytes": size})
+
+
+def _unlike(machine: System | None) -> str:
+    """In what the machine is unlike that of the bundled curves; they hold for no other one."""
+    text = (
+        "the curves are those of MareNostrum 4 (GPFS, writes with O_DIRECT, 8 to 32 nodes, 12 to 48 processes on each, "
+        "requests of 32 KiB to 8 MiB, I/O nodes of FORGE)"
+    )
+    if machine is None:
+        return f"{text}; what this machine is was not said (--system)"
+    kinds = sorted({one.type for one in machine.file_systems})
+    layer = machine.forwarding
+    unlike = [f"file systems of type {', '.join(kinds)}"] if kinds and kinds != ["gpfs"] else []
+    if layer is None:
+        unlike.append("no I/O nodes that its description knows")
+    elif layer.direct_access is False:
+        unlike.append("no direct access")
+    return (
+        f"{text}; {machine.name} has {' and '.join(unlike) or 'other servers and networks'}: measure its own"
+    )

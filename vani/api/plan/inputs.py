@@ -1,0 +1,111 @@
+"""Documents that plans are made from: their hashes, layout files, and the age of a snapshot."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+from vani.api.arguments import PathLike
+from vani.errors import InputError
+from vani.units import format_seconds
+
+if TYPE_CHECKING:
+    from pydantic import BaseModel
+
+    from vani.models.pfl import Layout
+    from vani.schema.jobs import Jobs
+    from vani.schema.plan import PlanInput
+    from vani.schema.snapshot import Snapshot
+
+__all__ = ["InputKind", "layout_files_of", "plan_input", "read_layouts", "refuse_old", "with_options"]
+
+
+InputKind = Literal["jobs", "plan", "profile", "snapshot", "system", "scenario", "layout", "trace"]
+
+
+def plan_input(kind: InputKind, given: PathLike | BaseModel) -> PlanInput:
+    """Name a document by the SHA-256 of its file, or, of one in memory, of its YAML.
+
+    Raises
+    ------
+    InputError
+        The file is not there or no text.
+    """
+    from vani.schema.document import dumps, read_text  # noqa: PLC0415 - loads the models
+    from vani.schema.plan import PlanInput as Model  # noqa: PLC0415
+
+    if isinstance(given, (str, Path)):
+        read_text(given)  # What is no text is refused in words.
+        return Model(kind=kind, path=str(given), sha256=hashlib.sha256(Path(given).read_bytes()).hexdigest())
+    return Model(kind=kind, path=None, sha256=hashlib.sha256(dumps(given).encode()).hexdigest())
+
+
+def layout_files_of(jobs: Jobs, folder: Path) -> dict[str, Path]:
+    """By the name that jobs give them, seen from the folder of the jobs."""
+    from vani.plan.creations import is_layout_file  # noqa: PLC0415 - loads the models
+
+    names = (one.layout for job in jobs.jobs for one in job.creations or [])
+    return {name: folder / name for name in names if isinstance(name, str) and is_layout_file(name)}
+
+
+def read_layouts(files: Mapping[str, Path]) -> dict[str, Layout]:
+    """Read them.
+
+    Raises
+    ------
+    InputError
+        A file that is none.
+    """
+    from vani.models.tarazu_layout import parse_buckets  # noqa: PLC0415 - loads the models
+    from vani.schema.document import read_text  # noqa: PLC0415
+
+    return {name: parse_buckets(read_text(path), str(path)) for name, path in files.items()}
+
+
+def with_options(jobs: Jobs, layouts: Mapping[str, Layout]) -> Jobs:
+    """Jobs whose layouts are options of `lfs setstripe` where they were files."""
+    if not layouts:
+        return jobs
+    options = {name: layout.to_options() for name, layout in layouts.items()}
+    changed = []
+    for job in jobs.jobs:
+        creations = [
+            one.model_copy(update={"layout": options[one.layout]}) if one.layout in options else one
+            for one in job.creations or []
+        ]
+        changed.append(job.model_copy(update={"creations": creations}) if creations else job)
+    return jobs.model_copy(update={"jobs": changed})
+
+
+def refuse_old(snapshot: Snapshot, max_age: float | None, now: datetime | None, where: str) -> None:
+    """Raise InputError where a snapshot is older than `max_age` seconds at `now`, or that cannot be told.
+
+    `max_age` None: of any age. A time without a zone is UTC. One that lies more than `max_age` ahead is refused, too:
+    then one of the clocks is wrong.
+    """
+    if max_age is None:
+        return
+    # Comparisons with what is no number are false.
+    if not 0 <= max_age <= 1e9:
+        raise InputError(f"is {max_age:g}", where="--max-age", todo="give seconds, 0 or more")
+    taken = snapshot.time
+    if taken is None:
+        raise InputError(
+            "does not tell when it was taken", where=where, todo="add `time`, or leave --max-age out"
+        )
+    current = now or datetime.now(UTC)
+    age = (_in_utc(current) - _in_utc(taken)).total_seconds()
+    if abs(age) > max_age:
+        when = f"{format_seconds(age)} old" if age > 0 else f"from {format_seconds(-age)} ahead of this clock"
+        raise InputError(
+            f"is {when}, and --max-age allows {format_seconds(max_age)}",
+            where=where,
+            todo="take a new one",
+        )
+
+
+def _in_utc(time: datetime) -> datetime:
+    return time.replace(tzinfo=UTC) if time.tzinfo is None else time

@@ -1,0 +1,379 @@
+"""What `vani plan job` does with the lock held: it shares the pool among all jobs that run, and tells each its part.
+
+A job that is killed here leaves everything whole: what every job has is written in one step, and files that were not
+written after it are written by the next one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, Literal
+
+import vani
+from vani.api.plan.inputs import plan_input
+from vani.api.plan.known_jobs import KnownJob, known_file, known_job
+from vani.errors import InputError
+from vani.units import counted
+
+if TYPE_CHECKING:
+    from vani.plan.job import Has, Shared
+    from vani.prolog.job_facts import JobFacts
+    from vani.prolog.state import State
+    from vani.schema.plan import ForwardSettings, JobPlan, PlanInput
+
+__all__ = ["Pool", "SharingRules", "plan_running_jobs", "pool_of"]
+
+_TRIES: Final = 3
+"""A document that was begun so often and never read to its end takes longer than the budget."""
+
+
+@dataclass(frozen=True)
+class SharingRules:
+    """How the I/O nodes are shared; see `vani.api.plan_forward`."""
+
+    io_nodes: int | None = None
+    snapshot: Path | None = None
+    hosts_file: Path | None = None
+    known: Path | None = None
+    policy: Literal["mckp", "static", "size"] = "mckp"
+    objective: Literal["sum", "max-min", "proportional"] = "sum"
+    floor: float = 0.0
+    direct: bool = True
+    nodes_per_io_node: float | None = None
+    estimate: Literal["near", "nearest", "none"] = "near"
+    change_cost_s: float = 0.0
+    expire_s: float = 7 * 86400.0
+
+
+@dataclass(frozen=True)
+class Pool:
+    """I/O nodes: those that work, the least loaded in front, and the number of each in GekkoFWD's file of hosts."""
+
+    working: tuple[str, ...]
+    numbers: Mapping[str, int]
+    inputs: tuple[PlanInput, ...] = ()
+
+
+@dataclass
+class _Entry:
+    """A job that runs, what is known of it, and what it has."""
+
+    facts: JobFacts
+    known: KnownJob
+    has: Has | None = None
+    published: bool = False
+
+
+def pool_of(rules: SharingRules) -> Pool:
+    """The I/O nodes to share: those of the snapshot that work, those of the file of hosts, or so many numbers.
+
+    Raises
+    ------
+    InputError
+        Neither is given, or the snapshot cannot be used.
+    """
+    hosts = None if rules.hosts_file is None else _forwarding_hosts(rules.hosts_file)
+    if rules.snapshot is not None:
+        from vani.schema.snapshot import Snapshot  # noqa: PLC0415 - loads the models
+
+        nodes = Snapshot.load(rules.snapshot).forwarding
+        known = [one.name for one in nodes] if hosts is None else hosts
+        working = [
+            (one.load is None, one.load or 0.0, place)
+            for place, one in enumerate(nodes)
+            if one.state == "ok" and one.name in known
+        ]
+        names = [nodes[place].name for *_, place in sorted(working)]
+        inputs = (plan_input("snapshot", rules.snapshot),)
+        return Pool(tuple(names[: rules.io_nodes]), _numbers(known), inputs)
+    if hosts is not None:
+        return Pool(tuple(hosts[: rules.io_nodes]), _numbers(hosts))
+    if rules.io_nodes is None or not 0 <= rules.io_nodes <= 100_000:
+        raise InputError(
+            "is not given, or not 0 to 100,000", where="--io-nodes", todo="give it, or --snapshot"
+        )
+    names = [str(number) for number in range(rules.io_nodes)]
+    return Pool(tuple(names), _numbers(names))
+
+
+def _numbers(names: Sequence[str]) -> dict[str, int]:
+    return {name: number for number, name in enumerate(names)}
+
+
+def _forwarding_hosts(path: Path) -> list[str]:
+    """Names in GekkoFS' file of hosts, one in front of each line, in the order in which it numbers them."""
+    from vani.schema.document import read_text  # noqa: PLC0415
+
+    names = [words[0] for line in read_text(path).splitlines() if (words := line.split())]
+    wrong = next(
+        (one for one in names if not one.isprintable() or any(sign in one for sign in "\"'`\\$,")), None
+    )
+    if wrong is not None or len(set(names)) < len(names) or not names:
+        what = "names no host" if not names else "names a host twice, or one that is no name"
+        raise InputError(
+            what, where=path, todo="give GekkoFS' file of hosts: a host and its address in each line"
+        )
+    return names
+
+
+def plan_running_jobs(
+    state: State, rules: SharingRules, number: str | None, *, now_s: float, say: Callable[[str], None]
+) -> str:
+    """Share the pool among the jobs that run, and write what changes; what became of job `number`, in one line.
+
+    The lock of `state` has to be held.
+
+    Raises
+    ------
+    InputError
+        There is no plan, for want of an input or of a place to write.
+    """
+    from vani.models.forwarding import measured  # noqa: PLC0415 - loads the models
+    from vani.plan.job import RunningJob, share  # noqa: PLC0415
+
+    pool = pool_of(rules)
+    settings = _settings(rules, len(pool.working))
+    saved = state.load(say)
+    jobs = state.running(now_s=now_s, expire_s=rules.expire_s, say=say)
+    state.sweep(now_s)
+    entries = _entries(state, jobs, saved, rules.known, number, say)
+    asking = [RunningJob(one.known.asked, one.has) for one in entries.values()]
+    wants_curves = any(one.asked.curve is None and one.asked.pattern is not None for one in asking)
+    scenarios = measured() if wants_curves else ()
+    shared = share(
+        asking, pool.working, settings, scenarios, estimate=rules.estimate, version=vani.__version__
+    )
+    changed = []
+    for key, entry in entries.items():
+        has = shared.has.get(key)
+        if has != entry.has or not entry.published:
+            entry.has, entry.published = has, False
+            changed.append(key)
+    state.commit(_as_json(entries, saved))
+    # Own tasks begin first.
+    for key in sorted(changed, key=lambda one: one != number):
+        try:
+            _publish(state, entries[key], shared, settings, pool, len(entries))
+        except InputError as error:
+            if key == number:
+                raise
+            say(f"job {key}: {error}")
+            continue
+        entries[key].published = shared.has.get(key) is not None
+    if changed:
+        state.commit(_as_json(entries, saved))
+    return _told(number, entries, shared, len(pool.working), [one for one in changed if one != number])
+
+
+def _settings(rules: SharingRules, io_nodes: int) -> ForwardSettings:
+    from pydantic import ValidationError  # noqa: PLC0415
+
+    from vani.schema.plan import ForwardSettings as Model  # noqa: PLC0415
+
+    try:
+        return Model(
+            io_nodes=io_nodes,
+            policy=rules.policy,
+            objective=rules.objective,
+            floor=rules.floor,
+            direct=rules.direct,
+            rounding="half-up",
+            nodes_per_io_node=rules.nodes_per_io_node,
+            change_cost_s=rules.change_cost_s,
+        )
+    except ValidationError as error:
+        one = error.errors()[0]
+        name = str(one["loc"][0]).removesuffix("_s").replace("_", "-")
+        raise InputError(f"is {one['input']}", where=f"--{name}", todo=one["msg"].lower()) from None
+
+
+def _entries(
+    state: State,
+    jobs: Sequence[JobFacts],
+    saved: dict[str, Any],
+    folder: Path | None,
+    number: str | None,
+    say: Callable[[str], None],
+) -> dict[str, _Entry]:
+    """Every job that runs with what is known of it: as written down before, or looked up now.
+
+    Of one that cannot be planned for, an error is raised if it is the job `number`.
+    """
+    before = saved.get("jobs")
+    before = before if isinstance(before, dict) else {}
+    slow = saved.get("slow")
+    saved["slow"] = slow = slow if isinstance(slow, dict) else {}
+    found: dict[str, _Entry] = {}
+    for job in jobs:
+        try:
+            entry = _entry_of(job, before.get(job.job)) or _Entry(
+                job, _looked_up(state, job, folder, saved, slow)
+            )
+        except InputError as error:
+            if job.job == number:
+                raise
+            say(f"job {job.job}: {error}")
+            continue
+        found[job.job] = entry
+    return found
+
+
+def _looked_up(
+    state: State, job: JobFacts, folder: Path | None, saved: dict[str, Any], slow: dict[str, Any]
+) -> KnownJob:
+    path = known_file(job, folder)
+    if path is None:
+        return known_job(job, None)
+    key, tries = str(path), slow.get(str(path), 0)
+    if isinstance(tries, int) and tries >= _TRIES:
+        plain = known_job(job, None)
+        return KnownJob(plain.asked, lacks=(f"{path} takes longer than the budget",))
+    # Whoever is killed while reading has said what it was that it read.
+    slow[key] = (tries if isinstance(tries, int) else 0) + 1
+    state.commit(saved)
+    found = known_job(job, path)
+    del slow[key]
+    return found
+
+
+def _entry_of(job: JobFacts, told: object) -> _Entry | None:
+    """What was written down of this run of the job; None where nothing was, or nothing that can be used."""
+    from pydantic import ValidationError  # noqa: PLC0415
+
+    from vani.plan.job import Has  # noqa: PLC0415
+    from vani.schema.jobs import PlannedJob  # noqa: PLC0415
+    from vani.schema.plan import PlanInput as Input  # noqa: PLC0415
+
+    try:
+        if not isinstance(told, dict) or told["start_s"] != job.start_s:
+            return None
+        inputs = tuple(Input.model_validate(one) for one in told["inputs"])
+        known = KnownJob(PlannedJob.model_validate(told["asked"]), inputs, tuple(map(str, told["lacks"])))
+        has = told["has"]
+        kept = None if has is None else Has(has["access"], tuple(map(str, has["io_nodes"])))
+        return _Entry(job, known, kept, told["published"] is True) if known.asked.name == job.job else None
+    except (KeyError, TypeError, ValidationError):
+        return None
+
+
+def _as_json(entries: Mapping[str, _Entry], saved: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        "jobs": {
+            key: {
+                "start_s": one.facts.start_s,
+                "asked": one.known.asked.model_dump(mode="json", by_alias=True, exclude_defaults=True),
+                "inputs": [given.model_dump(mode="json") for given in one.known.inputs],
+                "lacks": list(one.known.lacks),
+                "has": None if one.has is None else {"access": one.has.access, "io_nodes": one.has.io_nodes},
+                "published": one.published,
+            }
+            for key, one in entries.items()
+        },
+        "slow": saved.get("slow", {}),
+    }
+
+
+def _publish(
+    state: State, entry: _Entry, shared: Shared, settings: ForwardSettings, pool: Pool, running: int
+) -> None:
+    """Write the files of one job: the map, the plan, and last what its tasks are told, which names both."""
+    job, has = entry.facts, entry.has
+    if not state.has(job.job):
+        return  # It ended while it was planned for.
+    lines, why = _map(entry, pool)
+    place = state.file_of(job.job, "map")
+    if lines:
+        state.write(place, lines.encode())
+    else:
+        place.unlink(missing_ok=True)
+    plan = _plan(entry, shared, settings, pool, running, str(place) if lines else None, why)
+    state.write(state.file_of(job.job, "yaml"), plan.to_yaml().encode())
+    told = {
+        "VANI_PLAN": str(state.file_of(job.job, "yaml")),
+        "VANI_FORWARDING": "none" if has is None else has.access,
+        "VANI_IO_NODES": ",".join(has.io_nodes) if has is not None else "",
+        "VANI_FORWARDING_MAP": str(place) if lines else "",
+        "LIBGKFS_FORWARDING_MAP_FILE": str(place) if lines else "",
+    }
+    text = "".join(f"export {name}={value}\n" for name, value in told.items() if value)
+    state.write(state.file_of(job.job, "env"), text.encode())
+
+
+def _map(entry: _Entry, pool: Pool) -> tuple[str, str | None]:
+    """The forwarding map, empty where there is none, and why that is."""
+    from vani.plan.job import map_of  # noqa: PLC0415
+    from vani.schema.host_list import expand  # noqa: PLC0415
+
+    if entry.has is None or not entry.has.io_nodes:
+        return "", None
+    try:
+        hosts = expand(entry.facts.hosts or "")
+    except InputError as error:
+        return "", f"no forwarding map: its list of hosts {error}"
+    return "".join(map_of(hosts, entry.has.io_nodes, pool.numbers)), None
+
+
+def _plan(
+    entry: _Entry,
+    shared: Shared,
+    settings: ForwardSettings,
+    pool: Pool,
+    running: int,
+    place: str | None,
+    why: str | None,
+) -> JobPlan:
+    from vani.schema.plan import JobPlan as Model  # noqa: PLC0415
+    from vani.schema.plan import Left, StartedJob  # noqa: PLC0415
+
+    job, whole = entry.facts, shared.plan
+    lacks = [*entry.known.lacks, *([why] if why else [])]
+    lacks += [one.reason for one in ([] if whole is None else whole.no_data) if one.name == job.job]
+
+    def left(reasons: Mapping[str, str]) -> list[Left]:
+        return [Left(name=job.job, reason=reasons[job.job])] if job.job in reasons else []
+
+    return Model(
+        version=vani.__version__,
+        inputs=[*entry.known.inputs, *pool.inputs],
+        job=StartedJob(
+            id=job.job, name=job.name, user=job.user, nodes=entry.known.asked.nodes, hosts=job.hosts
+        ),
+        forward=settings,
+        running=running,
+        access=None if entry.has is None else entry.has.access,
+        io_nodes=[] if entry.has is None else list(entry.has.io_nodes),
+        allotment=shared.allotment(job.job),
+        map=place,
+        expected=None,
+        unplaced=left(shared.unplaced),
+        over_capacity=left(shared.over),
+        no_data=[Left(name=job.job, reason=one) for one in lacks],
+        notes=[] if whole is None else list(whole.notes),
+    )
+
+
+def _told(
+    number: str | None, entries: Mapping[str, _Entry], shared: Shared, pool: int, others: Sequence[str]
+) -> str:
+    parts = list(_parts(number, entries, shared, pool))
+    parts.append(f"{counted(len(entries), 'job')} running")
+    if others:
+        parts.append(f"new plans for {len(others):,} of the others")
+    return ", ".join(parts)
+
+
+def _parts(number: str | None, entries: Mapping[str, _Entry], shared: Shared, pool: int) -> Iterator[str]:
+    if number is None:
+        return
+    entry = entries.get(number)
+    if entry is None:
+        yield "it ended while it was planned for"
+    elif entry.has is None:
+        yield f"no I/O nodes ({shared.unplaced.get(number, 'no plan')})"
+    elif entry.has.access == "direct":
+        yield "direct access"
+    else:
+        way = "shares" if entry.has.access == "shared" else "gets"
+        yield f"{way} {len(entry.has.io_nodes):,} of {counted(pool, 'I/O node')}"

@@ -1,0 +1,119 @@
+"""What is known of a job before it begins: a folder of earlier measurements, by user and name."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from vani.api.plan.forward import with_pattern
+from vani.api.plan.inputs import plan_input
+from vani.errors import InputError
+from vani.prolog.job_facts import JobFacts
+
+if TYPE_CHECKING:
+    from vani.schema.jobs import PlannedJob
+    from vani.schema.plan import PlanInput
+
+__all__ = ["KnownJob", "known_file", "known_job"]
+
+_LONGEST: Final = 16 << 20
+"""Bytes: a prolog has no time for profiles of very many files."""
+
+_FILE_NAME: Final = re.compile(r"[^/\x00-\x1f\x7f.][^/\x00-\x1f\x7f]{0,199}")
+
+
+@dataclass(frozen=True)
+class KnownJob:
+    """A job in the words of jobs.yaml, by what that is known, and what was missing."""
+
+    asked: PlannedJob
+    inputs: tuple[PlanInput, ...] = ()
+    lacks: tuple[str, ...] = ()
+
+
+def known_file(job: JobFacts, folder: Path | None) -> Path | None:
+    """The document about jobs of this name: `USER/NAME.yaml`, else `NAME.yaml`; None where there is none.
+
+    Users choose the names of their jobs: one that is no plain file name is not looked up.
+    """
+    if folder is None or job.name is None or not _FILE_NAME.fullmatch(job.name):
+        return None
+    folders = [folder]
+    if job.user is not None and _FILE_NAME.fullmatch(job.user):
+        folders.insert(0, folder / job.user)
+    names = (one / f"{job.name}.yaml" for one in folders)
+    return next((path for path in names if path.is_file()), None)
+
+
+def known_job(job: JobFacts, path: Path | None) -> KnownJob:
+    """Fill in what a jobs.yaml, or the profile of an earlier run, tells about a job.
+
+    What cannot be used is left out, and said in `lacks`: the job is planned for all the same.
+
+    Raises
+    ------
+    InputError
+        Its number of nodes is not known.
+    """
+    from vani.schema.jobs import PlannedJob  # noqa: PLC0415 - loads the models
+
+    nodes = job.nodes or len(_hosts_of(job))
+    if not nodes:
+        raise InputError("neither SLURM_JOB_NUM_NODES nor SLURM_JOB_NODELIST is set", todo="see the prolog")
+    plain = PlannedJob(name=job.job, nodes=nodes)
+    if path is None:
+        return KnownJob(plain, lacks=("nothing is known of jobs of this name",))
+    try:
+        return _read(plain, path)
+    except (InputError, OSError, ValueError) as error:
+        return KnownJob(plain, lacks=(f"what is known of it cannot be used: {error}",))
+
+
+def _hosts_of(job: JobFacts) -> list[str]:
+    from vani.schema.host_list import expand  # noqa: PLC0415
+
+    return [] if job.hosts is None else expand(job.hosts)
+
+
+def _read(plain: PlannedJob, path: Path) -> KnownJob:
+    from vani.schema.jobs import Jobs  # noqa: PLC0415
+
+    if path.stat().st_size > _LONGEST:
+        raise InputError(
+            f"is longer than {_LONGEST >> 20} MiB", where=path, todo="write a jobs.yaml with its curve"
+        )
+    with path.open("rb") as file:
+        is_profile = b"vani.profile/" in file.read(4096)
+    if is_profile:
+        found = with_pattern(plain.model_copy(update={"profile": path.name}), path.parent)
+        return _judged(found, (plan_input("profile", path),), ())
+    known = Jobs.load(path).jobs
+    near = min(known, key=lambda one: max(one.nodes / plain.nodes, plain.nodes / one.nodes))
+    lacks = []
+    if near.nodes != plain.nodes:
+        lacks.append(f"what is known of it is from {near.nodes:,} nodes, not {plain.nodes:,}")
+    processes = None if near.processes is None else max(1, round(near.processes / near.nodes * plain.nodes))
+    fields = {key: getattr(near, key) for key in ("bytes", "curve", "profile", "pattern", "demand")}
+    asked = with_pattern(plain.model_copy(update={"processes": processes, **fields}), path.parent)
+    return _judged(asked, tuple(_inputs(path, asked)), tuple(lacks))
+
+
+def _inputs(path: Path, asked: PlannedJob) -> Iterator[PlanInput]:
+    yield plan_input("jobs", path)
+    if asked.profile is not None:
+        yield plan_input("profile", path.parent / asked.profile)
+
+
+def _judged(asked: PlannedJob, inputs: tuple[PlanInput, ...], lacks: tuple[str, ...]) -> KnownJob:
+    """Leave out a curve that has nothing for so many nodes: one job must not keep others from being planned for."""
+    from vani.plan.curves import offer_of  # noqa: PLC0415
+
+    asked = asked.model_copy(update={"profile": None})
+    try:
+        offer_of(asked, (), direct=False, estimate="none")
+    except InputError as error:
+        return KnownJob(asked.model_copy(update={"curve": None}), inputs, (*lacks, error.what))
+    return KnownJob(asked, inputs, lacks)

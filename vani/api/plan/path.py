@@ -1,0 +1,93 @@
+"""What `vani plan path` does, for programs."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+import vani
+from vani.api.arguments import PathLike
+from vani.api.plan.inputs import plan_input, refuse_old
+from vani.errors import InputError
+
+if TYPE_CHECKING:
+    from vani.schema.jobs import Jobs
+    from vani.schema.plan import PathPlan
+    from vani.schema.profile import Profile
+    from vani.schema.snapshot import Snapshot
+
+__all__ = ["plan_path", "profiles_by_job"]
+
+
+def plan_path(
+    jobs: PathLike | Jobs,
+    snapshot: PathLike | Snapshot,
+    *,
+    capacity: Literal["binding", "eq1"] = "binding",
+    exact: bool = False,
+    pack: bool = False,
+    metadata_share: float | None = None,
+    max_age: float | None = None,
+    now: datetime | None = None,
+) -> PathPlan:
+    """Give each job's I/O a path through forwarding nodes, storage nodes and targets.
+
+    Parameters
+    ----------
+    jobs, snapshot
+        A jobs.yaml and a snapshot.yaml, or the documents themselves.
+    capacity
+        What a node can carry: what is free of the dimension that binds, or AIOT's equation 1 as it is printed.
+    exact
+        Look for a maximum flow where Algorithm 1 leaves demand unmet.
+    pack
+        Keep a job on a node until that is full.
+    metadata_share
+        P of the request split; None: the job's own share of metadata operations.
+    max_age, now
+        Seconds that the snapshot may be old at `now`; None: any age, this moment.
+
+    Raises
+    ------
+    InputError
+        A document that cannot be used, or figures that are none.
+    """
+    from vani.plan.path import path  # noqa: PLC0415 - loads the models
+    from vani.schema.jobs import Jobs as JobsModel  # noqa: PLC0415
+    from vani.schema.plan import PathSettings  # noqa: PLC0415
+    from vani.schema.snapshot import Snapshot as SnapshotModel  # noqa: PLC0415
+
+    if metadata_share is not None and not 0 <= metadata_share <= 1:
+        raise InputError(f"is {metadata_share:g}", where="--metadata-share", todo="give a share, 0 to 1")
+    known = JobsModel.load(jobs) if isinstance(jobs, (str, Path)) else jobs
+    state = SnapshotModel.load(snapshot) if isinstance(snapshot, (str, Path)) else snapshot
+    where = str(snapshot) if isinstance(snapshot, (str, Path)) else "snapshot"
+    if state is snapshot:
+        state.refuse_contradictions(where)
+    refuse_old(state, max_age, now, where)
+    folder = Path(jobs).parent if isinstance(jobs, (str, Path)) else Path()
+    profiles, files = profiles_by_job(known, folder)
+    return path(
+        known,
+        state,
+        PathSettings(capacity=capacity, exact=exact, pack=pack, metadata_share=metadata_share),
+        profiles=profiles,
+        inputs=[
+            plan_input("jobs", jobs),
+            plan_input("snapshot", snapshot),
+            *(plan_input("profile", file) for file in files),
+        ],
+        where=str(jobs) if isinstance(jobs, (str, Path)) else "jobs",
+        where_snapshot=where,
+        version=vani.__version__,
+    )
+
+
+def profiles_by_job(jobs: Jobs, folder: Path) -> tuple[dict[str, Profile], list[Path]]:
+    """Profiles by the names of jobs, and their files, each once, seen from the folder of the jobs."""
+    from vani.schema.profile import Profile as Model  # noqa: PLC0415
+
+    files = {job.name: folder / job.profile for job in jobs.jobs if job.profile is not None}
+    read = {file: Model.load(file) for file in dict.fromkeys(files.values())}
+    return {name: read[file] for name, file in files.items()}, list(read)

@@ -1,0 +1,126 @@
+"""What `vani plan place` does, for programs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+import vani
+from vani.api.arguments import PathLike
+from vani.api.plan.inputs import layout_files_of, plan_input, read_layouts, refuse_old
+from vani.errors import InputError
+
+if TYPE_CHECKING:
+    from vani.schema.jobs import Jobs
+    from vani.schema.plan import PlacePlan
+    from vani.schema.snapshot import Snapshot
+
+__all__ = ["plan_place"]
+
+
+def plan_place(
+    jobs: PathLike | Jobs,
+    snapshot: PathLike | Snapshot,
+    *,
+    method: Literal["balanced", "tarazu", "lsa"] = "balanced",
+    size_weight: Mapping[str, float] | None = None,
+    ceiling: float = 0.95,
+    cpu_weight: float = 0.5,
+    memory_weight: float = 0.5,
+    turn: Literal["going-on", "random-start"] = "going-on",
+    window: float = 0.17,
+    seed: int = 0,
+    seeds: int = 50,
+    max_age: float | None = None,
+    now: datetime | None = None,
+) -> PlacePlan:
+    """Choose OSTs for the files that jobs are going to create.
+
+    Parameters
+    ----------
+    jobs, snapshot
+        A jobs.yaml and a snapshot.yaml, or the documents themselves.
+    size_weight
+        `past`: weight, 0..1, of bytes that lie on an OST already beside new ones (default 1).
+    ceiling
+        Share of an OST up to which it is filled.
+    cpu_weight, memory_weight
+        Of a server's load in the costs of `tarazu`.
+    turn, window, seed, seeds
+        How Lustre's own allocator is simulated: where its turn begins for a file, from which difference of free space
+        on it draws by free space, and how often it is drawn.
+    max_age, now
+        How old the snapshot may be, in seconds, and the time that it is; None: any age, the clock's.
+
+    Raises
+    ------
+    InputError
+        A document that cannot be used, figures that are none, a snapshot that is too old, or no OST that serves.
+    """
+    from vani.plan.place import place  # noqa: PLC0415 - loads the models
+    from vani.schema.jobs import Jobs as JobsModel  # noqa: PLC0415
+    from vani.schema.plan import PlaceSettings  # noqa: PLC0415
+    from vani.schema.snapshot import Snapshot as SnapshotModel  # noqa: PLC0415
+
+    weights = {"past": 1.0, **(size_weight or {})}
+    _refuse_wrong_figures(weights, ceiling, cpu_weight, memory_weight, window, seed, seeds)
+    known = JobsModel.load(jobs) if isinstance(jobs, (str, Path)) else jobs
+    state = SnapshotModel.load(snapshot) if isinstance(snapshot, (str, Path)) else snapshot
+    where = str(snapshot) if isinstance(snapshot, (str, Path)) else "snapshot"
+    refuse_old(state, max_age, now, where)
+    folder = Path(jobs).parent if isinstance(jobs, (str, Path)) else Path()
+    files = layout_files_of(known, folder)
+    return place(
+        known,
+        state,
+        PlaceSettings(
+            method=method,
+            past_weight=weights["past"],
+            ceiling=ceiling,
+            cpu_weight=cpu_weight,
+            memory_weight=memory_weight,
+            turn=turn,
+            window=window,
+            seed=seed,
+            seeds=seeds,
+        ),
+        layouts=read_layouts(files),
+        inputs=[
+            plan_input("jobs", jobs),
+            plan_input("snapshot", snapshot),
+            *(plan_input("layout", path) for path in dict.fromkeys(files.values())),
+        ],
+        where=str(jobs) if isinstance(jobs, (str, Path)) else "jobs",
+        where_snapshot=where,
+        version=vani.__version__,
+    )
+
+
+def _refuse_wrong_figures(
+    weights: Mapping[str, float],
+    ceiling: float,
+    cpu_weight: float,
+    memory_weight: float,
+    window: float,
+    seed: int,
+    seeds: int,
+) -> None:
+    unknown = sorted(set(weights) - {"past"})
+    if unknown:
+        raise InputError(f"has no {unknown[0]!r}", where="--size-weight", todo="give past=0..1")
+    # Comparisons with what is no number are false.
+    if not 0 <= weights["past"] <= 1:
+        raise InputError(f"is past={weights['past']:g}", where="--size-weight", todo="give past=0..1")
+    if not 0 < ceiling <= 1:
+        raise InputError(f"is {ceiling:g}", where="--ceiling", todo="give a share above 0, at most 1")
+    if not 0 <= window <= 1:
+        raise InputError(f"is {window:g}", where="--window", todo="give a share, 0 to 1")
+    for name, weight in (("--cpu-weight", cpu_weight), ("--memory-weight", memory_weight)):
+        if not 0 <= weight <= 1e6:
+            raise InputError(f"is {weight:g}", where=name, todo="give 0 or more")
+    if not 0 <= seed < 1 << 32:
+        raise InputError(f"is {seed:,}", where="--seed", todo="give 0 to 4,294,967,295")
+    if not 1 <= seeds <= 10_000:
+        raise InputError(f"is {seeds:,}", where="--seeds", todo="give 1 to 10,000")

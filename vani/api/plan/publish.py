@@ -1,0 +1,113 @@
+"""What `vani plan publish` does, for programs."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from contextlib import closing
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+from vani.api.arguments import PathLike
+from vani.errors import InputError
+
+if TYPE_CHECKING:
+    from vani.collect.load_message import Role
+    from vani.collect.server_load import BusyTime
+    from vani.schema.snapshot import Snapshot
+
+__all__ = ["plan_publish"]
+
+_FIRST_S = 1.0
+"""Seconds over which the first figure of the processors is taken."""
+
+
+def plan_publish(
+    to: str,
+    *,
+    name: str,
+    role: Literal["oss", "mds", "forwarding"] = "oss",
+    interval_s: float = 60.0,
+    count: int | None = None,
+    lctl: PathLike | None = None,
+    root: PathLike = "/",
+    say: Callable[[str], None] = lambda _: None,
+) -> None:
+    """Send the load of this server to whoever listens, again and again.
+
+    Parameters
+    ----------
+    to
+        Where somebody listens, such as `tcp://mds:5570`.
+    count
+        Messages to send; None: without end.
+    lctl
+        A file with what `lctl get_param` prints, read for each message; None: `lctl` is asked.
+    say
+        Is told, in a line, when somebody begins or ceases to listen.
+
+    Raises
+    ------
+    InputError
+        ZeroMQ is not installed, an argument is none, or `lctl` is not there.
+    """
+    from pydantic import ValidationError  # noqa: PLC0415 - loads the models
+
+    from vani.collect.load_publisher import Publisher, keep_sending  # noqa: PLC0415
+    from vani.collect.server_load import read_busy_time  # noqa: PLC0415
+    from vani.schema.snapshot import Server  # noqa: PLC0415
+
+    if not 0.1 <= interval_s <= 86_400:
+        raise InputError(f"is {interval_s:g}", where="--interval", todo="give seconds, 0.1 to 86,400")
+    try:
+        Server(name=name)
+    except ValidationError:
+        raise InputError(
+            f"is {name[:40]!r}", where="--name", todo="give 1 to 200 printable signs without quotes"
+        ) from None
+    if lctl is not None and not Path(lctl).exists():
+        # Later it may be missing for a moment: that is told in the messages.
+        raise InputError("no such file", where=lctl)
+    place = Path(root)
+    with closing(Publisher(to, name, role, interval_s)) as publisher:
+        before = read_busy_time(place)
+        time.sleep(min(_FIRST_S, interval_s))
+
+        def figures() -> Snapshot:
+            nonlocal before
+            now = read_busy_time(place)
+            found = _snapshot(name, role, before, now, place, None if lctl is None else Path(lctl))
+            before = now
+            return found
+
+        keep_sending(publisher, figures, interval_s=interval_s, count=count, say=say)
+
+
+def _snapshot(
+    name: str,
+    role: Role,
+    before: BusyTime | None,
+    now: BusyTime | None,
+    root: Path,
+    lctl: Path | None,
+) -> Snapshot:
+    from vani.collect.command import ask  # noqa: PLC0415
+    from vani.collect.server_load import busy_share, memory_share, read_targets  # noqa: PLC0415
+    from vani.schema.snapshot import IoNode, MetadataServer, Missing, Server  # noqa: PLC0415
+    from vani.schema.snapshot import Snapshot as Model  # noqa: PLC0415
+
+    when = datetime.now(UTC).replace(microsecond=0)
+    if role == "forwarding":
+        # How long its queue is only its own daemon knows.
+        return Model(time=when, forwarding=[IoNode(name=name)])
+    cpu, memory = busy_share(before, now), memory_share(root)
+    lacks = [
+        f"/proc/{file} does not tell" for file, one in (("stat", cpu), ("meminfo", memory)) if one is None
+    ]
+    if role == "mds":
+        gaps = [Missing(name=name, reason=one) for one in lacks]
+        return Model(time=when, mds=MetadataServer(cpu=cpu, memory=memory), no_data=gaps)
+    targets, why = read_targets(name, ask, lctl)
+    gaps = [Missing(name=name, reason=one) for one in (*lacks, *([why] if why else []))]
+    return Model(time=when, oss=[Server(name=name, cpu=cpu, memory=memory)], ost=targets, no_data=gaps)

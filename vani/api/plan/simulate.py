@@ -1,0 +1,243 @@
+"""What `vani plan simulate` does, for programs."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import vani
+from vani.api.arguments import PathLike
+from vani.api.plan.inputs import layout_files_of, plan_input, read_layouts, with_options
+from vani.api.run import Run
+from vani.api.source import is_trace, profile_of, read_profile
+from vani.errors import InputError
+
+if TYPE_CHECKING:
+    from vani.engine.run import Progress
+    from vani.engine.scheduler import SchedulerLike
+    from vani.plan.simulate.calls import DataCalls
+    from vani.plan.simulate.play import Named
+    from vani.schema.plan import PlanInput, SimulatePlan
+    from vani.schema.profile import Profile
+    from vani.schema.scenario import Scenario
+    from vani.schema.system import System
+
+__all__ = ["files_of_scenario", "plan_simulate"]
+
+_FILES = 1000
+"""Files that a profile lists that is made of a trace here; phases do not need them."""
+
+
+def plan_simulate(
+    scenario: PathLike | Scenario | None = None,
+    *,
+    tolerance: float | None = None,
+    alone: bool = False,
+    validate: bool = False,
+    store: PathLike | None = None,
+    scheduler: SchedulerLike = None,
+    progress: Progress | None = None,
+) -> SimulatePlan:
+    """Play what happens when jobs share a machine.
+
+    Parameters
+    ----------
+    scenario
+        A scenario.yaml, or the document itself. None, with `validate` alone: the simulator is held against
+        published measurements.
+    tolerance
+        Flows that end within this share of the shortest one of each other are one event; None: 0 for up to 2,000 flows,
+        else 0.005.
+    alone
+        Also play each job by itself, for its slowdown.
+    validate
+        Check rates against linear programs (needs `vani-io[plan]`), conservation, and what more capacity does.
+    store, scheduler, progress
+        As in `vani.profile`, for traces that the scenario names.
+
+    Raises
+    ------
+    InputError
+        A document that cannot be used, or nothing that could ever move.
+    """
+    from vani.schema.scenario import Scenario as Model  # noqa: PLC0415 - loads the models
+
+    if tolerance is not None and not 0 <= tolerance <= 0.1:
+        raise InputError(f"is {tolerance:g}", where="--tolerance", todo="give a share, 0 to 0.1")
+    if scenario is None:
+        return _validated(validate=validate)
+    given = isinstance(scenario, (str, Path))
+    known = Model.load(scenario) if isinstance(scenario, (str, Path)) else scenario
+    folder = Path(scenario).parent if isinstance(scenario, (str, Path)) else Path()
+    where = str(scenario) if given else "scenario"
+    inputs = [plan_input("scenario", scenario)]
+    with _read(known, folder, inputs, store, scheduler, progress) as named:
+        from vani.plan.simulate.simulate import simulate  # noqa: PLC0415
+        from vani.plan.simulate.validation import checks_of  # noqa: PLC0415
+
+        known.refuse_contradictions(where)
+        return simulate(
+            known,
+            named,
+            tolerance=tolerance,
+            alone=alone,
+            checks=checks_of(known, named, where=where) if validate else (),
+            inputs=inputs,
+            where=where,
+            version=vani.__version__,
+        )
+
+
+def files_of_scenario(scenario: Path | None) -> Iterator[Path]:
+    """The files and folders that a scenario names, and itself."""
+    if scenario is None:
+        return
+    from vani.schema.jobs import Jobs  # noqa: PLC0415 - only where an output exists
+    from vani.schema.scenario import Scenario as Model  # noqa: PLC0415
+    from vani.systems import known_systems  # noqa: PLC0415
+
+    yield scenario
+    known, folder = Model.load(scenario), scenario.parent
+    yield from (folder / name for name in _snapshots(known))
+    yield from (folder / name for name in _systems(known) if name not in known_systems())
+    yield from (folder / name for name in _plans(known))
+    yield from (folder / job.profile for job in known.workload if job.profile is not None)
+    for job in known.workload:
+        if job.store is not None:
+            yield from (path for path in (folder / job.store).rglob("*") if path.is_file())
+    if known.jobs is not None:
+        jobs = folder / known.jobs
+        yield jobs
+        read = Jobs.load(jobs)
+        yield from (jobs.parent / one.profile for one in read.jobs if one.profile is not None)
+        yield from layout_files_of(read, jobs.parent).values()
+
+
+def _validated(*, validate: bool) -> SimulatePlan:
+    if not validate:
+        raise InputError("no scenario is named", where="SCENARIO", todo="name one, or give --validate")
+    from vani.plan.simulate.published import held_against_measurements  # noqa: PLC0415
+    from vani.systems import load_system  # noqa: PLC0415
+
+    systems = {name: load_system(name) for name in ("titan", "tianhe-prototype", "tarazu-testbed")}
+    return held_against_measurements(systems, version=vani.__version__)
+
+
+@contextmanager
+def _read(
+    scenario: Scenario,
+    folder: Path,
+    inputs: list[PlanInput],
+    store: PathLike | None,
+    scheduler: SchedulerLike,
+    progress: Progress | None,
+) -> Iterator[Named]:
+    from vani.plan.simulate.play import Named  # noqa: PLC0415
+    from vani.schema.jobs import Jobs  # noqa: PLC0415
+    from vani.schema.plan import Plan  # noqa: PLC0415
+    from vani.schema.snapshot import Snapshot  # noqa: PLC0415
+
+    systems = {name: _system(name, folder, inputs) for name in _systems(scenario)}
+    snapshots = {}
+    for name in _snapshots(scenario):
+        inputs.append(plan_input("snapshot", folder / name))
+        snapshots[name] = Snapshot.load(folder / name)
+    plans = {}
+    for name in _plans(scenario):
+        inputs.append(plan_input("plan", folder / name))
+        plans[name] = Plan.load(folder / name)
+    jobs = None
+    if scenario.jobs is not None:
+        path = folder / scenario.jobs
+        inputs.append(plan_input("jobs", path))
+        jobs = Jobs.load(path)
+        jobs.refuse_twins(str(path))
+        layouts = layout_files_of(jobs, path.parent)
+        inputs += [plan_input("layout", one) for one in dict.fromkeys(layouts.values())]
+        jobs = with_options(jobs, read_layouts(layouts))
+    places = {one.profile: folder / one.profile for one in scenario.workload if one.profile is not None}
+    for one in jobs.jobs if jobs is not None else ():
+        if one.profile is not None and one.bytes is None and not one.creations:
+            places[one.profile] = (folder / str(scenario.jobs)).parent / one.profile
+    stores = {
+        one.store: _calls(folder / one.store, inputs) for one in scenario.workload if one.store is not None
+    }
+    with Run(places.values(), store=store, scheduler=scheduler, progress=progress) as run:
+        profiles = {name: _profile(run, path, inputs) for name, path in places.items()}
+        yield Named(systems, snapshots, plans, profiles, stores, jobs)
+
+
+def _calls(path: Path, inputs: list[PlanInput]) -> DataCalls:
+    from vani.plan.simulate.calls import data_calls  # noqa: PLC0415 - loads Arrow
+    from vani.schema.plan import PlanInput as Model  # noqa: PLC0415
+    from vani.store.read import open_store  # noqa: PLC0415
+
+    found = data_calls(open_store(path))
+    digest = hashlib.sha256((path / "manifest.json").read_bytes()).hexdigest()
+    inputs.append(Model(kind="trace", path=str(path), sha256=digest))
+    return found
+
+
+def _profile(run: Run, path: Path, inputs: list[PlanInput]) -> Profile:
+    from vani.schema.document import dumps  # noqa: PLC0415
+    from vani.schema.plan import PlanInput as Model  # noqa: PLC0415
+
+    if not path.exists():
+        raise InputError("no such profile or trace", where=path, todo="name one")
+    trace = is_trace(path)
+    found = read_profile(profile_of(run, path, files=_FILES))
+    if trace:
+        # A trace is many files: what was read of it is named.
+        digest = hashlib.sha256(dumps(found).encode()).hexdigest()
+        inputs.append(Model(kind="trace", path=str(path), sha256=digest))
+    else:
+        inputs.append(plan_input("profile", path))
+    return found
+
+
+def _system(name: str, folder: Path, inputs: list[PlanInput]) -> System:
+    from vani.systems import known_systems, load_system  # noqa: PLC0415
+
+    if name in known_systems():
+        found = load_system(name)
+        inputs.append(_renamed(plan_input("system", found), name))
+        return found
+    inputs.append(plan_input("system", folder / name) if (folder / name).is_file() else _missing(name))
+    return load_system(folder / name)
+
+
+def _missing(name: str) -> PlanInput:
+    from vani.systems import known_systems  # noqa: PLC0415
+
+    known = ", ".join(known_systems())
+    raise InputError(
+        f"no machine and no file is called {name!r}", todo=f"known are {known}; or name a YAML file"
+    )
+
+
+def _renamed(found: PlanInput, name: str) -> PlanInput:
+    return found.model_copy(update={"path": name})
+
+
+def _systems(scenario: Scenario) -> list[str]:
+    return _machines(scenario, "system")
+
+
+def _snapshots(scenario: Scenario) -> list[str]:
+    return _machines(scenario, "snapshot")
+
+
+def _machines(scenario: Scenario, what: str) -> list[str]:
+    machines = [scenario.machine, *(one.machine for one in scenario.variants if one.machine is not None)]
+    return _once(getattr(one, what) for one in machines if getattr(one, what) is not None)
+
+
+def _plans(scenario: Scenario) -> list[str]:
+    return _once([*scenario.plans, *(name for one in scenario.variants for name in one.plans or ())])
+
+
+def _once(names: Iterable[str]) -> list[str]:
+    return list(dict.fromkeys(names))

@@ -1,0 +1,76 @@
+"""What `vani plan snapshot` does, for programs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from vani.api.arguments import PathLike
+from vani.errors import InputError
+
+if TYPE_CHECKING:
+    from vani.schema.snapshot import Snapshot
+
+__all__ = ["named_file", "plan_snapshot"]
+
+
+def plan_snapshot(
+    files: Sequence[PathLike],
+    *,
+    time: datetime | None = None,
+    file_system: str | None = None,
+    listen: str | None = None,
+) -> Snapshot:
+    """Read what servers and clients of Lustre printed, or hear what they publish.
+
+    What the snapshot lacks stands under `no_data`.
+
+    Parameters
+    ----------
+    files
+        Each a file, or `NAME=FILE` for what was printed on the server NAME.
+    time
+        When it was printed; None: when the oldest of the files was written.
+    file_system
+        The one whose OSTs are wanted; None: there is but one.
+    listen
+        Not files, but what servers publish at this ZeroMQ endpoint within a minute.
+
+    Raises
+    ------
+    InputError
+        A file that cannot be read or tells nothing, several file systems, or figures that cannot be.
+    """
+    from pydantic import ValidationError  # noqa: PLC0415 - loads the models
+
+    from vani.collect.load_figures.snapshot import read_snapshot  # noqa: PLC0415
+
+    if listen is not None:
+        from vani.api.plan.listen import plan_listen  # noqa: PLC0415 - ZeroMQ is an extra
+
+        for name, value in (("FILE", files), ("--time", time), ("--file-system", file_system)):
+            if value:
+                raise InputError("does not go with --listen", where=name, todo="leave one of them out")
+        return plan_listen(listen)
+    if not files:
+        raise InputError("no file to read", todo="give what `lfs df` or `lctl get_param` printed")
+    try:
+        return read_snapshot([named_file(one) for one in files], time=time, file_system=file_system)
+    except ValidationError as error:
+        first = error.errors()[0]
+        place = ".".join(map(str, first["loc"]))
+        raise InputError(
+            f"{place} is {str(first['input'])[:80]!r}: {first['msg']}",
+            todo="correct the files or their names",
+        ) from None
+
+
+def named_file(given: PathLike) -> tuple[Path, str | None]:
+    """A file, and the server that is named before it; a path that is there is one, whatever it holds."""
+    text = str(given)
+    name, sign, path = text.partition("=")
+    if not sign or not name or Path(text).exists():
+        return Path(text), None
+    return Path(path), name

@@ -1,0 +1,101 @@
+"""Extents of files kept in an interaction database (`vani plan store`) and read from it (`vani plan interactions`)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from vani.api.arguments import PathLike
+
+if TYPE_CHECKING:
+    from vani.database.interactions import Interaction
+    from vani.schema.plan import PlacedFile
+
+__all__ = ["Stored", "plan_interactions", "plan_store"]
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """What was stored, and which files Lustre will give its default layout instead."""
+
+    files: int
+    extents: int
+    objections: list[str]
+
+
+def plan_store(plan: PathLike, database: str) -> Stored:
+    """Keep where the extents of files are to lie in the interaction database.
+
+    Parameters
+    ----------
+    plan
+        A plan of kind `place`, or a CSV with the columns of Tarazu's tables.
+    database
+        A file of SQLite, or the URL of a PostgreSQL or MariaDB database.
+
+    Raises
+    ------
+    InputError
+        Rows that contradict each other, or a database that cannot be used; it is then as it was.
+    """
+    from vani.database.interactions import lustre_objections, store  # noqa: PLC0415 - loads SQL
+
+    rows = store(_rows_of(plan), database)
+    return Stored(len({row.file for row in rows}), len(rows), lustre_objections(rows))
+
+
+def _rows_of(plan: PathLike) -> list[Interaction]:
+    from vani.database.interactions import is_csv, read_csv  # noqa: PLC0415
+    from vani.errors import DocumentError  # noqa: PLC0415
+    from vani.schema.document import read_text  # noqa: PLC0415
+    from vani.schema.plan import PlacePlan, Plan  # noqa: PLC0415 - loads the models
+
+    text = read_text(plan)
+    if str(plan).endswith(".csv") or is_csv(text):
+        return read_csv(text, str(plan))
+    found = Plan.load(plan)
+    if not isinstance(found, PlacePlan):
+        raise DocumentError(
+            f"is a plan of kind {found.kind!r}, which places no files",
+            where=plan,
+            todo="give one of kind 'place', or a CSV of extents",
+        )
+    return [row for file in found.files if file.command is not None for row in _extents_of(file)]
+
+
+def _extents_of(file: PlacedFile) -> list[Interaction]:
+    """The rows of a file, with stripe sizes that Lustre takes."""
+    from vani.database.interactions import Interaction as Row  # noqa: PLC0415
+
+    return [
+        Row(
+            file=file.path,
+            file_size=file.size,
+            extent_id=extent.number,
+            extent_start=extent.start,
+            extent_end=extent.end,
+            stripe_size=extent.set_stripe_size,
+            stripe_count=extent.stripe_count,
+            mpi_rank=file.rank,
+            osts=tuple(extent.osts),
+        )
+        for extent in file.extents
+    ]
+
+
+def plan_interactions(database: str, path: str | None = None) -> list[Interaction]:
+    """What the interaction database keeps of one file, by its exact path, or of all.
+
+    Parameters
+    ----------
+    database
+        A file of SQLite, or the URL of a PostgreSQL or MariaDB database.
+
+    Raises
+    ------
+    InputError
+        A database that cannot be used or holds no interactions.
+    """
+    from vani.database.interactions import read  # noqa: PLC0415 - loads SQL
+
+    return read(database, path)

@@ -1,0 +1,105 @@
+"""Commands that look after a history: list, damaged, remove, anonymise, export, import, upgrade."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from vani.cli.history.options import db_option
+from vani.cli.options import FILE, output_option
+from vani.cli.output import emit
+from vani.cli.output_guard import check_outputs
+from vani.units import counted
+
+__all__ = ["anonymise", "damaged", "export", "import_", "list_", "remove", "upgrade"]
+
+
+@click.command()
+@db_option
+@output_option(help="The file.", required=True)
+def export(db: str | None, output: Path) -> None:
+    """Write all that is kept to one file (lines of JSON, compressed with gzip), for another database."""
+    from vani import api  # noqa: PLC0415 - `vani --help` pays for no library
+
+    check_outputs([output], [Path(db) if db else None])
+    click.echo(f"{counted(api.history_export(output, db=db), 'run')} exported", err=True)
+
+
+@click.command("import")
+@click.argument("file", type=FILE)
+@db_option
+def import_(file: Path, db: str | None) -> None:
+    """Add the runs of FILE, which `vani history export` wrote: all of them, or none."""
+    from vani import api  # noqa: PLC0415 - `vani --help` pays for no library
+
+    new, number = api.history_import(file, db=db)
+    click.echo(f"{counted(new, 'run')} of {number:,} were new", err=True)
+
+
+@click.command()
+@db_option
+def upgrade(db: str | None) -> None:
+    """Bring a history that an older Vani made to the newest layout; a copy of it is kept first."""
+    from vani import api  # noqa: PLC0415 - `vani --help` pays for no library
+
+    layout, copy = api.history_upgrade(db=db)
+    click.echo(
+        "it has the newest layout already"
+        if copy is None
+        else f"layout {int(layout)} upgraded; its copy is {copy}",
+        err=True,
+    )
+
+
+@click.command("list")
+@db_option
+def list_(db: str | None) -> None:
+    """Tell how many runs are kept, by month."""
+    from vani import api  # noqa: PLC0415 - `vani --help` pays for no library
+    from vani.render.history.kept import kept  # noqa: PLC0415
+
+    emit(kept(api.history_list(db=db)), None)
+
+
+@click.command()
+@db_option
+def damaged(db: str | None) -> None:
+    """List files that could not be read, each with the reason."""
+    from vani import api  # noqa: PLC0415 - `vani --help` pays for no library
+    from vani.render.history.kept import reasons  # noqa: PLC0415
+
+    emit(reasons((one.path, one.reason or "") for one in api.history_damaged(db=db)), None)
+
+
+@click.command()
+@db_option
+@click.option("--user", required=True, metavar="NAME", help="Whose runs are deleted.")
+@click.option("--application", metavar="APP", help="Those of this application only.")
+def remove(db: str | None, user: str, application: str | None) -> None:
+    """Delete all runs of a user and all that was kept with them; nothing of them stays in the database."""
+    from vani import api  # noqa: PLC0415 - `vani --help` pays for no library
+
+    removed = api.history_remove(user=user, application=application, db=db)
+    click.echo(f"{counted(removed, 'run')} removed", err=True)
+
+
+@click.command()
+@db_option
+@click.option(
+    "--key",
+    type=FILE,
+    required=True,
+    metavar="FILE",
+    help="Where the key lies, which is made where there is none. Keep it apart from the history.",
+)
+def anonymise(db: str | None, key: Path) -> None:  # fmt: skip
+    """Replace users and paths by hashes of a key: the same name is the same hash. No name stays in the database.
+
+    Without the key nobody finds the names; with it, later logs are added under the same hashes (`add --key`).
+    Copies of the database, such as those that `upgrade` keeps, still have the names.
+    """
+    from vani import api  # noqa: PLC0415 - `vani --help` pays for no library
+
+    number = api.history_anonymise(key, db=db)
+    click.echo(f"{counted(number, 'run')} anonymised; the key is in {key}", err=True)

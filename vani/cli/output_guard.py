@@ -1,0 +1,196 @@
+"""What a command may write over: never what it reads, never a part of a trace or of a store."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+
+from vani.atomic import descriptor, destination, refuse_read_only
+from vani.errors import InputError
+
+__all__ = ["check_outputs", "files_of_jobs", "files_of_plan", "stdout", "system_files"]
+
+_PART_OF_SOMETHING = re.compile(
+    r"VERSION|manifest\.json|recorder\..*|.*\.(mt|ts|cst|cfg|itf|dat|callsites|parquet)"
+)
+"""Names that parts of traces and stores have; only for these is it worth looking what lies around."""
+
+
+def check_outputs(
+    outputs: Sequence[Path | None], reads: Iterable[Path | None] = (), *, data: Path | None = None
+) -> None:
+    """Find out before the work begins whether its results can be written, and that nothing is lost by it.
+
+    Files are compared by device and inode, so that neither a link nor another name of a file hides what it is.
+
+    Parameters
+    ----------
+    outputs
+        Files to write; `-` or None is stdout.
+    reads
+        Files that the command reads, and folders of traces; not asked for where no output exists.
+    data
+        A folder all of whose files may be read; documents of Vani in it may be written anew.
+
+    Raises
+    ------
+    InputError
+        A folder that does not exist or cannot be written, a folder where a file is wanted, one place named twice, a
+        read-only file, a file that is read or that a trace or a store consists of, or the name of a log.
+    """
+    files = [path for path in outputs if not stdout(path) and path is not None]
+    for path in files:
+        _check_output(path)
+        _keep_traces_and_stores(path)
+    for number, path in enumerate(files):
+        if any(_same(path, other) for other in files[:number]):
+            raise InputError("is named for two outputs", where=path, todo="give each its own name")
+    there = [path for path in files if path.is_file()]
+    if data is not None:
+        for path in there:
+            _keep_data(path, data)
+    held = [(str(path), path.stat()) for path in there]
+    if len(files) < len(outputs):
+        held += _redirected()
+    if held:
+        _keep_what_is_read(held, reads)
+    for path in files:
+        _refuse_name_of_log(path)
+
+
+def _keep_what_is_read(held: Sequence[tuple[str, os.stat_result]], reads: Iterable[Path | None]) -> None:
+    for one in reads:
+        if one is None or not _exists(one):
+            continue
+        for name, found in held:
+            if _is_read(one, Path(name), found):
+                raise InputError(
+                    "is read by this command: it is not overwritten", where=name, todo="name another file"
+                )
+
+
+def stdout(path: Path | None) -> bool:
+    """Whether an output goes to stdout."""
+    return path is None or str(path) == "-" or descriptor(path) is not None
+
+
+def system_files(system: str | None) -> Iterator[Path]:
+    """The files that `--system` stands for: none where it names a bundled machine."""
+    if system is not None:
+        from vani.systems import files_of_system  # noqa: PLC0415 - only where an output exists
+
+        yield from files_of_system(system)
+
+
+def files_of_jobs(jobs: Path, *, all_profiles: bool = False) -> Iterator[Path]:
+    """The files that a jobs.yaml names, and itself; profiles where they stand for a pattern, or `all_profiles`."""
+    from vani.api.plan.forward import profiles_of  # noqa: PLC0415 - only where an output exists
+    from vani.api.plan.inputs import layout_files_of  # noqa: PLC0415
+    from vani.schema.jobs import Jobs  # noqa: PLC0415
+
+    yield jobs
+    known = Jobs.load(jobs)
+    if all_profiles:
+        yield from (jobs.parent / one.profile for one in known.jobs if one.profile is not None)
+    else:
+        yield from profiles_of(known, jobs.parent)
+    yield from layout_files_of(known, jobs.parent).values()
+
+
+def files_of_plan(plan: Path) -> Iterator[Path]:
+    """A plan.yaml, and the files that it was made from, as far as they are found."""
+    from vani.api.plan.check import files_compared  # noqa: PLC0415 - only where an output exists
+    from vani.schema.plan import Plan  # noqa: PLC0415
+
+    yield plan
+    yield from files_compared(Plan.load(plan), plan.parent)
+
+
+def _check_output(path: Path) -> None:
+    if path.is_dir():
+        raise InputError("is a folder, not a file to write", where=path, todo="name a file")
+    if path.exists() and not path.is_file():
+        return
+    refuse_read_only(path)
+    folder = destination(path).parent
+    if not folder.is_dir():
+        raise InputError(
+            "cannot be written: its folder does not exist", where=path, todo=f"make {folder} first"
+        )
+    if not os.access(folder, os.W_OK | os.X_OK):
+        raise InputError("cannot be written: its folder is read-only", where=path, todo="name another one")
+
+
+def _keep_traces_and_stores(path: Path) -> None:
+    """Refuse the name of a part of a trace or of a store, whether this command reads it or not."""
+    place = destination(path).absolute()
+    if _PART_OF_SOMETHING.fullmatch(place.name) is None:
+        return
+    from vani.readers.open import trace_with  # noqa: PLC0415 - loads Arrow
+    from vani.store.lookup import store_with  # noqa: PLC0415
+
+    for what, folder in (("trace", trace_with(place)), ("store", store_with(place))):
+        if folder is not None:
+            told = "is" if path.exists() else "would become"
+            raise InputError(
+                f"{told} a part of the {what} {folder}: it is not written",
+                where=path,
+                todo="name another file",
+            )
+
+
+def _refuse_name_of_log(path: Path) -> None:
+    """A log that is there would be lost; a new one would be a damaged one to who reads the folder."""
+    from vani.readers.darshan.probe import SUFFIXES  # noqa: PLC0415 - only where a file is written
+
+    if destination(path).name.endswith(SUFFIXES):
+        raise InputError(
+            "has the name of a Darshan log, and would be read as a damaged one: it is not written",
+            where=path,
+            todo="end the name otherwise",
+        )
+
+
+def _keep_data(path: Path, data: Path) -> None:
+    inside = _same(path, data) or destination(path).resolve().is_relative_to(data.resolve())
+    if not inside:
+        return
+    with path.open("rb") as file:
+        if file.read(13).startswith((b"schema: vani.", b'{"schema": "v', b'{"schema":"va')):
+            return
+    raise InputError("is a file of the data set: it is not overwritten", where=path, todo="name another file")
+
+
+def _same(one: Path, other: Path) -> bool:
+    """Whether two paths are the same file; of files that are not there yet, the same place."""
+    if one.exists() and other.exists():
+        return one.samefile(other)
+    return destination(one).resolve() == destination(other).resolve()
+
+
+def _redirected() -> list[tuple[str, os.stat_result]]:
+    """The file that stdout was redirected to, if it is one."""
+    import stat  # noqa: PLC0415
+
+    try:
+        found = os.fstat(1)
+    except OSError:
+        return []
+    return [("stdout", found)] if stat.S_ISREG(found.st_mode) and found.st_size else []
+
+
+def _exists(path: Path) -> bool:
+    try:
+        return path.exists()
+    except (OSError, ValueError):
+        return False
+
+
+def _is_read(one: Path, output: Path, found: os.stat_result) -> bool:
+    if not one.is_dir():
+        return os.path.samestat(one.stat(), found)
+    from vani.readers.open import has_part  # noqa: PLC0415 - loads Arrow
+
+    return has_part(one, output.name, found.st_dev, found.st_ino)

@@ -1,0 +1,40 @@
+"""Options that several commands of `vani plan` share: `--database`, `--snapshot`, `--max-age`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from vani.cli.options import FILE
+
+__all__ = ["database_file", "database_option", "max_age_option", "snapshot_option"]
+
+
+database_option = click.option(
+    "--database",
+    required=True,
+    envvar="VANI_DATABASE",
+    metavar="URL|FILE",
+    help="A file of SQLite, or postgresql://USER@HOST/DATABASE or mariadb://USER@HOST/DATABASE; "
+    "by default the environment's VANI_DATABASE, where a password is seen by nobody else.",
+)
+
+
+def database_file(database: str) -> Path | None:
+    """The file that `--database` names; None where it is a server's."""
+    from vani.database.address import address_of  # noqa: PLC0415 - loads SQL
+
+    return address_of(database).file
+
+
+snapshot_option = click.option(
+    "--snapshot", type=FILE, required=True, metavar="FILE", help="What the machine does now: a snapshot.yaml."
+)
+
+max_age_option = click.option(
+    "--max-age",
+    type=float,
+    metavar="SECONDS",
+    help="Refuse a snapshot that is older, is ahead of the clock, or tells no time; any by default.",
+)
