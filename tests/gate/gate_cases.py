@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from vani import api
-from vani.gate.asked import Asked
-from vani.gate.policy import read_policy
+from vani.gate.policy_checks import PolicyChecks
+from vani.gate.policy_file import read_policy
 from vani.gate.profile_tree import Figures, read_figures
 from vani.gate.verdict import verdict_on
 from vani.schema.check import Check
@@ -90,21 +90,21 @@ def figures(content: dict[str, Any] | None = None) -> Figures:
     return read_figures(dumps(model).encode(), "profile.yaml", ())
 
 
-def policy(tmp_path: Path, text: str, name: str = "vani.toml") -> Asked:
+def policy(tmp_path: Path, text: str, name: str = "vani.toml") -> PolicyChecks:
     path = tmp_path / name
     path.write_text(text if text.startswith("schema") else HEAD + text)
     return read_policy(path)
 
 
 def verdict(
-    asked: Asked,
+    checks: PolicyChecks,
     profile: dict[str, Any] | None = None,
     baselines: list[dict[str, Any]] | None = None,
     **options: Any,
 ) -> Check:
     settings = {"today": TODAY, "fail_on": None, "allow_empty": False, "version": "0"} | options
     runs = [figures(one).tree for one in baselines or []]
-    return verdict_on(asked, figures(profile), runs, [], settings.pop("rules", None), **settings)
+    return verdict_on(checks, figures(profile), runs, [], settings.pop("rules", None), **settings)
 
 
 def found(check: Check) -> list[tuple[str, str]]:

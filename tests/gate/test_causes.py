@@ -10,8 +10,8 @@ import pytest
 
 from tests.gate.gate_cases import made, policy, tree, verdict
 from vani.advisors.catalogue import find
-from vani.gate.cause_words import remedy
-from vani.gate.entities import Names
+from vani.gate.cause_sentences import remedy
+from vani.gate.entity_names import Names
 from vani.gate.file_changes import FileChange, file_changes
 from vani.render.check import github, gitlab, sarif, text
 from vani.schema.check import Check
@@ -20,8 +20,8 @@ SMALL = 4096
 LARGE = 1 << 20
 
 
-def checked(tmp_path: Path, now: dict[str, Any], before: dict[str, Any], asked: str = "") -> Check:
-    return verdict(policy(tmp_path, asked), now, [before])
+def checked(tmp_path: Path, now: dict[str, Any], before: dict[str, Any], checks: str = "") -> Check:
+    return verdict(policy(tmp_path, checks), now, [before])
 
 
 def smaller(profile: dict[str, Any]) -> dict[str, Any]:
@@ -79,8 +79,8 @@ def test_the_finding_keeps_its_fingerprint_when_more_of_it_fails(tmp_path):
     before = made()
     now = smaller(before)
     all_of_it = checked(tmp_path, now, before)
-    asked = "[[check.change]]\nattribute = 'workflow.io.ops.write'\n"
-    some = checked(tmp_path, now, before, asked)
+    checks = "[[check.change]]\nattribute = 'workflow.io.ops.write'\n"
+    some = checked(tmp_path, now, before, checks)
     assert len(some.causes[0].judgements) != len(all_of_it.causes[0].judgements)
     marks = [
         line
@@ -95,8 +95,8 @@ def test_no_line_of_the_repository_is_named_where_no_policy_asks(tmp_path):
     before = made()
     now = smaller(before)
     assert "file=" not in github.render(checked(tmp_path, now, before), version="0")
-    asked = "[[check.change]]\nattribute = 'workflow.io.ops.write'\n"
-    assert "vani.toml,line=2" in github.render(checked(tmp_path, now, before, asked), version="0")
+    checks = "[[check.change]]\nattribute = 'workflow.io.ops.write'\n"
+    assert "vani.toml,line=2" in github.render(checked(tmp_path, now, before, checks), version="0")
 
 
 def test_what_is_little_of_the_run_is_said_not_to_matter(tmp_path):
@@ -140,8 +140,8 @@ def test_failures_without_a_cause_stand_for_themselves(tmp_path):
 
 
 def test_without_a_baseline_there_is_no_cause(tmp_path):
-    asked = policy(tmp_path, "[[check.budget]]\nname = 'one'\nexpect = 'workflow.io.ops.write <= 1'\n")
-    check = verdict(asked, made())
+    checks = policy(tmp_path, "[[check.budget]]\nname = 'one'\nexpect = 'workflow.io.ops.write <= 1'\n")
+    check = verdict(checks, made())
     assert check.causes == []
     assert check.verdict == "fail"
 

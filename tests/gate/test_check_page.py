@@ -31,6 +31,6 @@ def test_every_key_of_the_policy_is_on_the_page():
 
 
 def test_the_example_is_a_policy():
-    asked = read_policy(ROOT / "examples" / "check" / "vani.toml")
-    assert [one.name for one in asked.budgets] == ["metadata", "random-output", "write-phases", "small-files"]
-    assert (len(asked.changes), len(asked.excuses), asked.rules is not None) == (2, 1, True)
+    checks = read_policy(ROOT / "examples" / "check" / "vani.toml")
+    assert [one.name for one in checks.budgets] == ["metadata", "random-output", "write-phases", "small-files"]
+    assert (len(checks.changes), len(checks.exceptions), checks.rules is not None) == (2, 1, True)

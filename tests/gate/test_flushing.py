@@ -52,8 +52,8 @@ def test_what_the_second_version_knows_can_be_bounded(tmp_path, expect, status):
 
 
 def test_time_in_a_library_can_be_bounded(tmp_path):
-    asked = policy(tmp_path, "[[check.budget]]\nexpect = 'workflow.library_time_s.mpiio.total <= 1 us'\n")
-    assert verdict(asked, made("v3-ior-ssf-hdf5-4r")).judgements[0].status == "fail"
+    checks = policy(tmp_path, "[[check.budget]]\nexpect = 'workflow.library_time_s.mpiio.total <= 1 us'\n")
+    assert verdict(checks, made("v3-ior-ssf-hdf5-4r")).judgements[0].status == "fail"
 
 
 # --- with a baseline of today ---------------------------------------------------------------------------------------
@@ -73,12 +73,12 @@ def test_a_saved_baseline_keeps_flushing_kinds_of_metadata_and_folders(tmp_path)
     # Functions are a table of the twenty that cost most; the number of a library's calls has the same key.
     assert "calls" not in run["workflow"]["io"]
     assert [one["calls"] for one in run["interfaces"]] == [one["calls"] for one in made()["interfaces"]]
-    asked = policy(tmp_path, "[[check.change]]\nattribute = 'folders[*].creates'\n")
+    checks = policy(tmp_path, "[[check.change]]\nattribute = 'folders[*].creates'\n")
     more = made()
     # In another order: folders are told apart by their paths.
     more["folders"].reverse()
     more["folders"][0]["creates"] += 1
-    check = verdict_on(asked, figures(more), [run], [], None, today=TODAY, fail_on=None, allow_empty=False, version="0")
+    check = verdict_on(checks, figures(more), [run], [], None, today=TODAY, fail_on=None, allow_empty=False, version="0")
     assert [one.target for one in check.judgements if one.status == "fail"] == [more["folders"][0]["path"]]
 
 
@@ -125,8 +125,8 @@ def test_check_says_that_it_cannot_compare_them(tmp_path, newer):
 def test_a_profile_without_times_is_not_said_to_count_flushing_otherwise(tmp_path):
     quick = made()
     quick["workflow"]["io"]["time_s"] = dict.fromkeys(quick["workflow"]["io"]["time_s"])
-    asked = policy(tmp_path, "[[check.change]]\nattribute = 'workflow.io.time_s.metadata'\n")
-    (one,) = verdict(asked, made(), [quick], allow_empty=True).judgements
+    checks = policy(tmp_path, "[[check.change]]\nattribute = 'workflow.io.time_s.metadata'\n")
+    (one,) = verdict(checks, made(), [quick], allow_empty=True).judgements
     assert one.message == "workflow.io.time_s.metadata is not known in the baseline"
 
 

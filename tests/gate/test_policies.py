@@ -11,10 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from vani.errors import DocumentError, InputError
-from vani.gate.asked import no_policy
-from vani.gate.baselines import located
-from vani.gate.policy import read_policy
-from vani.gate.policy_search import find_policy, project_folder
+from vani.gate.baselines import baseline_files
+from vani.gate.policy_checks import no_policy
+from vani.gate.policy_file import find_policy, project_folder, read_policy
 from vani.schema.toml_text import line_of, parse
 
 WHOLE = """\
@@ -112,9 +111,9 @@ def test_toml_and_yaml_say_the_same(tmp_path):
 
 
 def test_checks_know_their_lines(tmp_path):
-    asked = policy(tmp_path, WHOLE)
+    checks = policy(tmp_path, WHOLE)
     lines = WHOLE.splitlines()
-    places = [asked.budgets[0].place, asked.changes[0].place, asked.rules.place, asked.excuses[0].place]
+    places = [checks.budgets[0].place, checks.changes[0].place, checks.rules.place, checks.exceptions[0].place]
     headers = ["[[check.budget]]", "[[check.change]]", "[check.rules]", "[[check.except]]"]
     assert [place.line for place in places] == [lines.index(header) + 2 for header in headers]
 
@@ -186,10 +185,10 @@ def test_what_is_no_policy_is_refused(tmp_path, text, error):
 def test_a_file_for_advise_alone_asks_what_is_asked_without_one(tmp_path):
     path = tmp_path / "vani.toml"
     path.write_text('[advise]\nignore = ["POS"]\n\n[other.tool]\nx = 1\n')
-    asked = read_policy(path)
-    assert (asked.budgets, asked.rules) == ((), None)
-    assert asked.changes == no_policy().changes != ()
-    assert asked.advise == {"ignore": ["POS"]}
+    checks = read_policy(path)
+    assert (checks.budgets, checks.rules) == ((), None)
+    assert checks.changes == no_policy().changes != ()
+    assert checks.advise == {"ignore": ["POS"]}
 
 
 @pytest.mark.parametrize(
@@ -283,9 +282,9 @@ class TestSearch:
         (home / "project" / ".vani" / "baseline.yaml").symlink_to("lost.yaml")
         with pytest.raises(InputError, match=r"baseline\.yaml: is a link to nothing"):
             project_folder(home / "project" / "src")
-        asked = policy(home / "project", "[check]\n")
+        checks = policy(home / "project", "[check]\n")
         with pytest.raises(InputError, match=r"baseline\.yaml: is a link to nothing"):
-            located(asked)
+            baseline_files(checks)
 
     def test_without_a_policy_the_nearest_baseline_makes_the_project(self, home):
         assert project_folder(home / "project" / "src") == Path()

@@ -10,15 +10,15 @@ from hypothesis import strategies as st
 from vani.errors import DocumentError, InputError
 from vani.gate.baselines import (
     FILES,
+    baseline_files,
     baseline_of,
-    check_place,
-    expanded,
-    located,
-    place_of,
+    baseline_path,
+    expand_name,
     read_runs,
+    refuse_to_overwrite,
     runs_of,
 )
-from vani.gate.show import key_figures
+from vani.gate.key_figures import key_figures
 from vani.schema.baseline import Baseline, BaselineRun
 from vani.schema.document import dumps, loads
 
@@ -128,35 +128,35 @@ class TestPlaces:
             (tmp_path / "runs" / name).write_text("")
         names = lambda found: [path.relative_to(tmp_path).as_posix() for path in found]  # noqa: E731
         both = ["runs/a.yaml", "runs/b.yaml"]
-        assert names(expanded(tmp_path, "runs")) == both
-        assert names(expanded(tmp_path, "runs/*.yaml")) == both
-        asked = policy(tmp_path, '[check]\nbaseline = ["runs/b.yaml", "runs"]\n')
-        assert names(located(asked)) == both[::-1]
+        assert names(expand_name(tmp_path, "runs")) == both
+        assert names(expand_name(tmp_path, "runs/*.yaml")) == both
+        checks = policy(tmp_path, '[check]\nbaseline = ["runs/b.yaml", "runs"]\n')
+        assert names(baseline_files(checks)) == both[::-1]
 
     def test_a_baseline_that_is_not_there_is_an_error(self, tmp_path):
-        asked = policy(tmp_path, '[check]\nbaseline = "b.yaml"\n')
+        checks = policy(tmp_path, '[check]\nbaseline = "b.yaml"\n')
         with pytest.raises(InputError, match=r"baseline 'b\.yaml' does not exist; make one with `vani baseline save PROFILE`"):
-            located(asked)
-        assert located(asked, missing_ok=True) == []
+            baseline_files(checks)
+        assert baseline_files(checks, missing_ok=True) == []
 
     def test_the_default_place_is_beside_the_policy(self, tmp_path):
-        asked = policy(tmp_path, "[check]\n")
-        assert located(asked) == []
-        assert place_of(asked) == tmp_path / ".vani" / "baseline.yaml"
+        checks = policy(tmp_path, "[check]\n")
+        assert baseline_files(checks) == []
+        assert baseline_path(checks) == tmp_path / ".vani" / "baseline.yaml"
 
     def test_which_of_several_is_written_must_be_said(self, tmp_path):
-        asked = policy(tmp_path, '[check]\nbaseline = "runs/*.yaml"\n')
+        checks = policy(tmp_path, '[check]\nbaseline = "runs/*.yaml"\n')
         with pytest.raises(InputError, match="names several files; say which with -o FILE"):
-            place_of(asked)
+            baseline_path(checks)
 
     def test_only_baselines_and_profiles_are_written_over(self, tmp_path):
         path = tmp_path / "x.yaml"
-        check_place(path)
+        refuse_to_overwrite(path)
         path.write_text("schema: vani.advice/1\n")
         with pytest.raises(InputError, match="is no baseline: it is not overwritten"):
-            check_place(path)
+            refuse_to_overwrite(path)
         path.write_text("schema: vani.baseline/1\n")
-        check_place(path)
+        refuse_to_overwrite(path)
 
 
 def test_key_figures_show_how_far_runs_differ():

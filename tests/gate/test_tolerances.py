@@ -133,31 +133,31 @@ class TestBuiltInList:
 
     def test_a_longer_run_is_a_warning(self, tmp_path):
         # 31.5 s in the baseline: a quarter more is 39.4 s.
-        asked = policy(tmp_path, "[check]\n")
-        slow = verdict(asked, changed(workflow__runtime_s=39.5), [changed()])
+        checks = policy(tmp_path, "[check]\n")
+        slow = verdict(checks, changed(workflow__runtime_s=39.5), [changed()])
         assert (slow.judgements[0].status, slow.judgements[0].level) == ("fail", "warning")
         assert slow.verdict == "pass"
-        assert verdict(asked, changed(workflow__runtime_s=39.5), [changed()], fail_on="warning").verdict == "fail"
-        assert verdict(asked, changed(workflow__runtime_s=39.3), [changed()], fail_on="warning").verdict == "pass"
+        assert verdict(checks, changed(workflow__runtime_s=39.5), [changed()], fail_on="warning").verdict == "fail"
+        assert verdict(checks, changed(workflow__runtime_s=39.3), [changed()], fail_on="warning").verdict == "pass"
 
     def test_runs_of_a_baseline_that_differ_allow_what_they_showed(self, tmp_path):
-        asked = policy(tmp_path, "[check]\n")
+        checks = policy(tmp_path, "[check]\n")
         runs = [changed(workflow__runtime_s=seconds) for seconds in (20.0, 30.0, 50.0)]
-        assert verdict(asked, changed(workflow__runtime_s=49.0), runs, fail_on="warning").verdict == "pass"
+        assert verdict(checks, changed(workflow__runtime_s=49.0), runs, fail_on="warning").verdict == "pass"
         # Median 30, median deviation 10: 3 * 1.4826 * 10 = 44.5, up to 74.5 s.
-        assert verdict(asked, changed(workflow__runtime_s=74.0), runs, fail_on="warning").verdict == "pass"
-        slow = verdict(asked, changed(workflow__runtime_s=75.0), runs, fail_on="warning")
+        assert verdict(checks, changed(workflow__runtime_s=74.0), runs, fail_on="warning").verdict == "pass"
+        slow = verdict(checks, changed(workflow__runtime_s=75.0), runs, fail_on="warning")
         assert slow.verdict == "fail"
         assert slow.judgements[0].message.endswith(
             "and was 30 s in the baseline (median of 3 runs); allowed: +25 % or +100 ms or +44.5 s of noise, so up to 74.5 s"
         )
 
     def test_a_time_that_is_twice_as_long_as_several_runs_allow_is_an_error(self, tmp_path):
-        asked = policy(tmp_path, "[check]\n")
+        checks = policy(tmp_path, "[check]\n")
         runs = [changed(workflow__runtime_s=seconds) for seconds in (20.0, 30.0, 50.0)]
         # Up to 74.5 s is allowed; of two runs nobody knows how much they vary.
         for seconds, baselines, level in ((148.0, runs, "warning"), (150.0, runs, "error"), (150.0, runs[:2], "warning")):
-            slow = verdict(asked, changed(workflow__runtime_s=seconds), baselines)
+            slow = verdict(checks, changed(workflow__runtime_s=seconds), baselines)
             assert (slow.judgements[0].attribute, slow.judgements[0].level) == ("workflow.runtime_s", level)
             assert slow.verdict == ("fail" if level == "error" else "pass")
         own = policy(tmp_path, "[[check.change]]\nattribute = 'workflow.runtime_s'\nlevel = 'note'\n")
@@ -174,8 +174,8 @@ class TestBuiltInList:
         assert 'change of interfaces[*].calls: interfaces[app="v3-cm1like-16r", layer="posix"].calls' in names
 
     def test_a_single_app_is_not_said_to_do_what_the_workflow_does(self, tmp_path):
-        asked = policy(tmp_path, "[check]\n")
-        assert not any("apps[*]" in one.check for one in verdict(asked, baselines=[changed()]).judgements)
+        checks = policy(tmp_path, "[check]\n")
+        assert not any("apps[*]" in one.check for one in verdict(checks, baselines=[changed()]).judgements)
         two = changed()
         two["apps"].append(dict(two["apps"][0], name="other"))
-        assert ("pass", 'change of apps[*].io.ops.*: apps[name="other"].io.ops.read') in found(verdict(asked, two, [two]))
+        assert ("pass", 'change of apps[*].io.ops.*: apps[name="other"].io.ops.read') in found(verdict(checks, two, [two]))

@@ -13,11 +13,11 @@ from hypothesis import strategies as st
 from invented import examples
 
 from vani.errors import DocumentError, InputError
-from vani.gate.advice import AskedRules
+from vani.gate.advice import RulesAdvice
 from vani.gate.attribute import parse_attribute
-from vani.gate.entities import Names, stripped
+from vani.gate.attribute_schema import resolve
+from vani.gate.entity_names import Names, stripped
 from vani.gate.matching import find, matches
-from vani.gate.shape import resolve
 from vani.render.check.text import render
 from vani.schema.advice import Advice, Evidence, ProfileRef, Recommendation, SystemRef, Target
 from vani.schema.document import dumps
@@ -85,8 +85,8 @@ class TestBudgets:
         assert check.verdict == "pass"
 
     def test_an_app_that_is_not_there_is_told_with_those_that_are(self, tmp_path):
-        asked = policy(tmp_path, budget('apps[name="ior"].io.ops.read <= 1') + budget("workflow.apps <= 1"))
-        (told,) = [one.message for one in verdict(asked).judgements if one.status == "unknown"]
+        checks = policy(tmp_path, budget('apps[name="ior"].io.ops.read <= 1') + budget("workflow.apps <= 1"))
+        (told,) = [one.message for one in verdict(checks).judgements if one.status == "unknown"]
         assert told.endswith(" leads to nothing in this profile: its apps are v3-cm1like-16r")
 
     def test_what_matches_nothing_says_nothing(self, tmp_path):
@@ -118,8 +118,8 @@ class TestBudgets:
 
     def test_levels_decide_the_verdict(self, tmp_path):
         text = "".join(budget(f"workflow.apps < {n}", level=level) for n, level in ((1, "note"), (0, "warning")))
-        asked = policy(tmp_path, text)
-        assert [verdict(asked, fail_on=level).verdict for level in ("error", "warning", "note")] == ["pass", "fail", "fail"]
+        checks = policy(tmp_path, text)
+        assert [verdict(checks, fail_on=level).verdict for level in ("error", "warning", "note")] == ["pass", "fail", "fail"]
         strict = policy(tmp_path, '[check]\nfail_on = "note"\n' + text)
         assert verdict(strict).verdict == "fail"
         assert verdict(strict, fail_on="error").verdict == "pass"
@@ -128,10 +128,10 @@ class TestBudgets:
 class TestNothingToCheck:
     @pytest.mark.parametrize("text", ["[check]\n", budget("job.nodes <= 4"), budget('files[path~"*.h5"].size <= 1')])
     def test_is_an_error_unless_it_is_allowed(self, tmp_path, text):
-        asked = policy(tmp_path, text)
+        checks = policy(tmp_path, text)
         with pytest.raises(InputError, match=r"nothing to check.*--allow-empty"):
-            verdict(asked)
-        assert verdict(asked, allow_empty=True).verdict == "pass"
+            verdict(checks)
+        assert verdict(checks, allow_empty=True).verdict == "pass"
 
 
 def recommendation(rule: str = "LUS002", severity: str = "high", path: str | None = "/s/job1/x.h5") -> Recommendation:
@@ -143,19 +143,21 @@ def recommendation(rule: str = "LUS002", severity: str = "high", path: str | Non
     )  # fmt: skip
 
 
-def asked_rules(*some: Recommendation, forbidden: tuple[str, ...] = (), levels: dict[str, str] | None = None) -> AskedRules:
+def asked_rules(
+    *some: Recommendation, forbidden: tuple[str, ...] = (), levels: dict[str, str] | None = None
+) -> RulesAdvice:
     advice = Advice(
         profile=ProfileRef(path=None, sha256=""), system=SystemRef(name=None, sha256=""),
         recommendations=list(some), no_recommendation=[],
     )  # fmt: skip
-    return AskedRules(advice, frozenset(forbidden), levels or {})
+    return RulesAdvice(advice, frozenset(forbidden), levels or {})
 
 
 class TestRules:
     def test_advice_of_a_severity_is_not_accepted(self, tmp_path):
-        asked = policy(tmp_path, '[check.rules]\nfail_on_severity = "medium"\nreason = "we tune"\n')
+        checks = policy(tmp_path, '[check.rules]\nfail_on_severity = "medium"\nreason = "we tune"\n')
         rules = asked_rules(recommendation(), recommendation("POS002", "medium"), recommendation("POS003", "low"))
-        check = verdict(asked, rules=rules)
+        check = verdict(checks, rules=rules)
         assert found(check) == [
             ("fail", "rules.LUS002: name-of-lus002 /s/job1/x.h5"),
             ("fail", "rules.POS002: name-of-pos002 /s/job1/x.h5"),
@@ -168,26 +170,26 @@ class TestRules:
         assert one.attribute == 'files[path="/lustre/scratch/proj/cm1/cm1out_000002.dat"].io.bytes.written'
 
     def test_below_it_one_judgement_says_so(self, tmp_path):
-        asked = policy(tmp_path, '[check.rules]\nfail_on_severity = "high"\n')
-        check = verdict(asked, rules=asked_rules(recommendation(severity="low")))
+        checks = policy(tmp_path, '[check.rules]\nfail_on_severity = "high"\n')
+        check = verdict(checks, rules=asked_rules(recommendation(severity="low")))
         assert [(one.id, one.status) for one in check.judgements] == [("rules", "pass")]
         assert check.judgements[0].message == "1 rule was asked; the most severe advice is low; allowed is below high"
 
     def test_forbidden_rules_may_not_fire_at_all(self, tmp_path):
-        asked = policy(tmp_path, '[check.rules]\nforbid = ["LUS"]\n')
+        checks = policy(tmp_path, '[check.rules]\nforbid = ["LUS"]\n')
         rules = asked_rules(recommendation(severity="info"), recommendation("POS002"), forbidden=("LUS002",))
-        assert found(verdict(asked, rules=rules)) == [("fail", "rules.LUS002: name-of-lus002 /s/job1/x.h5")]
+        assert found(verdict(checks, rules=rules)) == [("fail", "rules.LUS002: name-of-lus002 /s/job1/x.h5")]
 
     def test_rules_have_levels_of_their_own(self, tmp_path):
-        asked = policy(tmp_path, '[check.rules]\nfail_on_severity = "high"\nlevel = "warning"\n')
+        checks = policy(tmp_path, '[check.rules]\nfail_on_severity = "high"\nlevel = "warning"\n')
         rules = asked_rules(recommendation(), recommendation("POS002"), levels={"POS002": "note"})
-        levels = {one.check: one.level for one in verdict(asked, rules=rules).judgements}
+        levels = {one.check: one.level for one in verdict(checks, rules=rules).judgements}
         assert levels == {"rules.LUS002": "warning", "rules.POS002": "note"}
 
     def test_ids_are_the_same_in_another_job(self, tmp_path):
-        asked = policy(tmp_path, '[check.rules]\nfail_on_severity = "high"\n[check.paths]\nstrip = ["/s/job*"]\n')
+        checks = policy(tmp_path, '[check.rules]\nfail_on_severity = "high"\n[check.paths]\nstrip = ["/s/job*"]\n')
         for path in ("/s/job1/x.h5", "/s/job22/x.h5"):
-            check = verdict(asked, rules=asked_rules(recommendation(path=path)))
+            check = verdict(checks, rules=asked_rules(recommendation(path=path)))
             assert found(check) == [("fail", "rules.LUS002: name-of-lus002 x.h5")]
             assert check.judgements[0].target == path
 
@@ -226,8 +228,8 @@ class TestExceptions:
 
     def test_a_rule_by_id_or_name(self, tmp_path):
         for name in ("LUS002", "lus002", "name-of-lus002"):
-            asked = policy(tmp_path, '[check.rules]\nfail_on_severity = "high"\n' + excuse(rule=name))
-            check = verdict(asked, rules=asked_rules(recommendation(), recommendation("POS002")))
+            checks = policy(tmp_path, '[check.rules]\nfail_on_severity = "high"\n' + excuse(rule=name))
+            check = verdict(checks, rules=asked_rules(recommendation(), recommendation("POS002")))
             assert [one.id for one in check.judgements if one.status == "excepted"] == [
                 "rules.LUS002: name-of-lus002 /s/job1/x.h5"
             ]
@@ -301,13 +303,13 @@ class TestChanges:
         ],
     )
     def test_a_change_is_allowed_or_not(self, tmp_path, more, value, status):
-        asked = policy(tmp_path, self.change("workflow.io.ops.read", **more))
-        check = verdict(asked, changed(workflow__io__ops__read=value), [changed()])
+        checks = policy(tmp_path, self.change("workflow.io.ops.read", **more))
+        check = verdict(checks, changed(workflow__io__ops__read=value), [changed()])
         assert [one.status for one in check.judgements] == [status]
 
     def test_what_a_table_lacks_was_none(self, tmp_path):
-        asked = policy(tmp_path, self.change("dataset.format.hdf5"))
-        (one,) = verdict(asked, changed(dataset__format={"bin": 5, "hdf5": 1}), [changed()]).judgements
+        checks = policy(tmp_path, self.change("dataset.format.hdf5"))
+        (one,) = verdict(checks, changed(dataset__format={"bin": 5, "hdf5": 1}), [changed()]).judgements
         assert (one.status, one.baseline, one.value) == ("fail", 0, 1)
 
     @pytest.mark.parametrize(
@@ -321,31 +323,31 @@ class TestChanges:
         ],
     )
     def test_the_bound_is_told_not_only_how_it_is_made(self, tmp_path, more, allowed):
-        asked = policy(tmp_path, self.change("workflow.io.ops.read", **more))
-        (one,) = verdict(asked, changed(workflow__io__ops__read=1000), [changed()]).judgements
+        checks = policy(tmp_path, self.change("workflow.io.ops.read", **more))
+        (one,) = verdict(checks, changed(workflow__io__ops__read=1000), [changed()]).judgements
         if "direction" in more and more["direction"] == "decrease":
             assert one.status == "pass"
         assert one.message.endswith(f"; allowed: {allowed}")
 
     def test_files_are_matched_by_name_whatever_their_order(self, tmp_path):
-        asked = policy(tmp_path, self.change("files[*].opens"))
+        checks = policy(tmp_path, self.change("files[*].opens"))
         other = tree()
         other["files"] = [put(one, "opens", one["opens"] + 1) if i == 2 else one for i, one in enumerate(other["files"])]
         name = other["files"][2]["path"]
         random.Random(1).shuffle(other["files"])
-        assert [one.target for one in verdict(asked, other, [tree()]).judgements if one.status == "fail"] == [name]
+        assert [one.target for one in verdict(checks, other, [tree()]).judgements if one.status == "fail"] == [name]
 
     def test_conditions_are_those_of_the_profile_that_is_checked(self, tmp_path):
-        asked = policy(tmp_path, self.change("files[opens>=20].opens"))
+        checks = policy(tmp_path, self.change("files[opens>=20].opens"))
         other = put(tree(), "files.0.opens", 100)
-        (one,) = (one for one in verdict(asked, other, [tree()]).judgements if one.status == "fail")
+        (one,) = (one for one in verdict(checks, other, [tree()]).judgements if one.status == "fail")
         assert (one.value, one.baseline) == (100, tree()["files"][0]["opens"])
 
     def test_what_only_one_has_says_nothing(self, tmp_path):
-        asked = policy(tmp_path, self.change("files[*].opens"))
+        checks = policy(tmp_path, self.change("files[*].opens"))
         new, old = tree(), tree()
         new["files"][0]["path"], old["files"][0]["path"] = "/new", "/old"
-        check = verdict(asked, new, [old])
+        check = verdict(checks, new, [old])
         assert [one.message for one in check.judgements if one.status == "unknown"] == [
             'files[path="/new"].opens is not in the baseline',
             'files[path="/old"].opens is in the baseline and not in the profile',
@@ -354,8 +356,8 @@ class TestChanges:
         assert [one.kind for one in verdict(strict, new, [old]).judgements if one.status == "fail"] == ["missing"] * 2
 
     def test_without_a_baseline_a_change_says_nothing(self, tmp_path):
-        asked = policy(tmp_path, self.change("workflow.apps") + budget("workflow.apps <= 1"))
-        assert ("unknown", "change of workflow.apps: workflow.apps") in found(verdict(asked))
+        checks = policy(tmp_path, self.change("workflow.apps") + budget("workflow.apps <= 1"))
+        assert ("unknown", "change of workflow.apps: workflow.apps") in found(verdict(checks))
 
     def test_folders_of_jobs_are_stripped(self, tmp_path):
         text = self.change("files[*].opens") + '[check.paths]\nstrip = ["/scratch/job*"]\n'
@@ -368,8 +370,8 @@ class TestChanges:
         assert check.judgements[0].attribute == 'files[path="/scratch/job2/out.dat"].opens'
 
     def test_the_change_of_an_aggregate(self, tmp_path):
-        asked = policy(tmp_path, self.change("sum(files[*].opens)") + self.change("count(files)"))
-        check = verdict(asked, put(tree(), "files.0.opens", 100), [tree()])
+        checks = policy(tmp_path, self.change("sum(files[*].opens)") + self.change("count(files)"))
+        check = verdict(checks, put(tree(), "files.0.opens", 100), [tree()])
         assert [(one.status, one.id) for one in check.judgements] == [
             ("fail", "change of sum(files[*].opens): sum(files[*].opens)"),
             ("pass", "change of count(files[*]): count(files[*])"),
@@ -438,14 +440,14 @@ class TestWholeVerdict:
         assert len({one.id for one in check.judgements}) == len(check.judgements)
 
     def test_the_order_of_entities_and_runs_does_not_matter(self, tmp_path):
-        asked = policy(tmp_path, self.TEXT)
+        checks = policy(tmp_path, self.TEXT)
         runs = [put(tree(), "files.0.io.ops.write", n) for n in (0, 5, 9)]
-        first = verdict(asked, tree(), runs)
+        first = verdict(checks, tree(), runs)
         other = tree()
         random.Random(3).shuffle(other["files"])
         for run in runs:
             random.Random(4).shuffle(run["files"])
-        again = verdict(asked, other, runs[::-1])
+        again = verdict(checks, other, runs[::-1])
         assert [one.model_dump() for one in again.judgements] == [one.model_dump() for one in first.judgements]
 
     HOSTILE = ("\n::error::x", "<script>", "a\x00b\x1b[31m", "\u202e\u2028", "x" * 4000, "`|*_", '"] or [', "%0A", "日本")
@@ -474,5 +476,5 @@ class TestWholeVerdict:
 def test_the_same_profile_gives_the_same_document(tmp_path):
     text = dumps(Profile.model_validate(tree()))
     assert text == dumps(Profile.model_validate(tree()))
-    asked = policy(tmp_path, TestWholeVerdict.TEXT)
-    assert dumps(verdict(asked)) == dumps(verdict(asked))
+    checks = policy(tmp_path, TestWholeVerdict.TEXT)
+    assert dumps(verdict(checks)) == dumps(verdict(checks))

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from vani.api.arguments import PathLike
-from vani.api.gate_inputs import figures_of, policy_asked
+from vani.api.gate_inputs import checks_of_policy, figures_of
 from vani.api.run import Run
 from vani.errors import InputError
 
@@ -49,13 +49,13 @@ def save_baseline(
     """
     from vani.gate import baselines as saved  # noqa: PLC0415 - loads the models
 
-    asked = policy_asked(policy, search=search)
-    place = saved.place_of(asked) if output is None else Path(output)
-    saved.check_place(place)
+    asked = checks_of_policy(policy, search=search)
+    place = saved.baseline_path(asked) if output is None else Path(output)
+    saved.refuse_to_overwrite(place)
     runs = []
     if add and place.is_file():
         earlier = saved.read_runs(place, saved.FILE_COLUMNS)
-        runs += list(zip(earlier.made, earlier.runs, strict=True))
+        runs += list(zip(earlier.origins, earlier.runs, strict=True))
     with Run(profiles, store=store, scheduler=scheduler, progress=progress) as run:
         for one in profiles:
             runs.append(saved.run_of(figures_of(run, one, (), saved.FILES, system=system)))
@@ -79,10 +79,10 @@ def baseline_figures(
         A file that is no baseline, or there is none.
     """
     from vani.gate import baselines as saved  # noqa: PLC0415 - loads the models
-    from vani.gate.show import key_figures  # noqa: PLC0415
+    from vani.gate.key_figures import key_figures  # noqa: PLC0415
 
-    asked = policy_asked(policy, search=True)
-    places = saved.chosen(asked, [str(one) for one in files])
+    asked = checks_of_policy(policy, search=True)
+    places = saved.files_to_compare(asked, [str(one) for one in files])
     if not places:
         raise InputError(
             "there is no baseline here or above", todo="make one with `vani baseline save PROFILE`"

@@ -10,15 +10,15 @@ from typing import TYPE_CHECKING
 import vani
 from vani.api.advise import JUDGED_FILES
 from vani.api.arguments import PathLike, system_of
-from vani.api.gate_inputs import figures_of, policy_asked
+from vani.api.gate_inputs import checks_of_policy, figures_of
 from vani.api.run import Run
 from vani.errors import InputError
 
 if TYPE_CHECKING:
     from vani.engine.run import Progress
     from vani.engine.scheduler import SchedulerLike
-    from vani.gate.advice import AskedRules
-    from vani.gate.asked import Asked
+    from vani.gate.advice import RulesAdvice
+    from vani.gate.policy_checks import PolicyChecks
     from vani.gate.profile_tree import Figures
     from vani.schema.check import Check, Level
     from vani.schema.profile import Profile
@@ -75,16 +75,16 @@ def check(
     """
     from vani.gate import baselines as saved  # noqa: PLC0415 - loads the models
     from vani.gate.causes import FILES  # noqa: PLC0415
-    from vani.gate.verdict import columns_asked, verdict_on  # noqa: PLC0415
+    from vani.gate.verdict import columns_compared, verdict_on  # noqa: PLC0415
 
-    asked = policy_asked(policy, search=search)
+    asked = checks_of_policy(policy, search=search)
     target = None
     if update_baseline:
-        target = saved.update_place(asked, [Path(one) for one in baselines])
-    columns = columns_asked(asked)
+        target = saved.path_to_update(asked, [Path(one) for one in baselines])
+    columns = columns_compared(asked)
     files = max(JUDGED_FILES if asked.rules else 1, saved.FILES if target else 1, FILES)
     # Before a trace is profiled: a name that stands for nothing should not cost minutes.
-    places = saved.chosen(asked, [str(one) for one in baselines], missing_ok=update_baseline)
+    places = saved.files_to_compare(asked, [str(one) for one in baselines], missing_ok=update_baseline)
     earlier = [saved.read_runs(place, columns | {*saved.FILE_COLUMNS}) for place in places]
     with Run([profile], store=store, scheduler=scheduler, progress=progress) as run:
         figures = figures_of(run, profile, columns, files, system=system)
@@ -104,7 +104,9 @@ def check(
     return found
 
 
-def _asked_rules(asked: Asked, figures: Figures, system: PathLike | System | None) -> AskedRules | None:
+def _asked_rules(
+    asked: PolicyChecks, figures: Figures, system: PathLike | System | None
+) -> RulesAdvice | None:
     """Ask the rules of the catalogue, if the policy wants to know what they say."""
     if asked.rules is None:
         system_of(system)  # A misspelt name is told even where nobody asks about the machine.
@@ -112,7 +114,7 @@ def _asked_rules(asked: Asked, figures: Figures, system: PathLike | System | Non
     from vani.advisors.catalogue import find, pick  # noqa: PLC0415 - loads all rules
     from vani.advisors.judge import UNKNOWN_SYSTEM, judge  # noqa: PLC0415
     from vani.advisors.settings import Settings, settings_of  # noqa: PLC0415
-    from vani.gate.advice import AskedRules  # noqa: PLC0415
+    from vani.gate.advice import RulesAdvice  # noqa: PLC0415
     from vani.schema.advice import ProfileRef, SystemRef  # noqa: PLC0415
 
     table = asked.rules.table
@@ -147,4 +149,4 @@ def _asked_rules(asked: Asked, figures: Figures, system: PathLike | System | Non
     except InputError as error:
         # The words of `[advise]`: rules and thresholds that there are not.
         raise InputError(error.what, where=error.where or str(asked.path), todo=error.todo) from None
-    return AskedRules(advice, forbidden, levels)
+    return RulesAdvice(advice, forbidden, levels)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import vani
 from vani.api.arguments import PathLike
-from vani.api.gate_inputs import figures_of, lists_all_files, policy_asked
+from vani.api.gate_inputs import checks_of_policy, figures_of, lists_all_files
 from vani.api.run import Run
 from vani.api.source import is_trace
 
@@ -58,6 +58,6 @@ def diff(
         source = Source(path=figures.path, sha256=figures.sha256)
         return Side(source, (figures.tree,), lists_all_files(figures.tree))
 
-    found = policy_asked(None, search=True).strip if strip is None else strip
+    found = checks_of_policy(None, search=True).strip if strip is None else strip
     with Run([a, b], store=store, scheduler=scheduler, progress=progress) as run:
         return compare(side(run, a), side(run, b), strip=found, version=vani.__version__)

@@ -11,19 +11,18 @@ from vani.api.run import Run
 from vani.api.source import profile_of
 
 if TYPE_CHECKING:
-    from vani.gate.asked import Asked
+    from vani.gate.policy_checks import PolicyChecks
     from vani.gate.profile_tree import Figures
     from vani.schema.profile import Profile
     from vani.schema.system import System
 
-__all__ = ["figures_of", "files_of_gate", "lists_all_files", "policy_asked"]
+__all__ = ["checks_of_policy", "figures_of", "files_of_gate", "lists_all_files"]
 
 
-def policy_asked(policy: PathLike | None, *, search: bool) -> Asked:
+def checks_of_policy(policy: PathLike | None, *, search: bool) -> PolicyChecks:
     """What a policy asks: that of a file, the nearest one, or the built-in list."""
-    from vani.gate.asked import no_policy  # noqa: PLC0415
-    from vani.gate.policy import read_policy  # noqa: PLC0415
-    from vani.gate.policy_search import find_policy, project_folder  # noqa: PLC0415
+    from vani.gate.policy_checks import no_policy  # noqa: PLC0415
+    from vani.gate.policy_file import find_policy, project_folder, read_policy  # noqa: PLC0415
 
     path = Path(policy) if policy is not None else find_policy(Path()) if search else None
     return read_policy(path) if path is not None else no_policy(project_folder(Path()) if search else Path())
@@ -73,12 +72,12 @@ def files_of_gate(
     from vani.gate import baselines as saved  # noqa: PLC0415 - loads the models
     from vani.systems import files_of_system  # noqa: PLC0415
 
-    asked = policy_asked(policy, search=True)
+    asked = checks_of_policy(policy, search=True)
     if asked.path is not None:
         yield asked.path
     if baselines is None:
         return
-    yield from saved.chosen(asked, [str(one) for one in baselines], missing_ok=True)
+    yield from saved.files_to_compare(asked, [str(one) for one in baselines], missing_ok=True)
     if asked.table.system is not None:
         named = asked.folder / asked.table.system
         yield from files_of_system(named if named.is_file() else asked.table.system)

@@ -1,1 +1,1 @@
-"""The gate: what a policy says about a profile, alone or against baselines. It sees documents, never calls."""
+"""The gate: checks of a profile against a policy and baselines. It sees documents, never calls."""

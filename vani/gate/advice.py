@@ -1,4 +1,4 @@
-"""Rules that must not fire: what `vani advise` recommends, held against `[check.rules]`."""
+"""Rules that must not fire: the advice on a profile, checked against `[check.rules]`."""
 
 from __future__ import annotations
 
@@ -7,23 +7,23 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from vani.gate.asked import RulesCheck
-from vani.gate.entities import IDENTITIES, label, stripped
+from vani.gate.entity_names import IDENTITIES, label, stripped
 from vani.gate.outcome import Outcome, judgement
+from vani.gate.policy_checks import RulesCheck
 from vani.schema.advice import Advice, Recommendation
 from vani.schema.check import Level
 from vani.schema.profile import Profile
 from vani.units import counted
 
-__all__ = ["AskedRules", "judge_advice"]
+__all__ = ["RulesAdvice", "judge_advice"]
 
 _POSITION: Final = re.compile(r"(files|apps|phases|interfaces)\[(\d{1,9})\]")
 _ORDER: Final = ("info", "low", "medium", "high")
 
 
 @dataclass(frozen=True)
-class AskedRules:
-    """What the rules said, and which of them the words of the policy stand for."""
+class RulesAdvice:
+    """The advice on a profile, the ids of the rules that the policy forbids, and levels by rule id."""
 
     advice: Advice
     forbidden: frozenset[str]
@@ -31,21 +31,25 @@ class AskedRules:
 
 
 def judge_advice(
-    check: RulesCheck, asked: AskedRules, strip: tuple[str, ...], profile: Profile
+    check: RulesCheck, verdicts: RulesAdvice, strip: tuple[str, ...], profile: Profile
 ) -> list[Outcome]:
-    """One outcome for each recommendation that is not accepted; else one that says that there is none."""
+    """One outcome for each recommendation that the policy does not accept; a single passing one if it accepts all."""
     table = check.table
     outcomes = [
-        _fired(check, one, asked, strip, profile)
-        for one in asked.advice.recommendations
-        if one.rule in asked.forbidden or _is_too_severe(one, table.fail_on_severity)
+        _fired(check, recommendation, verdicts, strip, profile)
+        for recommendation in verdicts.advice.recommendations
+        if recommendation.rule in verdicts.forbidden or _is_too_severe(recommendation, table.fail_on_severity)
     ]
     if outcomes:
         return outcomes
-    names = {one.rule for one in asked.advice.recommendations}
-    names |= {one.rule for one in asked.advice.no_recommendation}
-    highest = max((one.severity for one in asked.advice.recommendations), key=_ORDER.index, default=None)
-    found = f"the most severe advice is {highest}" if highest else "there is no advice"
+    names = {recommendation.rule for recommendation in verdicts.advice.recommendations}
+    names |= {silent_rule.rule for silent_rule in verdicts.advice.no_recommendation}
+    highest = max(
+        (recommendation.severity for recommendation in verdicts.advice.recommendations),
+        key=_ORDER.index,
+        default=None,
+    )
+    severest = f"the most severe advice is {highest}" if highest else "there is no advice"
     return [
         Outcome(
             judgement(
@@ -53,7 +57,7 @@ def judge_advice(
                 "rule",
                 "pass",
                 table.level,
-                f"{counted(len(names), 'rule', 'was', 'were')} asked; {found}; allowed is {_limit(check)}",
+                f"{counted(len(names), 'rule', 'was', 'were')} asked; {severest}; allowed is {_limit(check)}",
                 against="rules",
                 value=highest,
                 limit=_limit(check),
@@ -64,8 +68,8 @@ def judge_advice(
     ]
 
 
-def _is_too_severe(one: Recommendation, least: str | None) -> bool:
-    return least is not None and _ORDER.index(one.severity) >= _ORDER.index(least)
+def _is_too_severe(recommendation: Recommendation, least: str | None) -> bool:
+    return least is not None and _ORDER.index(recommendation.severity) >= _ORDER.index(least)
 
 
 def _limit(check: RulesCheck, rule: str | None = None) -> str:
@@ -76,29 +80,35 @@ def _limit(check: RulesCheck, rule: str | None = None) -> str:
 
 
 def _fired(
-    check: RulesCheck, one: Recommendation, asked: AskedRules, strip: tuple[str, ...], profile: Profile
+    check: RulesCheck,
+    recommendation: Recommendation,
+    verdicts: RulesAdvice,
+    strip: tuple[str, ...],
+    profile: Profile,
 ) -> Outcome:
-    target = one.target.path or one.target.app
-    short = stripped(one.target.path, strip) if one.target.path else target
-    forbidden = one.rule in asked.forbidden
-    limit = f"nothing from {one.rule}" if forbidden else _limit(check)
+    target = recommendation.target.path or recommendation.target.app
+    short = stripped(recommendation.target.path, strip) if recommendation.target.path else target
+    forbidden = recommendation.rule in verdicts.forbidden
+    limit = f"nothing from {recommendation.rule}" if forbidden else _limit(check)
     return Outcome(
         judgement(
-            f"rules.{one.rule}",
+            f"rules.{recommendation.rule}",
             "rule",
             "fail",
-            asked.levels.get(one.rule, check.table.level),
-            f"{one.rule} ({one.name}), {one.severity}: {one.reason}",
-            against=f"{one.name} {short or one.target.kind}",
-            attribute=_named(one.evidence[0].attribute, profile) if one.evidence else None,
+            verdicts.levels.get(recommendation.rule, check.table.level),
+            f"{recommendation.rule} ({recommendation.name}), {recommendation.severity}: {recommendation.reason}",
+            against=f"{recommendation.name} {short or recommendation.target.kind}",
+            attribute=_named(recommendation.evidence[0].attribute, profile)
+            if recommendation.evidence
+            else None,
             target=target,
-            value=one.severity,
+            value=recommendation.severity,
             limit=limit,
             reason=check.table.reason,
-            todo=_todo(one),
+            todo=_todo(recommendation),
             place=check.place,
         ),
-        rule=(one.rule, one.name),
+        rule=(recommendation.rule, recommendation.name),
         stripped=short,
     )
 
@@ -116,6 +126,10 @@ def _named(attribute: str, profile: Profile) -> str:
     return f"{key}{label(key, identity)}{attribute[match.end() :]}"
 
 
-def _todo(one: Recommendation) -> str:
-    command = next((line for line in one.apply if not line.lstrip().startswith("#")), None)
-    return f"{command} (vani explain {one.rule})" if command else f"vani explain {one.rule}"
+def _todo(recommendation: Recommendation) -> str:
+    command = next((line for line in recommendation.apply if not line.lstrip().startswith("#")), None)
+    return (
+        f"{command} (vani explain {recommendation.rule})"
+        if command
+        else f"vani explain {recommendation.rule}"
+    )

@@ -10,8 +10,10 @@
     value      = text | number with unit | word
     text       = '"' ... '"' (with \\" and \\\\) | "'" ... "'"
 
-`~` compares with a pattern (`vani.gate.pattern`). This module knows the grammar only; which keys there are is
-`vani.gate.shape`'s business.
+`~` compares with a pattern: `*` is any text, also over `/`; `?` one character; `[abc]`, `[a-z]`, `[!a]` one of a set.
+Upper and lower case differ, and the whole text must fit. A literal `*`, `?` or `[` is written `[*]`, `[?]`, `[[]`.
+
+This module knows the grammar only; `vani.gate.attribute_schema` knows which keys a profile has.
 """
 
 from __future__ import annotations
@@ -64,8 +66,8 @@ class AttributeSyntaxError(ValueError):
     """The text is no attribute path: what was expected, and where (a position from 1)."""
 
     def __init__(self, expected: str, text: str, at: int) -> None:
-        found = f"{_excerpt(text, at)!r}" if at < len(text) else "the end"
-        super().__init__(f"expected {expected} at character {at + 1} of `{one_line(text)}`, found {found}")
+        got = f"{_excerpt(text, at)!r}" if at < len(text) else "the end"
+        super().__init__(f"expected {expected} at character {at + 1} of `{one_line(text)}`, found {got}")
         self.at = at
 
 
@@ -111,7 +113,7 @@ class Each:
 
 @dataclass(frozen=True)
 class Condition:
-    """What an attribute of a list's entry must be; `operator` is never `==`, which is written `=`."""
+    """A requirement on an attribute of a list's entry; `operator` is never `==`, which is written `=`."""
 
     keys: tuple[str, ...]
     operator: str
@@ -206,32 +208,32 @@ class Reader:
     def take(self, token: str) -> bool:
         """Pass over blanks and `token`, if that comes next."""
         self.space()
-        found = self.text.startswith(token, self.at)
-        self.at += len(token) if found else 0
-        return found
+        is_next = self.text.startswith(token, self.at)
+        self.at += len(token) if is_next else 0
+        return is_next
 
     def match(self, pattern: re.Pattern[str]) -> re.Match[str] | None:
         """Pass over blanks and what fits `pattern`."""
         self.space()
-        found = pattern.match(self.text, self.at)
-        if found is not None:
-            self.at = found.end()
-        return found
+        match = pattern.match(self.text, self.at)
+        if match is not None:
+            self.at = match.end()
+        return match
 
     def string(self) -> str | None:
         """A text in quotes, if one comes next."""
-        if (found := self.match(_DOUBLE)) is not None:
-            return re.sub(r"\\(.)", r"\1", found[1], flags=re.DOTALL)
-        if (found := self.match(_SINGLE)) is not None:
-            return found[1]
+        if (match := self.match(_DOUBLE)) is not None:
+            return re.sub(r"\\(.)", r"\1", match[1], flags=re.DOTALL)
+        if (match := self.match(_SINGLE)) is not None:
+            return match[1]
         if self.text[self.at : self.at + 1] in ('"', "'"):
             raise AttributeSyntaxError("a closing quote", self.text, len(self.text))
         return None
 
-    def expected(self, what: str) -> AttributeSyntaxError:
+    def expected(self, expectation: str) -> AttributeSyntaxError:
         """An error at the current position."""
         self.space()
-        return AttributeSyntaxError(what, self.text, self.at)
+        return AttributeSyntaxError(expectation, self.text, self.at)
 
     def _steps(self) -> tuple[Step, ...]:
         steps: list[Step] = [self._key()]
@@ -255,14 +257,14 @@ class Reader:
     def _name(self) -> str | None:
         if (name := self.string()) is not None:
             return name
-        found = self.match(_BARE)
-        return None if found is None else found[0]
+        match = self.match(_BARE)
+        return None if match is None else match[0]
 
     def _selector(self) -> Step:
         if self.take("*"):
             step: Step = Each()
-        elif (found := self.match(_INDEX)) is not None:
-            step = Index(int(found[0]))
+        elif (match := self.match(_INDEX)) is not None:
+            step = Index(int(match[0]))
         else:
             conditions = [self._condition()]
             while self.take(","):
@@ -293,12 +295,12 @@ class Reader:
             return text
         self.space()
         at = self.at
-        if (found := self.match(QUANTITY)) is not None and operator not in ("~", "!~"):
+        if (match := self.match(QUANTITY)) is not None and operator not in ("~", "!~"):
             try:
-                return parse_quantity(found[0])
+                return parse_quantity(match[0])
             except ValueError as error:
                 raise AttributeSyntaxError(f"a number ({error})", self.text, at) from None
         self.at = at
-        if (found := self.match(_WORD)) is not None:
-            return found[0]
+        if (match := self.match(_WORD)) is not None:
+            return match[0]
         raise self.expected("a text in quotes" if operator in ("~", "!~") else "a text in quotes or a number")

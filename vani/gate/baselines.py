@@ -1,7 +1,7 @@
 """Baselines: the figures of earlier runs, gathered from profiles and saved in one small document.
 
-Where runs agree the document holds one value, else a list with one for each, so that exact counts are there once and
-git shows what changed. `runs_of` takes apart what `baseline_of` put together.
+Where runs agree, the document holds one value, otherwise a list with one value per run: exact counts appear once, and
+`git diff` shows what changed. `baseline_of` merges runs, and `runs_of` splits them again.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import Any, Final
 
 from vani.errors import DocumentError, InputError
-from vani.gate.asked import Asked
-from vani.gate.entities import IDENTITIES, Names
-from vani.gate.policy_search import BASELINE, is_there
+from vani.gate.entity_names import IDENTITIES, Names
+from vani.gate.policy_checks import PolicyChecks
+from vani.gate.policy_file import BASELINE, is_there
 from vani.gate.profile_tree import Figures, Tree, path_text, read_bytes, read_figures
 from vani.schema.baseline import Baseline, BaselineRun
 from vani.schema.check import Source
@@ -26,13 +26,13 @@ from vani.units import counted
 
 __all__ = [
     "FILES",
-    "Earlier",
+    "EarlierRuns",
+    "baseline_files",
     "baseline_of",
-    "check_place",
-    "expanded",
-    "located",
-    "place_of",
+    "baseline_path",
+    "expand_name",
     "read_runs",
+    "refuse_to_overwrite",
     "run_of",
     "runs_of",
 ]
@@ -57,12 +57,12 @@ _GLOB: Final = "*?["
 
 
 @dataclass(frozen=True)
-class Earlier:
+class EarlierRuns:
     """A file with earlier runs."""
 
     source: Source
     runs: tuple[Tree, ...]
-    made: tuple[BaselineRun, ...]
+    origins: tuple[BaselineRun, ...]
     is_saved: bool
     """A baseline, not a profile."""
 
@@ -70,88 +70,88 @@ class Earlier:
 # --- where baselines are ----------------------------------------------------------------------------
 
 
-def located(asked: Asked, *, missing_ok: bool = False) -> list[Path]:
+def baseline_files(policy: PolicyChecks, *, missing_ok: bool = False) -> list[Path]:
     """The files that a policy names, or its folder's .vani/baseline.yaml if that exists.
 
-    With `missing_ok`, a name that stands for no file is passed over.
+    With `missing_ok`, a name that matches no file is skipped.
 
     Raises
     ------
     InputError
-        A name that stands for no file.
+        A name matches no file.
     """
-    named = asked.table.baseline
+    named = policy.table.baseline
     if named is None:
-        place = asked.folder / BASELINE
+        place = policy.folder / BASELINE
         return [place] if is_there(place) else []
-    found: list[Path] = []
+    paths: list[Path] = []
     for name in [named] if isinstance(named, str) else named:
         try:
-            found += expanded(asked.folder, name, asked.where("baseline"))
+            paths += expand_name(policy.folder, name, policy.where("baseline"))
         except InputError:
             if not missing_ok:
                 raise
-    return list(dict.fromkeys(found))
+    return list(dict.fromkeys(paths))
 
 
 _DOCUMENTS: Final = (".yaml", ".yml", ".json")
 
 
-def expanded(folder: Path, name: str, where: str = "") -> list[Path]:
-    """The files that a name stands for: itself, the documents of a folder, or what a glob finds, by name."""
+def expand_name(folder: Path, name: str, where: str = "") -> list[Path]:
+    """The files that a name means: itself, the documents of a folder, or the matches of a glob, sorted by name."""
     path = folder / name
     if path.is_dir():
-        found = sorted(one for one in path.iterdir() if one.suffix in _DOCUMENTS and one.is_file())
-        what = "holds no .yaml or .json file"
+        paths = sorted(entry for entry in path.iterdir() if entry.suffix in _DOCUMENTS and entry.is_file())
+        problem = "holds no .yaml or .json file"
     elif any(sign in name for sign in _GLOB) and not path.exists():
         try:
             anchor = Path(path.anchor)
-            found = sorted(one for one in anchor.glob(str(path.relative_to(anchor))) if one.is_file())
+            paths = sorted(match for match in anchor.glob(str(path.relative_to(anchor))) if match.is_file())
         except (ValueError, NotImplementedError, IndexError) as error:
             raise InputError(f"baseline {name!r} is not a glob ({error})", where=where) from error
-        what = "fits no file"
+        problem = "fits no file"
     else:
         # A pipe such as that of `<(...)` is as good as a file.
-        found, what = ([path] if path.exists() else []), "does not exist"
-    if not found:
+        paths, problem = ([path] if path.exists() else []), "does not exist"
+    if not paths:
         todo = "make one with `vani baseline save PROFILE`"
-        raise InputError(f"baseline {name!r} {what}", where=where, todo=todo)
-    return found
+        raise InputError(f"baseline {name!r} {problem}", where=where, todo=todo)
+    return paths
 
 
-def place_of(asked: Asked) -> Path:
-    """Where the baseline of a project is saved.
+def baseline_path(policy: PolicyChecks) -> Path:
+    """Path under which the baseline of a project is saved.
 
     Raises
     ------
     InputError
         The policy names several files.
     """
-    named = asked.table.baseline
+    named = policy.table.baseline
     if named is None:
-        return asked.folder / BASELINE
+        return policy.folder / BASELINE
     names = [named] if isinstance(named, str) else named
-    path = asked.folder / names[0] if len(names) == 1 else None
+    path = policy.folder / names[0] if len(names) == 1 else None
     if path is None or any(sign in names[0] for sign in _GLOB) or path.is_dir():
         raise InputError(
             "`baseline` names several files",
-            where=asked.where("baseline"),
+            where=policy.where("baseline"),
             todo="say which with -o FILE, or name one file",
         )
     return path
 
 
-def chosen(asked: Asked, given: Sequence[str], *, missing_ok: bool = False) -> list[Path]:
+def files_to_compare(policy: PolicyChecks, given: Sequence[str], *, missing_ok: bool = False) -> list[Path]:
     """The files to compare with: what was given, else what the policy names."""
     if not given:
-        return located(asked, missing_ok=missing_ok)
+        return baseline_files(policy, missing_ok=missing_ok)
     if missing_ok and not Path(given[0]).exists():
         return []
-    return list(dict.fromkeys(path for name in given for path in expanded(Path(), name)))
+    return list(dict.fromkeys(path for name in given for path in expand_name(Path(), name)))
 
 
-def update_place(asked: Asked, given: Sequence[Path]) -> Path:
-    """Which baseline is made anew: the one that was given, else the policy's.
+def path_to_update(policy: PolicyChecks, given: Sequence[Path]) -> Path:
+    """Path of the baseline to save again: the one given, else the policy's.
 
     Raises
     ------
@@ -159,11 +159,10 @@ def update_place(asked: Asked, given: Sequence[Path]) -> Path:
         Several were given, or what is there is no baseline.
     """
     if len(given) > 1 or (given and given[0].is_dir()):
-        raise InputError(
-            "several baselines were given: which is to be made anew?", todo="give one --baseline FILE"
-        )
-    place = given[0] if given else place_of(asked)
-    check_place(place)
+        problem = "several baselines were given: which is to be made anew?"
+        raise InputError(problem, todo="give one --baseline FILE")
+    place = given[0] if given else baseline_path(policy)
+    refuse_to_overwrite(place)
     return place
 
 
@@ -183,7 +182,7 @@ def write(baseline: Baseline, path: Path) -> None:
     baseline.save(path)
 
 
-def check_place(path: Path) -> None:
+def refuse_to_overwrite(path: Path) -> None:
     """Refuse to write over anything but a saved baseline.
 
     Raises
@@ -200,16 +199,16 @@ def check_place(path: Path) -> None:
         raise InputError(f"cannot be read ({error.strerror})", where=path) from error
     kind = _kind(begin)
     if begin.strip() and kind != "vani.baseline":
-        what = "a profile" if kind == "vani.profile" else "no baseline"
+        problem = "a profile" if kind == "vani.profile" else "no baseline"
         raise InputError(
-            f"is {what}: it is not overwritten",
+            f"is {problem}: it is not overwritten",
             where=path,
             todo="save the baseline elsewhere with `vani baseline save PROFILE -o FILE`",
         )
 
 
 def _kind(content: bytes) -> str:
-    """What stands behind `schema:` at the beginning of a document, without its version."""
+    """Name of the schema that a document declares at its beginning, without the version; empty if none."""
     for line in content[:4096].decode("utf-8-sig", "replace").splitlines():
         if line.startswith("schema:"):
             return line.removeprefix("schema:").strip().strip("\"'").partition("/")[0]
@@ -219,7 +218,7 @@ def _kind(content: bytes) -> str:
 # --- reading ----------------------------------------------------------------------------------------
 
 
-def read_runs(path: Path, columns: Collection[Column], *, todo: str = "") -> Earlier:
+def read_runs(path: Path, columns: Collection[Column], *, todo: str = "") -> EarlierRuns:
     """Read a baseline or a profile; `todo` is what to do where that cannot be read.
 
     Raises
@@ -239,7 +238,7 @@ def read_runs(path: Path, columns: Collection[Column], *, todo: str = "") -> Ear
         except UnicodeDecodeError:
             raise DocumentError("is not UTF-8 text", where=path) from None
         digest = hashlib.sha256(content).hexdigest()
-        return Earlier(
+        return EarlierRuns(
             Source(path=where, sha256=digest),
             tuple(runs_of(document, where)),
             tuple(document.runs),
@@ -247,10 +246,10 @@ def read_runs(path: Path, columns: Collection[Column], *, todo: str = "") -> Ear
         )
     figures = read_figures(content, where, columns)
     run = BaselineRun(version=figures.version, sha256=figures.sha256)
-    return Earlier(Source(path=where, sha256=figures.sha256), (figures.tree,), (run,), is_saved=False)
+    return EarlierRuns(Source(path=where, sha256=figures.sha256), (figures.tree,), (run,), is_saved=False)
 
 
-# --- together ---------------------------------------------------------------------------------------
+# --- merging runs ---------------------------------------------------------------------------------------
 
 
 def baseline_of(runs: Sequence[tuple[BaselineRun, Tree]], strip: Sequence[str] = ()) -> Baseline:
@@ -261,24 +260,23 @@ def baseline_of(runs: Sequence[tuple[BaselineRun, Tree]], strip: Sequence[str] =
 
 
 def run_of(figures: Figures) -> tuple[BaselineRun, Tree]:
-    """What a baseline keeps of a profile: its origin, and the tree of its most important files.
+    """The origin of a profile and its tree with only the most important files, as a baseline keeps them.
 
     The profile was read with `model_files=FILES` or more.
     """
-    return BaselineRun(version=figures.version, sha256=figures.sha256), figures.model.model_dump(
-        by_alias=True
-    )
+    run = BaselineRun(version=figures.version, sha256=figures.sha256)
+    return run, figures.model.model_dump(by_alias=True)
 
 
 def _reduced(node: Any, key: str, strip: Sequence[str], left_out: Collection[str] = _LEFT_OUT) -> Any:
     """The tree without what no check compares, without nulls, and with the most important files and phases."""
     if isinstance(node, Mapping):
-        kept = {
+        figures = {
             name: _reduced(below, name, strip, left_out)
             for name, below in node.items()
             if name not in left_out and (not isinstance(below, list) or _holds_entities(name, below))
         }
-        return {name: below for name, below in kept.items() if below is not None and below != {}}
+        return {name: below for name, below in figures.items() if below is not None and below != {}}
     if not isinstance(node, list):
         return node
     order: Sequence[int] = range(len(node))
@@ -289,11 +287,11 @@ def _reduced(node: Any, key: str, strip: Sequence[str], left_out: Collection[str
     if key not in ("files", "folders"):
         return reduced
     short = [str(identity[0]) for identity in Names(strip).identities(key, node)]
-    return [one | {"path": short[i]} for i, one in zip(order, reduced, strict=True)]
+    return [entity | {"path": short[i]} for i, entity in zip(order, reduced, strict=True)]
 
 
 def _holds_entities(key: str, items: Sequence[Any]) -> bool:
-    return key in IDENTITIES and all(isinstance(one, Mapping) for one in items)
+    return key in IDENTITIES and all(isinstance(item, Mapping) for item in items)
 
 
 def _io_time(entry: Mapping[str, Any]) -> float:
@@ -318,14 +316,14 @@ def _merged(nodes: Sequence[Any], key: str, names: Names) -> Any:
 def _merged_entities(lists: Sequence[list[Any]], key: str, names: Names) -> list[Any]:
     by_run = [dict(zip(names.identities(key, entities), entities, strict=True)) for entities in lists]
     merged = []
-    for identity in dict.fromkeys(one for entities in by_run for one in entities):
+    for identity in dict.fromkeys(entity for entities in by_run for entity in entities):
         present = [number for number, entities in enumerate(by_run) if identity in entities]
         entity = _merged([by_run[number][identity] for number in present], "", names)
         merged.append(entity if len(present) == len(lists) else entity | {_IN_RUNS: present})
     return merged
 
 
-# --- and apart --------------------------------------------------------------------------------------
+# --- splitting runs --------------------------------------------------------------------------------------
 
 
 def runs_of(document: Baseline, where: str) -> list[Tree]:
@@ -344,15 +342,15 @@ def runs_of(document: Baseline, where: str) -> list[Tree]:
 
 
 def _checked(node: Any, key: str, present: tuple[int, ...], where: str) -> int:
-    """How many values all runs have at a node and below, if it is as `_merged` makes it for the runs `present`."""
+    """Number of values of all runs at a node and below, if `_merged` could have made it for the runs `present`."""
     if isinstance(node, Mapping):
         inside = (_checked(below, name, present, where) for name, below in node.items() if name != _IN_RUNS)
         return len(present) + sum(inside)
     if not isinstance(node, list):
         return len(present)
     if _holds_entities(key, node):
-        return sum(_checked(one, "", _present(one, key, present, where), where) for one in node)
-    if len(node) != len(present) or any(isinstance(one, (list, dict)) for one in node):
+        return sum(_checked(entity, "", _present(entity, key, present, where), where) for entity in node)
+    if len(node) != len(present) or any(isinstance(value, (list, dict)) for value in node):
         raise _wrong(f"{key} holds {counted(len(node), 'value')} for {counted(len(present), 'run')}", where)
     return len(present)
 
@@ -362,19 +360,19 @@ def _present(entity: Mapping[str, Any], key: str, present: tuple[int, ...], wher
         raise _wrong(f"an entry of {key} has no name", where)
     if _IN_RUNS not in entity:
         return present
-    there = entity[_IN_RUNS]
+    run_numbers = entity[_IN_RUNS]
     known = set(present)
     if (
-        not isinstance(there, list)
-        or not there
-        or not all(type(one) is int and one in known for one in there)
+        not isinstance(run_numbers, list)
+        or not run_numbers
+        or not all(type(number) is int and number in known for number in run_numbers)
     ):
         raise _wrong(f"{_IN_RUNS} of an entry of {key} is not a list of runs", where)
-    return tuple(there)
+    return tuple(run_numbers)
 
 
-def _wrong(what: str, where: str) -> DocumentError:
-    return DocumentError(what, where=where, todo="save the baseline anew with `vani baseline save`")
+def _wrong(problem: str, where: str) -> DocumentError:
+    return DocumentError(problem, where=where, todo="save the baseline anew with `vani baseline save`")
 
 
 def _lifted(run: Tree) -> Tree:
@@ -388,12 +386,14 @@ def _lifted(run: Tree) -> Tree:
 
 
 def _apart(node: Any, present: Sequence[int], number: int) -> Any:
-    """What run `number` has at a node at which the runs `present` are merged."""
+    """The values of run `number` at a node in which the runs `present` are merged."""
     if isinstance(node, Mapping):
         return {name: _apart(below, present, number) for name, below in node.items() if name != _IN_RUNS}
     if not isinstance(node, list):
         return node
-    if all(isinstance(one, Mapping) for one in node):
-        inside = [(one, one.get(_IN_RUNS, present)) for one in node]
-        return [_apart(one, there, number) for one, there in inside if number in there]
+    if all(isinstance(entity, Mapping) for entity in node):
+        inside = [(entity, entity.get(_IN_RUNS, present)) for entity in node]
+        return [
+            _apart(entity, run_numbers, number) for entity, run_numbers in inside if number in run_numbers
+        ]
     return node[present.index(number)]

@@ -6,11 +6,11 @@ import math
 from functools import partial
 from typing import Final
 
-from vani.gate.asked import BudgetCheck
 from vani.gate.attribute import COMPARISONS, Where
-from vani.gate.entities import Names
+from vani.gate.entity_names import Names
 from vani.gate.matching import Match, Value, aggregated, matches, why_null
 from vani.gate.outcome import Outcome, Pending, Status, folded, judgement, stripped_target
+from vani.gate.policy_checks import BudgetCheck
 from vani.gate.profile_tree import Figures
 from vani.gate.quantity import Dimension, shown
 
@@ -21,12 +21,12 @@ _NAMED: Final = 5
 
 def judge_budget(check: BudgetCheck, figures: Figures, names: Names) -> list[Outcome]:
     """One outcome for each place that the attribute leads to; one that says nothing if it leads nowhere."""
-    found = [match for leaf in check.leaves for match in matches(leaf, figures.tree, names, figures.path)]
+    matched = [match for leaf in check.leaves for match in matches(leaf, figures.tree, names, figures.path)]
     if check.attribute.aggregate is not None:
-        return [_aggregate(check, found)]
-    if not found:
+        return [_aggregate(check, matched)]
+    if not matched:
         return [_unknown(check, None, _why_nothing(check, figures))]
-    return folded([_pending(check, match, figures) for match in found])
+    return folded([_pending(check, match, figures) for match in matched])
 
 
 def _pending(check: BudgetCheck, match: Match, figures: Figures) -> Pending:
@@ -39,10 +39,10 @@ def _pending(check: BudgetCheck, match: Match, figures: Figures) -> Pending:
     return Pending("pass" if holds else "fail", match.trail, closeness, write)
 
 
-def _aggregate(check: BudgetCheck, found: list[Match]) -> Outcome:
-    value, dimension = aggregated(check.attribute, found)
+def _aggregate(check: BudgetCheck, matched: list[Match]) -> Outcome:
+    value, dimension = aggregated(check.attribute, matched)
     if value is None:
-        why = "is of nothing: all that it leads to is null" if found else "is of nothing: no entity fits"
+        why = "is of nothing: all that it leads to is null" if matched else "is of nothing: no entity fits"
         return _unknown(check, None, why)
     return _held(check, None, value, dimension, holds=_compare(value, check.operator, check.limit))
 
@@ -59,18 +59,18 @@ def _why_nothing(check: BudgetCheck, figures: Figures) -> str:
 
 def _apps_there(check: BudgetCheck, figures: Figures) -> str:
     """The names of apps, where the policy asks for one that is not there."""
-    asked = {
-        str(one.value)
+    named_apps = {
+        str(condition.value)
         for step in check.leaves[0].steps
         if isinstance(step, Where)
-        for one in step.conditions
-        if one.operator == "=" and one.keys in (("name",), ("app",))
+        for condition in step.conditions
+        if condition.operator == "=" and condition.keys in (("name",), ("app",))
     }
-    there = [one.name for one in figures.model.apps]
-    if not asked or asked & set(there):
+    app_names = [app.name for app in figures.model.apps]
+    if not named_apps or named_apps & set(app_names):
         return ""
-    more = f" and {len(there) - _NAMED:,} more" if len(there) > _NAMED else ""
-    return f": its apps are {', '.join(there[:_NAMED])}{more}"
+    more = f" and {len(app_names) - _NAMED:,} more" if len(app_names) > _NAMED else ""
+    return f": its apps are {', '.join(app_names[:_NAMED])}{more}"
 
 
 def _null(check: BudgetCheck, match: Match, figures: Figures) -> Outcome:

@@ -1,4 +1,4 @@
-"""Why a check fails, as a person would say it: what changed, in which file and phase, and what to do about it.
+"""Causes of failures in plain words: what changed, in which file and phase, and what to do about it.
 
 A program that writes its records one by one fails a dozen judgements: operations of the workload, of an app, of an
 interface, transfer sizes, times. They are one finding. A cause is a change of files (`vani.gate.file_changes`), another
@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from vani.errors import one_line
 from vani.gate.attribute import AttributeSyntaxError, Key, parse_attribute
-from vani.gate.cause_words import remedy, sentence
-from vani.gate.entities import Names
+from vani.gate.cause_sentences import remedy, sentence
+from vani.gate.entity_names import Names
 from vani.gate.file_changes import FileChange, Kind, file_changes
 from vani.gate.matching import find, number
 from vani.gate.profile_tree import Figures, Tree
@@ -60,18 +60,20 @@ class _Known:
     paths: frozenset[str] | None
     """None: of all."""
 
-    def explains(self, one: Judgement) -> bool:
-        if one.kind == "rule":
-            return one.check.removeprefix("rules.") in self.cause.rules and one.target in (self.paths or ())
-        if one.kind not in ("budget", "change"):
+    def explains(self, judgement: Judgement) -> bool:
+        if judgement.kind == "rule":
+            return judgement.check.removeprefix("rules.") in self.cause.rules and judgement.target in (
+                self.paths or ()
+            )
+        if judgement.kind not in ("budget", "change"):
             return False
-        dotted = _dotted(one.attribute)
+        dotted = _dotted(judgement.attribute)
         if not any(fnmatchcase(dotted, pattern) for pattern in self.patterns):
             return False
-        if one.target is None:
+        if judgement.target is None:
             return True
         known = self.paths if dotted.startswith("files.") else self.apps
-        return known is None or one.target in known
+        return known is None or judgement.target in known
 
 
 def causes_of(
@@ -81,21 +83,23 @@ def causes_of(
     if not runs or not failed:
         return []
     files = [file.model_dump(by_alias=True) for file in figures.model.files[:FILES]]
-    known = [_of_files(one, figures, runs, names) for one in file_changes(files, runs, names)]
+    known = [_of_files(change, figures, runs, names) for change in file_changes(files, runs, names)]
     sizes = _other_size(figures, runs)
     if sizes is not None:
         # With more processes come more of all these: only what a process does otherwise says something.
-        known = [one for one in known if one.cause.kind in ("smaller_accesses", "order")] + [sizes]
+        known = [
+            candidate for candidate in known if candidate.cause.kind in ("smaller_accesses", "order")
+        ] + [sizes]
     known = [*_no_longer_collective(figures, runs, names), *known]
     slower = _slower(figures, runs)
-    found: list[Cause] = []
+    causes: list[Cause] = []
     left = list(failed)
-    for one in [*known, *([slower] if slower is not None else [])]:
-        explained = [judgement.id for judgement in left if one.explains(judgement)]
+    for candidate in [*known, *([slower] if slower is not None else [])]:
+        explained = [judgement.id for judgement in left if candidate.explains(judgement)]
         if explained:
             left = [judgement for judgement in left if judgement.id not in set(explained)]
-            found.append(one.cause.model_copy(update={"judgements": explained}))
-    return found
+            causes.append(candidate.cause.model_copy(update={"judgements": explained}))
+    return causes
 
 
 def io_share(profile: Profile) -> str | None:
@@ -116,7 +120,7 @@ def _of_files(change: FileChange, figures: Figures, runs: Sequence[Tree], names:
         message=sentence(change, figures.model.phases or (), _phases(runs), names),
         todo=todo,
         rules=list(rules),
-        files=[str(one["path"]) for one in change.files],
+        files=[str(file["path"]) for file in change.files],
         io_time_s=change.time_s,
         judgements=[],
     )
@@ -125,37 +129,41 @@ def _of_files(change: FileChange, figures: Figures, runs: Sequence[Tree], names:
 
 
 def _is_collective(change: FileChange, figures: Figures) -> bool:
-    shares = [one.collective_share for one in figures.model.interfaces or () if one.app in change.apps]
+    shares = [
+        interface.collective_share
+        for interface in figures.model.interfaces or ()
+        if interface.app in change.apps
+    ]
     return max((share for share in shares if share is not None), default=0.0) >= _MOSTLY
 
 
 def _no_longer_collective(figures: Figures, runs: Sequence[Tree], names: Names) -> list[_Known]:
-    found = []
-    for one in figures.model.interfaces or ():
-        trail = ("interfaces", (one.app, one.layer), "collective_share")
+    causes = []
+    for interface in figures.model.interfaces or ():
+        trail = ("interfaces", (interface.app, interface.layer), "collective_share")
         was = [number(find(trail, run, names)[1]) for run in runs]
         known = [share for share in was if share is not None]
-        before, now = median(known) if known else None, one.collective_share
+        before, now = median(known) if known else None, interface.collective_share
         if before is None or now is None or now > before - _MOVED:
             continue
         cause = Cause(
             kind="independent",
-            message=f"{format_share(now)} of the {one.layer} transfers of {one_line(one.app)} are collective, "
-            f"{format_share(before)} were",
+            message=f"{format_share(now)} of the {interface.layer} transfers of {one_line(interface.app)} are "
+            f"collective, {format_share(before)} were",
             todo="collective calls, such as MPI_File_write_all",
             rules=["MIO001"],
             files=[],
-            io_time_s=None if one.time_s is None else one.time_s,
+            io_time_s=None if interface.time_s is None else interface.time_s,
             judgements=[],
         )
         patterns = ("*collective_share", "*.ops.read", "*.ops.write", "*calls", *_SHAPES, *_TIMES)
-        found.append(_Known(cause, patterns, frozenset({one.app}), frozenset()))
-    return found
+        causes.append(_Known(cause, patterns, frozenset({interface.app}), frozenset()))
+    return causes
 
 
 def _phases(runs: Sequence[Tree]) -> list[Any]:
-    found = runs[-1].get("phases")
-    return found if isinstance(found, list) else []
+    phases = runs[-1].get("phases")
+    return phases if isinstance(phases, list) else []
 
 
 def _other_size(figures: Figures, runs: Sequence[Tree]) -> _Known | None:

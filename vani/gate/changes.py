@@ -6,14 +6,14 @@ from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import Final
 
-from vani.gate.asked import ChangeCheck
-from vani.gate.entities import Names
-from vani.gate.flushing import flushing_beside
+from vani.gate.attribute_schema import Leaf
+from vani.gate.differing import flushing_beside
+from vani.gate.entity_names import Names
 from vani.gate.matching import Match, Value, aggregated, find, matches, number, why_null
 from vani.gate.outcome import Outcome, Pending, Status, folded, judgement, stripped_target
+from vani.gate.policy_checks import ChangeCheck
 from vani.gate.profile_tree import Figures, Tree
 from vani.gate.quantity import Dimension, shown
-from vani.gate.shape import Leaf
 from vani.gate.tolerance import SEVERAL, TWICE, Allowed, Tolerance, allowed, tolerance_of
 from vani.schema.check import Level
 from vani.schema.policy import Direction
@@ -31,10 +31,12 @@ def judge_change(check: ChangeCheck, figures: Figures, runs: Sequence[Tree], nam
         return [_unknown(check, None, "has no baseline to be compared with")]
     if check.attribute.aggregate is not None:
         return [_aggregate(check, figures, runs, names)]
-    found = folded([one for leaf in check.leaves for one in _each(check, leaf, figures, runs, names)])
-    if not found and check.place is not None:
+    outcomes = folded(
+        [pending for leaf in check.leaves for pending in _each(check, leaf, figures, runs, names)]
+    )
+    if not outcomes and check.place is not None:
         return [_unknown(check, None, "leads to nothing, neither in the profile nor in the baseline")]
-    return found
+    return outcomes
 
 
 def _each(
@@ -49,9 +51,9 @@ def _each(
         if _is_counted_otherwise(match, figures, runs, names):
             yield _said(check, match, "cannot be compared: only one of the two counts flushing with it")
             continue
-        made = _one(check, match, earlier, figures, limits)
-        if made is not None:
-            yield made
+        outcome = _one(check, match, earlier, figures, limits)
+        if outcome is not None:
+            yield outcome
     # What the built-in list compares is in every profile, or its absence is an app's, which is counted.
     if check.place is None and not check.required:
         return
@@ -64,7 +66,7 @@ def _each(
 
 
 def _is_counted_otherwise(match: Match, figures: Figures, runs: Sequence[Tree], names: Names) -> bool:
-    """Whether the profile has metadata without flushing and the baseline with it, or the other way round."""
+    """True if only one of profile and baseline counts flushing among metadata."""
     beside = flushing_beside(match.trail)
     if beside is None:
         return False
@@ -99,20 +101,20 @@ def _said(check: ChangeCheck, match: Match, why: str) -> Pending:
 
 
 def _why_gone(match: Match, figures: Figures) -> str:
-    what = "is in the baseline and not in the profile"
+    problem = "is in the baseline and not in the profile"
     total = figures.model.dataset.files
     if match.trail[0] == "files" and total is not None and figures.listed < total:
-        what += f", which lists {figures.listed:,} of {total:,} files"
-    return what
+        problem += f", which lists {figures.listed:,} of {total:,} files"
+    return problem
 
 
 def _aggregate(check: ChangeCheck, figures: Figures, runs: Sequence[Tree], names: Names) -> Outcome:
-    def of(tree: Tree, where: str) -> tuple[Value, Dimension]:
-        found = [match for leaf in check.leaves for match in matches(leaf, tree, names, where)]
-        return aggregated(check.attribute, found)
+    def aggregate_of(tree: Tree, where: str) -> tuple[Value, Dimension]:
+        matched = [match for leaf in check.leaves for match in matches(leaf, tree, names, where)]
+        return aggregated(check.attribute, matched)
 
-    value, dimension = of(figures.tree, figures.path)
-    known = [old for old in (number(of(run, "baseline")[0]) for run in runs) if old is not None]
+    value, dimension = aggregate_of(figures.tree, figures.path)
+    known = [old for old in (number(aggregate_of(run, "baseline")[0]) for run in runs) if old is not None]
     if not isinstance(value, (int, float)) or not known:
         return _unknown(check, None, "is of nothing" if value is None else "is of nothing in the baseline")
     # The number of entities is as exact as one that is counted.
@@ -122,7 +124,7 @@ def _aggregate(check: ChangeCheck, figures: Figures, runs: Sequence[Tree], names
 
 
 class _Limits:
-    """What a check allows, once the table of tolerances has filled in what it leaves open."""
+    """The tolerance of a check; the table of tolerances fills in what the policy leaves open."""
 
     def __init__(self, check: ChangeCheck, tolerance: Tolerance) -> None:
         own = check.relative is not None
@@ -140,7 +142,7 @@ class _Limits:
         return self.level
 
     def of(self, known: Sequence[float]) -> Allowed:
-        """What is allowed around the values of a baseline."""
+        """Allowed range around the values of a baseline."""
         return allowed(known, relative=self.relative, absolute=self.absolute, noise=self.check.noise)
 
     def pending(self, match: Match, value: float, known: Sequence[float]) -> Pending:

@@ -1,16 +1,16 @@
-"""Whether a verdict can be trusted: traces are whole, and the runs of a baseline are alike."""
+"""Checks that a verdict can be trusted: traces are complete, and the runs of a baseline have one size."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Final
 
-from vani.gate.entities import stripped
+from vani.gate.entity_names import stripped
 from vani.gate.outcome import Outcome, judgement
 from vani.gate.profile_tree import Tree
 from vani.schema.profile import Profile
 
-__all__ = ["CHECK", "judge_alikeness", "judge_completeness"]
+__all__ = ["CHECK", "judge_completeness", "judge_run_sizes"]
 
 CHECK: Final = "traces"
 _LEFT_OUT: Final = "traces["
@@ -18,8 +18,8 @@ _TODO: Final = f'trace the run again, or let it pass for a while: [[check.except
 
 
 def judge_completeness(profile: Profile, strip: Sequence[str]) -> list[Outcome]:
-    """One outcome for each trace that is damaged, or that could not be read at all; none where all is well."""
-    found = [
+    """One outcome for each trace that is damaged or could not be read; an empty list if there is none."""
+    outcomes = [
         _outcome(trace.path, "is damaged", trace.problems, strip)
         for trace in profile.traces
         # Quick profiles know of damage, not that there is none.
@@ -28,17 +28,17 @@ def judge_completeness(profile: Profile, strip: Sequence[str]) -> list[Outcome]:
     for key, why in profile.provenance.items():
         if key.startswith(_LEFT_OUT) and key.endswith("]"):
             path = key.removeprefix(_LEFT_OUT)[:-1]
-            found.append(_outcome(path, "is not in the profile", [why.removeprefix("left out: ")], strip))
-    return found
+            outcomes.append(_outcome(path, "is not in the profile", [why.removeprefix("left out: ")], strip))
+    return outcomes
 
 
-def judge_alikeness(runs: Sequence[Tree]) -> list[Outcome]:
-    """An outcome if the runs of a baseline have other numbers of processes: all that follows would pass as noise."""
-    found = {run.get("workflow", {}).get("processes") for run in runs}
-    sizes = sorted(one for one in found if isinstance(one, int))
+def judge_run_sizes(runs: Sequence[Tree]) -> list[Outcome]:
+    """An outcome if the runs of a baseline differ in processes: everything that follows from it would pass as noise."""
+    process_counts = {run.get("workflow", {}).get("processes") for run in runs}
+    sizes = sorted(count for count in process_counts if isinstance(count, int))
     if len(sizes) < 2:
         return []
-    told = ", ".join(f"{one:,}" for one in sizes[:5]) + (", ..." if len(sizes) > 5 else "")
+    listed = ", ".join(f"{size:,}" for size in sizes[:5]) + (", ..." if len(sizes) > 5 else "")
     return [
         Outcome(
             judgement(
@@ -46,7 +46,7 @@ def judge_alikeness(runs: Sequence[Tree]) -> list[Outcome]:
                 "change",
                 "fail",
                 "warning",
-                f"the baseline has runs of {told} processes: what differs between them is taken for noise",
+                f"the baseline has runs of {listed} processes: what differs between them is taken for noise",
                 against="baseline",
                 attribute="workflow.processes",
                 todo="save runs of one size: vani baseline save PROFILE ...",
@@ -55,7 +55,7 @@ def judge_alikeness(runs: Sequence[Tree]) -> list[Outcome]:
     ]
 
 
-def _outcome(path: str, what: str, problems: Sequence[str], strip: Sequence[str]) -> Outcome:
+def _outcome(path: str, problem: str, problems: Sequence[str], strip: Sequence[str]) -> Outcome:
     why = f": {problems[0]}" if problems else ""
     more = f" (and {len(problems) - 1:,} more)" if len(problems) > 1 else ""
     short = stripped(path, strip)
@@ -65,7 +65,7 @@ def _outcome(path: str, what: str, problems: Sequence[str], strip: Sequence[str]
             "missing",
             "fail",
             "warning",
-            f"{path} {what}, so figures may be too small{why}{more}",
+            f"{path} {problem}, so figures may be too small{why}{more}",
             against=short,
             target=path,
             todo=_TODO,

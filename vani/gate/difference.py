@@ -13,15 +13,21 @@ from dataclasses import dataclass
 from typing import Any, Final, Literal, cast
 
 from vani.gate.attribute import AnyKey, Key, key_text
-from vani.gate.entities import Names, aliases_of, label
-from vani.gate.flushing import flushing_beside
-from vani.gate.histograms import bins_apart, part_moved
+from vani.gate.attribute_schema import Leaf, leaves
+from vani.gate.differing import (
+    blocks,
+    comparable_values,
+    differing,
+    differing_bins,
+    is_derived,
+    moved_share,
+    value_at,
+)
+from vani.gate.entity_names import Names, aliases_of, label
 from vani.gate.matching import number
 from vani.gate.profile_tree import Tree
 from vani.gate.quantity import Dimension
-from vani.gate.shape import Leaf, leaves
 from vani.gate.tolerance import Allowed, allowed, tolerance_of
-from vani.gate.unlike import blocks, is_derived, unlike, value_at
 from vani.schema import profile
 from vani.schema.check import Source
 from vani.schema.columns_of_files import Column
@@ -37,7 +43,7 @@ FILE_COLUMNS: Final[tuple[Column, ...]] = (
     ("format",), ("size",), ("role",), ("access",), ("processes",), ("readers",), ("writers",), ("opens",),
     ("interface",), ("io", "bytes"), ("io", "past_end"), ("io", "ops"), ("io", "time_s"), ("io", "access_pattern"),
 )  # fmt: skip
-"""What is compared of the files of a long profile."""
+"""Attributes of files that are compared in a long profile."""
 
 _LISTS: Final[tuple[tuple[tuple[str, ...], type[Model]], ...]] = (
     (("apps",), profile.App),
@@ -95,17 +101,17 @@ class Side:
 def compare(a: Side, b: Side, *, strip: Sequence[str] = (), version: str) -> Diff:
     """All differences between `a` and `b`, the most important first."""
     aliases = aliases_of(b.runs[0], (*b.runs[1:], *a.runs))
-    found = _Comparison(a, b, Names(strip, aliases))
-    differences = sorted(found.differences(), key=_order)
-    own = [one for one in differences if one.same_as is None]
-    status = Counter(one.status for one in own)
+    comparison = _Comparison(a, b, Names(strip, aliases))
+    differences = sorted(comparison.differences(), key=_order)
+    own = [difference for difference in differences if difference.same_as is None]
+    status = Counter(difference.status for difference in own)
     counts = DiffCounts(
         **{name: status[cast("Status", name)] for name in _RANKS},
-        matters=sum(one.matters for one in own),
-        compared=found.compared,
+        matters=sum(difference.matters for difference in own),
+        compared=comparison.compared,
     )
     figures = [
-        _figure(text, unit, *_alike(text.split("."), a.runs, b.runs))
+        _figure(text, unit, *comparable_values(text.split("."), a.runs, b.runs))
         if text != _SLOWEST_CALLS
         else _figure(text, unit, list(map(_slowest_calls, a.runs)), list(map(_slowest_calls, b.runs)))
         for text, unit in _FIGURES
@@ -129,9 +135,15 @@ def _slowest_calls(run: Tree) -> int | float | None:
     return max((time for time in times if time is not None), default=None)
 
 
-def _order(one: Difference) -> tuple[bool, int, float, float, str]:
-    size = abs(one.change) if one.change is not None else 0.0
-    return not one.matters, _RANKS[one.status], -(one.io_time_share or 0.0), -size, one.attribute
+def _order(difference: Difference) -> tuple[bool, int, float, float, str]:
+    size = abs(difference.change) if difference.change is not None else 0.0
+    return (
+        not difference.matters,
+        _RANKS[difference.status],
+        -(difference.io_time_share or 0.0),
+        -size,
+        difference.attribute,
+    )
 
 
 class _Comparison:
@@ -162,27 +174,35 @@ class _Comparison:
     def _list(self, path: tuple[str, ...], model: type[Model]) -> Iterator[Difference]:
         key = path[-1]
         sides = [[_entities(run, path) for run in side.runs] for side in (self.a, self.b)]
-        found = [
-            [dict(zip(self.names.identities(key, one), one, strict=True)) for one in runs] for runs in sides
+        entities_by_run = [
+            [dict(zip(self.names.identities(key, entities), entities, strict=True)) for entities in runs]
+            for runs in sides
         ]
-        everyone = dict.fromkeys(identity for runs in found for run in runs for identity in run)
+        everyone = dict.fromkeys(identity for runs in entities_by_run for run in runs for identity in run)
         for identity in everyone:
-            before, after = ([run.get(identity) for run in runs] for runs in found)
+            before, after = ([run.get(identity) for run in runs] for runs in entities_by_run)
             text = ".".join(path) + label(key, identity)
-            one = next(entity for entity in (*after, *before) if entity is not None)
+            example = next(entity for entity in (*after, *before) if entity is not None)
             target = next(
-                (str(one[name]) for name in ("path", "name", "app") if isinstance(one.get(name), str)), None
+                (
+                    str(example[name])
+                    for name in ("path", "name", "app")
+                    if isinstance(example.get(name), str)
+                ),
+                None,
             )
             if not any(before) or not any(after):
                 other = self.b if any(before) else self.a
                 if _lists_all(other, key):
                     yield self._only_one(
-                        text, target, [one for one in (*before, *after) if one], is_new=any(after)
+                        text, target, [entity for entity in (*before, *after) if entity], is_new=any(after)
                     )
                 continue
-            kinds = {one.get("kind") for one in (*before, *after) if one} if key == "phases" else set()
+            kinds = (
+                {entity.get("kind") for entity in (*before, *after) if entity} if key == "phases" else set()
+            )
             for block in blocks(model, key):
-                left, alike = unlike(block, before, after)
+                left, alike = differing(block, before, after)
                 # Phases of one number that do other things are not each other's change.
                 self.compared += 0 if len(kinds) > 1 else alike
                 for keys, leaf in left:
@@ -204,7 +224,7 @@ class _Comparison:
     ) -> Iterator[Difference]:
         if is_derived(keys):
             return
-        old, new = _alike(keys, before, after)
+        old, new = comparable_values(keys, before, after)
         if isinstance(leaf.steps[-1], AnyKey):
             yield from self._table(text, target, keys, leaf, old, new, (before, after), group)
         else:
@@ -218,13 +238,13 @@ class _Comparison:
     ) -> Iterator[Difference]:  # fmt: skip
         if self._left_out(next(iter(old), None), next(iter(new), None)):
             return
-        tables = [one if isinstance(one, Mapping) else {} for one in (*old, *new)]
+        tables = [value if isinstance(value, Mapping) else {} for value in (*old, *new)]
         if keys[-1] == "histogram":
             a, b = tables[0], tables[len(old)]
             if a != b and len(tables) == 2 and a and b:
                 self.compared += 1
-                shown = bins_apart(a, b), bins_apart(b, a)
-                status: Status = "changed" if part_moved(a, b) > _MOVED else "within"
+                shown = differing_bins(a, b), differing_bins(b, a)
+                status: Status = "changed" if moved_share(a, b) > _MOVED else "within"
                 yield self._difference(text, target, keys, "histogram", shown, None, status, entities, group)
             return
         for name in dict.fromkeys(name for table in tables for name in table):
@@ -242,7 +262,7 @@ class _Comparison:
     ) -> Iterator[Difference]:  # fmt: skip
         if dimension in ("text", "flag"):
             before, after = (
-                next((one for one in side if isinstance(one, (str, bool))), None) for side in (old, new)
+                next((value for value in side if isinstance(value, (str, bool))), None) for side in (old, new)
             )
             if (before is None and after is None) or self._left_out(before, after):
                 return
@@ -253,7 +273,7 @@ class _Comparison:
                     text, target, keys, dimension, (before, after), None, differs, entities, group
                 )
             return
-        known = [one for one in map(number, old) if one is not None]
+        known = [value for value in map(number, old) if value is not None]
         a, b = _median(old), _median(new)
         if (a is None and b is None) or self._left_out(a, b):
             return
@@ -270,7 +290,7 @@ class _Comparison:
         yield self._difference(text, target, keys, dimension, (a, b), change, status, entities, group)
 
     def _left_out(self, before: Any, after: Any) -> bool:
-        """Whether a saved baseline may have known what is null in it."""
+        """True if a value is null in a saved baseline, which leaves out some values that its profile had."""
         return (before is None and self.a.is_saved) or (after is None and self.b.is_saved)
 
     def _difference(
@@ -324,20 +344,23 @@ class _Comparison:
         kind = next((_KINDS[key] for key in reversed(keys) if key in _KINDS), "total")
         seconds: list[float] = []
         shares: list[float] = []
-        for side, whole in zip(entities, self.whole, strict=True):
-            times = [value_at(one, ("io", "time_s", kind)) for one in side]
+        for side, total_s in zip(entities, self.whole, strict=True):
+            times = [value_at(entity, ("io", "time_s", kind)) for entity in side]
             time = _median(
-                [value_at(one, ("time_s",)) if t is None else t for t, one in zip(times, side, strict=True)]
+                [
+                    value_at(entity, ("time_s",)) if t is None else t
+                    for t, entity in zip(times, side, strict=True)
+                ]
             )
             if time is not None:
                 seconds.append(float(time))
-                if whole:
-                    shares.append(min(1.0, time / whole))
+                if total_s:
+                    shares.append(min(1.0, time / total_s))
         return max(seconds, default=None), max(shares, default=None)
 
 
 def _lists_all(side: Side, key: str) -> bool:
-    """Whether an entity of the list `key` that is not there was not there in the run either."""
+    """True if an entity that is missing from the list `key` was missing from the run, too."""
     if key == "files":
         return side.lists_all_files
     # Without times there are no phases; a saved baseline keeps the most important ones.
@@ -358,25 +381,15 @@ def _dotted(group: str, leaf: Leaf) -> str:
     return keys if not group or keys.startswith(f"{group}.") else f"{group}.{keys}"
 
 
-def _alike(keys: Sequence[str], before: Sequence[Any], after: Sequence[Any]) -> tuple[list[Any], list[Any]]:
-    """The values on both sides; metadata that was counted with flushing is unknown beside some that was not."""
-    old, new = ([value_at(one, keys) for one in side] for side in (before, after))
-    beside = flushing_beside(keys)
-    if beside is not None:
-        apart = [[value_at(one, beside) is not None for one in side] for side in (before, after)]
-        if any(map(any, apart)):
-            old, new = (
-                [value if is_apart else None for value, is_apart in zip(*pair, strict=True)]
-                for pair in ((old, apart[0]), (new, apart[1]))
-            )
-    return old, new
-
-
 def _entities(run: Tree, path: Sequence[str]) -> list[Any]:
-    found = value_at(run, path)
-    return found if isinstance(found, list) and all(isinstance(one, Mapping) for one in found) else []
+    entities = value_at(run, path)
+    return (
+        entities
+        if isinstance(entities, list) and all(isinstance(entity, Mapping) for entity in entities)
+        else []
+    )
 
 
 def _median(values: Sequence[Any]) -> int | float | None:
-    known = [one for one in map(number, values) if one is not None]
+    known = [value for value in map(number, values) if value is not None]
     return allowed(known, relative=0, absolute=0).center if known else None

@@ -1,12 +1,12 @@
-"""What a run does otherwise to its files than the baseline: smaller accesses, more bytes, another order, more calls.
+"""Changes of files against a baseline: smaller accesses, more bytes, another order, more calls.
 
-Of a file that both know, the first of these that holds, for reading and for writing:
+For a file that both list, the first of these that applies, for reading and for writing:
 
 - smaller accesses: more operations, and their mean size is a fraction of what it was;
 - more data: more bytes;
 - another order: a quarter more of the accesses are strided or random.
 
-A file with a new name stands for one that is gone, where both are the only ones, or the only ones of their role and
+A file with a new name takes the place of one that is gone if both are the only ones, or the only ones of their role and
 access.
 
 Besides, more metadata operations, more flushing, and files that the baseline does not have. Files whose names differ in
@@ -22,7 +22,7 @@ from posixpath import basename
 from statistics import median
 from typing import Any, Final, Literal
 
-from vani.gate.entities import Identity, Names
+from vani.gate.entity_names import Identity, Names
 from vani.gate.matching import number
 from vani.gate.profile_tree import Tree
 
@@ -32,7 +32,7 @@ Kind = Literal["smaller_accesses", "more_data", "order", "metadata", "flushing",
 Side = Literal["read", "write", "metadata", "sync"]
 
 _SMALLER: Final = 1.5
-"""By this factor accesses are smaller before it is told: a record more at the end of a file is no change of size."""
+"""Accesses must shrink by this factor to be reported: one more record at the end of a file is no change of size."""
 _MORE: Final = 1.05
 _MORE_CALLS: Final = 1.5
 _MOVED: Final = 0.25
@@ -67,17 +67,17 @@ class FileChange:
     @property
     def paths(self) -> frozenset[str]:
         """Their paths."""
-        return frozenset(str(one["path"]) for one in self.files)
+        return frozenset(str(file["path"]) for file in self.files)
 
     @property
     def apps(self) -> frozenset[str]:
         """Names of the apps that use them."""
-        return frozenset(str(app) for one in self.files for app in one.get("apps") or ())
+        return frozenset(str(app) for file in self.files for app in file.get("apps") or ())
 
     @property
     def name(self) -> str:
-        """How a person would call them: `out.h5`, `out_*.dat`."""
-        names = [basename(str(one["path"])) or str(one["path"]) for one in self.files]
+        """A short name for people: `out.h5`, `out_*.dat`."""
+        names = [basename(str(file["path"])) or str(file["path"]) for file in self.files]
         return names[0] if len(set(names)) == 1 else _DIGITS.sub("*", names[0])
 
 
@@ -101,8 +101,10 @@ def file_changes(files: Sequence[Mapping[str, Any]], runs: Sequence[Tree], names
             alike.setdefault((kind, side, _DIGITS.sub("*", str(identity[0]))), []).append(
                 (file, before, after)
             )
-    found = [_joined(kind, side, rows) for (kind, side, _), rows in alike.items()]
-    return sorted(found, key=lambda one: (-(one.time_s or 0.0), -len(one.files), min(one.paths)))
+    changes = [_joined(kind, side, rows) for (kind, side, _), rows in alike.items()]
+    return sorted(
+        changes, key=lambda change: (-(change.time_s or 0.0), -len(change.files), min(change.paths))
+    )
 
 
 def _lists_all(run: Tree) -> bool:
@@ -123,17 +125,17 @@ def _renamed(
         return {next(iter(added)): next(iter(lost))}
     new, gone = _by_use(added), _by_use(lost)
     return {
-        here[0]: gone[use][0]
-        for use, here in new.items()
-        if len(here) == 1 and len(gone.get(use, ())) == 1 and use[0] is not None
+        identities[0]: gone[use][0]
+        for use, identities in new.items()
+        if len(identities) == 1 and len(gone.get(use, ())) == 1 and use[0] is not None
     }
 
 
 def _by_use(files: Mapping[Identity, Mapping[str, Any]]) -> dict[tuple[Any, ...], list[Identity]]:
-    found: dict[tuple[Any, ...], list[Identity]] = {}
+    identities_by_use: dict[tuple[Any, ...], list[Identity]] = {}
     for name, file in files.items():
-        found.setdefault((file.get("role"), file.get("access")), []).append(name)
-    return found
+        identities_by_use.setdefault((file.get("role"), file.get("access")), []).append(name)
+    return identities_by_use
 
 
 def _of_file(
@@ -145,7 +147,7 @@ def _of_file(
     lists_all: bool,
 ) -> Iterator[tuple[Kind, Side, float, float]]:
     known = [names.find("files", files, identity) for files in earlier]
-    old = [one for one in known if isinstance(one, Mapping)]
+    old = [entry for entry in known if isinstance(entry, Mapping)]
     if not old:
         if earlier and lists_all:
             yield "new_files", "metadata", 0.0, 1.0
@@ -177,7 +179,7 @@ def _of_side(
 
 def _scattered(files: Sequence[Mapping[str, Any]]) -> float | None:
     shares = [_was(files, ("io", "access_pattern", name)) for name in ("strided", "random")]
-    return None if None in shares else sum(one or 0.0 for one in shares)
+    return None if None in shares else sum(share or 0.0 for share in shares)
 
 
 def _joined(kind: Kind, side: Side, rows: list[tuple[Mapping[str, Any], float, float]]) -> FileChange:
@@ -191,13 +193,13 @@ def _joined(kind: Kind, side: Side, rows: list[tuple[Mapping[str, Any], float, f
         side=side,
         before=sum(row[1] for row in rows) / scale,
         after=sum(row[2] for row in rows) / scale,
-        time_s=None if None in times else sum(one or 0.0 for one in times),
+        time_s=None if None in times else sum(time or 0.0 for time in times),
         files=files,
     )
 
 
 def _was(entities: Sequence[Mapping[str, Any]], keys: Sequence[str]) -> float | None:
-    known = [value for value in (_at(one, keys) for one in entities) if value is not None]
+    known = [value for value in (_at(entity, keys) for entity in entities) if value is not None]
     return median(known) if known else None
 
 

@@ -1,9 +1,10 @@
-"""Where an attribute path leads in a profile: every single value, with the entity that it belongs to."""
+"""The values that an attribute path matches in a profile, each with the entity that it belongs to."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from fnmatch import fnmatchcase
 from itertools import groupby
 from typing import Any, Final, NamedTuple
 
@@ -20,10 +21,9 @@ from vani.gate.attribute import (
     Where,
     key_text,
 )
-from vani.gate.entities import IDENTITIES, Identity, Names, label
-from vani.gate.pattern import fits
+from vani.gate.attribute_schema import Leaf
+from vani.gate.entity_names import IDENTITIES, Identity, Names, label
 from vani.gate.quantity import Dimension, Quantity
-from vani.gate.shape import Leaf
 from vani.schema.columns_of_files import Column
 
 __all__ = [
@@ -40,7 +40,7 @@ __all__ = [
 
 Value = int | float | str | bool | None
 Trail = tuple[str | Identity, ...]
-"""Keys, and identities of entities of lists: it leads to the same place in any profile."""
+"""Keys, and identities of entities of lists: a path that means the same in any profile."""
 
 _LARGEST: Final = 1e300
 _EXACT: Final = 1 << 62
@@ -51,7 +51,7 @@ class Match(NamedTuple):
     """One value."""
 
     trail: Trail
-    whole: Trail
+    full_trail: Trail
     """The trail with paths as they are, not stripped."""
     entity: Any
     """The innermost entity of a list on the way, or None."""
@@ -68,7 +68,7 @@ class Match(NamedTuple):
     @property
     def attribute(self) -> str:
         """Path with the entities' own names: it leads here and nowhere else."""
-        return trail_text(self.whole)
+        return trail_text(self.full_trail)
 
     @property
     def against(self) -> str:
@@ -98,26 +98,27 @@ def matches(leaf: Leaf, tree: Mapping[str, Any], names: Names, where: str) -> It
     DocumentError
         A number is not a number (in parts of a long profile that were not checked when it was read).
     """
-    # Attributes of one entity come one after the other: the way to the entities is the same for all.
+    # The attributes of one kind of entity share the path to the entities, which is walked once.
     last = max((i for i, step in enumerate(leaf.steps) if not isinstance(step, Key)), default=-1) + 1
     known = names.ways.get((id(tree), leaf.steps[:last]))
     if known is None:
-        # The tree is kept, so that no other can take its address.
+        # Keeping a reference to the tree prevents another tree from getting the same id.
         known = names.ways[(id(tree), leaf.steps[:last])] = (tree, _reached(tree, leaf.steps[:last], names))
     keys = tuple(step.name for step in leaf.steps[last:] if isinstance(step, Key))
     absent = 0 if leaf.in_table else None
     places = _below(known[1], keys, drop_null=False, absent=absent) if keys else known[1]
     numeric = leaf.dimension not in ("text", "flag") and not leaf.entities
-    for node, trail, whole, entity in places:
-        # Nearly all: a fast way through the checks.
+    for node, trail, full_trail, entity in places:
         value = (
-            node if numeric and type(node) is int and node < _EXACT else _checked(node, leaf, whole, where)
+            node
+            if numeric and type(node) is int and node < _EXACT
+            else _checked(node, leaf, full_trail, where)
         )
-        yield Match(trail, whole, entity, value, leaf)
+        yield Match(trail, full_trail, entity, value, leaf)
 
 
 def find(trail: Trail, tree: Any, names: Names, *, absent: Value = None) -> tuple[bool, Value]:
-    """What stands at the end of a trail: whether its entities are there, and the value (None: null or missing).
+    """Look up a trail: True and the value (None: null or missing), or False if an entity on the way is missing.
 
     `absent` is the value of a last key that its table lacks.
     """
@@ -144,10 +145,10 @@ def number(value: object) -> int | float | None:
     return value if -_LARGEST < value < _LARGEST else None
 
 
-def aggregated(attribute: Attribute, found: Sequence[Match]) -> tuple[Value, Dimension]:
+def aggregated(attribute: Attribute, matched: Sequence[Match]) -> tuple[Value, Dimension]:
     """The aggregate of all values that are known; None where there is none of them, but for a count."""
-    values = [one.value for one in found if one.leaf.entities or one.value is not None]
-    dimension: Dimension = found[0].leaf.dimension if found else "count"
+    values = [match.value for match in matched if match.leaf.entities or match.value is not None]
+    dimension: Dimension = matched[0].leaf.dimension if matched else "count"
     if attribute.aggregate == "count":
         return len(values), "count"
     numbers = [value for value in values if isinstance(value, (int, float))]
@@ -162,19 +163,19 @@ def aggregated(attribute: Attribute, found: Sequence[Match]) -> tuple[Value, Dim
 
 
 def why_null(leaf: Leaf, provenance: Mapping[str, str]) -> str:
-    """Why a value is null: the profile's own words, else what the schema says of it."""
+    """Reason for a null: the profile's provenance, else the description in the schema."""
     keys = leaf.dotted.split(".")
     for names in (keys, keys[1:]):
         for length in range(len(names), 0, -1):
             why = provenance.get(".".join(names[:length]))
             if why:
                 return why
-    _, null, told = leaf.description.partition("null")
-    return f"null{told}" if null else "it is null in the profile"
+    _, null, description = leaf.description.partition("null")
+    return f"null{description}" if null else "it is null in the profile"
 
 
 def columns_of(leaves: Sequence[Leaf]) -> set[Column]:
-    """Which attributes of files these paths look at, in their conditions, too."""
+    """Attributes of files that these paths read, including those in conditions."""
     columns: set[Column] = set()
     for leaf in leaves:
         if not leaf.steps or leaf.steps[0] != Key("files"):
@@ -191,7 +192,7 @@ def columns_of(leaves: Sequence[Leaf]) -> set[Column]:
 class _Place(NamedTuple):
     node: Any
     trail: Trail
-    whole: Trail
+    full_trail: Trail
     entity: Any
 
 
@@ -203,13 +204,13 @@ def _reached(tree: Mapping[str, Any], steps: Sequence[Step], names: Names) -> li
             places = list(_below(places, part, drop_null=True))
         elif isinstance(part, AnyKey):
             places = [
-                _Place(below, (*one.trail, name), (*one.whole, name), one.entity)
-                for one in places
-                if isinstance(one.node, dict)
-                for name, below in one.node.items()
+                _Place(below, (*place.trail, name), (*place.full_trail, name), place.entity)
+                for place in places
+                if isinstance(place.node, dict)
+                for name, below in place.node.items()
             ]
         else:
-            places = [below for one in places for below in _entities(one, part, names)]
+            places = [below for place in places for below in _entities(place, part, names)]
     return places
 
 
@@ -225,17 +226,17 @@ def _parts(steps: Sequence[Step]) -> Iterator[tuple[str, ...] | AnyKey | Each | 
 def _below(
     places: Sequence[_Place], keys: tuple[str, ...], *, drop_null: bool, absent: Value = None
 ) -> Iterator[_Place]:
-    for node, trail, whole, entity in places:
-        found: Any = node
+    for node, trail, full_trail, entity in places:
+        node_below: Any = node
         table: Any = None
         for key in keys:
-            table = found
-            found = found.get(key) if type(found) is dict else None
-        if found is None and absent is not None and type(table) is dict:
-            found = absent
-        if found is not None or not drop_null:
+            table = node_below
+            node_below = node_below.get(key) if type(node_below) is dict else None
+        if node_below is None and absent is not None and type(table) is dict:
+            node_below = absent
+        if node_below is not None or not drop_null:
             deeper = trail + keys
-            yield _Place(found, deeper, deeper if whole is trail else whole + keys, entity)
+            yield _Place(node_below, deeper, deeper if full_trail is trail else full_trail + keys, entity)
 
 
 def _entities(place: _Place, step: Each | Index | Where, names: Names) -> Iterator[_Place]:
@@ -246,11 +247,11 @@ def _entities(place: _Place, step: Each | Index | Where, names: Names) -> Iterat
     for position, (entity, identity) in enumerate(zip(node, names.identities(key, node), strict=True)):
         if isinstance(step, Index) and position != step.number:
             continue
-        if isinstance(step, Where) and not all(_holds(one, entity) for one in step.conditions):
+        if isinstance(step, Where) and not all(_holds(condition, entity) for condition in step.conditions):
             continue
         trail = (*place.trail, identity)
         full = _full(key, entity, identity) if names.strip else identity
-        yield _Place(entity, trail, trail if full is identity else (*place.whole, full), entity)
+        yield _Place(entity, trail, trail if full is identity else (*place.full_trail, full), entity)
 
 
 def _full(key: str, entity: Any, identity: Identity) -> Identity:
@@ -264,19 +265,19 @@ def _holds(condition: Condition, entity: Any) -> bool:
     value = entity
     for key in condition.keys:
         value = value.get(key) if isinstance(value, dict) else None
-    wanted, operator = condition.value, condition.operator
+    expected, operator = condition.value, condition.operator
     if value is None:
         return False
-    if isinstance(wanted, Quantity):
+    if isinstance(expected, Quantity):
         compare = COMPARISONS["==" if operator == "=" else operator]
-        return isinstance(value, (int, float)) and compare(value, wanted.value)
+        return isinstance(value, (int, float)) and compare(value, expected.value)
     text = str(value).lower() if isinstance(value, bool) else str(value)
     if operator in ("~", "!~"):
-        return fits(wanted, text) is (operator == "~")
-    return (text == wanted) is (operator == "=")
+        return fnmatchcase(text, expected) is (operator == "~")
+    return (text == expected) is (operator == "=")
 
 
-def _checked(value: Any, leaf: Leaf, whole: Trail, where: str) -> Value:
+def _checked(value: Any, leaf: Leaf, trail: Trail, where: str) -> Value:
     if leaf.entities or value is None:
         return None
     if isinstance(value, float) and not math.isfinite(value):
@@ -286,10 +287,10 @@ def _checked(value: Any, leaf: Leaf, whole: Trail, where: str) -> Value:
     else:
         right = number(value) is not None
     if right:
-        found: Value = value
-        return found
-    wanted = {"text": "text", "flag": "true or false"}.get(leaf.dimension, "a number below 1e300")
+        checked: Value = value
+        return checked
+    expected = {"text": "text", "flag": "true or false"}.get(leaf.dimension, "a number below 1e300")
     text = value if isinstance(value, str) else str(type(value).__name__)
     raise DocumentError(
-        f"{trail_text(whole)} is {text[:40]!r}, not {wanted}", where=where, todo="make the profile anew"
+        f"{trail_text(trail)} is {text[:40]!r}, not {expected}", where=where, todo="make the profile anew"
     )

@@ -1,4 +1,4 @@
-"""What a check found about one attribute, before exceptions and order make a verdict of all of them."""
+"""The outcome of a check for one attribute, before exceptions are applied and all outcomes are sorted."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ Kind = Literal["budget", "change", "rule", "missing", "exception"]
 Status = Literal["pass", "fail", "excepted", "unknown"]
 
 LISTED: Final = 100
-"""Of one check, so many judgements that hold (and so many that say nothing) are listed one by one."""
+"""Up to this many judgements of a check that pass (and as many unknown ones) are listed one by one."""
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """A judgement, with what exceptions and summaries need to know."""
+    """A judgement, with the facts that exceptions and summaries need."""
 
     judgement: Judgement
     rule: tuple[str, ...] = ()
@@ -47,7 +47,7 @@ def judgement(
     todo: str | None = None,
     place: PolicyPlace | None = None,
 ) -> Judgement:
-    """Build a judgement; `against` is what the check was held against, which makes its id."""
+    """Build a judgement; `against` names the thing that was checked and makes the id unique."""
     if isinstance(value, bool):
         value = "true" if value else "false"
     return Judgement(
@@ -77,7 +77,7 @@ def stripped_target(match: Match) -> str | None:
 
 
 class Pending(NamedTuple):
-    """An outcome that is written down only if it is listed: of 10,000 files that hold, one sentence is left."""
+    """An outcome whose text is written only if it is listed: 10,000 files that pass become one sentence."""
 
     status: Status
     trail: Trail
@@ -86,18 +86,23 @@ class Pending(NamedTuple):
 
 
 def folded(outcomes: Sequence[Pending]) -> list[Outcome]:
-    """The outcomes of one check; more than `LISTED` that hold, or that say nothing, become one."""
-    kept = [one.write() for one in outcomes if one.status == "fail"]
+    """The outcomes of one check; more than `LISTED` that pass, or that are unknown, become one."""
+    listed = [outcome.write() for outcome in outcomes if outcome.status == "fail"]
     for status in ("pass", "unknown"):
-        same = [one for one in outcomes if one.status == status]
-        kept += [one.write() for one in same] if len(same) <= LISTED else [_summary(same)]
-    return kept
+        same = [outcome for outcome in outcomes if outcome.status == status]
+        listed += [outcome.write() for outcome in same] if len(same) <= LISTED else [_summary(same)]
+    return listed
 
 
 def _summary(same: Sequence[Pending]) -> Outcome:
-    closest = max(one.closeness for one in same)
-    first = min((one for one in same if one.closeness == closest), key=lambda one: repr(one.trail))
-    one = first.write().judgement
-    what = "hold; nearest to the limit" if one.status == "pass" else "say nothing; one of them"
-    told = {"id": f"{one.check}: all that {one.status}", "message": f"{len(same):,} {what}: {one.message}"}
-    return Outcome(one.model_copy(update=told))
+    closest = max(outcome.closeness for outcome in same)
+    first = min(
+        (outcome for outcome in same if outcome.closeness == closest), key=lambda outcome: repr(outcome.trail)
+    )
+    example = first.write().judgement
+    summary = "hold; nearest to the limit" if example.status == "pass" else "say nothing; one of them"
+    texts = {
+        "id": f"{example.check}: all that {example.status}",
+        "message": f"{len(same):,} {summary}: {example.message}",
+    }
+    return Outcome(example.model_copy(update=texts))

@@ -1,236 +1,123 @@
-"""The checks that the tables of a policy ask for: paths, limits and names are held against the schema."""
+"""The checks of a policy, parsed and ready to be applied to a profile."""
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from vani.errors import DocumentError
-from vani.gate.asked import Asked, BudgetCheck, ChangeCheck, Excuse, RulesCheck, built_in_changes
-from vani.gate.attribute import COMPARISONS, Attribute, AttributeSyntaxError, Reader, parse_attribute
-from vani.gate.profile_tree import path_text
-from vani.gate.quantity import Dimension, Quantity, parse_quantity
-from vani.gate.shape import Leaf, UnknownAttributeError, refuse_never, refuse_no_share, resolve
+from vani.gate.attribute import Attribute, parse_attribute
+from vani.gate.attribute_schema import Leaf, resolve
+from vani.gate.tolerance import DEFAULTS, NOISE
 from vani.schema import policy as spec
-from vani.schema.check import PolicyPlace, Source
-from vani.schema.document import Syntax
-from vani.schema.policy import Policy
+from vani.schema.check import Level, PolicyPlace, Source
+from vani.schema.policy import Direction
 
-__all__ = ["checks_of"]
-
-
-def checks_of(document: Policy, path: Path, source: Source, text: str, syntax: Syntax) -> Asked:
-    """What a policy asks; `text` is what it was read from.
-
-    Raises
-    ------
-    DocumentError
-        What is wrong, with its line.
-    """
-    return _Compiler(path, source, text, syntax).asked(document)
+__all__ = [
+    "BudgetCheck",
+    "ChangeCheck",
+    "ExceptionCheck",
+    "PolicyChecks",
+    "RulesCheck",
+    "built_in_changes",
+    "no_policy",
+]
 
 
-class _Compiler:
-    """Makes checks of a policy's tables; errors name the line."""
+@dataclass(frozen=True)
+class BudgetCheck:
+    """One `[[check.budget]]`."""
 
-    def __init__(self, path: Path, source: Source, text: str, syntax: Syntax) -> None:
-        self.path, self.source, self.text, self.syntax = path, source, text, syntax
-
-    def asked(self, document: Policy) -> Asked:
-        table = document.check or spec.CheckTable()
-        self._refuse_doubles(table)
-        budgets = [self._budget(number, one) for number, one in enumerate(table.budget)]
-        changes = [self._change(number, one) for number, one in enumerate(table.change)]
-        own = tuple(changes)
-        if table.defaults if table.defaults is not None else not own:
-            changes += built_in_changes(own)
-        names = _distinct([*(one.name for one in budgets), *(one.name for one in changes)])
-        return Asked(
-            self.path,
-            self.source,
-            table,
-            document.advise,
-            tuple(_renamed(one, names[i]) for i, one in enumerate(budgets)),
-            tuple(_renamed(one, names[len(budgets) + i]) for i, one in enumerate(changes)),
-            None if table.rules is None else self._rules(table.rules),
-            tuple(self._excuse(number, one) for number, one in enumerate(table.except_)),
-            self.path.parent,
-            {
-                key: self._line("check", key)
-                for key in ("baseline", "system")
-                if getattr(table, key) is not None
-            },
-        )
-
-    def _refuse_doubles(self, table: spec.CheckTable) -> None:
-        seen: set[str] = set()
-        named = [("budget", number, one.name) for number, one in enumerate(table.budget)]
-        named += [("change", number, one.name) for number, one in enumerate(table.change)]
-        for kind, number, name in named:
-            if name is None:
-                continue
-            if not name.isprintable():
-                what = "name holds a control character"
-                raise self._error(what, "write it without", kind, number, "name")
-            if name in seen:
-                raise self._error(
-                    f"two checks are called {name!r}", "give each its own name", kind, number, "name"
-                )
-            seen.add(name)
-
-    def _budget(self, number: int, one: spec.Budget) -> BudgetCheck:
-        place = ("budget", number, "expect")
-        reader = Reader(one.expect)
-        try:
-            attribute, leaves = resolve(reader.attribute())
-            operator = next((sign for sign in COMPARISONS if reader.take(sign)), None)
-            if operator is None:
-                raise reader.expected("`.`, `[` or one of <= < >= > == !=")
-            reader.space()
-            dimensions = {_dimension(attribute, leaf) for leaf in leaves}
-            limit = _limit(reader, operator, dimensions, attribute, leaves)
-        except ValueError as error:
-            raise self._explained(error, *place) from None
-        text = one.expect[reader.at :].strip()
-        return BudgetCheck(
-            one.name or str(attribute), attribute, leaves, operator, limit, f"{operator} {text}",
-            one.level, one.required, one.reason, self._place("check", "budget", number),
-        )  # fmt: skip
-
-    def _change(self, number: int, one: spec.Change) -> ChangeCheck:
-        attribute, leaves = self._attribute(one.attribute, "change", number, "attribute")
-        dimensions = {_dimension(attribute, leaf) for leaf in leaves}
-        if dimensions & {"text", "flag"}:
-            raise self._error(
-                f"{attribute} is not a number", "write a [[check.budget]] such as `... == \"posix\"`",
-                "change", number, "attribute",
-            )  # fmt: skip
-        relative = self._quantity(one.relative, {"share"}, "change", number, "relative")
-        absolute = self._quantity(one.absolute, dimensions, "change", number, "absolute")
-        if one.relative is not None or one.absolute is not None:
-            relative, absolute = relative or 0.0, absolute or 0.0
-        return ChangeCheck(
-            one.name or f"change of {attribute}", attribute, leaves, relative, absolute, one.direction, one.noise,
-            one.level, one.required, one.reason, self._place("check", "change", number),
-        )  # fmt: skip
-
-    def _rules(self, table: spec.Rules) -> RulesCheck:
-        if table.fail_on_severity is None and not table.forbid:
-            raise self._error("accepts any advice", "give `fail_on_severity` or `forbid`", "rules")
-        return RulesCheck(table, self._place("check", "rules"))
-
-    def _excuse(self, number: int, one: spec.ExceptionSpec) -> Excuse:
-        if not (one.check or one.attribute or one.target or one.rule):
-            raise self._error(
-                "an exception covers everything",
-                "name its check, attribute, target or rule",
-                "except",
-                number,
-            )
-        attribute: Attribute | None = None
-        leaves: tuple[Leaf, ...] = ()
-        if one.attribute is not None:
-            attribute, leaves = self._attribute(one.attribute, "except", number, "attribute")
-        return Excuse(one, attribute, leaves, self._place("check", "except", number))
-
-    def _attribute(self, text: str, *place: str | int) -> tuple[Attribute, tuple[Leaf, ...]]:
-        try:
-            return resolve(parse_attribute(text))
-        except ValueError as error:
-            raise self._explained(error, *place) from None
-
-    def _quantity(
-        self, given: float | str | None, dimensions: set[Dimension], *place: str | int
-    ) -> float | None:
-        if given is None:
-            return None
-        if not isinstance(given, str):
-            if given > 1 and dimensions == {"share"}:
-                raise self._error(
-                    f"{place[-1]} {given:g} is {given * 100:g} %",
-                    f'write "{given:g} %" or "{given * 100:g} %"', *place,
-                )  # fmt: skip
-            return given
-        try:
-            quantity = parse_quantity(given)
-        except ValueError as error:
-            raise self._error(str(error), f"change {place[-1]}", *place) from None
-        wrong = [one for one in dimensions if not quantity.fits(one)]
-        if wrong or quantity.value < 0:
-            what = (
-                "is negative" if quantity.value < 0 else f"is {quantity.meaning()}, which does not fit here"
-            )
-            raise self._error(f"{place[-1]} {given!r} {what}", f"change {place[-1]}", *place)
-        return quantity.value
-
-    def _explained(self, error: ValueError, *place: str | int) -> DocumentError:
-        what = str(error)
-        todo = "docs/check.md tells how paths are written" if isinstance(error, AttributeSyntaxError) else ""
-        if isinstance(error, UnknownAttributeError):
-            what, _, todo = what.partition("; ")
-        return self._error(what, todo, *place)
-
-    def _error(self, what: str, todo: str, *place: str | int) -> DocumentError:
-        return DocumentError(what, where=f"{self.path}:{self._line('check', *place)}", todo=todo)
-
-    def _place(self, *place: str | int) -> PolicyPlace:
-        return PolicyPlace(path=path_text(self.path), line=self._line(*place))
-
-    def _line(self, *place: str | int) -> int:
-        return self.syntax.line_of(self.text, place)
+    name: str
+    attribute: Attribute
+    leaves: tuple[Leaf, ...]
+    operator: str
+    limit: int | float | str | bool
+    limit_text: str
+    level: Level
+    required: bool
+    reason: str | None
+    place: PolicyPlace
 
 
-def _dimension(attribute: Attribute, leaf: Leaf) -> Dimension:
-    if attribute.aggregate == "count":
-        return "count"
-    return "number" if attribute.aggregate == "mean" and leaf.dimension == "count" else leaf.dimension
+@dataclass(frozen=True)
+class ChangeCheck:
+    """One `[[check.change]]`, or an entry of the built-in list; None: as the table of tolerances says."""
+
+    name: str
+    attribute: Attribute
+    leaves: tuple[Leaf, ...]
+    relative: float | None = None
+    absolute: float | None = None
+    direction: Direction | None = None
+    noise: float = NOISE
+    level: Level | None = None
+    required: bool = False
+    reason: str | None = None
+    place: PolicyPlace | None = None
 
 
-def _limit(
-    reader: Reader, operator: str, dimensions: set[Dimension], attribute: Attribute, leaves: Sequence[Leaf]
-) -> int | float | str | bool:
-    """What stands behind the comparison; it must fit each of the attributes. Leaves the reader where it began."""
-    text = reader.text[reader.at :].strip()
-    if dimensions <= {"text", "flag"}:
-        if operator not in ("==", "!="):
-            raise UnknownAttributeError(f"{attribute} has no order; compare it by == or !=")
-        if dimensions == {"flag"}:
-            if text not in ("true", "false"):
-                raise UnknownAttributeError(f"{attribute} is true or false, not {text!r}")
-            return text == "true"
-        begin = reader.at
-        word = reader.string()
-        if word is not None:
-            reader.end("the end")
-        reader.at = begin
-        found = text if word is None else word
-        for leaf in leaves:
-            refuse_never(str(attribute), leaf, found)
-        return found
-    if dimensions & {"text", "flag"}:
-        raise UnknownAttributeError(f"{attribute} stands for numbers and for text; name fewer")
-    quantity: Quantity = parse_quantity(text)
-    for dimension in sorted(dimensions):
-        if not quantity.fits(dimension):
-            what = Quantity(0, dimension, "").meaning()
-            raise UnknownAttributeError(f"{attribute} is {what}, and {text} is {quantity.meaning()}")
-        if dimensions == {"share"} and attribute.aggregate != "sum":
-            refuse_no_share(str(attribute), quantity)
-    return quantity.value
+@dataclass(frozen=True)
+class RulesCheck:
+    """`[check.rules]`."""
+
+    table: spec.Rules
+    place: PolicyPlace
 
 
-def _distinct(names: Sequence[str]) -> list[str]:
-    """The names, with a number behind those that are there again."""
-    seen: Counter[str] = Counter()
-    found = []
-    for name in names:
-        seen[name] += 1
-        found.append(name if seen[name] == 1 else f"{name} ({seen[name]})")
-    return found
+@dataclass(frozen=True)
+class ExceptionCheck:
+    """One `[[check.except]]`."""
+
+    table: spec.ExceptionSpec
+    attribute: Attribute | None
+    leaves: tuple[Leaf, ...]
+    place: PolicyPlace
 
 
-def _renamed(one: Any, name: str) -> Any:
-    return one if one.name == name else replace(one, name=name)
+@dataclass(frozen=True)
+class PolicyChecks:
+    """All checks of a project."""
+
+    path: Path | None
+    """The file as the user or the search named it; None where there is none."""
+    source: Source | None
+    table: spec.CheckTable
+    advise: Mapping[str, Any] | None = None
+    budgets: tuple[BudgetCheck, ...] = ()
+    changes: tuple[ChangeCheck, ...] = ()
+    rules: RulesCheck | None = None
+    exceptions: tuple[ExceptionCheck, ...] = ()
+    folder: Path = field(default_factory=Path)
+    """Folder that paths in the policy are relative to."""
+    lines: Mapping[str, int] = field(default_factory=dict)
+    """Of some keys of `[check]`, the lines of the file."""
+
+    def where(self, key: str) -> str:
+        """File and line of a key of `[check]`, for an error; empty where there is no file."""
+        if self.path is None:
+            return ""
+        return f"{self.path}:{self.lines[key]}" if key in self.lines else str(self.path)
+
+    @property
+    def strip(self) -> tuple[str, ...]:
+        """Beginnings of paths that differ from run to run."""
+        return tuple(self.table.paths.strip)
+
+
+def no_policy(folder: Path = Path()) -> PolicyChecks:
+    """The checks of a project without a policy: the built-in list of changes, for use with a baseline."""
+    return PolicyChecks(None, None, spec.CheckTable(), changes=built_in_changes(()), folder=folder)
+
+
+def built_in_changes(own: Sequence[ChangeCheck]) -> tuple[ChangeCheck, ...]:
+    """The built-in list, without attributes that the policy compares itself."""
+    compared = {leaf.dotted for check in own for leaf in check.leaves if check.attribute.aggregate is None}
+    checks = []
+    for text in DEFAULTS:
+        attribute, leaves = resolve(parse_attribute(text))
+        rest = tuple(leaf for leaf in leaves if leaf.dotted not in compared)
+        if rest:
+            checks.append(ChangeCheck(f"change of {attribute}", attribute, rest))
+    return tuple(checks)

@@ -1,4 +1,4 @@
-"""Profiles as trees of plain values, which paths are looked up in."""
+"""Profiles as trees of plain values, in which attribute paths are looked up."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ __all__ = ["Figures", "Tree", "path_text", "read_bytes", "read_figures"]
 Tree = dict[str, Any]
 
 SHORT_BYTES: Final = 1_000_000
-"""A profile of this length is read and checked as a whole in a tenth of a second."""
+"""Shorter profiles are read and validated as a whole, which takes a tenth of a second at most."""
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ class Figures:
     """The same as a model; of a long profile only with the files of the most I/O time."""
     listed: int
     """Files that the profile lists."""
-    kept: tuple[int, ...] | None = None
+    model_positions: tuple[int, ...] | None = None
     """Positions of the model's files in the whole list; None: it has all of them."""
 
 
@@ -55,19 +55,19 @@ def read_figures(content: bytes, where: str, columns: Collection[Column], *, mod
     DocumentError
         It is no valid profile. Of a long profile, attributes of files that nobody wants are not looked at.
     """
-    found = excerpt(content, model_files) if len(content) > SHORT_BYTES else None
-    if found is not None:
+    part = excerpt(content, model_files) if len(content) > SHORT_BYTES else None
+    if part is not None:
         files = file_columns(content, columns)
-        model = _model(found.text, where) if files is not None else None
+        model = _model(part.text, where) if files is not None else None
         if files is not None and model is not None:
             tree = model.model_dump(by_alias=True) | {"files": files}
-            return _figures(tree, model, where, content, kept=found.kept)
+            return _figures(tree, model, where, content, model_positions=part.kept)
     try:
         text = content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise DocumentError("is not UTF-8 text", where=where, todo="give a profile.yaml") from error
-    whole = loads(text, Profile, where=where)
-    return _figures(whole.model_dump(by_alias=True), whole, where, content, kept=None)
+    profile = loads(text, Profile, where=where)
+    return _figures(profile.model_dump(by_alias=True), profile, where, content, model_positions=None)
 
 
 def read_bytes(path: Path, *, todo: str = "", most: int | None = None) -> bytes:
@@ -105,7 +105,7 @@ def _model(text: bytes, where: str) -> Profile | None:
 
 
 def _figures(
-    tree: Tree, model: Profile, where: str, content: bytes, *, kept: tuple[int, ...] | None
+    tree: Tree, model: Profile, where: str, content: bytes, *, model_positions: tuple[int, ...] | None
 ) -> Figures:
     digest = hashlib.sha256(content).hexdigest()
-    return Figures(tree, where, digest, model.generator.version, model, len(tree["files"]), kept)
+    return Figures(tree, where, digest, model.generator.version, model, len(tree["files"]), model_positions)

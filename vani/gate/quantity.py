@@ -36,11 +36,11 @@ class Quantity:
     text: str
 
     def fits(self, dimension: Dimension) -> bool:
-        """Whether it can be held against an attribute of this dimension: a bare number always can."""
+        """True if it can be compared with an attribute of this dimension; a bare number always can."""
         return self.dimension is None or dimension in (self.dimension, "number")
 
     def meaning(self) -> str:
-        """What it is, in words: `a size`."""
+        """The dimension in words: `a size`."""
         return _MEANINGS[self.dimension or "number"]
 
 
@@ -62,8 +62,8 @@ def parse_quantity(text: str) -> Quantity:
         number *= factor
     if abs(number) > Decimal("1e300"):
         raise ValueError(f"{_short(text)} is too large")
-    whole = number == number.to_integral_value() and abs(number) < 1 << 63
-    return Quantity(int(number) if whole else float(number), dimension, " ".join(text.split()))
+    is_whole = number == number.to_integral_value() and abs(number) < 1 << 63
+    return Quantity(int(number) if is_whole else float(number), dimension, " ".join(text.split()))
 
 
 def _unit(unit: str) -> tuple[Decimal, Dimension]:

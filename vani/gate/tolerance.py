@@ -1,4 +1,4 @@
-"""How much an attribute may differ from a baseline before the difference means something.
+"""Tolerances: how much an attribute may differ from a baseline before the difference means something.
 
 Counts and bytes of a deterministic program are exact; times on a shared file system are not. The table is ours:
 a share of 5 % is what a reader sees in a plot, and a quarter of a time is less than what two runs in a row on a busy
@@ -47,7 +47,7 @@ _ROUNDING: Final = 1e-9
 
 @dataclass(frozen=True)
 class Tolerance:
-    """What is accepted, which direction is bad, and how bad that is."""
+    """The accepted difference, the direction that is bad, and how bad it is."""
 
     relative: float
     absolute: float
@@ -130,17 +130,17 @@ DEFAULTS: Final = (
     "interfaces[*].calls",
     "interfaces[*].collective_share",
 )
-"""What is compared with a baseline where a policy names no attribute of its own."""
+"""Attributes that are compared with a baseline if a policy names none."""
 
 
 @functools.lru_cache(maxsize=10_000)
 def tolerance_of(dotted: str) -> Tolerance:
     """The table's tolerance for an attribute, by its keys alone: `apps.io.ops.read`."""
-    return next((one for pattern, one in TABLE if fnmatchcase(dotted, pattern)), _SAME)
+    return next((tolerance for pattern, tolerance in TABLE if fnmatchcase(dotted, pattern)), _SAME)
 
 
 class Allowed(NamedTuple):
-    """What baselines and a tolerance make of each other."""
+    """The range that baselines and a tolerance allow."""
 
     center: int | float
     by_tolerance: float
@@ -148,11 +148,11 @@ class Allowed(NamedTuple):
 
     @property
     def most(self) -> float:
-        """By how much a value may differ from the center."""
+        """Largest allowed distance from the center."""
         return max(self.by_tolerance, self.by_noise)
 
     def accepts(self, value: float, direction: Direction) -> bool:
-        """Whether `value` is no worse than allowed."""
+        """True if `value` is no worse than allowed."""
         difference = value - self.center
         if isinstance(difference, float):
             rounding = _ROUNDING * max(abs(value), abs(self.center))
@@ -173,14 +173,14 @@ def allowed(
     if len(baselines) == 1:
         return Allowed(baselines[0], max(relative * abs(baselines[0]), absolute), 0.0)
     center = _median(baselines)
-    away = [abs(one - center) for one in baselines]
+    away = [abs(baseline - center) for baseline in baselines]
     by_noise = max(*away, noise * _CONSISTENT * median(away))
     return Allowed(center, max(relative * abs(center), absolute), by_noise)
 
 
 def _median(values: Sequence[int | float]) -> int | float:
-    found = median(values)
-    return int(found) if isinstance(found, float) and found.is_integer() and _are_whole(values) else found
+    middle = median(values)
+    return int(middle) if isinstance(middle, float) and middle.is_integer() and _are_whole(values) else middle
 
 
 def _are_whole(values: Sequence[int | float]) -> bool:

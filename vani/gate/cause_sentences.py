@@ -1,4 +1,4 @@
-"""The words of a cause: what files saw before and now, in which phase, and which rule tells what to do."""
+"""The sentences of a cause: how the accesses of files changed, in which phase, and which rule says what to do."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from vani.errors import one_line
-from vani.gate.entities import Names
+from vani.gate.entity_names import Names
 from vani.gate.file_changes import FileChange
 from vani.gate.matching import number
 from vani.units import GiB, KiB, MiB, counted, format_bytes, format_count, format_share
@@ -24,7 +24,7 @@ _LARGELY: Final = 0.5
 
 
 def sentence(change: FileChange, phases: Sequence[Phase], earlier: Sequence[Any], names: Names) -> str:
-    """What changed, in one line.
+    """The change in one line.
 
     Parameters
     ----------
@@ -50,14 +50,12 @@ def sentence(change: FileChange, phases: Sequence[Phase], earlier: Sequence[Any]
         )
     if change.kind == "new_files":
         return f"{files} {'is' if len(change.files) == 1 else 'are'} new"
-    what = "metadata operations on" if change.kind == "metadata" else "flushes of"
-    return (
-        f"{format_count(int(change.after))} {what} {files}, {format_count(int(change.before))} before{where}"
-    )
+    operations = "metadata operations on" if change.kind == "metadata" else "flushes of"
+    return f"{format_count(int(change.after))} {operations} {files}, {format_count(int(change.before))} before{where}"
 
 
 def remedy(change: FileChange, *, is_collective: bool) -> tuple[str, tuple[str, ...]]:
-    """What to do, and the rules that tell more; `is_collective`: most of its MPI-IO is collective already."""
+    """A remedy, and the rules that explain it; `is_collective`: most of the MPI-IO is collective already."""
     file = change.files[0]
     layer, is_shared = file.get("interface"), file.get("access") == "shared"
     if change.kind == "smaller_accesses":
@@ -98,15 +96,15 @@ def _phase(change: FileChange, phases: Sequence[Phase], earlier: Sequence[Any], 
         used = [phase for phase in used if _shrank(phase, change, earlier, names)] or used
     if len(used) != 1:
         return ""
-    found = used[0]
-    alike = [phase for phase in phases if phase.app == app and phase.kind == found.kind]
-    if found.count > 1:
-        return f", in {'each of ' if len(alike) == 1 else ''}{counted(found.count, f'{found.kind} phase')}"
+    phase = used[0]
+    alike = [other for other in phases if other.app == app and other.kind == phase.kind]
+    if phase.count > 1:
+        return f", in {'each of ' if len(alike) == 1 else ''}{counted(phase.count, f'{phase.kind} phase')}"
     if len(alike) == 1:
-        return f", in the {found.kind} phase"
-    place = alike.index(found)
+        return f", in the {phase.kind} phase"
+    place = alike.index(phase)
     number_of = _ORDINALS[place] if place < len(_ORDINALS) else f"{place + 1}th"
-    return f", in the {number_of} {found.kind} phase"
+    return f", in the {number_of} {phase.kind} phase"
 
 
 def _operations(phase: Phase, change: FileChange) -> int | None:
@@ -123,12 +121,12 @@ def _overlaps(phase: Phase, change: FileChange) -> bool:
 
 def _shrank(phase: Phase, change: FileChange, earlier: Sequence[Any], names: Names) -> bool:
     aliased = names.aliases
-    for one in earlier:
-        if not isinstance(one, Mapping) or one.get("index") != phase.index:
+    for earlier_phase in earlier:
+        if not isinstance(earlier_phase, Mapping) or earlier_phase.get("index") != phase.index:
             continue
-        if aliased.get(str(one.get("app")), one.get("app")) != phase.app:
+        if aliased.get(str(earlier_phase.get("app")), earlier_phase.get("app")) != phase.app:
             continue
-        io = one.get("io") or {}
+        io = earlier_phase.get("io") or {}
         ops = number((io.get("ops") or {}).get(change.side))
         size = number((io.get("bytes") or {}).get(_BYTES.get(change.side, "")))
         count = _operations(phase, change)

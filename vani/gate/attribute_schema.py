@@ -1,6 +1,6 @@
-"""What the schema of profiles says about a path: which keys there are, in which unit, and what they mean.
+"""Attribute paths resolved against the schema of profiles: which keys exist, their units and their meaning.
 
-A misspelt key is found here, whatever the profile holds. `io.` may be left out: `files[*].ops.read` is
+A misspelt key is found here, whatever a profile contains. `io.` may be left out: `files[*].ops.read` is
 `files[*].io.ops.read`, since no entity with `io` has keys of the same names.
 """
 
@@ -66,7 +66,7 @@ class Leaf:
 
 
 def resolve(attribute: Attribute) -> tuple[Attribute, tuple[Leaf, ...]]:
-    """Hold a path against the schema: the path with `io` written out, and all single attributes it stands for.
+    """Resolve a path: the path with `io` written out, and all single attributes that it covers.
 
     Raises
     ------
@@ -74,18 +74,18 @@ def resolve(attribute: Attribute) -> tuple[Attribute, tuple[Leaf, ...]]:
         A key that is not there, a selector where there is not a list, or a path that ends in a group.
     """
     counted = attribute.aggregate == "count"
-    found = tuple(_walk(Profile, "", attribute.steps, (), "", entities=counted))
-    if not found:
+    leaves_found = tuple(_walk(Profile, "", attribute.steps, (), "", entities=counted))
+    if not leaves_found:
         raise UnknownAttributeError(f"nothing in a profile is called {attribute}")
     if attribute.aggregate not in (None, "count"):
-        for leaf in found:
+        for leaf in leaves_found:
             if leaf.dimension in ("text", "flag"):
                 raise UnknownAttributeError(
                     f"{leaf.dotted} is {leaf.dimension}: only numbers have a {attribute.aggregate}"
                 )
     # Where a single path was meant, what it became is what is shown.
-    steps = found[0].steps if len(found) == 1 else attribute.steps
-    return Attribute(steps, attribute.aggregate), found
+    steps = leaves_found[0].steps if len(leaves_found) == 1 else attribute.steps
+    return Attribute(steps, attribute.aggregate), leaves_found
 
 
 @functools.cache
@@ -127,7 +127,7 @@ def _walk(
         raise UnknownAttributeError(f"{path} is not a list: leave out {step}")
     element = _plain(get_args(kind)[0])
     if isinstance(step, Where):
-        step = Where(tuple(_condition(element, path, one) for one in step.conditions))
+        step = Where(tuple(_condition(element, path, condition) for condition in step.conditions))
     yield from _walk(element, f"{path}[]", rest, (*done, step), about, entities=entities)
 
 
@@ -176,7 +176,7 @@ def _any_of(
     entities: bool,
 ) -> Iterator[Leaf]:
     """All keys below which the rest of the path exists; at least one of them."""
-    found = 0
+    count = 0
     why: UnknownAttributeError | None = None
     for name, (kind, about) in fields.items():
         if rest and _is_table(kind):
@@ -186,13 +186,13 @@ def _any_of(
             for leaf in _walk(
                 kind, f"{path}.{name}".lstrip("."), rest, (*done, Key(name)), about, entities=entities
             ):
-                found += 1
-                if found > _MAX_LEAVES:
+                count += 1
+                if count > _MAX_LEAVES:
                     raise UnknownAttributeError(f"{path}.* stands for too many attributes: name fewer")
                 yield leaf
         except UnknownAttributeError as error:
             why = error
-    if not found:
+    if not count:
         raise UnknownAttributeError(
             f"none of the keys of {path or 'a profile'} leads to {_text(rest)}"
         ) from why
@@ -323,7 +323,7 @@ def _plain(annotation: Any) -> Any:
         base, *extras = get_args(annotation)
         return (
             annotation
-            if any(isinstance(one, FieldInfo) for one in extras) and base in (int, float)
+            if any(isinstance(extra, FieldInfo) for extra in extras) and base in (int, float)
             else _plain(base)
         )
     return annotation

@@ -1,4 +1,4 @@
-"""What a baseline holds, as key figures: apps with their counts, bytes and times."""
+"""Key figures of a baseline: apps with their counts, bytes and times."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from typing import Any, Final
 
 from vani.errors import one_line
 from vani.gate.attribute import parse_attribute
-from vani.gate.entities import Names
+from vani.gate.attribute_schema import resolve
+from vani.gate.entity_names import Names
 from vani.gate.matching import find, matches, number, trail_text
 from vani.gate.profile_tree import Tree
 from vani.gate.quantity import Dimension, shown
-from vani.gate.shape import resolve
 from vani.gate.tolerance import allowed
 
 __all__ = ["key_figures"]
@@ -32,7 +32,7 @@ _SHOWN: Final = (
 
 
 def key_figures(runs: Sequence[Tree]) -> list[tuple[str, str]]:
-    """Attributes and what they were: one value, or the median with the smallest and the largest."""
+    """Attributes and their values as text: one value, or the median with the smallest and the largest."""
     names = Names()
     rows: dict[str, str] = {}
     lone = all(len(_apps(run)) == 1 for run in runs)
@@ -44,7 +44,7 @@ def key_figures(runs: Sequence[Tree]) -> list[tuple[str, str]]:
                 for match in matches(leaf, run, names, "baseline"):
                     name = one_line(trail_text(match.trail))
                     if name not in rows:
-                        values = [find(match.trail, one, names)[1] for one in runs]
+                        values = [find(match.trail, run, names)[1] for run in runs]
                         rows[name] = _spread(values, leaf.dimension)
     files = [len(run["files"]) for run in runs if isinstance(run.get("files"), list)]
     rows["files that are kept"] = _spread(files, "count")
@@ -52,12 +52,12 @@ def key_figures(runs: Sequence[Tree]) -> list[tuple[str, str]]:
 
 
 def _apps(run: Mapping[str, Any]) -> Sequence[Any]:
-    found = run.get("apps")
-    return found if isinstance(found, list) else ()
+    apps = run.get("apps")
+    return apps if isinstance(apps, list) else ()
 
 
 def _spread(values: Sequence[Any], dimension: Dimension) -> str:
-    known = [one for one in map(number, values) if one is not None]
+    known = [value for value in map(number, values) if value is not None]
     if not known:
         return "unknown"
     if min(known) == max(known):

@@ -1,4 +1,4 @@
-"""Which entity of one profile is which of another: files by path, apps by name, phases by app and index.
+"""Identities that match entities of two profiles: files by path, apps by name, phases by app and index.
 
 Paths that differ from run to run, such as the folder of a job, can be stripped (`[check.paths] strip`).
 """
@@ -35,9 +35,9 @@ def stripped(path: str, strip: Iterable[str]) -> str:
     """
     parts = path.split("/")
     for pattern in strip:
-        wanted = pattern.rstrip("/").split("/")
-        if len(wanted) < len(parts) and all(map(fnmatchcase, parts, wanted)):
-            return "/".join(parts[len(wanted) :]) or path
+        pattern_parts = pattern.rstrip("/").split("/")
+        if len(pattern_parts) < len(parts) and all(map(fnmatchcase, parts, pattern_parts)):
+            return "/".join(parts[len(pattern_parts) :]) or path
     return path
 
 
@@ -69,44 +69,48 @@ class Names:
     def _looked_up(self, key: str, entities: Sequence[Any]) -> tuple[list[Identity], dict[Identity, Any]]:
         known = self._known.get(id(entities))
         if known is None:
-            found = self._identities(key, entities)
+            identities = self._identities(key, entities)
             # The list is kept, so that no other can take its address.
-            known = self._known[id(entities)] = (entities, found, dict(zip(found, entities, strict=True)))
+            known = self._known[id(entities)] = (
+                entities,
+                identities,
+                dict(zip(identities, entities, strict=True)),
+            )
         return known[1], known[2]
 
     def _identities(self, key: str, entities: Sequence[Any]) -> list[Identity]:
         names = IDENTITIES.get(key)
-        if names is None or not all(isinstance(one, dict) for one in entities):
+        if names is None or not all(isinstance(entity, dict) for entity in entities):
             return [(position,) for position in range(len(entities))]
-        plain: list[Identity] = [tuple(one.get(name) for name in names) for one in entities]
+        plain: list[Identity] = [tuple(entity.get(name) for name in names) for entity in entities]
         if self.aliases and names != ("path",):
-            plain = [tuple(self.aliases.get(str(part), part) for part in one) for one in plain]
+            plain = [tuple(self.aliases.get(str(part), part) for part in identity) for identity in plain]
         if names == ("path",) and self.strip:
             short = [(stripped(str(path), self.strip),) for (path,) in plain]
             often = Counter(short)
             plain = [s if often[s] == 1 else p for s, p in zip(short, plain, strict=True)]
         seen: Counter[Identity] = Counter()
         numbered: list[Identity] = []
-        for one in plain:
-            seen[one] += 1
-            numbered.append(one if seen[one] == 1 else (*one, seen[one]))
+        for identity in plain:
+            seen[identity] += 1
+            numbered.append(identity if seen[identity] == 1 else (*identity, seen[identity]))
         return numbered
 
 
-def aliases_of(tree: Mapping[str, Any], others: Iterable[Mapping[str, Any]]) -> dict[str, str]:
+def aliases_of(tree: Mapping[str, Any], other_trees: Iterable[Mapping[str, Any]]) -> dict[str, str]:
     """Names of apps in `others` that stand for one in `tree`: where each has a single app, it is the same.
 
     An app without a name of its own is called like its trace, which may be another for each run.
     """
-    here = _app_names(tree)
-    found: dict[str, str] = {}
-    for other in others:
-        there = _app_names(other)
-        if len(here) != 1 or len(there) != 1:
+    own_names = _app_names(tree)
+    aliases: dict[str, str] = {}
+    for other in other_trees:
+        other_names = _app_names(other)
+        if len(own_names) != 1 or len(other_names) != 1:
             return {}
-        if there[0] != here[0]:
-            found[there[0]] = here[0]
-    return found
+        if other_names[0] != own_names[0]:
+            aliases[other_names[0]] = own_names[0]
+    return aliases
 
 
 def _app_names(tree: Mapping[str, Any]) -> list[str]:

@@ -1,0 +1,146 @@
+"""The policy of a project: the file that holds it, the place of its saved baseline, and what the file asks."""
+
+from __future__ import annotations
+
+import difflib
+import hashlib
+import os
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Final
+
+from vani.errors import DocumentError, InputError
+from vani.gate.policy_checks import PolicyChecks, no_policy
+from vani.gate.policy_compiler import compile_checks
+from vani.gate.profile_tree import path_text, read_bytes
+from vani.schema import policy as spec
+from vani.schema.check import Source
+from vani.schema.document import YAML, read_tree, validate
+from vani.schema.policy import Policy
+from vani.schema.toml_text import TOML
+
+__all__ = ["BASELINE", "FILE_NAMES", "find_policy", "is_there", "project_folder", "read_policy"]
+
+FILE_NAMES: Final = ("vani.toml", ".vani.yaml")
+BASELINE: Final = Path(".vani/baseline.yaml")
+MAX_BYTES: Final = 1 << 20
+"""Longer policies are refused: nobody writes a megabyte of settings by hand."""
+
+
+def find_policy(start: Path) -> Path | None:
+    """The nearest policy, from the folder `start` upwards.
+
+    The last folder looked at is the top of a repository (it holds `.git`), the home directory or the root.
+
+    Raises
+    ------
+    InputError
+        A folder holds both kinds of files.
+    """
+    for folder in _upwards(start):
+        names = [name for name in FILE_NAMES if is_there(folder / name)]
+        if len(names) > 1:
+            raise InputError(
+                f"holds both {' and '.join(names)}",
+                where=folder,
+                todo="keep one of them, or name one with --policy",
+            )
+        if names:
+            return Path(os.path.relpath(folder / names[0], start))
+    return None
+
+
+def project_folder(start: Path) -> Path:
+    """Without a policy: the nearest folder upwards that has a saved baseline, else `start`."""
+    for folder in _upwards(start):
+        if is_there(folder / BASELINE):
+            return Path(os.path.relpath(folder, start))
+    return Path()
+
+
+def is_there(path: Path) -> bool:
+    """True if there is a file of this name.
+
+    Raises
+    ------
+    InputError
+        There is something else, such as a link to nothing: whoever put it there meant it to be read.
+    """
+    if path.is_file():
+        return True
+    if not os.path.lexists(path):
+        return False
+    problem = (
+        "is a directory"
+        if path.is_dir()
+        else "is a link to nothing"
+        if path.is_symlink()
+        else "is not a file"
+    )
+    raise InputError(problem, where=path, todo="remove it, or put a file in its place")
+
+
+def read_policy(path: Path) -> PolicyChecks:
+    """Read a policy, TOML or YAML by its suffix, and validate its paths and limits against the schema.
+
+    A file without `schema` and `check`, such as a vani.toml for `vani advise` alone, has the checks of `no_policy`.
+
+    Raises
+    ------
+    DocumentError
+        What is wrong, with its line.
+    """
+    text = _text(path)
+    source = Source(path=path_text(path), sha256=hashlib.sha256(text.encode()).hexdigest())
+    syntax = TOML if path.suffix == ".toml" else YAML
+    tree = syntax.parse(text, str(path))
+    if syntax is TOML and isinstance(tree, dict) and not {"schema", "check"} & tree.keys():
+        _refuse_near(tree, text, path)
+        advise = tree.get("advise") if isinstance(tree.get("advise"), dict) else None
+        return replace(no_policy(path.parent), path=path, source=source, advise=advise)
+    tree = read_tree(text, Policy, where=str(path), syntax=syntax)
+    document = validate(tree, Policy, text=text, where=str(path), syntax=syntax)
+    return compile_checks(document, path, source, text, syntax)
+
+
+def _refuse_near(tree: Mapping[str, Any], text: str, path: Path) -> None:
+    """Refuse a file without `check` that seems to be meant to have it: its checks would be ignored silently."""
+    inside = {field.alias or name for name, field in spec.CheckTable.model_fields.items()}
+    for name in tree:
+        near = f"check.{name}" if name in inside else None
+        if difflib.get_close_matches(name[:100], ["check"], n=1, cutoff=0.75):
+            near = "check"
+        if near is not None:
+            where = f"{path}:{TOML.line_of(text, (name,))}"
+            raise DocumentError(
+                f"unknown key {name!r} at the top", where=where, todo=f"did you mean {near!r}?"
+            )
+
+
+def _text(path: Path) -> str:
+    if not os.path.lexists(path):
+        raise DocumentError("no such file", where=path)
+    if path.is_dir():
+        raise DocumentError("is a directory", where=path, todo="name a policy: vani.toml or .vani.yaml")
+    content = read_bytes(path, todo="name a policy", most=MAX_BYTES)
+    try:
+        text = content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = content.count(b"\n", 0, error.start) + 1
+        problem = f"is not UTF-8 text (byte 0x{content[error.start]:02x})"
+        raise DocumentError(problem, where=f"{path}:{line}", todo="save it as UTF-8") from None
+    if "\0" in text:
+        raise DocumentError("is binary, not text", where=path, todo="name a policy")
+    return text
+
+
+def _upwards(start: Path) -> list[Path]:
+    start = start.resolve()
+    home = Path(os.path.expanduser("~"))  # noqa: PTH111 - Path.home() raises where there is none
+    folders = []
+    for folder in (start, *start.parents):
+        folders.append(folder)
+        if (folder / ".git").exists() or folder == home:
+            break
+    return folders
