@@ -18,7 +18,7 @@ import numpy as np
 
 from benchmarks.behaviour_laws import AIOT_TABLE_1, LAWS
 from benchmarks.behaviour_series import known_runs
-from vani.history.behaviour.compared import compared
+from vani.history.behaviour.compared import compare_predictors
 from vani.history.behaviour.evaluation import begins, judge, score
 from vani.history.behaviour.panel import AUTO, Panel, most_likely
 from vani.history.behaviour.phase_ids import phase_ids
@@ -109,7 +109,7 @@ def _laws() -> None:
 
 def _summit() -> None:
     runs = read_table(SUMMIT)
-    print(behaviour_scores(compared(runs, 0.3)))
+    print(behaviour_scores(compare_predictors(runs, 0.3)))
     first = int(0.7 * len(runs))
     application = np.array([name[0] for name in runs.names])
     rows = []
@@ -165,7 +165,7 @@ def _series() -> None:
 def _time() -> None:
     runs = many_runs(50_000)
     begin, used = time.perf_counter(), time.process_time()
-    compared(runs, 0.3)
+    compare_predictors(runs, 0.3)
     wall, used = time.perf_counter() - begin, time.process_time() - used
     print(f"50,000 runs evaluated, both ways: {wall:.1f} s, {used:.1f} s of a processor")
     with contextlib.suppress(ImportError), tempfile.TemporaryDirectory() as folder:

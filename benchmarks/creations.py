@@ -79,10 +79,10 @@ def auto_rest(
     """The rest of a run block by block; the predictor may change with each."""
     follower, found = Follower(past), []
     for begin, end in blocks:
-        begun, block = came.first(begin), came.part(begin, end)
+        so_far, block = came.first(begin), came.part(begin, end)
         began = time.perf_counter()
-        follower.see(begun)
-        chosen = follower.rest(begun, end - begin + 2 * len(np.unique(begun.ranks)))
+        follower.see(so_far)
+        chosen = follower.rest(so_far, end - begin + 2 * len(np.unique(so_far.ranks)))
         outcome = held_against(chosen.foreseen, block, time.perf_counter() - began)
         # More is asked for than one block has, since ranks come in any order.
         outcome = replace(outcome, accuracy=float(outcome.right.mean()))

@@ -14,7 +14,7 @@ import sqlalchemy as sa
 
 from vani.database.runs import read, tables, versions, write
 from vani.database.runs.connect import Store
-from vani.database.runs.run import Judged, Run, Source
+from vani.database.runs.run import Run, Source, Verdict
 from vani.errors import InputError, StoreError
 
 
@@ -226,10 +226,10 @@ def test_a_server_that_does_not_answer_is_said_without_the_password():
 
 
 def test_a_verdict_and_a_file_replace_older_ones(store):
-    verdict = Judged(a_run(1).digest, "m", 1.0, 2.0, 3.0, "LUS002", "s", "w", ("a", "b"))
+    verdict = Verdict(a_run(1).digest, "m", 1.0, 2.0, 3.0, "LUS002", "s", "w", ("a", "b"))
     with store.writing() as connection:
         for saved in (2.0, 2.5):
-            write.add_judged(connection, [replace(verdict, saved_s=saved)])
+            write.add_verdicts(connection, [replace(verdict, saved_s=saved)])
         for digest in (None, a_run(1).digest):
             write.add_sources(connection, [Source("/a", 1, 1, digest, None if digest else "cut")])
     with store.reading() as connection:

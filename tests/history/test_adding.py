@@ -17,8 +17,8 @@ from vani import api
 from vani.database.runs import read
 from vani.database.runs.connect import Store
 from vani.errors import InputError
-from vani.history import intake, readers, taken
-from vani.history.found import find
+from vani.history import ingest, ingest_result, readers
+from vani.history.discovery import discover
 
 ROOT = Path(__file__).resolve().parents[2]
 PROFILE = ROOT / "tests" / "golden" / "v3-cm1like-16r.yaml"
@@ -49,7 +49,7 @@ def test_a_folder_is_searched_with_all_below(logs, tmp_path):
 
 def test_files_that_did_not_change_are_not_opened_again(logs, tmp_path, monkeypatch):
     add(logs, db=tmp_path / "h.sqlite")
-    monkeypatch.setattr(taken, "open_log", lambda path: pytest.fail(f"{path} was opened"))
+    monkeypatch.setattr(ingest_result, "open_log", lambda path: pytest.fail(f"{path} was opened"))
     added = add(logs, db=tmp_path / "h.sqlite")
     assert (added.runs, added.unchanged) == (0, 6)
 
@@ -81,20 +81,20 @@ def test_folders_that_link_to_each_other_are_entered_once(logs, tmp_path):
 
 
 def test_what_vanishes_meanwhile_is_passed_over(logs, tmp_path):
-    files = find([logs])
+    files = discover([logs])
     next(files)
     shutil.rmtree(logs / "1")
     assert len(list(files)) == 2
 
 
 def test_a_file_that_vanishes_before_it_is_read_is_listed_as_such(logs, tmp_path, monkeypatch):
-    real = taken.open_log
+    real = ingest_result.open_log
 
     def vanishing(path):
         path.unlink()
         return real(path)
 
-    monkeypatch.setattr(taken, "open_log", vanishing)
+    monkeypatch.setattr(ingest_result, "open_log", vanishing)
     added = add(logs, db=tmp_path / "h.sqlite")
     assert (added.runs, added.damaged) == (0, 6)
     assert {one.reason for one in api.history_damaged(db=tmp_path / "h.sqlite")} == {
@@ -149,7 +149,7 @@ def test_a_profile_is_kept_whole_where_totals_are_not_enough(tmp_path):
     with Store(tmp_path / "h.sqlite").reading() as connection:
         ((digest, content),) = read.all_profiles(connection)
     assert len(digest) == 64
-    assert taken.unpacked(content).traces[0].path == str(path)
+    assert ingest_result.unpacked(content).traces[0].path == str(path)
 
 
 def test_what_the_user_named_must_be_a_run(logs, tmp_path):
@@ -182,27 +182,27 @@ def test_a_process_that_only_reads_logs_loads_no_database_and_no_other_reader():
 
 def test_processes_read_on_while_the_database_is_written(logs, tmp_path, monkeypatch):
     """At the first transaction, as many logs again were handed to the processes as it writes."""
-    monkeypatch.setattr(intake, "_AT_ONCE", 4)
+    monkeypatch.setattr(ingest, "_AT_ONCE", 4)
     monkeypatch.setattr(readers, "_CHUNK", 1)
     monkeypatch.setattr(readers, "_AHEAD", 8)
     monkeypatch.setattr(readers, "_WHILE_FINDING", 0)
     for number in range(10, 30):
         write_log(logs / "more", number=number)
-    handed, keep, at_writing = [], intake._keep, []
+    handed, keep, at_writing = [], ingest._keep, []
     submit = readers.ProcessPoolExecutor.submit
     monkeypatch.setattr(
         readers.ProcessPoolExecutor,
         "submit",
         lambda self, *args: (handed.append(1), submit(self, *args))[1],
     )
-    monkeypatch.setattr(intake, "_keep", lambda *args: (at_writing.append(len(handed)), keep(*args))[1])
+    monkeypatch.setattr(ingest, "_keep", lambda *args: (at_writing.append(len(handed)), keep(*args))[1])
     assert add(logs, db=tmp_path / "h.sqlite", workers=2).runs == 26
     assert at_writing[0] - 4 >= 8
 
 
 def test_processes_read_while_other_files_are_found(logs, tmp_path, monkeypatch):
     monkeypatch.setattr(readers, "_CHUNK", 1)
-    handed, at_the_end, found = [], [], intake.find
+    handed, at_the_end, found = [], [], ingest.discover
     submit = readers.ProcessPoolExecutor.submit
     monkeypatch.setattr(
         readers.ProcessPoolExecutor,
@@ -210,11 +210,11 @@ def test_processes_read_while_other_files_are_found(logs, tmp_path, monkeypatch)
         lambda self, *args: (handed.append(1), submit(self, *args))[1],
     )
 
-    def find(paths):
+    def discover(paths):
         yield from found(paths)
         at_the_end.append(len(handed))
 
-    monkeypatch.setattr(intake, "find", find)
+    monkeypatch.setattr(ingest, "discover", discover)
     for number in range(10, 20):
         write_log(logs / "more", number=number)
     added = add(logs, db=tmp_path / "h.sqlite", workers=2)
@@ -232,8 +232,8 @@ def test_nothing_is_read_before_it_is_certain_whether_sums_are_enough(
     monkeypatch.setattr(readers, "_CHUNK", 1)
     handed: list[int] = []
     monkeypatch.setattr(readers.Readers, "_hand_out", lambda self, found, _: handed.append(len(found)))
-    one = readers.Readers(taken.MakeProfile, totals=None, user=None, workers=2)
-    found = list(intake.find([logs]))
+    one = readers.Readers(ingest_result.MakeProfile, totals=None, user=None, workers=2)
+    found = list(ingest.discover([logs]))
     for number in range(len(found)):
         one.look(found[: number + 1])
     assert (handed[:1] == [8]) is early
@@ -257,8 +257,8 @@ def test_what_was_killed_is_continued_and_nothing_was_half_added(tmp_path, monke
         "from pathlib import Path\n"
         "from vani import api\n"
         "from vani.database.runs import write\n"
-        "from vani.history import intake\n"
-        "intake._AT_ONCE = 1\n"
+        "from vani.history import ingest\n"
+        "ingest._AT_ONCE = 1\n"
         "real = write.add_sources\n"
         "done = []\n"
         "def add_sources(connection, sources):\n"
@@ -285,12 +285,12 @@ def test_processes_that_read_end_with_the_one_that_was_killed(tmp_path):
     code = (
         "import os, signal, sys, time\n"
         "from vani import api\n"
-        "from vani.history import intake\n"
+        "from vani.history import ingest\n"
         "def keep(*_):\n"
         "    import multiprocessing\n"
         "    print(*(one.pid for one in multiprocessing.active_children()), flush=True)\n"
         "    os.kill(os.getpid(), signal.SIGKILL)\n"
-        "intake._keep, intake._AT_ONCE = keep, 1\n"
+        "ingest._keep, ingest._AT_ONCE = keep, 1\n"
         "if __name__ == '__main__':\n"
         "    api.history_add(sys.argv[1], db=sys.argv[2], totals=True, workers=2, judge=0)\n"
     )

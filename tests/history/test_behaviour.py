@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from benchmarks.behaviour import many_runs, right_of
 from benchmarks.behaviour_laws import AIOT_TABLE_1, LAWS
 from vani.errors import InputError
-from vani.history.behaviour.compared import compared
+from vani.history.behaviour.compared import compare_predictors
 from vani.history.behaviour.evaluation import begins, judge, score, shares
 from vani.history.behaviour.ids import FACTOR, behaviour_ids
 from vani.history.behaviour.next_run import next_run
@@ -156,7 +156,7 @@ def test_shares_have_a_range_over_categories():
 
 
 def test_auto_is_right_as_often_as_it_says():
-    found = compared(many_runs(4000, 20), 0.3)
+    found = compare_predictors(many_runs(4000, 20), 0.3)
     often = [one for one in found.modes[0].reliability if one.runs >= 100]
     assert len(often) >= 3
     for one in often:
@@ -165,7 +165,7 @@ def test_auto_is_right_as_often_as_it_says():
 
 def test_nothing_is_evaluated_where_no_category_was_known_before():
     with pytest.raises(InputError, match="none is of a category that was known before"):
-        compared(a_sequence([0]), 0.3)
+        compare_predictors(a_sequence([0]), 0.3)
 
 
 # The next run

@@ -11,8 +11,8 @@ from benchmarks.creation_families import FAMILIES, category
 from benchmarks.creations import auto_next, auto_rest, with_range
 from vani.history.creations.choice import Follower, choose_next, remembered
 from vani.history.creations.comparison import blocks_of, held_against, on_next_run
-from vani.history.creations.course import number_ahead
 from vani.history.creations.following import follow
+from vani.history.creations.growth import expected_count
 from vani.history.creations.misses import ToDo
 from vani.history.creations.predictors import arima, predictors
 from vani.history.creations.series import Creations, Foreseen, is_right, nothing, of_sizes
@@ -53,7 +53,7 @@ def test_the_rest_of_a_run_is_foreseen_from_its_beginning():
 
 def test_a_longer_run_is_foreseen_with_its_number_of_files():
     *past, came = category("longer", 2)
-    assert number_ahead(past) == (len(came), "by a constant step")
+    assert expected_count(past) == (len(came), "by a constant step")
     assert len(choose_next(past, PLAIN).foreseen) == len(came) > len(past[-1])
 
 

@@ -17,11 +17,11 @@ from vani.database.interactions import write_csv
 from vani.database.runs import read
 from vani.database.runs.connect import Store
 from vani.errors import InputError
-from vani.history.creations.begun import read_begun
 from vani.history.creations.coming_paths import coming_paths
 from vani.history.creations.of_profile import creations_of_profile
 from vani.history.creations.of_trace import creations_of_trace
 from vani.history.creations.packed import packed, unpacked
+from vani.history.creations.partial_run import read_partial_run
 from vani.history.creations.series import Creations, nothing, of_sizes
 from vani.readers.darshan.created import CreatedFiles
 from vani.readers.darshan.created import read_created as created_of
@@ -266,5 +266,5 @@ def test_no_name_is_given_twice():
 def test_a_beginning_that_cannot_be_read_says_where(tmp_path, text, told):
     (tmp_path / "begun.csv").write_text(text)
     with pytest.raises(InputError) as error:
-        read_begun(tmp_path / "begun.csv")
+        read_partial_run(tmp_path / "begun.csv")
     assert told in str(error.value)

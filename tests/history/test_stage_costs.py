@@ -76,5 +76,5 @@ def test_of_two_stages_whose_loads_are_alike_the_slowest_stage_needs_one():
     assert set(found["coefficients"]) == {"m*K", "s_r*m*K", "s_ost"}
     for name, cost in found["coefficients"].items():
         assert cost == pytest.approx(TITAN.stages[name], rel=0.05)
-    judged = judge("bottleneck", train, small.numbers["nodes"], with_paper_features(large, pool))
-    assert judged.within(0.3) >= 0.99
+    score = judge("bottleneck", train, small.numbers["nodes"], with_paper_features(large, pool))
+    assert score.within(0.3) >= 0.99

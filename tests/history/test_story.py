@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 from vani.database.runs.read import Group, Period, Whole
-from vani.database.runs.run import Judged, Run
+from vani.database.runs.run import Run, Verdict
 from vani.errors import InputError
 from vani.history.days import period_of
 from vani.history.ranking import ranking
-from vani.history.saved import Share, judged_from, pairs_that_matter, shares
+from vani.history.saved import Share, pairs_that_matter, shares, verdict_from
 from vani.history.story import story
 from vani.render.history.rows import hours
 from vani.schema.advice import Advice, Expected, ProfileRef, Recommendation, SystemRef, Target
@@ -50,8 +50,8 @@ def advice(*recommendations: Recommendation) -> Advice:
     )
 
 
-def judged(*recommendations: Recommendation, run: Run | None = None) -> Judged:
-    return judged_from(advice(*recommendations), run or a_run(), {"LUS002": "Few targets."})
+def judged(*recommendations: Recommendation, run: Run | None = None) -> Verdict:
+    return verdict_from(advice(*recommendations), run or a_run(), {"LUS002": "Few targets."})
 
 
 # What could be saved
@@ -134,7 +134,7 @@ def ranked(**more: object):
         Group(("mid", "u2"), ("mid", "u2"), 5, 500.0, 10.0, 200.0),
         Group(("new", "u3"), ("new", "u3"), 1, 100.0, 50.0, 50.0),
     ]
-    nothing = Judged("0" * 64, "m", 0.0, 0.0, 0.0, "", "", "", ())
+    nothing = Verdict("0" * 64, "m", 0.0, 0.0, 0.0, "", "", "", ())
     some = {
         ("big", "u1"): Share(0.0, 0.0, 0.005, nothing),
         ("mid", "u2"): Share(0.1, 0.5, 0.9, judged(advised("LUS002", 8.0, 2.0, 2.0, 8.0))),

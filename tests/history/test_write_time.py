@@ -50,8 +50,8 @@ def test_the_bandwidths_of_stages_that_add_up_are_found():
 
 def test_a_product_of_powers_is_found_where_there_is_one():
     samples = grid(lambda nodes, size, stripes: 3e-8 * size**0.9 / nodes**0.5 / stripes**0.25)
-    judged = judge("log_linear", *_split(samples))
-    assert judged.error < 1e-9
+    score = judge("log_linear", *_split(samples))
+    assert score.error < 1e-9
 
 
 def _split(samples: Samples) -> tuple[Samples, np.ndarray, Samples]:
@@ -62,9 +62,9 @@ def _split(samples: Samples) -> tuple[Samples, np.ndarray, Samples]:
 def test_the_method_is_chosen_without_the_scale_it_is_judged_on():
     samples = grid()
     found = choose(samples, samples.numbers["nodes"])
-    assert found.judged[0].method == found.method
-    assert [one.error for one in found.judged] == sorted(one.error for one in found.judged)
-    assert len(found.judged[0].ratios) == 12
+    assert found.scores[0].method == found.method
+    assert [one.error for one in found.scores] == sorted(one.error for one in found.scores)
+    assert len(found.scores[0].ratios) == 12
     assert found.low <= 1 <= found.high
 
 
@@ -73,7 +73,7 @@ def test_an_interval_holds_what_is_predicted_even_where_the_largest_scale_was_of
     samples = grid(lambda nodes, size, stripes: (1 + size / 1e9 / stripes) * np.where(nodes == 16, 2.0, 1.0))
     for method in ("stage_sum", "nearest"):
         found = choose(samples, samples.numbers["nodes"], [method])
-        assert (found.judged[0].ratios > 1.2).all()  # More than the extremes of a few are widened by.
+        assert (found.scores[0].ratios > 1.2).all()  # More than the extremes of a few are widened by.
         assert found.low <= 1 < found.high
 
 

@@ -14,8 +14,8 @@ from vani.database.runs import read, tables, write
 from vani.database.runs.connect import Store
 from vani.errors import InputError, StoreError
 from vani.history.creations.packed import hidden as hidden_creations
+from vani.history.ingest_result import hidden
 from vani.history.names import Names, PlainNames
-from vani.history.taken import hidden
 
 if TYPE_CHECKING:
     import sqlalchemy as sa

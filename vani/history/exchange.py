@@ -15,7 +15,7 @@ from typing import Any, Final
 from vani.atomic import write_bytes
 from vani.database.runs import read, tables, write
 from vani.database.runs.connect import Store
-from vani.database.runs.run import Judged, Run, Source
+from vani.database.runs.run import Run, Source, Verdict
 from vani.errors import DocumentError, StoreError
 from vani.history.creations.packed import unpacked
 from vani.history.row_values import refuse_impossible_values
@@ -93,7 +93,7 @@ def import_(store: Store, path: Path) -> tuple[int, int]:
         def put() -> int:
             added = write.add_runs(connection, waiting["run"])
             write.add_sources(connection, waiting["source"])
-            write.add_judged(connection, waiting["judged"])
+            write.add_verdicts(connection, waiting["judged"])
             write.add_profiles(connection, dict(waiting["profile"]))
             write.add_creations(connection, dict(waiting["creations"]))
             for some in waiting.values():
@@ -136,7 +136,7 @@ def _lines(path: Path) -> Iterator[dict[str, Any]]:
 
 def _row(path: Path, tree: dict[str, Any]) -> tuple[str, Any]:
     (kind, value), *rest = tree.items()
-    models: dict[str, Any] = {"run": Run, "source": Source, "judged": Judged}
+    models: dict[str, Any] = {"run": Run, "source": Source, "judged": Verdict}
     try:
         if rest:
             raise ValueError("more than one row")

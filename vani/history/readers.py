@@ -11,9 +11,9 @@ from concurrent.futures.process import BrokenProcessPool
 from typing import Final
 
 from vani.errors import InputError
-from vani.history.found import Found
+from vani.history.discovery import Candidate
+from vani.history.ingest_result import IngestResult, MakeProfile
 from vani.history.reading import Reading, end_with_parent
-from vani.history.taken import MakeProfile, Taken
 
 __all__ = ["MANY", "Readers"]
 
@@ -46,14 +46,14 @@ class Readers:
     ) -> None:
         self._make, self._totals, self._user, self._workers = make, totals, user, workers
         self._pool: ProcessPoolExecutor | None = None
-        self._waiting: deque[Future[list[Taken]]] = deque()
+        self._waiting: deque[Future[list[IngestResult]]] = deque()
         self._handed = 0
 
     def totals(self, files: int) -> bool:
         """Whether sums alone are kept of so many."""
         return files >= MANY if self._totals is None else self._totals
 
-    def look(self, found: Sequence[Found]) -> None:
+    def look(self, found: Sequence[Candidate]) -> None:
         """Hand out what was found so far, if more of it will not change how it is read."""
         if self._workers == 1 or len(found) - self._handed < _FEW:
             return
@@ -63,7 +63,7 @@ class Readers:
         if len(found) - self._handed >= size and len(self._waiting) < ahead and self._processes(len(found)) > 1:
             self._hand_out(found, size)
 
-    def taken(self, found: Sequence[Found]) -> Generator[Taken]:
+    def taken(self, found: Sequence[Candidate]) -> Generator[IngestResult]:
         """What was made of all that was found; no more is read ahead than the processes need.
 
         Raises
@@ -93,7 +93,7 @@ class Readers:
         if self._pool is not None:
             self._pool.shutdown(wait=True, cancel_futures=True)
 
-    def _hand_out(self, found: Sequence[Found], size: int) -> None:
+    def _hand_out(self, found: Sequence[Candidate], size: int) -> None:
         if self._pool is None:
             self._pool = ProcessPoolExecutor(
                 self._processes(len(found)),

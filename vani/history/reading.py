@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from multiprocessing.connection import wait
 
-from vani.history.found import Found
-from vani.history.taken import MakeProfile, Taken, take
+from vani.history.discovery import Candidate
+from vani.history.ingest_result import IngestResult, MakeProfile, ingest_file
 
 __all__ = ["Reading", "end_with_parent"]
 
@@ -24,8 +24,8 @@ class Reading:
     totals: bool
     user: str | None
 
-    def __call__(self, some: Sequence[Found]) -> list[Taken]:
-        return [take(one, self.make, totals=self.totals, user=self.user) for one in some]
+    def __call__(self, some: Sequence[Candidate]) -> list[IngestResult]:
+        return [ingest_file(one, self.make, totals=self.totals, user=self.user) for one in some]
 
 
 def end_with_parent() -> None:

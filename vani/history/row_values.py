@@ -6,7 +6,7 @@ import math
 from dataclasses import fields
 from typing import Final
 
-from vani.database.runs.run import Judged, Run, Source
+from vani.database.runs.run import Run, Source, Verdict
 
 __all__ = ["refuse_impossible_values"]
 
@@ -18,7 +18,7 @@ _SIGNED: Final = ("uid", "changed_ns", "saved_low_s", "saved_s", "saved_high_s")
 _KINDS: Final = ("darshan", "profile", "trace")
 
 
-def refuse_impossible_values(row: Judged | Run | Source) -> None:
+def refuse_impossible_values(row: Verdict | Run | Source) -> None:
     """Raise ValueError, naming the column, where a value is of another type, not finite or out of range."""
     for field in fields(row):
         value = getattr(row, field.name)

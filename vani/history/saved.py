@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from vani.database.runs.run import Judged, Run
+from vani.database.runs.run import Run, Verdict
 from vani.errors import one_line
 from vani.units import KiB, format_bytes, format_seconds, lfs_size
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from vani.database.runs.read import Group
     from vani.schema.advice import Advice, Recommendation
 
-__all__ = ["Share", "judged_from", "pairs_that_matter", "shares"]
+__all__ = ["Share", "pairs_that_matter", "shares", "verdict_from"]
 
 _MATTER = "MAT001"
 _STRIPES = re.compile(r"lfs setstripe (?P<options>(?:-[A-Za-z] \S+ )+)")
@@ -33,7 +33,7 @@ class Share:
     low: float
     expected: float
     high: float
-    best: Judged
+    best: Verdict
 
 
 def pairs_that_matter(groups: Sequence[Group], most: int) -> list[tuple[str, str]]:
@@ -48,7 +48,7 @@ def pairs_that_matter(groups: Sequence[Group], most: int) -> list[tuple[str, str
     return list(found)
 
 
-def judged_from(advice: Advice, run: Run, findings: dict[str, str]) -> Judged:
+def verdict_from(advice: Advice, run: Run, findings: dict[str, str]) -> Verdict:
     """What following the advice on a run wins, in seconds of its slowest process.
 
     Parameters
@@ -63,7 +63,7 @@ def judged_from(advice: Advice, run: Run, findings: dict[str, str]) -> Judged:
         return min(most, sum(seconds))
 
     best = max(chosen, key=_wins, default=None)
-    return Judged(
+    return Verdict(
         digest=run.digest,
         system=advice.system.name or "",
         saved_low_s=total(_before(one) * (1 - 1 / _speedup(one, "low")) for one in chosen),
@@ -76,9 +76,9 @@ def judged_from(advice: Advice, run: Run, findings: dict[str, str]) -> Judged:
     )
 
 
-def shares(verdicts: Iterable[tuple[Judged, Run]]) -> dict[tuple[str, str], Share]:
+def shares(verdicts: Iterable[tuple[Verdict, Run]]) -> dict[tuple[str, str], Share]:
     """By application and user."""
-    by_pair: dict[tuple[str, str], list[tuple[Judged, Run]]] = {}
+    by_pair: dict[tuple[str, str], list[tuple[Verdict, Run]]] = {}
     for judged, run in verdicts:
         if run.slowest_s:
             by_pair.setdefault((run.application, run.user), []).append((judged, run))

@@ -11,12 +11,12 @@ from vani.render.table import table
 from vani.units import counted
 
 if TYPE_CHECKING:
-    from vani.models.behaviour.scores import Compared, Judged, Mode
+    from vani.models.behaviour.scores import Comparison, Mode, ShareRange
 
 __all__ = ["behaviour_scores"]
 
 
-def behaviour_scores(found: Compared) -> str:
+def behaviour_scores(found: Comparison) -> str:
     """A table for each mode; ranges are those of 95 % of drawings of categories."""
     since = datetime.fromtimestamp(found.first, UTC) if 0 <= found.first < 1 << 33 else None
     when = f" since {since:%Y-%m-%d %H:%M} UTC" if since is not None else ""
@@ -59,5 +59,5 @@ def _mode(mode: Mode) -> Iterator[str]:
     )
 
 
-def _judged(one: Judged) -> tuple[str, str]:
+def _judged(one: ShareRange) -> tuple[str, str]:
     return f"{one.share:.3f}", f"{one.low:.2f} to {one.high:.2f}"

@@ -10,7 +10,7 @@ from vani.render.table import table
 from vani.units import counted, format_bytes, format_share
 
 if TYPE_CHECKING:
-    from vani.models.write_time.judged import Evaluated, Judged
+    from vani.models.write_time.cross_validation import CrossValidation, MethodScore
 
 __all__ = ["column_value", "evaluation_text"]
 
@@ -22,22 +22,22 @@ def column_value(name: str, value: float | str) -> str:
     return f"{name} {format_bytes(value) if name in ('bytes', 'bytes_per_process', 'request') else f'{value:,g}'}"
 
 
-def evaluation_text(found: Evaluated) -> str:
+def evaluation_text(found: CrossValidation) -> str:
     """A table of scales and methods: share of predictions off by at most 20 and 30 %, of how many."""
     scales = list(found.by_scale)
     unsure = {one.method: one for one in found.unconverged}
     last = ("unconverged",) if unsure else ()
     head = ("method", *(column_value(found.scale, one) for one in scales), "all", *last)
     rows = []
-    for number, judged in enumerate(found.by_scale[scales[0]]):
+    for number, score in enumerate(found.by_scale[scales[0]]):
         of_scale = [found.by_scale[one][number] for one in scales]
         counts = [len(one.ratios) for one in of_scale]
         cells = [_shares(one) for one in of_scale]
         whole = [
             float(np.average([one.within(share) for one in of_scale], weights=counts)) for share in (0.2, 0.3)
         ]
-        apart = (_shares(unsure[judged.method]),) if unsure else ()
-        rows.append((judged.method, *cells, f"{100 * whole[0]:.0f} / {100 * whole[1]:.0f} %", *apart))
+        apart = (_shares(unsure[score.method]),) if unsure else ()
+        rows.append((score.method, *cells, f"{100 * whole[0]:.0f} / {100 * whole[1]:.0f} %", *apart))
     sizes = [len(found.by_scale[one][0].ratios) for one in scales]
     apart = (f"{len(found.unconverged[0].ratios):,}",) if unsure else ()
     rows.append(("writes", *(f"{one:,}" for one in sizes), f"{sum(sizes):,}", *apart))
@@ -55,5 +55,5 @@ def evaluation_text(found: Evaluated) -> str:
     )
 
 
-def _shares(judged: Judged) -> str:
-    return f"{100 * judged.within(0.2):.0f} / {100 * judged.within(0.3):.0f} %"
+def _shares(score: MethodScore) -> str:
+    return f"{100 * score.within(0.2):.0f} / {100 * score.within(0.3):.0f} %"

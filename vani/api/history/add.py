@@ -13,8 +13,8 @@ from vani.errors import InputError, VaniError
 
 if TYPE_CHECKING:
     from vani.database.runs.connect import Store
-    from vani.database.runs.run import Judged, Run
-    from vani.history.intake import Added
+    from vani.database.runs.run import Run, Verdict
+    from vani.history.ingest import Added
     from vani.schema.profile import Profile
     from vani.schema.system import System
 
@@ -75,7 +75,7 @@ def history_add(
     """
     from vani.database.runs.connect import Store  # noqa: PLC0415
     from vani.history.anonymise import names_of  # noqa: PLC0415
-    from vani.history.intake import add  # noqa: PLC0415
+    from vani.history.ingest import add  # noqa: PLC0415
     from vani.history.place import default_place  # noqa: PLC0415
 
     if workers is not None and not 1 <= workers <= 1024:
@@ -108,13 +108,13 @@ def _judge(store: Store, pairs: int, system: System | None) -> tuple[int, list[s
     """Judge runs of the pairs that cost most; returns how many, and why others were not."""
     from vani.api.report_inputs import rule_findings  # noqa: PLC0415
     from vani.database.runs import read, write  # noqa: PLC0415
+    from vani.history.ingest_result import packed  # noqa: PLC0415
     from vani.history.saved import pairs_that_matter  # noqa: PLC0415
-    from vani.history.taken import packed  # noqa: PLC0415
 
     with store.reading() as connection:
         matter = pairs_that_matter(read.groups(connection, "pair", read.Period()), pairs)
         runs = read.telling_runs(connection, matter)
-        known = read.judged_of(connection, [run.digest for run in runs])
+        known = read.verdicts_of(connection, [run.digest for run in runs])
         todo = [run for run in runs if not _is_judged(known.get(run.digest), system)]
         paths = read.paths_of(connection, [run.digest for run in todo])
         kept = {run.digest: read.profile_content(connection, run.digest) for run in todo}
@@ -123,7 +123,7 @@ def _judge(store: Store, pairs: int, system: System | None) -> tuple[int, list[s
     for run in todo:
         try:
             machine = system or machine_like(run.file_system)
-            made, verdict = _judged(run, kept[run.digest], paths[run.digest], machine, findings)
+            made, verdict = _verdict(run, kept[run.digest], paths[run.digest], machine, findings)
         except VaniError as error:
             why.append(str(error))
             continue
@@ -132,7 +132,7 @@ def _judge(store: Store, pairs: int, system: System | None) -> tuple[int, list[s
     if judged:
         with store.writing() as connection:
             write.add_profiles(connection, profiles)
-            write.add_judged(connection, judged)
+            write.add_verdicts(connection, judged)
     return len(judged), why
 
 
@@ -142,12 +142,12 @@ def machine_like(file_system: str) -> System | None:
     return system_of(_MACHINES.get(file_system))
 
 
-def _judged(
+def _verdict(
     run: Run, content: bytes | None, paths: list[str], system: System | None, findings: dict[str, str]
-) -> tuple[Profile, Judged]:
+) -> tuple[Profile, Verdict]:
     from vani.api.advise import advise  # noqa: PLC0415
-    from vani.history.saved import judged_from  # noqa: PLC0415
-    from vani.history.taken import unpacked  # noqa: PLC0415
+    from vani.history.ingest_result import unpacked  # noqa: PLC0415
+    from vani.history.saved import verdict_from  # noqa: PLC0415
 
     if content is not None:
         made = unpacked(content)
@@ -158,9 +158,9 @@ def _judged(
                 "is not there any more: its run is not judged", where=paths[0] if paths else run.digest
             )
         made = _profile_of(path)
-    return made, judged_from(advise(made, system=system), run, findings)
+    return made, verdict_from(advise(made, system=system), run, findings)
 
 
-def _is_judged(known: Judged | None, system: System | None) -> bool:
+def _is_judged(known: Verdict | None, system: System | None) -> bool:
     """Whether a verdict is there, and for the machine that was named."""
     return known is not None and (system is None or known.system == (system.name or ""))

@@ -59,8 +59,8 @@ def history_creations(
     """
     from vani.database.runs import read  # noqa: PLC0415
     from vani.database.runs.connect import Store  # noqa: PLC0415
-    from vani.history.creations.begun import read_begun  # noqa: PLC0415
     from vani.history.creations.choice import Follower, choose_next, remembered  # noqa: PLC0415
+    from vani.history.creations.partial_run import read_partial_run  # noqa: PLC0415
     from vani.history.creations.predictors import predictors  # noqa: PLC0415
     from vani.history.creations.series import nothing  # noqa: PLC0415
     from vani.history.place import default_place  # noqa: PLC0415
@@ -70,7 +70,7 @@ def history_creations(
         raise InputError(f"no method {one_line(method)!r}", where="--method", todo=f"there are {known}")
     if not 0 <= least <= 1:
         raise InputError(f"is {least:g}", where="--least", todo="give a probability, 0 to 1")
-    seen = nothing() if begun is None else read_begun(Path(begun))
+    seen = nothing() if begun is None else read_partial_run(Path(begun))
     if begun is not None and not len(seen):
         raise InputError("has no files", where=begun, todo="leave --begun out for a run that has not begun")
     with Store(db if db is not None else default_place()).reading() as connection:
@@ -103,7 +103,7 @@ def _past(connection: sa.Connection, application: str, user: str, processes: int
     from vani.database.runs import read  # noqa: PLC0415
     from vani.history.creations.of_profile import creations_of_profile  # noqa: PLC0415
     from vani.history.creations.packed import unpacked as creations  # noqa: PLC0415
-    from vani.history.taken import unpacked as profile  # noqa: PLC0415
+    from vani.history.ingest_result import unpacked as profile  # noqa: PLC0415
 
     digests = read.latest_digests(connection, application, user, processes, _LOOKED_AT)
     packed = read.creations_of(connection, digests)

@@ -9,14 +9,14 @@ from vani.api.arguments import PathLike
 from vani.errors import InputError
 
 if TYPE_CHECKING:
-    from vani.models.behaviour.scores import Compared
+    from vani.models.behaviour.scores import Comparison
 
 __all__ = ["history_evaluate"]
 
 
 def history_evaluate(
     table: PathLike | None = None, *, last: float = 0.3, db: PathLike | None = None
-) -> Compared:
+) -> Comparison:
     """Hold all predictors of behaviours against the last runs, each predicted from those before it.
 
     Parameters
@@ -33,7 +33,7 @@ def history_evaluate(
     InputError
         The table cannot be read, there is no history, or there are too few runs.
     """
-    from vani.history.behaviour.compared import compared  # noqa: PLC0415 - `vani --help` pays for no library
+    from vani.history.behaviour.compared import compare_predictors  # noqa: PLC0415 - `vani --help` pays for no library
 
     if not 0 < last < 1:
         raise InputError(f"is {last:g}", where="--last", todo="give a share above 0 and below 1, such as 0.3")
@@ -42,10 +42,10 @@ def history_evaluate(
     if table is not None:
         from vani.history.behaviour.table import read_table  # noqa: PLC0415
 
-        return compared(read_table(Path(table)), last)
+        return compare_predictors(read_table(Path(table)), last)
     from vani.database.runs.connect import Store  # noqa: PLC0415
     from vani.history.behaviour.kept_runs import kept_runs  # noqa: PLC0415
     from vani.history.place import default_place  # noqa: PLC0415
 
     with Store(db if db is not None else default_place()).reading() as connection:
-        return compared(kept_runs(connection), last)
+        return compare_predictors(kept_runs(connection), last)

@@ -14,7 +14,7 @@ from vani.units import parse_bytes
 if TYPE_CHECKING:
     from vani.history.write_time.choice import Fitted
     from vani.history.write_time.samples import Floats
-    from vani.models.write_time.judged import Evaluated
+    from vani.models.write_time.cross_validation import CrossValidation
     from vani.schema.write_model import WriteModel
 
 __all__ = ["model_evaluate", "model_fit"]
@@ -90,7 +90,7 @@ def model_fit(
             JudgedMethod(
                 method=one.method, error=one.error, within_20=one.within(0.2), within_30=one.within(0.3)
             )
-            for one in fitted.judged
+            for one in fitted.scores
         ],
         stages=[
             StageCost(stage=one.stage, cost=one.cost, low=one.low, high=one.high, share=one.share)
@@ -110,7 +110,7 @@ def model_evaluate(
     application: str | None = None,
     user: str | None = None,
     db: PathLike | None = None,
-) -> Evaluated:
+) -> CrossValidation:
     """Fit all methods to the scales up to one, and hold them against the larger ones.
 
     Parameters are those of `model_fit`.
@@ -120,8 +120,8 @@ def model_evaluate(
     InputError
         Samples that cannot be used, or none on one side of `up_to`.
     """
-    from vani.history.write_time.choice import choose, judged_by_all  # noqa: PLC0415 - heavy
-    from vani.models.write_time.judged import Evaluated as Found  # noqa: PLC0415
+    from vani.history.write_time.choice import choose, score_all  # noqa: PLC0415 - heavy
+    from vani.models.write_time.cross_validation import CrossValidation as Found  # noqa: PLC0415
 
     limit = _limit(up_to)
     found = measured(samples, scale=scale, confidence=confidence, application=application, user=user, db=db)
@@ -139,16 +139,16 @@ def model_evaluate(
     train, test = known.only(small), known.only(~small)
     chosen = choose(train, scales[small])
     held = scales[~small]
-    whole = judged_by_all(train, scales[small], test)
+    whole = score_all(train, scales[small], test)
     beyond = found.unconverged_scales > limit
     ratios = test.seconds / chosen.predict(test)
     return Found(
         scale=found.scale,
         trained_on=len(train),
         by_scale={
-            float(one): [judged.only(held == one) for judged in whole] for one in sorted(set(held.tolist()))
+            float(one): [score.only(held == one) for score in whole] for one in sorted(set(held.tolist()))
         },
-        unconverged=judged_by_all(train, scales[small], unsure.only(beyond)) if beyond.any() else [],
+        unconverged=score_all(train, scales[small], unsure.only(beyond)) if beyond.any() else [],
         left_out=int((~beyond).sum()),
         chosen=chosen.method,
         low=chosen.low,

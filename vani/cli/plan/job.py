@@ -149,8 +149,8 @@ def _note(state: Path, *, is_end: bool) -> None:
 
 def _plan(state: Path, rules: dict[str, Any], deadline: Any, log: Path | None, *, is_end: bool) -> str:
     from vani.prolog.job_facts import number_of  # noqa: PLC0415
+    from vani.prolog.planning_lock import plan_for_ended, plan_for_new  # noqa: PLC0415
     from vani.prolog.state import State  # noqa: PLC0415
-    from vani.prolog.turn import begin, end  # noqa: PLC0415
 
     number = number_of(os.environ)
     now_s = time.time()
@@ -168,8 +168,8 @@ def _plan(state: Path, rules: dict[str, Any], deadline: Any, log: Path | None, *
 
     place = State(state)
     if is_end:
-        return f"ended; {end(place, number, deadline, plan)}"
-    return begin(place, os.environ, deadline, plan)
+        return f"ended; {plan_for_ended(place, number, deadline, plan)}"
+    return plan_for_new(place, os.environ, deadline, plan)
 
 
 def _say(text: str, log: Path | None = None) -> None:

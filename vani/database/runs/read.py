@@ -8,7 +8,7 @@ from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any, Final
 
 from vani.database.runs import tables
-from vani.database.runs.run import Judged, Run, Source
+from vani.database.runs.run import Run, Source, Verdict
 
 if TYPE_CHECKING:
     import sqlalchemy as sa
@@ -31,7 +31,6 @@ __all__ = [
     "figures_of",
     "file_system_of",
     "groups",
-    "judged_of",
     "known_files",
     "latest_digests",
     "moments",
@@ -40,6 +39,7 @@ __all__ = [
     "runs_of",
     "telling_runs",
     "verdicts",
+    "verdicts_of",
     "whole",
 ]
 
@@ -273,28 +273,28 @@ def paths_of(connection: sa.Connection, digests: Sequence[str]) -> dict[str, lis
     return found
 
 
-def verdicts(connection: sa.Connection) -> list[tuple[Judged, Run]]:
+def verdicts(connection: sa.Connection) -> list[tuple[Verdict, Run]]:
     """What judged runs could save."""
     import sqlalchemy as sa  # noqa: PLC0415
 
     of = tables.judged.c
     rows = connection.execute(
-        sa.select(tables.runs, *(of[name] for name in _JUDGED if name != "digest"))
+        sa.select(tables.runs, *(of[name] for name in _VERDICT if name != "digest"))
         .join(tables.judged, of.digest == tables.runs.c.digest)
         .order_by(of.digest)
     )
-    return [(_judged(row), _run(row)) for row in rows.mappings()]
+    return [(_verdict(row), _run(row)) for row in rows.mappings()]
 
 
-def judged_of(connection: sa.Connection, digests: Sequence[str]) -> dict[str, Judged]:
+def verdicts_of(connection: sa.Connection, digests: Sequence[str]) -> dict[str, Verdict]:
     """What these runs could save, by their digests, as far as they were judged."""
     import sqlalchemy as sa  # noqa: PLC0415
 
-    found: dict[str, Judged] = {}
+    found: dict[str, Verdict] = {}
     for start in range(0, len(digests), 500):
         some = digests[start : start + 500]
         rows = connection.execute(sa.select(tables.judged).where(tables.judged.c.digest.in_(some)))
-        found |= {row["digest"]: _judged(row) for row in rows.mappings()}
+        found |= {row["digest"]: _verdict(row) for row in rows.mappings()}
     return found
 
 
@@ -391,7 +391,7 @@ def fact(connection: sa.Connection, name: str) -> str | None:
 
 
 _RUN = tuple(field.name for field in fields(Run))
-_JUDGED = tuple(field.name for field in fields(Judged))
+_VERDICT = tuple(field.name for field in fields(Verdict))
 _SOURCE = tuple(field.name for field in fields(Source))
 
 
@@ -403,6 +403,6 @@ def _source(row: Any) -> Source:
     return Source(**{name: row[name] for name in _SOURCE})
 
 
-def _judged(row: Any) -> Judged:
-    told = {name: row[name] for name in _JUDGED}
-    return Judged(**told | {"lines": tuple(json.loads(told["lines"]))})
+def _verdict(row: Any) -> Verdict:
+    told = {name: row[name] for name in _VERDICT}
+    return Verdict(**told | {"lines": tuple(json.loads(told["lines"]))})

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-__all__ = ["Judged", "Run", "Source"]
+__all__ = ["Run", "Source", "Verdict"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +84,7 @@ class Source:
 
 
 @dataclass(frozen=True, slots=True)
-class Judged:
+class Verdict:
     """What following the advice on a run is expected to win.
 
     Attributes

@@ -13,14 +13,14 @@ from vani.database.runs import tables
 if TYPE_CHECKING:
     import sqlalchemy as sa
 
-    from vani.database.runs.run import Judged, Run, Source
+    from vani.database.runs.run import Run, Source, Verdict
 
 __all__ = [
     "add_creations",
-    "add_judged",
     "add_profiles",
     "add_runs",
     "add_sources",
+    "add_verdicts",
     "forget_user",
     "place_of",
     "replace_sources",
@@ -111,7 +111,7 @@ def add_creations(connection: sa.Connection, contents: Mapping[str, tuple[int, b
         _insert(connection, tables.creations, rows, "digest")
 
 
-def add_judged(connection: sa.Connection, verdicts: Sequence[Judged]) -> None:
+def add_verdicts(connection: sa.Connection, verdicts: Sequence[Verdict]) -> None:
     """Keep what runs could save; a verdict replaces an older one."""
     rows = [_row(one) | {"lines": json.dumps(one.lines)} for one in verdicts]
     _delete(connection, tables.judged.c.digest, [one.digest for one in verdicts])
@@ -163,7 +163,7 @@ def replace_texts(
     )
 
 
-def _row(item: Judged | Run | Source) -> dict[str, Any]:
+def _row(item: Verdict | Run | Source) -> dict[str, Any]:
     # `asdict` copies deeply, which takes longer than the database.
     return {name: getattr(item, name) for name in item.__slots__}
 

@@ -11,16 +11,16 @@ from vani.errors import InputError
 from vani.history.behaviour.evaluation import Tested, begins, judge, learnt, score
 from vani.history.behaviour.panel import AUTO
 from vani.history.behaviour.runs import Bools, Floats, Runs
-from vani.models.behaviour.scores import Compared, Mode, Reliability
+from vani.models.behaviour.scores import Comparison, Mode, Reliability
 from vani.units import counted
 
-__all__ = ["compared"]
+__all__ = ["compare_predictors"]
 
 _MOST: Final = 100_000
 _EDGES: Final = (0.0, 0.5, 0.7, 0.9, 0.97, 1.0)
 
 
-def compared(runs: Runs, last: float) -> Compared:
+def compare_predictors(runs: Runs, last: float) -> Comparison:
     """Predict the last runs, a share `last` of all.
 
     Raises
@@ -46,7 +46,7 @@ def compared(runs: Runs, last: float) -> Compared:
             )
         modes.append(_mode(runs, tested, ended_only=ended_only))
     together = np.column_stack([runs.category, runs.ids])
-    return Compared(
+    return Comparison(
         len(runs),
         len(np.unique(runs.category)),
         len(np.unique(together, axis=0)),

@@ -13,7 +13,7 @@ from vani.history.behaviour.panel import Panel, most_likely
 from vani.history.behaviour.predictors import predictors
 from vani.history.behaviour.replay import replay
 from vani.history.behaviour.runs import Bools, Floats, Ints, Runs
-from vani.models.behaviour.scores import SURE, Judged, Score
+from vani.models.behaviour.scores import SURE, Score, ShareRange
 
 __all__ = ["Tested", "begins", "judge", "learnt", "score", "shares"]
 
@@ -138,7 +138,7 @@ def score(tested: Tested, category: Ints, name: str) -> Score:
     )
 
 
-def shares(right: Bools, category: Ints) -> tuple[Judged, Judged]:
+def shares(right: Bools, category: Ints) -> tuple[ShareRange, ShareRange]:
     """Share of runs, and mean share of categories, each with its range over categories drawn again and again."""
     _, group = np.unique(category, return_inverse=True)
     runs = np.bincount(group)
@@ -148,11 +148,11 @@ def shares(right: Bools, category: Ints) -> tuple[Judged, Judged]:
     of_runs = (drawn @ hits) / (drawn @ runs)
     of_categories = (drawn @ (hits / runs)) / number
     return (
-        _judged(float(hits.sum() / runs.sum()), of_runs),
-        _judged(float((hits / runs).mean()), of_categories),
+        _with_range(float(hits.sum() / runs.sum()), of_runs),
+        _with_range(float((hits / runs).mean()), of_categories),
     )
 
 
-def _judged(share: float, drawn: Floats) -> Judged:
+def _with_range(share: float, drawn: Floats) -> ShareRange:
     low, high = np.quantile(drawn, (0.025, 0.975))
-    return Judged(share, float(low), float(high))
+    return ShareRange(share, float(low), float(high))

@@ -129,28 +129,28 @@ class Follower:
             for name, method in self._methods.items():
                 self._before[name] += on_rest(method, past[:at], past[at], blocks)
 
-    def see(self, begun: Creations) -> None:
-        """Judge the predictors by what was created since they were judged last; `begun` is all so far."""
-        if self._judged_to and len(begun) > self._judged_to:
-            block = [(self._judged_to, len(begun))]
+    def see(self, so_far: Creations) -> None:
+        """Judge the predictors by what was created since they were judged last; `so_far` is all so far."""
+        if self._judged_to and len(so_far) > self._judged_to:
+            block = [(self._judged_to, len(so_far))]
             for name, method in self._methods.items():
-                self._own[name] = [*self._own[name], *on_rest(method, self.past, begun, block)][-_OWN:]
-            self._ranks = [*self._ranks, begun.part(self._judged_to, len(begun))][-_OWN:]
-        self._judged_to = len(begun)
+                self._own[name] = [*self._own[name], *on_rest(method, self.past, so_far, block)][-_OWN:]
+            self._ranks = [*self._ranks, so_far.part(self._judged_to, len(so_far))][-_OWN:]
+        self._judged_to = len(so_far)
 
-    def see_all(self, begun: Creations, parts: int = 4) -> None:
+    def see_all(self, so_far: Creations, parts: int = 4) -> None:
         """Judge the predictors part by part by what was created so far."""
-        step = max(1, len(begun) // parts)
-        for end in (*range(step, len(begun), step), len(begun)):
-            self.see(begun.first(end))
+        step = max(1, len(so_far) // parts)
+        for end in (*range(step, len(so_far), step), len(so_far)):
+            self.see(so_far.first(end))
 
-    def rest(self, begun: Creations, count: int | None = None) -> Chosen:
-        """Foresee what is created after `begun`, of which `see` was told; `count` None: until the end."""
+    def rest(self, so_far: Creations, count: int | None = None) -> Chosen:
+        """Foresee what is created after `so_far`, of which `see` was told; `count` None: until the end."""
         scores = {name: self._score(name) for name in self._methods}
         judged = dict(sorted(scores.items(), key=lambda one: -one[1]))
         known = any(self._before.values()) or any(self._own.values())
         name = max(scores, key=lambda one: round(scores[one], 6)) if known else next(iter(self._unjudged()))
-        foreseen = self._methods[name].predict(self.past, begun, count)
+        foreseen = self._methods[name].predict(self.past, so_far, count)
         if not known:
             unknown = np.full(len(foreseen), np.nan)
             return Chosen(name, foreseen, unknown, np.nan, np.nan, {}, 0)

@@ -23,34 +23,34 @@ Fields = tuple[str, tuple[int, ...]]
 """A name with its numbers taken out, and these."""
 
 
-def coming_paths(past: Sequence[Creations], begun: Creations, ranks: Ints) -> list[str | None]:
-    """Names of what is created after `begun` by `ranks`, in order; None where nothing tells.
+def coming_paths(past: Sequence[Creations], so_far: Creations, ranks: Ints) -> list[str | None]:
+    """Names of what is created after `so_far` by `ranks`, in order; None where nothing tells.
 
     The names are those of the last run, or of the second, third or fourth last where those are the same. Numbers that
     differ by the same amount from run to run, or from one creation of a rank to the next, are counted on.
     """
     runs = [run for run in past if run.paths][-_TURNS - 1 :]
-    nth = nth_of_rank(ranks, begun)
+    nth = nth_of_rank(ranks, so_far)
     names: list[str | None] = [None] * len(ranks)
-    found = _base(runs, begun) if runs else None
+    found = _base(runs, so_far) if runs else None
     if found is not None:
         base, steps = found
         at = base.find(ranks, nth)
         for place in np.flatnonzero(at >= 0).tolist():
             names[place] = _moved(base.paths[at[place]], steps, 1)
-    known = begun if begun.paths and len(begun) else runs[-1] if runs else None
+    known = so_far if so_far.paths and len(so_far) else runs[-1] if runs else None
     missing = [place for place, name in enumerate(names) if name is None]
     if known is not None and missing:
         _count_on(names, missing, known, ranks, nth)
-    return _once(names, set(begun.paths))
+    return _once(names, set(so_far.paths))
 
 
-def _base(runs: Sequence[Creations], begun: Creations) -> tuple[Creations, tuple[int, ...]] | None:
+def _base(runs: Sequence[Creations], so_far: Creations) -> tuple[Creations, tuple[int, ...]] | None:
     """The run whose names come again, and by how much their numbers move; None where none does."""
     last = runs[-1]
-    if begun.paths:
+    if so_far.paths:
         for run in reversed(runs):
-            if _same_share(begun, run) >= _SURE:
+            if _same_share(so_far, run) >= _SURE:
                 return run, ()
     for back in range(1, min(_TURNS, len(runs) - 1) + 1):
         if _same_share(last, runs[-1 - back]) >= _SURE:

@@ -72,10 +72,10 @@ def on_rest(
     """Foresee each block of a run from all that was created before it."""
     for begin, end in blocks:
         began = time.perf_counter()
-        begun = came.first(begin)
+        so_far = came.first(begin)
         # In which order ranks come does not matter: two more files of each are asked for.
-        count = end - begin + 2 * len(np.unique(begun.ranks))
-        foreseen: Foreseen = method.predict(past, begun, count)
+        count = end - begin + 2 * len(np.unique(so_far.ranks))
+        foreseen: Foreseen = method.predict(past, so_far, count)
         found = held_against(foreseen, came.part(begin, end), time.perf_counter() - began)
         yield replace(found, accuracy=float(found.right.mean()))
 

@@ -17,13 +17,13 @@ __all__ = ["expected_files"]
 
 
 def expected_files(
-    past: Sequence[Creations], begun: Creations, chosen: Chosen, least: float
+    past: Sequence[Creations], so_far: Creations, chosen: Chosen, least: float
 ) -> list[PredictedCreation]:
     """One row per file; sizes that are less probable than `least` are not known."""
     foreseen = chosen.foreseen
-    nth = nth_of_rank(foreseen.ranks, begun)
-    paths = coming_paths(past, begun, foreseen.ranks)
-    stripes = _stripes(past, begun, foreseen.ranks, nth)
+    nth = nth_of_rank(foreseen.ranks, so_far)
+    paths = coming_paths(past, so_far, foreseen.ranks)
+    stripes = _stripes(past, so_far, foreseen.ranks, nth)
     known = np.isfinite(foreseen.sizes) & ~(chosen.probability < least)
     bounds = [_whole(foreseen.sizes * factor) for factor in (1.0, chosen.low, chosen.high)]
     told = np.isfinite(foreseen.sizes)
@@ -60,9 +60,9 @@ def _whole(sizes: Floats) -> Ints:
         return np.clip(np.rint(np.nan_to_num(sizes)), 0, float(LARGEST)).astype(np.int64)
 
 
-def _stripes(past: Sequence[Creations], begun: Creations, ranks: Ints, nth: Ints) -> Ints:
+def _stripes(past: Sequence[Creations], so_far: Creations, ranks: Ints, nth: Ints) -> Ints:
     """Stripe counts of the same creations of the last run; else the one that most files had."""
-    last = past[-1] if past else begun
+    last = past[-1] if past else so_far
     at = last.find(ranks, nth)
     every = last.stripes[last.stripes > 0]
     common = int(np.bincount(every).argmax()) if len(every) else 0

@@ -61,16 +61,16 @@ def follow(past: Sequence[Creations], came: Creations, names: Iterable[str] | No
         if todo is ToDo.NOTHING:
             continue
         done.append((at, todo))
-        begun = came.first(at + 1)
-        count = max(expected - len(begun), 2 * misses.tenth)
+        so_far = came.first(at + 1)
+        count = max(expected - len(so_far), 2 * misses.tenth)
         if todo is ToDo.PREDICT and method:
-            foreseen = predictors()[method].predict(runs, begun, count)
+            foreseen = predictors()[method].predict(runs, so_far, count)
         else:
             runs = [] if todo is ToDo.START_OVER else runs
             follower = Follower(runs, plain)
             if todo is not ToDo.PREDICT:
-                follower.see_all(begun)
-            anew = follower.rest(begun, count)
+                follower.see_all(so_far)
+            anew = follower.rest(so_far, count)
             method, foreseen = anew.method, anew.foreseen
         hits[at + 1 :] = _hits(foreseen, came, at + 1)
     return Followed(hits, tuple(done))

@@ -1,7 +1,7 @@
 """Which method, and how far its predictions are off: both by holding out the largest scale, since that is the use.
 
 A model is made from small runs to predict large ones. So each method is fitted without the largest scale of the samples
-and judged on it; the best one is fitted again to all. The ratios of measured to predicted time on the scale held out
+and scores on it; the best one is fitted again to all. The ratios of measured to predicted time on the scale held out
 give the interval: of new samples that are as far from the training as those, nine of ten lie within. Of many ratios
 their quantiles are taken (split conformal prediction); of few, what nine of ten draws from a normal distribution like
 theirs would hold, and where they are fewer than nine, the scale before is held out in the same way and adds its own.
@@ -20,9 +20,9 @@ from vani.errors import InputError
 from vani.history.write_time.methods import methods
 from vani.history.write_time.samples import Floats, Samples
 from vani.history.write_time.stages import Kinds, kinds_of
-from vani.models.write_time.judged import Judged
+from vani.models.write_time.cross_validation import MethodScore
 
-__all__ = ["NOMINAL", "Fitted", "choose", "fit_with", "judge", "judged_by_all"]
+__all__ = ["NOMINAL", "Fitted", "choose", "fit_with", "judge", "score_all"]
 
 NOMINAL: Final = 0.9
 _LEAST: Final = 8
@@ -41,7 +41,7 @@ class Fitted:
     ----------
     low, high
         Measured over predicted time: nine of ten lie between.
-    judged
+    scores
         All methods on the scale that was held out, the best first.
     held_out
         Samples that the interval rests on.
@@ -52,7 +52,7 @@ class Fitted:
     known: Kinds
     low: float
     high: float
-    judged: tuple[Judged, ...]
+    scores: tuple[MethodScore, ...]
     held_out: int = 0
 
     def predict(self, samples: Samples) -> Floats:
@@ -60,17 +60,17 @@ class Fitted:
         return np.asarray(methods()[self.method].predict(self.parameters, samples, self.known), dtype=float)
 
 
-def judge(method: str, train: Samples, scale: Floats, test: Samples) -> Judged:
+def judge(method: str, train: Samples, scale: Floats, test: Samples) -> MethodScore:
     """Fit to `train`, whose scales are `scale`, and hold it against `test`."""
     known = kinds_of(train)
     module = methods()[method]
     predicted = module.predict(module.fit(train, scale, known), test, known)
-    return Judged(method, test.seconds / np.maximum(predicted, 1e-6))
+    return MethodScore(method, test.seconds / np.maximum(predicted, 1e-6))
 
 
-def judged_by_all(
+def score_all(
     train: Samples, scale: Floats, test: Samples, names: Iterable[str] | None = None
-) -> list[Judged]:
+) -> list[MethodScore]:
     """Judge methods, the plain ones first.
 
     Parameters
@@ -83,14 +83,14 @@ def judged_by_all(
     InputError
         A method that was named needs a library that is not installed.
     """
-    judged = []
+    scores = []
     for name in names if names is not None else methods():
         try:
-            judged.append(judge(name, train, scale, test))
+            scores.append(judge(name, train, scale, test))
         except InputError:
             if names is not None:
                 raise
-    return judged
+    return scores
 
 
 def choose(
@@ -123,15 +123,15 @@ def choose(
         )
     largest = scale == scales[-1]
     small, large = samples.only(~largest), samples.only(largest)
-    judged = judged_by_all(small, scale[~largest], large, names)
-    judged.sort(key=lambda one: one.error)
-    return fit_with(judged[0].method, samples, scale, tuple(judged))
+    scores = score_all(small, scale[~largest], large, names)
+    scores.sort(key=lambda one: one.error)
+    return fit_with(scores[0].method, samples, scale, tuple(scores))
 
 
-def fit_with(method: str, samples: Samples, scale: Floats, judged: tuple[Judged, ...]) -> Fitted:
-    """Fit one method to all samples; the interval is that of its held-out ratios, `judged` on the largest scale."""
+def fit_with(method: str, samples: Samples, scale: Floats, scores: tuple[MethodScore, ...]) -> Fitted:
+    """Fit one method to all samples; the interval is that of its held-out ratios, `scores` on the largest scale."""
     known = kinds_of(samples)
-    ratios = next(one.ratios for one in judged if one.method == method)
+    ratios = next(one.ratios for one in scores if one.method == method)
     for limit in np.unique(scale)[-2:1:-1]:  # Of one scale alone nothing is learnt about larger ones.
         if len(ratios) >= _FEWEST:
             break
@@ -140,7 +140,7 @@ def fit_with(method: str, samples: Samples, scale: Floats, judged: tuple[Judged,
         ratios = np.concatenate([ratios, earlier.ratios])
     low, high = _interval(ratios)
     fitted = methods()[method].fit(samples, scale, known)
-    return Fitted(method, fitted, known, low, high, judged, len(ratios))
+    return Fitted(method, fitted, known, low, high, scores, len(ratios))
 
 
 def _interval(ratios: Floats) -> tuple[float, float]:

@@ -5,14 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-__all__ = ["SURE", "Compared", "Judged", "Mode", "Reliability", "Score"]
+__all__ = ["SURE", "Comparison", "Mode", "Reliability", "Score", "ShareRange"]
 
 SURE: Final = 0.9
 """Probability from which a prediction is called sure."""
 
 
 @dataclass(frozen=True)
-class Judged:
+class ShareRange:
     """A share with the range that 95 of 100 drawings of categories give."""
 
     share: float
@@ -39,8 +39,8 @@ class Score:
     """
 
     name: str
-    per_run: Judged
-    per_category: Judged
+    per_run: ShareRange
+    per_category: ShareRange
     brier: float
     sure: float
     sure_right: float | None
@@ -81,7 +81,7 @@ class Mode:
 
 
 @dataclass(frozen=True)
-class Compared:
+class Comparison:
     """Both modes; `behaviours` is how many there are in all categories."""
 
     runs: int

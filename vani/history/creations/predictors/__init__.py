@@ -1,8 +1,9 @@
 """Predictors of creations, a file each, found by themselves; plain ones have low numbers and win ties.
 
-Each file has `NAME`, `ABOUT`, `ORDER`, and `predict(past, begun, count)`: what is created after `begun`, the beginning
-of a run that follows the runs of `past` (the oldest first; may be empty, as `begun` may, but not both). `count` is how
-many creations are asked for; None: all until the end of the run. `COSTLY` ones are tried where the others do badly.
+Each file has `NAME`, `ABOUT`, `ORDER`, and `predict(past, so_far, count)`: what is created after `so_far`, the
+beginning of a run that follows the runs of `past` (the oldest first; may be empty, as `so_far` may, but not both).
+`count` is the number of creations wanted; None: all until the end of the run. `COSTLY` ones are tried where the others
+do badly.
 """
 
 from __future__ import annotations

@@ -17,7 +17,7 @@ import numpy as np
 
 from vani.errors import InputError
 from vani.history.creations.continuation import lag_of
-from vani.history.creations.course import coming_ranks
+from vani.history.creations.growth import expected_ranks
 from vani.history.creations.series import Creations, Floats, Foreseen, nth_of_rank, of_sizes
 
 NAME: Final = "arima"
@@ -48,17 +48,17 @@ _ORDERS: Final = (
 _SEASONAL: Final = ((0, 0, 0), (0, 1, 0), (1, 0, 0))
 
 
-def predict(past: Sequence[Creations], begun: Creations, count: int | None) -> Foreseen:
+def predict(past: Sequence[Creations], so_far: Creations, count: int | None) -> Foreseen:
     """Fit to the latest samples of the past runs and of what has begun, and forecast."""
     began = time.perf_counter()
-    ranks = coming_ranks(past, begun, count)
-    runs = [run.values[np.lexsort((run.ranks, run.nth))] for run in (*past[-16:], begun)]
+    ranks = expected_ranks(past, so_far, count)
+    runs = [run.values[np.lexsort((run.ranks, run.nth))] for run in (*past[-16:], so_far)]
     series = np.concatenate(runs)[-_SAMPLES:]
     if not len(ranks) or not len(series):
         return Foreseen(np.full(len(ranks), np.nan), ranks)
     ahead, told = _forecast(series, len(ranks))
     sizes = np.empty(len(ranks))
-    sizes[np.lexsort((ranks, nth_of_rank(ranks, begun)))] = ahead
+    sizes[np.lexsort((ranks, nth_of_rank(ranks, so_far)))] = ahead
     return Foreseen(sizes, ranks, told, cost_s=time.perf_counter() - began)
 
 

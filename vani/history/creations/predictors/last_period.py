@@ -8,7 +8,7 @@ from typing import Final
 import numpy as np
 
 from vani.history.creations.continuation import continued, lag_of
-from vani.history.creations.course import coming_ranks
+from vani.history.creations.growth import expected_ranks
 from vani.history.creations.series import Creations, Foreseen, joined
 
 NAME: Final = "last_period"
@@ -17,10 +17,10 @@ ORDER: Final = 1
 COSTLY: Final = False
 
 
-def predict(past: Sequence[Creations], begun: Creations, count: int | None) -> Foreseen:
+def predict(past: Sequence[Creations], so_far: Creations, count: int | None) -> Foreseen:
     """Find the period in the last run and what has begun, and go on with it."""
-    ranks = coming_ranks(past, begun, count)
-    known = joined([*past[-1:], begun])
+    ranks = expected_ranks(past, so_far, count)
+    known = joined([*past[-1:], so_far])
     if not len(known):
         return Foreseen(np.full(len(ranks), np.nan), ranks)
     law = lag_of(known)

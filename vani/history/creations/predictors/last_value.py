@@ -7,7 +7,7 @@ from typing import Final
 
 import numpy as np
 
-from vani.history.creations.course import coming_ranks
+from vani.history.creations.growth import expected_ranks
 from vani.history.creations.series import Creations, Foreseen
 
 NAME: Final = "last_value"
@@ -16,8 +16,8 @@ ORDER: Final = 0
 COSTLY: Final = False
 
 
-def predict(past: Sequence[Creations], begun: Creations, count: int | None) -> Foreseen:
+def predict(past: Sequence[Creations], so_far: Creations, count: int | None) -> Foreseen:
     """Repeat it."""
-    ranks = coming_ranks(past, begun, count)
-    last = next((run.values[-1] for run in (begun, *reversed(past)) if len(run)), np.nan)
+    ranks = expected_ranks(past, so_far, count)
+    last = next((run.values[-1] for run in (so_far, *reversed(past)) if len(run)), np.nan)
     return Foreseen(np.full(len(ranks), last), ranks)

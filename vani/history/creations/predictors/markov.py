@@ -8,7 +8,7 @@ from typing import Final
 
 import numpy as np
 
-from vani.history.creations.course import coming_ranks
+from vani.history.creations.growth import expected_ranks
 from vani.history.creations.series import WITHIN, Creations, Floats, Foreseen, Ints
 
 NAME: Final = "markov"
@@ -27,10 +27,10 @@ _BEFORE_FIRST: Final = -3
 Context = tuple[int, ...]
 
 
-def predict(past: Sequence[Creations], begun: Creations, count: int | None) -> Foreseen:
+def predict(past: Sequence[Creations], so_far: Creations, count: int | None) -> Foreseen:
     """Count what came after what, then follow the most frequent steps."""
-    ranks = coming_ranks(past, begun, count)
-    runs, left = [begun.part(max(0, len(begun) - _REMEMBERED), None)] if len(begun) else [], _REMEMBERED
+    ranks = expected_ranks(past, so_far, count)
+    runs, left = [so_far.part(max(0, len(so_far) - _REMEMBERED), None)] if len(so_far) else [], _REMEMBERED
     for run in reversed(past):
         left -= len(runs[0]) if runs else 0
         if left <= 0:
@@ -40,8 +40,8 @@ def predict(past: Sequence[Creations], begun: Creations, count: int | None) -> F
     chains = [chain for run, of in zip(runs, states, strict=True) for chain in _by_rank(run, of).values()]
     follows = _counted(chains)
     latest = (
-        {rank: chain[-_MOST_ORDER:] for rank, chain in _by_rank(begun, states[-1]).items()}
-        if len(begun)
+        {rank: chain[-_MOST_ORDER:] for rank, chain in _by_rank(so_far, states[-1]).items()}
+        if len(so_far)
         else {}
     )
     return Foreseen(_followed(ranks, latest, follows, levels), ranks, f"{len(levels)} sizes")

@@ -19,10 +19,10 @@ from vani.database.runs.connect import Store
 from vani.database.runs.run import Run, Source
 from vani.errors import InputError, StoreError
 from vani.history.creations.packed import hidden as hidden_creations
-from vani.history.found import Found, find
+from vani.history.discovery import Candidate, discover
+from vani.history.ingest_result import IngestResult, MakeProfile, hidden, shown_path
 from vani.history.names import PlainNames
 from vani.history.readers import Readers
-from vani.history.taken import MakeProfile, Taken, hidden, shown_path
 
 __all__ = ["Added", "add"]
 
@@ -40,7 +40,7 @@ class Added:
     Attributes
     ----------
     files
-        Found, whatever became of them.
+        Candidate, whatever became of them.
     runs
         Added.
     copies
@@ -99,8 +99,8 @@ def add(
         _refuse_other_names(read.fact(connection, "names"), names, store)
         known = read.known_files(connection)
     with closing(Readers(make, totals=totals, user=user, workers=workers)) as readers:
-        new: list[Found] = []
-        for found in find(paths):
+        new: list[Candidate] = []
+        for found in discover(paths):
             added.files += 1
             if not found.named and known.get(_place(found.path, names)) == (found.size, found.changed_ns):
                 added.unchanged += 1
@@ -127,7 +127,7 @@ def add(
     return added
 
 
-def _keep(store: Store, some: Sequence[Taken], names: PlainNames, added: Added) -> None:
+def _keep(store: Store, some: Sequence[IngestResult], names: PlainNames, added: Added) -> None:
     """Write what was taken, all of it or nothing."""
     with store.writing() as connection:
         runs = [_hidden(one.run, names) for one in some if one.run is not None]
@@ -179,7 +179,7 @@ def _hidden(run: Run, names: PlainNames) -> Run:
     )
 
 
-def _source(taken: Taken, names: PlainNames) -> Source:
+def _source(taken: IngestResult, names: PlainNames) -> Source:
     source = taken.source
     reason = None if source.reason is None else names.text(source.reason)
     return replace(source, path=names.path(shown_path(source.path)), reason=reason)

@@ -7,13 +7,13 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["Evaluated", "Judged"]
+__all__ = ["CrossValidation", "MethodScore"]
 
 Floats = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True)
-class Judged:
+class MethodScore:
     """A method, held against samples that it was not fitted to.
 
     Parameters
@@ -30,9 +30,9 @@ class Judged:
         """Mean of the logarithm of how many times too long or too short."""
         return float(np.abs(np.log(self.ratios)).mean())
 
-    def only(self, chosen: npt.NDArray[np.bool_]) -> Judged:
+    def only(self, chosen: npt.NDArray[np.bool_]) -> MethodScore:
         """The same of the samples where `chosen`, shape (samples,), is true."""
-        return Judged(self.method, self.ratios[chosen])
+        return MethodScore(self.method, self.ratios[chosen])
 
     def within(self, share: float) -> float:
         """Share of the samples whose prediction is off by at most `share` of the measured time."""
@@ -40,7 +40,7 @@ class Judged:
 
 
 @dataclass(frozen=True)
-class Evaluated:
+class CrossValidation:
     """All methods on samples that they were not fitted to.
 
     Parameters
@@ -59,8 +59,8 @@ class Evaluated:
 
     scale: str
     trained_on: int
-    by_scale: dict[float, list[Judged]]
-    unconverged: list[Judged]
+    by_scale: dict[float, list[MethodScore]]
+    unconverged: list[MethodScore]
     left_out: int
     chosen: str
     low: float

@@ -18,7 +18,7 @@ from vani.history.creations.of_profile import creations_of_profile
 from vani.history.creations.of_trace import creations_of_trace
 from vani.history.creations.packed import packed as packed_creations
 from vani.history.creations.series import Creations
-from vani.history.found import Found
+from vani.history.discovery import Candidate
 from vani.history.names import PlainNames
 from vani.readers.darshan.created import read_created
 from vani.readers.darshan.totals import Totals, open_log, read_totals
@@ -26,7 +26,7 @@ from vani.readers.darshan.totals import Totals, open_log, read_totals
 if TYPE_CHECKING:
     from vani.schema.profile import Profile
 
-__all__ = ["MakeProfile", "Taken", "hidden", "packed", "shown_path", "take", "unpacked"]
+__all__ = ["IngestResult", "MakeProfile", "hidden", "ingest_file", "packed", "shown_path", "unpacked"]
 
 MakeProfile = Callable[[Path], "Profile"]
 
@@ -39,7 +39,7 @@ _JOB = re.compile(r"_id\d+")
 
 
 @dataclass(frozen=True)
-class Taken:
+class IngestResult:
     """What was made of a file; `profile` is packed, None where totals were enough; `named` by the user.
 
     `creations` are their number and they themselves, packed; None where they are not known.
@@ -72,7 +72,7 @@ def hidden(content: bytes, names: PlainNames) -> bytes:
     return zlib.compress(json.dumps(tree, separators=(",", ":")).encode())
 
 
-def take(found: Found, make: MakeProfile, *, totals: bool, user: str | None) -> Taken:
+def ingest_file(found: Candidate, make: MakeProfile, *, totals: bool, user: str | None) -> IngestResult:
     """Read one file.
 
     Parameters
@@ -100,18 +100,18 @@ def take(found: Found, make: MakeProfile, *, totals: bool, user: str | None) -> 
             raise InputError("counts more than can be kept")
     except (VaniError, OSError) as error:
         told = error.what if isinstance(error, VaniError) else f"cannot be read ({error.strerror})"
-        return Taken(replace(source, reason=one_line(told)), None, None, found.named)
+        return IngestResult(replace(source, reason=one_line(told)), None, None, found.named)
     except (ValueError, OverflowError, IndexError, MemoryError) as error:
         # What no check foresaw costs one log, not all of them.
         told = f"cannot be read ({type(error).__name__})"
-        return Taken(replace(source, reason=told), None, None, found.named)
+        return IngestResult(replace(source, reason=told), None, None, found.named)
     if user is not None:
         run = replace(run, user=_name(user))
     made = None if creations is None else (len(creations), packed_creations(creations))
-    return Taken(replace(source, digest=run.digest), run, profile, found.named, made)
+    return IngestResult(replace(source, digest=run.digest), run, profile, found.named, made)
 
 
-def _read(found: Found, make: MakeProfile, *, totals: bool) -> tuple[Run, bytes | None, Creations | None]:
+def _read(found: Candidate, make: MakeProfile, *, totals: bool) -> tuple[Run, bytes | None, Creations | None]:
     path = Path(found.path)
     if found.kind == "darshan":
         log = open_log(path)

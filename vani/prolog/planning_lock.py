@@ -1,4 +1,4 @@
-"""Whose turn it is to plan: one process plans for all jobs that were registered by then, the others wait for it."""
+"""The lock of the planner: one process plans for all registered jobs while the others wait for it."""
 
 from __future__ import annotations
 
@@ -9,14 +9,16 @@ from vani.errors import InputError
 from vani.prolog.budget import Deadline
 from vani.prolog.state import State
 
-__all__ = ["begin", "end"]
+__all__ = ["plan_for_ended", "plan_for_new"]
 
 _TO_PLAN_S: Final = 0.15
 """Seconds without which planning is not begun: it takes more, and would keep the lock from those that have time."""
 
 
-def begin(state: State, environment: Mapping[str, str], deadline: Deadline, plan: Callable[[], str]) -> str:
-    """Register the job of this environment, and plan unless another process does; what became of it, in one line.
+def plan_for_new(
+    state: State, environment: Mapping[str, str], deadline: Deadline, plan: Callable[[], str]
+) -> str:
+    """Register the job of this environment, and plan unless another process does; returns the outcome in one line.
 
     Parameters
     ----------
@@ -41,8 +43,8 @@ def begin(state: State, environment: Mapping[str, str], deadline: Deadline, plan
         return plan()
 
 
-def end(state: State, number: str, deadline: Deadline, plan: Callable[[], str]) -> str:
-    """Forget a job, and share what it had among those that run; see `begin`."""
+def plan_for_ended(state: State, number: str, deadline: Deadline, plan: Callable[[], str]) -> str:
+    """Forget a job, and share what it had among those that run; see `plan_for_new`."""
     state.forget(number)
     with state.locked(lambda: deadline.left_s < _TO_PLAN_S) as is_ours:
         if not is_ours or deadline.left_s < _TO_PLAN_S:

@@ -12,14 +12,14 @@ import numpy as np
 from vani.errors import InputError
 from vani.history.creations.series import LARGEST, NO_RANK, Creations
 
-__all__ = ["MOST", "read_begun"]
+__all__ = ["MOST", "read_partial_run"]
 
 MOST: Final = 1_000_000
 _COLUMNS: Final = ("path", "rank", "size", "stripe_count")
 _LIMITS: Final = {"rank": (NO_RANK, (1 << 28) - 1), "size": (0, LARGEST), "stripe_count": (0, 1 << 16)}
 
 
-def read_begun(path: Path) -> Creations:
+def read_partial_run(path: Path) -> Creations:
     """Read a CSV with a line of names (`size`; `path`, `rank`, `stripe_count` as far as known), or a trace.
 
     Raises

@@ -9,17 +9,17 @@ import numpy as np
 from vani.history.creations.run_laws import best_law
 from vani.history.creations.series import Creations, Ints
 
-__all__ = ["coming_ranks", "number_ahead"]
+__all__ = ["expected_count", "expected_ranks"]
 
 
-def number_ahead(past: Sequence[Creations]) -> tuple[int, str]:
+def expected_count(past: Sequence[Creations]) -> tuple[int, str]:
     """How many creations the run after `past` is going to have, and by which law."""
     law, _, _ = best_law([np.array([float(len(run))]) for run in past], exact=True)
     return max(0, round(float(law.follow([np.array([float(len(run))]) for run in past])[0]))), law.name
 
 
-def coming_ranks(past: Sequence[Creations], begun: Creations, count: int | None) -> Ints:
-    """Ranks of what is created after `begun`.
+def expected_ranks(past: Sequence[Creations], so_far: Creations, count: int | None) -> Ints:
+    """Ranks of what is created after `so_far`.
 
     Parameters
     ----------
@@ -32,9 +32,9 @@ def coming_ranks(past: Sequence[Creations], begun: Creations, count: int | None)
         Shape (creations,). Without past runs and a `count` none.
     """
     if count is None:
-        count = max(0, number_ahead(past)[0] - len(begun)) if past else 0
-    wanted = len(begun) + count
-    model = max(past[-4:], key=len) if past else begun
+        count = max(0, expected_count(past)[0] - len(so_far)) if past else 0
+    wanted = len(so_far) + count
+    model = max(past[-4:], key=len) if past else so_far
     if past and len(past[-1]) >= min(wanted, len(model)):
         model = past[-1]
     if not len(model):
@@ -44,7 +44,7 @@ def coming_ranks(past: Sequence[Creations], begun: Creations, count: int | None)
         period = _period(ranks)
         more = np.arange(len(ranks), wanted)
         ranks = np.r_[ranks, ranks[len(ranks) - period + (more - len(ranks)) % period]]
-    return np.asarray(ranks[len(begun) : wanted])
+    return np.asarray(ranks[len(so_far) : wanted])
 
 
 def _period(ranks: Ints) -> int:

@@ -13,14 +13,14 @@ from vani.errors import InputError
 from vani.readers.darshan.probe import SUFFIXES
 from vani.schema.beginning import beginning, is_document
 
-__all__ = ["Found", "Kind", "find"]
+__all__ = ["Candidate", "Kind", "discover"]
 
 Kind = Literal["darshan", "profile", "trace", "unreadable"]
 _DOCUMENTS = (".yaml", ".yml", ".json")
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class Candidate:
     """A file, or the folder of a trace.
 
     Attributes
@@ -43,7 +43,7 @@ class Found:
     problem: str = ""
 
 
-def find(paths: Sequence[Path]) -> Iterator[Found]:
+def discover(paths: Sequence[Path]) -> Iterator[Candidate]:
     """Look through paths, folder by folder; links are followed, each folder is entered once.
 
     What vanishes meanwhile is passed over. Files that are no runs by their names are not opened.
@@ -67,12 +67,12 @@ def find(paths: Sequence[Path]) -> Iterator[Found]:
             yield from _below(place, entered)
         elif stat.S_ISREG(state.st_mode):
             kind: Kind = "profile" if is_document(path) else "darshan"
-            yield Found(place, kind, state.st_size, state.st_mtime_ns, named=True)
+            yield Candidate(place, kind, state.st_size, state.st_mtime_ns, named=True)
         else:
             raise InputError("is no file and no folder", where=path, todo="name a log, or a folder of logs")
 
 
-def _below(top: str, entered: set[tuple[int, int]]) -> Iterator[Found]:
+def _below(top: str, entered: set[tuple[int, int]]) -> Iterator[Candidate]:
     folders = [top]
     while folders:
         folder = folders.pop()
@@ -86,7 +86,7 @@ def _below(top: str, entered: set[tuple[int, int]]) -> Iterator[Found]:
         except FileNotFoundError:
             continue
         except OSError as error:
-            yield Found(folder, "unreadable", 0, 0, problem=f"cannot be listed ({error.strerror})")
+            yield Candidate(folder, "unreadable", 0, 0, problem=f"cannot be listed ({error.strerror})")
             continue
         if (trace := _trace(folder, entries)) is not None:
             yield trace
@@ -99,14 +99,14 @@ def _below(top: str, entered: set[tuple[int, int]]) -> Iterator[Found]:
                 elif entry.name.endswith(SUFFIXES):
                     state = entry.stat()
                     if stat.S_ISREG(state.st_mode):
-                        yield Found(entry.path, "darshan", state.st_size, state.st_mtime_ns)
+                        yield Candidate(entry.path, "darshan", state.st_size, state.st_mtime_ns)
                 elif entry.name.endswith(_DOCUMENTS) and _is_profile(Path(entry.path)):
                     state = entry.stat()
-                    yield Found(entry.path, "profile", state.st_size, state.st_mtime_ns)
+                    yield Candidate(entry.path, "profile", state.st_size, state.st_mtime_ns)
             except FileNotFoundError:
                 continue
             except OSError as error:
-                yield Found(entry.path, "unreadable", 0, 0, problem=f"cannot be read ({error.strerror})")
+                yield Candidate(entry.path, "unreadable", 0, 0, problem=f"cannot be read ({error.strerror})")
         folders += reversed(deeper)
 
 
@@ -115,7 +115,7 @@ def _is_profile(path: Path) -> bool:
     return found is not None and b"vani.profile/" in found and is_document(path)
 
 
-def _trace(folder: str, entries: Sequence[os.DirEntry[str]]) -> Found | None:
+def _trace(folder: str, entries: Sequence[os.DirEntry[str]]) -> Candidate | None:
     """The trace that a folder is; none where its first file cannot be a part of one."""
     names = {entry.name for entry in entries}
     if not names & {"VERSION", "recorder.mt", "recorder.dat", "manifest.json", "_metadata"}:
@@ -126,4 +126,4 @@ def _trace(folder: str, entries: Sequence[os.DirEntry[str]]) -> Found | None:
         return None
     states = [entry.stat() for entry in entries if entry.is_file()]
     size = sum(state.st_size for state in states)
-    return Found(folder, "trace", size, max((state.st_mtime_ns for state in states), default=0))
+    return Candidate(folder, "trace", size, max((state.st_mtime_ns for state in states), default=0))
