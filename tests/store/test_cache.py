@@ -138,23 +138,23 @@ def test_what_is_soon_read_is_compressed_in_less_time_than_what_is_converted(sto
     assert (packed(store), packed(converted)) == ("LZ4", "ZSTD")
 
 
-@pytest.mark.parametrize(("above", "mode"), [(0o1777, 0o1777), (0o755, 0o755), (0o700, 0o755), (0o777, 0o755)])
-def test_what_is_made_in_a_cache_that_users_share_is_for_all_of_them(tmp_path, monkeypatch, above, mode):
-    # Was: who came first made folders in it that nobody else could write.
+@pytest.mark.parametrize(
+    ("mode", "place"), [(0o1777, "user-{}"), (0o777, "user-{}"), (0o775, "user-{}"), (0o755, ""), (0o700, "")]
+)
+def test_in_a_cache_that_others_can_change_each_user_has_a_private_folder(tmp_path, monkeypatch, mode, place):
     monkeypatch.setenv("VANI_CACHE", str(tmp_path / "cache"))
     monkeypatch.setenv("VANI_PARTIAL_RESULTS", "1")
     monkeypatch.setattr(provide, "Room", lambda: Room(0))
     monkeypatch.setattr(RecorderReader, "decodes_quickly", False)
     monkeypatch.setattr(partial_results, "FEWEST_CALLS", 0)
     (tmp_path / "cache").mkdir()
-    (tmp_path / "cache").chmod(above)
-    before = os.umask(0o022)
-    try:
-        vani.profile(TRACE)
-    finally:
-        os.umask(before)
-    made = {path.name: stat.S_IMODE(path.stat().st_mode) for path in (tmp_path / "cache").iterdir()}
-    assert made == {"stores": mode, "results": mode}
+    (tmp_path / "cache").chmod(mode)
+    vani.profile(TRACE)
+    folder = tmp_path / "cache" / place.format(os.geteuid())
+    assert {path.name for path in folder.iterdir()} == {"stores", "results"}
+    if place:
+        assert stat.S_IMODE(folder.stat().st_mode) == 0o700
+        assert list((tmp_path / "cache").iterdir()) == [folder]
 
 
 def test_where_files_have_no_modes_a_store_serves_the_run_that_made_it(stores, monkeypatch):

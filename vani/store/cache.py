@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import shutil
 import stat
@@ -11,7 +12,7 @@ from pathlib import Path
 from vani.errors import StoreError
 from vani.site import setting
 from vani.store.locks import WRITING, Held, removable
-from vani.store.manifest import STORE_SCHEMA
+from vani.store.manifest import OTHERS_WRITE, STORE_SCHEMA
 from vani.store.read import Store, open_store
 
 __all__ = [
@@ -29,17 +30,39 @@ MOST_BYTES = 20 << 30
 _RECENT_S = 3600.0
 """A store that was used in this time stays, even if no lock tells that it still is."""
 _ABANDONED_S = 24 * 3600.0
-_SHARED = stat.S_ISVTX | stat.S_IWOTH
+_ANYBODY_ELSE = stat.S_IRWXG | stat.S_IRWXO
 _FORGOTTEN_S = 30 * _ABANDONED_S
 """The same where no lock can tell whether the writer lives."""
 
 
 def cache_directory() -> Path | None:
-    """What VANI_CACHE or a file of settings names (`vani.site`), else `vani/` in the user's cache directory (XDG base
-    directory specification).
+    """The folder in which this user's stores and results lie.
 
-    None where the user has no home, as a container's user that no table of users knows.
+    It is the one that VANI_CACHE or a file of settings names (`vani.site`), else `vani/` in the user's cache directory
+    (XDG base directory specification). In a folder that other users can change, such as a shared one of mode 1777, it
+    is a private folder below it: whoever can rename what lies in a folder could swap the results of two traces.
+
+    None where the user has no home, as a container's user that no table of users knows, where the folder is closed to
+    this user, and where the private folder is not this user's alone.
     """
+    base = _configured()
+    if base is None:
+        return None
+    try:
+        is_shared = _is_shared(base)
+    except (FileNotFoundError, NotADirectoryError):
+        return base
+    except OSError:
+        return None
+    if not os.access(base, os.X_OK):
+        return None
+    if not is_shared:
+        return base
+    private = base / f"user-{os.geteuid()}"
+    return private if not os.path.lexists(private) or _is_private(private) else None
+
+
+def _configured() -> Path | None:
     named = setting("cache").value
     if named:
         return Path(named)
@@ -52,25 +75,35 @@ def cache_directory() -> Path | None:
         return None
 
 
-def make_folder(folder: Path) -> None:
-    """Make a folder in the cache directory, if it is not there.
+def _is_shared(folder: Path) -> bool:
+    """Tell whether users other than this one can rename or replace what lies in a folder; OSError if unknown."""
+    state = folder.stat()
+    return state.st_uid != os.geteuid() or bool(state.st_mode & OTHERS_WRITE)
 
-    In one that users share (mode 1777, as of /tmp) it is for all of them, too: files are safe from others,
-    and none but a user's own are believed.
+
+def _is_private(folder: Path) -> bool:
+    """Tell whether a folder, and no link to one, is closed to everybody but this user."""
+    try:
+        state = folder.lstat()
+    except OSError:
+        return False
+    return stat.S_ISDIR(state.st_mode) and state.st_uid == os.geteuid() and not state.st_mode & _ANYBODY_ELSE
+
+
+def make_folder(folder: Path) -> None:
+    """Make a folder of the cache directory, and that directory, if they are not there.
 
     Raises
     ------
     OSError
-        It cannot be made.
+        It cannot be made, or another user made it first.
     """
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    try:
-        folder.mkdir(mode=0o755)
-    except FileExistsError:
-        return
-    above = folder.parent.stat().st_mode
-    if above & _SHARED == _SHARED:
-        folder.chmod(stat.S_IMODE(above))
+    # Of the parents only the last one gets the mode; those above it hold nothing of Vani.
+    folder.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    directory = cache_directory()
+    if directory is None or directory.absolute() != folder.parent.absolute():
+        raise PermissionError(errno.EPERM, "is not this user's alone", str(folder.parent))
+    folder.mkdir(mode=0o755, exist_ok=True)
 
 
 def store_path(folder: Path, name: str, digest: str) -> Path:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import stat
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
@@ -40,7 +41,9 @@ MOST_BYTES = 1 << 30
 """Of all files together; those go first that were not used for longest."""
 _MOST_OF_ONE = MOST_BYTES // 4
 _MOST_RESULTS = 16
-_BEGIN = b"vani.partial-results/2\n"
+_BEGIN = b"vani.partial-results/3\n"
+_READING = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+"""A named pipe in the place of a file would block otherwise."""
 _ROOT = Path(__file__).resolve().parents[1]
 _CODE = ("analyzers", "engine", "kernels", "readers", "store")
 _KINDS = ("vani.analyzers.", "vani.store.manifest")
@@ -92,9 +95,9 @@ class PartialResults:
     """
 
     def __init__(self, digests: Sequence[str], about: Sequence[str]) -> None:
-        key = hashlib.sha256(json.dumps([_state_of_code(), *digests, *about]).encode()).hexdigest()
-        self._name = f"{digests[0][:16]}-{key[:32]}-{os.geteuid()}.bin"
-        found = _find(self._name) or {}
+        self._key = hashlib.sha256(json.dumps([_state_of_code(), *digests, *about]).encode()).hexdigest()
+        self._name = f"{digests[0][:16]}-{self._key[:32]}-{os.geteuid()}.bin"
+        found = _find(self._name, self._key) or {}
         if found and _has_plugins():
             found = {}
         self._stores: list[Any] = found.get("stores", [])
@@ -142,7 +145,9 @@ class PartialResults:
         ]
         # Of the many options that somebody may try, the last ones; what all of them share was used each time.
         results = dict(list(self._results.items())[-_MOST_RESULTS:])
-        self._file = _begun(self._name, {"stores": tables, "results": results})
+        self._file = _begun(
+            self._name, {"key": self._key, "stores": tables, "results": results}
+        )
 
     def keep(self) -> None:
         """Keep what was begun to be written."""
@@ -160,23 +165,22 @@ def _has_plugins() -> bool:
     return any(plug_ins(group) for group in ("vani.readers", "vani.analyzers"))
 
 
-def _find(name: str) -> Any:
-    """What was kept under a name; None if there is nothing that can be believed."""
+def _find(name: str, key: str) -> Any:
+    """The results in the file of this name; None unless they were written by this user under this key."""
     folder = _folder()
     if folder is None:
         return None
-    place = folder / name
-    if not place.is_file():
-        return None
     try:
-        with place.open("rb") as file:
+        # A name may be changed, or be a link, by whoever can write to the folder: the file itself is checked.
+        with os.fdopen(os.open(folder / name, _READING), "rb") as file:
             state = os.fstat(file.fileno())
+            if not stat.S_ISREG(state.st_mode) or state.st_size > _MOST_OF_ONE:
+                return None
             if state.st_uid not in (os.geteuid(), 0) or state.st_mode & OTHERS_WRITE:
                 return None
-            if state.st_size > _MOST_OF_ONE:
-                return None
-            found = _read(file.read())
-        os.utime(place)
+            content = _read(file.read())
+            os.utime(file.fileno())
+        return content if content["key"] == key else None
     except (
         OSError,
         ValueError,
@@ -188,7 +192,6 @@ def _find(name: str) -> Any:
         pa.ArrowException,
     ):
         return None
-    return found
 
 
 def _begun(name: str, what: object) -> FileAside | None:
@@ -210,7 +213,7 @@ def _begun(name: str, what: object) -> FileAside | None:
 
 
 def _folder() -> Path | None:
-    """Where files lie. It may be shared: each user's are the user's own."""
+    """The folder of all files."""
     found = cache_directory()
     return None if found is None else found / "results"
 
