@@ -11,18 +11,18 @@ from vani.analyzers.entities.dependencies import app_dependencies, early_reads
 from vani.analyzers.entities.files import files, roles, sizes
 from vani.analyzers.entities.folders import folders
 from vani.analyzers.entities.interfaces import interfaces
+from vani.analyzers.entities.io_stats import MEMORY_SPEED, impossible_rates, nulls_of_stats
 from vani.analyzers.entities.machine import cores_used, gpus_used, job, middleware, storage
 from vani.analyzers.entities.phases import phases
 from vani.analyzers.entities.renamed import of_several_names, without_names
 from vani.analyzers.entities.traces import traces
 from vani.analyzers.entities.view import Notes, View
-from vani.analyzers.facts import BUCKETS
-from vani.analyzers.iostats import MEMORY_SPEED, impossible_rates, nulls_of_stats
 from vani.analyzers.measures.busy_time import BusyTimes
 from vani.analyzers.measures.footprint import Touched
 from vani.analyzers.measures.io_time import SpentTime
 from vani.analyzers.measures.library_time import LibraryTimes
 from vani.analyzers.self_check import refuse_contradictions
+from vani.analyzers.workload.survey_findings import BUCKETS
 from vani.calls import FileClass
 from vani.distinct import distinct
 from vani.schema.profile import Excluded, Generator, Phase, Profile, Workflow
@@ -93,21 +93,21 @@ def assemble(
         notes |= explain(view, profile)
     notes |= {f"traces[{path}]": f"left out: {why}" for path, why in refused}
     profile = profile.model_copy(update={"provenance": notes})
-    if of_several_names(view.world)[view.files].any():
+    if of_several_names(view.workload)[view.files].any():
         profile = without_names(profile, view.measured.unknown["renames"])
     refuse_contradictions(profile)
     return profile
 
 
 def _workflow(view: View, cores: int | None) -> tuple[Workflow, Notes]:
-    world, io, times = view.world, view.workload_stats, view.process_time
+    workload, io, times = view.workload, view.workload_stats, view.process_time
     dependencies, notes = app_dependencies(view)
     gpus, of_gpus = gpus_used()
-    run_ns = None if view.run_ns is None else world.span_ns
+    run_ns = None if view.run_ns is None else workload.span_ns
     slowest = None if times is None else int(times.max(initial=0))
     entity = Workflow(
-        apps=len(world.apps),
-        processes=world.processes,
+        apps=len(workload.apps),
+        processes=workload.processes,
         cpu_cores_used_per_node=cores,
         gpus_used_per_node=gpus,
         runtime_s=None if run_ns is None else run_ns / 1e9,
@@ -132,7 +132,7 @@ def _excluded(view: View) -> Excluded:
     operations = view.measured.operations
     apart = (operations.phase == view.excluded_phase) & (operations.file >= 0)
     mine = distinct(operations.file[apart])
-    others = mine[view.world.file_class[mine] != FileClass.DATASET]
+    others = mine[view.workload.file_class[mine] != FileClass.DATASET]
     return Excluded(files=len(others), io=view.excluded_stats)
 
 
@@ -153,7 +153,7 @@ def _of_files(view: View, profile: Profile) -> Notes:
     if moments < BUCKETS:
         known = f"ends of files that are written all the time are known at {moments} moments of the run"
         notes["io.past_end"] = "; ".join(filter(None, (view.limits.get("io.past_end"), known)))
-    if view.world.lives is not None:
+    if view.workload.lives is not None:
         notes["files.path"] = "files that were renamed are told under their last name"
     listed, total = len(profile.files), len(view.files)
     if listed < total:

@@ -1,4 +1,4 @@
-"""From stores to a profile: the world, the passes, the entities."""
+"""From stores to a profile: the workload, the passes, the entities."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from numpy.typing import NDArray
 
 from vani.analyzers.assemble import assemble
 from vani.analyzers.entities.view import View
-from vani.analyzers.keyed import NO_VALUE
 from vani.analyzers.measurements import TraceFacts
-from vani.analyzers.names import renames_of
-from vani.analyzers.passes import measure, trace_facts
-from vani.analyzers.world import Context, World
+from vani.analyzers.passes.measure_workload import measure, trace_facts
+from vani.analyzers.tables.int_table import NO_VALUE
+from vani.analyzers.workload.renamed_files import renames_of
+from vani.analyzers.workload.workload import Context, Workload
 from vani.calls import MOST_SUM, FileClass
 from vani.columns import Texts, to_numpy
 from vani.engine.run import Engine
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 Codes = NDArray[np.int64]
 
-__all__ = ["Options", "Tables", "characterise", "world_of"]
+__all__ = ["Options", "Tables", "characterise", "workload_of"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,9 +55,9 @@ class Tables(Protocol):
     def function_names(self) -> dict[int, str]: ...
 
 
-def world_of(
+def workload_of(
     traces: Sequence[TraceFacts], tables: Sequence[Tables], names: Sequence[str], job_: Job | None
-) -> tuple[World, list[Context]]:
+) -> tuple[Workload, list[Context]]:
     """Number files, apps and processes over all traces, and put the traces on one clock.
 
     Parameters
@@ -84,7 +84,7 @@ def world_of(
             size = job_.size_of(path)
             if size is not None:
                 sizes_known[code] = size
-    world = World(
+    workload = Workload(
         paths=paths,
         file_class=classes,
         apps=tuple(order),
@@ -98,8 +98,8 @@ def world_of(
         functions=functions,
         renames=renames_of([table.renames for table in tables], local, shifts, paths, classes),
     )
-    return world, [
-        Context(world, i, own, functions_)
+    return workload, [
+        Context(workload, i, own, functions_)
         for i, (own, functions_) in enumerate(zip(local, own_functions, strict=True))
     ]
 
@@ -182,9 +182,9 @@ def characterise(
                 todo="give fewer traces, or trace the runs again",
             )
     options = options or Options()
-    world, contexts = world_of([trace_facts(store.manifest) for store in stores], stores, names, job_)
+    workload, contexts = workload_of([trace_facts(store.manifest) for store in stores], stores, names, job_)
     measured = measure(
-        world,
+        workload,
         stores,
         contexts,
         engine,

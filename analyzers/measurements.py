@@ -19,7 +19,7 @@ from vani.analyzers.extensions import Plain
 from vani.analyzers.measures.operations import OperationCounts
 from vani.analyzers.measures.processes import ProcessCounts
 from vani.analyzers.measures.survey import SurveyedFiles
-from vani.analyzers.world import World
+from vani.analyzers.workload.workload import Workload
 from vani.counts import FileLayout
 from vani.schema.profile import AppDependency
 
@@ -142,7 +142,7 @@ class Results:
 class Measurements:
     """What a source found out; see the module's docstring."""
 
-    world: World
+    workload: Workload
     traces: Sequence[TraceFacts]
     phases: Phases
     listed: Ints

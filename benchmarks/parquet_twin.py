@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from vani.analyzers.keyed import NO_VALUE
+from vani.analyzers.tables.int_table import NO_VALUE
 from vani.calls import Flag, Kind, Layer
 from vani.columns import to_numpy
 from vani.store.read import Store

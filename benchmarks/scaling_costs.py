@@ -15,12 +15,12 @@ from benchmarks.rates import inflate_rate
 from benchmarks.scaling_model import FAN_IN, Measured, StageCost
 from tests.traces.trace_generator import Workload, generate_trace
 from vani.analyzers.characterise import characterise
-from vani.analyzers.facts import Facts
-from vani.analyzers.measure import Measure
 from vani.analyzers.measures import busy_time
 from vani.analyzers.measures.footprint import Footprint
 from vani.analyzers.measures.survey import Survey
-from vani.analyzers.world import World
+from vani.analyzers.passes.measure import Measure
+from vani.analyzers.workload.survey_findings import SurveyFindings
+from vani.analyzers.workload.workload import Workload as AnalyzedWorkload
 from vani.engine import Engine
 from vani.engine.parcel import load, pack
 from vani.readers.open import open_trace
@@ -135,14 +135,14 @@ def metered(trace: Path, folder: Path) -> tuple[dict[str, Metered], dict[str, fl
 
 
 @contextmanager
-def _combined(measure: type[Measure[Any, Any]]) -> Iterator[list[tuple[Any, Facts]]]:
-    """What a measure combined, and the facts that it finished with."""
-    seen: list[tuple[Any, Facts]] = []
+def _combined(measure: type[Measure[Any, Any]]) -> Iterator[list[tuple[Any, SurveyFindings]]]:
+    """What a measure combined, and the findings that it finished with."""
+    seen: list[tuple[Any, SurveyFindings]] = []
     finish = measure.finish
 
-    def kept(self: Measure[Any, Any], combined: Any, world: World, facts: Facts) -> Any:
-        seen.append((combined, facts))
-        return finish(self, combined, world, facts)
+    def kept(self: Measure[Any, Any], combined: Any, workload: AnalyzedWorkload, findings: SurveyFindings) -> Any:
+        seen.append((combined, findings))
+        return finish(self, combined, workload, findings)
 
     with patch.object(measure, "finish", kept):
         yield seen

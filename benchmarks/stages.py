@@ -36,9 +36,10 @@ from unittest.mock import patch
 
 from benchmarks.stopwatch import Stopwatch
 from tests.traces.trace_generator import Workload, generate_trace
-from vani.analyzers import characterise, passes
-from vani.analyzers.batch import Batch
-from vani.analyzers.recorded_calls import RecordedCalls
+from vani.analyzers import characterise
+from vani.analyzers.calls.batch import Batch
+from vani.analyzers.calls.recorded_calls import RecordedCalls
+from vani.analyzers.passes import measure_workload
 from vani.engine.run import Engine
 from vani.readers.open import open_trace
 from vani.schema.document import dumps
@@ -61,9 +62,9 @@ _HOOKS = (
     ("read", "vani.store.read", "Store", "batches", "generator"),
     ("read", "pyarrow.parquet", "ParquetFile", "read_row_groups", "function"),
     ("read", "pyarrow.parquet", "ParquetFile", "read_row_group", "function"),
-    ("notes", "vani.analyzers.timed_groups", "_Noting", "add", "function"),
-    ("notes", "vani.analyzers.timed_groups", "NotedGroup", "calls", "function"),
-    ("shared", "vani.analyzers.recorded_calls", "RecordedCalls", "__init__", "function"),
+    ("notes", "vani.analyzers.passes.timed_groups", "_Noting", "add", "function"),
+    ("notes", "vani.analyzers.passes.timed_groups", "NotedGroup", "calls", "function"),
+    ("shared", "vani.analyzers.calls.recorded_calls", "RecordedCalls", "__init__", "function"),
     ("overlap", "vani.analyzers.measures.busy_time", "", "busy", "function"),
     ("between", "vani.analyzers.characterise", "", "measure", "function"),
 )
@@ -197,9 +198,9 @@ class _Analyzer:
         self.combine = watch.timed(self._stage, measure.combine)
         self.finish = watch.timed(self._stage, measure.finish)
 
-    def begin(self, context: Any, facts: Any) -> _Collector:
+    def begin(self, context: Any, findings: Any) -> _Collector:
         with self._watch.stage(self._stage):
-            return _Collector(self._measure.begin(context, facts), self._watch, self._stage)
+            return _Collector(self._measure.begin(context, findings), self._watch, self._stage)
 
 
 @contextmanager
@@ -221,10 +222,10 @@ def _wrapped(watch: Stopwatch) -> Iterator[None]:
             for name, member in vars(owner).copy().items():
                 if isinstance(member, cached_property):
                     replace(owner, name, _timed_property(watch, "shared", owner, name))
-        found = [_Analyzer(measure, watch) for measure in passes.measures()]
-        replace(passes, "measures", lambda: found)
-        survey = passes.Survey
-        replace(passes, "Survey", lambda: _Analyzer(survey(), watch))
+        found = [_Analyzer(measure, watch) for measure in measure_workload.measures()]
+        replace(measure_workload, "measures", lambda: found)
+        survey = measure_workload.Survey
+        replace(measure_workload, "Survey", lambda: _Analyzer(survey(), watch))
         yield
 
 

@@ -69,10 +69,10 @@ nitpick_ignore = [
     ("py:class", "Doc"),
     ("py:class", "vani.schema.document.Document"),
     # What a measure passes on and gives: variables for any type, and for any plain values.
-    ("py:class", "vani.analyzers.measure.Other"),
-    ("py:class", "vani.analyzers.measure.Partial"),
-    ("py:class", "vani.analyzers.measure.Partial_co"),
-    ("py:class", "vani.analyzers.measure.Result_co"),
+    ("py:class", "vani.analyzers.passes.measure.Other"),
+    ("py:class", "vani.analyzers.passes.measure.Partial"),
+    ("py:class", "vani.analyzers.passes.measure.Partial_co"),
+    ("py:class", "vani.analyzers.passes.measure.Result_co"),
     ("py:class", "vani.analyzers.measurements.Result"),
     ("py:class", "Plain"),
     # The names of a profile's tables.
@@ -81,9 +81,9 @@ nitpick_ignore = [
     ("py:class", "vani.analyzers.measures.survey.SurveyResult"),
     ("py:class", "vani.analyzers.entities.phase_rows.PhaseRows"),
     ("py:class", "vani.analyzers.entities.links.Links"),
-    ("py:class", "vani.analyzers.intervals.Intervals"),
-    ("py:class", "vani.analyzers.alike.Alike"),
+    ("py:class", "vani.analyzers.tables.intervals.Intervals"),
+    ("py:class", "vani.analyzers.calls.call_groups.CallGroups"),
     ("py:class", "vani.kernels.ends.ByTime"),
-    ("py:class", "vani.analyzers.names.Lives"),
-    ("py:class", "vani.analyzers.names.Renames"),
+    ("py:class", "vani.analyzers.workload.renamed_files.Lives"),
+    ("py:class", "vani.analyzers.workload.renamed_files.Renames"),
 ]

@@ -194,7 +194,7 @@ def test_a_way_to_look_at_imports_sees_the_linked_folders(line):
     done = subprocess.run([found, *arguments], cwd=ROOT, capture_output=True, text=True, check=False, timeout=60)
     assert done.returncode == 0, done.stderr
     # What a look into vani/ alone, without its links, does not show.
-    shown = r'-> +"\.(analyzers|keys)"|vani\.analyzers\.iostats\b|\banalyzers/(iostats|keys)\.py'
+    shown = r'-> +"\.(analyzers|tables)"|vani\.analyzers\.entities\.io_stats\b|\banalyzers/(entities/io_stats|tables/keys)\.py'
     assert re.search(shown, done.stdout)
 
 

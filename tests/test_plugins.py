@@ -14,7 +14,7 @@ from guides import GUIDES, steps
 
 import vani
 from vani.advisors import catalogue
-from vani.analyzers import passes
+from vani.analyzers.passes import measure_workload
 from vani.errors import InputError, TraceError, UnknownFormatError
 from vani.readers import formats, open_workload
 from vani.readers.open import has_part
@@ -197,12 +197,12 @@ def test_a_format_that_fails_to_tell_is_named_where_no_other_fits(site, tmp_path
 
 
 def test_a_measure_of_another_distribution_is_found_and_runs(plugin, trace):
-    assert "longest_call" in {measure.name for measure in passes.measures()}
+    assert "longest_call" in {measure.name for measure in measure_workload.measures()}
     assert vani.profile(trace).extensions == {"longest_call": {"duration_ns": 40_000}}
 
 
 def test_without_the_distribution_there_is_no_such_measure(site):
-    assert "longest_call" not in {measure.name for measure in passes.measures()}
+    assert "longest_call" not in {measure.name for measure in measure_workload.measures()}
 
 
 def test_a_rule_of_another_distribution_is_found_and_judges(plugin, trace):
@@ -247,7 +247,7 @@ class Measure:
     name = {name!r}
     columns = frozenset({{"duration_ns"}})
 
-    def begin(self, context, facts):
+    def begin(self, context, findings):
         return self
 
     def add(self, batch):
@@ -259,7 +259,7 @@ class Measure:
     def combine(self, parts):
         return 0
 
-    def finish(self, combined, world, facts):
+    def finish(self, combined, workload, findings):
         import numpy as np
         return {result}
 """
@@ -321,7 +321,7 @@ def test_what_a_profile_cannot_hold_is_refused_with_the_name_of_the_measure(meas
 def test_a_name_that_is_taken_is_refused_when_the_measure_is_loaded(measure, name):
     measure(name=name)
     with pytest.raises(InputError, match=rf"plug-in mine: the measure .* is called '{name}', as another one is"):
-        passes.measures()
+        measure_workload.measures()
 
 
 def test_a_measure_without_finish_is_named(site, monkeypatch):
@@ -329,7 +329,7 @@ def test_a_measure_without_finish_is_named(site, monkeypatch):
     (site / "their_measure.py").write_text("class Measure:\n    name = 'mine'\n")
     declared(site, {"vani.analyzers": {"mine": "their_measure:Measure"}}, "vani-measure")
     with pytest.raises(InputError, match=r"plug-in mine: the measure 'their_measure:Measure' cannot be loaded"):
-        passes.measures()
+        measure_workload.measures()
 
 
 def test_what_a_measure_would_give_is_null_where_no_call_is_decoded(measure):

@@ -7,12 +7,12 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from vani.analyzers.counts.kept import KeptCalls
 from vani.analyzers.counts.rows import Rows
 from vani.analyzers.counts.times import busy_times_at_most
-from vani.analyzers.intervals import merge, total_length
+from vani.analyzers.counts.traced_segments import TracedSegments
 from vani.analyzers.measurements import Measurements
 from vani.analyzers.measures.busy_time import ALL, WIDTH, BusyTimes
+from vani.analyzers.tables.intervals import merge, total_length
 from vani.calls import Kind
 from vani.counts import RunCounts
 from vani.distinct import distinct
@@ -30,19 +30,19 @@ _KINDS = {
 
 
 def bounds_of(
-    rows: Rows, kept: KeptCalls, runs: Sequence[RunCounts], measured: Measurements
+    rows: Rows, segments: TracedSegments, runs: Sequence[RunCounts], measured: Measurements
 ) -> dict[str, tuple[float, float]]:
     """By attribute of the profile: the least and the most that it can be."""
     busy = measured.of(BusyTimes)
     if busy is None:
         return {}
-    apps = len(rows.world.apps)
-    of_apps = _at_most(rows, rows.app, apps, kept, kept.app, runs, rows.world.app_of_trace)
+    apps = len(rows.workload.apps)
+    of_apps = _at_most(rows, rows.app, apps, segments, segments.app, runs, rows.workload.app_of_trace)
     nothing = np.zeros(len(rows), np.int64)
-    workload = _at_most(rows, nothing, 1, kept, np.zeros(len(kept), np.int64), runs, (0,) * len(runs))
+    workload = _at_most(rows, nothing, 1, segments, np.zeros(len(segments), np.int64), runs, (0,) * len(runs))
     lowest = busy.apps if apps == 1 else busy.workload[None]
     flushed = np.zeros(apps, np.bool_)
-    flushed[rows.app[rows.included & (rows["syncs"] > 0) & ~kept.whole[:, Kind.WRITE]]] = True
+    flushed[rows.app[rows.included & (rows["syncs"] > 0) & ~segments.whole[:, Kind.WRITE]]] = True
     found = dict(_rows("workflow", lowest[0], workload[0], flushed=bool(flushed.any())))
     for app in range(apps):
         found |= dict(_rows(f"apps[{app}]", busy.apps[app], of_apps[app], flushed=bool(flushed[app])))
@@ -53,14 +53,14 @@ def _at_most(
     rows: Rows,
     of: Ints,
     groups: int,
-    kept: KeptCalls,
+    segments: TracedSegments,
     of_calls: Ints,
     runs: Sequence[RunCounts],
     of_runs: Sequence[int],
 ) -> Ints:
     """Upper bounds by group of rows, of calls that were kept, and of runs; shape (groups, WIDTH)."""
     of = np.where(rows.included, of, -1)
-    found = busy_times_at_most(rows, of, groups, kept, of_calls)
+    found = busy_times_at_most(rows, of, groups, segments, of_calls)
     moved = _moved(rows, groups, runs, of_runs)
     if moved is None:
         return found
@@ -78,7 +78,7 @@ def _at_most(
 def _moved(rows: Rows, groups: int, runs: Sequence[RunCounts], of_runs: Sequence[int]) -> Ints | None:
     """Length of all stretches in which something was moved; None where some run does not tell them."""
     parts: list[tuple[Ints, Ints, Ints, Ints]] = []
-    for run, group, shift in zip(runs, of_runs, rows.world.shift_ns, strict=True):
+    for run, group, shift in zip(runs, of_runs, rows.workload.shift_ns, strict=True):
         heat = run.heat
         if heat is None:
             return None

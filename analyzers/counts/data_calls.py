@@ -7,14 +7,14 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from vani.analyzers.access_classes import NAMES
-from vani.analyzers.counts.kept import KeptCalls
+from vani.analyzers.calls.access_classes import NAMES
 from vani.analyzers.counts.rows import Rows
-from vani.analyzers.keyed import group
-from vani.analyzers.keys import pack, unpack
+from vani.analyzers.counts.traced_segments import TracedSegments
 from vani.analyzers.measures.access_pattern import PatternCounts, Strides
 from vani.analyzers.measures.footprint import Touched
 from vani.analyzers.measures.transfer_size import SizeBins, SizeCounts
+from vani.analyzers.tables.int_table import group
+from vani.analyzers.tables.keys import pack, unpack
 from vani.calls import Kind, Layer
 from vani.counts import RunCounts
 from vani.distinct import distinct
@@ -24,7 +24,7 @@ __all__ = ["pattern", "sizes", "touched"]
 Ints = NDArray[np.int64]
 
 
-def sizes(rows: Rows, runs: Sequence[RunCounts], kept: KeptCalls) -> SizeCounts:
+def sizes(rows: Rows, runs: Sequence[RunCounts], segments: TracedSegments) -> SizeCounts:
     """Operations by the source's bins, and the sizes that are certain."""
     names, ends = next(((run.sizes.bins, run.sizes.ends) for run in runs), ((), np.empty(0, np.int64)))
     before, parts = 0, []
@@ -37,12 +37,12 @@ def sizes(rows: Rows, runs: Sequence[RunCounts], kept: KeptCalls) -> SizeCounts:
         before += len(found.read)
     row, kind, size, count = (np.concatenate(c) for c in zip(*parts, strict=True))
     # What was kept one by one needs no proof.
-    others = ~kept.whole[row, kind]
+    others = ~segments.whole[row, kind]
     row, kind, size, count = row[others], kind[others], size[others], count[others]
-    whole = kept.of_whole
+    whole = segments.of_whole
     exact = whole.sizes(whole.app)
     phase, file, side = (
-        unpack(exact.first, kept.cell_widths) if len(exact.first) else [np.empty(0, np.int64)] * 3
+        unpack(exact.first, segments.phase_file_widths) if len(exact.first) else [np.empty(0, np.int64)] * 3
     )
     binned = np.stack([np.concatenate(read), np.concatenate(write)], axis=1)
     at, of, place = np.nonzero(binned)
@@ -56,14 +56,14 @@ def sizes(rows: Rows, runs: Sequence[RunCounts], kept: KeptCalls) -> SizeCounts:
     )
 
 
-def pattern(rows: Rows, kept: KeptCalls) -> PatternCounts:
+def pattern(rows: Rows, segments: TracedSegments) -> PatternCounts:
     """Classes as near as counts come; `io.access_pattern` in the provenance says how near.
 
     The first operation of a process on a file has no predecessor, and where it begins at byte 0 no counter has it: as
     many of the operations that lie nowhere further on as there are such streams continue something.
     """
     # Where all calls were kept, nothing is left to the counters.
-    known = kept.whole.all(axis=1) & rows.included & (rows["layer"] == Layer.POSIX)
+    known = segments.whole.all(axis=1) & rows.included & (rows["layer"] == Layer.POSIX)
     placed = np.where(known, 0, rows["placed"])
     consecutive, forward, strided = (
         np.where(known, 0, rows[name]) for name in ("consecutive", "forward", "strided")
@@ -90,10 +90,11 @@ def pattern(rows: Rows, kept: KeptCalls) -> PatternCounts:
     }
     within = np.left_shift(1, rows["layer"])
     steps = (rows["stride_count"] > 0) & ~known
-    mine = _of_cells(kept, known)
-    cells, apart = mine.classes(mine.app)
-    app, file = unpack(cells.keys, kept.cell_widths[:2]) if len(cells) else [np.empty(0, np.int64)] * 2
-    more = {name: cells[name] if len(cells) else app for name in NAMES}
+    mine = _of_cells(segments, known)
+    phase_files, apart = mine.classes(mine.app)
+    nothing = np.empty(0, np.int64)
+    app, file = unpack(phase_files.keys, segments.phase_file_widths[:2]) if len(phase_files) else (nothing, nothing)
+    more = {name: phase_files[name] if len(phase_files) else app for name in NAMES}
     return PatternCounts(
         np.concatenate([rows.phase, app]),
         np.concatenate([rows.file, file]),
@@ -109,22 +110,22 @@ def pattern(rows: Rows, kept: KeptCalls) -> PatternCounts:
     )
 
 
-def _of_cells(kept: KeptCalls, known: NDArray[np.bool_]) -> KeptCalls:
+def _of_cells(segments: TracedSegments, known: NDArray[np.bool_]) -> TracedSegments:
     """Calls on the files and in the runs of some rows."""
-    rows = kept.rows
-    widths = (len(rows.world.process_base), max(1, rows.world.files))
-    cells = distinct(pack((rows.trace[known], rows.file[known]), widths))
-    return kept.where(np.isin(pack((kept.trace, kept.file), widths), cells))
+    rows = segments.rows
+    widths = (len(rows.workload.process_base), max(1, rows.workload.files))
+    phase_files = distinct(pack((rows.trace[known], rows.file[known]), widths))
+    return segments.where(np.isin(pack((segments.trace, segments.file), widths), phase_files))
 
 
-def touched(rows: Rows, kept: KeptCalls) -> Touched:
+def touched(rows: Rows, segments: TracedSegments) -> Touched:
     """At most: what was moved, and no more than lies before the furthest end. What calls touched that were kept."""
-    whole = kept.of_whole
+    whole = segments.of_whole
     extents = whole.extents(whole.app)
     phase, file, side = (
-        unpack(extents.group, kept.cell_widths) if len(extents) else [np.empty(0, np.int64)] * 3
+        unpack(extents.group, segments.phase_file_widths) if len(extents) else [np.empty(0, np.int64)] * 3
     )
-    widths = (len(rows.world.apps) + 1, rows.world.files)
+    widths = (len(rows.workload.apps) + 1, rows.workload.files)
     found = [(phase, file, side, extents.start, extents.end)]
     # Behind all that is known to be touched, side by side.
     starts = np.int64(extents.end.max(initial=0))
@@ -132,16 +133,16 @@ def touched(rows: Rows, kept: KeptCalls) -> Touched:
         (Kind.READ, "bytes_read", "read_end"),
         (Kind.WRITE, "bytes_written", "write_end"),
     ):
-        counted = ~(kept.whole[:, kind] & rows.included)
-        cells = group(
+        counted = ~(segments.whole[:, kind] & rows.included)
+        phase_files = group(
             pack((rows.phase[counted], rows.file[counted]), widths),
             {"moved": rows[moved][counted], "end": rows[end][counted]},
             {"end": "max"},
         )
-        if not len(cells):
+        if not len(phase_files):
             continue
-        phase, file = unpack(cells.keys, widths)
-        length = np.minimum(cells["moved"], cells["end"])
+        phase, file = unpack(phase_files.keys, widths)
+        length = np.minimum(phase_files["moved"], phase_files["end"])
         # Side by side: which bytes of a file several apps have in common is not known.
         start = np.cumsum(length) - length + starts
         found.append((phase, file, np.full(len(phase), int(kind)), start, start + length))

@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vani.analyzers.counts.rows import Rows
-from vani.analyzers.keyed import Keyed, group
-from vani.analyzers.keys import pack, unpack
 from vani.analyzers.measurements import PossibleExchanges
+from vani.analyzers.tables.int_table import IntTable, group
+from vani.analyzers.tables.keys import pack, unpack
 from vani.distinct import distinct
 from vani.schema.profile import AppDependency
 
@@ -24,10 +24,10 @@ _NEVER = np.iinfo(np.int64).max
 
 def exchanges_of(rows: Rows) -> PossibleExchanges:
     """Files that were written: whether they were removed in the end is not counted."""
-    world, apps = rows.world, len(rows.world.apps)
+    workload, apps = rows.workload, len(rows.workload.apps)
     users = _by_run(rows)
     trace, file = (
-        unpack(users.keys, (len(world.process_base), world.files)) if len(users) else (users.keys,) * 2
+        unpack(users.keys, (len(workload.process_base), workload.files)) if len(users) else (users.keys,) * 2
     )
     writer, reader = np.flatnonzero(users["writes"] > 0), np.flatnonzero(users["reads"] > 0)
     # Each writer beside each reader of the file: files of many runs have few writers.
@@ -43,7 +43,7 @@ def exchanges_of(rows: Rows) -> PossibleExchanges:
     )
 
 
-def _by_run(rows: Rows) -> Keyed:
+def _by_run(rows: Rows) -> IntTable:
     """By run and file: reads, writes, bytes, the first write and the end of the last read."""
     mine = rows.included & ((rows["reads"] > 0) | (rows["writes"] > 0))
     columns = {name: rows[name][mine] for name in ("reads", "writes", "bytes_read", "bytes_written")}
@@ -54,7 +54,7 @@ def _by_run(rows: Rows) -> Keyed:
     columns["read"] = np.where(columns["reads"] > 0, last, -1)
     columns["alone"] = (rows.process[mine] >= 0).astype(np.int64)
     columns["rows"] = np.ones(len(first), np.int64)
-    key = pack((rows.trace[mine], rows.file[mine]), (len(rows.world.process_base), max(1, rows.world.files)))
+    key = pack((rows.trace[mine], rows.file[mine]), (len(rows.workload.process_base), max(1, rows.workload.files)))
     return group(key, columns, {"written": "min", "read": "max"})
 
 
@@ -68,35 +68,35 @@ def _pairs(file: Ints, writer: Ints, reader: Ints) -> tuple[Ints, Ints]:
     return producer, reader[np.repeat(begin, count) + inside]
 
 
-def _within(rows: Rows, users: Keyed, trace: Ints) -> NDArray[np.bool_]:
+def _within(rows: Rows, users: IntTable, trace: Ints) -> NDArray[np.bool_]:
     """Apps of which several processes of a run use a file that the run both reads and writes."""
-    found = np.zeros(len(rows.world.apps), np.bool_)
+    found = np.zeros(len(rows.workload.apps), np.bool_)
     both = (users["reads"] > 0) & (users["writes"] > 0)
     several = both & ((users["alone"] < users["rows"]) | (users["rows"] > 1))
-    found[np.array(rows.world.app_of_trace, np.int64)[trace[several]]] = True
+    found[np.array(rows.workload.app_of_trace, np.int64)[trace[several]]] = True
     return found
 
 
 def _dependencies(
-    rows: Rows, users: Keyed, trace: Ints, file: Ints, producer: Ints, consumer: Ints
+    rows: Rows, users: IntTable, trace: Ints, file: Ints, producer: Ints, consumer: Ints
 ) -> list[AppDependency]:
-    world, apps = rows.world, len(rows.world.apps)
-    app = np.array(world.app_of_trace, np.int64)[trace]
+    workload, apps = rows.workload, len(rows.workload.apps)
+    app = np.array(workload.app_of_trace, np.int64)[trace]
     other = app[producer] != app[consumer]
     producer, consumer = producer[other], consumer[other]
     # Each file once for each pair of apps, with what all runs of either moved.
-    widths = (apps, apps, world.files)
+    widths = (apps, apps, workload.files)
     linked = distinct(pack((app[producer], app[consumer], file[producer]), widths))
     by_app = group(
-        pack((app, file), (apps, world.files)), {n: users[n] for n in ("bytes_read", "bytes_written")}
+        pack((app, file), (apps, workload.files)), {n: users[n] for n in ("bytes_read", "bytes_written")}
     )
     from_, to, of = unpack(linked, widths) if len(linked) else (linked,) * 3
     totals = group(
         pack((from_, to), (apps, apps)),
         {
             "files": np.ones(len(of), np.int64),
-            "written": by_app.at(pack((from_, of), (apps, world.files)), "bytes_written"),
-            "read": by_app.at(pack((to, of), (apps, world.files)), "bytes_read"),
+            "written": by_app.at(pack((from_, of), (apps, workload.files)), "bytes_written"),
+            "read": by_app.at(pack((to, of), (apps, workload.files)), "bytes_read"),
         },
     )
     ends = (
@@ -106,8 +106,8 @@ def _dependencies(
     )
     return [
         AppDependency(
-            producer=world.apps[one],
-            consumer=world.apps[another],
+            producer=workload.apps[one],
+            consumer=workload.apps[another],
             files=int(totals["files"][i]),
             files_by_extents=None,
             bytes_written=int(totals["written"][i]),

@@ -7,11 +7,11 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from vani.analyzers.counts.kept import KeptCalls
 from vani.analyzers.counts.rows import Rows
-from vani.analyzers.intervals import merge, total_length
-from vani.analyzers.keyed import Keyed, group
-from vani.analyzers.keys import pack, unpack
+from vani.analyzers.counts.traced_segments import TracedSegments
+from vani.analyzers.tables.int_table import IntTable, group
+from vani.analyzers.tables.intervals import merge, total_length
+from vani.analyzers.tables.keys import pack, unpack
 from vani.calls import Kind, Layer
 
 __all__ = ["flushes_apart"]
@@ -20,32 +20,32 @@ Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
 
 
-def flushes_apart(rows: Rows, kept: KeptCalls) -> tuple[Rows, Bools]:
+def flushes_apart(rows: Rows, segments: TracedSegments) -> tuple[Rows, Bools]:
     """The rows, `write_ns` without flushes and `sync_ns` of these where that is known; which rows still hide them.
 
     What the calls that write do not take of the time of a file's writes and flushes, its flushes took. Where that is
     not known of some file of the data set, all are left as they are: a sum of both would be neither.
     """
     flushed = rows["syncs"] > 0
-    known = flushed & rows.included & (rows["layer"] == Layer.POSIX) & kept.whole[:, Kind.WRITE]
+    known = flushed & rows.included & (rows["layer"] == Layer.POSIX) & segments.whole[:, Kind.WRITE]
     if not known.any() or (flushed & rows.included & ~known).any():
         return rows, flushed
-    writing = np.where(known, np.minimum(_writing(rows, kept), rows["write_ns"]), rows["write_ns"])
+    writing = np.where(known, np.minimum(_writing(rows, segments), rows["write_ns"]), rows["write_ns"])
     apart = {"write_ns": writing, "sync_ns": np.where(known, rows["write_ns"] - writing, 0)}
     return replace(rows, columns={**rows.columns, **apart}), flushed & ~known
 
 
-def _writing(rows: Rows, kept: KeptCalls) -> Ints:
+def _writing(rows: Rows, segments: TracedSegments) -> Ints:
     """Time of the kept writes of each row's processes and file; of a process that of several threads at once, once."""
-    world = rows.world
-    widths, mine = (world.processes, max(1, world.files)), kept.kind == Kind.WRITE
+    workload = rows.workload
+    widths, mine = (workload.processes, max(1, workload.files)), segments.kind == Kind.WRITE
     keys, lengths = total_length(
-        merge(pack((kept.process[mine], kept.file[mine]), widths), kept.start[mine], kept.end[mine])
+        merge(pack((segments.process[mine], segments.file[mine]), widths), segments.start[mine], segments.end[mine])
     )
-    alone = Keyed(keys, {"time": lengths})
+    alone = IntTable(keys, {"time": lengths})
     process, file = unpack(keys, widths) if len(keys) else (keys, keys)
-    trace = np.searchsorted(np.array(world.process_base), process, side="right") - 1
-    of_runs = (len(world.process_base), max(1, world.files))
+    trace = np.searchsorted(np.array(workload.process_base), process, side="right") - 1
+    of_runs = (len(workload.process_base), max(1, workload.files))
     together = group(pack((trace, file), of_runs), {"time": lengths})
     return np.where(
         rows.process >= 0,

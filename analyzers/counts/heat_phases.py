@@ -14,18 +14,18 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from vani.analyzers.counts.kept import KeptCalls
 from vani.analyzers.counts.phases import found_phases, phase_of_calls
 from vani.analyzers.counts.rows import Rows
+from vani.analyzers.counts.traced_segments import TracedSegments
 from vani.analyzers.counts.wording import OTHERWISE, UNKNOWN
+from vani.analyzers.entities.io_stats import empty_stats
 from vani.analyzers.entities.phase_rows import PhaseRows, period_s, rows_of
-from vani.analyzers.iostats import empty_stats
-from vani.analyzers.keyed import Keyed, group
-from vani.analyzers.keys import pack, unpack
 from vani.analyzers.measurements import Measurements, Phases, Results, TraceFacts
 from vani.analyzers.measures.operations import OperationCounts
 from vani.analyzers.measures.processes import FileUsers, ProcessCounts
 from vani.analyzers.measures.survey import SurveyedFiles
+from vani.analyzers.tables.int_table import IntTable, group
+from vani.analyzers.tables.keys import pack, unpack
 from vani.calls import Kind
 from vani.counts import RunCounts
 from vani.distinct import distinct
@@ -62,9 +62,9 @@ def phases_of_heat(rows: Rows, runs: Sequence[RunCounts], traces: Sequence[Trace
     return _told(moved, phase, told, found)
 
 
-def _as_calls(rows: Rows, runs: Sequence[RunCounts]) -> KeptCalls | str:
+def _as_calls(rows: Rows, runs: Sequence[RunCounts]) -> TracedSegments | str:
     """A call for each process, direction and stretch in which something was moved."""
-    world, parts = rows.world, []
+    workload, parts = rows.workload, []
     for trace, run in enumerate(runs):
         heat = run.heat
         if heat is None:
@@ -73,7 +73,7 @@ def _as_calls(rows: Rows, runs: Sequence[RunCounts]) -> KeptCalls | str:
         if layers is None:
             return "the heat map does not tell files from standard streams, which moved much of the bytes"
         chosen = np.isin(heat.layer, layers)
-        shift, base = world.shift_ns[trace], world.process_base[trace]
+        shift, base = workload.shift_ns[trace], workload.process_base[trace]
         for kind, bytes_ in ((Kind.READ, heat.read), (Kind.WRITE, heat.written)):
             some = chosen & (bytes_ > 0)
             count = int(some.sum())
@@ -81,7 +81,7 @@ def _as_calls(rows: Rows, runs: Sequence[RunCounts]) -> KeptCalls | str:
             parts.append(
                 [
                     np.full(count, trace),
-                    np.full(count, world.app_of_trace[trace]),
+                    np.full(count, workload.app_of_trace[trace]),
                     np.zeros(count, np.int64),
                     heat.rank[some] + base,
                     np.full(count, int(kind)),
@@ -95,7 +95,7 @@ def _as_calls(rows: Rows, runs: Sequence[RunCounts]) -> KeptCalls | str:
     columns = [np.concatenate(c) for c in zip(*parts, strict=True)] if parts else [np.empty(0, np.int64)] * 9
     if not len(columns[0]):
         return "the heat map holds no bytes of files"
-    return KeptCalls(rows, *columns)
+    return TracedSegments(rows, *columns)
 
 
 def _layers_of_files(rows: Rows, trace: int) -> list[int] | None:
@@ -113,7 +113,7 @@ def _layers_of_files(rows: Rows, trace: int) -> list[int] | None:
     return found
 
 
-def _measured(moved: KeptCalls, phase: Ints, phases: Phases, traces: Sequence[TraceFacts]) -> Measurements:
+def _measured(moved: TracedSegments, phase: Ints, phases: Phases, traces: Sequence[TraceFacts]) -> Measurements:
     """As much as tells which phases are alike: bytes, directions and processes."""
     count, nothing = len(phases), np.empty(0, np.int64)
     reads = moved.kind == Kind.READ
@@ -131,11 +131,11 @@ def _measured(moved: KeptCalls, phase: Ints, phases: Phases, traces: Sequence[Tr
     operations = {f.name: known.get(f.name, none) for f in fields(OperationCounts)} | {"phase": cells.keys}
     members = np.unique(np.stack([phase, moved.process]), axis=1)[0]
     return Measurements(
-        world=moved.rows.world,
+        workload=moved.rows.workload,
         traces=traces,
         phases=phases,
         listed=nothing,
-        survey=SurveyedFiles(Keyed()),
+        survey=SurveyedFiles(IntTable()),
         operations=OperationCounts(**operations),
         processes=ProcessCounts(
             FileUsers(*(nothing,) * 4), nothing, nothing, np.bincount(members, minlength=count)
@@ -144,7 +144,7 @@ def _measured(moved: KeptCalls, phase: Ints, phases: Phases, traces: Sequence[Tr
     )
 
 
-def _told(moved: KeptCalls, phase: Ints, rows: PhaseRows, found: Phases) -> HeatPhases:
+def _told(moved: TracedSegments, phase: Ints, rows: PhaseRows, found: Phases) -> HeatPhases:
     row = rows.row[phase]
     widths = (rows.rows, 2)
     sums = group(pack((row, moved.kind), widths), {"bytes": moved.size})
@@ -166,7 +166,7 @@ def _told(moved: KeptCalls, phase: Ints, rows: PhaseRows, found: Phases) -> Heat
         length, last = int((end - start).sum()), int(end.argmax())
         told.append(
             Phase(
-                app=moved.rows.world.apps[app],
+                app=moved.rows.workload.apps[app],
                 index=index[app],
                 start_s=int(start[0]) / 1e9,
                 end_s=int(end[last]) / 1e9,

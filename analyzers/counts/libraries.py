@@ -8,11 +8,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vani.analyzers.counts.rows import Rows
-from vani.analyzers.facts import Facts
-from vani.analyzers.keyed import Keyed, Pairs, count_pairs, group
-from vani.analyzers.keys import LAYERS, pack
 from vani.analyzers.measures.libraries import ANY_LIBRARY, Libraries, LibrariesResult, LibraryUse
-from vani.analyzers.world import Context
+from vani.analyzers.tables.int_table import IntTable, Pairs, count_pairs, group
+from vani.analyzers.tables.keys import LAYERS, pack
+from vani.analyzers.workload.survey_findings import SurveyFindings
+from vani.analyzers.workload.workload import Context
 from vani.calls import Layer
 from vani.counts import RunCounts
 
@@ -24,16 +24,16 @@ _OUTERMOST_FIRST = (Layer.HDF5, Layer.PNETCDF, Layer.MPIIO)
 
 def library_use(rows: Rows, contexts: Sequence[Context], runs: Sequence[RunCounts]) -> LibraryUse:
     """All file-system calls on a file that a library knows are taken to be made by the library."""
-    world, apps = rows.world, len(rows.world.apps)
+    workload, apps = rows.workload, len(rows.workload.apps)
     widths = (apps, LAYERS)
-    calls: list[Keyed] = []
+    calls: list[IntTable] = []
     known: dict[tuple[int, int], set[int]] = {}
     for context, run in zip(contexts, runs, strict=True):
         for library, files in run.through.items():
             numbers = np.array(list(files.values()), np.int64).reshape(-1, 3).sum(axis=0)
             key = np.array([int(pack((context.app, library), widths))])
             calls.append(
-                Keyed(
+                IntTable(
                     key,
                     {
                         n: np.array([int(v)])
@@ -71,15 +71,15 @@ def library_use(rows: Rows, contexts: Sequence[Context], runs: Sequence[RunCount
     via = pack((app, outermost), widths)
     opened = used > 0
     result = LibrariesResult(
-        under=Keyed.merged(under),
-        calls=Keyed.merged(calls),
+        under=IntTable.merged(under),
+        calls=IntTable.merged(calls),
         files=Pairs.merged(files_),
         data=_sizes(rows, runs, within, mine, widths),
         outer=count_pairs(via[opened], file[opened], used[opened]),
         via=group(via, {"bytes": moved, "calls": own[mine]}),
     )
     empty = np.zeros(0, np.int64)
-    return Libraries().finish(result, world, Facts(empty, empty, np.zeros(apps + 1, np.int64)))
+    return Libraries().finish(result, workload, SurveyFindings(empty, empty, np.zeros(apps + 1, np.int64)))
 
 
 def _is_known(known: dict[tuple[int, int], set[int]], app: Ints, file: Ints, layer: int) -> NDArray[np.bool_]:
@@ -105,8 +105,8 @@ def _sizes(
     row, size, count = (np.concatenate(c) for c in zip(*parts, strict=True))
     place = np.full(len(rows), -1, np.int64)
     place[mine] = np.arange(len(mine))
-    kept = place[row] >= 0
-    row, size, count = row[kept], size[kept], count[kept]
+    known = place[row] >= 0
+    row, size, count = row[known], size[known], count[known]
     found = [count_pairs(pack((rows.app[row], rows["layer"][row]), widths), size, count)]
     through_any = np.zeros(len(row), np.bool_)
     for layer, mask in within.items():

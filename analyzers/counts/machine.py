@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from vani.analyzers.world import Context
+from vani.analyzers.workload.workload import Context
 from vani.counts import FileLayout, RunCounts
 
 __all__ = ["LAYOUT", "NO_LAYOUTS", "NO_NODES", "layouts_of", "mounts_of", "nodes_of"]

@@ -11,18 +11,18 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from vani.analyzers.assemble import assemble
-from vani.analyzers.characterise import world_of
+from vani.analyzers.characterise import workload_of
 from vani.analyzers.counts.bounds import bounds_of
 from vani.analyzers.counts.data_calls import pattern, sizes, touched
 from vani.analyzers.counts.exchanges import exchanges_of
 from vani.analyzers.counts.flushes import flushes_apart
 from vani.analyzers.counts.heat_phases import HeatPhases, phases_of_heat
-from vani.analyzers.counts.kept import KeptCalls
 from vani.analyzers.counts.libraries import library_use
 from vani.analyzers.counts.machine import LAYOUT, NO_LAYOUTS, layouts_of, mounts_of, nodes_of
 from vani.analyzers.counts.phases import phases_of_calls
 from vani.analyzers.counts.rows import Rows
 from vani.analyzers.counts.times import busy_times, moved_by_process, spent_time
+from vani.analyzers.counts.traced_segments import TracedSegments
 from vani.analyzers.counts.wording import (
     DROPPED,
     FLUSHES_APART,
@@ -34,17 +34,17 @@ from vani.analyzers.counts.wording import (
     UNKNOWN,
     UNKNOWN_ATTRIBUTES,
 )
+from vani.analyzers.entities.formats_on_disk import formats_on_disk
 from vani.analyzers.entities.view import View
-from vani.analyzers.formats_on_disk import formats_on_disk
-from vani.analyzers.keyed import NO_VALUE, Keyed, group
-from vani.analyzers.keys import pack, unpack
 from vani.analyzers.measurements import Measurements, Phases, Results, TraceFacts
 from vani.analyzers.measures.lengths import FileLengths
 from vani.analyzers.measures.operations import OperationCounts
 from vani.analyzers.measures.processes import FileUsers, ProcessCounts
 from vani.analyzers.measures.survey import SurveyedFiles
-from vani.analyzers.passes import measures
-from vani.analyzers.world import Context, World
+from vani.analyzers.passes.measure_workload import measures
+from vani.analyzers.tables.int_table import NO_VALUE, IntTable, group
+from vani.analyzers.tables.keys import pack, unpack
+from vani.analyzers.workload.workload import Context, Workload
 from vani.calls import RENAMES
 from vani.columns import small_table
 from vani.counts import Beside, RunCounts
@@ -106,22 +106,22 @@ def counted_profile(
     SelfCheckError
         The numbers contradict each other.
     """
-    world, contexts = world_of([run.facts for run in runs], runs, names, job_)
+    workload, contexts = workload_of([run.facts for run in runs], runs, names, job_)
     counts = [run.counts for run in runs]
-    rows = Rows.of(world, contexts, counts)
-    kept = KeptCalls.of(rows, contexts, counts)
-    rows, hidden = flushes_apart(rows, kept)
-    kept = replace(kept, rows=rows)
-    measured = _measurements(world, contexts, runs, rows, kept, list_files)
+    rows = Rows.of(workload, contexts, counts)
+    segments = TracedSegments.of(rows, contexts, counts)
+    rows, hidden = flushes_apart(rows, segments)
+    segments = replace(segments, rows=rows)
+    measured = _measurements(workload, contexts, runs, rows, segments, list_files)
     measured = _with_flushes(measured, rows, hidden)
     if copies:
         told = ", ".join(f"{path} is a copy of {of}" for path, of in copies)
         measured = replace(
             measured, remarks={**measured.remarks, "traces.path": f"copies count once: {told}"}
         )
-    calls = phases_of_calls(kept, measured.traces)
+    calls = phases_of_calls(segments, measured.traces)
     heat = phases_of_heat(rows, counts, measured.traces) if calls is None else None
-    bounds = bounds_of(rows, kept, counts, measured)
+    bounds = bounds_of(rows, segments, counts, measured)
     if calls is not None:
         measured = _with_phases(measured, calls.phases.gap_ns, PHASES_OF_CALLS)
     elif isinstance(heat, HeatPhases):
@@ -163,21 +163,21 @@ def _with_phases(
 
 
 def _measurements(
-    world: World,
+    workload: Workload,
     contexts: Sequence[Context],
     runs: Sequence[CountedRun],
     rows: Rows,
-    kept: KeptCalls,
+    segments: TracedSegments,
     list_files: int | None,
 ) -> Measurements:
-    apps = np.arange(len(world.apps))
-    operations, processes = _operations(rows), _processes(rows, kept)
+    apps = np.arange(len(workload.apps))
+    operations, processes = _operations(rows), _processes(rows, segments)
     spent = spent_time(rows)
     listed = _listed(rows, processes, list_files)
     counts = [run.counts for run in runs]
     layouts, nodes = layouts_of(contexts, counts), nodes_of(counts)
     # Where all reads and writes were kept, they need no bounds.
-    every = REMARKS | KEPT if len(kept) and kept.whole[rows.included].all() else REMARKS
+    every = REMARKS | KEPT if len(segments) and segments.whole[rows.included].all() else REMARKS
     remarks = every if layouts else every | dict.fromkeys(LAYOUT, NO_LAYOUTS)
     lost = frozenset[Beside]().union(*(run.dropped for run in counts))
     if "layouts" in lost:
@@ -185,17 +185,17 @@ def _measurements(
     extensions = _extensions()
     results = [
         spent,
-        busy_times(rows, listed, spent, kept),
-        moved_by_process(rows, kept),
-        sizes(rows, counts, kept),
-        pattern(rows, kept),
-        touched(rows, kept),
+        busy_times(rows, listed, spent, segments),
+        moved_by_process(rows, segments),
+        sizes(rows, counts, segments),
+        pattern(rows, segments),
+        touched(rows, segments),
         _lengths(rows),
         exchanges_of(rows),
         library_use(rows, contexts, counts),
     ]
     return Measurements(
-        world=world,
+        workload=workload,
         traces=[run.facts for run in runs],
         phases=Phases(np.zeros(len(apps), np.int64), apps, [None] * len(apps)),
         listed=listed,
@@ -203,7 +203,7 @@ def _measurements(
         operations=operations,
         processes=processes,
         results=Results(results, unknown=UNKNOWN, otherwise=OTHERWISE),
-        formats_on_disk=formats_on_disk(world, processes.files.file, listed),
+        formats_on_disk=formats_on_disk(workload, processes.files.file, listed),
         unknown=UNKNOWN_ATTRIBUTES | {"phases": _why_no_phases(lost)},
         layouts=layouts,
         mounts=mounts_of(counts),
@@ -228,48 +228,48 @@ _NEVER = np.iinfo(np.int64).max
 
 
 def _operations(rows: Rows) -> OperationCounts:
-    widths = (len(rows.world.apps) + 1, rows.world.files)
+    widths = (len(rows.workload.apps) + 1, rows.workload.files)
     columns = {
         name: rows[name]
         for name in ("reads", "writes", "metadata", "syncs", "bytes_read", "bytes_written", "opens")
     }
     columns |= {"first": np.where(rows["first_ns"] > 0, rows["first_ns"], _NEVER), "last": rows["last_ns"]}
-    cells = group(pack((rows.phase, rows.file), widths), columns, {"first": "min", "last": "max"})
-    phase, file = unpack(cells.keys, widths)
-    if not len(cells):
+    phase_files = group(pack((rows.phase, rows.file), widths), columns, {"first": "min", "last": "max"})
+    phase, file = unpack(phase_files.keys, widths)
+    if not len(phase_files):
         phase = file = np.empty(0, np.int64)
         return OperationCounts(**{field.name: phase for field in fields(OperationCounts)})
-    first = np.where(cells["first"] == _NEVER, 0, cells["first"])
-    known = {name: cells[name] for name in columns} | {"first": first}
+    first = np.where(phase_files["first"] == _NEVER, 0, phase_files["first"])
+    known = {name: phase_files[name] for name in columns} | {"first": first}
     return OperationCounts(phase=phase, file=file, unsized=np.zeros(len(phase), np.int64), **known)
 
 
-def _processes(rows: Rows, kept: KeptCalls) -> ProcessCounts:
+def _processes(rows: Rows, segments: TracedSegments) -> ProcessCounts:
     """Ranks with a record of the file; where one record is that of all ranks, all of them.
 
     How many of these read is known where each of them moved as many bytes; else it is no more than there are reads.
     """
-    world = rows.world
+    workload = rows.workload
     used = (rows["opens"] > 0) | (rows["reads"] > 0) | (rows["writes"] > 0)
     alone, together = used & (rows.process >= 0), used & (rows.process < 0)
-    widths = (world.files, world.processes)
+    widths = (workload.files, workload.processes)
     by_process = group(
         pack((rows.file[alone], rows.process[alone]), widths),
         {"readers": (rows["reads"] > 0)[alone], "writers": (rows["writes"] > 0)[alone]},
         {"readers": "max", "writers": "max"},
     )
     file, process = unpack(by_process.keys, widths) if len(by_process) else (np.empty(0, np.int64),) * 2
-    traces = len(world.process_base)
-    of_trace = np.searchsorted(np.array(world.process_base), process, side="right") - 1
+    traces = len(workload.process_base)
+    of_trace = np.searchsorted(np.array(workload.process_base), process, side="right") - 1
     single = {
         "processes": np.ones(len(file), np.int64),
         "readers": by_process["readers"].astype(np.int64) if len(file) else file,
         "writers": by_process["writers"].astype(np.int64) if len(file) else file,
     }
-    counts = group(pack((file, of_trace), (world.files, traces)), single)
+    counts = group(pack((file, of_trace), (workload.files, traces)), single)
     ranks = rows.ranks[together]
     reduced = group(
-        pack((rows.file[together], rows.trace[together]), (world.files, traces)),
+        pack((rows.file[together], rows.trace[together]), (workload.files, traces)),
         {
             "processes": ranks,
             "readers": np.minimum(rows["reads"], rows.movers)[together],
@@ -278,28 +278,28 @@ def _processes(rows: Rows, kept: KeptCalls) -> ProcessCounts:
         dict.fromkeys(("processes", "readers", "writers"), "max"),
     )
     # A file may have a record of all ranks in one layer and of single ones in another.
-    both = Keyed.merged([counts, reduced], dict.fromkeys(("processes", "readers", "writers"), "max"))
+    both = IntTable.merged([counts, reduced], dict.fromkeys(("processes", "readers", "writers"), "max"))
     if not len(both):
         nothing = np.empty(0, np.int64)
         return ProcessCounts(
-            FileUsers(*(nothing,) * 4), nothing, nothing, np.zeros(len(world.apps), np.int64)
+            FileUsers(*(nothing,) * 4), nothing, nothing, np.zeros(len(workload.apps), np.int64)
         )
-    code, trace = unpack(both.keys, (world.files, traces))
+    code, trace = unpack(both.keys, (workload.files, traces))
     total = group(code, {n: both[n] for n in ("processes", "readers", "writers")})
     # Exact where all calls on the file were kept, of all runs.
     users = [
         np.where(
-            np.isin(total.keys, rows.file[~kept.whole[:, kind]]),
+            np.isin(total.keys, rows.file[~segments.whole[:, kind]]),
             total[name],
-            kept.users(kind).at(total.keys, "processes"),
+            segments.users(kind).at(total.keys, "processes"),
         )
         for kind, name in enumerate(("readers", "writers"))
     ]
-    app = np.array(world.app_of_trace, np.int64)[trace]
-    pairs = distinct(pack((app, code), (len(world.apps), world.files)))
-    used_app, used_file = unpack(pairs, (len(world.apps), world.files))
+    app = np.array(workload.app_of_trace, np.int64)[trace]
+    pairs = distinct(pack((app, code), (len(workload.apps), workload.files)))
+    used_app, used_file = unpack(pairs, (len(workload.apps), workload.files))
     in_phase = np.bincount(
-        np.array(world.app_of_trace), np.diff([*world.process_base, world.processes]), len(world.apps)
+        np.array(workload.app_of_trace), np.diff([*workload.process_base, workload.processes]), len(workload.apps)
     )
     return ProcessCounts(
         FileUsers(total.keys, total["processes"], *users),
@@ -309,7 +309,7 @@ def _processes(rows: Rows, kept: KeptCalls) -> ProcessCounts:
     )
 
 
-def _survey(rows: Rows) -> Keyed:
+def _survey(rows: Rows) -> IntTable:
     mine = rows.included
     nothing = np.zeros(len(rows), np.int64)
     columns = {
@@ -336,7 +336,7 @@ def _survey(rows: Rows) -> Keyed:
 
 def _listed(rows: Rows, processes: ProcessCounts, most: int | None) -> Ints:
     """Files of the data set that some process used: those with most I/O time, then most bytes, then by name."""
-    world = rows.world
+    workload = rows.workload
     mine = rows.included
     by_file = group(
         rows.file[mine],
@@ -345,15 +345,15 @@ def _listed(rows: Rows, processes: ProcessCounts, most: int | None) -> Ints:
     found = np.intersect1d(processes.files.file, by_file.keys)
     time, moved = by_file.at(found, "time"), by_file.at(found, "bytes")
     cut = np.lexsort((-moved, -time))[:most] if most is not None else np.arange(len(found))
-    order = sorted(cut.tolist(), key=lambda i: (-int(time[i]), -int(moved[i]), world.paths[int(found[i])]))
+    order = sorted(cut.tolist(), key=lambda i: (-int(time[i]), -int(moved[i]), workload.paths[int(found[i])]))
     chosen: Ints = found[np.array(order, dtype=np.int64)]
     return chosen
 
 
 def _lengths(rows: Rows) -> FileLengths:
     """Of files that were written the furthest end of a write or read; none of others."""
-    files = rows.world.files
-    length = rows.world.known_sizes.copy()
+    files = rows.workload.files
+    length = rows.workload.known_sizes.copy()
     reach = np.zeros(files, np.int64)
     np.maximum.at(reach, rows.file, np.maximum(rows["write_end"], rows["read_end"]))
     written = np.zeros(files, np.bool_)

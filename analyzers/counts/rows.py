@@ -9,7 +9,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from vani.analyzers.world import Context, World
+from vani.analyzers.workload.workload import Context, Workload
 from vani.calls import FileClass
 from vani.counts import ALL_RANKS, COLUMNS, RunCounts
 
@@ -22,7 +22,7 @@ Ints = NDArray[np.int64]
 class Rows:
     """Shape (rows,) each; see `vani.counts.COLUMNS`, and `sync_ns` of flushes whose time is known."""
 
-    world: World
+    workload: Workload
     columns: Mapping[str, Ints]
     trace: Ints
     app: Ints
@@ -32,26 +32,26 @@ class Rows:
     """Of the workload; -1 for all of the row's trace."""
 
     @staticmethod
-    def of(world: World, contexts: Sequence[Context], runs: Sequence[RunCounts]) -> Rows:
+    def of(workload: Workload, contexts: Sequence[Context], runs: Sequence[RunCounts]) -> Rows:
         """Put the runs together."""
         nothing = np.empty(0, np.int64)
         columns = {name: np.concatenate([nothing, *(run.table[name] for run in runs)]) for name in COLUMNS}
         lengths = [len(run.table["rank"]) for run in runs]
         trace = np.repeat(np.arange(len(runs)), lengths)
-        bases = np.array(world.process_base, np.int64)[trace]
+        bases = np.array(workload.process_base, np.int64)[trace]
         files = [c.file_codes[run.table["file"]] for c, run in zip(contexts, runs, strict=True)]
         # Until `flushes_apart` has told it from that of writes.
         columns["sync_ns"] = np.zeros(len(columns["syncs"]), np.int64)
         # Moments are since the run began: on the workload's clock.
-        shift = np.array(world.shift_ns, np.int64)[trace]
+        shift = np.array(workload.shift_ns, np.int64)[trace]
         for name in ("first", "last", "read_first", "read_last", "write_first", "write_last"):
             moment = columns[f"{name}_ns"]
             columns[f"{name}_ns"] = np.where(moment > 0, moment + shift, 0)
         return Rows(
-            world,
+            workload,
             columns,
             trace,
-            np.array(world.app_of_trace, np.int64)[trace],
+            np.array(workload.app_of_trace, np.int64)[trace],
             np.concatenate([nothing, *files]),
             np.where(columns["rank"] == ALL_RANKS, -1, bases + columns["rank"]),
         )
@@ -65,19 +65,19 @@ class Rows:
     @cached_property
     def included(self) -> NDArray[np.bool_]:
         """On files of the data set."""
-        found: NDArray[np.bool_] = self.world.file_class[self.file] == FileClass.DATASET
+        found: NDArray[np.bool_] = self.workload.file_class[self.file] == FileClass.DATASET
         return found
 
     @cached_property
     def phase(self) -> Ints:
         """One stands for each app; the number of apps for what is counted apart."""
-        found: Ints = np.where(self.included, self.app, len(self.world.apps))
+        found: Ints = np.where(self.included, self.app, len(self.workload.apps))
         return found
 
     @cached_property
     def ranks(self) -> Ints:
         """Processes of the row's trace."""
-        ends = np.append(np.array(self.world.process_base), self.world.processes)
+        ends = np.append(np.array(self.workload.process_base), self.workload.processes)
         found: Ints = np.diff(ends)[self.trace]
         return found
 

@@ -13,15 +13,15 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from vani.analyzers.counts.kept import KeptCalls
 from vani.analyzers.counts.rows import Rows
 from vani.analyzers.counts.spread import evened_out
-from vani.analyzers.intervals import merge, total_length
-from vani.analyzers.keyed import group
-from vani.analyzers.keys import ALL_KINDS, KINDS, LAYERS, pack, unpack
+from vani.analyzers.counts.traced_segments import TracedSegments
 from vani.analyzers.measures.busy_time import ALL, WIDTH, WRITE_OR_SYNC, BusyTimes
 from vani.analyzers.measures.io_time import SpentTime
 from vani.analyzers.measures.process_totals import MovedByProcess
+from vani.analyzers.tables.int_table import group
+from vani.analyzers.tables.intervals import merge, total_length
+from vani.analyzers.tables.keys import ALL_KINDS, KINDS, LAYERS, pack, unpack
 from vani.calls import Kind
 
 __all__ = ["busy_times", "busy_times_at_most", "moved_by_process", "spent_time"]
@@ -36,26 +36,26 @@ _KIND_COLUMNS = (
 
 
 def spent_time(rows: Rows) -> SpentTime:
-    """Sums by cell, phase, process and layer; the time of flushes is in that of writes where it is not known."""
-    world = rows.world
-    apps = len(world.apps)
-    widths = (apps + 1, world.files, KINDS + 1)
+    """Sums by phase and file, by phase, process and layer; unknown time of flushes is within that of writes."""
+    workload = rows.workload
+    apps = len(workload.apps)
+    widths = (apps + 1, workload.files, KINDS + 1)
     keys, times = [], []
     for kind, spent in (*((k, rows[c]) for k, c in _KIND_COLUMNS), (ALL_KINDS, rows.time_ns)):
         keys.append(pack((rows.phase, rows.file, int(kind)), widths))
         times.append(spent)
-    cells = group(np.concatenate(keys), {"time": np.concatenate(times)})
-    phase, file, cell_kind = unpack(cells.keys, widths)
+    phase_files = group(np.concatenate(keys), {"time": np.concatenate(times)})
+    phase, file, phase_file_kind = unpack(phase_files.keys, widths)
     phases = np.zeros((apps + 1, KINDS + 1), np.int64)
-    np.add.at(phases, (phase, cell_kind), cells["time"])
+    np.add.at(phases, (phase, phase_file_kind), phase_files["time"])
     layers = np.zeros((apps, LAYERS), np.int64)
     mine = rows.included
     np.add.at(layers, (rows.app[mine], rows["layer"][mine]), rows.time_ns[mine])
     return SpentTime(
         phase,
         file,
-        cell_kind,
-        cells["time"],
+        phase_file_kind,
+        phase_files["time"],
         phases,
         np.zeros((apps, KINDS + 1), np.int64),
         _of_processes(rows),
@@ -67,80 +67,80 @@ def _of_processes(rows: Rows) -> Ints:
     """I/O time of each process: no other one that fits has a smaller maximum. At most the run."""
     least = _least(rows, "slowest_rank", "slowest_ns", rows.time_ns)
     found = _per_trace(rows, least, rows.time_ns)
-    return np.minimum(found, rows.world.span_ns)
+    return np.minimum(found, rows.workload.span_ns)
 
 
 def _least(rows: Rows, rank: str, value: str, own: Ints) -> Ints:
     """What each process has for certain; shape (processes,)."""
-    found = np.zeros(rows.world.processes, np.int64)
+    found = np.zeros(rows.workload.processes, np.int64)
     alone = rows.included & (rows.process >= 0)
     np.add.at(found, rows.process[alone], own[alone])
     named = rows.included & (rows.process < 0) & (rows[rank] >= 0) & (rows[rank] < rows.ranks)
-    bases = np.array(rows.world.process_base, np.int64)[rows.trace[named]]
+    bases = np.array(rows.workload.process_base, np.int64)[rows.trace[named]]
     np.add.at(found, bases + rows[rank][named], np.minimum(rows[value], own)[named])
     return found
 
 
 def _per_trace(rows: Rows, least: Ints, own: Ints) -> Ints:
     found = least.copy()
-    ends = [*rows.world.process_base[1:], rows.world.processes]
+    ends = [*rows.workload.process_base[1:], rows.workload.processes]
     totals = np.zeros(len(ends), np.int64)
     np.add.at(totals, rows.trace[rows.included], own[rows.included])
-    for trace, (begin, end) in enumerate(zip(rows.world.process_base, ends, strict=True)):
+    for trace, (begin, end) in enumerate(zip(rows.workload.process_base, ends, strict=True)):
         found[begin:end] = evened_out(least[begin:end], int(totals[trace]))
     return found
 
 
-def moved_by_process(rows: Rows, kept: KeptCalls) -> MovedByProcess:
+def moved_by_process(rows: Rows, segments: TracedSegments) -> MovedByProcess:
     """Bytes of each process, as `spent_time` has their time; whether each reads and writes."""
-    if len(kept) and kept.whole[rows.included].all():
+    if len(segments) and segments.whole[rows.included].all():
         return MovedByProcess(
             *(
-                np.bincount(kept.process, weights, rows.world.processes).astype(np.int64)
-                for weights in (kept.size, kept.kind == Kind.READ, kept.kind == Kind.WRITE)
+                np.bincount(segments.process, weights, rows.workload.processes).astype(np.int64)
+                for weights in (segments.size, segments.kind == Kind.READ, segments.kind == Kind.WRITE)
             )
         )
     moved = rows["bytes_read"] + rows["bytes_written"]
     found = _per_trace(rows, _least(rows, "slowest_rank", "slowest_bytes", moved), moved)
     sides = []
     for side in ("reads", "writes"):
-        some = np.zeros(rows.world.processes, np.int64)
+        some = np.zeros(rows.workload.processes, np.int64)
         alone = rows.included & (rows.process >= 0)
         np.add.at(some, rows.process[alone], rows[side][alone])
-        ends = [*rows.world.process_base[1:], rows.world.processes]
+        ends = [*rows.workload.process_base[1:], rows.workload.processes]
         together = rows.included & (rows.process < 0) & (rows[side] > 0)
         most = np.zeros(len(ends), np.int64)
         np.maximum.at(most, rows.trace[together], np.minimum(rows[side], rows.movers)[together])
-        for trace, (begin, end) in enumerate(zip(rows.world.process_base, ends, strict=True)):
+        for trace, (begin, end) in enumerate(zip(rows.workload.process_base, ends, strict=True)):
             some[begin : begin + min(int(most[trace]), end - begin)] += 1
         sides.append(some)
     return MovedByProcess(found, *sides)
 
 
-def busy_times(rows: Rows, listed: Ints, spent: SpentTime, kept: KeptCalls) -> BusyTimes:
+def busy_times(rows: Rows, listed: Ints, spent: SpentTime, segments: TracedSegments) -> BusyTimes:
     """Lower bounds: the process with most time, of which the phase, app or file has one for certain.
 
     Where all calls that read (write) were kept, the time in which some process did.
     """
-    apps = len(rows.world.apps)
+    apps = len(rows.workload.apps)
     phases = _at_least(rows, rows.phase, apps + 1)
-    number = _numbers(rows.world.files, listed)
+    number = _numbers(rows.workload.files, listed)
     files = _at_least(rows, np.where(rows.included, number[rows.file], -1), len(listed))
     workload = _at_least(rows, np.where(rows.included, 0, -1), 1)[0]
     of_apps = phases[:apps].copy()
     app_of_process = np.repeat(
-        np.array(rows.world.app_of_trace), np.diff([*rows.world.process_base, rows.world.processes])
+        np.array(rows.workload.app_of_trace), np.diff([*rows.workload.process_base, rows.workload.processes])
     )
     np.maximum.at(of_apps[:, ALL], app_of_process, spent.processes)
     phases[:apps, ALL] = of_apps[:, ALL]
     workload[ALL] = max(int(workload[ALL]), int(spent.processes.max(initial=0)))
-    most = rows.world.span_ns
-    if len(kept):
-        with_calls(phases, rows, rows.phase, kept, kept.app)
-        with_calls(of_apps, rows, np.where(rows.included, rows.app, -1), kept, kept.app)
-        with_calls(files, rows, np.where(rows.included, number[rows.file], -1), kept, number[kept.file])
+    most = rows.workload.span_ns
+    if len(segments):
+        with_calls(phases, rows, rows.phase, segments, segments.app)
+        with_calls(of_apps, rows, np.where(rows.included, rows.app, -1), segments, segments.app)
+        with_calls(files, rows, np.where(rows.included, number[rows.file], -1), segments, number[segments.file])
         alone = workload[None]
-        with_calls(alone, rows, np.where(rows.included, 0, -1), kept, np.zeros(len(kept), np.int64))
+        with_calls(alone, rows, np.where(rows.included, 0, -1), segments, np.zeros(len(segments), np.int64))
         workload = alone[0]
     return BusyTimes(*(np.minimum(times, most) for times in (phases, of_apps, files, workload)))
 
@@ -151,17 +151,17 @@ def _numbers(files: int, listed: Ints) -> Ints:
     return number
 
 
-def with_calls(times: Ints, rows: Rows, of: Ints, kept: KeptCalls, of_calls: Ints) -> None:
+def with_calls(times: Ints, rows: Rows, of: Ints, segments: TracedSegments, of_calls: Ints) -> None:
     """Put the unions of kept calls into lower bounds of shape (groups, WIDTH); groups of rows and of calls."""
     groups = len(times)
-    unions, all_kept = kept.busy(of_calls, groups), kept.all_in(of, groups)
+    unions, all_segments = segments.busy(of_calls, groups), segments.all_in(of, groups)
     spent = np.zeros((groups, KINDS), np.int64)
     mine = of >= 0
     for kind, column in _KIND_COLUMNS:
         np.add.at(spent[:, kind], of[mine], rows[column][mine])
     # Rounding of times that are added up may leave less than the union.
     exact = np.minimum(unions[:, :2], spent[:, :2])
-    times[:, :2] = np.where(all_kept, exact, np.maximum(times[:, :2], exact))
+    times[:, :2] = np.where(all_segments, exact, np.maximum(times[:, :2], exact))
     times[:, WRITE_OR_SYNC] = np.maximum(times[:, WRITE_OR_SYNC], times[:, Kind.WRITE])
     both = np.minimum(unions[:, ALL], spent.sum(axis=1))
     times[:, ALL] = np.maximum.reduce([times[:, ALL], both, times[:, :KINDS].max(axis=1)])
@@ -170,12 +170,12 @@ def with_calls(times: Ints, rows: Rows, of: Ints, kept: KeptCalls, of_calls: Int
 def _at_least(rows: Rows, of: Ints, groups: int) -> Ints:
     """Time of the process with most, shape (groups, WIDTH); rows of group -1 are left out."""
     found = np.zeros((groups, WIDTH), np.int64)
-    kept = of >= 0
-    if not kept.any():
+    grouped = of >= 0
+    if not grouped.any():
         return found
-    world, ranks = rows.world, rows.ranks
-    traces = len(world.process_base)
-    bases = np.array(world.process_base, np.int64)[rows.trace]
+    workload, ranks = rows.workload, rows.ranks
+    traces = len(workload.process_base)
+    bases = np.array(workload.process_base, np.int64)[rows.trace]
     columns = {int(k): rows[c] for k, c in _KIND_COLUMNS} | {
         WRITE_OR_SYNC: rows["write_ns"] + rows["sync_ns"],
         ALL: rows.time_ns,
@@ -184,27 +184,27 @@ def _at_least(rows: Rows, of: Ints, groups: int) -> Ints:
     for kind, spent in columns.items():
         # The process with most has the mean of all at least.
         of_trace = group(
-            pack((of[kept], rows.trace[kept]), (groups, traces)),
-            {"time": spent[kept], "ranks": ranks[kept]},
+            pack((of[grouped], rows.trace[grouped]), (groups, traces)),
+            {"time": spent[grouped], "ranks": ranks[grouped]},
             {"ranks": "max"},
         )
         owner, _ = unpack(of_trace.keys, (groups, traces))
         np.maximum.at(found[:, kind], owner, of_trace["time"] // of_trace["ranks"])
         alone = rows.process >= 0
-        mine = kept & (alone | ((rows["slowest_rank"] >= 0) & (rows["slowest_rank"] < ranks)))
+        mine = grouped & (alone | ((rows["slowest_rank"] >= 0) & (rows["slowest_rank"] < ranks)))
         process = np.where(alone, rows.process, bases + rows["slowest_rank"])
         # What the slowest process spent was on this kind, but for no more than all spent on the others.
         time = np.where(alone, spent, np.maximum(0, slowest - (rows.time_ns - spent)))
-        by_process = group(pack((of[mine], process[mine]), (groups, world.processes)), {"time": time[mine]})
+        by_process = group(pack((of[mine], process[mine]), (groups, workload.processes)), {"time": time[mine]})
         if len(by_process):
-            owner, _ = unpack(by_process.keys, (groups, world.processes))
+            owner, _ = unpack(by_process.keys, (groups, workload.processes))
             np.maximum.at(found[:, kind], owner, by_process["time"])
     # A kind's time is at most that of all of them.
     found[:, ALL] = np.maximum(found[:, ALL], found[:, :KINDS].max(axis=1))
     return found
 
 
-def busy_times_at_most(rows: Rows, of: Ints, groups: int, kept: KeptCalls, of_calls: Ints) -> Ints:
+def busy_times_at_most(rows: Rows, of: Ints, groups: int, segments: TracedSegments, of_calls: Ints) -> Ints:
     """From the first call to the last one on each file, put together; no more than all calls take.
 
     Where all calls that read (write) were kept, the time in which some process did.
@@ -240,16 +240,16 @@ def busy_times_at_most(rows: Rows, of: Ints, groups: int, kept: KeptCalls, of_ca
         longest = np.zeros(groups, np.int64)
         longest[keys] = lengths
         found[:, kind] = np.minimum(found[:, kind], longest)
-    if len(kept):
-        unions, all_kept, own = (
-            kept.busy(of_calls, groups),
-            kept.all_in(of, groups),
-            kept.spent(of_calls, groups),
+    if len(segments):
+        unions, all_segments, own = (
+            segments.busy(of_calls, groups),
+            segments.all_in(of, groups),
+            segments.spent(of_calls, groups),
         )
         spent = np.zeros(groups, np.int64)
         np.add.at(spent, of[grouped], rows.time_ns[grouped])
-        found[:, :2] = np.where(all_kept, np.minimum(unions[:, :2], found[:, :2]), found[:, :2])
+        found[:, :2] = np.where(all_segments, np.minimum(unions[:, :2], found[:, :2]), found[:, :2])
         # All other calls may have been apart from these.
         others = np.maximum(0, spent - own[:, KINDS])
         found[:, ALL] = np.minimum(found[:, ALL], unions[:, ALL] + others)
-    return np.minimum(found, rows.world.span_ns)
+    return np.minimum(found, rows.workload.span_ns)

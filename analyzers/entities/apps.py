@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vani.analyzers.entities.dependencies import process_dependencies
+from vani.analyzers.entities.io_stats import empty_stats
 from vani.analyzers.entities.view import Notes, View, layer_name
-from vani.analyzers.iostats import empty_stats
 from vani.analyzers.measures.busy_time import BusyTimes
 from vani.analyzers.measures.io_time import SpentTime
 from vani.analyzers.measures.libraries import LibraryUse
@@ -69,7 +69,7 @@ def _balance(view: View, app: int) -> RankBalance | None:
     if totals is None or not len(rows):
         return None
     moved = totals.bytes[rows]
-    bases = np.array(view.world.process_base)[view.trace_of_process[rows]]
+    bases = np.array(view.workload.process_base)[view.trace_of_process[rows]]
     busiest = int(moved.argmax())
     return RankBalance(
         **_slowest(view, rows, rows - bases),
@@ -112,8 +112,8 @@ def _nulls(view: View) -> Notes:
 def apps(view: View) -> tuple[list[App], Notes]:
     """One entity per app, in order of start."""
     found, notes = [], _nulls(view)
-    for app, name in enumerate(view.world.apps):
-        traces = [t for t, a in enumerate(view.world.app_of_trace) if a == app]
+    for app, name in enumerate(view.workload.apps):
+        traces = [t for t, a in enumerate(view.workload.app_of_trace) if a == app]
         run_ns = None if view.run_ns is None else view.run_ns[app][1] - view.run_ns[app][0]
         gap = view.measured.phases.gap_ns[app]
         dependencies, why = process_dependencies(view, app)

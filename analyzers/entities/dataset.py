@@ -8,12 +8,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vani.analyzers.entities.files import ROLES, UNSIZED, format_by_library, format_of_file
+from vani.analyzers.entities.formats_on_disk import telling_formats
+from vani.analyzers.entities.transfer_sizes import histogram, sizes_of
 from vani.analyzers.entities.view import Notes, View
-from vani.analyzers.formats_on_disk import telling_formats
-from vani.analyzers.keyed import NO_VALUE, exact_sum
 from vani.analyzers.measures.lengths import FileLengths
 from vani.analyzers.measures.libraries import LibraryUse
-from vani.analyzers.transfer_sizes import histogram, sizes_of
+from vani.analyzers.tables.int_table import NO_VALUE, exact_sum
 from vani.schema.formats import MOST_LOOKED_AT, format_of_name
 from vani.schema.profile import Dataset, SizeDistribution
 
@@ -129,4 +129,4 @@ def _formats(view: View, codes: NDArray[np.int64]) -> tuple[Counter[str] | None,
 def _format(view: View, code: int, layer: int | None, *, look: bool) -> str:
     if look:
         return format_of_file(view, code, layer)
-    return format_by_library(layer) or format_of_name(view.world.paths[code]) or "bin"
+    return format_by_library(layer) or format_of_name(view.workload.paths[code]) or "bin"

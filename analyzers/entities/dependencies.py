@@ -18,10 +18,10 @@ from vani.analyzers.entities.flows import Blocks
 from vani.analyzers.entities.links import Links
 from vani.analyzers.entities.pairs import MOST_EDGES, MOST_PAIRS, Edges, Graph, all_to_all, pairs
 from vani.analyzers.entities.view import Notes, View
-from vani.analyzers.keyed import How, Keyed, group
-from vani.analyzers.keys import pack, unpack
 from vani.analyzers.measurements import PossibleExchanges
 from vani.analyzers.measures.exchanges import HOW, NEVER
+from vani.analyzers.tables.int_table import How, IntTable, group
+from vani.analyzers.tables.keys import pack, unpack
 from vani.distinct import distinct
 from vani.schema.profile import AppDependency, FileLevelDependencies, ProcessDependencies
 
@@ -102,7 +102,7 @@ def app_dependencies(view: View) -> tuple[list[AppDependency] | None, Notes]:
 
 def _between(view: View) -> list[AppDependency]:
     links = _links(view)
-    apps = len(view.world.apps)
+    apps = len(view.workload.apps)
     if apps < 2 or not len(links.file):
         return []
     wrote, read = links["first_write"], links["last_read"]
@@ -112,18 +112,18 @@ def _between(view: View) -> list[AppDependency]:
         "unsized_writers": links.unsized_writer.astype(np.int64),
         "unsized_readers": links.unsized_reader.astype(np.int64),
     }
-    widths = (view.world.files, apps)
+    widths = (view.workload.files, apps)
     how: dict[str, How] = HOW | {"unplaced_write": "min", "unplaced_read": "max"}
     by_app = group(pack((links.file, links.app), widths), columns, how)
     file, app = unpack(by_app.keys, widths)
-    proven = _between_apps(links, view.world.files, apps)
+    proven = _between_apps(links, view.workload.files, apps)
     writers = np.flatnonzero(by_app["first_write"] != NEVER)
-    edges: list[Keyed] = []
+    edges: list[IntTable] = []
     for w, r in pairs(file[writers], file):
         producer = writers[w]
         others = app[r] != app[producer]
         producer, consumer = producer[others], r[others]
-        flow = pack((file[producer], app[producer], app[consumer]), (view.world.files, apps, apps))
+        flow = pack((file[producer], app[producer], app[consumer]), (view.workload.files, apps, apps))
         by_extents = np.isin(flow, proven)
         linked = by_extents | (by_app["last_read"][consumer] >= by_app["unplaced_write"][producer])
         linked |= by_app["unplaced_read"][consumer] >= by_app["first_write"][producer]
@@ -137,8 +137,8 @@ def _between(view: View) -> list[AppDependency]:
             "unsized_read": by_app["unsized_readers"][consumer],
         }
         edges.append(group(pack((app[producer], app[consumer]), (apps, apps)), found))
-    table = Keyed.merged(edges)
-    names = view.world.apps
+    table = IntTable.merged(edges)
+    names = view.workload.apps
     first_start = [start for start, _ in view.run_ns or ()]
     ends = list(zip(*(column.tolist() for column in unpack(table.keys, (apps, apps))), strict=True))
     order = sorted(
@@ -228,7 +228,7 @@ def _by_extents(view: View, links: Links, app: int, mine: Bools, coarse: Graph) 
             return found
     elif not len(writer) and not (mine & (links["first_write"] != NEVER) & ~links.unplaced_writer).any():
         return replace(coarse, by_extents=0)
-    edges = Edges(view.world.processes, view.world.files)
+    edges = Edges(view.workload.processes, view.workload.files)
     _add_flows(edges, Blocks(blocks.file, writer_block, writer, reader_block, reader))
     if not edges.cut:
         _add_unplaced(edges, links, mine)
@@ -251,7 +251,7 @@ def _by_file(view: View, links: Links, mine: Bools) -> Graph:
         )
         if found is not None:
             return found
-    edges = Edges(view.world.processes, view.world.files)
+    edges = Edges(view.workload.processes, view.workload.files)
     _add_by_file(edges, links, writers, readers)
     return edges.graph()
 
@@ -320,7 +320,7 @@ def app_graph(view: View) -> nx.DiGraph[str]:
     import networkx  # noqa: PLC0415 - only graphs that are exported need it
 
     graph: nx.DiGraph[str] = networkx.DiGraph()
-    graph.add_nodes_from(view.world.apps)
+    graph.add_nodes_from(view.workload.apps)
     for link in _between(view):
         graph.add_edge(link.producer, link.consumer, **link.model_dump(exclude={"producer", "consumer"}))
     return graph
@@ -332,17 +332,17 @@ def process_graph(view: View) -> nx.DiGraph[str]:
 
     graph: nx.DiGraph[str] = networkx.DiGraph()
     links = _links(view)
-    edges = Edges(view.world.processes, view.world.files, by_file=True)
+    edges = Edges(view.workload.processes, view.workload.files, by_file=True)
     _add_flows(edges, links.blocks)
     _add_unplaced(edges, links, np.ones(len(links.file), np.bool_))
     found = edges.pairs()
 
     def name(process: int) -> str:
         trace = int(view.trace_of_process[process])
-        app = view.world.apps[view.world.app_of_trace[trace]]
-        return f"{app}/{trace}/{process - view.world.process_base[trace]}"
+        app = view.workload.apps[view.workload.app_of_trace[trace]]
+        return f"{app}/{trace}/{process - view.workload.process_base[trace]}"
 
-    width = view.world.processes
+    width = view.workload.processes
     ends = (column.tolist() for column in unpack(found.keys, (width, width)))
     for row, (writer, reader) in enumerate(zip(*ends, strict=True)):
         graph.add_edge(

@@ -23,7 +23,6 @@ from numpy.typing import NDArray
 from vani.analyzers.entities.dependencies import exchanged_files
 from vani.analyzers.entities.formats import attributes_by_calls, format_attributes, note_attributes
 from vani.analyzers.entities.view import Notes, View, layer_name
-from vani.analyzers.keyed import NO_VALUE, Keyed, group, stable_order
 from vani.analyzers.measurements import PossibleExchanges
 from vani.analyzers.measures.access_pattern import PatternCounts, Strides
 from vani.analyzers.measures.footprint import Touched
@@ -31,6 +30,7 @@ from vani.analyzers.measures.io_time import SpentTime
 from vani.analyzers.measures.lengths import FileLengths
 from vani.analyzers.measures.libraries import LibraryUse
 from vani.analyzers.measures.survey import unfilled
+from vani.analyzers.tables.int_table import NO_VALUE, IntTable, group, stable_order
 from vani.calls import Layer
 from vani.schema.formats import format_of_name
 from vani.schema.profile import FileEntity
@@ -72,22 +72,22 @@ def roles(view: View) -> tuple[NDArray[np.int8], NDArray[np.bool_]]:
         if possible is None or possible.files is None:
             unknown[:] = True
         else:
-            unknown |= np.isin(view.world.final_name[codes], possible.files)
+            unknown |= np.isin(view.workload.final_name[codes], possible.files)
         role[unknown] = 0
         if possible is not None:
-            handed_on = np.isin(view.world.final_name[codes], possible.exchanged)
+            handed_on = np.isin(view.workload.final_name[codes], possible.exchanged)
             role[handed_on], unknown[handed_on] = 3, False
     else:
         gone, used = survey.at(codes, "last_remove", -1), survey.at(codes, "last_use", -1)
         exchanged = np.array(sorted(exchanged_files(view)), np.int64)
-        role[np.isin(view.world.final_name[codes], exchanged)] = 3
+        role[np.isin(view.workload.final_name[codes], exchanged)] = 3
         role[(gone >= 0) & (gone >= used)] = 4
-    found, without = np.zeros(view.world.files, np.int8), np.zeros(view.world.files, np.bool_)
+    found, without = np.zeros(view.workload.files, np.int8), np.zeros(view.workload.files, np.bool_)
     found[codes], without[codes] = role, unknown
     return found, without
 
 
-def _is_output(survey: Keyed, codes: NDArray[np.int64]) -> NDArray[np.bool_]:
+def _is_output(survey: IntTable, codes: NDArray[np.int64]) -> NDArray[np.bool_]:
     """Files that the run wrote, as far as can be told without the order of calls; columns as those of the survey."""
     reads, writes, makes, empties, resizes = (
         survey.at(codes, n) > 0 for n in ("reads", "writes", "makes", "empties", "resizes")
@@ -97,21 +97,21 @@ def _is_output(survey: Keyed, codes: NDArray[np.int64]) -> NDArray[np.bool_]:
 
 def sizes(view: View) -> tuple[NDArray[np.int64], Notes]:
     """Size of every file of the data set in the end, `NO_VALUE` where unknown; shape (files,)."""
-    world, survey, lengths = view.world, view.measured.survey.files, view.measured.of(FileLengths)
+    workload, survey, lengths = view.workload, view.measured.survey.files, view.measured.of(FileLengths)
     if lengths is None:
-        return np.full(world.files, NO_VALUE), {}
+        return np.full(workload.files, NO_VALUE), {}
     found = np.where(lengths.uncertain, NO_VALUE, lengths.length)
     footprint = view.measured.of(Touched)
     if footprint is not None and len(footprint.others.file):
         others = footprint.others
-        appended = np.zeros(world.files + 1, np.int64)
+        appended = np.zeros(workload.files + 1, np.int64)
         np.add.at(appended, others.file + 1, others.appended)
         more = appended[1:]
         # What is appended lies behind all else; where the file was not made by the run, how much that is is unknown.
-        begun = (found != NO_VALUE) | (survey.at(np.arange(world.files), "makes") > 0)
+        begun = (found != NO_VALUE) | (survey.at(np.arange(workload.files), "makes") > 0)
         found = np.where((more > 0) & begun, np.where(found != NO_VALUE, found, 0) + more, found)
     if len(survey):
-        unknown = unfilled(survey, world.known_sizes[survey.keys] != NO_VALUE) | (survey["unfollowed"] > 0)
+        unknown = unfilled(survey, workload.known_sizes[survey.keys] != NO_VALUE) | (survey["unfollowed"] > 0)
         found[survey.keys[unknown]] = NO_VALUE
     # Where the source does not tell all lengths, the data set's size is null, too: `dataset` says why.
     whole = view.measured.results.why(FileLengths) is None
@@ -120,7 +120,7 @@ def sizes(view: View) -> tuple[NDArray[np.int64], Notes]:
 
 def format_of_file(view: View, code: int, layer: int | None) -> str:
     """Format by the file's first bytes where it is still there, by job.yaml, by the library used, else by suffix."""
-    path = view.world.paths[code]
+    path = view.workload.paths[code]
     sampled = view.job.file_at(path) if view.job is not None else None
     if sampled is not None and sampled.format:
         return sampled.format
@@ -145,11 +145,11 @@ def files(
     """The listed files, most I/O time first; `role_of` and `size_of` as `roles` and `sizes` give them."""
     measured, interface = view.measured, view.interface_of_files
     use, operations = measured.processes, measured.operations
-    users = Keyed(use.files.file, {n: getattr(use.files, n) for n in ("processes", "readers", "writers")})
+    users = IntTable(use.files.file, {n: getattr(use.files, n) for n in ("processes", "readers", "writers")})
     apps_of: dict[int, list[str]] = {}
     listed = np.isin(use.used_file, measured.listed)
     for app, code in zip(use.used_app[listed].tolist(), use.used_file[listed].tolist(), strict=True):
-        apps_of.setdefault(code, []).append(view.world.apps[app])
+        apps_of.setdefault(code, []).append(view.workload.apps[app])
     patterns = measured.of(PatternCounts)
     strides = {} if patterns is None else most_common_strides(patterns.strides)
     columns = {n: getattr(operations, n) for n in ("reads", "writes", "opens", "first", "last")}
@@ -172,7 +172,7 @@ def files(
         moved = mine["reads"] + mine["writes"]
         found.append(
             FileEntity(
-                path=view.world.paths[code],
+                path=view.workload.paths[code],
                 format=format_of_file(view, code, layer if moved else None) if caller_known else None,
                 size=int(size_of[code]) if size_of[code] != NO_VALUE else None,
                 role=ROLES[role_of[code]],

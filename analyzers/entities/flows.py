@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from vani.analyzers.keyed import Dense, Keyed
-from vani.analyzers.keys import beside, pack, unpack
+from vani.analyzers.tables.int_table import Factorized, IntTable
+from vani.analyzers.tables.keys import beside, pack, unpack
 from vani.calls import Kind
 from vani.distinct import distinct
 
@@ -45,7 +45,7 @@ def _joint(*columns: Ints) -> Ints:
     """Numbers from 0 for rows of numbers that are not large; equal rows have the same."""
     found = np.zeros(len(columns[0]), np.int64)
     for column in columns:
-        found = Dense.of(pack((found, column), beside(int(column.max(initial=0)) + 1))).codes
+        found = Factorized.of(pack((found, column), beside(int(column.max(initial=0)) + 1))).codes
     return found
 
 
@@ -117,7 +117,7 @@ def numbers_of_sets(blocks: int, block: Ints, process: Ints) -> Ints:
     """A number for each block that stands for its set of processes, by the sum of theirs, mixed well."""
     total = np.zeros(blocks, np.uint64)
     np.add.at(total, block, _mixed(process))
-    return Dense.of(total.view(np.int64)).codes
+    return Factorized.of(total.view(np.int64)).codes
 
 
 def _mixed(*columns: Ints) -> NDArray[np.uint64]:
@@ -160,7 +160,7 @@ class _Budget:
         """Which rows can be looked at."""
         if int(pieces.sum()) <= _MOST_PIECES:
             return np.ones(len(file), np.bool_)
-        dense = Dense.of(file)
+        dense = Factorized.of(file)
         total = dense.sum(pieces)
         order = np.argsort(total, kind="stable")
         over = np.zeros(len(total), np.bool_)
@@ -263,7 +263,7 @@ def _same(
     twice = np.sort(written.begin)[1:] < np.sort(written.end)[:-1]
     once = ~np.isin(whole.file, np.sort(written.file)[1:][twice])
     mixed = np.add.reduceat(_mixed(calls.begin, calls.end), at)
-    code = _joint(whole.file, Dense.of(mixed.view(np.int64)).codes)
+    code = _joint(whole.file, Factorized.of(mixed.view(np.int64)).codes)
     writer = np.full(len(at), -1)
     writer[code[once & is_write]] = np.flatnonzero(once & is_write)
     writer = writer[code]
@@ -312,7 +312,7 @@ def _moments(
     sides = ((extents.process, extents.file), (exchanges.process, exchanges.file))
     widths = [1 + max(int(side[i].max(initial=0)) for side in sides) for i in (0, 1)]
     wanted, known = (pack(side, widths) for side in sides)
-    table = Keyed(known, exchanges.columns)
+    table = IntTable(known, exchanges.columns)
     first, last = (
         np.where(writes, table.at(wanted, f"{which}_write"), table.at(wanted, f"{which}_read"))
         for which in ("first", "last")

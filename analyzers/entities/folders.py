@@ -12,10 +12,10 @@ from numpy.typing import NDArray
 
 from vani.analyzers.entities.dataset import size_distribution
 from vani.analyzers.entities.view import Notes, View
-from vani.analyzers.keyed import NO_VALUE
-from vani.analyzers.keys import pack, unpack
 from vani.analyzers.measures.io_time import SpentTime
 from vani.analyzers.measures.lengths import FileLengths
+from vani.analyzers.tables.int_table import NO_VALUE
+from vani.analyzers.tables.keys import pack, unpack
 from vani.arrow_functions import (
     dictionary_encode,
     equal,
@@ -112,7 +112,7 @@ def _makers(view: View, codes: Ints, folder: Ints, count: int) -> Ints | None:
     if len(survey) and "first_maker" not in survey.columns:
         return None
     made = survey.at(codes, "makes") > 0
-    widths = (count, view.world.processes)
+    widths = (count, view.workload.processes)
     pairs = [pack((folder[made], survey.at(codes[made], n)), widths) for n in ("first_maker", "last_maker")]
     of_folder, _ = unpack(distinct(*pairs), widths)
     return np.bincount(of_folder, minlength=count).astype(np.int64)
@@ -137,7 +137,7 @@ def _sizes(
 
 
 def _column(view: View, codes: Ints) -> pa.Array:
-    paths = view.world.paths
+    paths = view.workload.paths
     if isinstance(paths, Texts):
         return take(paths.column, to_arrow(codes))
     return texts([paths[code] for code in codes.tolist()])

@@ -32,7 +32,7 @@ def format_attributes(
     view: View, code: int, by_calls: dict[int, FormatAttributes]
 ) -> FormatAttributes | None:
     """What is known of the file: what job.yaml has read in it, else what the calls tell that made its arrays."""
-    sampled = view.job.file_at(view.world.paths[code]) if view.job is not None else None
+    sampled = view.job.file_at(view.workload.paths[code]) if view.job is not None else None
     if sampled is not None and sampled.attributes is not None:
         return sampled.attributes
     return by_calls.get(code)
@@ -46,11 +46,11 @@ def attributes_by_calls(view: View) -> dict[int, FormatAttributes]:
         return found
     used = libraries.files
     for layer, describe in ((Layer.HDF5, _of_hdf5), (Layer.NETCDF, _of_netcdf), (Layer.PNETCDF, _of_netcdf)):
-        for app in range(len(view.world.apps)):
+        for app in range(len(view.workload.apps)):
             codes = distinct(used.file[(used.app == app) & (used.layer == layer) & (used.file >= 0)])
             moved = (survey.at(codes, "reads") + survey.at(codes, "writes")) > 0
             mine = codes[moved & np.isin(codes, view.files) & (view.interface_of_files[codes] == layer)]
-            own = [code for code in mine[:_MOST].tolist() if not _is_mpis(view.world.paths[code])]
+            own = [code for code in mine[:_MOST].tolist() if not _is_mpis(view.workload.paths[code])]
             attributes = describe(view, app, layer) if len(own) == 1 and len(mine) <= _MOST else None
             if attributes is not None:
                 found.setdefault(own[0], attributes)

@@ -18,7 +18,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from vani.analyzers.access_classes import NAMES
+from vani.analyzers.calls.access_classes import NAMES
 from vani.analyzers.entities.view import Notes, View, layer_name
 from vani.analyzers.measures.access_pattern import PatternCounts
 from vani.analyzers.measures.io_time import SpentTime
@@ -55,7 +55,7 @@ def interfaces(view: View) -> tuple[list[Interface] | None, Notes]:
         share, transfer = _collective(view, use, app, layer)
         row = Interface(
             layer=layer_name(layer),  # type: ignore[arg-type]
-            app=view.world.apps[app],
+            app=view.workload.apps[app],
             granularity=_granularity(use.sizes, layer, app),
             access_pattern=_pattern(view, app, layer),
             data_representation=_representation(view, app, layer),
@@ -99,7 +99,7 @@ def _files(view: View, use: LibraryUse, app: int, layer: int) -> int:
     """Files of the data set that calls under the layer used."""
     used = use.files
     files = used.file[(used.app == app) & (used.layer == layer) & (used.file >= 0)]
-    return int((view.world.file_class[files] == FileClass.DATASET).sum())
+    return int((view.workload.file_class[files] == FileClass.DATASET).sum())
 
 
 def middleware_access(view: View) -> tuple[list[str] | None, Granularity | None, Pattern | None, Notes]:

@@ -163,7 +163,7 @@ def _on_one_file_system(view: View) -> bool:
     places: set[tuple[object, object]] = set()
     codes = view.files.tolist()
     for code in codes[:_LOOKED_AT]:
-        path = view.world.paths[code]
+        path = view.workload.paths[code]
         if not path.startswith("/"):
             places.add((None, path))
             continue
@@ -284,7 +284,7 @@ def _mounted(view: View, path: str) -> tuple[str, str] | None:
 def _typical_path(view: View) -> str | None:
     """Path of the listed data-set file that cost the most time."""
     for code in view.measured.listed.tolist():
-        path: str = view.world.paths[code]
-        if view.world.file_class[code] == FileClass.DATASET and path.startswith("/"):
+        path: str = view.workload.paths[code]
+        if view.workload.file_class[code] == FileClass.DATASET and path.startswith("/"):
             return path
     return None

@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vani.analyzers.entities.flows import numbers_of_sets, spread
-from vani.analyzers.keyed import Keyed, group
-from vani.analyzers.keys import pack, unpack
+from vani.analyzers.tables.int_table import IntTable, group
+from vani.analyzers.tables.keys import pack, unpack
 from vani.distinct import distinct
 
 __all__ = ["MOST_EDGES", "MOST_PAIRS", "Edges", "Graph", "Pattern", "all_to_all", "pairs"]
@@ -91,7 +91,7 @@ class Edges:
         self._widths = (processes, processes)
         self._with_file = (processes**2, files)
         self._by_file = by_file
-        self._table = Keyed()
+        self._table = IntTable()
         self._seen = 0
         self._linked = np.zeros(files, np.bool_)
         self.cut = False
@@ -109,7 +109,7 @@ class Edges:
         key = pack((writer, reader), self._widths)
         key = pack((key, file), self._with_file) if self._by_file else key
         new = group(key, {"by_extents": np.full(len(key), by_extents, np.int64)}, {"by_extents": "max"})
-        self._table = Keyed.merged([self._table, new], {"by_extents": "max"})
+        self._table = IntTable.merged([self._table, new], {"by_extents": "max"})
         if len(self._table) > MOST_EDGES:
             self._table = self._table.where(np.arange(MOST_EDGES))
             self.cut = True
@@ -120,7 +120,7 @@ class Edges:
         by_extents = int(found["by_extents"].sum()) if len(found) else 0
         return Graph(len(found), by_extents, int(self._linked.sum()), pattern, self.cut)
 
-    def pairs(self) -> Keyed:
+    def pairs(self) -> IntTable:
         """By keys of writer and reader: `files` (only with `by_file`), and of which `by_extents`."""
         table = self._table
         if not len(table) or not self._by_file:

@@ -19,8 +19,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from vani.analyzers.keyed import group
 from vani.analyzers.measurements import Measurements, Phases
+from vani.analyzers.tables.int_table import group
 
 __all__ = ["PhaseRows", "each_alone", "period_s", "rows_of"]
 

@@ -1,8 +1,8 @@
 """I/O phases (table V).
 
-When phases begin is defined in `vani/analyzers/phase_cuts.py`, and which of them are one row in `phase_rows.py`. Of a
-row, `io` is that of all its phases together, `start_s` is when the first begins and `end_s` when the last ends,
-`runtime_s` is how long they are together, and `processes` the most that take part in one of them.
+`phases/phase_cuts.py` defines when phases begin, `phase_rows.py` which of them are one row. Of a row, `io` is that of
+all its phases together, `start_s` is when the first begins and `end_s` when the last ends, `runtime_s` is how long they
+are together, and `processes` the most that take part in one of them.
 
 Kinds: `metadata` without a data operation, or where 95 % of the I/O time is metadata and at most a quarter of the calls
 move data; `read` or `write` where at least 95 % of the data operations (and of the bytes) go one way, else `mixed`.
@@ -54,7 +54,7 @@ def phases(view: View) -> tuple[list[Phase] | None, Notes]:
         index[app] = index.get(app, -1) + 1
         found.append(
             Phase(
-                app=view.world.apps[app],
+                app=view.workload.apps[app],
                 index=index[app],
                 start_s=int(start[0]) / 1e9,
                 end_s=int(end.max()) / 1e9,

@@ -1,7 +1,7 @@
 """Files that were renamed: which names are one file depends on the order of calls, which a source may not know.
 
-A name may stand for several files one after the other (`vani.analyzers.names`), so neither their number nor anything
-about a single one of them is said. All else counts their calls.
+A name may stand for several files one after the other (`workload/renamed_files.py`), so neither their number nor
+anything about a single one of them is reported. All else counts their calls.
 """
 
 from __future__ import annotations
@@ -9,16 +9,16 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from vani.analyzers.world import World
+from vani.analyzers.workload.workload import Workload
 from vani.schema.profile import FileCounts, Profile
 
 __all__ = ["of_several_names", "without_names"]
 
 
-def of_several_names(world: World) -> NDArray[np.bool_]:
+def of_several_names(workload: Workload) -> NDArray[np.bool_]:
     """Names among which files were renamed, shape (files,)."""
-    names = np.bincount(world.final_name, minlength=world.files)
-    found: NDArray[np.bool_] = names[world.final_name] > 1
+    names = np.bincount(workload.final_name, minlength=workload.files)
+    found: NDArray[np.bool_] = names[workload.final_name] > 1
     return found
 
 

@@ -20,7 +20,7 @@ def traces(view: View) -> tuple[list[TraceEntity], Notes]:
                 tool=trace.tool,
                 format=trace.format,
                 layout=trace.layout,
-                app=view.world.apps[view.world.app_of_trace[index]],
+                app=view.workload.apps[view.workload.app_of_trace[index]],
                 ranks=trace.ranks,
                 records=trace.records,
                 functions=dict(trace.functions),

@@ -10,10 +10,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from vani.analyzers.entities.io_stats import empty_stats, stats_by
 from vani.analyzers.entities.links import Links
 from vani.analyzers.entities.phase_rows import PhaseRows, each_alone, rows_of
-from vani.analyzers.groups import ByGroup
-from vani.analyzers.iostats import empty_stats, stats_by
 from vani.analyzers.measurements import Measurements
 from vani.analyzers.measures.busy_time import BusyTimes
 from vani.analyzers.measures.clocks import ClockSkew
@@ -22,6 +21,7 @@ from vani.analyzers.measures.extents import ProcessExtents
 from vani.analyzers.measures.io_time import SpentTime
 from vani.analyzers.measures.libraries import LibraryUse
 from vani.analyzers.measures.library_time import ANY, LIBRARIES, LibraryTimes
+from vani.analyzers.tables.sums_by_group import ByGroup
 from vani.calls import FileClass, Layer
 from vani.schema.profile import IOStats, LibraryTime
 from vani.schema.profile.quantities import LayerName
@@ -49,7 +49,7 @@ class View:
         self, measured: Measurements, job: Job | None, system: System | None, *, job_name: str = "job.yaml"
     ) -> None:
         self.measured = measured
-        self.world = measured.world
+        self.workload = measured.workload
         self.job = job
         self.system = system
         self.job_name = job_name
@@ -95,14 +95,14 @@ class View:
     def files(self) -> Ints:
         """Codes of the files of the data set: opened or accessed by some process."""
         used = self.measured.processes.files.file
-        found: Ints = used[self.world.file_class[used] == FileClass.DATASET]
+        found: Ints = used[self.workload.file_class[used] == FileClass.DATASET]
         return found
 
     @cached_property
     def processes_of_file(self) -> Ints:
         """Processes of each of `files`."""
         used = self.measured.processes.files
-        found: Ints = used.processes[self.world.file_class[used.file] == FileClass.DATASET].astype(np.int64)
+        found: Ints = used.processes[self.workload.file_class[used.file] == FileClass.DATASET].astype(np.int64)
         return found
 
     def _stats(
@@ -131,14 +131,14 @@ class View:
         busy = self.measured.of(BusyTimes)
         return self._stats(
             row_of_phase,
-            time=self._time(row_of_phase, np.full(len(self.world.apps), -1)),
+            time=self._time(row_of_phase, np.full(len(self.workload.apps), -1)),
             busy=None if busy is None else ByGroup.summed(row_of_phase, busy.phases),
         )
 
     @cached_property
     def app_stats(self) -> Mapping[int, IOStats]:
         """By app."""
-        app_of_phase, apps = np.append(self.measured.phases.app, -1), np.arange(len(self.world.apps))
+        app_of_phase, apps = np.append(self.measured.phases.app, -1), np.arange(len(self.workload.apps))
         busy = self.measured.of(BusyTimes)
         return self._stats(
             app_of_phase,
@@ -149,13 +149,13 @@ class View:
     @cached_property
     def workload_stats(self) -> IOStats:
         """Of the workload."""
-        if len(self.world.apps) == 1:
+        if len(self.workload.apps) == 1:
             return self.app_stats.get(0, empty_stats())
         groups = np.append(np.zeros(len(self.measured.phases), np.int64), -1)
         busy = self.measured.of(BusyTimes)
         found = self._stats(
             groups,
-            time=self._time(groups, np.zeros(len(self.world.apps), np.int64)),
+            time=self._time(groups, np.zeros(len(self.workload.apps), np.int64)),
             busy=None if busy is None else ByGroup(np.zeros(1, np.int64), busy.workload[None]),
         )
         return found.get(0, empty_stats())
@@ -164,14 +164,14 @@ class View:
     def file_stats(self) -> Mapping[int, IOStats]:
         """By code, of the files that are listed."""
         listed, spent, busy = self.measured.listed, self.measured.of(SpentTime), self.measured.of(BusyTimes)
-        number = np.full(self.world.files + 1, -1, np.int64)
+        number = np.full(self.workload.files + 1, -1, np.int64)
         number[listed + 1] = listed
         return stats_by(
             self.measured,
             lambda _, file: number[file + 1],
             time=None
             if spent is None
-            else ByGroup.of_cells(number[spent.cell_file + 1], spent.cell_kind, spent.cell_time),
+            else ByGroup.of_cells(number[spent.cell_file + 1], spent.phase_file_kind, spent.cell_time),
             busy=None if busy is None else ByGroup.summed(listed, busy.files),
         )
 
@@ -179,11 +179,11 @@ class View:
     def run_ns(self) -> list[tuple[int, int]] | None:
         """(start, end) of each app: from its first trace's start to its last one's end; None where no time is known."""
         spans: list[tuple[int, int]] = []
-        for app in range(len(self.world.apps)):
+        for app in range(len(self.workload.apps)):
             own = [
                 (shift, trace)
                 for shift, trace, of in zip(
-                    self.world.shift_ns, self.measured.traces, self.world.app_of_trace, strict=True
+                    self.workload.shift_ns, self.measured.traces, self.workload.app_of_trace, strict=True
                 )
                 if of == app
             ]
@@ -214,7 +214,7 @@ class View:
         measured = self.measured.of(LibraryTimes)
         if measured is None:
             return None
-        mine = np.ones(self.world.processes, np.bool_) if app is None else self.app_of_process == app
+        mine = np.ones(self.workload.processes, np.bool_) if app is None else self.app_of_process == app
         found: dict[LayerName, LibraryTime] = {}
         for layer in LIBRARIES:
             times, under = measured.calls[mine, layer], measured.under[mine, layer]
@@ -265,19 +265,19 @@ class View:
     @cached_property
     def app_of_process(self) -> Ints:
         """App of each process, shape (processes,)."""
-        found: Ints = np.array(self.world.app_of_trace)[self.trace_of_process]
+        found: Ints = np.array(self.workload.app_of_trace)[self.trace_of_process]
         return found
 
     @cached_property
     def trace_of_process(self) -> Ints:
         """Trace of each process, shape (processes,)."""
-        bases = np.array(self.world.process_base)
-        return np.searchsorted(bases, np.arange(self.world.processes), side="right") - 1
+        bases = np.array(self.workload.process_base)
+        return np.searchsorted(bases, np.arange(self.workload.processes), side="right") - 1
 
     @cached_property
     def interface_of_files(self) -> NDArray[np.int8]:
         """Layer through which most opens and data operations of each file went, -1 for none; shape (files,)."""
-        found = np.full(self.world.files, -1, np.int8)
+        found = np.full(self.workload.files, -1, np.int8)
         libraries = self.measured.of(LibraryUse)
         if libraries is None:
             return found
@@ -293,7 +293,7 @@ class View:
         """Library calls whose arguments were kept (`TraceFacts.facts`), of an app."""
         return [
             (name, list(args), count)
-            for trace, of in zip(self.measured.traces, self.world.app_of_trace, strict=True)
+            for trace, of in zip(self.measured.traces, self.workload.app_of_trace, strict=True)
             if of == app
             for name, args, count in trace.facts
             if name in names

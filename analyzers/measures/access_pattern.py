@@ -7,8 +7,8 @@ operation is, compared with the one before it in its stream,
 - consecutive, if it begins where that one ended: behind all that it asked for, or, for a read that reached the end of
   its file, there. That end shows in the file position, where both operations go on from it (`read`, not `pread`) and
   no seek lay between, so that the second one can only begin within what the first one asked for because that was
-  cut; otherwise it must be known from writes, truncations or job.yaml (`vani.analyzers.facts.Ends`). So files that
-  are read to their end, and ends that are read again and again, are consecutive;
+  cut; otherwise it must be known from writes, truncations or job.yaml (`Ends`). So files that are read to their
+  end, and ends that are read again and again, are consecutive;
 - sequential, if it begins further on, and neither the operation before nor the one after it goes back;
 - random otherwise: it goes back, or is the way forth between two that do (half of random jumps lead forward).
 
@@ -27,14 +27,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from vani.analyzers.access_classes import CONSECUTIVE, NAMES, STRIDED, classify, distances
-from vani.analyzers.batch import Batch, cells_of
-from vani.analyzers.facts import Ends, Facts
-from vani.analyzers.gathered import Gathered
-from vani.analyzers.keyed import NO_VALUE, Keyed, Pairs, count_pairs, group
-from vani.analyzers.keys import pack, unpack
-from vani.analyzers.streams import Calls, Events, HeldOperations, Operations, Run, Seeks
-from vani.analyzers.world import Context, World
+from vani.analyzers.calls.access_classes import CONSECUTIVE, NAMES, STRIDED, classify, distances
+from vani.analyzers.calls.batch import Batch, phases_and_files
+from vani.analyzers.calls.streams import Calls, Events, HeldOperations, Operations, Run, Seeks
+from vani.analyzers.tables.int_table import NO_VALUE, IntTable, Pairs, count_pairs, group
+from vani.analyzers.tables.keys import pack, unpack
+from vani.analyzers.tables.row_buffer import RowBuffer
+from vani.analyzers.workload.survey_findings import Ends, SurveyFindings
+from vani.analyzers.workload.workload import Context, Workload
 from vani.calls import Flag, Kind
 from vani.distinct import distinct
 from vani.kernels import pattern as kernel
@@ -69,11 +69,11 @@ def _bits_of_flags() -> NDArray[np.uint8]:
 
 @dataclass(frozen=True, eq=False)
 class PatternResult:
-    """`cells`: a column per class by listed cell. `layers`: the same by app and layers around it. `strides`: by
-    (file, bytes), of listed files."""
+    """`phase_files`: a column per class by phase and listed file. `layers`: the same by app and surrounding layers.
+    `strides`: by (file, bytes), of listed files."""
 
-    cells: Keyed
-    layers: Keyed
+    phase_files: IntTable
+    layers: IntTable
     strides: Pairs
 
 
@@ -92,10 +92,10 @@ class PatternCounts:
     """Data operations of each class, by the `NAMES` of classes."""
 
     phase: Ints
-    """Shape (cells,), as `file`: -1 for none, or none that is listed."""
+    """Shape (pairs of phase and file,), as `file`: -1 for none, or none that is listed."""
     file: Ints
     operations: Mapping[str, Ints]
-    """Of each cell, by class."""
+    """Of each phase and file, by class."""
     app: Ints
     """Shape (rows,), as `within`."""
     within: Ints
@@ -112,24 +112,24 @@ class AccessPattern:
     result = PatternCounts
     columns = frozenset({"rank", "func", "kind", "file", "offset", "bytes", "start_ns", "within"})
 
-    def begin(self, context: Context, facts: Facts | None) -> _Collector:
-        return _Collector(context, facts)
+    def begin(self, context: Context, findings: SurveyFindings | None) -> _Collector:
+        return _Collector(context, findings)
 
     def combine(self, parts: Sequence[PatternResult]) -> PatternResult:
         return PatternResult(
-            Keyed.merged([p.cells for p in parts]),
-            Keyed.merged([p.layers for p in parts]),
+            IntTable.merged([p.phase_files for p in parts]),
+            IntTable.merged([p.layers for p in parts]),
             Pairs.merged([p.strides for p in parts]),
         )
 
-    def finish(self, combined: PatternResult, world: World, facts: Facts) -> PatternCounts:
-        cells, layers, strides = combined.cells, combined.layers, combined.strides
-        phase, file = cells_of(cells.keys, world, facts)
-        app, within = unpack(layers.keys, (len(world.apps), _WITHIN))
+    def finish(self, combined: PatternResult, workload: Workload, findings: SurveyFindings) -> PatternCounts:
+        phase_files, layers, strides = combined.phase_files, combined.layers, combined.strides
+        phase, file = phases_and_files(phase_files.keys, workload, findings)
+        app, within = unpack(layers.keys, (len(workload.apps), _WITHIN))
         return PatternCounts(
             phase,
             file,
-            {name: cells[name] for name in NAMES},
+            {name: phase_files[name] for name in NAMES},
             app,
             within,
             {name: layers[name] for name in NAMES},
@@ -140,19 +140,19 @@ class AccessPattern:
 class _Collector:
     """The class of an operation depends on two before and up to three behind it: they are held from batch to batch."""
 
-    def __init__(self, context: Context, facts: Facts | None) -> None:
-        self._app, self._apps = context.app, len(context.world.apps)
-        self._listed_as = None if facts is None else facts.listed_as
-        self._ends = Ends() if facts is None else facts.ends
+    def __init__(self, context: Context, findings: SurveyFindings | None) -> None:
+        self._app, self._apps = context.app, len(context.workload.apps)
+        self._listed_as = None if findings is None else findings.listed_as
+        self._ends = Ends() if findings is None else findings.ends
         self._by_time = self._ends.by_time()
-        self._from_position = np.array([f in _FROM_POSITION for f in context.world.functions] or [False])
+        self._from_position = np.array([f in _FROM_POSITION for f in context.workload.functions] or [False])
         self._follows = np.where(self._from_position, BITS["follows"], 0).astype(np.uint8)
-        self._widths = (context.world.processes, context.world.files + 1, 2)
+        self._widths = (context.workload.processes, context.workload.files + 1, 2)
         """Of keys of process, file + 1 and direction."""
-        self._classes, self._apart = Gathered(), Gathered()
+        self._classes, self._apart = RowBuffer(), RowBuffer()
         """Operations by class, and distances."""
-        self._cells: list[Keyed] = []
-        self._layers: list[Keyed] = []
+        self._phase_files: list[IntTable] = []
+        self._layers: list[IntTable] = []
         self._strides: list[Pairs] = []
         self._held: Operations | HeldOperations | None = None
         self._jumps, self._opens = Events(), Events()
@@ -160,20 +160,20 @@ class _Collector:
     def add(self, batch: Batch) -> None:
         if not len(batch) or self._add_compiled(batch):
             return
-        examples, codes, cell = batch.examples, batch.alike.codes, batch.examples.listed_cell
-        cells, flags, within = cell.keys[cell.codes], examples.flags, examples.within
+        examples, codes, phase_file = batch.examples, batch.call_groups.codes, batch.examples.listed_phase_file
+        phase_files, flags, within = phase_file.keys[phase_file.codes], examples.flags, examples.within
         nameless = (examples.kind <= Kind.WRITE) & (examples.file < 0)
         if nameless.any():
             counts = np.zeros((int(nameless.sum()), len(NAMES)), np.int64)
-            counts[:, CONSECUTIVE] = batch.alike.count[nameless]
-            self._add_table(cells[nameless], within[nameless], counts)
+            counts[:, CONSECUTIVE] = batch.call_groups.count[nameless]
+            self._add_table(phase_files[nameless], within[nameless], counts)
         calls = Calls(
             *batch.streams,
             codes,
             batch.offset,
             batch.bytes,
             batch.start,
-            cells,
+            phase_files,
             within,
             (flags & Flag.APPEND) != 0,
             self._from_position[examples.function],
@@ -197,7 +197,7 @@ class _Collector:
 
     def _add_compiled(self, batch: Batch) -> bool:
         """The same by a kernel; False if numpy decides."""
-        examples, codes = batch.examples, batch.alike.codes
+        examples, codes = batch.examples, batch.call_groups.codes
         held = self._held or Operations.of_none()
         if isinstance(held, Operations):
             held = HeldOperations.of(held)
@@ -228,16 +228,16 @@ class _Collector:
         if found is None:
             return False
         counted = found.counts.any(axis=1)
-        self._add_table(examples.listed_key[counted], examples.within[counted], found.counts[counted])
+        self._add_table(examples.listed_phase_file_key[counted], examples.within[counted], found.counts[counted])
         known = found.held_class >= 0
-        self._add_table(held.cell[known], held.within[known], _EACH[found.held_class[known]])
+        self._add_table(held.phase_file[known], held.within[known], _EACH[found.held_class[known]])
         self._add_strides(found.strides)
         source = found.held.operations[:, SOURCE]
         example = codes[np.maximum(source, 0)]
-        cells, within = examples.listed_key[example], examples.within[example]
+        phase_files, within = examples.listed_phase_file_key[example], examples.within[example]
         old = source < 0
-        cells[old], within[old] = (c[-1 - source[old]] for c in (held.cell, held.within))
-        self._held = HeldOperations(streams[found.held.stream], cells, within, found.held.operations)
+        phase_files[old], within[old] = (c[-1 - source[old]] for c in (held.phase_file, held.within))
+        self._held = HeldOperations(streams[found.held.stream], phase_files, within, found.held.operations)
         may_come = np.repeat(going_on, 2)
         self._jumps.pending, self._opens.pending = (
             streams[pending & may_come] for pending in (found.jumps, found.opens)
@@ -317,26 +317,26 @@ class _Collector:
 
     def _count(self, run: Run, kind: NDArray[np.int8], rows: Ints) -> None:
         table = np.bincount(
-            run.group[rows] * len(NAMES) + kind[rows], minlength=len(NAMES) * len(run.cell)
+            run.group[rows] * len(NAMES) + kind[rows], minlength=len(NAMES) * len(run.phase_file)
         ).reshape(-1, len(NAMES))
         counted = table.any(axis=1)
-        self._add_table(run.cell[counted], run.within[counted], table[counted])
+        self._add_table(run.phase_file[counted], run.within[counted], table[counted])
 
-    def _add_table(self, cell: Ints, within: NDArray[Any], counts: Ints) -> None:
+    def _add_table(self, phase_file: Ints, within: NDArray[Any], counts: Ints) -> None:
         """`counts`: operations by class, shape (n, classes)."""
-        if self._classes.add(cell, within, counts):
+        if self._classes.add(phase_file, within, counts):
             self._count_classes()
 
     def _count_classes(self) -> None:
         if not len(self._classes):
             return
-        cell, within, counts = self._classes.take()
+        phase_file, within, counts = self._classes.take()
         columns = {name: counts[:, i] for i, name in enumerate(NAMES)}
         around = pack((self._app, within), (self._apps, _WITHIN))
-        for keys, store in ((cell, self._cells), (around, self._layers)):
+        for keys, store in ((phase_file, self._phase_files), (around, self._layers)):
             store.append(group(keys, columns))
             if len(store) > 64:
-                store[:] = [Keyed.merged(store)]
+                store[:] = [IntTable.merged(store)]
 
     def result(self) -> PatternResult:
         nothing = np.empty(0, np.int64)
@@ -346,5 +346,5 @@ class _Collector:
         self._count_classes()
         self._count_strides()
         return PatternResult(
-            Keyed.merged(self._cells), Keyed.merged(self._layers), Pairs.merged(self._strides)
+            IntTable.merged(self._phase_files), IntTable.merged(self._layers), Pairs.merged(self._strides)
         )

@@ -17,12 +17,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from vani.analyzers.calls_in_time import CallsInTime, widths_of
-from vani.analyzers.facts import Facts
-from vani.analyzers.intervals import Intervals, merge, total_length
-from vani.analyzers.keyed import Keyed, group
-from vani.analyzers.keys import KINDS, beside, pack, unpack
-from vani.analyzers.timed_groups import NotedGroup, TimedGroup, calls_between
+from vani.analyzers.passes.calls_in_time import CallsInTime, widths_of
+from vani.analyzers.passes.timed_groups import NotedGroup, TimedGroup, calls_between
+from vani.analyzers.tables.int_table import IntTable, group
+from vani.analyzers.tables.intervals import Intervals, merge, total_length
+from vani.analyzers.tables.keys import KINDS, beside, pack, unpack
+from vani.analyzers.workload.survey_findings import SurveyFindings
 from vani.calls import Kind
 from vani.distinct import distinct
 from vani.engine.run import Engine
@@ -80,7 +80,7 @@ class BusyTimes:
     """Shape (WIDTH,); 0 where there is one app alone."""
 
 
-def finish(combined: Keyed, phases: int, listed: int, apps: int) -> BusyTimes:
+def finish(combined: IntTable, phases: int, listed: int, apps: int) -> BusyTimes:
     """Times of the whole run, of what `busy` gives."""
     every = np.zeros(((phases + 2 + listed + apps), WIDTH), np.int64)
     owner, kind = unpack(combined.keys, (len(every), WIDTH))
@@ -97,7 +97,7 @@ class Window:
     begin: int
     end: int
     groups: tuple[TimedGroup, ...]
-    facts: Facts
+    findings: SurveyFindings
     listed: Ints
     """Shape (files,): number of a listed file, -1 for others."""
     workload: bool
@@ -106,7 +106,7 @@ class Window:
     @property
     def widths(self) -> tuple[int, int, int]:
         """Of keys of phase, number of the listed file + 1, and kind."""
-        return widths_of(self.facts, self.listed)
+        return widths_of(self.findings, self.listed)
 
 
 def stretches(whole: Window, active: int, workers: int) -> list[Window]:
@@ -166,13 +166,13 @@ def _extents(groups: Sequence[TimedGroup]) -> tuple[Ints, Ints, Ints, Ints]:
 
 def busy(
     groups: Sequence[TimedGroup],
-    facts: Facts,
+    findings: SurveyFindings,
     listed: Ints,
     engine: Engine,
     *,
     workload: bool,
     constants: Sequence[Any],
-) -> Keyed:
+) -> IntTable:
     """Busy time of the whole run; see `busy_in`.
 
     Row groups are read in the order of time, and what lies behind a window waits for the next one. Where so many
@@ -182,16 +182,16 @@ def busy(
     is cut in four. Each piece is a task, or, where they are fewer than workers, many that are put together as a tree.
     """
     if not groups:
-        return Keyed()
+        return IntTable()
     first, _, reach, rows = _extents(groups)
     low, high = int(first.min()), int(reach.max()) + 1
-    whole = Window(low, high, tuple(groups), facts, listed, workload)
+    whole = Window(low, high, tuple(groups), findings, listed, workload)
     active = _most_active(groups)
     # Others read Arrow's files, and begin its threads.
     noted = int(rows.sum()) if all(isinstance(group, NotedGroup) for group in groups) else 0
     if active <= _HELD:
         few = stretches(whole, active, engine.workers)
-        return engine.reduce(busy_in, few, Keyed.merged, stage="overlap", constants=constants, calls=noted)
+        return engine.reduce(busy_in, few, IntTable.merged, stage="overlap", constants=constants, calls=noted)
 
     # Calls of one process hardly overlap: the more are merged that took place together, the fewer intervals are left.
     whole = replace(whole, groups=tuple(groups[i] for i in np.argsort(first, kind="stable").tolist()))
@@ -236,10 +236,10 @@ def busy(
                 todo += _cut(window, 4)
             else:
                 done.append(times)
-    return Keyed.merged(done)
+    return IntTable.merged(done)
 
 
-def _busy_if_few(task: tuple[Window, int]) -> Keyed | None:
+def _busy_if_few(task: tuple[Window, int]) -> IntTable | None:
     """Busy time in a window; None if more intervals are left than the number beside it."""
     window, most = task
     left = _finest_in(window, most)
@@ -300,7 +300,7 @@ def _with_calls(left: Intervals, calls: Sequence[CallsInTime]) -> Intervals:
     return merge(code, start, end)
 
 
-def busy_in(window: Window) -> Keyed:
+def busy_in(window: Window) -> IntTable:
     """Busy time in one window: column `time` by group and kind (or `WRITE_OR_SYNC` or `ALL`).
 
     Groups are phases 0..phases-1, excluded calls, the workload (phases + 1), listed files (from phases + 2 on), and
@@ -309,19 +309,19 @@ def busy_in(window: Window) -> Keyed:
     first, _, _, rows = _extents(window.groups)
     order = np.argsort(first, kind="stable").tolist()
     waiting: list[CallsInTime] = []
-    found: list[Keyed] = []
+    found: list[IntTable] = []
     for begin, end in pairwise(_borders(window, -(-int(rows.sum()) // _ROWS))):
         while order and first[order[0]] < end:
             waiting += _calls_in(window, [window.groups[order.pop(0)]], ordered=True)
         now, behind = CallsInTime.joined([one.take_until(end) for one in waiting]).cut_at(end)
         waiting = [one for one in (*waiting, behind) if len(one)]
         found.append(_times(now, replace(window, begin=begin, end=end)))
-    return Keyed.merged(found)
+    return IntTable.merged(found)
 
 
-def _times(calls: CallsInTime, window: Window) -> Keyed:
+def _times(calls: CallsInTime, window: Window) -> IntTable:
     """Busy time of calls that lie in the window."""
-    facts = window.facts
+    findings = window.findings
     _, width, _ = window.widths
     times = sweep(
         calls.code,
@@ -330,24 +330,24 @@ def _times(calls: CallsInTime, window: Window) -> Keyed:
         low=window.begin,
         high=window.end,
         width=width,
-        app=facts.phase_app,
-        apps=len(facts.first_phase) - 1,
+        app=findings.phase_app,
+        apps=len(findings.first_phase) - 1,
         workload=window.workload,
     )
     if times is None:
         return _rolled_up(merge(calls.code.astype(np.int64, copy=False), calls.start, calls.end), window)
     keys = np.flatnonzero(times)
-    return Keyed(keys, {"time": times.reshape(-1)[keys]})
+    return IntTable(keys, {"time": times.reshape(-1)[keys]})
 
 
-def _rolled_up(finest: Intervals, window: Window) -> Keyed:
+def _rolled_up(finest: Intervals, window: Window) -> IntTable:
     """Calls are merged by phase, listed file and kind first; every other union is one of what is left of them."""
     phase, number, kind = unpack(finest.group, window.widths)
-    phases, files = window.facts.phases, window.widths[1]
+    phases, files = window.findings.phases, window.widths[1]
     by_phase = _union(finest, pack((phase, kind), _OF_GROUP))
     owner, by_kind = unpack(by_phase.group, _OF_GROUP)
     included = owner < phases
-    app = np.append(window.facts.phase_app, -1)[owner]
+    app = np.append(window.findings.phase_app, -1)[owner]
     found = [by_phase, _union(by_phase, pack((phases + 1 + files + app, by_kind), _OF_GROUP), included)]
     if window.workload:
         found.append(_union(by_phase, pack((phases + 1, by_kind), _OF_GROUP), included))
@@ -355,7 +355,7 @@ def _rolled_up(finest: Intervals, window: Window) -> Keyed:
     together = [_write_or_sync(one) for one in found]
     found += [_union(one, pack((unpack(one.group, _OF_GROUP)[0], ALL), _OF_GROUP)) for one in found]
     lengths = [group(keys, {"time": time}) for keys, time in map(total_length, [*found, *together])]
-    return _with_writes_alone(Keyed.merged(lengths))
+    return _with_writes_alone(IntTable.merged(lengths))
 
 
 def _write_or_sync(one: Intervals) -> Intervals:
@@ -368,19 +368,19 @@ def _write_or_sync(one: Intervals) -> Intervals:
     return merge(pack((owner[some], WRITE_OR_SYNC), _OF_GROUP), one.start[some], one.end[some])
 
 
-def _with_writes_alone(times: Keyed) -> Keyed:
+def _with_writes_alone(times: IntTable) -> IntTable:
     """Where nothing is flushed, the time of writes or flushes is that of writes."""
     owner, kind = unpack(times.keys, _OF_GROUP)
     alone = np.flatnonzero((kind == Kind.WRITE) & ~np.isin(owner, owner[kind == WRITE_OR_SYNC]))
     if not len(alone):
         return times
-    more = Keyed(pack((owner[alone], WRITE_OR_SYNC), _OF_GROUP), {"time": times["time"][alone]})
-    return Keyed.merged([times, more])
+    more = IntTable(pack((owner[alone], WRITE_OR_SYNC), _OF_GROUP), {"time": times["time"][alone]})
+    return IntTable.merged([times, more])
 
 
 def _calls_in(window: Window, groups: Sequence[TimedGroup], *, ordered: bool) -> Iterator[CallsInTime]:
     return calls_between(
-        groups, window.facts, window.listed, begin=window.begin, end=window.end, ordered=ordered
+        groups, window.findings, window.listed, begin=window.begin, end=window.end, ordered=ordered
     )
 
 

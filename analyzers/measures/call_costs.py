@@ -12,12 +12,12 @@ from dataclasses import dataclass, fields
 import numpy as np
 from numpy.typing import NDArray
 
-from vani.analyzers.batch import Batch, cells_of
-from vani.analyzers.facts import Facts
-from vani.analyzers.gathered import Gathered
-from vani.analyzers.keyed import Dense, Keyed
-from vani.analyzers.keys import pack
-from vani.analyzers.world import Context, World
+from vani.analyzers.calls.batch import Batch, phases_and_files
+from vani.analyzers.tables.int_table import Factorized, IntTable
+from vani.analyzers.tables.keys import pack
+from vani.analyzers.tables.row_buffer import RowBuffer
+from vani.analyzers.workload.survey_findings import SurveyFindings
+from vani.analyzers.workload.workload import Context, Workload
 from vani.calls import Kind
 
 __all__ = ["CallCosts", "FunctionCosts"]
@@ -33,7 +33,7 @@ class FunctionCosts:
     file: Ints
     """-1: none, or none that is listed."""
     function: Ints
-    """Code in `World.functions`."""
+    """Code in `Workload.functions`."""
     count: Ints
     time: Ints
     """ns; 0 where no time is known."""
@@ -46,7 +46,7 @@ class FunctionCosts:
 
 
 class CallCosts:
-    """Columns by listed cell and function.
+    """Columns by listed phase and file and function.
 
     `count`, `time`, `bytes`, how many of the calls are operations on `data` or on `metadata`, and of how many of `data`
     the size is not known, `unsized`.
@@ -56,45 +56,45 @@ class CallCosts:
     result = FunctionCosts
     columns = frozenset({"rank", "kind", "file", "func", "bytes", "start_ns", "duration_ns", "via", "within"})
 
-    def begin(self, context: Context, facts: Facts | None) -> _Collector:
-        del facts
+    def begin(self, context: Context, findings: SurveyFindings | None) -> _Collector:
+        del findings
         return _Collector(context)
 
-    def combine(self, parts: Sequence[Keyed]) -> Keyed:
-        return Keyed.merged(parts)
+    def combine(self, parts: Sequence[IntTable]) -> IntTable:
+        return IntTable.merged(parts)
 
-    def finish(self, combined: Keyed, world: World, facts: Facts) -> FunctionCosts:
+    def finish(self, combined: IntTable, workload: Workload, findings: SurveyFindings) -> FunctionCosts:
         columns = (combined.stored(f.name) for f in fields(FunctionCosts)[3:])
-        return FunctionCosts(*cells_of(combined.keys, world, facts, len(world.functions)), *columns)
+        return FunctionCosts(*phases_and_files(combined.keys, workload, findings, len(workload.functions)), *columns)
 
 
 class _Collector:
     def __init__(self, context: Context) -> None:
-        self._functions = len(context.world.functions)
-        self._cells = 0
-        self._rows = Gathered()
-        self._parts: list[Keyed] = []
+        self._functions = len(context.workload.functions)
+        self._phase_files = 0
+        self._rows = RowBuffer()
+        self._parts: list[IntTable] = []
 
     def add(self, batch: Batch) -> None:
         if not len(batch):
             return
-        examples, self._cells = batch.examples, batch.cells
+        examples, self._phase_files = batch.examples, batch.phase_file_width
         if self._rows.add(
-            examples.listed_key,
+            examples.listed_phase_file_key,
             examples.function,
             examples.kind,
-            batch.alike.count,
-            batch.alike_time,
-            batch.alike_bytes,
-            batch.alike_unsized,
+            batch.call_groups.count,
+            batch.group_time,
+            batch.group_bytes,
+            batch.group_unsized,
         ):
             self._count()
 
     def _count(self) -> None:
         if not len(self._rows):
             return
-        cell, function, kind, count, time, size, unsized = self._rows.take()
-        dense = Dense.of(pack((cell, function), (self._cells, self._functions)))
+        phase_file, function, kind, count, time, size, unsized = self._rows.take()
+        dense = Factorized.of(pack((phase_file, function), (self._phase_files, self._functions)))
         columns = {
             "count": count,
             "time": time,
@@ -103,10 +103,10 @@ class _Collector:
             "metadata": np.where(kind == Kind.METADATA, count, 0),
             "unsized": unsized,
         }
-        self._parts.append(Keyed(dense.keys, {n: dense.sum(c) for n, c in columns.items()}))
+        self._parts.append(IntTable(dense.keys, {n: dense.sum(c) for n, c in columns.items()}))
         if len(self._parts) > 64:
-            self._parts = [Keyed.merged(self._parts)]
+            self._parts = [IntTable.merged(self._parts)]
 
-    def result(self) -> Keyed:
+    def result(self) -> IntTable:
         self._count()
-        return Keyed.merged(self._parts)
+        return IntTable.merged(self._parts)

@@ -11,11 +11,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from vani.analyzers.batch import Batch
-from vani.analyzers.facts import Facts
-from vani.analyzers.keyed import How, Keyed, group
-from vani.analyzers.keys import beside, pack, unpack
-from vani.analyzers.world import Context, World
+from vani.analyzers.calls.batch import Batch
+from vani.analyzers.tables.int_table import How, IntTable, group
+from vani.analyzers.tables.keys import beside, pack, unpack
+from vani.analyzers.workload.survey_findings import SurveyFindings
+from vani.analyzers.workload.workload import Context, Workload
 from vani.calls import Flag
 
 __all__ = ["ClockSkew", "Clocks"]
@@ -45,24 +45,24 @@ class Clocks:
     result = ClockSkew
     columns = frozenset({"rank", "start_ns", "duration_ns"})
 
-    def begin(self, context: Context, facts: Facts | None) -> _Collector:
-        del facts
+    def begin(self, context: Context, findings: SurveyFindings | None) -> _Collector:
+        del findings
         return _Collector(context.trace)
 
-    def combine(self, parts: Sequence[Keyed]) -> Keyed:
-        return Keyed.merged(parts, _HOW)
+    def combine(self, parts: Sequence[IntTable]) -> IntTable:
+        return IntTable.merged(parts, _HOW)
 
-    def finish(self, combined: Keyed, world: World, facts: Facts) -> ClockSkew:
-        del facts
-        trace, _ = unpack(combined.keys, (len(world.process_base), _FIRST))
-        ranks = np.diff([*world.process_base, world.processes]).tolist()
+    def finish(self, combined: IntTable, workload: Workload, findings: SurveyFindings) -> ClockSkew:
+        del findings
+        trace, _ = unpack(combined.keys, (len(workload.process_base), _FIRST))
+        ranks = np.diff([*workload.process_base, workload.processes]).tolist()
         return ClockSkew([_skew_ns(combined.where(trace == one), own) for one, own in enumerate(ranks)])
 
 
 class _Collector:
     def __init__(self, trace: int) -> None:
         self._trace = trace
-        self._parts: list[Keyed] = []
+        self._parts: list[IntTable] = []
         self._rank, self._seen = -1, 0
 
     def add(self, batch: Batch) -> None:
@@ -92,11 +92,11 @@ class _Collector:
                 )
             )
 
-    def result(self) -> Keyed:
-        return Keyed.merged(self._parts, _HOW)
+    def result(self) -> IntTable:
+        return IntTable.merged(self._parts, _HOW)
 
 
-def _skew_ns(mine: Keyed, ranks: int) -> int | None:
+def _skew_ns(mine: IntTable, ranks: int) -> int | None:
     """Least disagreement of a trace's clocks; None where no call tells."""
     whole = mine["ranks"] == ranks
     if not whole.any() or ranks < 2:

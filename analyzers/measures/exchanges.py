@@ -15,11 +15,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from vani.analyzers.batch import Batch
-from vani.analyzers.facts import Facts
-from vani.analyzers.keyed import How, Keyed, group
-from vani.analyzers.keys import pack, unpack
-from vani.analyzers.world import Context, World
+from vani.analyzers.calls.batch import Batch
+from vani.analyzers.tables.int_table import How, IntTable, group
+from vani.analyzers.tables.keys import pack, unpack
+from vani.analyzers.workload.survey_findings import SurveyFindings
+from vani.analyzers.workload.workload import Context, Workload
 from vani.calls import Flag, Kind
 
 __all__ = ["HOW", "NEVER", "ExchangeCounts", "Exchanges"]
@@ -71,33 +71,33 @@ class Exchanges:
     result = ExchangeCounts
     columns = frozenset({"rank", "kind", "file", "offset", "bytes", "start_ns"})
 
-    def begin(self, context: Context, facts: Facts | None) -> _Collector:
-        if facts is None:
+    def begin(self, context: Context, findings: SurveyFindings | None) -> _Collector:
+        if findings is None:
             raise ValueError("what files are exchanged is known in the second pass")
-        return _Collector(context, facts)
+        return _Collector(context, findings)
 
-    def combine(self, parts: Sequence[Keyed]) -> Keyed:
-        return Keyed.merged(parts, HOW)
+    def combine(self, parts: Sequence[IntTable]) -> IntTable:
+        return IntTable.merged(parts, HOW)
 
-    def finish(self, combined: Keyed, world: World, facts: Facts) -> ExchangeCounts:
-        del facts
-        process, file = unpack(combined.keys, (world.processes, world.files + 1))
+    def finish(self, combined: IntTable, workload: Workload, findings: SurveyFindings) -> ExchangeCounts:
+        del findings
+        process, file = unpack(combined.keys, (workload.processes, workload.files + 1))
         return ExchangeCounts(process, file - 1, {name: combined[name] for name in COLUMNS})
 
 
 class _Collector:
-    def __init__(self, context: Context, facts: Facts) -> None:
-        self._linked, self._by_open = facts.linked, facts.linked_by_open
-        self._written_by_open = facts.written_by_open
-        self._widths = (context.world.processes, context.world.files + 1)
-        self._final = context.world.final_name
-        self._parts: list[Keyed] = []
+    def __init__(self, context: Context, findings: SurveyFindings) -> None:
+        self._linked, self._by_open = findings.linked, findings.linked_by_open
+        self._written_by_open = findings.written_by_open
+        self._widths = (context.workload.processes, context.workload.files + 1)
+        self._final = context.workload.final_name
+        self._parts: list[IntTable] = []
 
     def add(self, batch: Batch) -> None:
         if not self._linked.any():
             return
         # One row stands for all calls that are alike.
-        alike, examples = batch.alike, batch.examples
+        alike, examples = batch.call_groups, batch.examples
         file, flags, kind = examples.file, examples.flags, examples.kind
         named = np.maximum(file, 0)
         moves = kind <= Kind.WRITE
@@ -108,18 +108,18 @@ class _Collector:
         if not len(rows):
             return
         key = pack((examples.process, self._final[named] + 1), self._widths)
-        first, last = batch.alike_starts
+        first, last = batch.group_starts
         write = (kind == Kind.WRITE) | made
         # A call of unknown size lies nowhere certain, one of no bytes touches nothing.
-        unsized = batch.alike_unsized
-        unplaced = np.where(moves, unsized + batch.alike_placeless[1], 0)
+        unsized = batch.group_unsized
+        unplaced = np.where(moves, unsized + batch.group_placeless[1], 0)
         columns = {
             "first_write": np.where(write, first, NEVER),
             "last_write": np.where(write, last, -NEVER),
             "first_read": np.where(write, NEVER, first),
             "last_read": np.where(write, -NEVER, last),
-            "bytes_written": np.where(write & moves, batch.alike_bytes, 0),
-            "bytes_read": np.where(write, 0, batch.alike_bytes),
+            "bytes_written": np.where(write & moves, batch.group_bytes, 0),
+            "bytes_read": np.where(write, 0, batch.group_bytes),
             "unplaced_writes": np.where(write, unplaced, 0),
             "unplaced_reads": np.where(write, 0, unplaced),
             "unsized_writes": np.where(write, unsized, 0),
@@ -132,5 +132,5 @@ class _Collector:
         if len(self._parts) > 64:
             self._parts = [self.result()]
 
-    def result(self) -> Keyed:
-        return Keyed.merged(self._parts, HOW)
+    def result(self) -> IntTable:
+        return IntTable.merged(self._parts, HOW)

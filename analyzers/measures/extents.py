@@ -1,6 +1,6 @@
 """Extents: which bytes of a file each process wrote and read. Dependencies by extents are found in them.
 
-Kept for the files through which processes can depend on each other (`Facts.linked`), under the last name of a file,
+Kept for the files through which processes can depend on each other (`SurveyFindings.linked`), under their last names,
 for calls whose place and size are known. Where there are few such calls, each is kept with the moment at which it
 began; else what a process wrote and read of a file is merged over the whole run. More than a million extents are not
 kept. Unit: bytes, nanoseconds.
@@ -15,12 +15,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from vani.analyzers.batch import Batch, cells_of
-from vani.analyzers.facts import Facts
-from vani.analyzers.intervals import Intervals, merge, merge_runs
-from vani.analyzers.keyed import NO_VALUE, Dense
-from vani.analyzers.keys import pack, unpack
-from vani.analyzers.world import Context, World
+from vani.analyzers.calls.batch import Batch, phases_and_files
+from vani.analyzers.tables.int_table import NO_VALUE, Factorized
+from vani.analyzers.tables.intervals import Intervals, merge, merge_runs
+from vani.analyzers.tables.keys import pack, unpack
+from vani.analyzers.workload.survey_findings import SurveyFindings
+from vani.analyzers.workload.workload import Context, Workload
 from vani.calls import Kind
 from vani.kernels.extents import extents
 
@@ -74,10 +74,10 @@ class Extents:
     result = ProcessExtents
     columns = frozenset({"rank", "kind", "file", "offset", "bytes", "start_ns"})
 
-    def begin(self, context: Context, facts: Facts | None) -> _OneByOne | _Merged:
-        if facts is None:
+    def begin(self, context: Context, findings: SurveyFindings | None) -> _OneByOne | _Merged:
+        if findings is None:
             raise ValueError("which files link processes is known in the second pass")
-        return (_OneByOne if facts.linked_calls <= _FEW_CALLS else _Merged)(context, facts)
+        return (_OneByOne if findings.linked_calls <= _FEW_CALLS else _Merged)(context, findings)
 
     def combine(self, parts: Sequence[ExtentsResult]) -> ExtentsResult:
         if any(p.given_up for p in parts):
@@ -96,10 +96,10 @@ class Extents:
                 return ExtentsResult(given_up=True)
         return ExtentsResult(merged)
 
-    def finish(self, combined: ExtentsResult, world: World, facts: Facts) -> ProcessExtents:
-        del facts
+    def finish(self, combined: ExtentsResult, workload: Workload, findings: SurveyFindings) -> ProcessExtents:
+        del findings
         extents = combined.extents
-        process, file, kind = unpack(extents.group, (world.processes, world.files + 1, 2))
+        process, file, kind = unpack(extents.group, (workload.processes, workload.files + 1, 2))
         return ProcessExtents(
             process.astype(np.int32),
             (file - 1).astype(np.int32),
@@ -118,12 +118,12 @@ def _together(parts: Sequence[Intervals]) -> Intervals:
 
 
 class _Collector:
-    def __init__(self, context: Context, facts: Facts) -> None:
-        self._linked = facts.linked
-        self._any = bool(facts.linked.any())
-        self._world, self._facts = context.world, facts
-        self._widths = (context.world.processes, context.world.files + 1, 2)
-        self._final = context.world.final_name
+    def __init__(self, context: Context, findings: SurveyFindings) -> None:
+        self._linked = findings.linked
+        self._any = bool(findings.linked.any())
+        self._workload, self._findings = context.workload, findings
+        self._widths = (context.workload.processes, context.workload.files + 1, 2)
+        self._final = context.workload.final_name
 
     def _key(self, process: Any, file: Ints, kind: NDArray[Any]) -> Ints:
         return pack((process, self._final[file] + 1, kind), self._widths)
@@ -137,8 +137,8 @@ class _Collector:
 
 
 class _OneByOne(_Collector):
-    def __init__(self, context: Context, facts: Facts) -> None:
-        super().__init__(context, facts)
+    def __init__(self, context: Context, findings: SurveyFindings) -> None:
+        super().__init__(context, findings)
         self._parts: list[Intervals] = []
         self._times: list[Ints] = [np.empty(0, np.int64)]
 
@@ -156,8 +156,8 @@ class _OneByOne(_Collector):
 
 
 class _Merged(_Collector):
-    def __init__(self, context: Context, facts: Facts) -> None:
-        super().__init__(context, facts)
+    def __init__(self, context: Context, findings: SurveyFindings) -> None:
+        super().__init__(context, findings)
         self._parts: list[Intervals] = []
         self._held = 0
         self._given_up = False
@@ -172,18 +172,18 @@ class _Merged(_Collector):
         self._parts.append(found)
         self._held += len(found)
         if self._held > _MOST_EXTENTS // 4 or len(self._parts) > 32:
-            self._shrink(int(process[batch.alike.codes[-1]]))
+            self._shrink(int(process[batch.call_groups.codes[-1]]))
 
     def _of_one(self, batch: Batch) -> Intervals:
         """What the footprint is made of, which is by phase as well: the pieces of a file are put together."""
         found = batch.touched
-        _, file = cells_of(batch.examples.cell.keys, self._world, self._facts)
+        _, file = phases_and_files(batch.examples.phase_file.keys, self._workload, self._findings)
         linked = (file >= 0) & self._linked[np.maximum(file, 0)]
         if not linked.all():
-            found = found.where(linked[unpack(found.group, (batch.cells, 2))[0]])
+            found = found.where(linked[unpack(found.group, (batch.phase_file_width, 2))[0]])
 
         def key(group: Ints) -> Ints:
-            code, kind = unpack(group, (batch.cells, 2))
+            code, kind = unpack(group, (batch.phase_file_width, 2))
             return self._key(batch.examples.process[0], file[code], kind)
 
         found = found.under(key)
@@ -197,10 +197,10 @@ class _Merged(_Collector):
         mine = np.flatnonzero((examples.kind <= Kind.WRITE) & (file >= 0) & self._linked[np.maximum(file, 0)])
         if not len(mine):
             return Intervals()
-        keys = Dense.of(self._key(examples.process[mine], file[mine], examples.kind[mine]))
+        keys = Factorized.of(self._key(examples.process[mine], file[mine], examples.kind[mine]))
         side = np.full(len(file), -1)
         side[mine] = keys.codes
-        found = extents(batch.alike.codes, batch.offset, batch.bytes, side, len(keys.keys))
+        found = extents(batch.call_groups.codes, batch.offset, batch.bytes, side, len(keys.keys))
         if found is not None:
             return merge(keys.keys[found[0]], found[1], found[2])
         rows = self._rows(batch, batch.streams[2])

@@ -14,12 +14,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from vani.analyzers.batch import Batch, cells_of
-from vani.analyzers.facts import Facts
-from vani.analyzers.intervals import Intervals
-from vani.analyzers.keyed import NO_VALUE, Dense, Keyed
-from vani.analyzers.keys import pack, unpack
-from vani.analyzers.world import Context, World
+from vani.analyzers.calls.batch import Batch, phases_and_files
+from vani.analyzers.tables.int_table import NO_VALUE, Factorized, IntTable
+from vani.analyzers.tables.intervals import Intervals
+from vani.analyzers.tables.keys import pack, unpack
+from vani.analyzers.workload.survey_findings import SurveyFindings
+from vani.analyzers.workload.workload import Context, Workload
 from vani.calls import Flag, Kind
 
 __all__ = ["Footprint", "FootprintResult", "Touched"]
@@ -31,13 +31,14 @@ Ints = NDArray[np.int64]
 
 @dataclass(frozen=True, eq=False)
 class FootprintResult:
-    """`extents` by cell and direction (0 read, 1 write); `others` by cell: appended bytes, calls of unknown place.
+    """`extents` by phase, file and direction (0 read, 1 write); `others` by phase and file: appended bytes, calls of
+    unknown place.
 
     `given_up` is set where there were more extents than are kept.
     """
 
     extents: Intervals
-    others: Keyed
+    others: IntTable
     given_up: bool = False
 
 
@@ -45,12 +46,12 @@ class FootprintResult:
 class Touched:
     """Extents that all processes together read and wrote, less what lies beyond the end of a file.
 
-    Those of a cell, of which there are one or more, follow each other and have no byte in common. Several cells may be
-    of the same phase, file and kind.
+    A row has one extent or more of a phase, file and kind, which follow each other and have no byte in common. Several
+    rows may have the same phase, file and kind.
     """
 
     phase: NDArray[np.int32]
-    """Of a cell, shape (cells,), as the next four."""
+    """Shape (rows,), as the next four."""
     file: NDArray[np.int32]
     kind: NDArray[np.int8]
     """Read or write."""
@@ -69,7 +70,7 @@ class Touched:
     def each_alone(
         phase: NDArray[Any], file: NDArray[Any], kind: NDArray[Any], start: Ints, end: Ints
     ) -> Touched:
-        """Extents that may overlap, shape (n,) each, where the place of every call is known: each is a cell."""
+        """Extents that may overlap, shape (n,) each, where the place of every call is known: a row each."""
         return Touched(
             phase.astype(np.int32),
             file.astype(np.int32),
@@ -102,8 +103,8 @@ class Footprint:
     result = Touched
     columns = frozenset({"rank", "kind", "file", "offset", "bytes", "start_ns"})
 
-    def begin(self, context: Context, facts: Facts | None) -> _Collector:
-        del context, facts
+    def begin(self, context: Context, findings: SurveyFindings | None) -> _Collector:
+        del context, findings
         return _Collector()
 
     def combine(self, parts: Sequence[FootprintResult]) -> FootprintResult:
@@ -112,12 +113,12 @@ class Footprint:
         for part in sorted(parts, key=lambda part: len(part.extents)):
             extents = Intervals() if given_up else Intervals.joined([extents, part.extents])
             given_up = given_up or len(extents) > _MOST_EXTENTS
-        return _capped(FootprintResult(extents, Keyed.merged([p.others for p in parts]), given_up))
+        return _capped(FootprintResult(extents, IntTable.merged([p.others for p in parts]), given_up))
 
-    def finish(self, combined: FootprintResult, world: World, facts: Facts) -> Touched:
-        extents, others, ends = combined.extents, combined.others, facts.ends
+    def finish(self, combined: FootprintResult, workload: Workload, findings: SurveyFindings) -> Touched:
+        extents, others, ends = combined.extents, combined.others, findings.ends
         first = extents.firsts
-        phase, file, kind = cells_of(extents.group[first], world, facts, 2)
+        phase, file, kind = phases_and_files(extents.group[first], workload, findings, 2)
         start, end, last = extents.start, extents.end, ends.last()
         if len(last) and len(file):
             # What was read beyond the end of a file was not touched.
@@ -126,7 +127,7 @@ class Footprint:
             after = np.append(first[1:], len(end))
             if (end[after - 1] > limit).any():
                 end = np.maximum(np.minimum(end, np.repeat(limit, after - first)), start)
-        at = cells_of(others.keys, world, facts)
+        at = phases_and_files(others.keys, workload, findings)
         without_place = PlacelessCalls(at[0], at[1], others["appended"], others["unplaced"])
         return Touched(
             phase.astype(np.int32),
@@ -150,18 +151,18 @@ def _capped(result: FootprintResult) -> FootprintResult:
 class _Collector:
     def __init__(self) -> None:
         self._extents: list[Intervals] = []
-        self._others: list[Keyed] = []
+        self._others: list[IntTable] = []
         self._held = 0
         self._given_up = False
 
     def add(self, batch: Batch) -> None:
         blind = batch.blind
         if len(blind):
-            dense = Dense.of(batch.cell.codes[blind])
+            dense = Factorized.of(batch.phase_file.codes[blind])
             appended = ((batch.flags[blind] & Flag.APPEND) != 0) & (batch.bytes[blind] != NO_VALUE)
             self._others.append(
-                Keyed(
-                    batch.cell.keys[dense.keys],
+                IntTable(
+                    batch.phase_file.keys[dense.keys],
                     {
                         "appended": dense.sum(np.maximum(batch.bytes[blind], 0), appended),
                         "unplaced": dense.count(~appended),
@@ -175,8 +176,8 @@ class _Collector:
             return
 
         def key(group: Ints) -> Ints:
-            code, side = unpack(group, (batch.cells, 2))
-            return pack((batch.examples.cell.keys[code], side), (batch.cells, 2))
+            code, side = unpack(group, (batch.phase_file_width, 2))
+            return pack((batch.examples.phase_file.keys[code], side), (batch.phase_file_width, 2))
 
         self._extents.append(found.under(key))
         self._held += len(found)
@@ -188,5 +189,5 @@ class _Collector:
 
     def result(self) -> FootprintResult:
         return _capped(
-            FootprintResult(Intervals.joined(self._extents), Keyed.merged(self._others), self._given_up)
+            FootprintResult(Intervals.joined(self._extents), IntTable.merged(self._others), self._given_up)
         )

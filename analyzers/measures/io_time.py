@@ -15,13 +15,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from vani.analyzers.batch import Batch, cells_of
-from vani.analyzers.facts import Facts
-from vani.analyzers.gathered import Gathered
-from vani.analyzers.intervals import Intervals, merge, total_length
-from vani.analyzers.keyed import Dense, Keyed, group
-from vani.analyzers.keys import ALL_KINDS, KINDS, LAYERS, beside, pack, unpack
-from vani.analyzers.world import Context, World
+from vani.analyzers.calls.batch import Batch, phases_and_files
+from vani.analyzers.tables.int_table import Factorized, IntTable, group
+from vani.analyzers.tables.intervals import Intervals, merge, total_length
+from vani.analyzers.tables.keys import ALL_KINDS, KINDS, LAYERS, beside, pack, unpack
+from vani.analyzers.tables.row_buffer import RowBuffer
+from vani.analyzers.workload.survey_findings import SurveyFindings
+from vani.analyzers.workload.workload import Context, Workload
 from vani.distinct import distinct
 
 __all__ = ["IoTime", "IoTimeResult", "SpentTime"]
@@ -31,9 +31,9 @@ _KINDS, _LAYERS = beside(_WIDTH), beside(LAYERS)
 """Widths of keys of something and a kind (or all), of something and a layer."""
 _PHASES = -1 - _WIDTH
 """From here on downwards groups of kept intervals are phases."""
-_CUTS = ("cell_and_kind", "cell", "phase_and_kind", "phase", "process", "layer")
+_CUTS = ("phase_file_and_kind", "phase_file", "phase_and_kind", "phase", "process", "layer")
 """What two calls in a row share."""
-_SHARED = ("cell", "phase", "kind", "layer")
+_SHARED = ("phase_file", "phase", "kind", "layer")
 _LOOK_BACK_NS = 10_000_000_000
 """No call is recorded later than this after calls that began after it (see the repair of time stamps)."""
 _MOST_HELD = 1 << 20
@@ -43,15 +43,15 @@ Ints = NDArray[np.int64]
 
 @dataclass(frozen=True, eq=False)
 class IoTimeResult:
-    """`cells` by listed cell and kind, `phases` by phase alike, `processes` by process; column `time`."""
+    """`phase_files` by phase, listed file and kind, `phases` by phase and kind, `processes` by process: `time`."""
 
-    cells: Keyed
-    phases: Keyed
-    processes: Keyed
-    layers: Keyed
+    phase_files: IntTable
+    phases: IntTable
+    processes: IntTable
+    layers: IntTable
     """By app and layer, of files of the data set; without the processes that run calls at the same time, for
     which `library_time` has it."""
-    overlaps: Keyed
+    overlaps: IntTable
     """By app and kind: by how much the times in the app's phases add up to more than its own."""
 
 
@@ -62,7 +62,7 @@ class SpentTime:
     cell_phase: Ints
     """Shape (n,), as the next three: times in listed files by phase, file, and kind or `ALL_KINDS`."""
     cell_file: Ints
-    cell_kind: Ints
+    phase_file_kind: Ints
     cell_time: Ints
     phases: Ints
     """Shape (phases + 1, KINDS + 1); the last row is that of excluded calls."""
@@ -75,7 +75,7 @@ class SpentTime:
     same time."""
 
 
-def _table(table: Keyed, rows: int, width: int) -> Ints:
+def _table(table: IntTable, rows: int, width: int) -> Ints:
     """The times under keys of row and column, shape (rows, width)."""
     found = np.zeros((rows, width), np.int64)
     found[unpack(table.keys, (rows, width))] = table["time"]
@@ -89,31 +89,31 @@ class IoTime:
     result = SpentTime
     columns = frozenset({"rank", "kind", "layer", "file", "start_ns", "duration_ns"})
 
-    def begin(self, context: Context, facts: Facts | None) -> _Collector:
-        if facts is None:
+    def begin(self, context: Context, findings: SurveyFindings | None) -> _Collector:
+        if findings is None:
             raise ValueError("I/O time needs phases")
-        return _Collector(facts, context.app)
+        return _Collector(findings, context.app)
 
     def combine(self, parts: Sequence[IoTimeResult]) -> IoTimeResult:
         return IoTimeResult(
-            Keyed.merged([p.cells for p in parts]),
-            Keyed.merged([p.phases for p in parts]),
-            Keyed.merged([p.processes for p in parts]),
-            Keyed.merged([p.layers for p in parts]),
-            Keyed.merged([p.overlaps for p in parts]),
+            IntTable.merged([p.phase_files for p in parts]),
+            IntTable.merged([p.phases for p in parts]),
+            IntTable.merged([p.processes for p in parts]),
+            IntTable.merged([p.layers for p in parts]),
+            IntTable.merged([p.overlaps for p in parts]),
         )
 
-    def finish(self, combined: IoTimeResult, world: World, facts: Facts) -> SpentTime:
-        phase, file, kind = cells_of(combined.cells.keys, world, facts, _WIDTH)
+    def finish(self, combined: IoTimeResult, workload: Workload, findings: SurveyFindings) -> SpentTime:
+        phase, file, kind = phases_and_files(combined.phase_files.keys, workload, findings, _WIDTH)
         return SpentTime(
             phase,
             file,
             kind,
-            combined.cells["time"],
-            _table(combined.phases, facts.phases + 1, _WIDTH),
-            _table(combined.overlaps, len(world.apps), _WIDTH),
-            combined.processes.at(np.arange(world.processes), "time"),
-            _table(combined.layers, len(world.apps), LAYERS),
+            combined.phase_files["time"],
+            _table(combined.phases, findings.phases + 1, _WIDTH),
+            _table(combined.overlaps, len(workload.apps), _WIDTH),
+            combined.processes.at(np.arange(workload.processes), "time"),
+            _table(combined.layers, len(workload.apps), LAYERS),
         )
 
 
@@ -123,7 +123,7 @@ class _Last:
 
     process: int = -1
     end: int = 0
-    cell: int = -1
+    phase_file: int = -1
     phase: int = -1
     kind: int = -1
     layer: int = -1
@@ -135,7 +135,7 @@ class _Groups:
     """Calls that are alike, shape (groups + 1,) each; the last group is that of the call before the batch."""
 
     process: Ints
-    cell: Ints
+    phase_file: Ints
     phase: Ints
     kind: NDArray[Any]
     layer: NDArray[Any]
@@ -171,12 +171,12 @@ def _common_time(
     now, before, common = now[mine], before[mine], common[mine]
     same = {name: getattr(groups, name)[now] == getattr(groups, name)[before] for name in _SHARED}
     both = groups.included[now] & groups.included[before]
-    of = Dense(np.arange(len(groups.process) - 1), now)
+    of = Factorized(np.arange(len(groups.process) - 1), now)
     cuts = (
         of.sum(common, some)
         for some in (
-            same["cell"] & same["kind"],
-            same["cell"],
+            same["phase_file"] & same["kind"],
+            same["phase_file"],
             same["phase"] & same["kind"],
             same["phase"],
             both,
@@ -184,7 +184,7 @@ def _common_time(
         )
     )
     apart = both & ~same["phase"]
-    by_kind = Dense(np.arange(KINDS), groups.kind[now]).sum(common, apart & same["kind"])
+    by_kind = Factorized(np.arange(KINDS), groups.kind[now]).sum(common, apart & same["kind"])
     return np.stack(list(cuts), axis=1), np.append(by_kind, common[apart].sum())
 
 
@@ -194,16 +194,16 @@ class _Collector:
     Those that the survey found to run calls at the same time keep their intervals until their last call.
     """
 
-    def __init__(self, facts: Facts, app: int) -> None:
+    def __init__(self, findings: SurveyFindings, app: int) -> None:
         self._app = app
-        self._layers: list[Keyed] = []
-        self._excluded = facts.phases
-        self._threaded = facts.threaded
-        self._cells: list[Keyed] = []
-        self._phases: list[Keyed] = []
-        self._processes: list[Keyed] = []
-        self._overlaps: list[Keyed] = []
-        self._sums = Gathered()
+        self._layers: list[IntTable] = []
+        self._excluded = findings.phases
+        self._threaded = findings.threaded
+        self._phase_files: list[IntTable] = []
+        self._phases: list[IntTable] = []
+        self._processes: list[IntTable] = []
+        self._overlaps: list[IntTable] = []
+        self._sums = RowBuffer()
         self._before = _Last()
         self._held = Intervals()
         self._held_process = -1
@@ -212,27 +212,27 @@ class _Collector:
         if not len(batch):
             return
         examples, before = batch.examples, self._before
-        process, cell, phase = examples.process, examples.listed_key, examples.phase
+        process, phase_file, phase = examples.process, examples.listed_phase_file_key, examples.phase
         kind, layer, included = examples.kind, examples.layer, examples.included
         alone = np.ones(len(process), np.bool_)
         if len(self._threaded):
             alone = np.isin(process, self._threaded, invert=True)
         groups = _Groups(
             _behind(process, before.process),
-            _behind(cell, before.cell),
+            _behind(phase_file, before.phase_file),
             _behind(phase, before.phase),
             _behind(kind, before.kind),
             _behind(layer, before.layer),
             _behind(alone, False),
             _behind(included, before.included),
         )
-        codes = batch.alike.codes
+        codes = batch.call_groups.codes
         cuts, apart = _common_time(codes, batch.start, batch.end, groups, before.end)
-        if self._sums.add(alone, cell, phase, kind, process, layer, included, batch.alike_time, cuts):
+        if self._sums.add(alone, phase_file, phase, kind, process, layer, included, batch.group_time, cuts):
             self._add_sums()
         if apart.any():
             key = pack((self._app, np.arange(_WIDTH)), _KINDS)
-            self._overlaps.append(Keyed(key, {"time": apart}).where(apart > 0))
+            self._overlaps.append(IntTable(key, {"time": apart}).where(apart > 0))
         if not alone.all():
             for one in distinct(process[~alone]).tolist():
                 self._hold(batch, one, np.flatnonzero(batch.process == one))
@@ -242,16 +242,16 @@ class _Collector:
         self._before = _Last(
             int(process[last]),
             int(batch.end[-1]),
-            int(cell[last]),
+            int(phase_file[last]),
             int(phase[last]),
             int(kind[last]),
             int(layer[last]),
             bool(included[last]),
         )
-        if len(self._cells) > 64:
-            self._cells, self._phases = [Keyed.merged(self._cells)], [Keyed.merged(self._phases)]
-            self._processes, self._overlaps = [Keyed.merged(self._processes)], [Keyed.merged(self._overlaps)]
-            self._layers = [Keyed.merged(self._layers)]
+        if len(self._phase_files) > 64:
+            self._phase_files, self._phases = [IntTable.merged(self._phase_files)], [IntTable.merged(self._phases)]
+            self._processes, self._overlaps = [IntTable.merged(self._processes)], [IntTable.merged(self._overlaps)]
+            self._layers = [IntTable.merged(self._layers)]
 
     def _add_sums(self) -> None:
         """A union is the sum less what neighbours of one group have in common; no call reaches beyond its neighbour."""
@@ -260,17 +260,17 @@ class _Collector:
         alone, *columns = self._sums.take()
         if not alone.any():
             return
-        cell, phase, kind, process, layer, included, time, cuts = (column[alone] for column in columns)
+        phase_file, phase, kind, process, layer, included, time, cuts = (column[alone] for column in columns)
         of = {name: time - cuts[:, i] for i, name in enumerate(_CUTS)}
-        for store, keys, name in ((self._cells, cell, "cell"), (self._phases, phase, "phase")):
-            dense = Dense.of(keys)
-            table = Dense(np.arange(_WIDTH * len(dense.keys)), dense.codes * _WIDTH + kind).sum(
+        for store, keys, name in ((self._phase_files, phase_file, "phase_file"), (self._phases, phase, "phase")):
+            dense = Factorized.of(keys)
+            table = Factorized(np.arange(_WIDTH * len(dense.keys)), dense.codes * _WIDTH + kind).sum(
                 of[f"{name}_and_kind"]
             )
             table = table.reshape(-1, _WIDTH)
             table[:, ALL_KINDS] = dense.sum(of[name])
             every = pack((np.repeat(dense.keys, _WIDTH), np.tile(np.arange(_WIDTH), len(dense.keys))), _KINDS)
-            store.append(Keyed(every, {"time": table.reshape(-1)}))
+            store.append(IntTable(every, {"time": table.reshape(-1)}))
         if included.any():
             self._processes.append(group(process[included], {"time": of["process"][included]}))
             layer = pack((self._app, layer[included]), _LAYERS)
@@ -282,11 +282,11 @@ class _Collector:
             self._release()
             self._held_process = process
         start, end, kind = batch.start[rows], batch.end[rows], batch.kind[rows].astype(np.int64)
-        cell, phase = batch.listed_cell.keys[batch.listed_cell.codes[rows]], batch.phase[rows]
-        # Negative groups are phases, those from 0 on are cells, and some more are the process by kind and in all.
+        phase_file, phase = batch.listed_phase_file.keys[batch.listed_phase_file.codes[rows]], batch.phase[rows]
+        # Negative groups are phases, those from 0 on pairs of phase and file, and the last ones the process.
         groups = [
-            pack((cell, kind), _KINDS),
-            pack((cell, ALL_KINDS), _KINDS),
+            pack((phase_file, kind), _KINDS),
+            pack((phase_file, ALL_KINDS), _KINDS),
             _PHASES - pack((phase, kind), _KINDS),
             _PHASES - pack((phase, ALL_KINDS), _KINDS),
         ]
@@ -308,14 +308,14 @@ class _Collector:
 
     def _book(self, intervals: Intervals) -> None:
         groups, lengths = total_length(intervals)
-        cells, phases = groups >= 0, groups <= _PHASES
-        own = ~cells & ~phases
-        self._cells.append(group(groups[cells], {"time": lengths[cells]}))
+        phase_files, phases = groups >= 0, groups <= _PHASES
+        own = ~phase_files & ~phases
+        self._phase_files.append(group(groups[phase_files], {"time": lengths[phase_files]}))
         by_phase = group(_PHASES - groups[phases], {"time": lengths[phases]})
         self._phases.append(by_phase)
         in_all = groups == -1 - ALL_KINDS
         if in_all.any():
-            self._processes.append(Keyed(np.array([self._held_process]), {"time": lengths[in_all]}))
+            self._processes.append(IntTable(np.array([self._held_process]), {"time": lengths[in_all]}))
         phase, kind = unpack(by_phase.keys, _KINDS)
         mine = phase < self._excluded
         kinds = np.concatenate((kind[mine], -1 - groups[own]))
@@ -326,9 +326,9 @@ class _Collector:
         self._release()
         self._add_sums()
         return IoTimeResult(
-            Keyed.merged(self._cells),
-            Keyed.merged(self._phases),
-            Keyed.merged(self._processes),
-            Keyed.merged(self._layers),
-            Keyed.merged(self._overlaps),
+            IntTable.merged(self._phase_files),
+            IntTable.merged(self._phases),
+            IntTable.merged(self._processes),
+            IntTable.merged(self._layers),
+            IntTable.merged(self._overlaps),
         )

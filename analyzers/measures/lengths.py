@@ -20,13 +20,13 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from vani.analyzers.batch import Batch
-from vani.analyzers.facts import Facts
-from vani.analyzers.gathered import Gathered
-from vani.analyzers.keyed import NO_VALUE, How, Keyed, group
-from vani.analyzers.keys import beside, pack, unpack
-from vani.analyzers.telling_calls import NAMING, TellingCalls, firsts, telling_calls
-from vani.analyzers.world import Context, World
+from vani.analyzers.calls.batch import Batch
+from vani.analyzers.calls.length_calls import NAMING, LengthCalls, firsts, length_calls
+from vani.analyzers.tables.int_table import NO_VALUE, How, IntTable, group
+from vani.analyzers.tables.keys import beside, pack, unpack
+from vani.analyzers.tables.row_buffer import RowBuffer
+from vani.analyzers.workload.survey_findings import SurveyFindings
+from vani.analyzers.workload.workload import Context, Workload
 from vani.calls import Flag, Kind
 from vani.kernels.reach import LEFT_OUT, WRITES, reach
 
@@ -57,8 +57,8 @@ class LengthsResult:
     writes): time of that (-1: never), furthest end and last start of the writes (-1: none). `cuts`: the last cut of
     each file: time and length. `given_up`: moments are no longer told apart."""
 
-    stretches: Keyed
-    cuts: Keyed
+    stretches: IntTable
+    cuts: IntTable
     given_up: bool = False
 
 
@@ -79,8 +79,8 @@ class Lengths:
     result = FileLengths
     columns = frozenset({"rank", "kind", "file", "offset", "bytes", "start_ns"})
 
-    def begin(self, context: Context, facts: Facts | None) -> _Collector:
-        del facts
+    def begin(self, context: Context, findings: SurveyFindings | None) -> _Collector:
+        del findings
         return _Collector(context)
 
     def combine(self, parts: Sequence[LengthsResult]) -> LengthsResult:
@@ -88,33 +88,33 @@ class Lengths:
         given_up = any(p.given_up for p in parts)
         if given_up:
             found = [_without_moments(s) for s in found]
-        stretches = Keyed.merged(found, _HOW)
+        stretches = IntTable.merged(found, _HOW)
         if not given_up and len(stretches) > _MOST:
             stretches, given_up = _without_moments(stretches), True
         return LengthsResult(stretches, _latest([p.cuts for p in parts]), given_up)
 
-    def finish(self, combined: LengthsResult, world: World, facts: Facts) -> FileLengths:
-        del facts
-        return FileLengths(*_lengths_of(world, combined))
+    def finish(self, combined: LengthsResult, workload: Workload, findings: SurveyFindings) -> FileLengths:
+        del findings
+        return FileLengths(*_lengths_of(workload, combined))
 
 
-def _without_moments(stretches: Keyed) -> Keyed:
+def _without_moments(stretches: IntTable) -> IntTable:
     if not len(stretches):
         return stretches
     columns = {"reset": np.full(len(stretches), -1), "reach": stretches["reach"], "last": stretches["last"]}
     return group(pack((unpack(stretches.keys, _STRETCH)[0], 0, 0), _STRETCH), columns, _HOW)
 
 
-def _latest(parts: Sequence[Keyed]) -> Keyed:
+def _latest(parts: Sequence[IntTable]) -> IntTable:
     """The last cut of each file; of several at one moment the longest."""
     parts = [p for p in parts if len(p)]
     if not parts:
-        return Keyed()
+        return IntTable()
     file = np.concatenate([p.keys for p in parts])
     time, length = (np.concatenate([p[n] for p in parts]) for n in ("time", "length"))
     order = np.lexsort((length, time, file))
     last = order[np.append(file[order][1:] != file[order][:-1], True)]
-    return Keyed(file[last], {"time": time[last], "length": length[last]})
+    return IntTable(file[last], {"time": time[last], "length": length[last]})
 
 
 class _Process:
@@ -124,9 +124,9 @@ class _Process:
         nothing = np.empty(0, np.int64)
         self.key, self.reset, self.gone = nothing, nothing, np.empty(0, np.bool_)
         """When it last emptied or cut the file, -1 if not; whether it removed the name and has not opened it since."""
-        self.writes = Keyed()
+        self.writes = IntTable()
         """Furthest end and last start of its writes since, by key and moment, but for those in `_more`."""
-        self._more = Gathered()
+        self._more = RowBuffer()
         self.lowest, self.last = _NO_KEY, -1
         """No key is below the first one; the largest key, -1: there is none."""
 
@@ -169,7 +169,7 @@ class _Process:
         if len(self._more):
             key, reach, last = self._more.take()
             more = group(key, {"reach": reach, "last": last}, _WRITES)
-            self.writes = Keyed.merged([self.writes, more], _WRITES)
+            self.writes = IntTable.merged([self.writes, more], _WRITES)
 
     def split(self, first: int) -> tuple[_Process, _Process]:
         """What lies before and from a key on, up to the last one."""
@@ -186,16 +186,16 @@ class _Process:
 
 class _Collector:
     def __init__(self, context: Context) -> None:
-        self._of_file = (context.world.processes, context.world.files + 1)
+        self._of_file = (context.workload.processes, context.workload.files + 1)
         """Widths of keys of process and file + 1."""
-        self._moment = max(1, -(-(context.world.span_ns + 1) // _MOMENTS))
+        self._moment = max(1, -(-(context.workload.span_ns + 1) // _MOMENTS))
         self._process = _Process()
-        self._parts: list[Keyed] = []
-        self._cuts: list[Keyed] = []
+        self._parts: list[IntTable] = []
+        self._cuts: list[IntTable] = []
         self._given_up = False
 
     def add(self, batch: Batch) -> None:
-        found = self._compiled(batch) or self._found(telling_calls(batch, writes=True))
+        found = self._compiled(batch) or self._found(length_calls(batch, writes=True))
         self._process.go_on(*found)
         last = self._process.last
         # The first key of its process.
@@ -211,16 +211,16 @@ class _Collector:
         writes = (examples.kind == Kind.WRITE) & examples.included
         if (tells & writes).any():
             return None
-        others = telling_calls(batch, writes=False)
+        others = length_calls(batch, writes=False)
         key, last, reset, gone = self._resets(others)
         after: Ints | None = None
         if len(key):
             # Of the batch's calls that count, the first one behind the last reset.
             place = np.where(last >= 0, others.place[np.maximum(last, 0)] + 1, 0)
             place = place if batch.complete else np.searchsorted(batch.rows, place)
-            after = Keyed(key, {"after": place}).at(examples.process_file, "after")
+            after = IntTable(key, {"after": place}).at(examples.process_file, "after")
         known = reach(
-            (batch.alike.codes, batch.offset, batch.bytes, batch.start),
+            (batch.call_groups.codes, batch.offset, batch.bytes, batch.start),
             np.where(writes, WRITES, LEFT_OUT),
             length=self._moment,
             most=_MOMENTS,
@@ -234,7 +234,7 @@ class _Collector:
         cell = pack((examples.process_file[of], moment + 1), _KEY_MOMENT)
         return key, reset, gone, (cell, end, start)
 
-    def _found(self, calls: TellingCalls) -> _Changes:
+    def _found(self, calls: LengthCalls) -> _Changes:
         """Files by process, when they were last reset, whether they are gone, and the writes since."""
         key, last, reset, gone = self._resets(calls)
         since = np.repeat(last, np.diff(np.append(firsts(calls.key), len(calls.key))))
@@ -243,7 +243,7 @@ class _Collector:
         self._keep_cuts(calls)
         return key, reset, gone, (cell, calls.end[rows], calls.start[rows])
 
-    def _resets(self, calls: TellingCalls) -> tuple[Ints, Ints, Ints, Bools]:
+    def _resets(self, calls: LengthCalls) -> tuple[Ints, Ints, Ints, Bools]:
         """Files by process: the last call that reset them (-1: none) and its time, and whether they are gone."""
         first = firsts(calls.key)
         key = calls.key[first]
@@ -262,11 +262,11 @@ class _Collector:
         last = np.maximum.reduceat(np.where(resets, np.arange(len(resets)), -1), first)
         return key, last, np.where(last >= 0, calls.start[np.maximum(last, 0)], -1), gone
 
-    def _keep_cuts(self, calls: TellingCalls) -> None:
+    def _keep_cuts(self, calls: LengthCalls) -> None:
         cut = np.flatnonzero(calls.cuts)
         if len(cut):
             file = unpack(calls.key[cut], self._of_file)[1] - 1
-            cuts = Keyed(file, {"time": calls.start[cut], "length": calls.end[cut]})
+            cuts = IntTable(file, {"time": calls.start[cut], "length": calls.end[cut]})
             self._cuts = [_latest([*self._cuts, cuts])]
 
     def _moment_of(self, time: Ints) -> Ints:
@@ -294,39 +294,39 @@ class _Collector:
             self._shrink()
 
     def _shrink(self) -> None:
-        whole = Lengths().combine([LengthsResult(p, Keyed(), self._given_up) for p in self._parts])
+        whole = Lengths().combine([LengthsResult(p, IntTable(), self._given_up) for p in self._parts])
         self._parts, self._given_up = [whole.stretches], whole.given_up
 
     def result(self) -> LengthsResult:
         self._put_out(self._process)
         self._shrink()
-        cuts = self._cuts[0] if self._cuts else Keyed()
+        cuts = self._cuts[0] if self._cuts else IntTable()
         return LengthsResult(self._parts[0].packed(), cuts, self._given_up)
 
 
-def _lengths_of(world: World, result: LengthsResult) -> tuple[Ints, Bools]:
+def _lengths_of(workload: Workload, result: LengthsResult) -> tuple[Ints, Bools]:
     """Length of each file in the end (`NO_VALUE` where nothing tells it), and whether it is uncertain; shape (files,).
 
     A file that was emptied in the end, and of which no write since is recorded, has no known length: what filled it
     may have left no record.
     """
-    known = world.known_sizes
-    length, uncertain = known.copy(), np.zeros(world.files, np.bool_)
+    known = workload.known_sizes
+    length, uncertain = known.copy(), np.zeros(workload.files, np.bool_)
     table = result.stretches
     if not len(table):
         return length, uncertain
     file, _, _ = unpack(table.keys, _STRETCH)
     reset, reach, last = table["reset"], table["reach"], table["last"]
-    when = np.full(world.files, -1)
+    when = np.full(workload.files, -1)
     np.maximum.at(when, file, reset)
-    was_cut = np.zeros(world.files, np.bool_)
+    was_cut = np.zeros(workload.files, np.bool_)
     cuts = result.cuts
     if len(cuts):
         was_cut[cuts.keys] = cuts["time"] == when[cuts.keys]
     is_reset = when >= 0
     length[is_reset] = NO_VALUE
     length[cuts.keys[was_cut[cuts.keys]]] = cuts["length"][was_cut[cuts.keys]] if len(cuts) else 0
-    margin = max(_MARGIN_NS, world.span_ns // _MARGIN_SHARE)
+    margin = max(_MARGIN_NS, workload.span_ns // _MARGIN_SHARE)
     own = (reset >= 0) & (reset >= when[file] - margin)
     strict = (was_cut & (length > 0))[file]
     counts = np.where(strict, own | (last > when[file] + margin), last >= when[file] - margin)

@@ -15,12 +15,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from vani.analyzers.batch import Batch
-from vani.analyzers.facts import Facts
-from vani.analyzers.gathered import Gathered
-from vani.analyzers.keyed import Dense, Keyed, Pairs, count_pairs
-from vani.analyzers.keys import LAYERS, pack, unpack
-from vani.analyzers.world import Context, World
+from vani.analyzers.calls.batch import Batch
+from vani.analyzers.tables.int_table import Factorized, IntTable, Pairs, count_pairs
+from vani.analyzers.tables.keys import LAYERS, pack, unpack
+from vani.analyzers.tables.row_buffer import RowBuffer
+from vani.analyzers.workload.survey_findings import SurveyFindings
+from vani.analyzers.workload.workload import Context, Workload
 from vani.calls import Flag, Kind, Layer
 
 __all__ = [
@@ -58,12 +58,12 @@ class LibrariesResult:
     `via` and `outer` (calls by file): file-system calls by the outermost layer alone, so that they add up over layers.
     """
 
-    under: Keyed
-    calls: Keyed
+    under: IntTable
+    calls: IntTable
     files: Pairs
     data: Pairs
     outer: Pairs
-    via: Keyed
+    via: IntTable
 
 
 @dataclass(frozen=True, eq=False)
@@ -132,25 +132,25 @@ class Libraries:
     result = LibraryUse
     columns = frozenset({"rank", "kind", "file", "bytes", "start_ns", "duration_ns", "via", "within"})
 
-    def begin(self, context: Context, facts: Facts | None) -> _Collector:
-        del facts
+    def begin(self, context: Context, findings: SurveyFindings | None) -> _Collector:
+        del findings
         return _Collector(context)
 
     def combine(self, parts: Sequence[LibrariesResult]) -> LibrariesResult:
         return LibrariesResult(
-            Keyed.merged([p.under for p in parts]),
-            Keyed.merged([p.calls for p in parts]),
+            IntTable.merged([p.under for p in parts]),
+            IntTable.merged([p.calls for p in parts]),
             Pairs.merged([p.files for p in parts], packed=True),
             Pairs.merged([p.data for p in parts]),
             Pairs.merged([p.outer for p in parts], packed=True),
-            Keyed.merged([p.via for p in parts]),
+            IntTable.merged([p.via for p in parts]),
         )
 
-    def finish(self, combined: LibrariesResult, world: World, facts: Facts) -> LibraryUse:
-        del facts
-        apps = len(world.apps)
+    def finish(self, combined: LibrariesResult, workload: Workload, findings: SurveyFindings) -> LibraryUse:
+        del findings
+        apps = len(workload.apps)
 
-        def by_layer(table: Keyed, column: str) -> NDArray[np.int64]:
+        def by_layer(table: IntTable, column: str) -> NDArray[np.int64]:
             found = np.zeros((apps, LAYERS), np.int64)
             found[unpack(table.keys, (apps, LAYERS))] = table[column]
             return found
@@ -185,15 +185,15 @@ class Libraries:
 
 class _Collector:
     def __init__(self, context: Context) -> None:
-        self._widths = (len(context.world.apps), LAYERS)
+        self._widths = (len(context.workload.apps), LAYERS)
         self._app = context.app
-        self._groups, self._sizes, self._own = Gathered(), Gathered(), Gathered()
-        self._under: list[Keyed] = []
-        self._calls: list[Keyed] = []
+        self._groups, self._sizes, self._own = RowBuffer(), RowBuffer(), RowBuffer()
+        self._under: list[IntTable] = []
+        self._calls: list[IntTable] = []
         self._files: list[Pairs] = []
         self._data: list[Pairs] = []
         self._outer: list[Pairs] = []
-        self._via: list[Keyed] = []
+        self._via: list[IntTable] = []
 
     def _of_layer(self, layer: NDArray[Any] | int) -> Ints:
         return pack((self._app, layer), self._widths)
@@ -207,7 +207,7 @@ class _Collector:
         examples, sizes = batch.examples, batch.sizes
         within, included = examples.within, examples.included
         attributes = (within, examples.kind, examples.flags, examples.file, examples.via)
-        sums = (batch.alike.count, batch.alike_bytes, batch.alike_unsized)
+        sums = (batch.call_groups.count, batch.group_bytes, batch.group_unsized)
         if self._groups.add(included, *attributes, *sums):
             self._count_groups()
         if self._sizes.add(included[sizes.first], within[sizes.first], sizes.second, sizes.count):
@@ -226,8 +226,8 @@ class _Collector:
         uses &= (flags & Flag.DIRECTORY) == 0
         via = self._of_layer(via)
         self._outer.append(count_pairs(via[uses], file[uses], count[uses]))
-        dense = Dense.of(via)
-        self._via.append(Keyed(dense.keys, {"bytes": dense.sum(size, moves), "calls": dense.sum(count)}))
+        dense = Factorized.of(via)
+        self._via.append(IntTable(dense.keys, {"bytes": dense.sum(size, moves), "calls": dense.sum(count)}))
         seen = int(np.bitwise_or.reduce(layers))
         for layer in range(seen.bit_length()):
             if not seen >> layer & 1:
@@ -243,14 +243,14 @@ class _Collector:
                 "unsized_reads": unsized[read & mine],
                 "unsized_writes": unsized[write & mine],
             }
-            self._under.append(Keyed(np.array([key]), {n: np.array([c.sum()]) for n, c in sums.items()}))
+            self._under.append(IntTable(np.array([key]), {n: np.array([c.sum()]) for n, c in sums.items()}))
             used = uses & mine
             self._files.append(count_pairs(np.full(int(used.sum()), key), file[used], count[used]))
         for store in (self._files, self._outer):
             if len(store) > 32:
                 store[:] = [Pairs.merged(store)]
         if len(self._under) > 64:
-            self._under, self._via = [Keyed.merged(self._under)], [Keyed.merged(self._via)]
+            self._under, self._via = [IntTable.merged(self._under)], [IntTable.merged(self._via)]
 
     def _count_sizes(self) -> None:
         if not len(self._sizes):
@@ -277,10 +277,10 @@ class _Collector:
         if not mine.any():
             return
         layer, kind, flags, count = (column[mine] for column in (layer, *columns))
-        dense = Dense.of(self._of_layer(layer))
+        dense = Factorized.of(self._of_layer(layer))
         data = kind <= Kind.WRITE
         self._calls.append(
-            Keyed(
+            IntTable(
                 dense.keys,
                 {
                     "calls": dense.sum(count),
@@ -290,17 +290,17 @@ class _Collector:
             )
         )
         if len(self._calls) > 64:
-            self._calls = [Keyed.merged(self._calls)]
+            self._calls = [IntTable.merged(self._calls)]
 
     def result(self) -> LibrariesResult:
         self._count_own()
         self._count_groups()
         self._count_sizes()
         return LibrariesResult(
-            Keyed.merged(self._under),
-            Keyed.merged(self._calls),
+            IntTable.merged(self._under),
+            IntTable.merged(self._calls),
             Pairs.merged(self._files, packed=True),
             Pairs.merged(self._data),
             Pairs.merged(self._outer, packed=True),
-            Keyed.merged(self._via),
+            IntTable.merged(self._via),
         )

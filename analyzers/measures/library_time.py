@@ -17,12 +17,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from vani.analyzers.batch import Batch
-from vani.analyzers.facts import Facts
-from vani.analyzers.keyed import Keyed
-from vani.analyzers.keys import pack, unpack
-from vani.analyzers.running_union import OfProcesses, RunningUnion, RunningUnions
-from vani.analyzers.world import Context, World
+from vani.analyzers.calls.batch import Batch
+from vani.analyzers.tables.int_table import IntTable
+from vani.analyzers.tables.keys import pack, unpack
+from vani.analyzers.tables.running_union import OfProcesses, RunningUnion, RunningUnions
+from vani.analyzers.workload.survey_findings import SurveyFindings
+from vani.analyzers.workload.workload import Context, Workload
 from vani.calls import Layer
 
 __all__ = ["ANY", "LIBRARIES", "WIDTH", "LibraryTime", "LibraryTimes"]
@@ -58,24 +58,24 @@ class LibraryTime:
     result = LibraryTimes
     columns = frozenset({"rank", "file", "start_ns", "duration_ns", "within"})
 
-    def begin(self, context: Context, facts: Facts | None) -> _Collector:
-        return _Collector(context, np.empty(0, np.int64) if facts is None else facts.threaded)
+    def begin(self, context: Context, findings: SurveyFindings | None) -> _Collector:
+        return _Collector(context, np.empty(0, np.int64) if findings is None else findings.threaded)
 
-    def combine(self, parts: Sequence[Keyed]) -> Keyed:
-        return Keyed.merged(parts)
+    def combine(self, parts: Sequence[IntTable]) -> IntTable:
+        return IntTable.merged(parts)
 
-    def finish(self, combined: Keyed, world: World, facts: Facts) -> LibraryTimes:
-        del facts
-        found = np.zeros((world.processes, *_CODE), np.int64)
-        found[unpack(combined.keys, (world.processes, *_CODE))] = combined["time"]
+    def finish(self, combined: IntTable, workload: Workload, findings: SurveyFindings) -> LibraryTimes:
+        del findings
+        found = np.zeros((workload.processes, *_CODE), np.int64)
+        found[unpack(combined.keys, (workload.processes, *_CODE))] = combined["time"]
         return LibraryTimes(found[:, 0], found[:, 1])
 
 
 class _Collector:
     def __init__(self, context: Context, threaded: Ints) -> None:
-        self._widths = (context.world.processes, *_CODE)
-        self._base = context.world.process_base[context.trace]
-        self._shift = context.world.shift_ns[context.trace]
+        self._widths = (context.workload.processes, *_CODE)
+        self._base = context.workload.process_base[context.trace]
+        self._shift = context.workload.shift_ns[context.trace]
         self._threaded = threaded
         self._union = RunningUnion(prod(_CODE), threaded)
         self._compiled = RunningUnions(threaded)
@@ -105,14 +105,14 @@ class _Collector:
         done = self._compiled.add(
             [
                 OfProcesses(
-                    batch.alike.codes,
+                    batch.call_groups.codes,
                     None,
                     batch.start,
                     batch.duration,
                     0,
                     keys,
                     examples.process,
-                    batch.alike.count,
+                    batch.call_groups.count,
                 ),
                 OfProcesses(
                     others.codes,
@@ -177,5 +177,5 @@ class _Collector:
             return []
         return [(self._key(batch.process[rows], 0, batch.layer[rows]), batch.start[rows], batch.end[rows])]
 
-    def result(self) -> Keyed:
-        return Keyed.merged([self._compiled.result(), self._union.result()])
+    def result(self) -> IntTable:
+        return IntTable.merged([self._compiled.result(), self._union.result()])

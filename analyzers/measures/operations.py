@@ -13,11 +13,11 @@ from dataclasses import dataclass, fields
 import numpy as np
 from numpy.typing import NDArray
 
-from vani.analyzers.batch import Batch, cells_of
-from vani.analyzers.facts import Facts
-from vani.analyzers.gathered import Gathered
-from vani.analyzers.keyed import Dense, How, Keyed
-from vani.analyzers.world import Context, World
+from vani.analyzers.calls.batch import Batch, phases_and_files
+from vani.analyzers.tables.int_table import Factorized, How, IntTable
+from vani.analyzers.tables.row_buffer import RowBuffer
+from vani.analyzers.workload.survey_findings import SurveyFindings
+from vani.analyzers.workload.workload import Context, Workload
 from vani.calls import Flag, Kind
 
 __all__ = ["OperationCounts", "Operations"]
@@ -53,7 +53,7 @@ class OperationCounts:
 
 
 class Operations:
-    """Columns per listed cell: operations of each kind, their bytes, opens, and when they took place.
+    """Columns per listed phase and file: operations of each kind, their bytes, opens, and when they took place.
 
     reads, writes, metadata, syncs, bytes_read, bytes_written, unsized, opens, first and last (ns).
     """
@@ -62,22 +62,22 @@ class Operations:
     result = OperationCounts
     columns = frozenset({"kind", "file", "bytes", "start_ns", "duration_ns", "rank", "via", "within"})
 
-    def begin(self, context: Context, facts: Facts | None) -> _Collector:
-        del context, facts
+    def begin(self, context: Context, findings: SurveyFindings | None) -> _Collector:
+        del context, findings
         return _Collector()
 
-    def combine(self, parts: Sequence[Keyed]) -> Keyed:
-        return Keyed.merged(parts, _HOW)
+    def combine(self, parts: Sequence[IntTable]) -> IntTable:
+        return IntTable.merged(parts, _HOW)
 
-    def finish(self, combined: Keyed, world: World, facts: Facts) -> OperationCounts:
-        phase, file = cells_of(combined.keys, world, facts)
+    def finish(self, combined: IntTable, workload: Workload, findings: SurveyFindings) -> OperationCounts:
+        phase, file = phases_and_files(combined.keys, workload, findings)
         return OperationCounts(phase, file, *(combined.stored(f.name) for f in fields(OperationCounts)[2:]))
 
 
 class _Collector:
     def __init__(self) -> None:
-        self._rows = Gathered()
-        self._parts: list[Keyed] = []
+        self._rows = RowBuffer()
+        self._parts: list[IntTable] = []
 
     def add(self, batch: Batch) -> None:
         if not len(batch):
@@ -85,29 +85,29 @@ class _Collector:
         # One row stands for all calls that are alike.
         examples = batch.examples
         if self._rows.add(
-            examples.listed_key,
+            examples.listed_phase_file_key,
             examples.kind,
             examples.flags,
-            batch.alike.count,
-            batch.alike_bytes,
-            batch.alike_unsized,
-            batch.alike_starts[0],
-            batch.alike_ends,
+            batch.call_groups.count,
+            batch.group_bytes,
+            batch.group_unsized,
+            batch.group_starts[0],
+            batch.group_ends,
         ):
             self._count()
 
     def _count(self) -> None:
         if not len(self._rows):
             return
-        cell, kind, flags, count, size, unsized, start, end = self._rows.take()
-        groups = Dense.of(cell)
+        phase_file, kind, flags, count, size, unsized, start, end = self._rows.take()
+        groups = Factorized.of(phase_file)
         read, write = kind == Kind.READ, kind == Kind.WRITE
         first = np.full(len(groups.keys), np.iinfo(np.int64).max)
         last = np.full(len(groups.keys), np.iinfo(np.int64).min)
         np.minimum.at(first, groups.codes, start)
         np.maximum.at(last, groups.codes, end)
         self._parts.append(
-            Keyed(
+            IntTable(
                 groups.keys,
                 {
                     "reads": groups.sum(count, read),
@@ -124,8 +124,8 @@ class _Collector:
             )
         )
         if len(self._parts) > 64:
-            self._parts = [Keyed.merged(self._parts, _HOW)]
+            self._parts = [IntTable.merged(self._parts, _HOW)]
 
-    def result(self) -> Keyed:
+    def result(self) -> IntTable:
         self._count()
-        return Keyed.merged(self._parts, _HOW)
+        return IntTable.merged(self._parts, _HOW)

@@ -16,11 +16,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from vani.analyzers.batch import Batch, cells_of
-from vani.analyzers.facts import Facts
-from vani.analyzers.gathered import Gathered
-from vani.analyzers.keyed import NO_VALUE, Dense, Keyed, group
-from vani.analyzers.world import Context, World
+from vani.analyzers.calls.batch import Batch, phases_and_files
+from vani.analyzers.tables.int_table import NO_VALUE, Factorized, IntTable, group
+from vani.analyzers.tables.row_buffer import RowBuffer
+from vani.analyzers.workload.survey_findings import SurveyFindings
+from vani.analyzers.workload.workload import Context, Workload
 from vani.calls import Kind
 from vani.kernels.past_end import past_end
 
@@ -43,32 +43,32 @@ class BeyondEnds:
 
 
 class PastEnd:
-    """Columns per listed cell: bytes beyond the end, reads on files whose end is known."""
+    """Columns per listed phase and file: bytes beyond the end, reads on files whose end is known."""
 
     name = "past_end"
     result = BeyondEnds
     columns = frozenset({"rank", "kind", "file", "offset", "bytes", "start_ns", "duration_ns"})
 
-    def begin(self, context: Context, facts: Facts | None) -> _Collector:
+    def begin(self, context: Context, findings: SurveyFindings | None) -> _Collector:
         del context
-        if facts is None:
+        if findings is None:
             raise ValueError("ends of files are known in the second pass")
-        return _Collector(facts)
+        return _Collector(findings)
 
-    def combine(self, parts: Sequence[Keyed]) -> Keyed:
-        return Keyed.merged(parts)
+    def combine(self, parts: Sequence[IntTable]) -> IntTable:
+        return IntTable.merged(parts)
 
-    def finish(self, combined: Keyed, world: World, facts: Facts) -> BeyondEnds:
-        phase, file = cells_of(combined.keys, world, facts)
+    def finish(self, combined: IntTable, workload: Workload, findings: SurveyFindings) -> BeyondEnds:
+        phase, file = phases_and_files(combined.keys, workload, findings)
         return BeyondEnds(phase, file, combined["beyond"], combined["reads"])
 
 
 class _Collector:
-    def __init__(self, facts: Facts) -> None:
-        self._ends = facts.ends
-        self._by_time = facts.ends.by_time()
-        self._rows = Gathered()
-        self._parts: list[Keyed] = []
+    def __init__(self, findings: SurveyFindings) -> None:
+        self._ends = findings.ends
+        self._by_time = findings.ends.by_time()
+        self._rows = RowBuffer()
+        self._parts: list[IntTable] = []
 
     def add(self, batch: Batch) -> None:
         if not len(self._ends.known):
@@ -78,31 +78,31 @@ class _Collector:
         mine = (examples.kind == Kind.READ) & (examples.file >= 0) & self._ends.known[named]
         if not mine.any():
             return
-        columns = (batch.alike.codes, batch.offset, batch.bytes, batch.start, batch.duration)
+        columns = (batch.call_groups.codes, batch.offset, batch.bytes, batch.start, batch.duration)
         beyond, reads = past_end(columns, np.where(mine, named, -1), self._by_time) or self._by_call(
             batch, mine
         )
         some = reads > 0
-        if some.any() and self._rows.add(examples.listed_key[some], beyond[some], reads[some]):
+        if some.any() and self._rows.add(examples.listed_phase_file_key[some], beyond[some], reads[some]):
             self._count()
 
     def _count(self) -> None:
         if len(self._rows):
-            cell, beyond, reads = self._rows.take()
-            self._parts.append(group(cell, {"beyond": beyond, "reads": reads}))
+            phase_file, beyond, reads = self._rows.take()
+            self._parts.append(group(phase_file, {"beyond": beyond, "reads": reads}))
         if len(self._parts) > 64:
-            self._parts = [Keyed.merged(self._parts)]
+            self._parts = [IntTable.merged(self._parts)]
 
     def _by_call(self, batch: Batch, mine: NDArray[np.bool_]) -> tuple[Ints, Ints]:
         """Bytes beyond the end and reads, by group; `mine`: groups that read files whose end is known."""
-        codes, file = batch.alike.codes, batch.examples.file
+        codes, file = batch.call_groups.codes, batch.examples.file
         rows = np.flatnonzero(mine[codes] & (batch.bytes != NO_VALUE) & (batch.offset != NO_VALUE))
         rows = rows[np.flatnonzero(batch.end[rows] >= self._ends.since[file][codes[rows]])]
-        begin, size, of = batch.offset[rows], batch.bytes[rows], Dense(batch.alike.row, codes[rows])
+        begin, size, of = batch.offset[rows], batch.bytes[rows], Factorized(batch.call_groups.row, codes[rows])
         end = self._ends.at(file[of.codes], batch.end[rows])
         beyond = begin + size - np.maximum(begin, end)
         return of.sum(np.clip(beyond, 0, size)), of.count()
 
-    def result(self) -> Keyed:
+    def result(self) -> IntTable:
         self._count()
-        return Keyed.merged(self._parts)
+        return IntTable.merged(self._parts)

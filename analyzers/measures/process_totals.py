@@ -11,11 +11,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from vani.analyzers.batch import Batch
-from vani.analyzers.facts import Facts
-from vani.analyzers.gathered import Gathered
-from vani.analyzers.keyed import Dense, Keyed
-from vani.analyzers.world import Context, World
+from vani.analyzers.calls.batch import Batch
+from vani.analyzers.tables.int_table import Factorized, IntTable
+from vani.analyzers.tables.row_buffer import RowBuffer
+from vani.analyzers.workload.survey_findings import SurveyFindings
+from vani.analyzers.workload.workload import Context, Workload
 from vani.calls import Kind
 
 __all__ = ["MovedByProcess", "ProcessTotals"]
@@ -40,29 +40,29 @@ class ProcessTotals:
     result = MovedByProcess
     columns = frozenset({"rank", "kind", "file", "bytes", "start_ns", "via", "within"})
 
-    def begin(self, context: Context, facts: Facts | None) -> _Collector:
-        del context, facts
+    def begin(self, context: Context, findings: SurveyFindings | None) -> _Collector:
+        del context, findings
         return _Collector()
 
-    def combine(self, parts: Sequence[Keyed]) -> Keyed:
-        return Keyed.merged(parts)
+    def combine(self, parts: Sequence[IntTable]) -> IntTable:
+        return IntTable.merged(parts)
 
-    def finish(self, combined: Keyed, world: World, facts: Facts) -> MovedByProcess:
-        del facts
-        every = np.arange(world.processes)
+    def finish(self, combined: IntTable, workload: Workload, findings: SurveyFindings) -> MovedByProcess:
+        del findings
+        every = np.arange(workload.processes)
         return MovedByProcess(*(combined.at(every, name) for name in ("bytes", "reads", "writes")))
 
 
 class _Collector:
     def __init__(self) -> None:
-        self._rows = Gathered()
-        self._parts: list[Keyed] = []
+        self._rows = RowBuffer()
+        self._parts: list[IntTable] = []
 
     def add(self, batch: Batch) -> None:
         if not len(batch):
             return
         examples = batch.examples
-        sums = (batch.alike.count, batch.alike_bytes)
+        sums = (batch.call_groups.count, batch.group_bytes)
         if self._rows.add(examples.included, examples.process, examples.kind, *sums):
             self._count()
 
@@ -71,17 +71,17 @@ class _Collector:
             return
         included, *columns = self._rows.take()
         process, kind, count, size = (column[included] for column in columns)
-        dense = Dense.of(process)
+        dense = Factorized.of(process)
         read, write = kind == Kind.READ, kind == Kind.WRITE
         sums = {
             "bytes": dense.sum(size, read | write),
             "reads": dense.sum(count, read),
             "writes": dense.sum(count, write),
         }
-        self._parts.append(Keyed(dense.keys, sums))
+        self._parts.append(IntTable(dense.keys, sums))
         if len(self._parts) > 64:
-            self._parts = [Keyed.merged(self._parts)]
+            self._parts = [IntTable.merged(self._parts)]
 
-    def result(self) -> Keyed:
+    def result(self) -> IntTable:
         self._count()
-        return Keyed.merged(self._parts)
+        return IntTable.merged(self._parts)

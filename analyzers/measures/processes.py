@@ -11,12 +11,12 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from vani.analyzers.batch import Batch
-from vani.analyzers.facts import Facts
-from vani.analyzers.gathered import Gathered
-from vani.analyzers.keyed import Dense, Keyed, group
-from vani.analyzers.keys import pack, unpack
-from vani.analyzers.world import Context, World
+from vani.analyzers.calls.batch import Batch
+from vani.analyzers.tables.int_table import Factorized, IntTable, group
+from vani.analyzers.tables.keys import pack, unpack
+from vani.analyzers.tables.row_buffer import RowBuffer
+from vani.analyzers.workload.survey_findings import SurveyFindings
+from vani.analyzers.workload.workload import Context, Workload
 from vani.calls import Flag, Kind
 from vani.distinct import distinct
 
@@ -29,9 +29,9 @@ Ints = NDArray[np.int64]
 class ProcessesResult:
     """`files` and `apps` (by app and file + 1): processes, readers, writers. `phases`: processes."""
 
-    files: Keyed
-    apps: Keyed
-    phases: Keyed
+    files: IntTable
+    apps: IntTable
+    phases: IntTable
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,36 +64,36 @@ class Processes:
     result = ProcessCounts
     columns = frozenset({"rank", "kind", "file", "bytes", "start_ns", "via", "within"})
 
-    def begin(self, context: Context, facts: Facts | None) -> _Collector:
-        if facts is None:
+    def begin(self, context: Context, findings: SurveyFindings | None) -> _Collector:
+        if findings is None:
             raise ValueError("phases are known in the second pass")
-        return _Collector(context, facts)
+        return _Collector(context, findings)
 
     def combine(self, parts: Sequence[ProcessesResult]) -> ProcessesResult:
         return ProcessesResult(
-            *(Keyed.merged([getattr(p, n) for p in parts]) for n in ("files", "apps", "phases"))
+            *(IntTable.merged([getattr(p, n) for p in parts]) for n in ("files", "apps", "phases"))
         )
 
-    def finish(self, combined: ProcessesResult, world: World, facts: Facts) -> ProcessCounts:
+    def finish(self, combined: ProcessesResult, workload: Workload, findings: SurveyFindings) -> ProcessCounts:
         files = combined.files
-        app, file = unpack(combined.apps.keys, (len(world.apps), world.files + 1))
+        app, file = unpack(combined.apps.keys, (len(workload.apps), workload.files + 1))
         return ProcessCounts(
             FileUsers(files.keys, *(files.stored(name) for name in ("processes", "readers", "writers"))),
             app,
             file - 1,
-            combined.phases.at(np.arange(facts.phases), "processes"),
+            combined.phases.at(np.arange(findings.phases), "processes"),
         )
 
 
 class _Collector:
-    def __init__(self, context: Context, facts: Facts) -> None:
-        world = context.world
+    def __init__(self, context: Context, findings: SurveyFindings) -> None:
+        workload = context.workload
         self._app = context.app
-        self._of_file = (world.processes, world.files + 1)
-        self._of_phase = (world.processes, facts.phases + 1)
-        self._of_app = (len(world.apps), world.files + 1)
-        self._rows = Gathered()
-        self._uses: list[Keyed] = []
+        self._of_file = (workload.processes, workload.files + 1)
+        self._of_phase = (workload.processes, findings.phases + 1)
+        self._of_app = (len(workload.apps), workload.files + 1)
+        self._rows = RowBuffer()
+        self._uses: list[IntTable] = []
         self._in_phase: list[Ints] = []
 
     def add(self, batch: Batch) -> None:
@@ -111,9 +111,9 @@ class _Collector:
         read, write = kind == Kind.READ, kind == Kind.WRITE
         uses = (file >= 0) & (read | write | ((flags & Flag.OPEN) != 0)) & ((flags & Flag.DIRECTORY) == 0)
         if uses.any():
-            dense = Dense.of(pack((process[uses], file[uses] + 1), self._of_file))
+            dense = Factorized.of(pack((process[uses], file[uses] + 1), self._of_file))
             self._uses.append(
-                Keyed(
+                IntTable(
                     dense.keys,
                     {
                         "readers": (dense.count(read[uses]) > 0).astype(np.int64),
@@ -127,7 +127,7 @@ class _Collector:
             self._shrink()
 
     def _shrink(self) -> None:
-        self._uses = [Keyed.merged(self._uses, {"readers": "max", "writers": "max"})]
+        self._uses = [IntTable.merged(self._uses, {"readers": "max", "writers": "max"})]
         self._in_phase = [distinct(*self._in_phase)] if self._in_phase else []
 
     def result(self) -> ProcessesResult:
@@ -140,8 +140,8 @@ class _Collector:
             files = group(file - 1, columns)
             apps = group(pack((self._app, file), self._of_app), columns)
         else:
-            files = apps = Keyed()
+            files = apps = IntTable()
         in_phase = self._in_phase[0] if self._in_phase else np.empty(0, np.int64)
         _, phase = unpack(in_phase, self._of_phase)
         phases = group(phase, {"processes": np.ones(len(in_phase), np.int64)})
-        return ProcessesResult(files, apps, phases if len(in_phase) else Keyed())
+        return ProcessesResult(files, apps, phases if len(in_phase) else IntTable())

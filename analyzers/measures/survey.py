@@ -2,7 +2,7 @@
 
 - when each app was busy, without pauses shorter than a floor (a ten-thousandth of the run, at least 1 ms): phases
   are found in it. A pause of the whole app is a pause of every process, so dropping short pauses early loses none;
-- what processes do from moment to moment (`analyzers/activity.py`), in which it is seen where they begin anew;
+- what processes do from moment to moment (`analyzers/phases/activity.py`), in which it is seen where they begin anew;
 - per file: calls and time by kind (which files matter, which are written and read), and whether by several processes;
 - which processes run calls at the same time, so that their I/O time is no sum;
 - per file and moment (the run in 4,096 pieces): how far writes and truncations reached, and whether the run itself
@@ -20,14 +20,14 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from vani.analyzers.activity import Activity, ActivityCollector, bucket_ns
-from vani.analyzers.batch import Batch
-from vani.analyzers.facts import BUCKETS, MOMENTS, Ends, Facts
-from vani.analyzers.intervals import Intervals, merge
-from vani.analyzers.keyed import NO_VALUE, Dense, How, Keyed, group
-from vani.analyzers.keys import pack, unpack
-from vani.analyzers.threads import OverlapFinder
-from vani.analyzers.world import Context, World
+from vani.analyzers.calls.batch import Batch
+from vani.analyzers.calls.thread_overlap import OverlapFinder
+from vani.analyzers.phases.activity import Activity, ActivityCollector, bucket_ns
+from vani.analyzers.tables.int_table import NO_VALUE, Factorized, How, IntTable, group
+from vani.analyzers.tables.intervals import Intervals, merge
+from vani.analyzers.tables.keys import pack, unpack
+from vani.analyzers.workload.survey_findings import BUCKETS, MOMENTS, Ends, SurveyFindings
+from vani.analyzers.workload.workload import Context, Workload
 from vani.calls import Flag, Kind, Layer
 from vani.distinct import distinct
 from vani.kernels.busy import busy
@@ -52,9 +52,9 @@ _MOST_REACH = 1 << 21
 """Moments of files, 16 bytes each."""
 
 
-def pause_floor_ns(world: World) -> int:
+def pause_floor_ns(workload: Workload) -> int:
     """Shortest pause that can separate phases."""
-    return max(1_000_000, world.span_ns // 10_000)
+    return max(1_000_000, workload.span_ns // 10_000)
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,8 +63,8 @@ class SurveyResult:
     `level`: 2 ** level pieces of the run are one moment."""
 
     busy: Intervals
-    files: Keyed
-    reach: Keyed
+    files: IntTable
+    reach: IntTable
     threaded: NDArray[np.int64]
     level: int = 0
     activity: Activity = field(default_factory=Activity)
@@ -74,7 +74,7 @@ class SurveyResult:
 class SurveyedFiles:
     """What was done to each file."""
 
-    files: Keyed
+    files: IntTable
     """By file code: calls (reads, writes, metadata, syncs, opens, makes, empties, looks, streams, resizes, unfollowed),
     bytes_read and bytes_written, time and metadata_time (ns), and moments; without those where no time is known."""
     moments: int = BUCKETS
@@ -103,8 +103,8 @@ class Survey:
     result = SurveyedFiles
     columns = frozenset({"rank", "kind", "file", "offset", "bytes", "start_ns", "duration_ns"})
 
-    def begin(self, context: Context, facts: Facts | None) -> _Collector:
-        del facts
+    def begin(self, context: Context, findings: SurveyFindings | None) -> _Collector:
+        del findings
         return _Collector(context)
 
     def combine(self, parts: Sequence[SurveyResult]) -> SurveyResult:
@@ -113,19 +113,19 @@ class Survey:
         reach, level = _few_moments([_coarser(p.reach, level - p.level) for p in parts], level)
         return SurveyResult(
             Intervals.joined([p.busy for p in parts]),
-            Keyed.merged([p.files for p in parts], _FILES),
+            IntTable.merged([p.files for p in parts], _FILES),
             reach,
             distinct(np.empty(0, np.int64), *(p.threaded for p in parts)),
             level,
             Activity.combined([p.activity for p in parts]),
         )
 
-    def finish(self, combined: SurveyResult, world: World, facts: Facts) -> SurveyedFiles:
-        del world, facts
+    def finish(self, combined: SurveyResult, workload: Workload, findings: SurveyFindings) -> SurveyedFiles:
+        del workload, findings
         return SurveyedFiles(combined.files, BUCKETS >> combined.level)
 
 
-def _coarser(reach: Keyed, by: int) -> Keyed:
+def _coarser(reach: IntTable, by: int) -> IntTable:
     """The furthest ends with 2 ** by moments put together."""
     if not by or not len(reach):
         return reach
@@ -133,9 +133,9 @@ def _coarser(reach: Keyed, by: int) -> Keyed:
     return group(pack((file, moment >> by), MOMENTS), reach.columns, _REACH)
 
 
-def _few_moments(parts: Sequence[Keyed], level: int) -> tuple[Keyed, int]:
+def _few_moments(parts: Sequence[IntTable], level: int) -> tuple[IntTable, int]:
     """All parts together, as coarse as it takes; parts of one level."""
-    reach = Keyed.merged(parts, _REACH)
+    reach = IntTable.merged(parts, _REACH)
     while len(reach) > _MOST_REACH and BUCKETS >> level:
         reach, level = _coarser(reach, 1), level + 1
     return reach, level
@@ -143,15 +143,15 @@ def _few_moments(parts: Sequence[Keyed], level: int) -> tuple[Keyed, int]:
 
 class _Collector:
     def __init__(self, context: Context) -> None:
-        self._floor = pause_floor_ns(context.world)
-        self._bucket = bucket_ns(context.world.span_ns)
+        self._floor = pause_floor_ns(context.workload)
+        self._bucket = bucket_ns(context.workload.span_ns)
         self._app = context.app
         self._busy = Intervals()
         self._activity = ActivityCollector(context)
         self._overlaps = OverlapFinder()
         self._threaded: list[NDArray[np.int64]] = []
-        self._files: list[Keyed] = []
-        self._reach: list[Keyed] = []
+        self._files: list[IntTable] = []
+        self._reach: list[IntTable] = []
         self._level = 0
 
     def add(self, batch: Batch) -> None:
@@ -169,7 +169,7 @@ class _Collector:
         """When its calls were going on but for pauses up to the floor; and note which processes overlap themselves."""
         examples = batch.examples
         known = busy(
-            (batch.alike.codes, batch.start, batch.duration),
+            (batch.call_groups.codes, batch.start, batch.duration),
             examples.process,
             examples.included,
             self._overlaps.last,
@@ -191,11 +191,11 @@ class _Collector:
         mine = examples.included
         kind, flags, layer = examples.kind[mine], examples.flags[mine], examples.layer[mine]
         process = examples.process[mine]
-        count, time, moved = batch.alike.count[mine], batch.alike_time[mine], batch.alike_bytes[mine]
-        unsized = batch.alike_unsized[mine]
-        placeless, displaced = (column[mine] for column in batch.alike_placeless)
-        first, last = (column[mine] for column in batch.alike_starts)
-        group = Dense.of(examples.file[mine])
+        count, time, moved = batch.call_groups.count[mine], batch.group_time[mine], batch.group_bytes[mine]
+        unsized = batch.group_unsized[mine]
+        placeless, displaced = (column[mine] for column in batch.group_placeless)
+        first, last = (column[mine] for column in batch.group_starts)
+        group = Factorized.of(examples.file[mine])
         blind = np.where(kind == Kind.WRITE, unsized + displaced, 0)
         blind = np.where((flags & Flag.RESIZE) != 0, np.maximum(blind, placeless), blind)
         made = (flags & (Flag.CREATE | Flag.TRUNCATE)) != 0
@@ -244,7 +244,7 @@ class _Collector:
             "last_maker": most(process, made),
             "first_resize": least(first, resized),
         }
-        self._files.append(Keyed(group.keys, columns))
+        self._files.append(IntTable(group.keys, columns))
 
     def _add_busy(self, found: Intervals) -> None:
         parts = [self._busy, found]
@@ -259,7 +259,7 @@ class _Collector:
         what[~examples.included] = LEFT_OUT
         if not what.any():
             return
-        columns = (batch.alike.codes, batch.offset, batch.bytes, batch.start)
+        columns = (batch.call_groups.codes, batch.offset, batch.bytes, batch.start)
         # A write that sets the length, too, would be both.
         known = (
             None
@@ -274,7 +274,7 @@ class _Collector:
 
     def _add_reach_by_call(self, batch: Batch, mine: NDArray[np.bool_]) -> None:
         """`mine`: groups of calls that tell how far a file reaches."""
-        examples, codes = batch.examples, batch.alike.codes
+        examples, codes = batch.examples, batch.call_groups.codes
         rows = np.flatnonzero(mine[codes] & (batch.offset != NO_VALUE))
         size, of = batch.bytes[rows], codes[rows]
         wrote = (examples.kind == Kind.WRITE)[of] & (size > 0)
@@ -288,7 +288,7 @@ class _Collector:
         self._reach.append(group(key, {"reach": furthest}, _REACH))
 
     def _shrink(self) -> None:
-        self._files = [Keyed.merged(self._files, _FILES)]
+        self._files = [IntTable.merged(self._files, _FILES)]
         reach, level = _few_moments(self._reach, self._level)
         self._reach, self._level = [reach], level
 
@@ -316,7 +316,7 @@ def join_busy(busy: Intervals, floor: int) -> Intervals:
     return _shorter(merge(busy.group, busy.start, busy.end + floor), floor)
 
 
-def unfilled(files: Keyed, sized: NDArray[np.bool_]) -> NDArray[np.bool_]:
+def unfilled(files: IntTable, sized: NDArray[np.bool_]) -> NDArray[np.bool_]:
     """Files that were made, and of which neither a write nor the length is seen: what filled them left no record.
 
     Parameters
@@ -334,7 +334,7 @@ def unfilled(files: Keyed, sized: NDArray[np.bool_]) -> NDArray[np.bool_]:
     return found
 
 
-def ends_of(world: World, survey: SurveyResult) -> Ends:
+def ends_of(workload: Workload, survey: SurveyResult) -> Ends:
     """How far each file reached over time.
 
     A file's end is known once the run made it (an open that creates or truncates) or set its length, or if job.yaml
@@ -344,9 +344,9 @@ def ends_of(world: World, survey: SurveyResult) -> Ends:
     that what filled it left no record (fprintf, mmap, copy_file_range, sendfile); and where it may have been written
     through a descriptor that the tracer does not follow.
     """
-    files = world.files
+    files = workload.files
     since, first_read = np.full(files, _NEVER), np.full(files, _NEVER)
-    sized = world.known_sizes != NO_VALUE
+    sized = workload.known_sizes != NO_VALUE
     since[sized] = np.iinfo(np.int64).min
     if len(survey.files):
         found = survey.files
@@ -359,8 +359,8 @@ def ends_of(world: World, survey: SurveyResult) -> Ends:
     known = since != _NEVER
     keys, reach = survey.reach.keys, survey.reach["reach"] if len(survey.reach) else np.empty(0, np.int64)
     if sized.any():
-        start = Keyed(pack((np.flatnonzero(sized), 0), MOMENTS), {"reach": world.known_sizes[sized]})
-        both = Keyed.merged([Keyed(keys, {"reach": reach}), start], _REACH)
+        start = IntTable(pack((np.flatnonzero(sized), 0), MOMENTS), {"reach": workload.known_sizes[sized]})
+        both = IntTable.merged([IntTable(keys, {"reach": reach}), start], _REACH)
         keys, reach = both.keys, both["reach"]
     if len(keys):
         owner, _ = unpack(keys, MOMENTS)
@@ -374,7 +374,7 @@ def ends_of(world: World, survey: SurveyResult) -> Ends:
             for a, b in pairwise(bounds.tolist()):
                 reach[a:b] = np.maximum.accumulate(reach[a:b])
     # One column of millions of moments: as a table it is kept in a small type.
-    reach = Keyed(keys, {"reach": reach}).packed().columns["reach"]
+    reach = IntTable(keys, {"reach": reach}).packed().columns["reach"]
     return Ends(
-        known, since, known & (since <= first_read), keys, reach, bucket_ns(world.span_ns), survey.level
+        known, since, known & (since <= first_read), keys, reach, bucket_ns(workload.span_ns), survey.level
     )

@@ -11,12 +11,12 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from vani.analyzers.batch import Batch, cells_of
-from vani.analyzers.facts import Facts
-from vani.analyzers.gathered import Gathered
-from vani.analyzers.keyed import Pairs, count_pairs
-from vani.analyzers.keys import pack
-from vani.analyzers.world import Context, World
+from vani.analyzers.calls.batch import Batch, phases_and_files
+from vani.analyzers.tables.int_table import Pairs, count_pairs
+from vani.analyzers.tables.keys import pack
+from vani.analyzers.tables.row_buffer import RowBuffer
+from vani.analyzers.workload.survey_findings import SurveyFindings
+from vani.analyzers.workload.workload import Context, Workload
 
 __all__ = ["SizeBins", "SizeCounts", "TransferSize"]
 
@@ -53,21 +53,21 @@ class SizeCounts:
 
 
 class TransferSize:
-    """Counts by (key of listed cell and direction, size); direction 0 read, 1 write."""
+    """Counts by (key of listed phase and file and direction, size); direction 0 read, 1 write."""
 
     name = "transfer_size"
     result = SizeCounts
     columns = frozenset({"rank", "kind", "file", "bytes", "start_ns", "via", "within"})
 
-    def begin(self, context: Context, facts: Facts | None) -> _Collector:
-        del context, facts
+    def begin(self, context: Context, findings: SurveyFindings | None) -> _Collector:
+        del context, findings
         return _Collector()
 
     def combine(self, parts: Sequence[Pairs]) -> Pairs:
         return Pairs.merged(parts)
 
-    def finish(self, combined: Pairs, world: World, facts: Facts) -> SizeCounts:
-        phase, file, kind = cells_of(combined.first, world, facts, 2)
+    def finish(self, combined: Pairs, workload: Workload, findings: SurveyFindings) -> SizeCounts:
+        phase, file, kind = phases_and_files(combined.first, workload, findings, 2)
         return SizeCounts(
             phase.astype(np.int32),
             file.astype(np.int32),
@@ -79,23 +79,23 @@ class TransferSize:
 
 class _Collector:
     def __init__(self) -> None:
-        self._cells = 0
-        self._rows = Gathered()
+        self._phase_files = 0
+        self._rows = RowBuffer()
         self._parts: list[Pairs] = []
 
     def add(self, batch: Batch) -> None:
         if not len(batch):
             return
-        sizes, examples, self._cells = batch.sizes, batch.examples, batch.cells
-        cell, kind = examples.listed_key[sizes.first], examples.kind[sizes.first]
-        if self._rows.add(cell, kind, sizes.second, sizes.count):
+        sizes, examples, self._phase_files = batch.sizes, batch.examples, batch.phase_file_width
+        phase_file, kind = examples.listed_phase_file_key[sizes.first], examples.kind[sizes.first]
+        if self._rows.add(phase_file, kind, sizes.second, sizes.count):
             self._count()
 
     def _count(self) -> None:
         if not len(self._rows):
             return
-        cell, kind, size, count = self._rows.take()
-        self._parts.append(count_pairs(pack((cell, kind), (self._cells, 2)), size, count))
+        phase_file, kind, size, count = self._rows.take()
+        self._parts.append(count_pairs(pack((phase_file, kind), (self._phase_files, 2)), size, count))
         if len(self._parts) > 32:
             self._parts = [Pairs.merged(self._parts)]
 

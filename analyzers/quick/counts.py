@@ -14,17 +14,17 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from vani.analyzers.keyed import NO_VALUE, Dense, Keyed, Pairs, count_pairs, group
-from vani.analyzers.keys import pack, unpack
 from vani.analyzers.measurements import TraceFacts
 from vani.analyzers.measures.libraries import LibrariesResult
 from vani.analyzers.measures.process_totals import MovedByProcess
 from vani.analyzers.measures.processes import ProcessesResult
-from vani.analyzers.names import groups_of_names, renames_of
 from vani.analyzers.quick.exchanges import ExchangeCounter
 from vani.analyzers.quick.libraries import LibraryCounter
 from vani.analyzers.quick.rows import Rows
-from vani.analyzers.world import Context, World
+from vani.analyzers.tables.int_table import NO_VALUE, Factorized, IntTable, Pairs, count_pairs, group
+from vani.analyzers.tables.keys import pack, unpack
+from vani.analyzers.workload.renamed_files import groups_of_names, renames_of
+from vani.analyzers.workload.workload import Context, Workload
 from vani.calls import MOST_SUM, RENAMES, Flag, Kind, Layer, Occurrences
 from vani.columns import Texts, small_table, texts, to_arrow
 from vani.errors import TraceError
@@ -51,17 +51,17 @@ class Trace:
 class Counts:
     """What was counted in a workload."""
 
-    operations: Keyed
+    operations: IntTable
     """As the `combine` of the measure gives it, as the next four; columns of times are 0."""
-    call_costs: Keyed
+    call_costs: IntTable
     transfer_size: Pairs
     uses: ProcessesResult
     libraries: LibrariesResult
     totals: MovedByProcess
-    files: Keyed
+    files: IntTable
     """By file code, included calls: reads, writes, metadata, syncs, opens, makes, empties, looks, removes, bytes_read,
     bytes_written."""
-    users: Keyed | None
+    users: IntTable | None
     """By app and file + 1 as one key, files that are written and read, under their last name: processes that are
     readers, writers, and both. None: too many to keep."""
     functions: list[dict[str, int]]
@@ -78,51 +78,51 @@ class Counts:
         return sum(self.functions[trace].values())
 
 
-def count(world: World, contexts: Sequence[Context], traces: Sequence[Trace]) -> tuple[World, Counts]:
+def count(workload: Workload, contexts: Sequence[Context], traces: Sequence[Trace]) -> tuple[Workload, Counts]:
     """Count the calls of a workload.
 
     Returns
     -------
-    world, counts
+    workload, counts
         The workload, which knows by now what its files were renamed to.
     """
-    counter = _Counter(world)
+    counter = _Counter(workload)
     for context, trace in zip(contexts, traces, strict=True):
         of_rank = trace.occurrences.group_of_rank
         ranks_of_group = np.bincount(of_rank[of_rank >= 0], minlength=1)
         counter.begin(trace, ranks_of_group)
         for batch in trace.occurrences.batches():
             counter.add(Rows(context, batch, ranks_of_group))
-        counter.end(trace, world.process_base[context.trace])
+        counter.end(trace, workload.process_base[context.trace])
     codes = [c.file_codes for c in contexts]
-    paths = world.paths if isinstance(world.paths, Texts) else Texts(texts(world.paths))
-    renames = renames_of([t.renames for t in traces], codes, world.shift_ns, paths, world.file_class)
+    paths = workload.paths if isinstance(workload.paths, Texts) else Texts(texts(workload.paths))
+    renames = renames_of([t.renames for t in traces], codes, workload.shift_ns, paths, workload.file_class)
     if len(renames):
-        world = replace(world, renames=renames, final_name=groups_of_names(renames, world.files))
-    return world, counter.result(world)
+        workload = replace(workload, renames=renames, final_name=groups_of_names(renames, workload.files))
+    return workload, counter.result(workload)
 
 
 class _Counter:
-    def __init__(self, world: World) -> None:
-        self._world = world
-        self._apps = len(world.apps)
-        self._cell = (self._apps + 1, world.files + 1)
+    def __init__(self, workload: Workload) -> None:
+        self._workload = workload
+        self._apps = len(workload.apps)
+        self._phase_file = (self._apps + 1, workload.files + 1)
         """Widths of keys: of phase and file, of app and file, as those of the measures."""
-        self._app_file = (self._apps, world.files + 1)
-        self._operations: list[Keyed] = []
-        self._costs: list[Keyed] = []
+        self._app_file = (self._apps, workload.files + 1)
+        self._operations: list[IntTable] = []
+        self._costs: list[IntTable] = []
         self._sizes: list[Pairs] = []
-        self._uses: dict[str, list[Keyed]] = {"files": [], "apps": []}
-        self._survey: list[Keyed] = []
-        self._exchanges = ExchangeCounter(world)
+        self._uses: dict[str, list[IntTable]] = {"files": [], "apps": []}
+        self._survey: list[IntTable] = []
+        self._exchanges = ExchangeCounter(workload)
         self._ranks: list[Ints] = []
-        self._libraries = LibraryCounter(world)
+        self._libraries = LibraryCounter(workload)
         self._functions: list[dict[str, int]] = []
         self._trace: Trace
         self._claimed = 0.0
         self._renames: list[Ints] = []
         self._of_group = np.zeros((3, 0), np.int64)
-        self._of_process = np.zeros((3, world.processes), np.int64)
+        self._of_process = np.zeros((3, workload.processes), np.int64)
 
     def begin(self, trace: Trace, ranks_of_group: Ints) -> None:
         self._trace = trace
@@ -156,7 +156,7 @@ class _Counter:
             if lists:
                 lists[-1] = lists[-1].packed()
             if len(lists) > 32:
-                lists[:] = [Keyed.merged(lists)]
+                lists[:] = [IntTable.merged(lists)]
         if len(self._sizes) > 32:
             self._sizes = [Pairs.merged(self._sizes)]
         self._libraries.shrink()
@@ -173,7 +173,7 @@ class _Counter:
             )
 
     def _add_functions(self, rows: Rows) -> None:
-        dense = Dense.of(rows.numbers("func").astype(np.int64))
+        dense = Factorized.of(rows.numbers("func").astype(np.int64))
         found = self._functions[-1]
         for func, n in zip(dense.keys.tolist(), dense.sum(rows.weight).tolist(), strict=True):
             name = self._trace.function_names.get(func, "(unknown)")
@@ -189,32 +189,32 @@ class _Counter:
         included = np.zeros(len(rows.kind), np.bool_)
         included[rows.included] = True
         phase = np.where(included[at], app, self._apps)
-        cell = Dense.of(pack((phase, rows.file[at] + 1), self._cell))
+        phase_file = Factorized.of(pack((phase, rows.file[at] + 1), self._phase_file))
         kind, size, flags = rows.kind[at], rows.bytes[at], rows.flags[at]
         weight = rows.weight[at]
         read, write = kind == Kind.READ, kind == Kind.WRITE
         sized = size != NO_VALUE
         moved = np.where(sized, size, 0) * weight
         self._operations.append(
-            Keyed(
-                cell.keys,
+            IntTable(
+                phase_file.keys,
                 {
-                    "reads": cell.sum(weight, read),
-                    "writes": cell.sum(weight, write),
-                    "metadata": cell.sum(weight, kind == Kind.METADATA),
-                    "syncs": cell.sum(weight, kind == Kind.SYNC),
-                    "bytes_read": cell.sum(moved, read),
-                    "bytes_written": cell.sum(moved, write),
-                    "unsized": cell.sum(weight, (read | write) & ~sized),
-                    "opens": cell.sum(weight, (flags & Flag.OPEN) != 0),
-                    **{n: np.zeros(len(cell.keys), np.int64) for n in ("first", "last")},
+                    "reads": phase_file.sum(weight, read),
+                    "writes": phase_file.sum(weight, write),
+                    "metadata": phase_file.sum(weight, kind == Kind.METADATA),
+                    "syncs": phase_file.sum(weight, kind == Kind.SYNC),
+                    "bytes_read": phase_file.sum(moved, read),
+                    "bytes_written": phase_file.sum(moved, write),
+                    "unsized": phase_file.sum(weight, (read | write) & ~sized),
+                    "opens": phase_file.sum(weight, (flags & Flag.OPEN) != 0),
+                    **{n: np.zeros(len(phase_file.keys), np.int64) for n in ("first", "last")},
                 },
             )
         )
-        columns = (cell.keys[cell.codes], rows.function[at])
-        function = Dense.of(pack(columns, (prod(self._cell), len(self._world.functions))))
+        columns = (phase_file.keys[phase_file.codes], rows.function[at])
+        function = Factorized.of(pack(columns, (prod(self._phase_file), len(self._workload.functions))))
         self._costs.append(
-            Keyed(
+            IntTable(
                 function.keys,
                 {
                     "count": function.sum(weight),
@@ -228,7 +228,7 @@ class _Counter:
         )
         data = np.flatnonzero((read | write) & sized)
         if len(data):
-            side = pack((cell.keys[cell.codes[data]], kind[data]), (prod(self._cell), 2))
+            side = pack((phase_file.keys[phase_file.codes[data]], kind[data]), (prod(self._phase_file), 2))
             self._sizes.append(count_pairs(side, size[data], weight[data]))
 
     def _add_uses(self, rows: Rows) -> None:
@@ -240,7 +240,7 @@ class _Counter:
         if not len(at):
             return
         groups = len(self._ranks[-1])
-        dense = Dense.of(pack((rows.group[at], file[at]), (groups, self._world.files)))
+        dense = Factorized.of(pack((rows.group[at], file[at]), (groups, self._workload.files)))
         ranks = np.zeros(len(dense.keys), np.int64)
         ranks[dense.codes] = rows.ranks[at]
         columns = {
@@ -248,14 +248,14 @@ class _Counter:
             "readers": np.where(dense.count(kind[at] == Kind.READ) > 0, ranks, 0),
             "writers": np.where(dense.count(kind[at] == Kind.WRITE) > 0, ranks, 0),
         }
-        _, code = unpack(dense.keys, (groups, self._world.files))
+        _, code = unpack(dense.keys, (groups, self._workload.files))
         self._uses["files"].append(group(code, columns))
         self._uses["apps"].append(group(pack((rows.context.app, code + 1), self._app_file), columns))
 
     def _add_survey(self, rows: Rows) -> None:
         at = rows.included
         kind, flags, weight = rows.kind[at], rows.flags[at], rows.weight[at]
-        dense = Dense.of(rows.file[at])
+        dense = Factorized.of(rows.file[at])
 
         def having(flag: Flag) -> Bools:
             found: Bools = (flags & flag) != 0
@@ -288,7 +288,7 @@ class _Counter:
             "bytes_written": dense.sum(moved, kind == Kind.WRITE),
             "metadata_time": np.zeros(len(dense.keys), np.int64),
         }
-        self._survey.append(Keyed(dense.keys, columns))
+        self._survey.append(IntTable(dense.keys, columns))
         self._exchanges.add(rows, kind, anew, looks & ~anew)
 
     def _add_processes(self, rows: Rows) -> None:
@@ -301,22 +301,22 @@ class _Counter:
         ):
             np.add.at(self._of_group[row], group_, values)
 
-    def result(self, world: World) -> Counts:
-        """Everything, put together; `world` knows by now what files were renamed to."""
-        survey = Keyed.merged(self._survey)
+    def result(self, workload: Workload) -> Counts:
+        """Everything, put together; `workload` knows by now what files were renamed to."""
+        survey = IntTable.merged(self._survey)
         libraries = self._libraries
         moved, reads, writes = self._of_process
         return Counts(
-            operations=Keyed.merged(self._operations),
-            call_costs=Keyed.merged(self._costs),
+            operations=IntTable.merged(self._operations),
+            call_costs=IntTable.merged(self._costs),
             transfer_size=Pairs.merged(self._sizes),
             uses=ProcessesResult(
-                Keyed.merged(self._uses["files"]), Keyed.merged(self._uses["apps"]), Keyed()
+                IntTable.merged(self._uses["files"]), IntTable.merged(self._uses["apps"]), IntTable()
             ),
             libraries=libraries.result(),
             totals=MovedByProcess(moved, reads, writes),
             files=survey,
-            users=self._exchanges.users(world, survey),
+            users=self._exchanges.users(workload, survey),
             functions=self._functions,
             caller_unknown=libraries.caller_unknown,
             caller_unknown_files=libraries.caller_unknown_files,

@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from vani.analyzers.keyed import Dense, Keyed, group
-from vani.analyzers.keys import pack, unpack
-from vani.analyzers.passes import exchanged
+from vani.analyzers.passes.measure_workload import exchanged
 from vani.analyzers.quick.rows import Rows
-from vani.analyzers.world import World
+from vani.analyzers.tables.int_table import Factorized, IntTable, group
+from vani.analyzers.tables.keys import pack, unpack
+from vani.analyzers.workload.workload import Workload
 from vani.calls import Kind
 
 __all__ = ["ExchangeCounter"]
@@ -24,9 +24,9 @@ Bools = NDArray[np.bool_]
 class ExchangeCounter:
     """Keeps what each group of ranks does to each file: which files matter is known at the end only."""
 
-    def __init__(self, world: World) -> None:
-        self._files = world.files
-        self._app_file = (len(world.apps), world.files + 1)
+    def __init__(self, workload: Workload) -> None:
+        self._files = workload.files
+        self._app_file = (len(workload.apps), workload.files + 1)
         """Widths of keys, as those of the measures."""
         self._uses: list[list[tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.int8]]]] = []
         self._held = 0
@@ -41,7 +41,7 @@ class ExchangeCounter:
         """Take a batch: of its included calls the kind, which make the file anew, and which only look at it."""
         at = rows.included
         widths = (len(self._ranks[-1]), self._files)
-        dense = Dense.of(pack((rows.group[at], rows.file[at]), widths))
+        dense = Factorized.of(pack((rows.group[at], rows.file[at]), widths))
         if self._held > _MOST_USES:
             return
         did = np.zeros(len(dense.keys), np.int8)
@@ -51,18 +51,18 @@ class ExchangeCounter:
         self._uses[-1].append((group_.astype(np.int32), file.astype(np.int32), did))
         self._held += len(did)
 
-    def users(self, world: World, survey: Keyed) -> Keyed | None:
+    def users(self, workload: Workload, survey: IntTable) -> IntTable | None:
         """Under keys of app and file + 1: processes that are readers, writers, and both; None if there are too many.
 
-        `world` knows by now what files were renamed to, `survey` has what was done to each file.
+        `workload` knows by now what files were renamed to, `survey` has what was done to each file.
         """
         if self._held > _MOST_USES:
             return None
         if not len(survey):
-            return Keyed()
-        written, read, opened_new, opened_read = exchanged(world, survey)
-        linked = ((written | opened_new) & (read | opened_read))[world.final_name]
-        by_open = (opened_new | opened_read)[world.final_name]
+            return IntTable()
+        written, read, opened_new, opened_read = exchanged(workload, survey)
+        linked = ((written | opened_new) & (read | opened_read))[workload.final_name]
+        by_open = (opened_new | opened_read)[workload.final_name]
         found = []
         for trace, parts in enumerate(self._uses):
             for group_, file, did in parts:
@@ -71,12 +71,12 @@ class ExchangeCounter:
                     continue
                 uses = np.where(by_open[file[mine]], did[mine] | did[mine] >> 2, did[mine])
                 # A process may know a file by several names; all its calls are in one batch.
-                widths = (len(self._ranks[trace]), world.files)
-                dense = Dense.of(pack((group_[mine], world.final_name[file[mine]]), widths))
+                widths = (len(self._ranks[trace]), workload.files)
+                dense = Factorized.of(pack((group_[mine], workload.final_name[file[mine]]), widths))
                 reads, writes = (dense.count((uses >> bit & 1) != 0) > 0 for bit in (0, 1))
                 owner, named = unpack(dense.keys, widths)
                 ranks = self._ranks[trace][owner]
-                key = pack((world.app_of_trace[trace], named + 1), self._app_file)
+                key = pack((workload.app_of_trace[trace], named + 1), self._app_file)
                 masks = {"readers": reads, "writers": writes, "both": reads & writes}
                 found.append(group(key, {n: np.where(m, ranks, 0) for n, m in masks.items()}))
-        return Keyed.merged(found)
+        return IntTable.merged(found)

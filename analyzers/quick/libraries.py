@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from vani.analyzers.keyed import NO_VALUE, Dense, Keyed, Pairs, count_pairs
-from vani.analyzers.keys import LAYERS, pack
 from vani.analyzers.measures.libraries import ANY_LIBRARY, LibrariesResult, under_any_library
 from vani.analyzers.quick.rows import Rows
-from vani.analyzers.world import World
+from vani.analyzers.tables.int_table import NO_VALUE, Factorized, IntTable, Pairs, count_pairs
+from vani.analyzers.tables.keys import LAYERS, pack
+from vani.analyzers.workload.workload import Workload
 from vani.calls import Flag, Kind, Layer
 
 __all__ = ["LibraryCounter"]
@@ -21,15 +21,15 @@ Bools = NDArray[np.bool_]
 class LibraryCounter:
     """Adds up calls of libraries, and file-system calls by the layers that they were made through."""
 
-    def __init__(self, world: World) -> None:
-        apps = len(world.apps)
+    def __init__(self, workload: Workload) -> None:
+        apps = len(workload.apps)
         self._app_layer = (apps, LAYERS)
         """Widths of keys, as those of the measure."""
-        self._tables: dict[str, list[Keyed]] = {name: [] for name in ("under", "calls", "via")}
+        self._tables: dict[str, list[IntTable]] = {name: [] for name in ("under", "calls", "via")}
         self._pairs: dict[str, list[Pairs]] = {name: [] for name in ("files", "data", "outer")}
         self.caller_unknown = np.zeros(apps, np.bool_)
         """Shape (apps,): for some of its calls only times tell who made them."""
-        self._files_without_caller = np.zeros(world.files, np.bool_)
+        self._files_without_caller = np.zeros(workload.files, np.bool_)
         self.set_lengths = False
         """Some MPI_File_set_size may be the only record of a length."""
 
@@ -45,7 +45,7 @@ class LibraryCounter:
                 self._pairs[name][-1] = Pairs.merged(self._pairs[name][-1:], packed=True)
         for tables in self._tables.values():
             if len(tables) > 32:
-                tables[:] = [Keyed.merged(tables)]
+                tables[:] = [IntTable.merged(tables)]
         for pairs in self._pairs.values():
             if len(pairs) > 32:
                 pairs[:] = [Pairs.merged(pairs)]
@@ -54,11 +54,11 @@ class LibraryCounter:
         """Calls of every layer themselves."""
         self.set_lengths |= bool(((rows.layer > Layer.STDIO) & ((rows.flags & Flag.RESIZE) != 0)).any())
         at = np.flatnonzero(rows.layer != Layer.USER)
-        dense = Dense.of(pack((rows.context.app, rows.layer[at]), self._app_layer))
+        dense = Factorized.of(pack((rows.context.app, rows.layer[at]), self._app_layer))
         data = rows.kind[at] <= Kind.WRITE
         weight = rows.weight[at]
         self._tables["calls"].append(
-            Keyed(
+            IntTable(
                 dense.keys,
                 {
                     "calls": dense.sum(weight),
@@ -88,9 +88,9 @@ class LibraryCounter:
         tables, pairs = self._tables, self._pairs
         outermost = pack((app, via), self._app_layer)
         pairs["outer"].append(count_pairs(outermost[uses], file[uses], weight[uses]))
-        dense = Dense.of(outermost)
+        dense = Factorized.of(outermost)
         tables["via"].append(
-            Keyed(dense.keys, {"bytes": dense.sum(size * weight, moves), "calls": dense.sum(weight)})
+            IntTable(dense.keys, {"bytes": dense.sum(size * weight, moves), "calls": dense.sum(weight)})
         )
         for one in range(int(np.bitwise_or.reduce(within)).bit_length()):
             mine = np.flatnonzero(within >> one & 1)
@@ -106,7 +106,7 @@ class LibraryCounter:
                 "unsized_writes": weight[mine][(write & ~sized)[mine]].sum(),
             }
             tables["under"].append(
-                Keyed(np.array([key]), {n: np.array([int(c)]) for n, c in columns.items()})
+                IntTable(np.array([key]), {n: np.array([int(c)]) for n, c in columns.items()})
             )
             used, moved = mine[uses[mine]], mine[(moves & sized)[mine]]
             pairs["files"].append(count_pairs(np.full(len(used), key), file[used], weight[used]))
@@ -119,10 +119,10 @@ class LibraryCounter:
     def result(self) -> LibrariesResult:
         tables, pairs = self._tables, self._pairs
         return LibrariesResult(
-            under=Keyed.merged(tables["under"]),
-            calls=Keyed.merged(tables["calls"]),
+            under=IntTable.merged(tables["under"]),
+            calls=IntTable.merged(tables["calls"]),
             files=Pairs.merged(pairs["files"], packed=True),
             data=Pairs.merged(pairs["data"]),
             outer=Pairs.merged(pairs["outer"], packed=True),
-            via=Keyed.merged(tables["via"]),
+            via=IntTable.merged(tables["via"]),
         )

@@ -14,13 +14,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vani.analyzers.assemble import assemble
-from vani.analyzers.characterise import world_of
+from vani.analyzers.characterise import workload_of
+from vani.analyzers.entities.formats_on_disk import formats_on_disk
 from vani.analyzers.entities.renamed import of_several_names
 from vani.analyzers.entities.view import View
-from vani.analyzers.facts import Facts
-from vani.analyzers.formats_on_disk import formats_on_disk
-from vani.analyzers.keyed import NO_VALUE, Keyed, group
-from vani.analyzers.keys import unpack
 from vani.analyzers.measurements import Measurements, Phases, PossibleExchanges, Results
 from vani.analyzers.measures.access_pattern import PatternCounts
 from vani.analyzers.measures.busy_time import BusyTimes
@@ -38,9 +35,12 @@ from vani.analyzers.measures.past_end import BeyondEnds
 from vani.analyzers.measures.processes import ProcessCounts, Processes
 from vani.analyzers.measures.survey import SurveyedFiles
 from vani.analyzers.measures.transfer_size import TransferSize
-from vani.analyzers.passes import measures
+from vani.analyzers.passes.measure_workload import measures
 from vani.analyzers.quick.counts import Counts, Trace, count
-from vani.analyzers.world import World
+from vani.analyzers.tables.int_table import NO_VALUE, IntTable, group
+from vani.analyzers.tables.keys import unpack
+from vani.analyzers.workload.survey_findings import SurveyFindings
+from vani.analyzers.workload.workload import Workload
 from vani.calls import FileClass
 from vani.schema.formats import MOST_LOOKED_AT
 from vani.schema.job import Job
@@ -99,39 +99,39 @@ def quick_profile(
     SelfCheckError
         The numbers contradict each other.
     """
-    world, contexts = world_of([trace.facts for trace in traces], traces, names, job_)
-    world, counts = count(world, contexts, traces)
-    measured = _measurements(world, traces, counts, list_files)
+    workload, contexts = workload_of([trace.facts for trace in traces], traces, names, job_)
+    workload, counts = count(workload, contexts, traces)
+    measured = _measurements(workload, traces, counts, list_files)
     if _too_many_to_look_at(measured, job_):
         measured = replace(measured, unknown=_UNKNOWN_ATTRIBUTES | {"dataset.format": NO_CHOICE})
     return assemble(View(measured, job_, system), version=version, refused=refused)
 
 
 def _measurements(
-    world: World, traces: Sequence[Trace], counts: Counts, list_files: int | None
+    workload: Workload, traces: Sequence[Trace], counts: Counts, list_files: int | None
 ) -> Measurements:
-    apps = np.arange(len(world.apps))
+    apps = np.arange(len(workload.apps))
     # One phase stands for each app.
-    facts = Facts(
+    findings = SurveyFindings(
         phase_start=np.zeros(len(apps), np.int64), phase_app=apps, first_phase=np.arange(len(apps) + 1)
     )
-    operations = Operations().finish(counts.operations, world, facts)
-    processes = Processes().finish(counts.uses, world, facts)
-    listed = _listed(world, counts, operations, processes, list_files)
+    operations = Operations().finish(counts.operations, workload, findings)
+    processes = Processes().finish(counts.uses, workload, findings)
+    listed = _listed(workload, counts, operations, processes, list_files)
     extensions = [measure.name for measure in measures() if measure.result is None]
-    libraries = Libraries().finish(counts.libraries, world, facts)
+    libraries = Libraries().finish(counts.libraries, workload, findings)
     results = [
-        TransferSize().finish(counts.transfer_size, world, facts),
-        CallCosts().finish(counts.call_costs, world, facts),
+        TransferSize().finish(counts.transfer_size, workload, findings),
+        CallCosts().finish(counts.call_costs, workload, findings),
         counts.totals,
         replace(
             libraries, caller_unknown=counts.caller_unknown, caller_unknown_files=counts.caller_unknown_files
         ),
-        _lengths(world, counts, processes),
-        _possible_exchanges(world, counts),
+        _lengths(workload, counts, processes),
+        _possible_exchanges(workload, counts),
     ]
     return Measurements(
-        world=world,
+        workload=workload,
         traces=[
             replace(
                 trace.facts,
@@ -140,34 +140,34 @@ def _measurements(
             )
             for trace, functions in zip(traces, counts.functions, strict=True)
         ],
-        phases=Phases(facts.phase_start, apps, [None] * len(apps)),
+        phases=Phases(findings.phase_start, apps, [None] * len(apps)),
         listed=listed,
         survey=SurveyedFiles(counts.files),
         operations=operations,
         processes=processes,
         results=Results(results, unknown=_UNKNOWN, otherwise=NO_CALLS),
-        formats_on_disk=formats_on_disk(world, processes.files.file, listed),
+        formats_on_disk=formats_on_disk(workload, processes.files.file, listed),
         unknown=_UNKNOWN_ATTRIBUTES,
         remarks=_REMARKS | {f"extensions.{name}": NO_CALLS for name in extensions},
         extensions=dict.fromkeys(extensions),
     )
 
 
-def _of_data_set(world: World, processes: ProcessCounts) -> Ints:
+def _of_data_set(workload: Workload, processes: ProcessCounts) -> Ints:
     used = processes.files.file
-    found: Ints = used[world.file_class[used] == FileClass.DATASET]
+    found: Ints = used[workload.file_class[used] == FileClass.DATASET]
     return found
 
 
 def _listed(
-    world: World, counts: Counts, operations: OperationCounts, processes: ProcessCounts, most: int | None
+    workload: Workload, counts: Counts, operations: OperationCounts, processes: ProcessCounts, most: int | None
 ) -> Ints:
     """Files of the data set that are listed: those with most bytes, then most calls, then by name."""
     used = processes.files.file
     if not len(used) or not len(counts.files):
         return np.empty(0, np.int64)
     found = used[np.isin(used, counts.files.keys)]
-    found = found[~of_several_names(world)[found]]
+    found = found[~of_several_names(workload)[found]]
     columns = {
         n: getattr(operations, n) for n in ("reads", "writes", "metadata", "bytes_read", "bytes_written")
     }
@@ -175,17 +175,17 @@ def _listed(
     moved = by_file.at(found, "bytes_read") + by_file.at(found, "bytes_written")
     calls = np.sum([by_file.at(found, n) for n in ("reads", "writes", "metadata")], axis=0)
     cut = np.lexsort((-calls, -moved))[:most] if most is not None else np.arange(len(found))
-    order = sorted(cut.tolist(), key=lambda i: (-int(moved[i]), -int(calls[i]), world.paths[int(found[i])]))
+    order = sorted(cut.tolist(), key=lambda i: (-int(moved[i]), -int(calls[i]), workload.paths[int(found[i])]))
     chosen: Ints = found[np.array(order, dtype=np.int64)]
     return chosen
 
 
-def _lengths(world: World, counts: Counts, processes: ProcessCounts) -> FileLengths:
+def _lengths(workload: Workload, counts: Counts, processes: ProcessCounts) -> FileLengths:
     """Where nothing was written, a file has the length that it had; else it depends on offsets."""
-    codes, survey = _of_data_set(world, processes), counts.files
-    length = np.full(world.files, NO_VALUE)
-    length[codes] = world.known_sizes[codes]
-    uncertain = np.zeros(world.files, np.bool_)
+    codes, survey = _of_data_set(workload, processes), counts.files
+    length = np.full(workload.files, NO_VALUE)
+    length[codes] = workload.known_sizes[codes]
+    uncertain = np.zeros(workload.files, np.bool_)
     uncertain[codes] = (survey.at(codes, "writes") > 0) | (survey.at(codes, "resizes") > 0)
     if counts.libraries_set_lengths:
         # Of which files is known from the order of calls, by which handles are bound.
@@ -193,18 +193,18 @@ def _lengths(world: World, counts: Counts, processes: ProcessCounts) -> FileLeng
     return FileLengths(length, uncertain)
 
 
-def _may_exchange(users: Keyed) -> Bools:
+def _may_exchange(users: IntTable) -> Bools:
     """Where some process reads what another one writes, by file: in which order is not known."""
     pairs = users["readers"].astype(np.float64) * users["writers"]
     found: Bools = pairs > users["both"]
     return found
 
 
-def _possible_exchanges(world: World, counts: Counts) -> PossibleExchanges:
-    apps, users = len(world.apps), counts.users
+def _possible_exchanges(workload: Workload, counts: Counts) -> PossibleExchanges:
+    apps, users = len(workload.apps), counts.users
     if users is None:
         return PossibleExchanges(apps > 1, np.ones(apps, np.bool_), None)
-    app, file = unpack(users.keys, (apps, world.files + 1))
+    app, file = unpack(users.keys, (apps, workload.files + 1))
     by_file = users.rekeyed(file - 1)
     of_apps = {n: (users[n] > 0).astype(np.int64) for n in ("readers", "writers", "both")}
     of_apps["both"] = of_apps["readers"] & of_apps["writers"]
@@ -217,12 +217,12 @@ def _possible_exchanges(world: World, counts: Counts) -> PossibleExchanges:
 
 def _too_many_to_look_at(measured: Measurements, job_: Job | None) -> bool:
     """Whether the formats of the data set depend on which of its files are looked at."""
-    codes = _of_data_set(measured.world, measured.processes)
+    codes = _of_data_set(measured.workload, measured.processes)
     if len(codes) <= MOST_LOOKED_AT:
         return False
     if job_ is not None and job_.dataset is not None and job_.dataset.files:
         return True
-    folders = {os.path.dirname(measured.world.paths[code]) for code in codes.tolist()}  # noqa: PTH120
+    folders = {os.path.dirname(measured.workload.paths[code]) for code in codes.tolist()}  # noqa: PTH120
     return len(folders) > MOST_LOOKED_AT or any(_is_there(folder) for folder in folders)
 
 

@@ -9,8 +9,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from vani.analyzers.keyed import NO_VALUE
-from vani.analyzers.world import Context
+from vani.analyzers.tables.int_table import NO_VALUE
+from vani.analyzers.workload.workload import Context
 from vani.calls import FileClass, Flag, Layer
 from vani.columns import to_numpy
 
@@ -37,7 +37,7 @@ class Rows:
 
     @cached_property
     def function(self) -> NDArray[np.int32]:
-        """Code of the function in `World.functions`."""
+        """Code of the function in `Workload.functions`."""
         codes = self.context.function_codes
         found: NDArray[np.int32] = codes[np.minimum(self.numbers("func"), len(codes) - 1)]
         return found
@@ -75,7 +75,7 @@ class Rows:
     @cached_property
     def included(self) -> Ints:
         """Of these, the calls on files of the data set."""
-        classes = self.context.world.file_class
+        classes = self.context.workload.file_class
         file = self.file[self.counted]
         if not len(classes):
             return self.counted[:0]

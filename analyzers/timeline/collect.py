@@ -7,14 +7,14 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from vani.analyzers.batch import Batch
-from vani.analyzers.intervals import Intervals, merge
-from vani.analyzers.keyed import NO_VALUE, Dense, Keyed, group
-from vani.analyzers.keys import KINDS, pack, unpack
+from vani.analyzers.calls.batch import Batch
+from vani.analyzers.tables.int_table import NO_VALUE, Factorized, IntTable, group
+from vani.analyzers.tables.intervals import Intervals, merge
+from vani.analyzers.tables.keys import KINDS, pack, unpack
 from vani.analyzers.timeline.grid import ALL_CALLS, CODES, LIBRARIES, OF_LAYER, SIZE_CLASSES, Grid
 from vani.analyzers.timeline.long_calls import Long, by_duration, longest
 from vani.analyzers.timeline.spread import spread
-from vani.analyzers.world import Context
+from vani.analyzers.workload.workload import Context
 from vani.calls import Kind, Layer
 from vani.store.read import Store
 
@@ -41,21 +41,21 @@ class Task:
 class Sums:
     """Of one part, or of all: sums under integer keys."""
 
-    cells: list[Keyed] = field(default_factory=list)
+    cells: list[IntTable] = field(default_factory=list)
     """Columns read, written (bytes) and busy (ns) by row and bin."""
-    processes: list[Keyed] = field(default_factory=list)
+    processes: list[IntTable] = field(default_factory=list)
     """Columns read, written, operations, busy by process."""
-    sizes: list[Keyed] = field(default_factory=list)
+    sizes: list[IntTable] = field(default_factory=list)
     """Columns operations, bytes, time by `SIZE_CLASSES`."""
-    uses: list[Keyed] = field(default_factory=list)
+    uses: list[IntTable] = field(default_factory=list)
     """Columns reads, writes (operations), read, written by process and pattern."""
-    files: list[Keyed] = field(default_factory=list)
+    files: list[IntTable] = field(default_factory=list)
     """Column operations by the last name of each file that is read or written."""
-    layers: list[Keyed] = field(default_factory=list)
+    layers: list[IntTable] = field(default_factory=list)
     """Column time (ns) by layer and kind."""
-    kinds: list[Keyed] = field(default_factory=list)
+    kinds: list[IntTable] = field(default_factory=list)
     """Column time (ns) by row, bin and kind."""
-    durations: list[Keyed] = field(default_factory=list)
+    durations: list[IntTable] = field(default_factory=list)
     """Columns calls and time (ns) by `long_calls.DURATIONS`."""
     longest: list[Long] = field(default_factory=list)
     """The longest calls."""
@@ -63,7 +63,7 @@ class Sums:
     def shrink(self) -> None:
         """Add up what has been collected."""
         for table in TABLES:
-            setattr(self, table, [Keyed.merged(getattr(self, table))])
+            setattr(self, table, [IntTable.merged(getattr(self, table))])
         self.longest = [Long.joined(self.longest)]
 
 
@@ -107,23 +107,23 @@ def _add(batch: Batch, rows: Ints, grid: Grid, found: Sums) -> None:
         )
     found.durations.append(by_duration(kind.astype(np.int64), batch.duration[rows]))
     found.longest.append(longest(batch, rows))
-    own = Dense.of(process)
+    own = Factorized.of(process)
     columns = {"read": own.sum(known, read), "written": own.sum(known, write), "operations": own.count()}
-    found.processes.append(Keyed(own.keys, {**columns, "busy": np.zeros(len(own.keys), np.int64)}))
+    found.processes.append(IntTable(own.keys, {**columns, "busy": np.zeros(len(own.keys), np.int64)}))
     data = np.flatnonzero(read | write)
     if not len(data):
         return
     sized, size_class = size[data] != NO_VALUE, np.searchsorted(_SIZE_EDGES, size[data], side="right")
     classes = (np.where(sized, write[data], 2), np.where(sized, size_class, 0))
-    of_size = Dense.of(pack(classes, SIZE_CLASSES))
+    of_size = Factorized.of(pack(classes, SIZE_CLASSES))
     columns = {"operations": of_size.count(), "bytes": of_size.sum(known[data])}
-    found.sizes.append(Keyed(of_size.keys, {**columns, "time": of_size.sum(batch.duration[rows][data])}))
-    file = Dense.of(batch.file[rows][data])
-    found.files.append(Keyed(file.keys, {"operations": file.count()}))
+    found.sizes.append(IntTable(of_size.keys, {**columns, "time": of_size.sum(batch.duration[rows][data])}))
+    file = Factorized.of(batch.file[rows][data])
+    found.files.append(IntTable(file.keys, {"operations": file.count()}))
     pattern = grid.pattern_of_file[file.keys][file.codes]
-    use = Dense.of(pack((process[data], pattern), grid.uses))
+    use = Factorized.of(pack((process[data], pattern), grid.uses))
     found.uses.append(
-        Keyed(
+        IntTable(
             use.keys,
             {
                 "reads": use.count(read[data]),
@@ -151,14 +151,14 @@ class _Union:
         code = pack((batch.layer[rows], batch.kind[rows]), OF_LAYER)
         layer, kind = batch.all_calls("layer"), batch.all_calls("kind")
         above = np.flatnonzero(np.isin(layer, LIBRARIES) & (kind < KINDS))
-        world, trace = batch.context.world, batch.context.trace
+        workload, trace = batch.context.workload, batch.context.trace
         rank = batch.all_calls("rank")[above].astype(np.int64)
-        begun = batch.all_calls("start_ns")[above] + world.shift_ns[trace]
+        begun = batch.all_calls("start_ns")[above] + workload.shift_ns[trace]
         of_library = pack((layer[above], kind[above]), OF_LAYER)
         groups = [
             pack((process, ALL_CALLS), self._widths),
             pack((process, code), self._widths),
-            pack((rank + world.process_base[trace], of_library), self._widths),
+            pack((rank + workload.process_base[trace], of_library), self._widths),
         ]
         group_ = np.concatenate(groups)
         if not len(group_):

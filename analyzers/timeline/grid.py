@@ -9,9 +9,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from vani.analyzers.keys import KINDS
-from vani.analyzers.transfer_sizes import BINS
-from vani.analyzers.world import World
+from vani.analyzers.entities.transfer_sizes import BINS
+from vani.analyzers.tables.keys import KINDS
+from vani.analyzers.workload.workload import Workload
 from vani.calls import Layer
 from vani.schema.timeline import HeatRow
 
@@ -67,16 +67,16 @@ class Grid:
         return self.processes, self.patterns
 
 
-def rows_of(world: World, ranks: Sequence[int]) -> list[HeatRow]:
+def rows_of(workload: Workload, ranks: Sequence[int]) -> list[HeatRow]:
     """A row per process, or per block of as many neighbours as it takes to have at most `MOST_ROWS`."""
-    apps = [world.apps[a] for a in world.app_of_trace]
+    apps = [workload.apps[a] for a in workload.app_of_trace]
     if len(ranks) > MOST_ROWS:
-        step = -(-world.processes // MOST_ROWS)
+        step = -(-workload.processes // MOST_ROWS)
         found = []
-        for first in range(0, world.processes, step):
-            last = min(first + step, world.processes)
-            trace = int(np.searchsorted(world.process_base, first, side="right")) - 1
-            base = world.process_base[trace]
+        for first in range(0, workload.processes, step):
+            last = min(first + step, workload.processes)
+            trace = int(np.searchsorted(workload.process_base, first, side="right")) - 1
+            base = workload.process_base[trace]
             one = last <= base + ranks[trace]
             found.append(
                 HeatRow(
@@ -95,7 +95,7 @@ def rows_of(world: World, ranks: Sequence[int]) -> list[HeatRow]:
         HeatRow(
             app=apps[trace],
             trace=trace,
-            first_process=world.process_base[trace] + first,
+            first_process=workload.process_base[trace] + first,
             processes=min(step, n - first),
             ranks=(first, min(first + step, n) - 1),
         )

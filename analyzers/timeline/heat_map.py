@@ -13,10 +13,11 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from vani.analyzers.characterise import world_of
-from vani.analyzers.keyed import NO_VALUE, Keyed, group
-from vani.analyzers.keys import KINDS, pack, unpack
-from vani.analyzers.passes import trace_facts, with_names
+from vani.analyzers.characterise import workload_of
+from vani.analyzers.entities.transfer_sizes import BINS
+from vani.analyzers.passes.measure_workload import trace_facts, with_names
+from vani.analyzers.tables.int_table import NO_VALUE, IntTable, group
+from vani.analyzers.tables.keys import KINDS, pack, unpack
 from vani.analyzers.timeline.collect import TABLES, Sums, Task, collect
 from vani.analyzers.timeline.grid import (
     OF_LAYER,
@@ -28,8 +29,7 @@ from vani.analyzers.timeline.grid import (
     rows_of,
 )
 from vani.analyzers.timeline.long_calls import DURATIONS, EDGES, Long
-from vani.analyzers.transfer_sizes import BINS
-from vani.analyzers.world import World
+from vani.analyzers.workload.workload import Workload
 from vani.calls import Layer
 from vani.engine.run import Engine
 from vani.schema.timeline import (
@@ -63,14 +63,14 @@ def heat_map(stores: Sequence[Store], names: Sequence[str], engine: Engine) -> H
     stores, names
         One per trace, with the name of its app, as for `characterise`.
     """
-    world, own = world_of([trace_facts(store.manifest) for store in stores], stores, names, None)
-    world, contexts = with_names(world, stores, own, engine)
-    rows = rows_of(world, [s.manifest.ranks for s in stores])
+    workload, own = workload_of([trace_facts(store.manifest) for store in stores], stores, names, None)
+    workload, contexts = with_names(workload, stores, own, engine)
+    rows = rows_of(workload, [s.manifest.ranks for s in stores])
     row_of_process = np.repeat(np.arange(len(rows)), [r.processes for r in rows])
-    length = bin_ns(world.span_ns)
-    bins = max(1, -(-world.span_ns // length))
-    patterns, pattern_of_file = patterns_of(world.paths)
-    grid = Grid(bins, length, row_of_process, pattern_of_file, len(patterns), world.processes)
+    length = bin_ns(workload.span_ns)
+    bins = max(1, -(-workload.span_ns // length))
+    patterns, pattern_of_file = patterns_of(workload.paths)
+    grid = Grid(bins, length, row_of_process, pattern_of_file, len(patterns), workload.processes)
     tasks = [
         Task(store, part, context)
         for store, context in zip(stores, contexts, strict=True)
@@ -82,10 +82,10 @@ def heat_map(stores: Sequence[Store], names: Sequence[str], engine: Engine) -> H
             getattr(total, table).extend(getattr(part, table))
         total.longest.extend(part.longest)
     total.shrink()
-    return _assembled(world, grid, rows, patterns, total)
+    return _assembled(workload, grid, rows, patterns, total)
 
 
-def _assembled(world: World, grid: Grid, rows: list[HeatRow], patterns: list[str], total: Sums) -> HeatMap:
+def _assembled(workload: Workload, grid: Grid, rows: list[HeatRow], patterns: list[str], total: Sums) -> HeatMap:
     (cells,), (processes,), (sizes,) = total.cells, total.processes, total.sizes
 
     def table(column: str) -> Ints:
@@ -94,39 +94,39 @@ def _assembled(world: World, grid: Grid, rows: list[HeatRow], patterns: list[str
             values[cells.keys] = cells[column]
         return values.reshape(len(rows), grid.bins)
 
-    everyone = np.arange(world.processes)
+    everyone = np.arange(workload.processes)
 
     def of_process(column: str) -> Ints:
-        return processes.at(everyone, column) if len(processes) else np.zeros(world.processes, np.int64)
+        return processes.at(everyone, column) if len(processes) else np.zeros(workload.processes, np.int64)
 
     unsized = sizes.at(pack((np.array([2]), 0), SIZE_CLASSES), "operations") if len(sizes) else np.zeros(1)
     return HeatMap(
         bin_s=grid.bin_ns / 1e9,
         bins=grid.bins,
-        runtime_s=world.span_ns / 1e9,
+        runtime_s=workload.span_ns / 1e9,
         rows=rows,
         read=table("read").tolist(),
         written=table("written").tolist(),
         busy_s=(table("busy") / 1e9).tolist(),
         seconds=_seconds(total.kinds[0], len(rows), grid.bins),
         calls=_call_times(total.durations[0]),
-        longest=_longest(total.longest[0], world),
+        longest=_longest(total.longest[0], workload),
         processes=ProcessTotals(
             bytes_read=of_process("read").tolist(),
             bytes_written=of_process("written").tolist(),
             operations=of_process("operations").tolist(),
             io_s=(of_process("busy") / 1e9).tolist(),
         ),
-        app_of_trace=[world.apps[a] for a in world.app_of_trace],
-        first_process=list(world.process_base),
+        app_of_trace=[workload.apps[a] for a in workload.app_of_trace],
+        first_process=list(workload.process_base),
         sizes=_sizes(sizes),
         layers=_layers(total.layers[0]),
         unsized=int(unsized[0]),
-        uses=_uses(world, grid, patterns, total),
+        uses=_uses(workload, grid, patterns, total),
     )
 
 
-def _seconds(kinds: Keyed, rows: int, bins: int) -> KindSeconds:
+def _seconds(kinds: IntTable, rows: int, bins: int) -> KindSeconds:
     times = np.zeros(rows * bins * KINDS, np.int64)
     if len(kinds):
         times[kinds.keys] = kinds["time"]
@@ -136,7 +136,7 @@ def _seconds(kinds: Keyed, rows: int, bins: int) -> KindSeconds:
     )
 
 
-def _call_times(durations: Keyed) -> list[CallTimes]:
+def _call_times(durations: IntTable) -> list[CallTimes]:
     if not len(durations):
         return []
     kind, place = unpack(durations.keys, DURATIONS)
@@ -153,15 +153,15 @@ def _call_times(durations: Keyed) -> list[CallTimes]:
     ]
 
 
-def _longest(calls: Long, world: World) -> list[LongCall]:
-    trace = np.searchsorted(world.process_base, calls.process, side="right") - 1
+def _longest(calls: Long, workload: Workload) -> list[LongCall]:
+    trace = np.searchsorted(workload.process_base, calls.process, side="right") - 1
     return [
         LongCall.model_validate(
             {
-                "app": world.apps[world.app_of_trace[at]],
-                "rank": int(process) - world.process_base[at],
-                "function": world.functions[function] if 0 <= function < len(world.functions) else "unknown",
-                "path": world.paths[file] if file >= 0 else "",
+                "app": workload.apps[workload.app_of_trace[at]],
+                "rank": int(process) - workload.process_base[at],
+                "function": workload.functions[function] if 0 <= function < len(workload.functions) else "unknown",
+                "path": workload.paths[file] if file >= 0 else "",
                 "kind": _KIND_NAMES[kind],
                 "start_s": start / 1e9,
                 "duration_s": duration / 1e9,
@@ -179,7 +179,7 @@ def _longest(calls: Long, world: World) -> list[LongCall]:
     ]
 
 
-def _sizes(sizes: Keyed) -> list[SizeClass]:
+def _sizes(sizes: IntTable) -> list[SizeClass]:
     found = []
     for i, (direction, size_class) in enumerate(zip(*unpack(sizes.keys, SIZE_CLASSES), strict=True)):
         if direction == 2:
@@ -196,7 +196,7 @@ def _sizes(sizes: Keyed) -> list[SizeClass]:
     return found
 
 
-def _layers(times: Keyed) -> list[LayerCost]:
+def _layers(times: IntTable) -> list[LayerCost]:
     found = []
     for name in LAYERS:
         layer = Layer[name.upper()]
@@ -207,7 +207,7 @@ def _layers(times: Keyed) -> list[LayerCost]:
     return found
 
 
-def _uses(world: World, grid: Grid, patterns: list[str], total: Sums) -> list[FileUse]:
+def _uses(workload: Workload, grid: Grid, patterns: list[str], total: Sums) -> list[FileUse]:
     """Of each app and pattern; patterns beyond the ones with most bytes are put together."""
     uses, used = total.uses[0], total.files[0]
     if not len(uses):
@@ -223,18 +223,18 @@ def _uses(world: World, grid: Grid, patterns: list[str], total: Sums) -> list[Fi
     files = np.bincount(group_of_file, minlength=len(shown) + 1)
     names = [
         *(
-            common_pattern([world.paths[f] for f in used.keys[group_of_file == i].tolist()])
+            common_pattern([workload.paths[f] for f in used.keys[group_of_file == i].tolist()])
             for i in range(len(shown))
         ),
         "",
     ]
     # By process first: one that uses several of the patterns put together counts once.
-    widths = (world.processes, len(names))
+    widths = (workload.processes, len(names))
     own = uses.rekeyed(pack((process, place[of_pattern]), widths))
     process, shown_as = unpack(own.keys, widths)
-    trace = np.searchsorted(world.process_base, process, side="right") - 1
+    trace = np.searchsorted(workload.process_base, process, side="right") - 1
     found = group(
-        pack((shown_as, np.array(world.app_of_trace)[trace]), (len(names), len(world.apps))),
+        pack((shown_as, np.array(workload.app_of_trace)[trace]), (len(names), len(workload.apps))),
         {
             "readers": (own["reads"] > 0).astype(np.int64),
             "writers": (own["writes"] > 0).astype(np.int64),
@@ -246,11 +246,11 @@ def _uses(world: World, grid: Grid, patterns: list[str], total: Sums) -> list[Fi
         FileUse(
             pattern=names[name],
             files=int(files[name]),
-            app=world.apps[app],
+            app=workload.apps[app],
             readers=int(found["readers"][i]),
             writers=int(found["writers"][i]),
             bytes_read=int(found["read"][i]),
             bytes_written=int(found["written"][i]),
         )
-        for i, (name, app) in enumerate(zip(*unpack(found.keys, (len(names), len(world.apps))), strict=True))
+        for i, (name, app) in enumerate(zip(*unpack(found.keys, (len(names), len(workload.apps))), strict=True))
     ]

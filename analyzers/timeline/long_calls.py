@@ -8,9 +8,9 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from vani.analyzers.batch import Batch
-from vani.analyzers.keyed import Dense, Keyed
-from vani.analyzers.keys import KINDS, pack
+from vani.analyzers.calls.batch import Batch
+from vani.analyzers.tables.int_table import Factorized, IntTable
+from vani.analyzers.tables.keys import KINDS, pack
 
 __all__ = ["DURATIONS", "EDGES", "MOST", "Long", "by_duration", "longest"]
 
@@ -52,10 +52,10 @@ class Long:
         return Long(*(getattr(self, name)[order] for name in Long.__annotations__))
 
 
-def by_duration(kind: Ints, duration: Ints) -> Keyed:
+def by_duration(kind: Ints, duration: Ints) -> IntTable:
     """Columns calls and time (ns) by `DURATIONS`."""
-    dense = Dense.of(pack((kind, np.searchsorted(EDGES, duration, side="right")), DURATIONS))
-    return Keyed(dense.keys, {"calls": dense.count(), "time": dense.sum(duration)})
+    dense = Factorized.of(pack((kind, np.searchsorted(EDGES, duration, side="right")), DURATIONS))
+    return IntTable(dense.keys, {"calls": dense.count(), "time": dense.sum(duration)})
 
 
 def longest(batch: Batch, rows: Ints) -> Long:

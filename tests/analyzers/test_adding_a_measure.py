@@ -25,10 +25,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from vani.analyzers.batch import Batch
-from vani.analyzers.facts import Facts
-from vani.analyzers.keyed import Keyed, group
-from vani.analyzers.world import Context, World
+from vani.analyzers.calls.batch import Batch
+from vani.analyzers.workload.survey_findings import SurveyFindings
+from vani.analyzers.tables.int_table import IntTable, group
+from vani.analyzers.workload.workload import Context, Workload
 
 __all__ = ["LongestCall", "LongestCalls"]
 
@@ -44,29 +44,29 @@ class LongestCall:
     result = LongestCalls
     columns = frozenset({"duration_ns"})
 
-    def begin(self, context: Context, facts: Facts | None) -> _Collector:
-        del facts
+    def begin(self, context: Context, findings: SurveyFindings | None) -> _Collector:
+        del findings
         return _Collector(context.app)
 
-    def combine(self, parts: Sequence[Keyed]) -> Keyed:
-        return Keyed.merged(parts, {"longest": "max"})
+    def combine(self, parts: Sequence[IntTable]) -> IntTable:
+        return IntTable.merged(parts, {"longest": "max"})
 
-    def finish(self, combined: Keyed, world: World, facts: Facts) -> LongestCalls:
-        del facts
-        return LongestCalls(combined.at(np.arange(len(world.apps)), "longest"))
+    def finish(self, combined: IntTable, workload: Workload, findings: SurveyFindings) -> LongestCalls:
+        del findings
+        return LongestCalls(combined.at(np.arange(len(workload.apps)), "longest"))
 
 
 class _Collector:
     def __init__(self, app: int) -> None:
         self._app = app
-        self._parts: list[Keyed] = []
+        self._parts: list[IntTable] = []
 
     def add(self, batch: Batch) -> None:
         app = np.full(len(batch), self._app)
         self._parts.append(group(app, {"longest": batch.duration}, {"longest": "max"}))
 
-    def result(self) -> Keyed:
-        return Keyed.merged(self._parts, {"longest": "max"})
+    def result(self) -> IntTable:
+        return IntTable.merged(self._parts, {"longest": "max"})
 '''
 
 # File, what stands there, and what is put before it.
@@ -88,7 +88,7 @@ EDITS = [
     ),
     (
         "analyzers/entities/apps.py",
-        "    for app, name in enumerate(view.world.apps):\n",
+        "    for app, name in enumerate(view.workload.apps):\n",
         '    notes |= view.nulls(LongestCalls, "apps.longest_call_s")\n',
     ),
     (

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from call_tables import InventedTrace, call, create, profile_of, read, write
 
-from vani.analyzers.metadata_kinds import KINDS, metadata_kind
+from vani.analyzers.entities.metadata_kinds import KINDS, metadata_kind
 from vani.calls import FileClass, Flag, Kind, Layer
 
 
@@ -37,7 +37,7 @@ def test_without_a_flush_no_rate_of_safe_data_is_given(tmp_path):
 
 
 def test_more_than_twenty_functions_are_summed_in_a_last_row(tmp_path, monkeypatch):
-    monkeypatch.setattr("vani.analyzers.function_costs._MOST_CALLS", 2)
+    monkeypatch.setattr("vani.analyzers.entities.function_costs._MOST_CALLS", 2)
     rows = [
         create(lasts=1),
         write(at=10, lasts=50),
@@ -157,7 +157,7 @@ def test_threads_that_are_in_calls_at_the_same_time_count_once_in_each_interface
 @pytest.mark.parametrize("rows_per_batch", [1, 2, 1000])
 @pytest.mark.parametrize("held", [0, 1 << 18])
 def test_time_in_libraries_does_not_depend_on_batches(tmp_path, monkeypatch, rows_per_batch, held):
-    monkeypatch.setattr("vani.analyzers.running_union._MOST_HELD", held)
+    monkeypatch.setattr("vani.analyzers.tables.running_union._MOST_HELD", held)
     rows = []
     for rank in range(2):
         for i in range(4):

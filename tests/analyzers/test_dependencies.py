@@ -69,7 +69,7 @@ NO_EXTENTS = Extents().finish(ExtentsResult(start_ns=np.empty(0, np.int64)), Sim
 
 def view_with(exchanges, processes, files, apps):
     half = processes // 2 if len(apps) > 1 else processes
-    world = SimpleNamespace(
+    workload = SimpleNamespace(
         files=files,
         processes=processes,
         apps=apps,
@@ -78,7 +78,7 @@ def view_with(exchanges, processes, files, apps):
     )
     trace_of_process = (np.arange(processes) >= half).astype(np.int64)
     return SimpleNamespace(
-        world=world,
+        workload=workload,
         measured=SimpleNamespace(exchanges=exchanges),
         links=Links(exchanges, NO_EXTENTS, trace_of_process, 0),
         trace_of_process=trace_of_process,

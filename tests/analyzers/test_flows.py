@@ -13,11 +13,11 @@ from hypothesis import strategies as st
 
 from vani.analyzers.entities import flows as module
 from vani.analyzers.entities.flows import flows
-from vani.analyzers.intervals import Intervals, merge
-from vani.analyzers.keyed import group
-from vani.analyzers.keys import pack, unpack
 from vani.analyzers.measures.exchanges import HOW, NEVER, ExchangeCounts
 from vani.analyzers.measures.extents import Extents, ExtentsResult
+from vani.analyzers.tables.int_table import group
+from vani.analyzers.tables.intervals import Intervals, merge
+from vani.analyzers.tables.keys import pack, unpack
 
 FILES = 3
 WRITE, READ = 1, 0

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from vani.analyzers.intervals import Intervals, merge, total_length
-from vani.analyzers.keyed import Dense, Keyed, Pairs, count_pairs, group, stable_order
+from vani.analyzers.tables.int_table import Factorized, IntTable, Pairs, count_pairs, group, stable_order
+from vani.analyzers.tables.intervals import Intervals, merge, total_length
 
 ROWS = st.lists(st.tuples(st.integers(-3, 3), st.integers(-50, 50), st.integers(0, 12)), max_size=40)
 FAR = st.sampled_from([-(1 << 61), -7, 0, 5, 1 << 40, 1 << 61])
@@ -97,11 +97,11 @@ def test_rows_of_equal_key_are_added_or_reduced_as_told(rows):
     asked=st.lists(st.integers(-1, 6)),
 )
 def test_tables_that_are_merged_answer_as_the_table_of_all_rows(rows, cut, asked):
-    def table(some: list[tuple[int, int]]) -> Keyed:
+    def table(some: list[tuple[int, int]]) -> IntTable:
         key, value = columns(some, 2)
         return group(key, {"v": value})
 
-    found = Keyed.merged([table(rows[cut:]), Keyed(), table(rows[:cut])])
+    found = IntTable.merged([table(rows[cut:]), IntTable(), table(rows[:cut])])
     sums: dict[int, int] = defaultdict(int)
     for k, v in rows:
         sums[k] += v
@@ -115,7 +115,7 @@ def test_tables_that_are_merged_answer_as_the_table_of_all_rows(rows, cut, asked
 @given(values=INTS, weights=st.data())
 def test_codes_of_values_lead_back_to_them_and_sums_are_exact(values, weights):
     array = np.array(values, dtype=np.int64)
-    dense = Dense.of(array)
+    dense = Factorized.of(array)
     assert dense.keys.tolist() == sorted(set(values))
     assert dense.keys[dense.codes].tolist() == values
     weight = weights.draw(
@@ -171,7 +171,7 @@ def test_pairs_are_counted_under_both_numbers(pairs):
 @example(pairs=[(-100, 0), (1, 0), (0, 100), (100, 1)], cut=2, few=3, packed=True)
 def test_pairs_that_are_merged_are_the_pairs_of_all_rows(pairs, cut, few, packed):
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("vani.analyzers.keyed._FEW_FIRST", few)
+        patch.setattr("vani.analyzers.tables.int_table._FEW_FIRST", few)
         parts = [count_pairs(*columns(some, 2)) for some in (pairs[cut:], [], pairs[:cut])]
         once = Pairs.merged([Pairs.merged(some, packed=packed) for some in (parts[:2], parts[2:])], packed=packed)
     whole = count_pairs(*columns(pairs, 2))
@@ -184,8 +184,8 @@ def test_intervals_of_many_groups_are_joined_as_those_of_few(rows, cut, shift):
     parts = [merged([(g + shift, a, n) for g, a, n in some]) for some in (rows[cut:], rows[:cut])]
     usual = Intervals.joined(parts)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("vani.analyzers.intervals._FEW_PARTS", 0)
-        patch.setattr("vani.analyzers.intervals._MANY", 0)
+        patch.setattr("vani.analyzers.tables.intervals._FEW_PARTS", 0)
+        patch.setattr("vani.analyzers.tables.intervals._MANY", 0)
         many = Intervals.joined(parts)
     for name in ("group", "start", "end"):
         assert getattr(many, name).tolist() == getattr(usual, name).tolist()
@@ -213,9 +213,9 @@ def test_groups_in_one_part_each_are_moved_as_all_would_be_merged(rows, of, shif
     ]
     whole = merged(rows)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("vani.analyzers.intervals._FEW_PARTS", 0)
-        patch.setattr("vani.analyzers.intervals._LONG", 1)
-        patch.setattr("vani.analyzers.intervals._SLICED", sliced)
+        patch.setattr("vani.analyzers.tables.intervals._FEW_PARTS", 0)
+        patch.setattr("vani.analyzers.tables.intervals._LONG", 1)
+        patch.setattr("vani.analyzers.tables.intervals._SLICED", sliced)
         joined = Intervals.joined(parts)
     for name in ("group", "start", "end"):
         assert getattr(joined, name).tolist() == getattr(whole, name).tolist()
@@ -230,17 +230,17 @@ def test_groups_in_one_part_each_are_moved_as_all_would_be_merged(rows, of, shif
 )
 def test_tables_in_small_types_add_up_as_those_of_64_bits(parts, large):
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("vani.analyzers.keyed._LARGE", large)
+        patch.setattr("vani.analyzers.tables.int_table._LARGE", large)
         tables = []
         for part in parts:
             keys = sorted(part)
             values = {n: np.array([part[k][i] for k in keys], np.int64) for i, n in enumerate(("a", "b"))}
-            table = Keyed(np.array(keys, np.int64), values)
+            table = IntTable(np.array(keys, np.int64), values)
             packed = table.packed()
             assert all((packed[n] == table[n]).all() and packed[n].dtype == np.int64 for n in values)
             assert sum(c.nbytes for c in packed.columns.values()) <= sum(c.nbytes for c in values.values())
             tables += [packed, table]
-        found = Keyed.merged(tables, {"b": "max"})
+        found = IntTable.merged(tables, {"b": "max"})
     sums: dict[int, int] = defaultdict(int)
     most: dict[int, int] = {}
     for part in parts:

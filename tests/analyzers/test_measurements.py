@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from vani.analyzers import passes
 from vani.analyzers.assemble import assemble
 from vani.analyzers.entities.view import View
 from vani.analyzers.measurements import Results
@@ -27,6 +26,7 @@ from vani.analyzers.measures.past_end import BeyondEnds
 from vani.analyzers.measures.process_totals import MovedByProcess
 from vani.analyzers.measures.processes import ProcessCounts
 from vani.analyzers.measures.transfer_size import SizeCounts
+from vani.analyzers.passes import measure_workload
 from vani.api import characterise
 from vani.schema.profile import Profile
 
@@ -85,7 +85,7 @@ def values(profile: Profile, path: str) -> list[object]:
 
 
 def test_no_two_measures_have_one_name():
-    names = [measure.name for measure in passes.measures()]
+    names = [measure.name for measure in measure_workload.measures()]
     assert len(set(names)) == len(names)
 
 
@@ -97,13 +97,13 @@ def nothing(found: object) -> bool:
 
 
 def test_every_measure_with_a_result_of_its_own_is_looked_up_by_it(measured):
-    for measure in passes.measures():
+    for measure in measure_workload.measures():
         assert measure.result is not None, measure.name
         assert type(measured.of(measure.result)) is measure.result
 
 
 def test_every_result_that_a_source_may_leave_out_is_tried_below():
-    declared = {measure.result for measure in passes.measures()} | {BusyTimes}
+    declared = {measure.result for measure in measure_workload.measures()} | {BusyTimes}
     # Of these there is no profile without.
     assert set(NULLS) == declared - {OperationCounts, ProcessCounts}
 
@@ -170,4 +170,4 @@ def test_a_measure_that_gives_another_type_than_it_declares_is_named():
         name, columns, result = "wrong", frozenset(), SpentTime
 
     with pytest.raises(TypeError, match="wrong gives int and declares SpentTime"):
-        passes._by_type([Wrong()], [7])
+        measure_workload._by_type([Wrong()], [7])

@@ -11,11 +11,11 @@ from call_tables import MILLISECOND, InventedTrace, Row, call, create, profile_o
 from hypothesis import given
 from hypothesis import strategies as st
 
-from vani.analyzers.facts import BUCKETS
-from vani.analyzers.intervals import Intervals
-from vani.analyzers.keyed import Keyed
 from vani.analyzers.measures import survey
 from vani.analyzers.measures.survey import Survey, SurveyResult
+from vani.analyzers.tables.int_table import IntTable
+from vani.analyzers.tables.intervals import Intervals
+from vani.analyzers.workload.survey_findings import BUCKETS
 from vani.calls import FileClass, Flag, Kind, Layer
 from vani.schema.profile import FileEntity, Profile
 
@@ -188,8 +188,8 @@ def test_the_workflow_knows_what_some_of_its_files_know(tmp_path):
 def kept_moments(moments, level=0):
     """What a partition hands on of files: `moments[file, moment]` is the furthest end."""
     keys = np.array([f * (BUCKETS + 1) + m for f, m in sorted(moments)], np.int64)
-    reach = Keyed(keys, {"reach": np.array([moments[k] for k in sorted(moments)], np.int64)}) if moments else Keyed()
-    return SurveyResult(Intervals(), Keyed(), reach, np.empty(0, np.int64), level)
+    reach = IntTable(keys, {"reach": np.array([moments[k] for k in sorted(moments)], np.int64)}) if moments else IntTable()
+    return SurveyResult(Intervals(), IntTable(), reach, np.empty(0, np.int64), level)
 
 
 @given(

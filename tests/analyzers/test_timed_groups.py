@@ -11,9 +11,9 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from vani.analyzers.calls_in_time import CallsInTime
-from vani.analyzers.scratch_file import ScratchFile, can_lie_in_memory
-from vani.analyzers.timed_groups import NotedGroup
+from vani.analyzers.passes.calls_in_time import CallsInTime
+from vani.analyzers.passes.scratch_file import ScratchFile, can_lie_in_memory
+from vani.analyzers.passes.timed_groups import NotedGroup
 from vani.errors import NoRoomError
 
 NUMBERS = st.one_of(st.integers(0, 300), st.integers(0, 1 << 33))

@@ -201,7 +201,7 @@ def test_a_process_with_threads_is_not_forked():
 def test_forks_write_to_files_that_this_process_reads(tmp_path):
     assert run(f"""
         from pathlib import Path
-        from vani.analyzers.scratch_file import ScratchFile
+        from vani.analyzers.passes.scratch_file import ScratchFile
 
         for folder in (Path({str(tmp_path)!r}), Path({str(tmp_path / "missing")!r}), None):
             file = ScratchFile(folder)
@@ -221,7 +221,7 @@ def test_temporary_data_that_cannot_be_reached_is_one_line(tmp_path):
     assert run(f"""
         import pickle
         from pathlib import Path
-        from vani.analyzers.scratch_file import ScratchFile
+        from vani.analyzers.passes.scratch_file import ScratchFile
 
         place = ScratchFile(Path({str(tmp_path)!r})).append([b"some"])
         told = pickle.dumps(place)

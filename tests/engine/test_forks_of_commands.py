@@ -25,7 +25,7 @@ from vani.allocator import keep_freed_memory
 
 keep_freed_memory()
 os.sched_getaffinity = lambda pid: {0, 1, 2}
-from vani.analyzers import timed_calls
+from vani.analyzers.passes import timed_calls
 from vani.cli.main import main
 from vani.engine import forks, here
 from vani.readers.recorder.reader import RecorderReader

@@ -168,7 +168,7 @@ def test_places_in_files_are_told_between_processes_whoever_made_them_when(tmp_p
     assert run(f"""
         from functools import partial
         from pathlib import Path
-        from vani.analyzers.scratch_file import ScratchFile
+        from vani.analyzers.passes.scratch_file import ScratchFile
 
         def note(file, numbers):
             return [(time.sleep(0.01), os.getpid(), file.append([b"%d!" % number]))[1:] for number in numbers]

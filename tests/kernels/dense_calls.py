@@ -7,13 +7,13 @@ from typing import Any
 import numpy as np
 from call_tables import FUNCTION_NAMES, InventedTrace, call, read, write
 
-from vani.analyzers.facts import BUCKETS, MOMENTS, Ends, Facts
-from vani.analyzers.keyed import NO_VALUE
-from vani.analyzers.keys import pack
-from vani.analyzers.world import Context, World
+from vani.analyzers.tables.int_table import NO_VALUE
+from vani.analyzers.tables.keys import pack
+from vani.analyzers.workload.survey_findings import BUCKETS, MOMENTS, Ends, SurveyFindings
+from vani.analyzers.workload.workload import Context, Workload
 from vani.calls import FileClass, Flag, Layer
 
-__all__ = ["dense_trace", "facts_of"]
+__all__ = ["dense_trace", "findings_of"]
 
 FILES, PLACE = 3, 100
 Ints = np.ndarray
@@ -72,12 +72,12 @@ def _moved(
     return do(nowhere, place, known, flags=append, follows=bool(chance.random() < 0.6), **here)
 
 
-def facts_of(trace: InventedTrace, seed: int) -> tuple[Context, Facts]:
+def findings_of(trace: InventedTrace, seed: int) -> tuple[Context, SurveyFindings]:
     """What may be known of its phases and of how far its files reached."""
     chance = np.random.default_rng([seed, 1])
     files, span = len(trace.classes), max((r["start_ns"] + r["duration_ns"] for r in trace.rows), default=0)
     shift = int(chance.choice([0, 5]))
-    world = World(
+    workload = Workload(
         paths=trace.paths(),
         file_class=np.array([int(c) for c in trace.classes], np.int8),
         apps=("one",),
@@ -106,7 +106,7 @@ def facts_of(trace: InventedTrace, seed: int) -> tuple[Context, Facts]:
         level=level,
     )
     listed = np.append(np.where(chance.random(files) < 0.6, np.arange(files), -1), -1).astype(np.int32)
-    facts = Facts(
+    findings = SurveyFindings(
         starts,
         np.zeros(len(starts), np.int64),
         np.array([0, len(starts)]),
@@ -117,4 +117,4 @@ def facts_of(trace: InventedTrace, seed: int) -> tuple[Context, Facts]:
         listed_as=None if chance.random() < 0.3 else listed,
         linked_calls=int(chance.choice([0, 1 << 30])),
     )
-    return Context(world, 0, np.arange(files), codes), facts
+    return Context(workload, 0, np.arange(files), codes), findings

@@ -11,14 +11,14 @@ import pytest
 from switched import needs_kernels, numpy_alone
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "analyzers"))
-from dense_calls import dense_trace, facts_of
+from dense_calls import dense_trace, findings_of
 from plain_results import plain
 
-from vani.analyzers.batch import Batch
+from vani.analyzers.calls.batch import Batch
 from vani.analyzers.measures.access_pattern import AccessPattern
 from vani.analyzers.measures.past_end import PastEnd
 from vani.analyzers.measures.survey import Survey
-from vani.analyzers.passes import measures
+from vani.analyzers.passes.measure_workload import measures
 from vani.kernels.library import times_used
 from vani.readers.trace_reader import Piece
 
@@ -27,12 +27,12 @@ pytestmark = needs_kernels
 
 def compare(measure: Any, seed: int, rows_per_batch: int, **size: int) -> None:
     trace = dense_trace(seed, rows_per_batch, **size)
-    context, facts = facts_of(trace, seed)
+    context, findings = findings_of(trace, seed)
     batches = list(trace.batches(range(trace.ranks), Piece()))
     chance = np.random.default_rng([seed, 2])
 
     def found(by_numpy: float) -> Any:
-        known = None if isinstance(measure, Survey) else facts
+        known = None if isinstance(measure, Survey) else findings
         collector = measure.begin(context, known)
         for calls in batches:
             if chance.random() < by_numpy:

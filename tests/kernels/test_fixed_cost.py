@@ -8,8 +8,8 @@ from typing import Any
 from switched import needs_kernels
 from traces.trace_generator import Workload, generate_trace
 
-from vani.analyzers import one_pass
-from vani.analyzers.batch import Batch
+from vani.analyzers.calls.batch import Batch
+from vani.analyzers.passes import run_pass
 from vani.api import profile
 
 ROWS = 512
@@ -26,20 +26,20 @@ def test_measuring_a_batch_takes_few_calls_of_python(tmp_path, monkeypatch):
         nonlocal called
         called += event in {"call", "c_call"}
 
-    def run_part(task: Any, wanted: Any, facts: Any) -> Any:
+    def run_part(task: Any, wanted: Any, findings: Any) -> Any:
         nonlocal batches
-        collector = wanted.begin(task.context, facts)
+        collector = wanted.begin(task.context, findings)
         columns = sorted(wanted.columns | {"layer", "flags"})
         for calls in task.store.batches(task.store.manifest.parts[task.part], columns):
             for at in range(0, calls.num_rows, ROWS):
-                batch = Batch(task.context, calls.slice(at, ROWS), facts)
-                sys.setprofile(note if facts is not None else None)
+                batch = Batch(task.context, calls.slice(at, ROWS), findings)
+                sys.setprofile(note if findings is not None else None)
                 collector.add(batch)
                 sys.setprofile(None)
-                batches += facts is not None
+                batches += findings is not None
         return collector.result()
 
-    monkeypatch.setattr(one_pass, "_run_part", run_part)
+    monkeypatch.setattr(run_pass, "_run_part", run_part)
     monkeypatch.setenv("VANI_PARTIAL_RESULTS", "0")
     profile(tmp_path / "trace", scheduler="synchronous")
     assert batches > 100

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from vani.analyzers.intervals import Intervals, merge
+from vani.analyzers.tables.intervals import Intervals, merge
 from vani.kernels.join import join
 from vani.kernels.library import library
 
@@ -67,7 +67,7 @@ def test_lists_that_are_not_in_order_are_left_to_numpy(rows, with_others):
 def test_parts_are_joined_as_all_would_be_merged(parts):
     merged = [merge(*columns(rows)) for rows in parts]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("vani.analyzers.intervals.join", lambda one, other: None)
+        patch.setattr("vani.analyzers.tables.intervals.join", lambda one, other: None)
         by_numpy = Intervals.joined(list(merged))
     found = Intervals.joined(list(merged))
     assert [c.tolist() for c in of(found)] == [c.tolist() for c in of(by_numpy)]

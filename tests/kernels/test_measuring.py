@@ -18,15 +18,15 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "analyzers"))
 from call_tables import FUNCTION_NAMES, InventedTrace, call, invented_traces, profile_of, read, write
 from plain_results import plain
 
-from vani.analyzers.batch import Batch
-from vani.analyzers.facts import MOMENTS, Ends, Facts
-from vani.analyzers.intervals import merge as merged
-from vani.analyzers.keyed import NO_VALUE
-from vani.analyzers.keys import pack
+from vani.analyzers.calls.batch import Batch
+from vani.analyzers.calls.thread_overlap import OverlapFinder
 from vani.analyzers.measures.survey import Survey
-from vani.analyzers.passes import measures
-from vani.analyzers.threads import OverlapFinder
-from vani.analyzers.world import Context, World
+from vani.analyzers.passes.measure_workload import measures
+from vani.analyzers.tables.int_table import NO_VALUE
+from vani.analyzers.tables.intervals import merge as merged
+from vani.analyzers.tables.keys import pack
+from vani.analyzers.workload.survey_findings import MOMENTS, Ends, SurveyFindings
+from vani.analyzers.workload.workload import Context, Workload
 from vani.calls import FileClass, Flag, Layer
 from vani.kernels.activity import BITS as OF_ACTIVITY
 from vani.kernels.activity import activity
@@ -57,9 +57,9 @@ def ints(values: Any) -> np.ndarray:
 
 
 @st.composite
-def world_and_facts(draw: st.DrawFn, trace: InventedTrace) -> tuple[Context, Facts]:
+def workload_and_findings(draw: st.DrawFn, trace: InventedTrace) -> tuple[Context, SurveyFindings]:
     files, span = len(trace.classes), max((r["start_ns"] + r["duration_ns"] for r in trace.rows), default=0)
-    world = World(
+    workload = Workload(
         paths=trace.paths(),
         file_class=np.array([int(c) for c in trace.classes], np.int8),
         apps=("one",),
@@ -86,7 +86,7 @@ def world_and_facts(draw: st.DrawFn, trace: InventedTrace) -> tuple[Context, Fac
     )
     some = [draw(st.booleans()) for _ in range(files)]
     listed = np.append(np.where(some, np.arange(files), -1), -1).astype(np.int32)
-    facts = Facts(
+    findings = SurveyFindings(
         starts,
         np.zeros(len(starts), np.int64),
         ints([0, len(starts)]),
@@ -98,7 +98,7 @@ def world_and_facts(draw: st.DrawFn, trace: InventedTrace) -> tuple[Context, Fac
         listed_as=draw(st.sampled_from([None, listed])),
         linked_calls=draw(st.sampled_from([0, 1 << 30])),
     )
-    return Context(world, 0, np.arange(files), codes), facts
+    return Context(workload, 0, np.arange(files), codes), findings
 
 
 def busy_trace(seed: int, rows_per_batch: int) -> InventedTrace:
@@ -136,17 +136,17 @@ TRACES = st.one_of(
 @given(data=st.data(), trace=TRACES)
 @EXAMPLES
 def test_each_measure_finds_the_same_with_kernels_and_without(data, trace):
-    context, facts = data.draw(world_and_facts(trace))
+    context, findings = data.draw(workload_and_findings(trace))
     batches = list(trace.batches(range(trace.ranks), Piece()))
 
-    def found(measure: Any, facts: Facts | None) -> Any:
-        collector = measure.begin(context, facts)
+    def found(measure: Any, findings: SurveyFindings | None) -> Any:
+        collector = measure.begin(context, findings)
         for calls in batches:
-            collector.add(Batch(context, calls, facts))
+            collector.add(Batch(context, calls, findings))
         return plain(measure.combine([collector.result()]))
 
     for measure in (Survey(), *measures()):
-        known = None if isinstance(measure, Survey) else facts
+        known = None if isinstance(measure, Survey) else findings
         if known is not None and measure.name == "io_time":
             # Whether processes run calls at the same time is what the survey finds, and not free to choose.
             continue

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from vani.analyzers.intervals import merge, total_length
-from vani.analyzers.keyed import Keyed
-from vani.analyzers.running_union import OfProcesses, RunningUnion, RunningUnions
+from vani.analyzers.tables.int_table import IntTable
+from vani.analyzers.tables.intervals import merge, total_length
+from vani.analyzers.tables.running_union import OfProcesses, RunningUnion, RunningUnions
 from vani.kernels.library import library
 from vani.kernels.unions import KEYS
 
@@ -48,7 +48,7 @@ def expected(rows: list[tuple[int, int, int]]) -> dict[int, int]:
     return dict(zip(keys.tolist(), lengths.tolist(), strict=True))
 
 
-def as_dict(table: Keyed) -> dict[int, int]:
+def as_dict(table: IntTable) -> dict[int, int]:
     return dict(zip(table.keys.tolist(), table["time"].tolist(), strict=True))
 
 
@@ -83,7 +83,7 @@ def test_unions_do_not_depend_on_batches_nor_on_who_finds_them(rows, size, by_ro
             )
         )
         numpy.add(key, start, end, current=current, latest=latest)
-    assert as_dict(Keyed.merged([compiled.result(), numpy.result()])) == expected(rows)
+    assert as_dict(IntTable.merged([compiled.result(), numpy.result()])) == expected(rows)
 
 
 def test_what_began_long_ago_is_left_to_numpy_and_nothing_is_lost():
@@ -93,7 +93,7 @@ def test_what_began_long_ago_is_left_to_numpy_and_nothing_is_lost():
     assert not compiled.add([of_batch([(0, 0, 2)], by_row=False)], 0, 5)
     compiled.stop(numpy)
     numpy.add(ints([0]), ints([5]), ints([7]), current=0, latest=5)
-    assert as_dict(Keyed.merged([compiled.result(), numpy.result()])) == {0: 5999 + 2}
+    assert as_dict(IntTable.merged([compiled.result(), numpy.result()])) == {0: 5999 + 2}
 
 
 def test_calls_before_an_odd_one_count_once_though_numpy_takes_them_again():
@@ -102,13 +102,13 @@ def test_calls_before_an_odd_one_count_once_though_numpy_takes_them_again():
     assert not compiled.add([of_batch([(0, 2, 4), (2, 0, 3), (0, 9, -1)], by_row=False)], 0, 14)
     compiled.stop(numpy)
     numpy.add(ints([0, KEYS, KEYS + 1]), ints([7, 5, 5]), ints([11, 8, 8]), current=0, latest=14)
-    assert as_dict(Keyed.merged([compiled.result(), numpy.result()])) == {0: 6, KEYS: 3, KEYS + 1: 3}
+    assert as_dict(IntTable.merged([compiled.result(), numpy.result()])) == {0: 6, KEYS: 3, KEYS + 1: 3}
 
 
 @pytest.mark.parametrize("threaded", [False, True])
 def test_of_very_many_intervals_those_that_nothing_can_touch_are_counted(threaded, monkeypatch):
-    monkeypatch.setattr("vani.analyzers.running_union._MOST_HELD", 10)
-    monkeypatch.setattr("vani.analyzers.running_union._LOOK_BACK_NS", 1000)
+    monkeypatch.setattr("vani.analyzers.tables.running_union._MOST_HELD", 10)
+    monkeypatch.setattr("vani.analyzers.tables.running_union._LOOK_BACK_NS", 1000)
     compiled = RunningUnions(ints([0] if threaded else []))
     for at in range(0, 600, 20):
         assert compiled.add(

@@ -15,9 +15,9 @@ from switched import needs_kernels, numpy_alone
 import vani
 from tests.traces.random_runs import random_run
 from tests.traces.trace_generator import Workload, generate_trace
-from vani.analyzers import timed_calls
 from vani.analyzers.measures import busy_time
-from vani.analyzers.scratch_file import can_lie_in_memory
+from vani.analyzers.passes import timed_calls
+from vani.analyzers.passes.scratch_file import can_lie_in_memory
 from vani.cli.main import main
 from vani.errors import TraceError, VaniError
 from vani.readers.open import open_trace

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from vani.analyzers.batch import Batch
-from vani.analyzers.facts import Facts
-from vani.analyzers.world import Context, World
+from vani.analyzers.calls.batch import Batch
+from vani.analyzers.workload.survey_findings import SurveyFindings
+from vani.analyzers.workload.workload import Context, Workload
 
 __all__ = ["LongestCall"]
 
@@ -17,15 +17,15 @@ class LongestCall:
     name = "longest_call"
     columns = frozenset({"duration_ns"})
 
-    def begin(self, context: Context, facts: Facts | None) -> _Collector:
-        del context, facts
+    def begin(self, context: Context, findings: SurveyFindings | None) -> _Collector:
+        del context, findings
         return _Collector()
 
     def combine(self, parts: Sequence[int]) -> int:
         return max(parts, default=0)
 
-    def finish(self, combined: int, world: World, facts: Facts) -> dict[str, int]:
-        del world, facts
+    def finish(self, combined: int, workload: Workload, findings: SurveyFindings) -> dict[str, int]:
+        del workload, findings
         return {"duration_ns": combined}
 
 

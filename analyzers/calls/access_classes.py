@@ -1,0 +1,77 @@
+"""Classes of data operations by where they begin; `measures/access_pattern.py` defines them."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vani.analyzers.tables.int_table import NO_VALUE
+
+__all__ = ["CONSECUTIVE", "NAMES", "RANDOM", "SEQUENTIAL", "STRIDED", "classify", "distances"]
+
+CONSECUTIVE, SEQUENTIAL, STRIDED, RANDOM = range(4)
+NAMES = ("consecutive", "sequential", "strided", "random")
+
+Ints = NDArray[np.int64]
+Bools = NDArray[np.bool_]
+
+
+def distances(starts: Bools, begin: Ints) -> Ints:
+    """How far each operation begins behind the one before it in its stream; `NO_VALUE` where that is not known.
+
+    `starts`: where a stream, or a new part of it, begins; `begin`: offset (`NO_VALUE` where unknown); shape (n,) each.
+    """
+    delta = np.full(len(begin), NO_VALUE)
+    np.subtract(begin[1:], begin[:-1], out=delta[1:])
+    unknown = begin == NO_VALUE
+    delta[1:][starts[1:] | unknown[1:] | unknown[:-1]] = NO_VALUE
+    return delta
+
+
+def classify(
+    starts: Bools,
+    delta: Ints,
+    size: Ints,
+    append: Bools,
+    jumped: Bools,
+    first: Bools,
+    behind_cut: Bools,
+) -> NDArray[np.int8]:
+    """Class of each operation; stream after stream, in recorded order within, shape (n,) each.
+
+    Parameters
+    ----------
+    starts, delta
+        See `distances`.
+    size
+        Bytes.
+    append
+        The data was appended.
+    jumped
+        A seek to an unknown place came before.
+    first
+        The first operation of a stream.
+    behind_cut
+        It begins where the end of the file cut the one before.
+    """
+    n = len(delta)
+    paired, before = delta != NO_VALUE, np.append(0, size[:-1])
+    continues = paired & ((delta == before) | behind_cut)
+    back = paired & (delta < before) & ~behind_cut
+    beside = np.zeros(n, np.bool_)
+    beside[1:] = back[:-1] & ~starts[1:]
+    beside[:-1] |= back[1:]
+    kind = np.where(paired & (delta > before) & ~beside, np.int8(SEQUENTIAL), np.int8(RANDOM))
+    # Without both offsets nothing can be compared: it goes on, unless a seek led to where the trace cannot tell.
+    kind[continues | append | ~paired] = CONSECUTIVE
+    kind[jumped & ~paired & ~append] = SEQUENTIAL
+    again = np.zeros(n, np.bool_)
+    again[1:] = paired[1:] & (delta[1:] == delta[:-1]) & ~continues[1:] & ~append[1:] & (delta[1:] != 0)
+    strided = again.copy()
+    strided[:-1] |= again[1:]
+    strided[:-2] |= again[2:]
+    kind[strided] = STRIDED
+    alone = np.append(starts[1:], True)
+    heirs = np.flatnonzero(first & ~strided & ~append & ~alone)
+    kind[heirs] = kind[heirs + 1]
+    return kind

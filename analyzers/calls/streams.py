@@ -1,0 +1,304 @@
+"""Reads, and writes, of a process on a file: streams of data operations, and what happens between these."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vani.analyzers.tables.int_table import NO_VALUE, Factorized
+from vani.analyzers.tables.keys import SIDES, beside, pack, unpack
+from vani.distinct import distinct
+from vani.kernels.pattern import (
+    APPENDED,
+    BEGIN,
+    COUNTED,
+    FIRST,
+    FROM_POSITION,
+    HELD_BITS,
+    JUMPED,
+    SEEKS,
+    SIZE,
+    START,
+)
+
+__all__ = ["Calls", "Events", "HeldOperations", "Operations", "Run", "Seeks"]
+
+Ints = NDArray[np.int64]
+Bools = NDArray[np.bool_]
+
+
+@dataclass
+class Operations:
+    """Data operations that are held, in order of process, file and record; shape (n,) each."""
+
+    key: Ints
+    """Of process and file (`Batch.process_file`) and direction, see `SIDES`."""
+    phase_file: Ints
+    within: NDArray[np.int16]
+    begin: Ints
+    size: Ints
+    append: Bools
+    jumped: Bools
+    """A seek to an unknown place came before."""
+    first: Bools
+    """The first operation of a stream."""
+    counted: Bools
+    """Already counted; still here because its successors are compared with it."""
+    start: Ints
+    """Nanoseconds."""
+    follows: Bools
+    """Goes on from the file position, and advances it."""
+    seeks: Ints
+    """Seeks on its file before it, from a moment on that is the same for all operations on the file."""
+
+    @staticmethod
+    def of_none() -> Operations:
+        """No operations."""
+        types = (*[np.int64] * 2, np.int16, *[np.int64] * 2, *[np.bool_] * 4, np.int64, np.bool_, np.int64)
+        return Operations(*(np.empty(0, t) for t in types))
+
+
+@dataclass(frozen=True, eq=False)
+class HeldOperations:
+    """`Operations` as a kernel has them."""
+
+    key: Ints
+    phase_file: Ints
+    within: NDArray[np.int16]
+    operations: Ints
+    """See `vani.kernels.pattern.Held`."""
+
+    @staticmethod
+    def of(held: Operations) -> HeldOperations:
+        bits = JUMPED * held.jumped + FIRST * held.first + COUNTED * held.counted
+        bits = bits + APPENDED * held.append + FROM_POSITION * held.follows
+        source = np.zeros(len(bits), np.int64)
+        columns = (held.begin, held.size, held.start, held.seeks, source, bits)
+        return HeldOperations(held.key, held.phase_file, held.within, np.stack(columns, axis=1))
+
+    def as_columns(self) -> Operations:
+        """For numpy."""
+        bits = self.operations[:, HELD_BITS]
+        appended, jumped, first, counted, follows = (
+            (bits & bit) != 0 for bit in (APPENDED, JUMPED, FIRST, COUNTED, FROM_POSITION)
+        )
+        begin, size, start, seeks = (self.operations[:, i].copy() for i in (BEGIN, SIZE, START, SEEKS))
+        return Operations(
+            self.key,
+            self.phase_file,
+            self.within,
+            begin,
+            size,
+            appended,
+            jumped,
+            first,
+            counted,
+            start,
+            follows,
+            seeks,
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Calls:
+    """Calls of a batch in which streams are found: `group`, `begin`, `size` and `start` of each, and what calls of a
+    group share. `keys`, `count`, `rows`: see `Batch.streams`."""
+
+    keys: Ints
+    count: Ints
+    rows: Ints
+    group: NDArray[Any]
+    begin: Ints
+    size: Ints
+    start: Ints
+    phase_file: Ints
+    within: NDArray[np.int16]
+    append: Bools
+    follows: Bools
+
+    @staticmethod
+    def of_none() -> Calls:
+        """No calls."""
+        types = (*[np.int64] * 8, np.int16, np.bool_, np.bool_)
+        return Calls(*(np.empty(0, t) for t in types))
+
+
+class Run:
+    """Data operations, stream after stream: those that were held, before the new ones of their streams."""
+
+    def __init__(self, calls: Calls, held: Operations) -> None:
+        self._calls, self._held = calls, held
+        self.keys = distinct(calls.keys, held.key)
+        """Of the streams, ascending."""
+        new, old = np.zeros((2, len(self.keys)), np.int64)
+        new[np.searchsorted(self.keys, calls.keys)] = calls.count
+        np.add.at(old, np.searchsorted(self.keys, held.key), 1)
+        self.ends = np.cumsum(new + old)
+        """Behind the last operation of each stream."""
+        begins = self.ends - new - old
+        self._behind = np.repeat(np.cumsum(new) - new, old)
+        self.held_at = self._behind + np.arange(len(held.key))
+        """Where those that were held are."""
+        self._row = np.insert(calls.rows, self._behind, 0)
+        self.group = self._column(calls.group, len(calls.phase_file) + np.arange(len(held.key)))
+        """Of each operation; each that was held is a group of its own, behind the others."""
+        self.phase_file = np.append(calls.phase_file, held.phase_file)
+        self.within = np.append(calls.within, held.within)
+        """Of each group, as `_appends` and `_follows`."""
+        appends, self._follows = np.append(calls.append, held.append), np.append(calls.follows, held.follows)
+        self.begin, self.size = self._column(calls.begin, held.begin), self._column(calls.size, held.size)
+        self.size[self.size == NO_VALUE] = 0
+        self.append = appends[self.group] if appends.any() else np.zeros(len(self.group), np.bool_)
+        self.starts, self.first, self.jumped = np.zeros((3, len(self.group)), np.bool_)
+        self.starts[begins] = True
+        self.first[begins[old == 0]] = True
+        self.first[self.held_at], self.jumped[self.held_at] = held.first, held.jumped
+
+    def __len__(self) -> int:
+        return len(self.group)
+
+    def _column(self, new: NDArray[Any], held: NDArray[Any]) -> NDArray[Any]:
+        if not len(new):
+            return held.copy()
+        found = new[self._row]
+        found[self.held_at] = held
+        return found
+
+    def place(self, new: Ints) -> Ints:
+        """Where some of the new operations are, given by their place among these."""
+        return new + np.searchsorted(self._behind, new, side="right")
+
+    def stream(self, at: Ints) -> Ints:
+        """Number of the stream of some operations."""
+        return np.searchsorted(self.ends, at, side="right")
+
+    def follows(self, at: Ints) -> Bools:
+        """Which of some operations go on from the file position, and advance it."""
+        found: Bools = self._follows[self.group[at]]
+        return found
+
+    def start(self, at: Ints) -> Ints:
+        """When some operations began, in nanoseconds."""
+        held, new, found = self._apart(at)
+        found[held] = self._held.start[self.group[at[held]] - len(self._calls.phase_file)]
+        found[new] = self._calls.start[self._row[at[new]]]
+        return found
+
+    def seeks(self, at: Ints, seeks: Seeks) -> Ints:
+        """Seeks before some operations; see `Operations.seeks`."""
+        held, new, found = self._apart(at)
+        found[held] = self._held.seeks[self.group[at[held]] - len(self._calls.phase_file)]
+        found[new] = seeks.before(self.keys[self.stream(at[new])] // 2, self._row[at[new]])
+        return found
+
+    def _apart(self, at: Ints) -> tuple[Ints, Ints, Ints]:
+        """Which of some operations were held, which are new, and room for something of each."""
+        is_held = self.group[at] >= len(self._calls.phase_file)
+        return np.flatnonzero(is_held), np.flatnonzero(~is_held), np.zeros(len(at), np.int64)
+
+    def take(self, at: Ints, counted: Bools, seeks: Seeks) -> Operations:
+        """Some of the operations, `counted` or not, with seeks from the next batch on."""
+        group, key = self.group[at], self.keys[self.stream(at)]
+        return Operations(
+            key,
+            self.phase_file[group],
+            self.within[group],
+            self.begin[at],
+            self.size[at],
+            self.append[at],
+            self.jumped[at],
+            self.first[at],
+            counted,
+            self.start(at),
+            self._follows[group],
+            self.seeks(at, seeks) - seeks.of(key // 2),
+        )
+
+
+class Events:
+    """Streams that had an event (an open, a jump) since their last data operation."""
+
+    def __init__(self) -> None:
+        self.pending = np.empty(0, np.int64)
+        """Their keys, ascending."""
+
+    def since(self, file: Ints, row: Ints, calls: Calls) -> Ints:
+        """The first operations of streams behind an event on their file, as places among the data operations.
+
+        Parameters
+        ----------
+        file, row
+            Of the events: process and file, and row in the batch. Both streams of a file (reads, writes) see them.
+        """
+        if not len(file) + len(self.pending):
+            return np.empty(0, np.int64)
+        stream = np.repeat(calls.keys, calls.count)
+        both = np.concatenate([pack((file, direction), SIDES) for direction in (0, 1)])
+        at = np.zeros(len(both), np.int64)
+        if len(both) and len(stream):
+            # A batch has few processes: keys are taken from its first stream on.
+            low, of_row = stream[0], beside(len(calls.group))
+            after = pack((np.maximum(both - low, 0), np.concatenate((row, row))), of_row)
+            at = np.searchsorted(pack((stream - low, calls.rows), of_row), after)
+        late = self.pending
+        at = np.concatenate((at, np.searchsorted(stream, late)))
+        both = np.concatenate((both, late))
+        # What comes after the last data operation of a stream waits for the next batch.
+        met = np.zeros(len(both), np.bool_)
+        inside = at < len(stream)
+        met[inside] = stream[at[inside]] == both[inside]
+        self.pending = distinct(both[~met])
+        return at[met]
+
+    def among(self, streams: Ints) -> Bools:
+        """Which of some streams, ascending, those that had one among them."""
+        found = np.zeros(len(streams), np.bool_)
+        found[np.searchsorted(streams, self.pending)] = True
+        return found
+
+    def forget(self, widths: tuple[int, int, int], process: int) -> None:
+        """Drop what belongs to processes that have no more calls.
+
+        `widths`: of keys of process, file + 1 and direction.
+        """
+        self.pending = self.pending[unpack(self.pending, widths)[0] == process]
+
+
+class Seeks:
+    """How many seeks a batch has on each file of each process."""
+
+    def __init__(self, file: Ints, row: Ints) -> None:
+        """`file`, `row`: process and file, and row in the batch, of the seeks in recorded order."""
+        self._file, self._row = file, row
+
+    def before(self, file: Ints, row: Ints) -> Ints:
+        """Seeks on a file before a row of the batch."""
+        first = self._count(file, np.zeros(len(file), np.int64))
+        return self._count(file, row) - first
+
+    def of(self, file: Ints) -> Ints:
+        """Seeks on files of processes, in all."""
+        return self.before(file, np.full(len(file), int(self._row.max(initial=-1)) + 1))
+
+    def _count(self, file: Ints, row: Ints) -> Ints:
+        """Seeks that come before, by file and row."""
+        files, ordered = self._ordered
+        code = np.searchsorted(files, file)
+        beyond = np.append(files, -1)[code] != file
+        found = np.searchsorted(ordered, code * self._rows + np.minimum(row, self._rows - 1))
+        found[beyond] = 0
+        return found
+
+    @cached_property
+    def _rows(self) -> int:
+        return int(self._row.max(initial=0)) + 2
+
+    @cached_property
+    def _ordered(self) -> tuple[Ints, Ints]:
+        """Files, ascending; and of each seek in one number the place among them and the row, ascending."""
+        dense = Factorized.of(self._file)
+        return dense.keys, np.sort(dense.codes * self._rows + self._row, kind="stable")

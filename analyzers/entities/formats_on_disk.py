@@ -1,0 +1,56 @@
+"""Formats of files that are still on this machine, by their first bytes."""
+
+from __future__ import annotations
+
+import os
+import stat
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vani.analyzers.workload.workload import Workload
+from vani.calls import FileClass
+from vani.distinct import distinct
+from vani.schema.formats import HEAD_BYTES, MOST_LOOKED_AT, format_of_head
+
+__all__ = ["formats_on_disk", "telling_formats"]
+
+Ints = NDArray[np.int64]
+
+
+def formats_on_disk(workload: Workload, used: Ints, listed: Ints) -> dict[int, str]:
+    """By file code, of the files that are listed and of those that tell the formats of the data set.
+
+    Only of those whose first bytes are there, and are of a known format.
+
+    Parameters
+    ----------
+    used
+        Codes of the files that some process uses, ascending.
+    """
+    codes = used[workload.file_class[used] == FileClass.DATASET]
+    wanted = distinct(telling_formats(codes, listed), listed).tolist()
+    heads = ((code, _head(workload.paths[code])) for code in wanted)
+    return {code: found for code, head in heads if head and (found := format_of_head(head)) is not None}
+
+
+def telling_formats(codes: Ints, listed: Ints) -> Ints:
+    """Files of the data set whose first bytes tell its formats: all, or of many the first of the listed."""
+    return codes if len(codes) <= MOST_LOOKED_AT else listed[:MOST_LOOKED_AT]
+
+
+def _head(path: str) -> bytes:
+    """First bytes of a regular file; nothing where there is none. Never waits for a pipe."""
+    try:
+        if not stat.S_ISREG(Path(path).stat().st_mode):
+            return b""
+        handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
+    except (OSError, ValueError):
+        return b""
+    try:
+        return os.read(handle, HEAD_BYTES)
+    except OSError:
+        return b""
+    finally:
+        os.close(handle)

@@ -1,0 +1,91 @@
+"""What the functions of a group cost: the most costly ones, and metadata operations by what they do."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from vani.analyzers.entities.metadata_kinds import KINDS as METADATA_KINDS
+from vani.analyzers.entities.metadata_kinds import metadata_kind
+from vani.analyzers.measures.call_costs import FunctionCosts
+from vani.analyzers.tables.keys import pack, unpack
+from vani.analyzers.tables.sums_by_group import Groups, grouped
+from vani.schema.profile import CallCost, MetadataCost, MetadataKinds
+
+__all__ = ["Cost", "by_metadata_kind", "costs_by", "most_costly"]
+
+_COSTS = ("count", "time", "bytes", "data", "metadata", "unsized")
+_MOST_CALLS = 20
+
+
+@dataclass(frozen=True, eq=False)
+class Cost:
+    """What a function costs; `time` is None where no times are known."""
+
+    name: str
+    count: int
+    time: int | None
+    bytes: int
+    data: int
+    metadata: int
+    unsized: int
+
+
+def costs_by(
+    table: FunctionCosts, names: Sequence[str], groups: Groups, *, timed: bool
+) -> dict[int, list[Cost]]:
+    """What each function costs by group: most time (most calls) first, then by name."""
+    number = groups(table.phase, table.file)
+    widths = (int(number.max(initial=0)) + 1, len(names))
+    key = np.where(number >= 0, pack((np.maximum(number, 0), table.function), widths), -1)
+    merged = grouped(key, {name: getattr(table, name) for name in _COSTS})
+    owner, function = unpack(merged.keys, widths)
+    place = np.argsort(np.argsort(np.array(names)))[function]
+    order = np.lexsort((place, -merged["count"], -merged["time"], owner))
+    found: dict[int, list[Cost]] = {}
+    columns = (merged[name][order].tolist() for name in _COSTS)
+    for key, code, count, spent, moved, data, metadata, unsized in zip(
+        owner[order].tolist(), function[order].tolist(), *columns, strict=True
+    ):
+        cost = Cost(names[code], count, spent if timed else None, moved, data, metadata, unsized)
+        found.setdefault(key, []).append(cost)
+    return found
+
+
+def most_costly(costs: Sequence[Cost]) -> list[CallCost]:
+    rows = [_row(cost.name, [cost]) for cost in costs[:_MOST_CALLS]]
+    rest = costs[_MOST_CALLS:]
+    return [*rows, _row(None, rest)] if rest else rows
+
+
+def _row(name: str | None, costs: Sequence[Cost]) -> CallCost:
+    moved = sum(c.bytes for c in costs)
+    return CallCost(
+        name=name,
+        count=sum(c.count for c in costs),
+        time_s=_time(costs),
+        # Null, too, where the trace tells the size of none of them.
+        bytes=moved if any(c.data > c.unsized for c in costs) else None,
+    )
+
+
+def _time(costs: Sequence[Cost]) -> float | None:
+    times = [c.time for c in costs if c.time is not None]
+    return sum(times) / 1e9 if len(times) == len(costs) else None
+
+
+def by_metadata_kind(costs: Sequence[Cost]) -> MetadataKinds:
+    by_kind: list[list[Cost]] = [[] for _ in METADATA_KINDS]
+    for cost in costs:
+        if cost.metadata:
+            by_kind[metadata_kind(cost.name)].append(cost)
+    # No time is known of a kind without calls either where none is read.
+    timed = all(cost.time is not None for cost in costs)
+    return MetadataKinds(
+        **{
+            name: MetadataCost(count=sum(c.metadata for c in mine), time_s=_time(mine) if timed else None)
+            for name, mine in zip(METADATA_KINDS, by_kind, strict=True)
+        }
+    )

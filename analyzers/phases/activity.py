@@ -1,0 +1,198 @@
+"""What processes do from moment to moment: in it the survey finds where their steps begin (`phase_cuts.py`).
+
+A cell is a process in one of 4,096 pieces of the run of equal length: start of its first and end of its last call in
+it, bytes read and written, data operations, opens and calls. Of more than 1,024 processes of a trace as many are
+looked at, rank 0 among them and the others spread by a multiplicative hash, so that no stride of ranks is favoured.
+Pieces are put together two by two until there are at most a quarter of a million cells. How often depends on all of
+them alone, not on which partition had which of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vani.analyzers.calls.batch import Batch
+from vani.analyzers.tables.int_table import How, IntTable, group
+from vani.analyzers.tables.keys import pack, unpack
+from vani.analyzers.workload.survey_findings import BUCKETS, MOMENTS
+from vani.analyzers.workload.workload import Context
+from vani.calls import Flag, Kind
+from vani.kernels.activity import BITS, activity
+
+__all__ = ["Activity", "ActivityCollector", "Cells", "bucket_ns"]
+
+Ints = NDArray[np.int64]
+
+_HOW: dict[str, How] = {"start": "min", "end": "max"}
+_MOST_CELLS = 1 << 18
+_MOST_PROCESSES = 1 << 10
+_MIX = 2654435761
+"""Knuth, The Art of Computer Programming, volume 3, section 6.4: multiplicative hashing of 32 bits."""
+
+
+def bucket_ns(span_ns: int) -> int:
+    """Length of one of the pieces of a run."""
+    return max(1, -(-(span_ns + 1) // BUCKETS))
+
+
+@dataclass(frozen=True, eq=False)
+class Activity:
+    """`cells` by process and moment; 2 ** level pieces of the run are one moment."""
+
+    cells: IntTable = field(default_factory=IntTable)
+    level: int = 0
+
+    @staticmethod
+    def combined(parts: Sequence[Activity]) -> Activity:
+        level = max((p.level for p in parts), default=0)
+        cells = IntTable.merged([_coarser(p.cells, level - p.level) for p in parts], _HOW)
+        while len(cells) > _MOST_CELLS and BUCKETS >> level:
+            cells, level = _coarser(cells, 1), level + 1
+        return Activity(cells, level)
+
+
+@dataclass(frozen=True, eq=False)
+class Cells:
+    """What some processes did from moment to moment, by process, then time; shape (n,) each."""
+
+    process: Ints
+    start: Ints
+    end: Ints
+    read: Ints
+    written: Ints
+    data: Ints
+    opens: Ints
+    calls: Ints
+
+    def __len__(self) -> int:
+        return len(self.process)
+
+    @staticmethod
+    def of(table: IntTable, processes: Ints) -> Cells:
+        """The cells of some processes."""
+        if not len(table):
+            return Cells(*(np.empty(0, np.int64) for _ in range(8)))
+        process, _ = unpack(table.keys, MOMENTS)
+        mine: Any = np.isin(process, processes)
+        if mine.all():
+            # Views in place of copies.
+            mine = slice(None)
+        columns = (table[n][mine] for n in ("start", "end", "read", "written", "data", "opens", "calls"))
+        return Cells(process[mine], *columns)
+
+    def where(self, rows: Ints | NDArray[np.bool_]) -> Cells:
+        """Some of them."""
+        return Cells(*(getattr(self, n)[rows] for n in self.__dataclass_fields__))
+
+    def by_process(self, *, last: bool) -> Cells:
+        """The first (last) cell of each process in which it moves data."""
+        moving = self.where((self.read > 0) | (self.written > 0))
+        order = np.lexsort((moving.start, moving.process))
+        owner = moving.process[order]
+        change = owner[1:] != owner[:-1]
+        edge = np.append(change, True) if last else np.append(True, change)
+        return moving.where(order[edge[: len(owner)]])
+
+
+def _coarser(cells: IntTable, by: int) -> IntTable:
+    """The cells with 2 ** by moments put together."""
+    if not by or not len(cells):
+        return cells
+    process, moment = unpack(cells.keys, MOMENTS)
+    return group(pack((process, moment >> by), MOMENTS), cells.columns, _HOW)
+
+
+def _looked_at(ranks: int) -> NDArray[np.bool_] | None:
+    """Which ranks of a trace are looked at; None for all."""
+    if ranks <= _MOST_PROCESSES:
+        return None
+    mixed = np.arange(ranks, dtype=np.uint64) * np.uint64(_MIX) % np.uint64(1 << 32)
+    chosen: NDArray[np.bool_] = mixed < np.uint64((_MOST_PROCESSES << 32) // ranks)
+    chosen[0] = True
+    return chosen
+
+
+class ActivityCollector:
+    """Collects one partition."""
+
+    def __init__(self, context: Context) -> None:
+        workload, trace = context.workload, context.trace
+        bases = (*workload.process_base, workload.processes)
+        self._chosen = _looked_at(bases[trace + 1] - bases[trace])
+        self._bucket = bucket_ns(workload.span_ns)
+        self._parts: list[IntTable] = []
+        self._level = 0
+
+    def add(self, batch: Batch) -> None:
+        """Take the calls of the batch on files of the data set."""
+        if self._add_compiled(batch):
+            return
+        rows = batch.included_rows
+        if self._chosen is not None:
+            rows = np.arange(len(batch))[rows]
+            rows = rows[self._chosen[batch.rank[rows]]]
+        kind, start, end = batch.kind[rows], batch.start[rows], batch.end[rows]
+        if not len(kind):
+            return
+        moment = np.minimum(start // self._bucket, BUCKETS) >> self._level
+        key = pack((batch.process[rows], moment), MOMENTS)
+        # Calls of a process mostly are in order of time, so that those of one cell come in a row.
+        first = np.flatnonzero(np.append(True, key[1:] != key[:-1]))
+        size = np.maximum(batch.bytes[rows], 0)
+        opened = (batch.flags[rows] & (Flag.OPEN | Flag.DIRECTORY)) == Flag.OPEN
+
+        def total(values: NDArray[Any]) -> Ints:
+            return np.add.reduceat(values, first, dtype=np.int64)
+
+        read, write = kind == Kind.READ, kind == Kind.WRITE
+        columns = {
+            "start": np.minimum.reduceat(start, first),
+            "end": np.maximum.reduceat(end, first),
+            "read": total(size * read),
+            "written": total(size * write),
+            "data": total(read | write),
+            "opens": total(opened),
+            "calls": np.diff(np.append(first, len(key))),
+        }
+        self._parts.append(group(key[first], columns, _HOW))
+        if len(self._parts) > 64:
+            self._shrink()
+
+    def _add_compiled(self, batch: Batch) -> bool:
+        """The same by a kernel; False if numpy decides."""
+        examples = batch.examples
+        counted = examples.included
+        if self._chosen is not None:
+            counted = counted & self._chosen[examples.rank]
+        if not counted.any():
+            return True
+        what = BITS["reads"] * (examples.kind == Kind.READ) + BITS["writes"] * (examples.kind == Kind.WRITE)
+        what += BITS["opens"] * ((examples.flags & (Flag.OPEN | Flag.DIRECTORY)) == Flag.OPEN)
+        columns = activity(
+            (batch.call_groups.codes, batch.bytes, batch.start, batch.duration),
+            examples.process,
+            np.where(counted, what + BITS["counted"], 0),
+            length=self._bucket,
+            most=BUCKETS,
+            level=self._level,
+        )
+        if columns is None:
+            return False
+        key = pack((columns.pop("process"), columns.pop("moment")), MOMENTS)
+        self._parts.append(group(key, columns, _HOW))
+        if len(self._parts) > 64:
+            self._shrink()
+        return True
+
+    def _shrink(self) -> None:
+        found = Activity.combined([Activity(part, self._level) for part in self._parts])
+        self._parts, self._level = [found.cells], found.level
+
+    def result(self) -> Activity:
+        self._shrink()
+        return Activity(self._parts[0].packed(), self._level)

@@ -1,0 +1,98 @@
+"""Long pauses in which others wait for ranks that lag: no phase ends there.
+
+After a pause of the whole app, what is done until a process returns that is not behind is the work of others. They lag
+if they were behind, moved less than most since the phase began, and
+
+- make up for it: they move what they missed, to a quarter of it, and pause or turn before they go on;
+- nobody else joins in before the next long pause;
+- they are at most half as many as the others; or twice as many, where a few were early.
+
+Then what counts is the pause that follows.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vani.analyzers.phases.activity import Cells
+from vani.distinct import distinct
+
+__all__ = ["without_lag"]
+
+_FEW = 0.5
+_MADE_UP = 0.25
+_EVEN = 0.99
+
+Ints = NDArray[np.int64]
+
+
+def without_lag(
+    start: Ints, end: Ints, cells: Cells, order: Ints, gap: int, short: int, runs: Ints
+) -> Ints:
+    """When stretches begin that a pause longer than the gap separates in which nobody lags.
+
+    Parameters
+    ----------
+    start, end, runs
+        As of `phase_cuts.begins`.
+    order
+        Order of the cells in time.
+    gap, short
+        Pauses that separate phases, and rounds of a process, ns.
+    """
+    long = np.flatnonzero(np.append(False, start[1:] - end[:-1] > gap))
+    times = cells.start[order]
+
+    def done(low: int, high: int) -> Cells:
+        return cells.where(order[slice(*np.searchsorted(times, (low, high)).tolist())])
+
+    found = [int(start[0])]
+    for number, at in enumerate(long.tolist()):
+        here = int(start[at])
+        until = int(start[long[number + 1]]) if number + 1 < len(long) else int(end[-1]) + 1
+        earlier, after = done(found[-1], here), done(here, until)
+        back = after.start[np.isin(after.process, _not_behind(earlier))]
+        again = int(back.min()) if len(back) else until
+        late, then = done(here, again), done(again, until)
+        if here in runs or not _makes_up(late, earlier) or not _is_even(late, earlier, then, short):
+            found.append(here)
+        elif again < until and again - int(late.end.max()) > gap:
+            found.append(again)
+    return distinct(np.array(found, np.int64), runs)
+
+
+def _not_behind(cells: Cells) -> Ints:
+    """Processes that moved about as much as most did."""
+    processes, number = np.unique(cells.process, return_inverse=True)
+    moved = np.bincount(number, cells.read + cells.written)
+    return processes[moved >= _EVEN * np.median(moved)] if len(moved) else processes
+
+
+def _makes_up(late: Cells, before: Cells) -> bool:
+    """Some processes do what others did before and they did not; either the former or the latter are few."""
+    if not len(late) or not len(before):
+        return False
+    those = distinct(late.process)
+    lagged = np.isin(before.process, those)
+    others = len(distinct(before.process[~lagged]))
+    if not others or min(len(those), others) > _FEW * max(len(those), others):
+        return False
+    behind, done = [], []
+    for column in ("read", "written"):
+        moved = getattr(before, column)
+        behind.append(int(moved[~lagged].sum()) / others - int(moved[lagged].sum()) / len(those))
+        done.append(int(getattr(late, column).sum()) / len(those))
+    most = max(sum(behind), sum(done))
+    return sum(done) > 0 and all(abs(a - b) <= _MADE_UP * most for a, b in zip(behind, done, strict=True))
+
+
+def _is_even(late: Cells, earlier: Cells, then: Cells, short: int) -> bool:
+    """No other rank joins in, and one that made up for others has done so: it pauses or turns before it goes on."""
+    if not np.isin(then.process, np.concatenate((late.process, earlier.process))).all():
+        return False
+    before, after = late.by_process(last=True), then.by_process(last=False)
+    _, one, other = np.intersect1d(before.process, after.process, assume_unique=True, return_indices=True)
+    before, after = before.where(one), after.where(other)
+    alike = ((before.read > 0) & (after.read > 0)) | ((before.written > 0) & (after.written > 0))
+    return not (alike & (after.start - before.end <= short)).any()

@@ -1,0 +1,225 @@
+"""When the phases of an app begin.
+
+With a gap that the user gives, a phase ends where no process of the app is in a call for longer than the gap: that and
+nothing else. Without one, an app's calls are divided in three steps. All of them ask what processes do, so that a rank
+that lags behind the others, or is taken off its core for some milliseconds, makes no phase.
+
+1. Long pauses: of no call of the app, longer than the gap of `phase_gap.py`, in which nobody waits for ranks that lag
+   (`lagging_ranks.py`). Runs of a program that follow each other are apart, too.
+2. Beginning anew: between rounds that are alike, and where it turns from reading to writing or back, a process pauses
+   (`repeated_blocks.py`). A phase ends at a moment at which most processes pause so: strictly more than half, weighted
+   by the bytes that each moves since the last long pause (by calls where none are moved). Moments are taken in order
+   of how many pause there, and what pauses there pauses nowhere else.
+3. Roles: where some processes only read and others only write, no process turns. Such a stretch is divided at the
+   moment that best separates the bytes read from those written, if that leaves 95 % one way on either side, and
+   the lesser of the two is a fortieth of the bytes or more.
+
+A turn that leaves the same kind on either side (95 %) is none. Pauses and rounds are told from 10 ms or a thousandth
+of the run on: that long the kernel's scheduler takes a process off its core on a shared machine (time slices of 3 to
+24 ms). A phase with the pauses around it lasts at least twice as long.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vani.analyzers.phases.activity import Cells
+from vani.analyzers.phases.lagging_ranks import without_lag
+from vani.analyzers.phases.phase_gap import MOST_PHASES, default_gap_ns, split
+from vani.analyzers.phases.repeated_blocks import Pauses, pauses_of
+from vani.distinct import distinct
+
+__all__ = ["begins"]
+
+_SHORT_NS = 10_000_000
+_SHORT_SHARE = 1000
+_MOST = 0.5
+_ONE_WAY = 0.95
+_LESSER = 0.025
+_READ, _WRITTEN, _MIXED, _NOTHING = range(4)
+
+Ints = NDArray[np.int64]
+
+
+@dataclass(frozen=True, order=True)
+class _Cut:
+    """A phase ends at `low`, and the next one begins by `high`."""
+
+    low: int
+    high: int
+    turn: bool
+
+
+@dataclass(frozen=True, eq=False)
+class _InTime:
+    """Cells of all processes in order of time, see `Cells`."""
+
+    start: Ints
+    end: Ints
+    read: Ints
+    written: Ints
+    calls: Ints
+
+
+def begins(
+    start: Ints,
+    end: Ints,
+    cells: Cells,
+    *,
+    runs: Ints,
+    floor_ns: int,
+    gap_ns: int | None = None,
+) -> tuple[Ints, int]:
+    """When each phase of an app begins, ascending, and the gap.
+
+    Parameters
+    ----------
+    start, end
+        Times in which the app is in calls, without pauses up to `floor_ns`; at least one.
+    runs
+        When runs of the program begin that follow each other.
+    gap_ns
+        Pause that separates phases; None finds it from the data.
+    """
+    if gap_ns is not None:
+        return split(start, end, gap_ns)[0], gap_ns
+    run_ns = int(end[-1] - start[0])
+    opens = _first_in_runs(start, end, runs)
+    within = ~np.isin(start[1:], opens)
+    gap = default_gap_ns((start[1:] - end[:-1])[within], run_ns=run_ns, floor_ns=floor_ns)
+    if not len(cells):
+        return distinct(split(start, end, gap)[0], opens), gap
+    short = max(_SHORT_NS, run_ns // _SHORT_SHARE)
+    # In which order those are that begin at one time makes no difference.
+    order = np.argsort(cells.start)
+    stretches = without_lag(start, end, cells, order, gap, short, opens)
+    number = np.zeros(len(cells), np.int64)
+    if len(stretches) > 1:
+        number = np.maximum(np.searchsorted(stretches, cells.start, side="right") - 1, 0)
+    pauses = pauses_of(cells, number, short)
+    times = cells.start[order]
+    bounds = [0, *np.searchsorted(times, stretches[1:]).tolist(), len(cells)]
+    found = [stretches]
+    for i in range(len(stretches)):
+        rows = slice(bounds[i], bounds[i + 1])
+        others = (column[order[rows]] for column in (cells.end, cells.read, cells.written, cells.calls))
+        mine = _InTime(times[rows], *others)
+        if len(mine.start):
+            cuts = _divided(mine, int(stretches[i]), pauses.where(pauses.stretch == i), 2 * short)
+            found.append(np.array([cut.low for cut in cuts], np.int64))
+    every = distinct(*found)
+    return (every if len(every) <= MOST_PHASES else stretches), gap
+
+
+def _first_in_runs(start: Ints, end: Ints, runs: Ints) -> Ints:
+    """First moment of each run of the program at which it is in a call."""
+    if len(runs) > MOST_PHASES:
+        runs = runs[:1]
+    place = np.searchsorted(start, runs, side="right") - 1
+    inside = (place >= 0) & (end[place] > runs)
+    following = np.minimum(place + 1, len(start) - 1)
+    found = np.where(inside, np.maximum(runs, start[0]), start[following])
+    return distinct(found, start[:1])
+
+
+def _divided(cells: _InTime, begin: int, pauses: Pauses, least: int) -> list[_Cut]:
+    """Cuts within a stretch whose cells are given in order of time; `begin` is its start."""
+    last = int(cells.end.max())
+    cuts = _most_pause(cells, begin, last, pauses, least)
+    edges = [begin, *(cut.low for cut in cuts), last + 1]
+    for low, high in pairwise(edges):
+        cut = _between_roles(cells, low, high)
+        if cut is not None and _fits(cuts, cut, begin, last, least):
+            cuts = sorted([*cuts, cut])
+    return _without_same(cells, cuts, begin, last)
+
+
+def _most_pause(cells: _InTime, begin: int, last: int, pauses: Pauses, least: int) -> list[_Cut]:
+    """Moments at which most processes pause, most first; strictly more than half by what they move."""
+    moved = int((cells.read + cells.written).sum())
+    enough = _MOST * (moved if moved else int(cells.calls.sum()))
+    cuts: list[_Cut] = []
+    low, high, weight = pauses.low, pauses.high, pauses.weight.copy()
+    times = np.concatenate((low, high))
+    # At one time, who begins to pause comes before who ends.
+    order = np.lexsort((np.repeat((0, 1), len(low)), times))
+    while weight.any():
+        together = np.cumsum(np.concatenate((weight, -weight))[order])
+        best = int(np.argmax(together))
+        if together[best] <= enough:
+            break
+        moment = int(times[order[best]])
+        here = (low <= moment) & (high >= moment) & (weight > 0)
+        turning = 2 * int(weight[here & pauses.turn].sum()) >= int(weight[here].sum())
+        cut = _Cut(moment, int(high[here].min()), turning)
+        if _fits(cuts, cut, begin, last, least):
+            cuts = sorted([*cuts, cut])
+        # No process pauses twice at one time.
+        weight[here] = 0
+    return cuts
+
+
+def _fits(cuts: Sequence[_Cut], new: _Cut, begin: int, last: int, least: int) -> bool:
+    """Both phases that it makes, with the pauses around them, last long enough."""
+    before = max((cut.low for cut in cuts if cut.low < new.low), default=begin)
+    after = min((cut.high for cut in cuts if cut.low >= new.low), default=last)
+    return new.high - before >= least and after - new.low >= least and new.low > begin
+
+
+def _between_roles(cells: _InTime, low: int, high: int) -> _Cut | None:
+    """The moment between low and high that best separates what is read from what is written, if it does."""
+    rows = slice(*np.searchsorted(cells.start, (low, high)).tolist())
+    read, written = cells.read[rows], cells.written[rows]
+    reads, writes = int(read.sum()), int(written.sum())
+    if min(reads, writes) < _LESSER * (reads + writes) or not reads or not writes:
+        return None
+    apart = np.abs(np.cumsum(read) / reads - np.cumsum(written) / writes)
+    # What begins at one time is on one side, in whichever order processes are given.
+    times = cells.start[rows]
+    apart[:-1][times[1:] == times[:-1]] = -1.0
+    place = int(np.argmax(apart[:-1])) if len(apart) > 1 else 0
+    if place + 1 >= len(apart) or apart[place] < 0:
+        return None
+    one, other = (
+        _way(int(read[part].sum()), int(written[part].sum())) for part in (slice(place + 1), slice(place + 1, None))
+    )
+    if {one, other} != {_READ, _WRITTEN}:
+        return None
+    following = rows.start + place + 1
+    start = int(cells.start[following])
+    return _Cut(min(start, int(cells.end[rows.start : following].max())), start, turn=True)
+
+
+def _way(read: float, written: float) -> int:
+    if not read + written:
+        return _NOTHING
+    for side, way in ((read, _READ), (written, _WRITTEN)):
+        if side >= _ONE_WAY * (read + written):
+            return way
+    return _MIXED
+
+
+def _without_same(cells: _InTime, cuts: list[_Cut], begin: int, last: int) -> list[_Cut]:
+    """Cuts without turns that have the same kind on either side."""
+    read, written = (np.append(0, np.cumsum(column)) for column in (cells.read, cells.written))
+
+    def way(low: int, high: int) -> int:
+        a, b = np.searchsorted(cells.start, (low, high)).tolist()
+        return _way(float(read[b] - read[a]), float(written[b] - written[a]))
+
+    place = 0
+    while place < len(cuts):
+        low = cuts[place - 1].low if place else begin
+        high = cuts[place + 1].low if place + 1 < len(cuts) else last + 1
+        here = cuts[place]
+        before, after = way(low, here.low), way(here.low, high)
+        if here.turn and before == after and before in (_READ, _WRITTEN):
+            cuts = cuts[:place] + cuts[place + 1 :]
+        else:
+            place += 1
+    return cuts

@@ -1,0 +1,220 @@
+"""Where a process begins the same anew, or turns from reading to writing or back.
+
+- A round begins where a process opens a file after a pause (or turns). Rounds of less than 5 % of its largest one are
+  prelude, such as a header or a folder, and count as pause. Rounds are alike if bytes read, bytes written and data
+  operations differ by at most a tenth, beside each other or with one between them (checkpoint and plot in turn).
+- A turn is an extreme of the share of what it reads that it has read so far, less the same of what it writes, that
+  lies a fifth or more from those beside it. A kind that is less than 5 % of its bytes counts by as much less.
+
+What a process does is the same in each run of a program, and in which order; both are found in it alone, not in times.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vani.analyzers.phases.activity import Cells
+from vani.analyzers.phases.phase_gap import MOST_PHASES
+
+__all__ = ["Pauses", "pauses_of"]
+
+_PRELUDE = 0.05
+_ALIKE = 0.1
+_TURN = 0.2
+_SCARCE = 0.05
+
+Ints = NDArray[np.int64]
+Bools = NDArray[np.bool_]
+
+
+@dataclass(frozen=True, eq=False)
+class Pauses:
+    """Where processes pause, from `low` to `high`; `weight` is what one moves, `turn` whether its kind changes."""
+
+    stretch: Ints
+    low: Ints
+    high: Ints
+    weight: Ints
+    turn: Bools
+
+    def where(self, rows: Bools) -> Pauses:
+        """Some of them."""
+        return Pauses(*(getattr(self, n)[rows] for n in self.__dataclass_fields__))
+
+
+def pauses_of(cells: Cells, stretch: Ints, short: int) -> Pauses:
+    """Where processes pause between rounds that are alike, or turn."""
+    reach = _reached(cells)
+    owner = np.append(True, (cells.process[1:] != cells.process[:-1]) | (stretch[1:] != stretch[:-1]))
+    step = np.append(True, cells.start[1:] - reach[:-1] > short) | owner
+    groups = np.cumsum(owner) - 1
+    heads = np.flatnonzero(owner)
+    moved = cells.read + cells.written
+    total = np.add.reduceat(moved, heads)
+    weight = np.where(_by_stretch(total, stretch[heads]) > 0, total, np.add.reduceat(cells.calls, heads))
+    turns, turned = _turns(cells, groups, step, reach)
+    rounds = _between_rounds(cells, groups, step, turned, reach)
+    if len(turns[0]) and len(rounds[0]):
+        # A turn is told more exactly than the rounds around it.
+        first = np.searchsorted(turns[0], rounds[0])
+        last = np.searchsorted(turns[0], rounds[0], side="right")
+        alone = np.array(
+            [
+                not ((turns[1][a:b] <= high) & (turns[2][a:b] >= low)).any()
+                for a, b, low, high in zip(first, last, rounds[1], rounds[2], strict=True)
+            ],
+            dtype=np.bool_,
+        )
+        rounds = rounds[0][alone], rounds[1][alone], rounds[2][alone]
+    group, low, high = (np.concatenate(pair) for pair in zip(turns, rounds, strict=True))
+    turn = np.arange(len(group)) < len(turns[0])
+    return Pauses(stretch[heads][group], low, high, weight[group], turn)
+
+
+def _reached(cells: Cells) -> Ints:
+    """Latest end so far of each process."""
+    first = np.append(True, cells.process[1:] != cells.process[:-1])
+    order = np.cumsum(first) - 1
+    span = int(cells.end.max()) + 1
+    if (int(order[-1]) + 1) * span >= 1 << 62:
+        return cells.end
+    order *= span
+    found: Ints = np.maximum.accumulate(cells.end + order)
+    found -= order
+    return found
+
+
+def _by_stretch(values: Ints, stretch: Ints) -> Ints:
+    """Sum over the stretch that each value belongs to."""
+    sums = np.zeros(int(stretch.max()) + 1, np.int64)
+    np.add.at(sums, stretch, values)
+    return sums[stretch]
+
+
+def _between_rounds(
+    cells: Cells, groups: Ints, step: Bools, turned: Bools, reach: Ints
+) -> tuple[Ints, Ints, Ints]:
+    """(group, end of a round, start of the next) where a process does the same again."""
+    at = np.flatnonzero(step | turned)
+    opens, group = np.add.reduceat(cells.opens, at), groups[at]
+    head = (opens > 0) | turned[at] | np.append(True, group[1:] != group[:-1])
+    first = at[head]
+    group = groups[first]
+    read, written, data, calls = (
+        np.add.reduceat(column, first) for column in (cells.read, cells.written, cells.data, cells.calls)
+    )
+    end = np.maximum.reduceat(reach, first)
+    start = cells.start[first]
+    in_all = np.zeros(int(groups[-1]) + 1, np.int64)
+    np.add.at(in_all, group, read + written)
+    size = np.where(in_all[group] > 0, read + written, calls)
+    largest = np.zeros(len(in_all), np.int64)
+    np.maximum.at(largest, group, size)
+    keep = np.flatnonzero((size >= _PRELUDE * largest[group]) & (np.bincount(group)[group] <= MOST_PHASES))
+    group, read, written, data, start, end = (c[keep] for c in (group, read, written, data, start, end))
+
+    def alike(apart: int) -> Bools:
+        """Whether each round is like the one so many later; shape of all rounds."""
+        found = np.zeros(len(group), np.bool_)
+        if len(group) > apart:
+            a, b = slice(None, -apart), slice(apart, None)
+            most = _ALIKE * np.maximum((read + written)[a], (read + written)[b])
+            found[a] = (
+                (group[a] == group[b])
+                & (most > 0)
+                & (np.abs(read[a] - read[b]) <= most)
+                & (np.abs(written[a] - written[b]) <= most)
+                & (np.abs(data[a] - data[b]) <= _ALIKE * np.maximum(data[a], data[b]))
+            )
+        return found
+
+    if len(group) < 2:
+        return group[:0], start[:0], start[:0]
+    two = alike(2)
+    again = (alike(1) | two | np.append(False, two[:-1]))[:-1] & (group[1:] == group[:-1])
+    return group[:-1][again], end[:-1][again], np.maximum(start[1:], end[:-1])[again]
+
+
+def _turns(cells: Cells, groups: Ints, step: Bools, reach: Ints) -> tuple[tuple[Ints, Ints, Ints], Bools]:
+    """(group, end of reading, start of writing) or the other way round, where a process turns; and cells after turns.
+
+    What is done in one cell has no order: it may turn anywhere in a cell in which it reads and writes, and before any
+    of the data operations of a cell with others.
+    """
+    ways = np.flatnonzero((cells.read > 0) | (cells.written > 0))
+    number = np.cumsum(step) - 1
+    heads = np.flatnonzero(step)
+    step_end = reach[np.append(heads[1:], len(step)) - 1]
+    both = (cells.read > 0) & (cells.written > 0)
+    turned = np.zeros(len(cells), np.bool_)
+    found: list[tuple[int, int, int]] = []
+    if len(ways):
+        walk = _walk(cells.read[ways], cells.written[ways], groups[ways])
+        bounds = np.append(np.flatnonzero(np.append(True, groups[ways][1:] != groups[ways][:-1])), len(ways))
+        swing = np.maximum.reduceat(walk, bounds[:-1]) - np.minimum.reduceat(walk, bounds[:-1])
+        for i in np.flatnonzero(swing >= _TURN).tolist():
+            rows = ways[bounds[i] : bounds[i + 1]]
+            for place in _extremes(walk[bounds[i] : bounds[i + 1]], _TURN):
+                if place + 1 < len(rows):
+                    a, b = int(rows[place]), int(rows[place + 1])
+                    turned[b] = True
+                    low = (
+                        cells.start[a]
+                        if both[a]
+                        else reach[a]
+                        if number[a] == number[b]
+                        else step_end[number[a]]
+                    )
+                    high = (
+                        cells.start[b]
+                        if cells.calls[b] == cells.data[b] and not both[b]
+                        else cells.end[b] - 1
+                    )
+                    found.append((int(groups[a]), int(low), int(max(low, high))))
+    columns = np.array(found, np.int64).reshape(-1, 3)
+    return (columns[:, 0], columns[:, 1], columns[:, 2]), turned
+
+
+def _walk(read: Ints, written: Ints, groups: Ints) -> NDArray[np.float64]:
+    """Share of what a group reads that it has read so far, less the same of what it writes: up while it reads, down
+    while it writes. A scarce kind counts less."""
+    starts = np.flatnonzero(np.append(True, groups[1:] != groups[:-1]))
+    lengths = np.diff(np.append(starts, len(groups)))
+    reads, writes = (np.add.reduceat(column, starts).astype(np.float64) for column in (read, written))
+    moved = reads + writes
+
+    def scale(side: NDArray[np.float64]) -> NDArray[np.float64]:
+        share = np.divide(side, moved, out=np.zeros_like(moved), where=moved > 0)
+        weight = np.minimum(1.0, share / _SCARCE)
+        found: NDArray[np.float64] = np.divide(weight, side, out=np.zeros_like(moved), where=side > 0)
+        return np.repeat(found, lengths)
+
+    steps = read * scale(reads) - written * scale(writes)
+    walk: NDArray[np.float64] = np.cumsum(steps)
+    walk -= np.repeat(walk[starts] - steps[starts], lengths)
+    return walk
+
+
+def _extremes(walk: NDArray[np.float64], least: float) -> list[int]:
+    """Places after which the walk, which begins at 0, goes the other way by `least` or more, and went so before."""
+    found: list[int] = []
+    high = low = 0.0
+    high_at = low_at = -1
+    way = 0
+    for place, value in enumerate(walk.tolist()):
+        if value >= high and way >= 0:
+            high, high_at = value, place
+        if value <= low and way <= 0:
+            low, low_at = value, place
+        if way <= 0 and value - low >= least:
+            if way or low <= -least:
+                found.append(low_at)
+            way, high, high_at = 1, value, place
+        elif way >= 0 and high - value >= least:
+            if way or high >= least:
+                found.append(high_at)
+            way, low, low_at = -1, value, place
+    return found

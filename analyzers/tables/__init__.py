@@ -1,0 +1,1 @@
+"""Columns of integers under integer keys: numbering, grouping, adding up; intervals."""

@@ -1,0 +1,80 @@
+"""Numbers per phase and file, added up by groups of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vani.analyzers.tables.int_table import Factorized, How, IntTable, group
+from vani.analyzers.tables.keys import KINDS
+
+__all__ = ["ByGroup", "Groups", "grouped", "summed"]
+
+Ints = NDArray[np.int64]
+
+
+class _ByCell(Protocol):
+    """Columns per phase and file."""
+
+    @property
+    def phase(self) -> Ints: ...
+
+    @property
+    def file(self) -> Ints: ...
+
+
+Groups = Callable[[NDArray[Any], NDArray[Any]], Ints]
+"""Group of phases and files, shape (n,) each; -1 leaves one out."""
+
+
+def grouped(number: Ints, columns: Mapping[str, NDArray[Any]], how: Mapping[str, How] | None = None) -> IntTable:
+    """Columns added up by number of the group; -1 leaves a row out."""
+    keep = number >= 0
+    return group(number[keep], {name: column[keep] for name, column in columns.items()}, how)
+
+
+def summed(groups: Groups, table: _ByCell, columns: Sequence[str]) -> IntTable:
+    """Columns of a table added up by group; the first moment and the last one stay."""
+    by_name = {name: getattr(table, name) for name in columns}
+    return grouped(groups(table.phase, table.file), by_name, {"first": "min", "last": "max"})
+
+
+@dataclass(frozen=True, eq=False)
+class ByGroup:
+    """A row of numbers for each group."""
+
+    groups: Ints
+    """Shape (n,), ascending and distinct."""
+    values: Ints
+    """Shape (n, width)."""
+
+    @staticmethod
+    def summed(group: Ints, values: Ints) -> ByGroup:
+        """Add up rows of the same group; -1 leaves a row out."""
+        keep = group >= 0
+        dense = Factorized.of(group[keep])
+        found = np.zeros((len(dense.keys), values.shape[1]), np.int64)
+        np.add.at(found, dense.codes, values[keep])
+        return ByGroup(dense.keys, found)
+
+    @staticmethod
+    def of_cells(group: Ints, kind: Ints, values: Ints) -> ByGroup:
+        """Add up single times by group and by kind, or `ALL_KINDS`; -1 leaves a time out."""
+        keep = group >= 0
+        dense = Factorized.of(group[keep])
+        found = np.zeros((len(dense.keys), KINDS + 1), np.int64)
+        np.add.at(found, (dense.codes, kind[keep]), values[keep])
+        return ByGroup(dense.keys, found)
+
+    def at(self, groups: Ints) -> Ints:
+        """The rows of some groups, 0 where there is none; shape (groups, width)."""
+        found = np.zeros((len(groups), self.values.shape[1]), np.int64)
+        if len(self.groups):
+            place = np.minimum(np.searchsorted(self.groups, groups), len(self.groups) - 1)
+            known = self.groups[place] == groups
+            found[known] = self.values[place[known]]
+        return found

@@ -1,0 +1,268 @@
+"""Which file a name stands for when: a file that is renamed stays the file that it was.
+
+A file is listed, counted and measured under the last name that it had: `x.tmp` that is written and renamed to `x` is
+`x` from its first byte on. The names of its life are not kept.
+
+- Names that are used again stand for one file after the other. Each step's checkpoint that is written to `x.tmp` and
+  renamed to `x.1`, `x.2` and so on is a file of its own; a `log` that is renamed to `log.1` is `log.1` up to then, and
+  the `log` that is begun afterwards is another file. Chains, rotations and swaps follow from that.
+- A file that another one is renamed onto is gone; as for a file that is removed and made again, what is known of both
+  stands under the one name, and the size is that of the last.
+- The name stands for the new file from when it is first opened after the rename: what is written and closed before
+  that goes through descriptors that were open when it was renamed, whose calls the tracer still records under the old
+  name. Calls that name a path (stat, unlink, rename) mean the new file from the rename on.
+- Files in a folder that is renamed are renamed with it as far as calls name them in both places; otherwise, and where
+  more than a thousand folders with files are renamed, they keep the name that calls give them.
+- Every rename is taken to have succeeded, and clocks of ranks and traces to agree. Names that `link` and `symlink` add
+  are not followed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from vani.analyzers.tables.keys import beside, pack
+from vani.calls import FileClass, Flag
+from vani.columns import Texts, texts, to_numpy
+from vani.distinct import distinct
+
+if TYPE_CHECKING:
+    from vani.analyzers.calls.batch import Batch
+    from vani.analyzers.workload.survey_findings import SurveyFindings
+    from vani.analyzers.workload.workload import Context
+
+__all__ = ["Lives", "Openings", "Renames", "groups_of_names", "lives_of", "renames_of"]
+
+Ints = NDArray[np.int64]
+_NEVER = np.iinfo(np.int64).max
+_MOST_FOLDERS = 1000
+_BY_PATH = Flag.STAT | Flag.REMOVE | Flag.RENAME | Flag.DIRECTORY
+
+
+@dataclass(frozen=True, eq=False)
+class Renames:
+    """Renames of files of the data set in order of time; shape (n,) each."""
+
+    time: Ints
+    """Nanoseconds since the workload began; 0 where times are not known."""
+    old: Ints
+    new: Ints
+
+    def __len__(self) -> int:
+        return len(self.old)
+
+    @staticmethod
+    def none() -> Renames:
+        """No renames."""
+        nothing = np.empty(0, np.int64)
+        return Renames(nothing, nothing, nothing)
+
+
+def renames_of(
+    tables: Sequence[pa.Table],
+    local: Sequence[Ints],
+    shifts: Sequence[int],
+    paths: Texts,
+    classes: NDArray[np.int8],
+) -> Renames:
+    """The renames of all traces.
+
+    Parameters
+    ----------
+    tables
+        `vani.calls.RENAMES` of each trace.
+    local
+        Global code of each of a trace's own file codes.
+    shifts
+        Start of each trace after that of the first, ns.
+    paths, classes
+        Path and `FileClass` of each file.
+    """
+    none = Renames.none()
+    parts = [(none.time, none.old, none.new)]
+    for table, codes, shift in zip(tables, local, shifts, strict=True):
+        if not len(table):
+            continue
+        old, new = (to_numpy(table[name].combine_chunks()) for name in ("old", "new"))
+        named = (old >= 0) & (new >= 0)
+        time = to_numpy(table["start_ns"].combine_chunks()).astype(np.int64)
+        parts.append((time[named] + shift, codes[old[named]], codes[new[named]]))
+    time, old, new = (np.concatenate([p[i] for p in parts]) for i in range(3))
+    if len(time):
+        inside = _of_folders(time, old, new, paths)
+        time, old, new = (np.concatenate(both) for both in zip((time, old, new), inside, strict=True))
+    files = (old != new) & (classes[old] == FileClass.DATASET) & (classes[new] == FileClass.DATASET)
+    order = np.flatnonzero(files)[np.argsort(time[files], kind="stable")]
+    return Renames(time[order], old[order], new[order])
+
+
+def _of_folders(time: Ints, old: Ints, new: Ints, paths: Texts) -> tuple[Ints, Ints, Ints]:
+    """Renames of the files in folders that are renamed, where both names of a file are known."""
+    import pyarrow.compute as pc  # noqa: PLC0415 - few programs rename folders
+
+    column = paths.column
+    parents = pc.replace_substring_regex(column, "/+[^/]*$", "").unique().to_pylist()
+    folders = set(parents)
+    while parents:
+        parents = [above for p in parents if (above := p.rpartition("/")[0]) and above not in folders]
+        folders.update(parents)
+    moves = np.unique(np.stack([old, new]), axis=1).T.tolist()
+    moves = [(a, b) for a, b in moves if a != b and paths[a] in folders][:_MOST_FOLDERS]
+    found: list[tuple[Ints, Ints, Ints]] = [(time[:0], time[:0], time[:0])]
+    for a, b in moves:
+        before, after = paths[a] + "/", paths[b] + "/"
+        inside = np.flatnonzero(to_numpy(pc.starts_with(column, before)))
+        names = texts([after + paths[i][len(before) :] for i in inside.tolist()]).cast(column.type)
+        place = to_numpy(pc.index_in(names, value_set=column), -1).astype(np.int64)
+        inside, place = inside[place >= 0], place[place >= 0]
+        when = time[(old == a) & (new == b)]
+        found.append((np.repeat(when, len(inside)), np.tile(inside, len(when)), np.tile(place, len(when))))
+    return tuple(np.concatenate([f[i] for f in found]) for i in range(3))  # type: ignore[return-value]
+
+
+@dataclass(frozen=True, eq=False)
+class Lives:
+    """What names stand for, one file after the other: each turn of a name ends one life and begins another."""
+
+    place: Ints
+    """Shape (files + 1,): place of a name among those that have turns, else -1; the last is that of no file."""
+    first: Ints
+    """Shape (names + 1,): turns of name i are first[i] .. first[i + 1]."""
+    renamed: Ints
+    """Shape (turns,): when the rename took place, ascending within a name."""
+    opened: Ints
+    """Shape (turns,): when the name was first opened after that, `_NEVER` if it was not; ascending within a name."""
+    files: Ints
+    """Shape (turns + names,): the file of each life of each name, under its last name."""
+
+    def of(self, file: Ints, start: Ints, flags: NDArray[Any]) -> Ints:
+        """Files that names stand for, shape (n,): by what calls name, when they begin, and their flags."""
+        place = self.place[file]
+        rows = np.flatnonzero(place >= 0)
+        if not len(rows):
+            return file
+        place, start, flags = place[rows], start[rows], flags[rows]
+        by_path = (flags & _BY_PATH) != 0
+        turns = np.where(
+            by_path,
+            # A rename itself is the last call of the life that it ends.
+            self._turns(self.renamed, place, start - ((flags & Flag.RENAME) != 0)),
+            self._turns(self.opened, place, start),
+        )
+        found = file.copy()
+        found[rows] = self.files[self.first[place] + place + turns]
+        return found
+
+    def _turns(self, times: Ints, place: Ints, until: Ints) -> Ints:
+        """Turns of each name up to a moment."""
+        moments = distinct(times)
+        width = len(moments) + 2
+        name = np.repeat(np.arange(len(self.first) - 1), np.diff(self.first))
+        keys = pack((name, np.searchsorted(moments, times) + 1), beside(width))
+        wanted = pack((place, np.searchsorted(moments, until, side="right")), beside(width))
+        return np.searchsorted(keys, wanted, side="right") - self.first[place]
+
+
+def lives_of(renames: Renames, files: int) -> Lives | None:
+    """The lives of names, each turn at the time of its rename; None without renames."""
+    if not len(renames):
+        return None
+    now: dict[int, int] = {}
+    turns: dict[int, list[tuple[int, int]]] = {}
+    # From the end of the run backwards: what is under a name now will have this name in the end.
+    for time, old, new in zip(
+        reversed(renames.time.tolist()),
+        reversed(renames.old.tolist()),
+        reversed(renames.new.tolist()),
+        strict=True,
+    ):
+        becomes, after = now.get(new, new), now.get(old, old)
+        if becomes != new:
+            turns.setdefault(new, []).append((time, becomes))
+            now[new] = new
+        if after != becomes:
+            turns.setdefault(old, []).append((time, after))
+            now[old] = becomes
+    names = sorted(turns)
+    place = np.full(files + 1, -1)
+    place[names] = np.arange(len(names))
+    renamed, lives = [], []
+    for name in names:
+        lives.append(now[name])
+        for time, after in reversed(turns[name]):
+            renamed.append(time)
+            lives.append(after)
+    first = np.cumsum([0, *(len(turns[name]) for name in names)])
+    times = np.array(renamed, np.int64)
+    return Lives(place, first, times, times, np.array(lives, np.int64))
+
+
+class Openings:
+    """A measure of its own pass: when each name was first opened after each of its turns."""
+
+    name = "openings"
+    columns = frozenset({"file", "start_ns"})
+
+    def __init__(self, lives: Lives) -> None:
+        self._lives = lives
+
+    def begin(self, context: Context, findings: SurveyFindings | None) -> _Collector:
+        del context, findings
+        return _Collector(self._lives)
+
+    def combine(self, parts: Sequence[Ints]) -> Ints:
+        first: Ints = np.min([np.full(len(self._lives.renamed), _NEVER), *parts], axis=0)
+        return first
+
+    def placed(self, opened: Ints) -> Lives:
+        """The lives with what was found; a name that is not opened between two renames has no file there."""
+        lives = self._lives
+        found = opened.copy()
+        for a, b in zip(lives.first[:-1].tolist(), lives.first[1:].tolist(), strict=True):
+            found[a:b] = np.minimum.accumulate(found[a:b][::-1])[::-1]
+        return replace(lives, opened=found)
+
+
+class _Collector:
+    def __init__(self, lives: Lives) -> None:
+        self._lives = lives
+        self._opened = np.full(len(lives.renamed), _NEVER)
+
+    def add(self, batch: Batch) -> None:
+        lives = self._lives
+        opens = np.flatnonzero((batch.flags & Flag.OPEN) != 0)
+        place = lives.place[batch.named[opens]]
+        opens, place = opens[place >= 0], place[place >= 0]
+        start = batch.start[opens]
+        turns = lives._turns(lives.renamed, place, start)
+        behind = turns > 0
+        np.minimum.at(self._opened, (lives.first[place] + turns - 1)[behind], start[behind])
+
+    def result(self) -> Ints:
+        return self._opened
+
+
+def groups_of_names(renames: Renames, files: int) -> Ints:
+    """Shape (files,): one code for all names among which files were renamed, in whatever order; else a name's own."""
+    found = np.arange(files, dtype=np.int64)
+    root: dict[int, int] = {}
+
+    def top(name: int) -> int:
+        while (above := root.get(name, name)) != name:
+            root[name] = root.get(above, above)
+            name = above
+        return name
+
+    pairs = np.unique(np.stack([renames.old, renames.new]), axis=1)
+    for old, new in zip(*pairs.tolist(), strict=True):
+        a, b = top(old), top(new)
+        root[max(a, b)] = min(a, b)
+    for name in distinct(pairs.ravel()).tolist():
+        found[name] = top(name)
+    return found

@@ -1,0 +1,98 @@
+"""What the first pass over the calls finds out, for the second."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vani.analyzers.tables.int_table import NO_VALUE
+from vani.analyzers.tables.keys import beside, pack, unpack
+from vani.kernels.ends import ByTime
+
+__all__ = ["BUCKETS", "MOMENTS", "Ends", "SurveyFindings"]
+
+Ints = NDArray[np.int64]
+
+BUCKETS = 4096
+"""Moments at which the ends of files are known, at most: the run is cut into so many pieces of equal length."""
+MOMENTS = beside(BUCKETS + 1)
+"""Widths of keys of something and a moment."""
+
+
+@dataclass(frozen=True, eq=False)
+class Ends:
+    """How far each file reached, by time: what is beyond has been asked for in vain."""
+
+    known: NDArray[np.bool_] = field(default_factory=lambda: np.empty(0, np.bool_))
+    """Shape (files,): the run made the file, or its size before the run is known, and all that was written is seen."""
+    since: Ints = field(default_factory=lambda: np.empty(0, np.int64))
+    """Shape (files,): moment from which the end is known: what was read before may have been there."""
+    always: NDArray[np.bool_] = field(default_factory=lambda: np.empty(0, np.bool_))
+    """Shape (files,): no read came before that moment."""
+    keys: Ints = field(default_factory=lambda: np.empty(0, np.int64))
+    """Of file and moment, see `MOMENTS`; ascending."""
+    reach: Ints = field(default_factory=lambda: np.empty(0, np.int64))
+    """Largest end so far at each key."""
+    bucket_ns: int = 1
+    level: int = 0
+    """A moment is 2 ** level pieces of the run, each of `bucket_ns`."""
+
+    def at(self, file: Ints, time_ns: Ints) -> Ints:
+        """End of each file at a moment, 0 before anything was written; valid where `known`."""
+        found = np.zeros(len(file), np.int64)
+        if len(self.keys):
+            moment = np.minimum(time_ns // self.bucket_ns, BUCKETS) >> self.level
+            wanted = pack((file, moment), MOMENTS)
+            place = np.searchsorted(self.keys, wanted, side="right") - 1
+            # The key before is of the same file if it is none before the file's first moment.
+            same = np.flatnonzero((place >= 0) & (self.keys[place] >= wanted - moment))
+            found[same] = self.reach[place[same]]
+        return found
+
+    def by_time(self) -> ByTime:
+        """As kernels take it."""
+        return ByTime(
+            self.known, self.since, self.keys, self.reach, self.bucket_ns, self.level, BUCKETS, MOMENTS[1]
+        )
+
+    def last(self) -> Ints:
+        """Largest end that each file ever had, shape (files,); `NO_VALUE` where unknown."""
+        found = np.where(self.known, 0, NO_VALUE)
+        owner, _ = unpack(self.keys, MOMENTS)
+        if len(owner):
+            final = np.flatnonzero(np.append(owner[1:] != owner[:-1], True))
+            keep = self.known[owner[final]]
+            found[owner[final][keep]] = self.reach[final][keep]
+        return found
+
+
+@dataclass(frozen=True, eq=False)
+class SurveyFindings:
+    """What the first pass found out, for the second."""
+
+    phase_start: Ints
+    """Shape (phases,): start of each phase in ns, app after app, ascending within an app."""
+    phase_app: Ints
+    first_phase: Ints
+    """Shape (apps + 1,): phases of app a are first_phase[a] .. first_phase[a + 1]."""
+    ends: Ends = field(default_factory=Ends)
+    linked: NDArray[np.bool_] = field(default_factory=lambda: np.empty(0, np.bool_))
+    """Shape (files,): files that are both written and read, and by several processes, which can depend on each other
+    through them."""
+    linked_by_open: NDArray[np.bool_] = field(default_factory=lambda: np.empty(0, np.bool_))
+    """Shape (files,): of these, files whose writes or reads left no records, only the opens around them did."""
+    written_by_open: NDArray[np.bool_] = field(default_factory=lambda: np.empty(0, np.bool_))
+    """Shape (files,): of these, files whose writes left none."""
+    threaded: Ints = field(default_factory=lambda: np.empty(0, np.int64))
+    """Processes that run calls at the same time, ascending."""
+    listed_as: NDArray[np.int32] | None = None
+    """Shape (files + 1,): the code under which `Batch.listed_phase_file` counts a file: its own if it is listed or
+    no file of the data set, else -1. The last is that of no file. None: all files are listed."""
+    linked_calls: int = 0
+    """Data operations on the files that are `linked`."""
+
+    @property
+    def phases(self) -> int:
+        return len(self.phase_start)

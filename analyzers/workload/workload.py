@@ -1,0 +1,63 @@
+"""The workload before any call is read, and what makes the calls of one trace part of it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vani.analyzers.workload.renamed_files import Lives, Renames
+
+__all__ = ["Context", "Workload"]
+
+Ints = NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class Workload:
+    """The workload as the manifests of its stores tell it, before any call is read."""
+
+    paths: Sequence[str]
+    """Path of each global file code; traces that name the same path share the code."""
+    file_class: NDArray[np.int8]
+    apps: tuple[str, ...]
+    app_of_trace: tuple[int, ...]
+    process_base: tuple[int, ...]
+    """First global process number of each trace."""
+    processes: int
+    shift_ns: tuple[int, ...]
+    """Start of each trace after that of the first."""
+    span_ns: int
+    """End of the last call."""
+    known_sizes: Ints
+    """Shape (files,): size of a file before the run as job.yaml knows it, else `NO_VALUE`."""
+    final_name: Ints
+    """Shape (files,): one code for all names among which files were renamed, where the order of calls is not known;
+    else each one's own: `Batch.file` gives files by their last name."""
+    functions: tuple[str, ...] = ()
+    """Names of the functions of all traces, by global code."""
+    renames: Renames = field(default_factory=Renames.none)
+    lives: Lives | None = None
+    """What names stand for when, None where no file of the data set was renamed."""
+
+    @property
+    def files(self) -> int:
+        return len(self.paths)
+
+
+@dataclass(frozen=True, eq=False)
+class Context:
+    """What a partition's batches need to become global."""
+
+    workload: Workload
+    trace: int
+    file_codes: NDArray[np.int64]
+    """Global code of each of the trace's own file codes."""
+    function_codes: NDArray[np.int32] = field(default_factory=lambda: np.zeros(1, np.int32))
+    """Global code of each of the trace's own function codes; the last one is that of a function without a name."""
+
+    @property
+    def app(self) -> int:
+        return self.workload.app_of_trace[self.trace]

@@ -1,0 +1,57 @@
+"""Calls are put together, and seeks counted, as a look at one after the other does."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from vani.analyzers.calls.access_classes import distances
+from vani.analyzers.calls.call_groups import CallGroups
+from vani.analyzers.calls.streams import Seeks
+from vani.analyzers.tables.int_table import NO_VALUE, Factorized
+
+NARROW, WIDE = st.integers(-3, 3), st.sampled_from([-(1 << 15), -1, 0, 256, (1 << 15) - 1])
+CALLS = st.lists(st.tuples(NARROW, WIDE, st.integers(0, 1 << 40)), max_size=60)
+
+
+@given(CALLS)
+def test_calls_are_alike_that_agree_in_every_column(rows):
+    columns = [
+        np.array([row[i] for row in rows], kind) for i, kind in enumerate((np.int8, np.int16, np.int64))
+    ]
+    alike = CallGroups.of(*columns)
+    assert [rows[example] for example in alike.row[alike.codes].tolist()] == rows
+    assert len(alike.row) == len(set(rows))
+    assert alike.count.tolist() == [rows.count(rows[example]) for example in alike.row.tolist()]
+
+
+def test_so_many_values_that_their_product_is_wide_make_no_more_groups_than_calls():
+    values = np.random.default_rng(1).integers(0, 1 << 20, (3, 5000))
+    alike = CallGroups.of(*values)
+    assert len(alike.row) == len(np.unique(values, axis=1)[0])
+    assert (values[:, alike.row[alike.codes]] == values).all()
+
+
+@pytest.mark.parametrize("kind", [np.bool_, np.int8, np.uint8, np.int16, np.uint16])
+def test_narrow_values_are_numbered_whatever_their_type(kind):
+    values = np.array([1, 0, 1, 100, 0], np.int64).astype(kind)
+    dense = Factorized.of(values)
+    assert (dense.keys[dense.codes] == values).all()
+    assert (np.diff(dense.keys) > 0).all()
+
+
+@given(st.lists(st.integers(0, 3)), st.lists(st.tuples(st.integers(0, 4), st.integers(0, 40))))
+def test_seeks_are_counted_by_file_up_to_a_row(files, asked):
+    seeks = Seeks(np.array(files, np.int64), np.arange(len(files)) * 2)
+    file, row = (np.array([one[i] for one in asked], np.int64) for i in (0, 1))
+    before = [sum(f == of and 2 * i < at for i, f in enumerate(files)) for of, at in asked]
+    assert seeks.before(file, row).tolist() == before
+    assert seeks.of(file).tolist() == [files.count(of) for of, _ in asked]
+
+
+def test_distances_are_known_within_streams_between_known_places():
+    begin = np.array([5, 9, NO_VALUE, 9, 7, 0])
+    starts = np.array([True, False, False, False, False, True])
+    assert distances(starts, begin).tolist() == [NO_VALUE, 4, NO_VALUE, NO_VALUE, -2, NO_VALUE]

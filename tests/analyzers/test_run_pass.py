@@ -1,0 +1,31 @@
+"""In which order a pass goes through the partitions."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from traces.trace_generator import Workload, generate_trace
+
+from vani.analyzers.passes import run_pass
+from vani.api import profile
+
+
+def test_the_longest_partitions_come_first_so_that_no_worker_waits_for_one_that_began_last(
+    tmp_path, monkeypatch
+):
+    for name, calls in (("a", 4_000), ("b", 64_000), ("c", 16_000)):
+        generate_trace(tmp_path / name, Workload(calls=calls, ranks=2, files=4, zlib_level=1))
+    begun: list[tuple[bool, int]] = []
+    run_part = run_pass._run_part
+
+    def note(task: Any, wanted: Any, findings: Any) -> Any:
+        begun.append((findings is not None, task.store.manifest.parts[task.part].rows))
+        return run_part(task, wanted, findings)
+
+    monkeypatch.setattr(run_pass, "_run_part", note)
+    monkeypatch.setenv("VANI_PARTIAL_RESULTS", "0")
+    profile(tmp_path, scheduler="synchronous")
+    for later in (False, True):
+        rows = [rows for is_later, rows in begun if is_later == later]
+        assert len(set(rows)) > 2
+        assert rows == sorted(rows, reverse=True)
