@@ -5,9 +5,9 @@
 PYTHON ?=
 # More for pytest: make test PYTEST_ARGS='-m slow'
 PYTEST_ARGS ?=
-# How long to fuzz, and with which seed (empty: another one each time): make fuzz SECONDS=1800 SEED=7
-SECONDS ?= 600
-SEED ?=
+# How long to fuzz, and the seed of all that is drawn at random: make nightly FUZZ_SECONDS=1800 SEED=7
+FUZZ_SECONDS ?= 600
+SEED ?= $(shell date +%s)
 
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
 # Never install outside .venv, whatever became of it.
@@ -15,7 +15,7 @@ export PIP_REQUIRE_VIRTUALENV = 1
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help man wheelhouse demo test fuzz lint format bench docs site environment package-test newest oldest clean distclean
+.PHONY: help man wheelhouse demo test coverage nightly fuzz lint format bench docs site environment package-test newest oldest clean distclean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1|\2/p' Makefile | while IFS='|' read -r target text; \
@@ -24,13 +24,24 @@ help: ## list the targets
 demo: .venv/.run .venv/.kernels ## set up Vani, then profile, advise and report on the bundled trace
 	@.venv/bin/vani demo
 
-# Coverage is that of all fast tests: of those that PYTEST_ARGS chooses none is measured.
-test: lint .venv/.kernels ## set up the tools, then run the linters and the tests, which must cover the code
-	.venv/bin/python -m pytest -n auto --maxprocesses 8 --dist worksteal $(or $(PYTEST_ARGS),--cov --cov-report=)
-	$(if $(PYTEST_ARGS),,.venv/bin/python .ci/coverage_of_folders.py --least 90 vani analyzers advisors schema)
+PYTEST = .venv/bin/python -m pytest -n auto --maxprocesses 8 --dist worksteal
+
+test: lint .venv/.kernels ## set up the tools, then run the linters and the tests
+	$(PYTEST) $(PYTEST_ARGS)
+
+coverage: .venv/.test .venv/.kernels ## run the tests once more and measure what they cover
+	$(PYTEST) --cov --cov-report=
+	.venv/bin/python .ci/coverage_of_folders.py --least 90 vani analyzers advisors schema
+
+nightly: SEED := $(SEED)
+nightly: lint .venv/.kernels ## coverage, slow tests, a thousand random runs and fuzzing; prints its seed
+	@echo "Repeat this night with: make nightly SEED=$(SEED)"
+	NIGHTLY_SEED=$(SEED) $(PYTEST) -m slow --hypothesis-seed=$(SEED)
+	$(MAKE) --no-print-directory fuzz SEED=$(SEED)
+	$(MAKE) --no-print-directory coverage
 
 fuzz: .venv/.test .venv/.kernels ## damage inputs at random and see that Vani takes them as it should
-	.venv/bin/python tests/fuzz/fuzz.py --seconds $(SECONDS) $(if $(SEED),--seed $(SEED))
+	.venv/bin/python tests/fuzz/fuzz.py --seconds $(FUZZ_SECONDS) --seed $(SEED)
 
 lint: .venv/.test ## ruff, mypy and the import contracts
 	.venv/bin/ruff check .
@@ -68,10 +79,10 @@ wheelhouse: .venv/.created ## all that an installation without network needs: bu
 package-test: ## build sdist and wheel, install the wheel elsewhere and run its demo
 	@bash .ci/package-test
 
-newest: ## the demo, that package test and most tests on the newest Python there is
+newest: ## the tests that depend on the version of Python, on the newest one there is
 	@bash .ci/newest
 
-oldest: ## the demo and many tests with the oldest dependencies that are allowed
+oldest: ## the tests that depend on versions of libraries, with the oldest that are allowed
 	@bash .ci/oldest
 
 clean: ## remove what building and testing left behind

@@ -1,11 +1,16 @@
-"""How many inputs a test with hypothesis invents: few where all tests are run, many where the slow ones are."""
+"""How many inputs a test with hypothesis invents, few with all tests and many with the slow ones, and from which seed."""
 
 from __future__ import annotations
+
+import os
 
 import hypothesis
 import pytest
 
-__all__ = ["choose", "examples", "is_invented", "is_thorough"]
+__all__ = ["NIGHTLY_SEED", "choose", "examples", "is_invented", "is_thorough"]
+
+NIGHTLY_SEED = int(os.environ.get("NIGHTLY_SEED", "0"))
+"""`make nightly` sets it, so that each night draws other runs and mutants; without it they are always the same."""
 
 _SHARE = 3
 """A fault that needs many inputs is found by `-m slow` or by a later run: each invents others."""

@@ -1,4 +1,4 @@
-"""What `make test` says of the coverage of each folder."""
+"""What `make coverage` says of the coverage of each folder."""
 
 import subprocess
 import sys

@@ -1,4 +1,4 @@
-"""`make fuzz SECONDS=600`: damage inputs at random for so long, and keep what Vani does not take as it should.
+"""`make fuzz FUZZ_SECONDS=600`: damage inputs at random for so long, and keep what Vani does not take as it should.
 
 Each processor has a worker that draws a seed of the corpus, damages it and lets `judge` run Vani's commands on it; one
 attempt in eight is a sound program instead (`programs`), whose profile must tell what was counted apart. An attempt is

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from invented import NIGHTLY_SEED
 from switched import needs_kernels, numpy_alone
 
 import vani
@@ -119,6 +120,7 @@ def test_of_some_runs_drawn_at_random(tmp_path):
 @pytest.mark.slow
 @pytest.mark.parametrize("first", range(0, MANY, AT_ONCE))
 def test_of_a_thousand_runs_drawn_at_random(first, tmp_path):
+    first += NIGHTLY_SEED * MANY
     used = used_by(range(first, first + AT_ONCE), tmp_path)
     assert {name for name, often in used.items() if often} >= DECODING | MEASURING | {"past_end"}
 
