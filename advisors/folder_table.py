@@ -128,15 +128,20 @@ class Folders:
         ]
 
 
-def folders_of(profile: Profile, system: System) -> Folders | str:
-    """Folders with data of the program that do not lie on the node; a sentence where folders are not known."""
-    if profile.folders is None:
-        why = profile.provenance.get("folders", "an older Vani made the profile: make it anew")
-        return f"folders are not known ({why})"
+def folder_table(profile: Profile, system: System) -> str | None:  # noqa: ARG001 - a need of rules
+    """Need of a rule: the table of folders. The reason why a profile lacks it, None if it is there."""
+    if profile.folders is not None:
+        return None
+    why = profile.provenance.get("folders", "an older Vani made the profile: make it anew")
+    return f"folders are not known ({why})"
+
+
+def folders_of(profile: Profile, system: System) -> Folders:
+    """Folders with data of the program that do not lie on the node; empty if the profile has no table of folders."""
     return Folders(
         tuple(
             (position, folder)
-            for position, folder in enumerate(profile.folders)
+            for position, folder in enumerate(profile.folders or ())
             if is_data(posixpath.join(folder.path, "x")) and not is_near(f"{folder.path}/x", profile, system)
         )
     )

@@ -177,11 +177,12 @@ def _layouts(judged: Sequence[Judged]) -> Layouts:
 
 
 def _ask(rule: Rule, profile: Profile, system: System, layouts: Layouts) -> Verdict:
-    """The rule's verdict, or which of its inputs is missing."""
-    for path in (_TIMES, *rule.needs) if rule.needs_times else rule.needs:
-        if _is_null(profile, path.split(".")):
-            return rule.nothing(_missing(path, profile))
+    """The rule's verdict, or the first of its needs that is not met."""
     try:
+        for need in (_TIMES, *rule.needs) if rule.needs_times else rule.needs:
+            why = need(profile, system) if callable(need) else _missing(need, profile)
+            if why is not None:
+                return rule.nothing(why)
         verdict = (
             rule.check(profile, system, layouts)
             if isinstance(rule, MatchingRule)
@@ -216,7 +217,10 @@ def _is_null(value: Any, path: list[str]) -> bool:
     return bool(found) and all(_is_null(item, rest) for item in found)
 
 
-def _missing(path: str, profile: Profile) -> str:
+def _missing(path: str, profile: Profile) -> str | None:
+    """Reason why nothing is known at `path`; None if something is."""
+    if not _is_null(profile, path.split(".")):
+        return None
     why = profile.provenance.get(path)
     supply = supply_of(why) or SUPPLY.get(path.split(".", maxsplit=1)[0], SUPPLY[""])
     return f"{path} is not known{f' ({why})' if why else ''}; {supply}"

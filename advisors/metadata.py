@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     from vani.schema.profile import IOStats, MetadataKinds, Profile
+    from vani.schema.system import System
 
 __all__ = [
     "MAY_HOLD_FLUSHING",
@@ -20,6 +21,7 @@ __all__ = [
     "count_of",
     "flushes_most",
     "may_hold_flushing",
+    "metadata_without_flushing",
     "share_of",
     "time_of",
 ]
@@ -74,6 +76,11 @@ def may_hold_flushing(profile: Profile, app: str | None = None) -> bool:
         for trace in profile.traces
         if app is None or trace.app == app
     )
+
+
+def metadata_without_flushing(profile: Profile, system: System) -> str | None:  # noqa: ARG001 - a need of rules
+    """Need of a rule: metadata that does not include flushing. The reason why that is not sure, None if it is."""
+    return MAY_HOLD_FLUSHING if may_hold_flushing(profile) else None
 
 
 def _time(kinds: MetadataKinds, name: str) -> float:

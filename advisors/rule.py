@@ -10,7 +10,7 @@ from __future__ import annotations
 import difflib
 import inspect
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING, ClassVar, Literal, TypeAlias
@@ -31,6 +31,7 @@ __all__ = [
     "Gain",
     "Layouts",
     "MatchingRule",
+    "Need",
     "NoAdvice",
     "Number",
     "Page",
@@ -153,7 +154,10 @@ class NoAdvice:
 
 
 Verdict: TypeAlias = list[Finding] | NoAdvice
-"""What a rule answers: its findings, or why there is none."""
+"""The answer of a rule: its findings, or the reason why there is none."""
+
+Need: TypeAlias = "str | Callable[[Profile, System], str | None]"
+"""Path of an attribute of the profile, or a function that returns the reason why a rule has nothing to judge."""
 
 
 @dataclass(frozen=True)
@@ -179,8 +183,10 @@ class Rule:
     family
         The knob that the rule turns: the folder that it lies in.
     needs
-        Paths of profile attributes (`workflow.io_time_share`, `files[].readers`) without which the rule
-        cannot judge: it is not asked where one of them is null, and the advice says so.
+        Conditions of `check`, in order. A path of a profile attribute (`workflow.io_time_share`,
+        `files[].readers`) must not be null. A function gets profile and system and returns None, or the reason why
+        the rule has nothing to judge; rules of a family share such functions. Where a need is not met, `judge`
+        answers with the reason and does not call `check`.
     needs_times
         The rule is not asked about a profile that was made without reading time stamps
         (`vani profile --quick`). A rule that sets it to False gives no gain for such a profile.
@@ -194,7 +200,7 @@ class Rule:
     id: ClassVar[str]
     name: ClassVar[str]
     family: ClassVar[str]
-    needs: ClassVar[tuple[str, ...]] = ()
+    needs: ClassVar[tuple[Need, ...]] = ()
     needs_times: ClassVar[bool] = True
     settles: ClassVar[str] = ""
     sources: ClassVar[tuple[str, ...]]
@@ -222,6 +228,10 @@ class Rule:
     def nothing(self, why: str) -> NoAdvice:
         """Say why there is nothing to recommend."""
         return NoAdvice(why)
+
+    def verdict(self, findings: list[Finding], reasons: Sequence[str]) -> Verdict:
+        """The findings; if there are none, the reasons, each once."""
+        return findings or NoAdvice("; ".join(dict.fromkeys(reasons)))
 
     @classmethod
     def thresholds(cls) -> dict[str, Number]:

@@ -79,7 +79,7 @@ class StripePattern(Rule):
             else:
                 found = self._judge(app, folder, items, place[0], place[1], profile, system)
                 findings.append(found) if isinstance(found, Finding) else reasons.append(found)
-        return findings or self.nothing("; ".join(dict.fromkeys(reasons)))
+        return self.verdict(findings, reasons)
 
     def _judge(
         self,

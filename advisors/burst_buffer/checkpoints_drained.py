@@ -77,7 +77,7 @@ class CheckpointsDrained(Rule):
         for one in found:
             judged = self._judge(one, profile, system)
             findings.append(judged) if isinstance(judged, Finding) else reasons.append(judged)
-        return findings or self.nothing("; ".join(dict.fromkeys(reasons)))
+        return self.verdict(findings, reasons)
 
     def _judge(self, one: Checkpoints, profile: Profile, system: System) -> Finding | str:
         written = [

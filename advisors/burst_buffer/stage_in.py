@@ -126,7 +126,7 @@ class StageIn(Rule):
         for one in large:
             judged = self._judge(one, profile, system)
             findings.append(judged) if isinstance(judged, Finding) else reasons.append(judged)
-        return findings or self.nothing("; ".join(dict.fromkeys(reasons)))
+        return self.verdict(findings, reasons)
 
     def _judge(self, one: Inputs, profile: Profile, system: System) -> Finding | str:
         why = self._why(one)

@@ -94,4 +94,4 @@ class Interception(Rule):
                     files=frozenset(one.file.path for one in items),
                 )
             )
-        return findings or self.nothing("; ".join(dict.fromkeys(reasons)))
+        return self.verdict(findings, reasons)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from vani.advisors.commands import comment
-from vani.advisors.folder_table import Folders, beyond, folders_of, is_small
-from vani.advisors.metadata import MAY_HOLD_FLUSHING, SERVED, may_hold_flushing, share_of
+from vani.advisors.folder_table import Folders, beyond, folder_table, folders_of, is_small
+from vani.advisors.metadata import SERVED, metadata_without_flushing, share_of
 from vani.advisors.rule import Evidence, Finding, Gain, Rule, Target, Verdict
 from vani.models.run_time import of_profile_s
 from vani.units import MiB, format_bytes, format_count, format_share
@@ -45,7 +45,7 @@ class MetadataStorm(Rule):
     id = "FLD001"
     name = "metadata-storm"
     family = "folders"
-    needs = ("workflow.io.time_s.metadata",)
+    needs = ("workflow.io.time_s.metadata", metadata_without_flushing, folder_table)
     settles = "files"
     sources = (
         "Carns et al., Small-file access in parallel file systems (IPDPS 2009)",
@@ -60,12 +60,8 @@ class MetadataStorm(Rule):
     max_size = MiB
 
     def check(self, profile: Profile, system: System) -> Verdict:
-        if may_hold_flushing(profile):
-            return self.nothing(MAY_HOLD_FLUSHING)
-        found = folders_of(profile, system)
-        if isinstance(found, str):
-            return self.nothing(found)
-        small = Folders(tuple(row for row in found.rows if is_small(row[1], int(self.max_size))))
+        table = folders_of(profile, system)
+        small = Folders(tuple(row for row in table.rows if is_small(row[1], int(self.max_size))))
         share, files = small.metadata_share(profile) + _of_folders(profile), small.files
         everywhere = self._everywhere(profile)
         if everywhere:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from vani.advisors.commands import comment
 from vani.advisors.data_files import extent
-from vani.advisors.gpfs.blocks import Written, on_one_node, written
+from vani.advisors.gpfs.blocks import Written, several_nodes, written
 from vani.advisors.rule import Evidence, Finding, Rule, Target, Verdict
 from vani.models.certainty import certainty
 from vani.models.run_time import of_files_s
@@ -46,7 +46,7 @@ class BlockSharing(Rule):
     id = "GPF004"
     name = "block-sharing"
     family = "gpfs"
-    needs = ("files",)
+    needs = ("files", several_nodes)
     settles = "transfer"
     sources = (
         "Schmuck and Haskin, FAST 2002, section 3.2",
@@ -61,8 +61,6 @@ class BlockSharing(Rule):
     min_share = 0.5
 
     def check(self, profile: Profile, system: System) -> Verdict:
-        if (why := on_one_node(profile, system)) is not None:
-            return self.nothing(why)
         found, reasons = written(
             profile, system, lambda one: (extent(one) or 0) >= self.min_bytes, min_share=self.min_share
         )

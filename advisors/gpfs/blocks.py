@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from vani.schema.profile import FileEntity, Profile
     from vani.schema.system import System
 
-__all__ = ["Written", "on_one_node", "written"]
+__all__ = ["Written", "several_nodes", "written"]
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,7 @@ class Written:
         return self.item.file
 
 
-def on_one_node(profile: Profile, system: System) -> str | None:
+def several_nodes(profile: Profile, system: System) -> str | None:
     """Why blocks may pass between no nodes, as a sentence: one node takes a token for all its processes."""
     nodes, cores = profile.job.nodes, system.compute.cores_per_node
     if nodes == 1:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from vani.advisors.commands import comment, quoted_path
-from vani.advisors.folder_table import Folders, folders_of
-from vani.advisors.metadata import MAY_HOLD_FLUSHING, may_hold_flushing
+from vani.advisors.folder_table import Folders, folder_table, folders_of
+from vani.advisors.metadata import metadata_without_flushing
 from vani.advisors.placement import gpfs_under
 from vani.advisors.rule import Evidence, Finding, Rule, Verdict
 from vani.models.certainty import certainty
@@ -15,6 +15,10 @@ from vani.units import format_count, format_share
 if TYPE_CHECKING:
     from vani.schema.profile import Profile
     from vani.schema.system import System
+
+
+def _several_nodes(profile: Profile, system: System) -> str | None:  # noqa: ARG001 - a need of rules
+    return "all processes run on one node, which needs one token" if profile.job.nodes == 1 else None
 
 
 class SharedFolder(Rule):
@@ -44,7 +48,7 @@ class SharedFolder(Rule):
     id = "GPF002"
     name = "shared-folder"
     family = "gpfs"
-    needs = ("workflow.io.time_s.metadata",)
+    needs = ("workflow.io.time_s.metadata", metadata_without_flushing, _several_nodes, folder_table)
     settles = "directory"
     sources = ("Schmuck and Haskin, FAST 2002, sections 2.2 and 3", "US patent 8156164")
 
@@ -54,13 +58,7 @@ class SharedFolder(Rule):
     min_metadata_share = 0.3
 
     def check(self, profile: Profile, system: System) -> Verdict:
-        if may_hold_flushing(profile):
-            return self.nothing(MAY_HOLD_FLUSHING)
-        if profile.job.nodes == 1:
-            return self.nothing("all processes run on one node, which needs one token")
         table = folders_of(profile, system)
-        if isinstance(table, str):
-            return self.nothing(table)
         if table.rows and all(row[1].creates is None for row in table.rows):
             return self.nothing("how many files were made is not known; Recorder tells it")
         many = [row for row in table.rows if (row[1].creates or 0) >= self.min_creates]
@@ -89,7 +87,7 @@ class SharedFolder(Rule):
                 reasons.append(f"metadata operations there take {format_share(share)} of the I/O time")
             else:
                 findings.append(_finding(folder, share, profile, system))
-        return findings or self.nothing("; ".join(dict.fromkeys(reasons)))
+        return self.verdict(findings, reasons)
 
 
 def _finding(folder: Folders, share: float, profile: Profile, system: System) -> Finding:

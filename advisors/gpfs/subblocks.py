@@ -59,8 +59,6 @@ class Subblocks(Rule):
 
     def check(self, profile: Profile, system: System) -> Verdict:
         table = folders_of(profile, system)
-        if isinstance(table, str):
-            return self.nothing(table)
         kept = [row for row in table.rows if row[1].creates and 2 * (row[1].removes or 0) < row[1].files]
         sized = [row for row in kept if row[1].sizes is not None and row[1].sizes.known]
         if not sized and table.rows and all(row[1].creates is None for row in table.rows):
@@ -86,9 +84,7 @@ class Subblocks(Rule):
             for where, rows in on.items()
         ]
         reasons += [one for one in verdicts if isinstance(one, str)]
-        return [one for one in verdicts if isinstance(one, Finding)] or self.nothing(
-            "; ".join(dict.fromkeys(reasons))
-        )
+        return self.verdict([one for one in verdicts if isinstance(one, Finding)], reasons)
 
     def _judge(
         self, folders: Folders, where: str, subblock: int, profile: Profile, system: System

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from vani.advisors.commands import comment
 from vani.advisors.data_files import Item, listed, target_of, wall_s
 from vani.advisors.file_layout import Pieces, pieces_of
-from vani.advisors.hdf5.use import Use, uses
+from vani.advisors.hdf5.hdf5_files import Use, hdf5_files, hdf5_uses
 from vani.advisors.rule import NO_LAYOUTS, Evidence, Finding, Layouts, MatchingRule, Verdict
 from vani.units import KiB, MiB, format_bytes, format_count
 
@@ -41,7 +41,7 @@ class HDF5Alignment(MatchingRule):
     id = "HD5001"
     name = "hdf5-alignment"
     family = "hdf5"
-    needs = ("files", "interfaces")
+    needs = ("files", "interfaces", hdf5_files)
     settles = "alignment"
     sources = ("HDF5 reference manual, H5Pset_alignment", "Lustre manual, section 19.2")
 
@@ -53,12 +53,9 @@ class HDF5Alignment(MatchingRule):
     min_request = 64 * KiB
 
     def check(self, profile: Profile, system: System, layouts: Layouts = NO_LAYOUTS) -> Verdict:
-        found = uses(profile)
-        if isinstance(found, str):
-            return self.nothing(found)
         findings: list[Finding] = []
         reasons: list[str] = []
-        for use in found:
+        for use in hdf5_uses(profile):
             wanted = [item for item in use.items if self._is_wanted(item)]
             if not wanted:
                 reasons.append(
@@ -73,7 +70,7 @@ class HDF5Alignment(MatchingRule):
                 reasons.append("the files of HDF5 lie on one target in long stripes, which do not matter")
             else:
                 findings.append(_finding(use, wanted, pieces))
-        return findings or self.nothing("; ".join(dict.fromkeys(reasons)))
+        return self.verdict(findings, reasons)
 
     def _is_wanted(self, item: Item) -> bool:
         file, sizes = item.file, item.file.io.transfer_size.write

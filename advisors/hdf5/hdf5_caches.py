@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from vani.advisors.commands import comment
 from vani.advisors.data_files import Item, data_s, listed, target_of, wall_s
-from vani.advisors.hdf5.use import Use, uses
+from vani.advisors.hdf5.hdf5_files import Use, hdf5_files, hdf5_uses
 from vani.advisors.rule import Evidence, Finding, Gain, Rule, Value, Verdict, seconds
 from vani.advisors.small_requests import aggregated, process_rate, small_share
 from vani.units import KiB, MiB, format_bytes, format_count
@@ -41,7 +41,7 @@ class HDF5Caches(Rule):
     id = "HD5004"
     name = "hdf5-caches"
     family = "hdf5"
-    needs = ("files", "interfaces")
+    needs = ("files", "interfaces", hdf5_files)
     settles = "caches"
     sources = ("HDF5 reference manual, H5Pset_meta_block_size", "HDF5 reference manual, H5Pset_chunk_cache")
 
@@ -61,11 +61,9 @@ class HDF5Caches(Rule):
     cache_bytes = 16 * MiB
 
     def check(self, profile: Profile, system: System) -> Verdict:
-        found = uses(profile)
-        if isinstance(found, str):
-            return self.nothing(found)
+        uses = hdf5_uses(profile)
         findings: list[Finding] = []
-        for use in found:
+        for use in uses:
             scattered = [item for item in use.items if self._is_scattered(item)]
             again = [item for item in use.items if self._again(item) >= self.min_again]
             chunked = bool(use.layer.data_representation.chunked)
@@ -73,7 +71,7 @@ class HDF5Caches(Rule):
                 findings.append(self._finding(use, scattered, again if chunked else [], system))
         if findings:
             return findings
-        known = all(use.layer.data_representation.chunked is not None for use in found)
+        known = all(use.layer.data_representation.chunked is not None for use in uses)
         return self.nothing(
             "few writes of HDF5 are small, and no chunk is read again"
             + (

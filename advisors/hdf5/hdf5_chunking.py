@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from vani.advisors.commands import comment
 from vani.advisors.data_files import Item, data_s, listed, target_of
-from vani.advisors.hdf5.use import Use, uses
+from vani.advisors.hdf5.hdf5_files import Use, hdf5_files, hdf5_uses
 from vani.advisors.rule import Evidence, Finding, Rule, Value, Verdict
 from vani.advisors.small_requests import aggregated, moved_both_ways, process_rate
 from vani.units import KiB, MiB, format_bytes, format_count
@@ -41,7 +41,7 @@ class HDF5Chunking(Rule):
     id = "HD5002"
     name = "hdf5-chunking"
     family = "hdf5"
-    needs = ("files", "interfaces")
+    needs = ("files", "interfaces", hdf5_files)
     settles = "chunking"
     sources = ("HDF5 documentation, Chunking in HDF5",)
 
@@ -53,12 +53,9 @@ class HDF5Chunking(Rule):
     min_operations = 100
 
     def check(self, profile: Profile, system: System) -> Verdict:
-        found = uses(profile)
-        if isinstance(found, str):
-            return self.nothing(found)
         findings: list[Finding] = []
         reasons: list[str] = []
-        for use in found:
+        for use in hdf5_uses(profile):
             why = self._objection(use)
             items = [i for i in use.items if i.file.io.ops.read + i.file.io.ops.write >= self.min_operations]
             if why is not None:
@@ -69,7 +66,7 @@ class HDF5Chunking(Rule):
                 )
             else:
                 findings.append(self._finding(use, items, system))
-        return findings or self.nothing("; ".join(dict.fromkeys(reasons)))
+        return self.verdict(findings, reasons)
 
     def _objection(self, use: Use) -> str | None:
         layer, shape = use.layer, use.layer.data_representation

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from vani.advisors.commands import comment
 from vani.advisors.data_files import Item, listed, target_of, wall_s
-from vani.advisors.hdf5.use import Use, uses
+from vani.advisors.hdf5.hdf5_files import Use, hdf5_files, hdf5_uses
 from vani.advisors.metadata import MAY_HOLD_FLUSHING, flushes_most, may_hold_flushing
 from vani.advisors.rule import Evidence, Finding, Rule, Value, Verdict, seconds
 from vani.advisors.small_requests import small_share
@@ -51,7 +51,7 @@ class HDF5CollectiveMetadata(Rule):
     id = "HD5003"
     name = "hdf5-collective-metadata"
     family = "hdf5"
-    needs = ("files", "interfaces")
+    needs = ("files", "interfaces", hdf5_files)
     settles = "metadata"
     sources = ("HDF5 reference manual", "Vani paper, section IV")
 
@@ -63,12 +63,9 @@ class HDF5CollectiveMetadata(Rule):
     small = 4 * KiB
 
     def check(self, profile: Profile, system: System) -> Verdict:  # noqa: ARG002 - holds on every machine
-        found = uses(profile)
-        if isinstance(found, str):
-            return self.nothing(found)
         findings: list[Finding] = []
         reasons: list[str] = []
-        for use in found:
+        for use in hdf5_uses(profile):
             shared = [
                 i for i in use.items if i.file.access == "shared" and i.file.processes >= self.min_processes
             ]
@@ -90,7 +87,7 @@ class HDF5CollectiveMetadata(Rule):
                 findings.append(self._finding(use, items, calls))
             else:
                 reasons.append("data or flushing takes more time than metadata in the shared files of HDF5")
-        return findings or self.nothing("; ".join(dict.fromkeys(reasons)))
+        return self.verdict(findings, reasons)
 
     def _dominates(self, item: Item) -> bool:
         io = item.file.io

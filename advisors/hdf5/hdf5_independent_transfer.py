@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from vani.advisors.commands import comment
 from vani.advisors.data_files import Item, data_s, listed, target_of
-from vani.advisors.hdf5.use import Use, uses
+from vani.advisors.hdf5.hdf5_files import Use, hdf5_files, hdf5_uses
 from vani.advisors.rule import Evidence, Finding, Rule, Value, Verdict
 from vani.advisors.small_requests import aggregated, moved_both_ways, process_rate
 from vani.units import KiB, format_bytes, format_share
@@ -40,7 +40,7 @@ class HDF5IndependentTransfer(Rule):
     id = "HD5005"
     name = "hdf5-independent-transfer"
     family = "hdf5"
-    needs = ("files", "interfaces")
+    needs = ("files", "interfaces", hdf5_files)
     settles = "transfer"
     sources = ("HDF5 reference manual, H5Pset_dxpl_mpio",)
 
@@ -52,12 +52,9 @@ class HDF5IndependentTransfer(Rule):
     min_interleaved = 0.5
 
     def check(self, profile: Profile, system: System) -> Verdict:
-        found = uses(profile)
-        if isinstance(found, str):
-            return self.nothing(found)
         findings: list[Finding] = []
         reasons: list[str] = []
-        for use in found:
+        for use in hdf5_uses(profile):
             why = self._objection(use)
             items = [item for item in use.items if self._is_interleaved(item)]
             if why is not None:
@@ -66,7 +63,7 @@ class HDF5IndependentTransfer(Rule):
                 reasons.append("no file of HDF5 is shared in interleaved pieces")
             else:
                 findings.append(self._finding(use, items, system))
-        return findings or self.nothing("; ".join(dict.fromkeys(reasons)))
+        return self.verdict(findings, reasons)
 
     def _objection(self, use: Use) -> str | None:
         if use.mpiio is None:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from vani.advisors.commands import comment
 from vani.advisors.data_files import Item, data_s, listed, target_of
-from vani.advisors.hdf5.use import Use, uses
+from vani.advisors.hdf5.hdf5_files import Use, hdf5_files, hdf5_uses
 from vani.advisors.movers import gathers
 from vani.advisors.rule import Evidence, Finding, Rule, Value, Verdict
 from vani.advisors.small_requests import (
@@ -50,7 +50,7 @@ class HDF5SmallSelections(Rule):
     id = "HD5006"
     name = "hdf5-small-selections"
     family = "hdf5"
-    needs = ("files", "interfaces")
+    needs = ("files", "interfaces", hdf5_files)
     settles = "request-size"
     sources = ("HDF5 reference manual, H5Pset_chunk_cache",)
 
@@ -64,12 +64,9 @@ class HDF5SmallSelections(Rule):
     cache_bytes = 16 * MiB
 
     def check(self, profile: Profile, system: System) -> Verdict:
-        found = uses(profile)
-        if isinstance(found, str):
-            return self.nothing(found)
         findings: list[Finding] = []
         reasons: list[str] = []
-        for use in found:
+        for use in hdf5_uses(profile):
             why = self._objection(use, profile)
             small = sum(self._small(item) for item in use.items)
             whole = sum(item.file.io.ops.read + item.file.io.ops.write for item in use.items)
@@ -81,7 +78,7 @@ class HDF5SmallSelections(Rule):
                 )
             else:
                 findings.append(self._finding(use, round(small), whole, system))
-        return findings or self.nothing("; ".join(dict.fromkeys(reasons)))
+        return self.verdict(findings, reasons)
 
     def _objection(self, use: Use, profile: Profile) -> str | None:
         size, shape = use.layer.granularity.data, use.layer.data_representation

@@ -6,7 +6,7 @@ from collections import defaultdict
 from typing import TYPE_CHECKING
 
 from vani.advisors.commands import comment, quoted_path
-from vani.advisors.folder_table import Folders, at_most, beyond, folders_of, is_written, room_of
+from vani.advisors.folder_table import Folders, at_most, beyond, folder_table, folders_of, is_written, room_of
 from vani.advisors.placement import places
 from vani.advisors.rule import Evidence, Finding, Gain, Rule, Verdict
 from vani.advisors.site_layouts import keeps_own_layout
@@ -52,7 +52,7 @@ class DataOnMDT(Rule):
     id = "LUS006"
     name = "data-on-mdt"
     family = "lustre"
-    needs = ("workflow.io.time_s.total",)
+    needs = ("workflow.io.time_s.total", folder_table)
     settles = "layout"
     sources = ("Lustre manual, chapter 20", "lfs-setstripe(1)")
 
@@ -69,10 +69,8 @@ class DataOnMDT(Rule):
     max_load = 0.5
 
     def check(self, profile: Profile, system: System) -> Verdict:
-        found = folders_of(profile, system)
-        if isinstance(found, str):
-            return self.nothing(found)
-        written = [row for row in found.rows if is_written(row[1]) and _known(row[1])]
+        table = folders_of(profile, system)
+        written = [row for row in table.rows if is_written(row[1]) and _known(row[1])]
         if sum(_known(folder) for _, folder in written) < self.min_files:
             left_out = beyond(profile)
             return self.nothing(
@@ -95,9 +93,7 @@ class DataOnMDT(Rule):
                 disks[place.prefix] = place
         verdicts = [self._judge(Folders(tuple(rows)), disks[prefix], profile) for prefix, rows in on.items()]
         reasons += [one for one in verdicts if isinstance(one, str)]
-        return [one for one in verdicts if isinstance(one, Finding)] or self.nothing(
-            "; ".join(dict.fromkeys(reasons))
-        )
+        return self.verdict([one for one in verdicts if isinstance(one, Finding)], reasons)
 
     def _judge(self, folders: Folders, place: Lustre, profile: Profile) -> Finding | str:
         disk = place.figures

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from vani.advisors.commands import comment, quoted_path
-from vani.advisors.folder_table import Folders, folders_of
-from vani.advisors.metadata import MAY_HOLD_FLUSHING, SERVED, may_hold_flushing, share_of
+from vani.advisors.folder_table import Folders, folder_table, folders_of
+from vani.advisors.metadata import SERVED, metadata_without_flushing, share_of
 from vani.advisors.placement import places
 from vani.advisors.rule import Evidence, Finding, Gain, Rule, Verdict
 from vani.units import format_count, format_share
@@ -46,7 +46,7 @@ class DirectoryStriping(Rule):
     id = "LUS007"
     name = "directory-striping"
     family = "lustre"
-    needs = ("workflow.io.time_share",)
+    needs = ("workflow.io.time_share", metadata_without_flushing)
     settles = "directory"
     sources = ("Lustre manual, section 14.4", "lfs-setdirstripe(1)")
 
@@ -60,14 +60,12 @@ class DirectoryStriping(Rule):
 
     def check(self, profile: Profile, system: System) -> Verdict:
         io = profile.workflow.io
-        if may_hold_flushing(profile):
-            return self.nothing(MAY_HOLD_FLUSHING)
         metadata = io.time_share.metadata * share_of([io], SERVED) if io.time_share else 0.0
         if metadata < self.min_metadata_share:
             return self.nothing(f"metadata operations take {format_share(metadata)} of the I/O time")
+        if (why := folder_table(profile, system)) is not None:
+            return self.nothing(why)
         table = folders_of(profile, system)
-        if isinstance(table, str):
-            return self.nothing(table)
         many = [row for row in table.rows if row[1].files >= self.min_files]
         if not many:
             # The folders with most files are in the table, whatever they cost.
@@ -79,7 +77,7 @@ class DirectoryStriping(Rule):
         for row in makers:
             verdict = self._judge(Folders((row,)), under(row[1].path), profile, metadata)
             found.append(verdict) if isinstance(verdict, Finding) else reasons.append(verdict)
-        return found or self.nothing("; ".join(dict.fromkeys(reasons)))
+        return self.verdict(found, reasons)
 
     def _judge(
         self, folder: Folders, place: Lustre | str, profile: Profile, metadata: float

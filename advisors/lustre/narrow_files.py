@@ -69,7 +69,7 @@ class NarrowFiles(Rule):
         for folder, files in many.items():
             verdict = self._judge(folder, files, under(folder), profile)
             found.append(verdict) if isinstance(verdict, Finding) else reasons.append(verdict)
-        return found or self.nothing("; ".join(dict.fromkeys(reasons)))
+        return self.verdict(found, reasons)
 
     def _judge(
         self,

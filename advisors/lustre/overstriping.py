@@ -82,7 +82,7 @@ class Overstriping(Rule):
         for index, file in small:
             verdict = self._judge(index, file, under(posixpath.dirname(file.path)), profile, system)
             found.append(verdict) if isinstance(verdict, Finding) else reasons.append(verdict)
-        return found or self.nothing("; ".join(dict.fromkeys(reasons)))
+        return self.verdict(found, reasons)
 
     def _is_interleaved(self, file: FileEntity) -> bool:
         sizes, pattern = file.io.transfer_size.write, file.io.access_pattern

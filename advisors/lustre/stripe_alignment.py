@@ -83,7 +83,7 @@ class StripeAlignment(Rule):
             place = under(posixpath.dirname(file.path))
             verdict = self._judge(index, file, transfer, place, profile, system)
             found.append(verdict) if isinstance(verdict, Finding) else reasons.append(verdict)
-        return found or self.nothing("; ".join(dict.fromkeys(reasons)))
+        return self.verdict(found, reasons)
 
     def _usual(self, file: FileEntity) -> int | None:
         sizes = file.io.transfer_size.write

@@ -8,7 +8,7 @@ from vani.advisors.commands import comment
 from vani.advisors.data_files import Item, data_s, extent, listed, target_of
 from vani.advisors.file_layout import Pieces, pieces_of
 from vani.advisors.mpiio.hints import aggregators, buffer_size, hint_lines, per_host
-from vani.advisors.mpiio.use import Use, set_hints, uses
+from vani.advisors.mpiio.mpiio_files import Use, mpiio_files, mpiio_uses, set_hints
 from vani.advisors.rule import NO_LAYOUTS, Evidence, Finding, Layouts, MatchingRule, Value, Verdict
 from vani.units import MiB, counted, format_bytes, format_count
 
@@ -45,7 +45,7 @@ class Aggregators(MatchingRule):
     id = "MIO002"
     name = "aggregators"
     family = "mpiio"
-    needs = ("files", "interfaces")
+    needs = ("files", "interfaces", mpiio_files)
     settles = "aggregators"
     sources = ("ROMIO users guide", "Lustre manual, section 19.2")
 
@@ -55,12 +55,9 @@ class Aggregators(MatchingRule):
     min_collective = 0.5
 
     def check(self, profile: Profile, system: System, layouts: Layouts = NO_LAYOUTS) -> Verdict:
-        found = uses(profile)
-        if isinstance(found, str):
-            return self.nothing(found)
         findings: list[Finding] = []
         reasons: list[str] = []
-        for use in found:
+        for use in mpiio_uses(profile):
             if use.layer.collective_share is None:
                 reasons.append(
                     f"{use.where}.collective_share is not known; supply a trace with the data calls of MPI-IO"
@@ -71,7 +68,7 @@ class Aggregators(MatchingRule):
                 large = [item for item in use.items if (extent(item.file) or 0) >= self.min_bytes]
                 verdict = self._judge(use, large, profile, system, layouts) if large else self._small()
                 findings.append(verdict) if isinstance(verdict, Finding) else reasons.append(verdict)
-        return findings or self.nothing("; ".join(dict.fromkeys(reasons)))
+        return self.verdict(findings, reasons)
 
     def _small(self) -> str:
         return f"no shared file of MPI-IO has {format_bytes(self.min_bytes)} or more"

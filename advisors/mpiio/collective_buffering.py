@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from vani.advisors.commands import comment
 from vani.advisors.data_files import Item, data_s, listed, target_of
 from vani.advisors.mpiio.hints import hint_lines
-from vani.advisors.mpiio.use import DIRECT, Use, set_hints, uses
+from vani.advisors.mpiio.mpiio_files import DIRECT, Use, direct_mpiio_files, mpiio_uses, set_hints
 from vani.advisors.rule import Evidence, Finding, Rule, Value, Verdict
 from vani.advisors.small_requests import (
     aggregated,
@@ -84,7 +84,7 @@ class CollectiveBuffering(Rule):
     id = "MIO001"
     name = "collective-buffering"
     family = "mpiio"
-    needs = ("files", "interfaces")
+    needs = ("files", "interfaces", direct_mpiio_files)
     settles = "transfer"
     sources = ("ROMIO users guide", "HPE intro_mpi, MPICH_MPIIO_HINTS")
 
@@ -98,12 +98,9 @@ class CollectiveBuffering(Rule):
     min_collective = 0.5
 
     def check(self, profile: Profile, system: System) -> Verdict:
-        found = uses(profile, DIRECT)
-        if isinstance(found, str):
-            return self.nothing(found)
         findings: list[Finding] = []
         reasons: list[str] = []
-        for use in found:
+        for use in mpiio_uses(profile, DIRECT):
             if use.layer.collective_share is None:
                 reasons.append(
                     f"{use.where}.collective_share is not known; supply a trace with the data calls of MPI-IO"
@@ -118,7 +115,7 @@ class CollectiveBuffering(Rule):
             if moved:
                 verdict = self._judge(use, moved, use.layer.collective_share, system)
                 findings.append(verdict) if isinstance(verdict, Finding) else reasons.append(verdict)
-        return findings or self.nothing("; ".join(dict.fromkeys(reasons)))
+        return self.verdict(findings, reasons)
 
     def _is_wanted(self, item: Item, use: Use, reasons: list[str], *, reads: bool) -> bool:
         why = self._objection(item, use, reads=reads)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from vani.advisors.data_files import Item, data_s, listed, target_of, wall_s
 from vani.advisors.mpiio.hints import hint_lines
-from vani.advisors.mpiio.use import DIRECT, Use, set_hints, uses
+from vani.advisors.mpiio.mpiio_files import DIRECT, Use, mpiio_files, mpiio_uses, set_hints
 from vani.advisors.rule import Evidence, Finding, Gain, Rule, Value, Verdict, seconds
 from vani.units import format_bytes
 
@@ -51,7 +51,7 @@ class DataSieving(Rule):
     id = "MIO003"
     name = "data-sieving"
     family = "mpiio"
-    needs = ("files", "interfaces")
+    needs = ("files", "interfaces", mpiio_files)
     settles = "sieving"
     sources = ("ROMIO users guide", "Thakur, Gropp and Lusk 1999")
 
@@ -63,12 +63,9 @@ class DataSieving(Rule):
     min_holes = 0.5
 
     def check(self, profile: Profile, system: System) -> Verdict:  # noqa: ARG002 - holds on every machine
-        found = uses(profile)
-        if isinstance(found, str):
-            return self.nothing(found)
         findings: list[Finding] = []
         reasons: list[str] = []
-        for use in found:
+        for use in mpiio_uses(profile):
             if set_hints(use.layer, {"romio_ds_write"}) == {"romio_ds_write": "disable"}:
                 reasons.append("the program sets romio_ds_write to disable itself")
                 continue
@@ -95,7 +92,7 @@ class DataSieving(Rule):
                 findings.append(self._finding(use, [item for item, _ in shares], _APART, part))
             else:
                 reasons.append("the program itself reads, so that what MPI-IO reads on its own does not show")
-        return findings or self.nothing("; ".join(dict.fromkeys(reasons)))
+        return self.verdict(findings, reasons)
 
     def _reads_back(self, item: Item) -> bool:
         read, written = item.file.io.bytes.read, item.file.io.bytes.written

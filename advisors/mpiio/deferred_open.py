@@ -8,7 +8,7 @@ from vani.advisors.commands import comment
 from vani.advisors.data_files import Item, listed, metadata_s, target_of
 from vani.advisors.metadata import MAY_HOLD_FLUSHING, OPENING, may_hold_flushing
 from vani.advisors.mpiio.hints import hint_lines
-from vani.advisors.mpiio.use import Use, set_hints, uses
+from vani.advisors.mpiio.mpiio_files import Use, mpiio_files, mpiio_uses, set_hints
 from vani.advisors.rule import Evidence, Finding, Gain, Rule, Value, Verdict
 from vani.units import counted, format_count
 
@@ -40,7 +40,7 @@ class DeferredOpen(Rule):
     id = "MIO005"
     name = "deferred-open"
     family = "mpiio"
-    needs = ("files", "interfaces")
+    needs = ("files", "interfaces", mpiio_files)
     settles = "opening"
     sources = ("ROMIO users guide",)
 
@@ -50,12 +50,9 @@ class DeferredOpen(Rule):
     min_collective = 0.99
 
     def check(self, profile: Profile, system: System) -> Verdict:  # noqa: ARG002 - holds on every machine
-        found = uses(profile)
-        if isinstance(found, str):
-            return self.nothing(found)
         findings: list[Finding] = []
         reasons: list[str] = []
-        for use in found:
+        for use in mpiio_uses(profile):
             share = use.layer.collective_share
             opens = sum(item.file.opens for item in use.items)
             if share is None:
@@ -72,7 +69,7 @@ class DeferredOpen(Rule):
                 reasons.append("the program sets romio_no_indep_rw itself")
             else:
                 findings.append(self._finding(use, use.items, opens, profile))
-        return findings or self.nothing("; ".join(dict.fromkeys(reasons)))
+        return self.verdict(findings, reasons)
 
     def _finding(self, use: Use, items: list[Item], opens: int, profile: Profile) -> Finding:
         own = set_hints(use.layer, {"cb_nodes", "romio_no_indep_rw"})

@@ -74,9 +74,7 @@ class FileForEachProcess(Rule):
                 reasons.append(
                     f"making files takes little of the time on those of {app.name}, or they are large"
                 )
-        if findings:
-            return findings
-        return self.nothing("; ".join(list(dict.fromkeys(reasons))[:3]) or "there is no app")
+        return self.verdict(findings, list(dict.fromkeys(reasons))[:3] or ["there is no app"])
 
     def _objection(self, app: App, profile: Profile) -> str | None:
         processes = app.processes // max(1, app.instances)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from vani.advisors.commands import comment
 from vani.advisors.data_files import Item, listed, target_of, wall_s
-from vani.advisors.mpiio.use import Use, uses
+from vani.advisors.mpiio.mpiio_files import Use, mpiio_files, mpiio_uses
 from vani.advisors.placement import gpfs_under
 from vani.advisors.rule import Evidence, Finding, Rule, Verdict
 from vani.models.certainty import certainty
@@ -46,7 +46,7 @@ class GpfsLocking(Rule):
     id = "MIO004"
     name = "gpfs-locking"
     family = "mpiio"
-    needs = ("files", "interfaces")
+    needs = ("files", "interfaces", mpiio_files)
     settles = "locking"
     sources = ("Vani paper, section IV-D", "ROMIO on Blue Gene")
 
@@ -54,12 +54,9 @@ class GpfsLocking(Rule):
     min_writers = 2
 
     def check(self, profile: Profile, system: System) -> Verdict:
-        found = uses(profile)
-        if isinstance(found, str):
-            return self.nothing(found)
         findings: list[Finding] = []
         reasons: list[str] = []
-        for use in found:
+        for use in mpiio_uses(profile):
             items = [item for item in use.items if item.file.writers >= self.min_writers]
             if not items:
                 reasons.append("no file is written by several processes through MPI-IO")
@@ -77,7 +74,7 @@ class GpfsLocking(Rule):
                 reasons.append(f"{use.app.name} hands data to another app or takes it: locks are needed")
             else:
                 findings.append(self._finding(use, items, place[0], profile, system))
-        return findings or self.nothing("; ".join(dict.fromkeys(reasons)))
+        return self.verdict(findings, reasons)
 
     def _finding(self, use: Use, items: list[Item], where: str, profile: Profile, system: System) -> Finding:
         is_blue_gene = system.forwarding is not None and bool(system.forwarding.bridge_nodes_per_io_node)

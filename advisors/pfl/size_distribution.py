@@ -99,7 +99,7 @@ class SizeDistribution(Rule):
         for folder, files in mixed.items():
             verdict = self._judge(folder, files, under(folder), profile, system)
             found.append(verdict) if isinstance(verdict, Finding) else reasons.append(verdict)
-        return found or self.nothing("; ".join(dict.fromkeys(reasons)))
+        return self.verdict(found, reasons)
 
     def _is_mixed(self, files: list[tuple[int, FileEntity]]) -> bool:
         sizes = sorted(extent(file) or 0 for _, file in files)

@@ -73,9 +73,7 @@ class Imbalance(Rule):
                 reasons.append(why)
             else:
                 findings.append(self._finding(number, app, balance, profile))
-        if findings:
-            return findings
-        return self.nothing("; ".join(list(dict.fromkeys(reasons))[:3]) or "there is no app")
+        return self.verdict(findings, list(dict.fromkeys(reasons))[:3] or ["there is no app"])
 
     def _objection(self, app: App, balance: RankBalance, profile: Profile) -> str | None:
         if app.processes < 2:

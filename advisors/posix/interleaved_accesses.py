@@ -106,7 +106,7 @@ class InterleavedAccesses(MatchingRule):
             if found:
                 known = () if isinstance(pieces, str) else pieces.evidence
                 findings.append(_finding(app, folder, found, unit, known, system))
-        return findings or self.nothing("; ".join(dict.fromkeys(reasons)))
+        return self.verdict(findings, reasons)
 
     def _shared(self, item: Item, unit: int, *, reads: bool) -> _Shared | str:
         file, sizes = item.file, sizes_of(item.file.io, reads=reads)

@@ -69,9 +69,7 @@ class StdioData(Rule):
                 reasons.append(why)
             else:
                 findings.append(self._finding(number, app, index, layer, items, system))
-        if findings:
-            return findings
-        return self.nothing("; ".join(list(dict.fromkeys(reasons))[:3]) or "no app uses stdio")
+        return self.verdict(findings, list(dict.fromkeys(reasons))[:3] or ["no app uses stdio"])
 
     def _objection(self, app: App, layer: Interface, index: int, items: list[Item]) -> str | None:
         moved, whole = _bytes(layer), app.io.bytes.total

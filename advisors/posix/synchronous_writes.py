@@ -103,9 +103,7 @@ class SynchronousWrites(Rule):
                 reasons.append(f"{app.name} calls asynchronous functions already")
             else:
                 findings.append(_finding(number, app, found, profile))
-        if findings:
-            return findings
-        return self.nothing("; ".join(list(dict.fromkeys(reasons))[:3]) or "there is no app")
+        return self.verdict(findings, list(dict.fromkeys(reasons))[:3] or ["there is no app"])
 
     def _reads_back(self, app: App, profile: Profile) -> bool:
         written = {

@@ -113,6 +113,20 @@ def test_an_input_of_files_is_missing_where_no_file_has_it(catalogue_of, files, 
     assert bool(advise(profile(files)).no_recommendation) is is_missing
 
 
+def test_a_need_that_is_not_met_gives_its_reason_and_the_rule_is_not_asked(catalogue_of):
+    class Needy(Plain):
+        needs = ("files", lambda profile, system: None if system.file_systems else "no file system is known")
+
+        def check(self, profile, system):
+            assert system.file_systems
+            return super().check(profile, system)
+
+    catalogue_of(Needy)
+    (silent,) = advise(profile([BUSY]), system(None)).no_recommendation
+    assert (silent.rule, silent.why) == ("TST001", "no file system is known")
+    assert not advise(profile([BUSY])).no_recommendation
+
+
 def test_a_fault_of_a_rule_names_the_rule(catalogue_of):
     class Broken(Plain):
         def check(self, profile, system):

@@ -1,4 +1,4 @@
-"""Files in the format of HDF5 that an app accesses through it: what all rules about HDF5 begin with."""
+"""Files that apps access through HDF5, as all rules about HDF5 see them."""
 
 from __future__ import annotations
 
@@ -9,8 +9,9 @@ from vani.advisors.data_files import Item, by_folder, data_files
 
 if TYPE_CHECKING:
     from vani.schema.profile import App, Interface, Profile
+    from vani.schema.system import System
 
-__all__ = ["Use", "uses"]
+__all__ = ["Use", "hdf5_files", "hdf5_uses"]
 
 _LAYERS: Final = frozenset({"hdf5", "netcdf"})
 _FORMATS: Final = frozenset({"hdf5", "netcdf"})
@@ -38,18 +39,26 @@ class Use:
         return f"interfaces[{self.number}]"
 
 
-def uses(profile: Profile) -> list[Use] | str:
-    """Files by app and folder; a sentence where there are none."""
-    layers = {(one.layer, one.app): (i, one) for i, one in enumerate(profile.interfaces or ())}
-    if not any(layer == "hdf5" for layer, _ in layers):
+def hdf5_files(profile: Profile, system: System) -> str | None:  # noqa: ARG001 - a need of rules
+    """Need of a rule: files of HDF5. The reason why there are none, None if there are some."""
+    if not any(interface.layer == "hdf5" for interface in profile.interfaces or ()):
         return "no app uses HDF5"
+    return None if hdf5_uses(profile) else "no data of a program lies in a file of HDF5"
+
+
+def hdf5_uses(profile: Profile) -> list[Use]:
+    """Files by app and folder."""
+    layers = {
+        (interface.layer, interface.app): (number, interface)
+        for number, interface in enumerate(profile.interfaces or ())
+    }
     # Libraries above HDF5 also look for configuration and lock files, which are none of its files.
     items = data_files(profile, lambda file: file.interface in _LAYERS and file.format in _FORMATS)
-    found = []
+    uses = []
     for app, folder, group in by_folder(items, profile, among={app for layer, app in layers if layer == "hdf5"}):
         if app is None or ("hdf5", app.name) not in layers:
             continue
         number, layer = layers["hdf5", app.name]
         below, mpiio = layers.get(("mpiio", app.name), (-1, None))
-        found.append(Use(app, number, layer, mpiio, below, folder, group))
-    return found or "no data of a program lies in a file of HDF5"
+        uses.append(Use(app, number, layer, mpiio, below, folder, group))
+    return uses

@@ -1,4 +1,4 @@
-"""Who uses MPI-IO for which files: what all rules about MPI-IO and parallel HDF5 begin with."""
+"""Files that apps share through MPI-IO, as all rules about MPI-IO see them."""
 
 from __future__ import annotations
 
@@ -10,8 +10,9 @@ from vani.advisors.data_files import Item, by_folder, data_files
 
 if TYPE_CHECKING:
     from vani.schema.profile import App, Interface, Profile
+    from vani.schema.system import System
 
-__all__ = ["ABOVE", "DIRECT", "Use", "set_hints", "uses"]
+__all__ = ["ABOVE", "DIRECT", "Use", "direct_mpiio_files", "mpiio_files", "mpiio_uses", "set_hints"]
 
 DIRECT: Final = frozenset({"mpiio", "pnetcdf"})
 """Layers whose data calls are those of MPI-IO, one for one."""
@@ -39,18 +40,35 @@ class Use:
         return f"interfaces[{self.number}]"
 
 
-def uses(profile: Profile, layers: Collection[str] = ABOVE) -> list[Use] | str:
-    """Files by app and folder; a sentence where there are none."""
-    mpiio = {one.app: (i, one) for i, one in enumerate(profile.interfaces or ()) if one.layer == "mpiio"}
-    if not mpiio:
+def mpiio_files(profile: Profile, system: System) -> str | None:  # noqa: ARG001 - a need of rules
+    """Need of a rule: files shared through MPI-IO. The reason why there are none, None if there are some."""
+    return _why_none(profile, ABOVE)
+
+
+def direct_mpiio_files(profile: Profile, system: System) -> str | None:  # noqa: ARG001 - a need of rules
+    """Need of a rule: files shared through MPI-IO without a library above it."""
+    return _why_none(profile, DIRECT)
+
+
+def _why_none(profile: Profile, layers: Collection[str]) -> str | None:
+    if not any(interface.layer == "mpiio" for interface in profile.interfaces or ()):
         return "no app uses MPI-IO"
+    return None if mpiio_uses(profile, layers) else "no file is shared by several processes through MPI-IO"
+
+
+def mpiio_uses(profile: Profile, layers: Collection[str] = ABOVE) -> list[Use]:
+    """Files by app and folder."""
+    mpiio = {
+        interface.app: (number, interface)
+        for number, interface in enumerate(profile.interfaces or ())
+        if interface.layer == "mpiio"
+    }
     shared = data_files(profile, lambda file: file.access == "shared" and file.interface in layers)
-    found = [
+    return [
         Use(app, *mpiio[app.name], folder, items)
         for app, folder, items in by_folder(shared, profile, among=mpiio)
         if app is not None and app.name in mpiio and app.processes > 1
     ]
-    return found or "no file is shared by several processes through MPI-IO"
 
 
 def set_hints(layer: Interface, hints: Collection[str]) -> dict[str, str]:
