@@ -15,7 +15,7 @@ export PIP_REQUIRE_VIRTUALENV = 1
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help man wheelhouse demo test coverage nightly fuzz lint format bench docs site environment package-test newest oldest clean distclean
+.PHONY: help audit release man wheelhouse demo test coverage nightly fuzz lint format bench docs site environment package-test newest oldest clean distclean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1|\2/p' Makefile | while IFS='|' read -r target text; \
@@ -78,6 +78,12 @@ wheelhouse: .venv/.created ## all that an installation without network needs: bu
 
 package-test: ## build sdist and wheel, install the wheel elsewhere and run its demo
 	@bash .ci/package-test
+
+audit: ## ask the package index about known vulnerabilities of the dependencies
+	@bash .ci/audit
+
+release: ## build all files of a release, twice, into build/release
+	@bash .ci/release
 
 newest: ## the tests that depend on the version of Python, on the newest one there is
 	@bash .ci/newest

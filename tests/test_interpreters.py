@@ -127,6 +127,8 @@ def test_ci_ends_with_the_tests_on_its_own_python():
         "bash .ci/newest",
         "bash .ci/oldest",
         "make site",
+        "bash .ci/audit",
+        "bash .ci/release",
         "make test",
     ]
     assert commands[-1] == "make test"
