@@ -23,9 +23,6 @@ from vani.errors import InputError
 ROOT = Path(__file__).resolve().parent.parent
 CASES = ROOT / "tests" / "advisors" / "cases"
 
-each_rule = pytest.mark.parametrize("rule", rules(), ids=lambda rule: rule.id)
-
-
 def test_every_rule_in_a_family_is_found():
     # A family without __init__.py would be skipped in silence.
     # What rules share has no id.
@@ -38,8 +35,7 @@ def test_every_rule_in_a_family_is_found():
     assert found == files
 
 
-@each_rule
-def test_file_class_and_rule_have_one_name(rule):
+def check_file_class_and_rule_have_one_name(rule):
     # HDF5Caches is hdf5_caches, DataOnMDT data_on_mdt.
     words = re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "-", rule.__name__).lower()
     assert words == rule.name
@@ -51,8 +47,7 @@ def test_ids_and_names_are_unique():
     assert len(set(keys)) == len(keys)
 
 
-@each_rule
-def test_a_rule_says_what_it_is(rule):
+def check_a_rule_says_what_it_is(rule):
     assert re.fullmatch(r"[A-Z][A-Z0-9]{1,2}\d{3}", rule.id)
     assert re.fullmatch(r"[a-z][a-z0-9]*(-[a-z0-9]+)*", rule.name)
     assert rule.__module__.split(".")[-2] == rule.family
@@ -60,8 +55,7 @@ def test_a_rule_says_what_it_is(rule):
     assert all(rule.sources)
 
 
-@each_rule
-def test_a_rule_has_its_sections_in_order(rule):
+def check_a_rule_has_its_sections_in_order(rule):
     page = rule.page()
     assert tuple(page.sections) == SECTIONS
     assert page.finding.endswith(".")
@@ -81,8 +75,7 @@ def bare_thresholds(of: type[Rule]) -> set[str]:
     } & set(of.thresholds())
 
 
-@each_rule
-def test_a_threshold_has_its_source_beside_it(rule):
+def check_a_threshold_has_its_source_beside_it(rule):
     assert {
         name for base in rule.__mro__ if issubclass(base, Rule) for name in bare_thresholds(base)
     } == set()
@@ -95,13 +88,23 @@ def test_rules_that_choose_a_plain_layout_share_their_thresholds():
     assert find("LUS008").thresholds() == chosen | {"min_readers": 4}
 
 
-@each_rule
-def test_a_rule_has_cases_that_fire_and_cases_that_do_not(rule):
+def check_a_rule_has_cases_that_fire_and_cases_that_do_not(rule):
     cases = yaml.load((CASES / f"{rule.id}.yaml").read_text(), yaml.CSafeLoader)
     assert cases.pop("rule") == rule.id
     assert any("nothing" not in case["expect"] for case in cases.values())
     if rule.page().sections["Stays silent when"] != "Never.":
         assert any("nothing" in case["expect"] for case in cases.values())
+
+
+@pytest.mark.parametrize("rule", rules(), ids=lambda rule: rule.id)
+def test_a_rule_has_all_that_belongs_to_it(rule):
+    check_file_class_and_rule_have_one_name(rule)
+    check_a_rule_says_what_it_is(rule)
+    check_a_rule_has_its_sections_in_order(rule)
+    check_a_threshold_has_its_source_beside_it(rule)
+    check_a_rule_has_cases_that_fire_and_cases_that_do_not(rule)
+    check_a_rule_is_explained_by_id_and_by_name(rule)
+    check_a_rule_knows_no_other_rule(rule)
 
 
 def test_there_are_no_cases_without_a_rule():
@@ -114,8 +117,7 @@ def test_the_pages_in_docs_are_current():
     assert written == pages(), "run `make docs`, or `python -m vani.advisors.pages`"
 
 
-@each_rule
-def test_a_rule_is_explained_by_id_and_by_name(rule):
+def check_a_rule_is_explained_by_id_and_by_name(rule):
     assert find(rule.id.lower()) is find(rule.name.upper()) is rule
     text = page_text(rule)
     assert text.startswith(f"{rule.id} {rule.name}\n")
@@ -149,8 +151,7 @@ def test_a_rule_imports_only_models_documents_and_systems():
         assert wrong == [], path
 
 
-@each_rule
-def test_a_rule_knows_no_other_rule(rule):
+def check_a_rule_knows_no_other_rule(rule):
     others = {other.__module__ for other in rules()} - {rule.__module__}
     tree = ast.parse(Path(inspect.getfile(rule)).read_text())
     froms = [n for n in ast.walk(tree) if isinstance(n, ast.ImportFrom)]

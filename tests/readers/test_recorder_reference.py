@@ -60,11 +60,6 @@ def reading_of(name: str) -> Reading:
     return read_trace(TRACES / name)
 
 
-@pytest.fixture(params=READABLE, scope="module")
-def trace(request) -> tuple[Reading, dict]:
-    return reading_of(request.param), REFERENCE[request.param]
-
-
 def bytes_per_file(reading: Reading, *, without: str = "") -> dict[str, dict[str, int]]:
     kinds, sizes, counted = reading.column("kind"), reading.column("bytes"), reading.is_file_system()
     counted &= (kinds == Kind.READ) | (kinds == Kind.WRITE)
@@ -111,43 +106,37 @@ def test_the_bundled_traces_are_small():
     assert sum(f.stat().st_size for f in BUNDLED.rglob("*") if f.is_file()) <= 3_000_000
 
 
-def test_every_record_is_read_and_nothing_is_reported_as_damaged(trace):
-    reading, reference = trace
+def check_every_record_is_read_and_nothing_is_reported_as_damaged(reading, reference):
     assert reading.calls.num_rows == reading.piece.records == reference["records_total"]
     assert reading.problems == []
     assert reading.piece.ranks_read == sum(n > 0 for n in reference["records_per_rank"])
 
 
-def test_every_rank_has_its_records(trace):
-    reading, reference = trace
+def check_every_rank_has_its_records(reading, reference):
     assert reading.reader.ranks == reference["ranks"]
     assert reading.reader.calls_per_rank().tolist() == reference["records_per_rank"]
     counted = np.bincount(reading.column("rank"), minlength=reference["ranks"])
     assert counted.tolist() == reference["records_per_rank"]
 
 
-def test_every_function_has_its_records(trace):
-    reading, reference = trace
+def check_every_function_has_its_records(reading, reference):
     assert reading.piece.functions == reference["records_per_function"]
     names = reading.reader.functions()["name"].to_pylist()
     counted = np.bincount(reading.column("func"), minlength=len(names)).tolist()
     assert {n: c for n, c in zip(names, counted, strict=True) if c} == reference["records_per_function"]
 
 
-def test_every_call_depth_has_its_records(trace):
-    reading, reference = trace
+def check_every_call_depth_has_its_records(reading, reference):
     counted = np.bincount(reading.column("depth")).tolist()
     assert {str(d): c for d, c in enumerate(counted) if c} == reference["records_per_call_depth"]
 
 
-def test_the_bytes_of_every_file_are_those_of_recorder2text(trace):
+def check_the_bytes_of_every_file_are_those_of_recorder2text(reading, reference):
     # The reference leaves the bytes of vfprintf out: see the test on it below.
-    reading, reference = trace
     assert bytes_per_file(reading, without="vfprintf") == reference["posix_bytes_per_file"]
 
 
-def test_the_bytes_read_and_written_are_those_of_recorder2text(trace):
-    reading, reference = trace
+def check_the_bytes_read_and_written_are_those_of_recorder2text(reading, reference):
     totals = bytes_per_file(reading, without="vfprintf").values()
     assert sum(t["read"] for t in totals) == reference["posix_bytes_read_total"]
     assert sum(t["written"] for t in totals) == reference["posix_bytes_written_total"]
@@ -174,9 +163,7 @@ def files_opened(reading: Reading) -> int:
     return len(np.unique(files[opened]))
 
 
-@pytest.mark.parametrize("trace", [name for name in READABLE if name not in WITH_SPELLINGS], indirect=True)
-def test_as_many_files_are_opened_as_in_recorder2text(trace):
-    reading, reference = trace
+def check_as_many_files_are_opened_as_in_recorder2text(reading, reference):
     assert files_opened(reading) == reference["distinct_files_opened"]
 
 
@@ -191,15 +178,13 @@ def test_a_file_opened_under_two_spellings_is_one_file_though_the_reference_coun
     assert files_opened(reading_of(name)) == functions["unlink"]
 
 
-def test_as_many_files_have_data_calls_as_in_recorder2text(trace):
-    reading, reference = trace
+def check_as_many_files_have_data_calls_as_in_recorder2text(reading, reference):
     files, kinds = reading.column("file"), reading.column("kind")
     data = reading.is_file_system() & ((kinds == Kind.READ) | (kinds == Kind.WRITE)) & (files >= 0)
     assert len(np.unique(files[data])) == reference["distinct_files_with_data_calls"]
 
 
-def test_times_begin_and_end_as_the_other_decoder_says_and_repaired_starts_are_counted(trace):
-    reading, reference = trace
+def check_times_begin_and_end_as_the_other_decoder_says_and_repaired_starts_are_counted(reading, reference):
     start, duration = reading.column("start_ns"), reading.column("duration_ns")
     # The reference is rounded to seven decimals.
     assert start.min() == pytest.approx(reference["first_tstart_s"] * 1e9, abs=50)
@@ -211,8 +196,7 @@ def test_times_begin_and_end_as_the_other_decoder_says_and_repaired_starts_are_c
     assert reading.piece.repaired_times == reference["wrapped_negative_tstart_deltas"]
 
 
-def test_the_first_calls_of_rank_0_are_those_of_recorder2text_with_the_right_times(trace):
-    reading, reference = trace
+def check_the_first_calls_of_rank_0_are_those_of_recorder2text_with_the_right_times(reading, reference):
     lines = reference["first20_rank0_correct_times"]
     names, paths = reading.names(), reading.paths()
     for row, line in enumerate(lines):
@@ -226,6 +210,22 @@ def test_the_first_calls_of_rank_0_are_those_of_recorder2text_with_the_right_tim
         assert call["layer"] in RECORDERS_LAYER[int(layer)]
         if call["layer"] <= Layer.STDIO and paths[row] is not None:
             assert paths[row] in [normal_path(a) for a in arguments.split(" ")]
+
+
+@pytest.mark.parametrize("name", READABLE)
+def test_a_trace_is_read_as_recorder2text_and_the_other_decoder_read_it(name):
+    reading, reference = reading_of(name), REFERENCE[name]
+    check_every_record_is_read_and_nothing_is_reported_as_damaged(reading, reference)
+    check_every_rank_has_its_records(reading, reference)
+    check_every_function_has_its_records(reading, reference)
+    check_every_call_depth_has_its_records(reading, reference)
+    check_the_bytes_of_every_file_are_those_of_recorder2text(reading, reference)
+    check_the_bytes_read_and_written_are_those_of_recorder2text(reading, reference)
+    check_as_many_files_have_data_calls_as_in_recorder2text(reading, reference)
+    check_times_begin_and_end_as_the_other_decoder_says_and_repaired_starts_are_counted(reading, reference)
+    check_the_first_calls_of_rank_0_are_those_of_recorder2text_with_the_right_times(reading, reference)
+    if name not in WITH_SPELLINGS:
+        check_as_many_files_are_opened_as_in_recorder2text(reading, reference)
 
 
 @pytest.mark.parametrize("name", WITH_PATTERNS)
