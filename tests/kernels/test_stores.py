@@ -46,10 +46,11 @@ def test_of_every_layout(name, tmp_path):
 
 @pytest.mark.parametrize("pattern", ["consecutive", "strided", "random", "mixed"])
 @pytest.mark.parametrize("layout", ["2.5p", "2.5g", "3.0"])
-def test_of_a_generated_trace_of_several_batches(pattern, layout, tmp_path):
+def test_of_a_generated_trace_of_several_batches(pattern, layout, tmp_path, monkeypatch):
+    monkeypatch.setattr("vani.readers.recorder.batches.BATCH_ROWS", 20_000)
     generate_trace(
         tmp_path / "trace",
-        Workload(calls=600_000, ranks=2, files=4, pattern=pattern, layout=layout, zlib_level=1),
+        Workload(calls=60_000, ranks=2, files=4, pattern=pattern, layout=layout, zlib_level=1),
     )
     before = times_used()
     assert_same(tmp_path / "trace", tmp_path)

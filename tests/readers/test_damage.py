@@ -7,6 +7,7 @@ damaged traces stay far below it.
 """
 
 import os
+import re
 import shutil
 import struct
 import time
@@ -137,6 +138,9 @@ def test_the_smallest_real_traces_cut_at_any_byte_are_refused_or_read_with_the_l
 def test_a_real_trace_cut_anywhere_is_refused_or_read_with_the_loss_listed(name, tmp_path):
     shutil.copytree(BUNDLED / name, tmp_path / name)
     for file in sorted((tmp_path / name).iterdir()):
+        # Ranks beyond 1 have files of the same kinds.
+        if re.match(r"[2-9]|1\d", file.name):
+            continue
         whole = file.read_bytes()
         for part in (0, 0.5, 0.999):
             length = int(len(whole) * part)
