@@ -153,3 +153,14 @@ def test_a_quick_profile_says_how_to_get_what_happened_when(desk):
     run("profile", str(TRACE), "--quick", "-o", "quick.yaml", "--quiet")
     run("report", "quick.yaml", "--store", str(desk), "-o", "quick.html", "--quiet")
     assert "is at hand: profile the trace without --quick, or name its folder with --store." in (desk / "quick.html").read_text()
+
+
+@pytest.mark.parametrize(
+    ("command", "status"), [("report", 0), ("plot heat-map", 0), ("plot transfer-sizes", 0), ("plot bandwidth", 2)]
+)
+def test_values_beyond_64_bits_are_drawn_or_left_out(desk, capsys, command, status):
+    # Bytes that no memory delivers in the time of a call: a legend had a mark at 10^22, which JSON readers refuse.
+    case = ROOT / "tests" / "data" / "cases" / "report-resolution-huge"
+    assert run("profile", case, "-o", "huge.yaml", "-q") == 0
+    assert run(*command.split(), "huge.yaml", "-o", "r.html" if command == "report" else "r.svg") == status
+    assert ("the profile has no rate" in capsys.readouterr().err) == bool(status)

@@ -14,7 +14,6 @@ KIND, TITLE = "bandwidth", "Bandwidth over time"
 
 
 def _draw(profile: Profile, heat: HeatMap | None) -> Drawing | str:
-    del profile
     if heat is None:
         return "it needs the decoded calls"
     sums = {
@@ -24,6 +23,10 @@ def _draw(profile: Profile, heat: HeatMap | None) -> Drawing | str:
     sums = {kind: values for kind, values in sums.items() if any(values)}
     if not sums:
         return "no byte was read or written"
+    rates = profile.workflow.io.bandwidth
+    sums = {kind: values for kind, values in sums.items() if getattr(rates, kind) is not None}
+    if not sums:
+        return "the profile has no rate: more bytes than memory can deliver, or no time"
     values = []
     below = [0] * heat.bins
     for kind, amounts in sums.items():

@@ -141,7 +141,7 @@ def log_marks(low: float, high: float, most: int = 6) -> list[float]:
     """Three to `most` round values between the ends of a scale of logarithms, where there are so many."""
     first, last = math.floor(math.log10(low)), math.ceil(math.log10(high))
     for factors in ((1,), (1, 3), (1, 2, 5), (1, 1.5, 2, 3, 4, 5, 6, 8)):
-        found = [10**e * f for e in range(first, last + 1) for f in factors if low <= 10**e * f <= high]
+        found = [10.0**e * f for e in range(first, last + 1) for f in factors if low <= 10.0**e * f <= high]
         if len(found) >= 3:
             break
     return found[:: -(-len(found) // most) or 1] or [low, high]

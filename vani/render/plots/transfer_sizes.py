@@ -38,9 +38,12 @@ def _draw(profile: Profile, heat: HeatMap | None) -> Drawing | str:
     total = sum(counts.values())
     if not total:
         return "no data was read or written"
+    cells = heat.sizes if heat is not None else ()
+    impossible = [kind for kind in ("read", "write") if cells and f"io.bandwidth.{kind}" in profile.provenance]
     rates: Rates = {
         (c.direction, c.size): (c.bytes / c.seconds if c.seconds else None, c.bytes)
-        for c in (heat.sizes if heat is not None else ())
+        for c in cells
+        if c.direction not in impossible
     }
     bins = by_size(size for _, size in counts)
     values: list[dict[str, Any]] = []
@@ -138,13 +141,12 @@ def _draw(profile: Profile, heat: HeatMap | None) -> Drawing | str:
         "little."
         if rates
         else ". Tall bars on the left are many small requests, which pay a file system's latency again and again. "
-        "Bandwidth by size needs the decoded calls."
+        + ("" if cells else "Bandwidth by size needs the decoded calls.")
     )
-    doubted = [kind for kind in kinds if rates and f"io.bandwidth.{kind}" in profile.provenance]
-    if doubted:
+    if impossible:
         caption += (
-            f" Diamonds of {' and '.join(f'{kind}s' for kind in doubted)} lie above what is plausible: "
-            f"{profile.provenance[f'io.bandwidth.{doubted[0]}']}."
+            f" Rates of {' and '.join(f'{kind}s' for kind in impossible)} are left out: "
+            f"{profile.provenance[f'io.bandwidth.{impossible[0]}']}."
         )
     said = []
     for (kind, size), count in sorted(counts.items(), key=lambda e: (e[0][0], bins.index(e[0][1]))):
