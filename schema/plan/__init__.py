@@ -37,7 +37,6 @@ from vani.schema.plan.simulate import (
     SimulatedVariant,
     SimulatePlan,
     SimulateSettings,
-    SimulationCheck,
 )
 
 __all__ = [
@@ -77,7 +76,6 @@ __all__ = [
     "SimulatedJob",
     "SimulatedStage",
     "SimulatedVariant",
-    "SimulationCheck",
     "StartedJob",
     "TargetUse",
 ]

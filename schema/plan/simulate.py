@@ -17,7 +17,6 @@ __all__ = [
     "SimulatedJob",
     "SimulatedStage",
     "SimulatedVariant",
-    "SimulationCheck",
 ]
 
 Ratio = Annotated[float, Field(ge=0, allow_inf_nan=False)]
@@ -102,14 +101,6 @@ class Moment(Model):
     busy: dict[str, Ratio] = Field(description="busy share of each stage's busiest member")
 
 
-class SimulationCheck(Model):
-    """Something that has to hold, and whether it does."""
-
-    name: str = Field(description="what")
-    holds: bool | None = Field(description="null: it cannot be checked")
-    detail: str = Field(description="figures, or why it cannot be checked")
-
-
 class SimulatePlan(Plan):
     """What would happen."""
 
@@ -119,4 +110,3 @@ class SimulatePlan(Plan):
     simulate: SimulateSettings = Field(description="what was asked")
     outcomes: list[SimulatedVariant] = Field(description="the first is `before`, the last `after`")
     timeline: list[Moment] = Field(description="of the last variant's median run, at most 400 stretches")
-    checks: list[SimulationCheck] = Field(description="what was checked (`--validate`)")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import shutil
-import sys
 from pathlib import Path
 
 import pytest
@@ -82,24 +81,6 @@ def test_a_damaged_store_is_one_line(run, desk, file):
     assert not (desk / "plan.yaml").exists()
 
 
-def test_validation_stands_behind_the_tables(run):
-    done = run("plan", "simulate", FAILED, "--validate")
-    assert "holds  comes-back: rates are max-min fair: " in done.out
-    assert "holds  comes-back: bytes are conserved: " in done.out
-    assert "figure 23" in done.out
-    assert "FAILS" not in done.out
-
-
-def test_without_scipy_validation_says_what_to_install(run, monkeypatch):
-    monkeypatch.setitem(sys.modules, "scipy", None)
-    assert run("plan", "simulate", FAILED).status == 0
-    done = run("plan", "simulate", FAILED, "--validate")
-    assert (done.status, done.line) == (
-        2,
-        "linear programs need scipy, which is not installed; pip install 'vani-io[plan]'",
-    )
-
-
 @pytest.mark.parametrize("what", ["rates", "stages"])
 def test_the_last_variant_is_drawn(run, desk, what):
     done = run("plan", "simulate", TWO, "--plot", "plot.json", "--plot-of", what)
@@ -156,11 +137,6 @@ def test_nothing_that_is_read_is_written_over(run, desk):
         done = run("plan", "simulate", "s.yaml", option, name)
         assert (done.status, "is read by this command" in done.line) == (2, True)
     assert (desk / "s.yaml").read_text() == HEAD + MACHINE + JOB
-
-
-def test_without_a_scenario_there_is_only_validation(run):
-    done = run("plan", "simulate")
-    assert (done.status, done.line) == (2, "SCENARIO: no scenario is named; name one, or give --validate")
 
 
 def test_a_tolerance_is_a_share(run):

@@ -94,7 +94,6 @@ def test_bytes_are_conserved_and_a_faster_single_bottleneck_never_ends_anything_
     slow, fast = run(work, one()), run(work, one(speed))
     assert slow.moved.sum() == pytest.approx(sum(sizes))
     assert slow.carried.sum() == pytest.approx(sum(sizes))
-    assert slow.overuse <= 1e-9
     assert (fast.flow_end <= slow.flow_end * (1 + 1e-9)).all()
 
 

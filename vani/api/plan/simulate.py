@@ -32,11 +32,10 @@ _FILES = 1000
 
 
 def plan_simulate(
-    scenario: PathLike | Scenario | None = None,
+    scenario: PathLike | Scenario,
     *,
     tolerance: float | None = None,
     alone: bool = False,
-    validate: bool = False,
     store: PathLike | None = None,
     scheduler: SchedulerLike = None,
     progress: Progress | None = None,
@@ -46,15 +45,12 @@ def plan_simulate(
     Parameters
     ----------
     scenario
-        A scenario.yaml, or the document itself. None, with `validate` alone: the simulator is held against
-        published measurements.
+        A scenario.yaml, or the document itself.
     tolerance
         Flows that end within this share of the shortest one of each other are one event; None: 0 for up to 2,000 flows,
         else 0.005.
     alone
         Also play each job by itself, for its slowdown.
-    validate
-        Check rates against linear programs (needs `vani-io[plan]`), conservation, and what more capacity does.
     store, scheduler, progress
         As in `vani.profile`, for traces that the scenario names.
 
@@ -67,8 +63,6 @@ def plan_simulate(
 
     if tolerance is not None and not 0 <= tolerance <= 0.1:
         raise InputError(f"is {tolerance:g}", where="--tolerance", todo="give a share, 0 to 0.1")
-    if scenario is None:
-        return _validated(validate=validate)
     given = isinstance(scenario, (str, Path))
     known = Model.load(scenario) if isinstance(scenario, (str, Path)) else scenario
     folder = Path(scenario).parent if isinstance(scenario, (str, Path)) else Path()
@@ -76,25 +70,20 @@ def plan_simulate(
     inputs = [plan_input("scenario", scenario)]
     with _read(known, folder, inputs, store, scheduler, progress) as named:
         from vani.plan.simulate.simulate import simulate  # noqa: PLC0415
-        from vani.plan.simulate.validation import checks_of  # noqa: PLC0415
 
-        known.refuse_contradictions(where)
         return simulate(
             known,
             named,
             tolerance=tolerance,
             alone=alone,
-            checks=checks_of(known, named, where=where) if validate else (),
             inputs=inputs,
             where=where,
             version=vani.__version__,
         )
 
 
-def files_of_scenario(scenario: Path | None) -> Iterator[Path]:
+def files_of_scenario(scenario: Path) -> Iterator[Path]:
     """The files and folders that a scenario names, and itself."""
-    if scenario is None:
-        return
     from vani.schema.jobs import Jobs  # noqa: PLC0415 - only where an output exists
     from vani.schema.scenario import Scenario as Model  # noqa: PLC0415
     from vani.systems import known_systems  # noqa: PLC0415
@@ -114,16 +103,6 @@ def files_of_scenario(scenario: Path | None) -> Iterator[Path]:
         read = Jobs.load(jobs)
         yield from (jobs.parent / one.profile for one in read.jobs if one.profile is not None)
         yield from layout_files_of(read, jobs.parent).values()
-
-
-def _validated(*, validate: bool) -> SimulatePlan:
-    if not validate:
-        raise InputError("no scenario is named", where="SCENARIO", todo="name one, or give --validate")
-    from vani.plan.simulate.published import held_against_measurements  # noqa: PLC0415
-    from vani.systems import load_system  # noqa: PLC0415
-
-    systems = {name: load_system(name) for name in ("titan", "tianhe-prototype", "tarazu-testbed")}
-    return held_against_measurements(systems, version=vani.__version__)
 
 
 @contextmanager

@@ -20,11 +20,10 @@ class SimulateOptions(TypedDict):
 
     tolerance: float | None
     alone: bool
-    validate: bool
 
 
 @click.command()
-@click.argument("scenario", type=FILE, required=False)
+@click.argument("scenario", type=FILE)
 @plan_options
 @click.option(
     "--tolerance",
@@ -34,12 +33,6 @@ class SimulateOptions(TypedDict):
     "above 2,000 flows.",
 )
 @click.option("--alone", is_flag=True, help="Play each job by itself, too, for its slowdown.")
-@click.option(
-    "--validate",
-    is_flag=True,
-    help="Check rates against linear programs, conservation and more capacity; without SCENARIO, the simulator "
-    "against published measurements.",
-)
 @click.option(
     "--plot", type=FILE, metavar="FILE", help="Also draw the last variant; ends in .svg, .png or .json."
 )
@@ -52,7 +45,7 @@ class SimulateOptions(TypedDict):
     help="Bytes per second of jobs, or how busy stages are, over time.",
 )
 def simulate(
-    scenario: Path | None,
+    scenario: Path,
     kind: str | None,
     output: Path | None,
     strict: bool,
@@ -78,7 +71,7 @@ def simulate(
     emit_plan(found, kind, output, strict=strict)
 
 
-def _read(scenario: Path | None) -> Iterator[Path]:
+def _read(scenario: Path) -> Iterator[Path]:
     from vani.api.plan.simulate import files_of_scenario  # noqa: PLC0415 - only where an output exists
 
     yield from files_of_scenario(scenario)

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from vani.plan.simulate.rates import Floats, Ints, Usage, max_min
 from vani.plan.simulate.steps import Step, Steps
 
-__all__ = ["Change", "Phase", "Probe", "Resources", "Run", "Workload", "run"]
+__all__ = ["Change", "Phase", "Resources", "Run", "Workload", "run"]
 
 _GONE: Final = 1e-9
 """Share of a segment that rounding may leave over."""
@@ -69,16 +69,6 @@ class Workload:
     jobs: int
 
 
-@dataclass(frozen=True)
-class Probe:
-    """A moment at which rates were shared, for those who check them."""
-
-    time: float
-    use: Usage
-    capacity: Floats
-    rates: Floats
-
-
 @dataclass
 class Run:
     """What came of it; times in seconds, inf for what never ends, NaN for what never begins."""
@@ -96,10 +86,7 @@ class Run:
     events: int = 0
     elapsed: float = 0.0
     """When the last event was."""
-    overuse: float = 0.0
-    """Largest use over capacity, less 1."""
     steps: list[Step] = field(default_factory=list)
-    probes: list[Probe] = field(default_factory=list)
 
 
 def run(
@@ -109,7 +96,6 @@ def run(
     *,
     tolerance: float = 0.0,
     keep_steps: bool = False,
-    probes: int = 0,
 ) -> Run:
     """Let all flows end, or find that they never do.
 
@@ -120,10 +106,8 @@ def run(
         its own time, but what they leave free is shared anew only once. 0: each end is an event.
     keep_steps
         Whether what happened between events is kept.
-    probes
-        Moments to keep, spread over the run.
     """
-    return _Clock(work, resources, changes, tolerance, keep_steps, probes).run()
+    return _Clock(work, resources, changes, tolerance, keep_steps).run()
 
 
 class _Clock:
@@ -134,7 +118,6 @@ class _Clock:
         changes: Sequence[Change],
         tolerance: float,
         keep_steps: bool,
-        probes: int,
     ) -> None:
         flows, self.work = len(work.count), work
         self.capacity = resources.capacity.copy()
@@ -143,7 +126,7 @@ class _Clock:
         self.steps = Steps(resources.kind, resources.kinds) if keep_steps else None
         self.changes = sorted(changes, key=lambda one: (one.time, one.resource))
         self.changed = 0
-        self.tolerance, self.wanted = tolerance, probes
+        self.tolerance = tolerance
         self.now = 0.0
         self.at = work.chain[:, 0].copy()
         self.rest = work.amount[self.at]
@@ -161,7 +144,6 @@ class _Clock:
                 self.due.append((max(phase.at, 0.0) + phase.delay, number))
             else:
                 self.followers.setdefault(phase.after, []).append(number)
-        self.stride, self.until_probe = 1, 0
         nan = np.full(flows, math.nan)
         self.found = Run(
             nan,
@@ -185,7 +167,6 @@ class _Clock:
             use = self.work.use.of(self.at[self.active])
             counted = self._counted(use)
             rates, bound = max_min(counted, self.capacity)
-            self._probe(counted, rates)
             with np.errstate(divide="ignore", invalid="ignore"):
                 ends = np.where(rates > 0, self.rest[self.active] / rates, math.inf)
             first = float(ends.min())
@@ -262,7 +243,6 @@ class _Clock:
         carried = np.bincount(
             use.resource, use.load * np.repeat(moved, lengths), minlength=len(self.full)
         ).astype(np.float64)
-        self._hold(use, rates, lengths)
         jobs = self.job_of[active]
         bytes_moved = np.where(work.is_bytes[self.at[active]], moved * work.count[active], 0.0)
         by_job = np.bincount(jobs, bytes_moved, minlength=work.jobs).astype(np.float64)
@@ -281,12 +261,6 @@ class _Clock:
         began, self.now = self.now, self.now + step
         self._end_segments(active[over], began + ends[over])
 
-    def _hold(self, use: Usage, rates: Floats, lengths: Ints) -> None:
-        asked = np.bincount(use.resource, use.load * np.repeat(rates, lengths), minlength=len(self.full))
-        with np.errstate(divide="ignore", invalid="ignore"):
-            ratio = np.where(asked > 0, asked / self.capacity, 0.0)
-        self.found.overuse = max(self.found.overuse, float(ratio.max(initial=0.0)) - 1)
-
     def _end_segments(self, flows: Ints, times: Floats) -> None:
         self.at[flows] += 1
         last = self.at[flows] >= self.work.chain[flows, 1]
@@ -304,17 +278,6 @@ class _Clock:
         for number in np.unique(phases[self.open[phases] == 0]):
             end = float(self.found.flow_end[slice(*_bounds(self.work.phases[number].flows))].max())
             self.due += self._ended(int(number), end)
-
-    def _probe(self, use: Usage, rates: Floats) -> None:
-        if not self.wanted:
-            return
-        if self.until_probe == 0:
-            self.found.probes.append(Probe(self.now, use, self.capacity.copy(), rates))
-            if len(self.found.probes) > 2 * self.wanted:
-                self.found.probes = self.found.probes[::2]
-                self.stride *= 2
-            self.until_probe = self.stride
-        self.until_probe -= 1
 
 
 def _bounds(flows: range) -> tuple[int, int]:

@@ -15,7 +15,7 @@ from vani.plan.simulate.choices import Choices, choices_of
 from vani.plan.simulate.events import Change, Run, run
 from vani.plan.simulate.flows import build
 from vani.plan.simulate.jobs import Job, jobs_of
-from vani.plan.simulate.machine import KINDS, Machine, machine_of
+from vani.plan.simulate.machine import Machine, machine_of
 from vani.plan.simulate.placement import RANDOM, Placer
 from vani.plan.simulate.rates import Floats
 from vani.schema.scenario import Placement, Variant
@@ -99,9 +99,6 @@ def play(
     tolerance: float | None = None,
     where: str = "scenario",
     only: str | None = None,
-    probes: int = 0,
-    speed: float = 1.0,
-    faster: str | None = None,
 ) -> Played:
     """Play one variant with every seed; one run where nothing is random.
 
@@ -109,10 +106,6 @@ def play(
     ----------
     only
         The job that is played by itself.
-    probes
-        Moments of each run to keep for checks.
-    speed, faster
-        Rates of all stages (or of the one named) times this.
     """
     figures = variant.machine or scenario.machine
     serial = (variant.stages or scenario.stages) == "serial"
@@ -154,24 +147,9 @@ def play(
                 where=where,
                 todo=f"at most {MOST_RUN:,} flows over all seeds: give fewer",
             )
-        resources = built.resources
-        if speed != 1.0:
-            chosen = (
-                np.ones(len(resources.kind), dtype=bool)
-                if faster is None
-                else resources.kind == KINDS.index(faster)
-            )
-            resources.capacity[chosen] *= speed
-            if faster is None:
-                built.work.use.cap[:] *= speed
         changes = _changes(failures, machine, built, where)
         used = tolerance_for(len(built.work.count), tolerance)
-        runs.append(
-            (
-                built,
-                run(built.work, resources, changes, tolerance=used, keep_steps=True, probes=probes),
-            )
-        )
+        runs.append((built, run(built.work, built.resources, changes, tolerance=used, keep_steps=True)))
     return Played(
         variant, placement, serial, pieces, plans, machine, jobs, choices, runs, changes, used, lacks
     )

@@ -20,7 +20,6 @@ from vani.schema.plan import (
     SimulatedVariant,
     SimulatePlan,
     SimulateSettings,
-    SimulationCheck,
 )
 from vani.schema.scenario import Variant
 from vani.units import counted, format_seconds
@@ -39,7 +38,6 @@ def simulate(
     *,
     tolerance: float | None = None,
     alone: bool = False,
-    checks: Sequence[SimulationCheck] = (),
     inputs: Sequence[PlanInput] = (),
     where: str = "scenario",
     version: str = "",
@@ -71,7 +69,6 @@ def simulate(
         simulate=SimulateSettings(seeds=scenario.seeds, tolerance=last.tolerance, alone=alone),
         outcomes=outcomes,
         timeline=_timeline(last),
-        checks=list(checks),
         expected=_expected(played) if len(played) > 1 else None,
         unplaced=list(_never(played)),
         over_capacity=list(_over(played)),
@@ -90,14 +87,10 @@ def play_all(
     *,
     tolerance: float | None = None,
     where: str = "scenario",
-    probes: int = 0,
 ) -> list[Played]:
     """Play every variant; one that changes nothing where there are none."""
     variants = scenario.variants or [Variant(name="scenario")]
-    return [
-        play(scenario, variant, named, tolerance=tolerance, where=where, probes=probes)
-        for variant in variants
-    ]
+    return [play(scenario, variant, named, tolerance=tolerance, where=where) for variant in variants]
 
 
 def _finite(value: float) -> float | None:

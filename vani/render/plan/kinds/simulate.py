@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
 from vani.errors import one_line
-from vani.render.table import listed, table
+from vani.render.table import table
 from vani.units import counted, format_bytes, format_rate, format_seconds, format_share
 
 if TYPE_CHECKING:
-    from vani.schema.plan import SimulatedJob, SimulatedVariant, SimulatePlan, SimulationCheck
+    from vani.schema.plan import SimulatedJob, SimulatedVariant, SimulatePlan
 
 __all__ = ["body", "missing"]
 
@@ -28,7 +28,7 @@ _STAGES: Final = {
 
 
 def body(plan: SimulatePlan) -> list[str]:
-    """When jobs end, what holds them back, and what was checked."""
+    """When jobs end, and what holds them back."""
     lines: list[str] = []
     if plan.outcomes:
         lines += [_headline(plan)]
@@ -38,8 +38,6 @@ def body(plan: SimulatePlan) -> list[str]:
             lines += ["", *_jobs(one)]
             # Where nothing ever moved, no stage was used.
             lines += ["", *_stages(one)] if one.by_stage else []
-    if plan.checks:
-        lines += [*([""] if lines else []), *_checks(plan.checks)]
     return lines
 
 
@@ -53,9 +51,6 @@ def missing(plan: SimulatePlan) -> list[str]:
         parts.append("targets would hold more than they can")
     if plan.no_data:
         parts.append(f"{counted(len(plan.no_data), 'figure')} missing")
-    failed = sum(one.holds is False for one in plan.checks)
-    if failed:
-        parts.append(f"{counted(failed, 'check')} failed")
     return parts
 
 
@@ -154,8 +149,3 @@ def _stages(one: SimulatedVariant) -> list[str]:
         for stage in one.by_stage
     ]
     return table(("stage", "used", "busy", "busiest", "which"), rows)
-
-
-def _checks(checks: Sequence[SimulationCheck]) -> Iterable[str]:
-    words = {True: "holds", False: "FAILS", None: "-"}
-    return listed([f"{words[one.holds]:5}  {one_line(one.name)}: {one_line(one.detail)}" for one in checks])

@@ -1,4 +1,4 @@
-"""The simulator against measurements that were published."""
+"""Measurements that were published, each with what the simulator makes of it."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import numpy as np
 
@@ -14,19 +14,17 @@ from vani.models.contention import Burst, path_of, predict
 from vani.models.contention import Path as ContentionPath
 from vani.plan.simulate.play import TOLERANCE, Named, play, rate_of
 from vani.plan.simulate.rates import Floats
-from vani.plan.simulate.validation import NOT_PUBLIC, fair, random_usage
-from vani.schema.plan import SimulatePlan, SimulateSettings, SimulationCheck
 from vani.schema.scenario import Pieces, Scenario, Stages, Variant
+from vani.schema.system import System
+from vani.schema.yaml.read import parse
 from vani.units import GiB, MiB
-
-if TYPE_CHECKING:
-    from vani.schema.system import System
 
 __all__ = [
     "Point",
     "Ratios",
-    "held_against_measurements",
+    "mean_error",
     "oprael",
+    "published",
     "read_ratios",
     "table_6",
 ]
@@ -37,7 +35,6 @@ PIECES: Final[tuple[Pieces, ...]] = ("in_turn", "contiguous")
 PFL_1: Final = "-E 128M -c 1 -E 512M -c 3 -E 2G -c 8 -E -1 -c 16"
 PFL_2: Final = "-E 128M -c 1 -E 2G -c 12 -E -1 -c 32"
 SEEDS: Final = tuple(range(1, 31))
-_NETWORKS: Final = 100
 
 
 @dataclass(frozen=True)
@@ -74,8 +71,6 @@ class Ratios:
 @cache
 def published() -> dict[str, Any]:
     """What the file holds."""
-    from vani.schema.yaml.read import parse  # noqa: PLC0415
-
     found = parse(_FILE.read_text(encoding="utf-8"), str(_FILE))
     assert isinstance(found, dict)
     return found
@@ -206,108 +201,6 @@ def read_ratios(
         for operation in ("read", "write")
     }
     return Ratios(ratios["read"], ratios["write"], np.array(costs))
-
-
-def held_against_measurements(systems: Mapping[str, System], *, version: str = "") -> SimulatePlan:
-    """All of it as a plan that holds nothing but checks.
-
-    Parameters
-    ----------
-    systems
-        `titan`, `tianhe-prototype` and `tarazu-testbed`.
-
-    Raises
-    ------
-    InputError
-        scipy is not installed.
-    """
-    worst = max(fair(*random_usage(seed)) for seed in range(_NETWORKS))
-    checks = [
-        SimulationCheck(
-            name="rates are max-min fair",
-            holds=worst <= 1e-6,
-            detail=f"{_NETWORKS} random networks: largest difference from linear programs {worst:.1e} of the largest "
-            "rate",
-        ),
-        *_titan(systems["titan"]),
-        *_testbed(systems["tarazu-testbed"]),
-        *_tianhe(systems["tianhe-prototype"]),
-        *NOT_PUBLIC,
-    ]
-    return SimulatePlan(
-        version=version,
-        inputs=[],
-        simulate=SimulateSettings(seeds=list(SEEDS), tolerance=0.0, alone=False),
-        outcomes=[],
-        timeline=[],
-        checks=checks,
-        expected=None,
-        unplaced=[],
-        over_capacity=[],
-        no_data=[],
-        notes=[],
-    )
-
-
-def _titan(titan: System) -> list[SimulationCheck]:
-    found = []
-    for stages in STAGES:
-        points = table_6(titan, stages=stages)
-        ours, paper = mean_error(points), mean_error(points, other=True)
-        worst = max(abs(one.error) for one in points)
-        found.append(
-            SimulationCheck(
-                name=f"Tarazu, table 6 (Titan), stages {stages}",
-                holds=ours <= 0.066,
-                detail=f"mean error {100 * ours:.1f} %, largest {100 * worst:.1f} %, mean of 3 seeds, three rates "
-                f"fitted to the nine points (the paper's simulator {100 * paper:.1f} %)",
-            )
-        )
-    return found
-
-
-def _testbed(testbed: System) -> list[SimulationCheck]:
-    printed = published()["section_6_4"]
-    wanted = printed["tarazu"]["read"] / printed["lsa"]["read"]
-    found = []
-    for pieces in PIECES:
-        for policy in ("random_start", "random", "round_robin"):
-            ratios = read_ratios(testbed, pieces=pieces, policy=policy)
-            low, high = float(ratios.read.min()), float(ratios.read.max())
-            # Neither the paper's LSA nor the testbed's rates are published: one reading holds the printed ratio for
-            # both ways of laying pieces, the others are told beside it.
-            found.append(
-                SimulationCheck(
-                    name=f"Tarazu, section 6.4, pieces {pieces.replace('_', ' ')}, LSA as {policy.replace('_', ' ')}",
-                    holds=low <= wanted <= high if policy == "random_start" else None,
-                    detail=f"balanced reads are {low:.2f} to {high:.2f} times as fast, median "
-                    f"{np.median(ratios.read):.2f}, over {len(ratios.read)} seeds (paper {wanted:.2f})",
-                )
-            )
-    write = printed["tarazu"]["write"] / printed["lsa"]["write"]
-    ratios = read_ratios(testbed, pieces="in_turn", policy="random_start")
-    found.append(
-        SimulationCheck(
-            name="Tarazu, section 6.4, writes",
-            holds=None,
-            detail=f"{ratios.write.min():.2f} to {ratios.write.max():.2f} times (paper {write:.2f}: locks of many "
-            "writers on a small testbed, which a fluid does not have)",
-        )
-    )
-    return found
-
-
-def _tianhe(tianhe: System) -> list[SimulationCheck]:
-    points, streamed = oprael(tianhe), oprael(tianhe, stages="overlapped")
-    ours, model = mean_error(points), mean_error(points, other=True)
-    return [
-        SimulationCheck(
-            name="OPRAEL, stripe sweep (Tianhe prototype)",
-            holds=ours <= model + 0.005,
-            detail=f"mean error {100 * ours:.1f} % (contention model {100 * model:.1f} %); with overlapped stages "
-            f"{100 * mean_error(streamed):.1f} % (its rates are fitted to stages that add up)",
-        )
-    ]
 
 
 def _scenario(**parts: Any) -> Scenario:

@@ -1,36 +1,18 @@
-"""Max-min fair rates by another way: a sequence of linear programs, solved by HiGHS."""
+"""Max-min fair rates by a sequence of linear programs, solved by HiGHS: what `max_min` is tested against."""
 
 from __future__ import annotations
 
-from types import ModuleType
 from typing import Final
 
 import numpy as np
+from scipy import optimize
 
-from vani.errors import InputError
-from vani.plan.simulate.rates import Floats, Usage
+from vani.plan.simulate.rates import Floats, Usage, max_min
 
-__all__ = ["by_linear_programs", "solver"]
+__all__ = ["by_linear_programs", "largest_difference", "random_usage"]
 
 _NEAR: Final = 1e-10
 """The least that HiGHS takes."""
-
-
-def solver() -> ModuleType:
-    """`scipy.optimize`.
-
-    Raises
-    ------
-    InputError
-        It is not installed.
-    """
-    try:
-        from scipy import optimize  # noqa: PLC0415 - an extra, and slow to load
-    except ImportError:
-        raise InputError(
-            "linear programs need scipy, which is not installed", todo="pip install 'vani-io[plan]'"
-        ) from None
-    return optimize  # type: ignore[no-any-return]
 
 
 def by_linear_programs(usage: Usage, capacity: Floats) -> Floats:
@@ -39,7 +21,6 @@ def by_linear_programs(usage: Usage, capacity: Floats) -> Floats:
     Whoever has the least in each solution (its bound has a price above 0) has reached what it can have, and is
     held there in the next one.
     """
-    optimize = solver()
     flows = len(usage.first) - 1
     lengths = np.diff(usage.first)
     if (usage.cap[lengths == 0] == np.inf).any():
@@ -83,3 +64,21 @@ def by_linear_programs(usage: Usage, capacity: Floats) -> Floats:
             held[:] = True
         rates[free[held]] = least
     return rates * unit
+
+
+def largest_difference(usage: Usage, capacity: Floats) -> float:
+    """Largest difference of rates by progressive filling and by linear programs, over the largest rate."""
+    ours, _ = max_min(usage, capacity)
+    theirs = by_linear_programs(usage, capacity)
+    return float(np.max(np.abs(ours - theirs)) / max(float(np.max(theirs)), 1e-300))
+
+
+def random_usage(seed: int, flows: int = 40, resources: int = 12) -> tuple[Usage, Floats]:
+    """Flows through random resources with random shares, some with a cap, and capacities, some of them 0."""
+    random = np.random.default_rng(seed)
+    counts = random.integers(1, min(6, resources) + 1, flows)
+    first = np.concatenate([[0], np.cumsum(counts)])
+    passed = np.concatenate([random.choice(resources, n, replace=False) for n in counts])
+    capacity = random.uniform(0.5, 2.0, resources) * (random.random(resources) > 0.05)
+    cap = np.where(random.random(flows) < 0.3, random.uniform(0.01, 0.5, flows), np.inf)
+    return Usage(first, passed, random.uniform(0.05, 1.0, len(passed)), cap), capacity
