@@ -29,7 +29,7 @@ from typing import Any
 
 HERE = Path(__file__).resolve().parent
 # Run as a script, this file has neither the repository nor the analyzers' tests on its path.
-sys.path[1:1] = [str(HERE.parents[1]), str(HERE.parent / "analyzers")]
+sys.path[1:1] = [str(HERE.parents[1]), str(HERE.parent), str(HERE.parent / "analyzers")]
 
 from judge import MOST_MEMORY, MOST_SECONDS, Finding, findings  # noqa: E402
 from mutations import damaged  # noqa: E402
@@ -105,7 +105,8 @@ def keep(name: str, kind: str, found: list[Finding], work: Path) -> Path:
         told = {
             "kind": kind,
             "attempt": name,
-            "found": [{"command": f.command, "what": f.what} for f in found],
+            # The last line: what is above it names folders of this machine.
+            "found": [{"command": f.command, "what": f.what.strip().splitlines()[-1]} for f in found],
         }
         (place / "found.json").write_text(json.dumps(told, indent=1) + "\n")
     return place

@@ -1,8 +1,8 @@
 """Runs Vani's commands on an input and says what is wrong with how they ended.
 
 Right is: exit status 0 (1 for `check`, `plan check` and `diff`), or 2 with one line that begins with the name of the program and no
-output; no more than 20 s of processor time and 1.5 GiB; and what `profile` and `profile --quick` say of a trace
-without damage is the same.
+output; no more than 20 s of processor time and 1.5 GiB. `profile` with kernels and with numpy alone give the same
+bytes, and so do `profile` and `profile --quick` of a trace without damage.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 import io
 import os
 import random
+import shutil
 import time
 import traceback
 from contextlib import redirect_stderr, redirect_stdout, suppress
@@ -17,8 +18,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from quick_differences import differences
+from switched import numpy_alone
 
 from vani.cli.main import _run as run_command
+from vani.render.plots.catalogue import kinds as plots
 from vani.schema.profile import Profile
 
 __all__ = ["MOST_MEMORY", "MOST_SECONDS", "Finding", "findings"]
@@ -43,7 +46,7 @@ def findings(kind: str, folder: Path, random_: random.Random) -> list[Finding]:
     # A fault is raised, and what one input leaves in the cache is not found by the next.
     os.environ |= {"VANI_TRACEBACK": "1", "VANI_CACHE": str(folder / "cache")}
     try:
-        of_kind = {"document": _document, "plan": _plan}.get(kind)
+        of_kind = {"document": _document, "plan": _plan, "model": _model}.get(kind)
         return of_kind(random_) if of_kind is not None else _trace(kind, random_)
     finally:
         os.chdir(here)
@@ -51,16 +54,33 @@ def findings(kind: str, folder: Path, random_: random.Random) -> list[Finding]:
 
 def _trace(kind: str, random_: random.Random) -> list[Finding]:
     scheduler = random_.choice(("synchronous", "synchronous", "threads"))
-    found = []
-    status, faults = _command("profile", "input", "-q", "-o", "p.yaml", "--scheduler", scheduler)
-    found += faults
+    trace = "input/trace" if kind in ("darshan", "strace") else "input"
+    profile = ("profile", trace, "-q", "-o", "p.yaml", "--scheduler", scheduler)
+    status, found = _command(*profile)
+    if random_.random() < 0.3:
+        found += _without_kernels(profile, status)
     if kind == "recorder" and random_.random() < 0.5:
-        quick, faults = _command("profile", "input", "--quick", "-q", "-o", "q.yaml")
+        quick, faults = _command("profile", trace, "--quick", "-q", "-o", "q.yaml")
         found += faults
         if status == quick == 0:
             found += _disagreement()
-    if status == 0 and random_.random() < 0.3:
+    if status == 0 and random_.random() < 0.4:
         found += _document(random_, "p.yaml")
+    if random_.random() < 0.1:
+        found += _command("table", trace, "--format", "json", "-o", "t.json")[1]
+    return found
+
+
+def _without_kernels(profile: tuple[str, ...], status: int | None) -> list[Finding]:
+    before = Path("p.yaml").read_bytes() if status == 0 else b""
+    shutil.rmtree("cache", ignore_errors=True)
+    with numpy_alone():
+        again, found = _command(*profile)
+    after = Path("p.yaml").read_bytes() if again == 0 else b""
+    if (status, before) != (again, after):
+        lines = zip(before.splitlines(), after.splitlines(), strict=False)
+        differing = next(((a, b) for a, b in lines if a != b), (status, again))
+        found.append(Finding(profile, f"kernels and numpy differ: {differing}"))
     return found
 
 
@@ -68,12 +88,20 @@ def _document(random_: random.Random, name: str = "input/p.yaml") -> list[Findin
     ways = [
         ("advise", name, "-q", "-o", "a.yaml"),
         ("advise", name, "-q", "-o", "a.yaml", "--system", "generic-lustre"),
-        ("report", name, "-q", "-o", "r.html"),
+        ("advise", name, "-q", "--script", "apply.sh"),
+        ("report", name, "-q", "-o", random_.choice(("r.html", "r.html", "r.md", "r.txt"))),
+        ("plot", random_.choice(sorted(plots())), name, "-q", "-o", "plot.svg"),
+        ("plot", random_.choice(sorted(plots())), name, "-q", "-o", "plot.svg"),
+        ("table", name, "--format", random_.choice(("text", "csv", "json")), "-o", "t"),
         ("diff", name, name),
         ("baseline", "save", name, "-q", "-o", "b.yaml"),
-        ("check", name, "--format", "json"),
+        ("check", name, "--format", random_.choice(("text", "json", "sarif", "junit"))),
     ]
     return _command(*random_.choice(ways))[1]
+
+
+def _model(random_: random.Random) -> list[Finding]:
+    return _command("model", "fit", "input/writes.csv", "--scale", random_.choice(("bytes", "nodes")), "-o", "m.yaml")[1]
 
 
 def _plan(random_: random.Random) -> list[Finding]:

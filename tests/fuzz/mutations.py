@@ -258,5 +258,8 @@ _WAYS: dict[str, list[Callable[[Files, random.Random], None]]] = {
     "parquet": [*_ANY, _cells, _cells, _cells, _cells, _cells, _cells],
     "store": [*_ANY, _in_place, _text, _cells, _cells],
     "plan": [*_ANY, _scalar, _scalar, _scalar, _scalar, _scalar, _scalar, _lines, _lines, _deep],
+    "darshan": [_in_place, _in_place, _in_place, _empty, _repeat, _text, _text],
+    "strace": [_in_place, _in_place, _empty, _repeat, _text, _text, _text, _lines, _lines],
+    "model": [_in_place, _empty, _repeat, _text, _text, _text, _lines],
     "document": [_in_place, _empty, _repeat, _scalar, _scalar, _scalar, _scalar, _lines, _lines, _deep],
 }

@@ -16,7 +16,7 @@ from tests.traces.recorder_writer import Call, write_trace
 __all__ = ["KINDS", "Seed", "seeds"]
 
 TESTS = Path(__file__).resolve().parents[1]
-KINDS = ("recorder", "parquet", "store", "document", "plan")
+KINDS = ("recorder", "parquet", "store", "document", "plan", "darshan", "strace", "model")
 
 _MOST_BYTES = 100_000
 _LAYOUTS = ("2.3", "2.4", "2.5p", "2.5g", "3.0", "3.x-mt", "3.x-dat", "3.x-mt2", "3.x-dat2")
@@ -47,6 +47,44 @@ storage:
 reach: {fwd1: [sn1], fwd2: [sn1], fwd3: []}
 mds: {cpu: 0.4, memory: 0.3}
 """
+
+
+_PRINTED = b"""# darshan log version: 3.41
+# exe: /opt/ior -w
+# start_time: 1725936007
+# nprocs: 4
+# run time: 10.5
+# mount entry:\t/lustre\tlustre
+""" + b"".join(
+    f"POSIX\t{rank}\t17\tPOSIX_{counter}\t{value}\t/lustre/out\t/lustre\tlustre\n".encode()
+    for rank in (-1, 0)
+    for counter, value in {
+        "OPENS": 4, "WRITES": 8, "READS": 2, "BYTES_WRITTEN": 8192, "BYTES_READ": 2048, "MAX_BYTE_WRITTEN": 8191,
+        "SIZE_WRITE_100_1K": 8, "ACCESS1_ACCESS": 1024, "ACCESS1_COUNT": 8, "F_WRITE_TIME": "2.500",
+        "F_OPEN_START_TIMESTAMP": "0.1", "F_CLOSE_END_TIMESTAMP": "9.5",
+    }.items()
+)  # fmt: skip
+"""Two records as darshan-parser prints them."""
+_TRACED = b"".join(
+    f"{pid} {1700000000 + number / 1000:.6f} {call} <0.000040>\n".encode()
+    for number, (pid, call) in enumerate(
+        (pid, call)
+        for pid in (100, 101)
+        for call in (
+            'execve("/opt/app", ["app"], 0x7ffd /* 40 vars */) = 0',
+            f'openat(AT_FDCWD</home/me>, "/lustre/out.{pid}", O_RDWR|O_CREAT|O_TRUNC, 0644) = 3</lustre/out.{pid}>',
+            f'write(3</lustre/out.{pid}>, ""..., 4096) = 4096',
+            f'pwrite64(3</lustre/out.{pid}>, ""..., 512, 8192) = 512',
+            f"lseek(3</lustre/out.{pid}>, -512, SEEK_END) = 8192",
+            f'read(3</lustre/out.{pid}>, ""..., 4096) = 512',
+            f"fsync(3</lustre/out.{pid}>) = 0",
+            f"close(3</lustre/out.{pid}>) = 0",
+            'newfstatat(AT_FDCWD</home/me>, "gone", 0x7ffc, 0) = -1 ENOENT (No such file or directory)',
+            'rename("/lustre/a", "/lustre/b") = 0',
+        )
+    )
+)
+"""Calls of two processes as strace prints them."""
 
 
 @dataclass(frozen=True)
@@ -146,6 +184,13 @@ def seeds(work: Path) -> tuple[Seed, ...]:
         if golden.is_file():
             found.append(Seed("document", name, {"p.yaml": golden.read_bytes()}))
     found += _plans()
+    for log in sorted((TESTS / "data" / "darshan").glob("*.darshan")):
+        if log.stat().st_size < _MOST_BYTES:
+            found.append(Seed("darshan", log.stem, {"trace": log.read_bytes()}))
+    found.append(Seed("darshan", "printed", {"trace": _PRINTED}))
+    found.append(Seed("strace", "two processes", {"trace": _TRACED}))
+    writes = (TESTS.parent / "examples" / "model" / "oprael-writes.csv").read_bytes()
+    found.append(Seed("model", "writes", {"writes.csv": b"".join(writes.splitlines(keepends=True)[:80])}))
     for made in work.iterdir():
         shutil.rmtree(made, ignore_errors=True)
     return tuple(found)

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from vani.errors import InputError
 from vani.history.write_time.samples import Floats, Samples
-from vani.history.write_time.stages import KNOWN, Kinds, stage_loads
+from vani.history.write_time.stages import KNOWN, Columns, Kinds, stage_loads
 
 __all__ = ["linear_features", "predict_linear", "search", "shrunk"]
 
@@ -21,7 +21,7 @@ _VALIDATION: Final = 0.2
 _SEED: Final = 0
 
 
-def linear_features(samples: Samples, known: Kinds) -> dict[str, Floats]:
+def linear_features(samples: Samples, known: Kinds) -> Columns:
     """Loads and their reciprocals, as the paper pairs them, by name; columns that Vani does not know as they are."""
     loads = stage_loads(samples, known)
     loads.pop("1")
@@ -30,7 +30,7 @@ def linear_features(samples: Samples, known: Kinds) -> dict[str, Floats]:
         for name, column in loads.items()
         if name not in samples.numbers or name in KNOWN
     }
-    return loads | inverse
+    return Columns(loads | inverse, samples)
 
 
 def search(samples: Samples, scale: Floats, known: Kinds, *, relative: bool) -> dict[str, Any]:

@@ -14,7 +14,7 @@ import numpy as np
 from vani.history.write_time.samples import Floats, Samples
 from vani.models.write_time.features import GPFS, LOADS, LUSTRE
 
-__all__ = ["KNOWN", "Kinds", "described", "kinds_of", "only_loads", "stage_loads"]
+__all__ = ["KNOWN", "Columns", "Kinds", "described", "kinds_of", "only_loads", "stage_loads"]
 
 _SPREADS = ("nodes", "processes", "stripe_count", "io_nodes")
 _PAPER = frozenset((*GPFS, *LUSTRE))
@@ -31,7 +31,22 @@ def kinds_of(samples: Samples) -> dict[str, list[str]]:
     return {name: sorted(set(column.tolist())) for name, column in samples.words.items()}
 
 
-def stage_loads(samples: Samples, kinds: Kinds) -> dict[str, Floats]:
+class Columns(dict[str, Floats]):
+    """Columns of samples by name, shape (samples,) each; a load that none of these samples has is 0.
+
+    Samples that are predicted need not have all loads of those that were fitted, such as that of writes without I/O
+    nodes.
+    """
+
+    def __init__(self, columns: Mapping[str, Floats], samples: Samples) -> None:
+        super().__init__(columns)
+        self._length = len(samples)
+
+    def __missing__(self, name: str) -> Floats:
+        return np.zeros(self._length)
+
+
+def stage_loads(samples: Samples, kinds: Kinds) -> Columns:
     """Loads that cost time in proportion, and columns that Vani does not know: by name, shape (samples,), 0 or more."""
     loads = dict(_loads(samples))
     columns = dict(loads)
@@ -40,7 +55,8 @@ def stage_loads(samples: Samples, kinds: Kinds) -> dict[str, Floats]:
         for kind in known[1:]:
             there = (samples.words[name] == kind).astype(float)
             columns |= {f"{load} [{name}={kind}]": column * there for load, column in loads.items()}
-    return columns | {name: column for name, column in samples.numbers.items() if name not in KNOWN}
+    columns |= {name: column for name, column in samples.numbers.items() if name not in KNOWN}
+    return Columns(columns, samples)
 
 
 def _loads(samples: Samples) -> Iterator[tuple[str, Floats]]:
