@@ -27,7 +27,7 @@ class Part(NamedTuple):
     kept: tuple[int, ...] | None
     """Their positions in the whole list; None where it is whole."""
     judged: JudgedFiles | None
-    """How much they are of it."""
+    """Their share of all I/O time, 0..1."""
 
 
 def advise_document(
@@ -60,7 +60,7 @@ def advise_document(
     system_ref = SystemRef(
         name=None if system is None else system.name, sha256=_digest(dumps(machine).encode())
     )
-    model, kept, judged = judged_part(profile, files) if part is None else part
+    model, positions, judged = judged_part(profile, files) if part is None else part
     if isinstance(profile, Profile):
         ref = ProfileRef(path=None, sha256=_digest(dumps(profile).encode()))
     else:
@@ -75,7 +75,7 @@ def advise_document(
         ignore=ignore,
         thresholds=thresholds,
     )
-    return advice if kept is None else _renumbered(advice, kept)
+    return advice if positions is None else _renumbered(advice, positions)
 
 
 def judged_part(profile: Profile | Reading | str | Path, files: int | None) -> Part:
@@ -94,15 +94,15 @@ def judged_part(profile: Profile | Reading | str | Path, files: int | None) -> P
 
 def _load(content: bytes, where: str, files: int | None) -> Part:
     """Read a profile; of a long one that Vani wrote, only the entries of the files that are judged."""
-    found = None if files is None else excerpt(content, files)
-    if found is not None:
+    part = None if files is None else excerpt(content, files)
+    if part is not None:
         try:
-            model = loads(found.text.decode("utf-8-sig"), Profile, where=where)
+            model = loads(part.text.decode("utf-8-sig"), Profile, where=where)
         except (DocumentError, UnicodeDecodeError):
             pass  # The whole text is read, so that the error names the right line.
         else:
-            judged = _judged_files(found.listed, found.kept, found.io_time_share)
-            return Part(model, found.kept, judged)
+            judged = _judged_files(part.listed, part.kept, part.io_time_share)
+            return Part(model, part.kept, judged)
     try:
         text = content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -113,34 +113,34 @@ def _load(content: bytes, where: str, files: int | None) -> Part:
 def _most_important(profile: Profile, files: int | None) -> Part:
     if files is None or len(profile.files) <= files:
         return Part(profile, None, None)
-    times = [one.io.time_s.total for one in profile.files if one.io.time_s.total is not None]
+    times = [file.io.time_s.total for file in profile.files if file.io.time_s.total is not None]
     if len(times) < len(profile.files):
         return Part(profile, None, None)
-    kept, share = most_important(times, files)
-    part = profile.model_copy(update={"files": [profile.files[i] for i in kept]})
-    return Part(part, kept, _judged_files(len(profile.files), kept, share))
+    positions, share = most_important(times, files)
+    part = profile.model_copy(update={"files": [profile.files[i] for i in positions]})
+    return Part(part, positions, _judged_files(len(profile.files), positions, share))
 
 
-def _judged_files(listed: int, kept: tuple[int, ...], share: float) -> JudgedFiles:
-    return JudgedFiles(listed=listed, judged=len(kept), io_time_share=min(1.0, share))
+def _judged_files(listed: int, positions: tuple[int, ...], share: float) -> JudgedFiles:
+    return JudgedFiles(listed=listed, judged=len(positions), io_time_share=min(1.0, share))
 
 
-def _renumbered(advice: Advice, kept: tuple[int, ...]) -> Advice:
+def _renumbered(advice: Advice, positions: tuple[int, ...]) -> Advice:
     """The advice with positions in `files` as they are in the whole list."""
-    if kept == tuple(range(len(kept))):
+    if positions == tuple(range(len(positions))):
         return advice
 
     def whole(match: re.Match[str]) -> str:
         index = int(match[1])
-        return f"files[{kept[index]}]" if index < len(kept) else match[0]
+        return f"files[{positions[index]}]" if index < len(positions) else match[0]
 
     changed = []
-    for one in advice.recommendations:
+    for recommendation in advice.recommendations:
         evidence = [
             item.model_copy(update={"attribute": re.sub(r"^files\[(\d+)\]", whole, item.attribute)})
-            for item in one.evidence
+            for item in recommendation.evidence
         ]
-        changed.append(one.model_copy(update={"evidence": evidence}))
+        changed.append(recommendation.model_copy(update={"evidence": evidence}))
     return advice.model_copy(update={"recommendations": changed})
 
 

@@ -34,17 +34,17 @@ def rules() -> tuple[type[Rule], ...]:
     InputError
         An entry point of another distribution cannot be loaded.
     """
-    found: dict[str, type[Rule]] = {}
+    by_id: dict[str, type[Rule]] = {}
     names: dict[str, type[Rule]] = {}
     for rule in (*_bundled(), *_plugged_in()):
-        for taken, key in ((found, rule.id), (names, rule.name)):
-            if taken.setdefault(key, rule) is not rule:
+        for known, key in ((by_id, rule.id), (names, rule.name)):
+            if known.setdefault(key, rule) is not rule:
                 raise VaniError(
-                    f"rules {taken[key].__qualname__} and {rule.__qualname__} are both called {key}",
+                    f"rules {known[key].__qualname__} and {rule.__qualname__} are both called {key}",
                     where=rule.__module__,
                     todo="give one of them another id and name",
                 )
-    return tuple(found[id_] for id_ in sorted(found))
+    return tuple(by_id[id_] for id_ in sorted(by_id))
 
 
 def find(word: str) -> type[Rule]:
@@ -55,9 +55,9 @@ def find(word: str) -> type[Rule]:
     InputError
         There is none; names the nearest.
     """
-    wanted = word.strip().lower()
+    lower = word.strip().lower()
     for rule in rules():
-        if wanted in (rule.id.lower(), rule.name.lower()):
+        if lower in (rule.id.lower(), rule.name.lower()):
             return rule
     raise _unknown(word, [key for rule in rules() for key in (rule.id, rule.name)])
 
@@ -134,11 +134,11 @@ def _rules_of(module: ModuleType) -> list[type[Rule]]:
 def _matching(words: Iterable[str]) -> set[type[Rule]]:
     matched: set[type[Rule]] = set()
     for word in (part.strip() for text in words for part in text.split(",")):
-        wanted = word.lower()
+        lower = word.lower()
         hits = {
             rule
             for rule in rules()
-            if wanted in (rule.name.lower(), rule.family) or (wanted and rule.id.lower().startswith(wanted))
+            if lower in (rule.name.lower(), rule.family) or (lower and rule.id.lower().startswith(lower))
         }
         if not hits:
             raise _unknown(word, [key for rule in rules() for key in (rule.id, rule.name, rule.family)])

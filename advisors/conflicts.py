@@ -45,39 +45,39 @@ def resolve(judged: Sequence[Judged]) -> tuple[list[Judged], list[tuple[Judged, 
         What is kept, best first, and each loser with the sentence that says to what it lost. A finding is
         kept or lost as a whole, since a setting for a folder cannot hold for some of its files.
     """
-    kept: list[Judged] = []
+    winners: list[Judged] = []
     lost: list[tuple[Judged, str]] = []
     by_file: dict[str, list[Judged]] = {}
-    for one in sorted(judged, key=lambda one: one.rank):
-        winner, path = _contradicted(one, by_file)
+    for candidate in sorted(judged, key=lambda candidate: candidate.rank):
+        winner, path = _contradicted(candidate, by_file)
         if winner is None:
-            kept.append(one)
-            if one.rule.settles:
-                for path in one.finding.files:
-                    by_file.setdefault(path, []).append(one)
+            winners.append(candidate)
+            if candidate.rule.settles:
+                for path in candidate.finding.files:
+                    by_file.setdefault(path, []).append(candidate)
         else:
-            lost.append((one, _sentence(one, winner, path)))
-    return kept, lost
+            lost.append((candidate, _sentence(candidate, winner, path)))
+    return winners, lost
 
 
-def _contradicted(one: Judged, by_file: dict[str, list[Judged]]) -> tuple[Judged | None, str]:
-    if one.rule.settles:
-        for path in sorted(one.finding.files):
+def _contradicted(judged: Judged, by_file: dict[str, list[Judged]]) -> tuple[Judged | None, str]:
+    if judged.rule.settles:
+        for path in sorted(judged.finding.files):
             for other in by_file.get(path, ()):
-                if _contradict(one, other):
+                if _contradict(judged, other):
                     return other, path
     return None, ""
 
 
-def _contradict(one: Judged, other: Judged) -> bool:
-    if one.rule.settles == other.rule.settles:
-        return dict(one.finding.recommended) != dict(other.finding.recommended)
-    return frozenset({one.rule.settles, other.rule.settles}) in MOOT
+def _contradict(judged: Judged, other: Judged) -> bool:
+    if judged.rule.settles == other.rule.settles:
+        return dict(judged.finding.recommended) != dict(other.finding.recommended)
+    return frozenset({judged.rule.settles, other.rule.settles}) in MOOT
 
 
 def _sentence(loser: Judged, winner: Judged, path: str) -> str:
-    def worth(one: Judged) -> str:
-        return f"{one.seconds:.3g} s" if one.finding.gain is not None else "an unknown gain"
+    def worth(judged: Judged) -> str:
+        return f"{judged.seconds:.3g} s" if judged.finding.gain is not None else "an unknown gain"
 
     return (
         f"{path}: given up for {winner.rule.id} ({winner.rule.name}), which contradicts it "

@@ -1,4 +1,4 @@
-"""Which files of a profile are the program's data, and how much of the run a set of them takes.
+"""Files of a profile that are data of the program, and their share of the run.
 
 A profile lists every path that is no device: configuration of the machine, Python modules and the helper
 files of MPI libraries are in it too, and nobody can set anything for them.
@@ -7,6 +7,7 @@ files of MPI libraries are in it too, and nobody can set anything for them.
 from __future__ import annotations
 
 import posixpath
+import re
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
@@ -29,6 +30,7 @@ __all__ = [
     "data_s",
     "extent",
     "folder_of",
+    "is_checkpoint",
     "is_data",
     "listed",
     "metadata_s",
@@ -88,8 +90,8 @@ def by_folder(
     groups: defaultdict[tuple[str, str], list[Item]] = defaultdict(list)
     for item in items:
         apps_of = item.file.apps
-        mine = [app_of(item.file)] if among is None else [name for name in apps_of if name in among]
-        groups[next(iter(mine), None) or "", folder_of(item.file.path)].append(item)
+        owners = [app_of(item.file)] if among is None else [name for name in apps_of if name in among]
+        groups[next(iter(owners), None) or "", folder_of(item.file.path)].append(item)
     apps = {app.name: app for app in profile.apps}
     return [(apps.get(app), folder, group) for (app, folder), group in groups.items()]
 
@@ -101,8 +103,8 @@ def wall_s(items: Sequence[Item], app: App | None, kind: Kind) -> float:
 
 def data_s(reads: Sequence[Item], writes: Sequence[Item], app: App | None) -> float:
     """Seconds of the run that reading some files and writing some costs: no more than all I/O on them."""
-    found = wall_s(reads, app, "read") + wall_s(writes, app, "write")
-    return min(found, wall_s(list(dict.fromkeys([*reads, *writes])), app, "total"))
+    separate_s = wall_s(reads, app, "read") + wall_s(writes, app, "write")
+    return min(separate_s, wall_s(list(dict.fromkeys([*reads, *writes])), app, "total"))
 
 
 def metadata_s(items: Sequence[Item], app: App | None, kinds: Sequence[str]) -> float:
@@ -121,9 +123,9 @@ def target_of(folder: str, items: Sequence[Item], app: App | None) -> Target:
 def listed(folder: str, items: Sequence[Item], app: App | None = None) -> str:
     """The files in words; with the app where it is given, or those that share them."""
     apps = dict.fromkeys(name for item in items for name in item.file.apps)
-    of = f" of {app.name}" if app is not None else ""
+    of_app = f" of {app.name}" if app is not None else ""
     users = f" ({_names(list(apps))})" if app is None and len(apps) > 1 else ""
-    where = items[0].file.path if len(items) == 1 else f"{len(items)} files{of} in {folder}"
+    where = items[0].file.path if len(items) == 1 else f"{len(items)} files{of_app} in {folder}"
     return where + users
 
 
@@ -147,10 +149,19 @@ def _names(apps: Sequence[str]) -> str:
     return f"used by {', '.join(shown)} and {more} more" if more > 0 else f"used by {' and '.join(shown)}"
 
 
+# Simulations name checkpoints so; nothing else in a profile identifies them.
+_CHECKPOINT: Final = re.compile(r"ckpt|chkp|(?<![a-z])chk|checkpoint|restart|(?<![a-z])rst|dmtcp", re.IGNORECASE)
+
+
+def is_checkpoint(path: str) -> bool:
+    """True if the path says that the file holds the state of a program, as names of checkpoints do."""
+    return _CHECKPOINT.search(path) is not None
+
+
 # Every rule asks for the same files.
 @lru_cache(maxsize=1 << 17)
 def is_data(path: str) -> bool:
-    """Whether a path is data of a program: not the machine's software, nor a helper file of an MPI library."""
+    """True if a path is data of a program: neither the machine's software nor a helper file of an MPI library."""
     parts = path.split("/")
     if parts[0] == "" and len(parts) > 1 and parts[1] in _MACHINE:
         # Memory that looks like a device: programs do keep data there.

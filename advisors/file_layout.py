@@ -1,4 +1,4 @@
-"""In which pieces, and on how many targets, the file system keeps a file: what hints and alignments must match."""
+"""Pieces and targets of files on their file system, which hints and alignments must match."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Pieces:
 
 
 def pieces_of(items: Sequence[Item], profile: Profile, system: System, layouts: Layouts) -> Pieces | str:
-    """How the first of these files is kept, which share a folder; a sentence where that is not known.
+    """Pieces of the first of these files, which share a folder; a sentence if they are not known.
 
     On Lustre, a layout that is recommended for one of them goes before the default one: both are followed together.
     """
@@ -42,22 +42,24 @@ def pieces_of(items: Sequence[Item], profile: Profile, system: System, layouts: 
         where, disk = gpfs
         if disk is None or not disk.block_size:
             return f"the block size of GPFS is not known; {SUPPLY}, or set block_size in it"
-        found = Evidence(f"{where}.block_size", disk.block_size)
-        return Pieces("gpfs", disk.block_size, None, "the block of GPFS", (found,), certainty(system))
+        block = Evidence(f"{where}.block_size", disk.block_size)
+        return Pieces("gpfs", disk.block_size, None, "the block of GPFS", (block,), certainty(system))
     place = lustre_under(path, profile, system, but="neither Lustre nor GPFS")
     if isinstance(place, str):
         return place
     paths = {item.file.path for item in items}
     disk = place.figures
-    if wanted := next((stripes for path, stripes in layouts.items() if path in paths), None):
-        because = f"the stripes that {wanted.rule} recommends"
-        return Pieces("lustre", wanted.size, _targets(wanted.count, disk), because, wanted.evidence, 0.9)
+    if recommended := next((stripes for path, stripes in layouts.items() if path in paths), None):
+        because = f"the stripes that {recommended.rule} recommends"
+        return Pieces(
+            "lustre", recommended.size, _targets(recommended.count, disk), because, recommended.evidence, 0.9
+        )
     if (own := own_stripes(items[0].file)) is not None:
-        told = tuple(
+        figures = tuple(
             Evidence(f"{items[0].where}.{name}", value)
             for name, value in zip(("stripe_count", "stripe_size"), own, strict=True)
         )
-        return Pieces("lustre", own[1], own[0], "the stripes that the file has", told, 0.9)
+        return Pieces("lustre", own[1], own[0], "the stripes that the file has", figures, 0.9)
     if disk is None or not disk.stripe_size or disk.stripe_count is None:
         return "the default stripe count and size are not known (`lfs getstripe -d`); set them in --system"
     evidence = tuple(

@@ -52,7 +52,7 @@ class Folders:
 
     @property
     def removal_known(self) -> bool:
-        """Whether the profile tells of each of them how many files the run removed."""
+        """True if the profile knows for each folder how many files the run removed."""
         return all(folder.removes is not None for _, folder in self.rows)
 
     @property
@@ -82,7 +82,7 @@ class Folders:
         )
 
     def words(self) -> str:
-        """How many files are where."""
+        """Number and place of the files, in words."""
         inside = (
             self.path if len(self.rows) == 1 else f"{format_count(len(self.rows))} folders in {self.path}"
         )
@@ -94,14 +94,14 @@ class Folders:
         return Target("directory", self.path, app)
 
     def metadata_share(self, profile: Profile) -> float:
-        """What metadata servers answer for these files, as a share of all I/O time, 0..1."""
-        whole = profile.workflow.io.time_s.total
-        return min(1.0, self.metadata_time_s * _served(profile) / whole) if whole else 0.0
+        """Time of operations on these files that metadata servers answer, as a share of all I/O time, 0..1."""
+        total = profile.workflow.io.time_s.total
+        return min(1.0, self.metadata_time_s * _served(profile) / total) if total else 0.0
 
     def metadata_s(self, profile: Profile) -> float:
         """Seconds of the run that what metadata servers answer for these files costs."""
-        whole = profile.workflow.io.time_s.metadata
-        part = min(1.0, self.metadata_time_s / whole) if whole else 0.0
+        total = profile.workflow.io.time_s.metadata
+        part = min(1.0, self.metadata_time_s / total) if total else 0.0
         return of_profile_s(profile, "metadata") * _served(profile) * part
 
     def total_s(self, profile: Profile) -> float:
@@ -154,29 +154,29 @@ def beyond(profile: Profile) -> int:
 
 
 def at_most(sizes: SizeDistribution, limit: int) -> int:
-    """How many files have at most so many bytes, as far as bins and percentiles tell: no fewer than that."""
+    """Number of files of at most `limit` bytes, as far as bins and percentiles show; a lower bound."""
     if sizes.max is not None and sizes.max <= limit:
         return sizes.known
     # The high edge of a bin is not in it.
-    found = sum(
+    small_files = sum(
         count for name, count in sizes.histogram.items() if (edge := _edge(name)) and edge <= limit + 1
     )
     for percent, value in ((90, sizes.p90), (50, sizes.p50)):
         if value is not None and value <= limit:
-            found = max(found, -(-sizes.known * percent // 100))
-    return found
+            small_files = max(small_files, -(-sizes.known * percent // 100))
+    return small_files
 
 
 def room_of(sizes: SizeDistribution, limit: int) -> int:
     """Bytes that the files take where none takes more than `limit`: no more than that."""
     return sum(
-        count * min(limit, *(one for one in (_edge(name), sizes.max) if one is not None))
+        count * min(limit, *(size for size in (_edge(name), sizes.max) if size is not None))
         for name, count in sizes.histogram.items()
     )
 
 
 def usual_bytes(folder: Folder) -> int | None:
-    """What nine in ten files have at most; of files whose size is not known, the mean that an open is followed by."""
+    """The size that nine in ten files do not exceed; if sizes are not known, mean bytes moved per open."""
     if folder.sizes is not None and 2 * folder.sizes.known >= folder.files:
         return folder.sizes.p90
     opens = folder.opens or folder.files
@@ -203,8 +203,8 @@ def _served(profile: Profile) -> float:
     times = {
         name: getattr(kinds, name).time_s or 0.0 for name in type(kinds).model_fields if name != "directory"
     }
-    whole = sum(times.values())
-    return sum(time for name, time in times.items() if name in SERVED) / whole if whole else 1.0
+    total = sum(times.values())
+    return sum(time for name, time in times.items() if name in SERVED) / total if total else 1.0
 
 
 def _edge(name: str) -> int | None:
@@ -214,7 +214,7 @@ def _edge(name: str) -> int | None:
 
 
 def _value(folder: Folder, attribute: str) -> str | int | float | None:
-    found: object = folder
+    value: object = folder
     for name in attribute.split("."):
-        found = getattr(found, name, None)
-    return found if isinstance(found, str | int | float) else None
+        value = getattr(value, name, None)
+    return value if isinstance(value, str | int | float) else None

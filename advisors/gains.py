@@ -80,21 +80,21 @@ def _within(gain: Gain, most: float) -> Gain:
     if gain.before_s <= most:
         return gain
     part = most / gain.before_s
-    # Rounding must not make what is left longer than the whole.
+    # Rounding must not make the rest longer than the total.
     best, after = (min(most, s * part) for s in (gain.best_s, gain.after_s))
     return replace(gain, before_s=most, best_s=best, after_s=after, worst_s=max(after, gain.worst_s * part))
 
 
-def together(kept: Sequence[Judged], time: IOTime | None) -> list[Finding]:
+def together(ranked: Sequence[Judged], time: IOTime | None) -> list[Finding]:
     """The findings, best first, with gains that add up: each acts on what those before it leave of the I/O time."""
     if time is None:
-        return [one.finding for one in kept]
+        return [judged.finding for judged in ranked]
     left = {"file_system": time.slowest_s, "libraries": time.calls_s}
     followed = []
-    for one in kept:
-        now = one.finding
+    for judged in ranked:
+        now = judged.finding
         # Whether I/O matters is what all others share, not one of them.
-        if now.gain is not None and one.rule.family != "matter":
+        if now.gain is not None and judged.rule.family != "matter":
             now = replace(now, gain=_after_others(now.gain, left[now.acts_on]))
             won = now.gain.seconds if now.gain else 0.0
             left["libraries"] -= won
@@ -106,7 +106,7 @@ def together(kept: Sequence[Judged], time: IOTime | None) -> list[Finding]:
 
 
 def _after_others(gain: Gain, left: float) -> Gain:
-    """What is won once those before it are followed, which leave so many seconds."""
+    """The gain that remains after the recommendations before it, which leave `left` seconds."""
     within = _within(gain, left)
     if within == gain:
         return gain

@@ -61,7 +61,7 @@ SEVERITIES: Final[tuple[tuple[float, Severity], ...]] = ((0.25, "high"), (0.10, 
 # Less than this is worth no change, and comes and goes between repetitions: low at most (ours).
 LEAST_S: Final = 1.0
 
-# Of a run too short to judge, what is found is taken for half as sure (ours).
+# Findings on a run that is too short to judge count as half as certain (ours).
 SHORT_RUN: Final = 0.5
 
 ORDER: Final[tuple[Severity, ...]] = ("high", "medium", "low", "info")
@@ -93,18 +93,18 @@ def judge(
     `thresholds` holds, by a rule's id or name, values by the name of its threshold. See `advise_document`
     for what is raised.
     """
-    asked = [rule(values) for rule, values in _configured(pick(select, ignore), thresholds)]
-    matter = next((rule for rule in asked if isinstance(rule, IOShare)), None) or IOShare()
+    chosen = [rule(values) for rule, values in _configured(pick(select, ignore), thresholds)]
+    matter = next((rule for rule in chosen if isinstance(rule, IOShare)), None) or IOShare()
     # Without times no rule can tell what its finding is worth; few can find anything.
     time = None if profile.workflow.runtime_s is None else io_time(profile)
     silent: list[NoRecommendation] = []
     judged: list[Judged] = []
     layouts: Layouts = NO_LAYOUTS
-    # Rules that match the layouts of files come last: what is recommended for a file is known by then.
+    # Rules that match the layouts of files come last, when the recommended layouts are known.
     for matching in (False, True):
         if matching:
             layouts = _layouts(judged)
-        for rule in asked:
+        for rule in chosen:
             if isinstance(rule, MatchingRule) is not matching:
                 continue
             verdict = _ask(rule, profile, system, layouts)
@@ -115,20 +115,22 @@ def judge(
                 # Whether I/O matters is the bound itself.
                 bound = finding if isinstance(rule, IOShare) else of_run(finding, time)
                 judged.append(_judged(type(rule), bound))
-    kept, lost = resolve(judged)
-    silent += [NoRecommendation(rule=one.rule.id, why=why) for one, why in lost]
+    winners, lost = resolve(judged)
+    silent += [NoRecommendation(rule=loser.rule.id, why=why) for loser, why in lost]
     most = _most_severe(matter, time, profile)
     sure = whole_share(profile) * (SHORT_RUN if time is not None and matter.is_short(time) else 1.0)
-    made = [
-        _recommendation(one.rule, now, max(most, _severity(one, now, time), key=ORDER.index), sure, profile)
-        for one, now in zip(kept, together(kept, time), strict=True)
+    recommendations = [
+        _recommendation(
+            winner.rule, now, max(most, _severity(winner, now, time), key=ORDER.index), sure, profile
+        )
+        for winner, now in zip(winners, together(winners, time), strict=True)
     ]
     # Stable: equals stay as `resolve` ordered them. Whether I/O matters comes first: it bounds all others.
     ranked = sorted(
-        zip(kept, made, strict=True),
+        zip(winners, recommendations, strict=True),
         key=lambda pair: (
             pair[0].rule is not IOShare,
-            # A known gain that is next to nothing does not go before one that nobody knows.
+            # A known gain that is next to nothing does not rank above an unknown one.
             pair[1].severity == "info",
             -pair[0].seconds,
             ORDER.index(pair[1].severity),
@@ -139,7 +141,7 @@ def judge(
         system=system_ref,
         damage=damage(profile),
         recommendations=[recommendation for _, recommendation in ranked],
-        no_recommendation=sorted(silent, key=lambda one: one.rule),
+        no_recommendation=sorted(silent, key=lambda entry: entry.rule),
     )
 
 
@@ -165,14 +167,14 @@ def _rule_of(key: str) -> type[Rule]:
 
 
 def _layouts(judged: Sequence[Judged]) -> Layouts:
-    """What is recommended for files, by path, in the order of findings; not what is given up for something better."""
-    kept, _ = resolve(judged)
-    given = {id(one) for one in kept}
+    """Recommended stripes by path, in the order of findings, without recommendations that lose against better ones."""
+    winners, _ = resolve(judged)
+    given = {id(winner) for winner in winners}
     return {
-        path: one.finding.stripes
-        for one in judged
-        if one.finding.stripes is not None and id(one) in given
-        for path in one.finding.files
+        path: candidate.finding.stripes
+        for candidate in judged
+        if candidate.finding.stripes is not None and id(candidate) in given
+        for path in candidate.finding.files
     }
 
 
@@ -198,23 +200,23 @@ def _ask(rule: Rule, profile: Profile, system: System, layouts: Layouts) -> Verd
     return verdict
 
 
-def _fault(rule: Rule, what: str) -> VaniError:
+def _fault(rule: Rule, problem: str) -> VaniError:
     return VaniError(
-        f"rule {rule.id} ({rule.name}) {what}",
+        f"rule {rule.id} ({rule.name}) {problem}",
         where=type(rule).__module__,
         todo=f"report this as a fault of Vani; `--ignore {rule.id}` goes on without it",
     )
 
 
 def _is_null(value: Any, path: list[str]) -> bool:
-    """Whether nothing is known at `path`: null, or for `files[].x` null in each of the files there are."""
+    """True if nothing is known at `path`: null, or for `files[].x` null in every file."""
     if value is None or not path:
         return value is None
     name, *rest = path
-    found = getattr(value, name.removesuffix("[]"))
+    below = getattr(value, name.removesuffix("[]"))
     if not name.endswith("[]"):
-        return _is_null(found, rest)
-    return bool(found) and all(_is_null(item, rest) for item in found)
+        return _is_null(below, rest)
+    return bool(below) and all(_is_null(item, rest) for item in below)
 
 
 def _missing(path: str, profile: Profile) -> str | None:
@@ -230,26 +232,26 @@ def _judged(rule: type[Rule], finding: Finding) -> Judged:
     return Judged(rule, finding, finding.gain.seconds if finding.gain else 0.0)
 
 
-def _severity(one: Judged, now: Finding, time: IOTime | None) -> Severity:
+def _severity(judged: Judged, now: Finding, time: IOTime | None) -> Severity:
     """By the share of the run that is won alone; where the gain is unknown, by the time touched, one step lower.
 
     What wins less than `LEAST_S`, alone or once those before it are followed (`now`), is low at most.
     """
     if time is None:
         return "info"
-    known = one.finding.gain is not None
-    seconds = one.seconds if known else one.finding.touched_s
+    known = judged.finding.gain is not None
+    seconds = judged.seconds if known else judged.finding.touched_s
     share = seconds / time.runtime_s if time.runtime_s else 0.0
     steps: list[Severity] = [severity for least, severity in SEVERITIES if share >= least]
     steps.append("info")
-    found = steps[0] if known else _LOWER.get(steps[0], steps[0])
+    severity_alone = steps[0] if known else _LOWER.get(steps[0], steps[0])
     if now.gain is not None:
         seconds = min(seconds, now.gain.seconds)
-    return max("low", found, key=ORDER.index) if seconds < LEAST_S else found
+    return max("low", severity_alone, key=ORDER.index) if seconds < LEAST_S else severity_alone
 
 
 def _most_severe(matter: IOShare, time: IOTime | None, profile: Profile) -> Severity:
-    """What the whole run allows."""
+    """Highest severity that the whole run allows."""
     if time is None or matter.is_hardly(time, profile):
         return "info"
     return "low" if matter.is_short(time) else "high"

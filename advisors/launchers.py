@@ -1,4 +1,4 @@
-"""How batch systems start processes on the nodes of a job, as words of sh."""
+"""Commands of batch systems that start processes on the nodes of a job."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ __all__ = ["LAUNCHERS", "Launcher", "launcher_of"]
 
 @dataclass(frozen=True)
 class Launcher:
-    """How a batch system starts processes on the nodes of a job.
+    """Commands and variables of a batch system that starts processes on the nodes of a job.
 
     `command` holds `{n}`, processes per node. `rank` and `size` are the variables in which a process finds its
     number in the step and how many there are, `local` its number on its node. `hosts` prints a line per node.

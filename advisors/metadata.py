@@ -1,4 +1,4 @@
-"""Which metadata operations a server answers, and what of a profile's metadata time they are.
+"""Metadata operations that a server answers, and their part of a profile's metadata time.
 
 Names and attributes are the metadata server's: open and close, stat, folders, remove and rename. A seek stays in the
 client; truncations, locks and mappings are other matters. Flushing is no metadata, but documents of
@@ -27,15 +27,15 @@ __all__ = [
 ]
 
 OPENING: Final = ("open", "close")
-"""What goes where a file is opened less often."""
+"""Operations that become fewer if a file is opened less often."""
 
 SERVED: Final = ("open", "close", "stat", "directory", "remove")
-"""What a metadata server answers."""
+"""Operations that a metadata server answers."""
 
 MAY_HOLD_FLUSHING: Final = (
     "how much of the metadata time is flushing (fsync) is not known of a profile that an older Vani made; make it anew"
 )
-"""Why a rule is silent."""
+"""Reason of a silent rule."""
 
 # Calls that flush, as `vani.profile/1` counted them among metadata.
 _FLUSHES: Final = frozenset(
@@ -46,8 +46,8 @@ _FLUSHES: Final = frozenset(
 def share_of(parts: Iterable[IOStats], kinds: Sequence[str]) -> float:
     """Share of the time of metadata operations that those of `kinds` take, 0..1; 1 where it is not known."""
     known = [io.metadata_kinds for io in parts if io.metadata_kinds is not None]
-    whole = sum(_time(one, name) for one in known for name in type(one).model_fields)
-    return sum(_time(one, name) for one in known for name in kinds) / whole if whole else 1.0
+    total = sum(_time(table, name) for table in known for name in type(table).model_fields)
+    return sum(_time(table, name) for table in known for name in kinds) / total if total else 1.0
 
 
 def time_of(parts: Sequence[IOStats], kinds: Sequence[str]) -> float:
@@ -63,12 +63,12 @@ def count_of(io: IOStats, kinds: Sequence[str]) -> int:
 
 
 def flushes_most(io: IOStats, share: float) -> bool:
-    """Whether at least `share` of the I/O time is flushing: what is done to metadata does not help there."""
+    """True if at least `share` of the I/O time is flushing, which no change of metadata operations makes faster."""
     return bool(io.time_s.sync and io.time_s.total and io.time_s.sync >= share * io.time_s.total)
 
 
 def may_hold_flushing(profile: Profile, app: str | None = None) -> bool:
-    """Whether metadata of a profile (of one app, if given) may hold flushing, in a document of `vani.profile/1`."""
+    """True if metadata of a profile (of one app, if given) may include flushing (`vani.profile/1`)."""
     if profile.workflow.io.ops.sync is not None:
         return False
     return any(

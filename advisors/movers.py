@@ -1,4 +1,4 @@
-"""Which processes move the bytes of a shared file."""
+"""Processes that move the bytes of a shared file."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from vani.schema.profile import App, FileEntity, Interface, Profile
 
-__all__ = ["Movers", "gathers", "is_collective", "movers_of"]
+__all__ = ["Movers", "are_plain", "gathers", "is_collective", "movers_of"]
 
 _ABOVE_MPIIO: Final = frozenset({"mpiio", "pnetcdf", "hdf5", "netcdf"})
 
@@ -44,7 +44,8 @@ def _callers(file: FileEntity, profile: Profile) -> int:
     """
     processes = sum(app.processes for app in profile.apps if app.name in file.apps)
     alike = sum(
-        one.interface in _ABOVE_MPIIO and not set(file.apps).isdisjoint(one.apps) for one in profile.files
+        other.interface in _ABOVE_MPIIO and not set(file.apps).isdisjoint(other.apps)
+        for other in profile.files
     )
     return max(file.processes, processes // max(1, alike))
 
@@ -53,29 +54,37 @@ def is_collective(file: FileEntity, profile: Profile, calling: int) -> bool:
     """Most calls that move the file's bytes are collective ones of MPI-IO, as far as the layers of its apps tell."""
     if file.interface not in _ABOVE_MPIIO or _callers(file, profile) < 2:
         return False
-    rows = {one.layer: one for one in profile.interfaces or () if one.app in file.apps}
+    rows = {
+        interface.layer: interface for interface in profile.interfaces or () if interface.app in file.apps
+    }
     own, below = rows.get(file.interface), rows.get("mpiio")
-    shares = [share for one in (own, below) if (share := _share(one)) is not None]
+    shares = [share for layer in (own, below) if (share := _share(layer)) is not None]
     # An app's other files may be used in another way: few that call for many are aggregators.
     return max(shares, default=0.0) >= _MOSTLY or (bool(shares) and 0 < 2 * calling <= file.processes)
 
 
 def gathers(app: App, profile: Profile) -> bool:
-    """Whether most bytes that an app writes go through collective calls: then few write for all, on purpose."""
+    """True if most bytes that an app writes go through collective calls: few then write for all on purpose."""
     written = app.io.bytes.written or 0
     collective = (
-        one.bytes.written or 0
-        for one in profile.interfaces or ()
-        if one.app == app.name and one.layer in _ABOVE_MPIIO and (_share(one) or 0.0) >= _MOSTLY
+        interface.bytes.written or 0
+        for interface in profile.interfaces or ()
+        if interface.app == app.name
+        and interface.layer in _ABOVE_MPIIO
+        and (_share(interface) or 0.0) >= _MOSTLY
     )
     # Profiles without bytes by layer name the calls alone.
-    known = [one for one in profile.interfaces or () if one.app == app.name and one.bytes.written is not None]
+    known = [
+        interface
+        for interface in profile.interfaces or ()
+        if interface.app == app.name and interface.bytes.written is not None
+    ]
     if known:
         return max(collective, default=0) >= _MOSTLY * written > 0
     return any(
-        (_share(one) or 0.0) >= _MOSTLY
-        for one in profile.interfaces or ()
-        if one.app == app.name and one.layer in _ABOVE_MPIIO
+        (_share(interface) or 0.0) >= _MOSTLY
+        for interface in profile.interfaces or ()
+        if interface.app == app.name and interface.layer in _ABOVE_MPIIO
     )
 
 
@@ -85,3 +94,14 @@ def _share(layer: Interface | None) -> float | None:
     if layer.collective_share is not None:
         return layer.collective_share
     return {"collective": 1.0, "independent": 0.0}.get(layer.transfer or "")
+
+
+def are_plain(app: App, profile: Profile) -> bool:
+    """True if an app's processes are whatever its program started: children of a shell, workers of a data loader.
+
+    Of MPI programs strace leaves a log per rank, of others one with all processes; other tracers see ranks.
+    """
+    return any(
+        trace.tool == "strace" and trace.layout == "processes" and trace.app == app.name
+        for trace in profile.traces
+    )

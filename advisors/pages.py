@@ -15,7 +15,7 @@ _MADE = "<!-- Made from the rule's docstring by `make docs`; edit that. -->\n\n"
 
 def pages() -> dict[str, str]:
     """Text of each page by its file name, in Markdown: one per rule and README.md, the index."""
-    made = {f"{rule.id}.md": _page(rule) for rule in rules()}
+    by_name = {f"{rule.id}.md": _page(rule) for rule in rules()}
     rows = [f"| [{rule.id}]({rule.id}.md) | {rule.name} | {rule.page().finding} |" for rule in rules()]
     index = [
         "# Rules",
@@ -26,17 +26,17 @@ def pages() -> dict[str, str]:
         "| --- | --- | --- |",
         *rows,
     ]
-    return {"README.md": "<!-- Made by `make docs`. -->\n\n" + "\n".join(index) + "\n"} | made
+    return {"README.md": "<!-- Made by `make docs`. -->\n\n" + "\n".join(index) + "\n"} | by_name
 
 
 def write_pages(folder: Path) -> None:
     """Make `folder` hold exactly the pages."""
     folder.mkdir(parents=True, exist_ok=True)
-    made = pages()
+    by_name = pages()
     for path in folder.glob("*.md"):
-        if path.name not in made:
+        if path.name not in by_name:
             path.unlink()
-    for name, text in made.items():
+    for name, text in by_name.items():
         (folder / name).write_text(text, encoding="utf-8")
 
 

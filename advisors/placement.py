@@ -1,4 +1,4 @@
-"""Which file system a path lies on, as far as a profile, a system description and the path itself tell."""
+"""The file system of a path, as far as a profile, a system description and the path itself show it."""
 
 from __future__ import annotations
 
@@ -40,12 +40,12 @@ def lustre_under(path: str, profile: Profile, system: System, *, but: str = "not
     description that the user chose, and last a path that has `lustre` in its first folders, which is a hint
     and no more. `but` is how the sentence says of another file system what it is not.
     """
-    here = system.file_system_for(path)
-    if here is not None and here.type == "lustre":
-        prefix = f"system.file_systems[{system.file_systems.index(here)}]"
-        return Lustre(here, prefix, *_sure(system))
-    if here is not None:
-        return f"the data lies on {here.name}, which is {here.type}, {but}"
+    file_system = system.file_system_for(path)
+    if file_system is not None and file_system.type == "lustre":
+        prefix = f"system.file_systems[{system.file_systems.index(file_system)}]"
+        return Lustre(file_system, prefix, *_sure(system))
+    if file_system is not None:
+        return f"the data lies on {file_system.name}, which is {file_system.type}, {but}"
     near = system.burst_buffer_for(path)
     if near is not None:
         return f"the data lies on {near.name}, a burst buffer, not on Lustre"
@@ -76,12 +76,12 @@ def disk_under(
 
     `name` is what the sentence calls it.
     """
-    here = system.file_system_for(path)
+    file_system = system.file_system_for(path)
     shared = profile.storage.shared
-    if here is not None and not (system.generic and shared.type is not None):
-        if here.type != kind:
-            return f"the data lies on {here.type}, not on {name}"
-        return f"system.file_systems[{system.file_systems.index(here)}]", here
+    if file_system is not None and not (system.generic and shared.type is not None):
+        if file_system.type != kind:
+            return f"the data lies on {file_system.type}, not on {name}"
+        return f"system.file_systems[{system.file_systems.index(file_system)}]", file_system
     if system.burst_buffer_for(path) is not None:
         return f"the data lies on a burst buffer, not on {name}"
     if shared.type is not None and (shared.dir is None or path.startswith(shared.dir.rstrip("/") + "/")):
@@ -94,7 +94,7 @@ def disk_under(
 
 
 def _without_mount(path: str, profile: Profile, system: System) -> Lustre | str:
-    """What is thought of a path that no mount of the description holds."""
+    """The assumed file system of a path below no mount of the description."""
     figures = system.file_system("lustre")
     prefix = f"system.file_systems[{system.file_systems.index(figures)}]" if figures else "system"
     shared = profile.storage.shared

@@ -1,4 +1,4 @@
-"""What a rule is: an id, thresholds with their sources, a page of documentation and a pure `check`.
+"""The interface of a rule: an id, thresholds with their sources, a page of documentation and a pure `check`.
 
 Nothing here or in a rule's module loads pydantic or numpy: `vani explain` imports the whole catalogue and
 must answer at once. Rules therefore speak in the plain values below, and `vani.advisors.judge` makes the
@@ -53,7 +53,7 @@ SECTIONS = ("Looks at", "Why", "Recommends", "Stays silent when", "Source", "Exa
 
 @dataclass(frozen=True)
 class Target:
-    """What a setting is for: `kind` as in advice.yaml."""
+    """The thing that a setting applies to; `kind` as in advice.yaml."""
 
     kind: Literal["file", "directory", "dataset", "app", "job"]
     path: str | None = None
@@ -70,7 +70,7 @@ class Evidence:
 
 @dataclass(frozen=True)
 class Gain:
-    """What is expected to change, in seconds of the run, never summed over processes.
+    """The expected change, in seconds of the run, never summed over processes.
 
     `after_s` is the central estimate, `best_s` and `worst_s` its range: best_s <= after_s <= worst_s. All of
     them are times of the same part of the run, which took `before_s`: the time in which any process was at it, or
@@ -105,7 +105,7 @@ class Stripes:
 
 
 Layouts: TypeAlias = Mapping[str, Stripes]
-"""What is recommended for files, by path."""
+"""Recommended stripes by path of a file."""
 
 NO_LAYOUTS: Layouts = MappingProxyType({})
 """Every file has the layout that it has."""
@@ -148,7 +148,7 @@ class Finding:
 
 @dataclass(frozen=True)
 class NoAdvice:
-    """Why a rule has nothing to recommend, as one sentence without a full stop."""
+    """The reason why a rule has nothing to recommend, as one sentence without a full stop."""
 
     why: str
 
@@ -237,17 +237,17 @@ class Rule:
     def thresholds(cls) -> dict[str, Number]:
         """Name and default of every threshold, in the order of definition."""
         # Python 3.13 adds numbers of its own to a class (`__firstlineno__`).
-        found: dict[str, Number] = {}
+        thresholds: dict[str, Number] = {}
         for base in reversed(cls.__mro__):
             if issubclass(base, Rule):
-                found |= {
+                thresholds |= {
                     name: value
                     for name, value in vars(base).items()
                     if isinstance(value, int | float)
                     and not isinstance(value, bool)
                     and not name.startswith("_")
                 }
-        return found
+        return thresholds
 
     @classmethod
     def page(cls) -> Page:
@@ -289,14 +289,14 @@ class MatchingRule(Rule):
         raise NotImplementedError
 
 
-def _number(value: Number | str, default: Number, what: str) -> Number:
+def _number(value: Number | str, default: Number, subject: str) -> Number:
     """Read a threshold: a number, or for whole numbers a size such as `64M`."""
-    found: Number | str = value
+    number: Number | str = value
     if isinstance(value, str) and isinstance(default, int):
         try:
-            found = parse_bytes(value)
+            number = parse_bytes(value)
         except ValueError:
-            raise InputError(f"{what} is {value!r}", todo="give a number or a size such as 64M") from None
-    if isinstance(found, bool) or not isinstance(found, int | float) or not 0 <= found < math.inf:
-        raise InputError(f"{what} is {value!r}", todo="give a number of 0 or more")
-    return found
+            raise InputError(f"{subject} is {value!r}", todo="give a number or a size such as 64M") from None
+    if isinstance(number, bool) or not isinstance(number, int | float) or not 0 <= number < math.inf:
+        raise InputError(f"{subject} is {value!r}", todo="give a number of 0 or more")
+    return number

@@ -59,7 +59,9 @@ def settings_of(table: object, path: Path) -> Settings:
             hint = f"did you mean {near[0]!r}?" if near else f"known are {', '.join(_KEYS)}"
             raise InputError(f"unknown key {key!r} in [advise]", where=path, todo=hint)
     thresholds = table.get("thresholds", {})
-    if not isinstance(thresholds, dict) or not all(isinstance(one, dict) for one in thresholds.values()):
+    if not isinstance(thresholds, dict) or not all(
+        isinstance(threshold, dict) for threshold in thresholds.values()
+    ):
         todo = "write them as [advise.thresholds.LUS002] with a line `name = number` each"
         raise InputError("[advise.thresholds] holds no tables of rules", where=path, todo=todo)
     select = _words(table, "select", path)

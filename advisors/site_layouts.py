@@ -1,4 +1,4 @@
-"""What a site says of the layout of files on its Lustre, and how rules speak of layouts."""
+"""Layouts of files that a site recommends or sets on its Lustre, and words for layouts."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ __all__ = [
 
 
 def site_rule(size: int, place: Lustre) -> StripingRule | None:
-    """What the site tells users to set for files of this size."""
+    """The layout that the site tells users to set for files of this size."""
     rules = place.figures.striping_rules if place.figures else []
     return max((rule for rule in rules if rule.above <= size), key=lambda rule: rule.above, default=None)
 
@@ -44,10 +44,10 @@ def default_stripes(disk: FileSystem | None, size: int) -> tuple[int | None, int
         try:
             parts = parse_options(disk.site_pfl).components
         except InputError:
-            # PFL002 tells what is wrong with it.
+            # PFL002 reports the fault.
             return None, None
-        held = next((part for part in parts if part.end is None or size <= part.end), parts[-1])
-        return held.count, held.size
+        fitting = next((part for part in parts if part.end is None or size <= part.end), parts[-1])
+        return fitting.count, fitting.size
     return disk.stripe_count, disk.stripe_size
 
 
@@ -65,7 +65,7 @@ def own_stripes(file: FileEntity) -> tuple[int, int] | None:
 
 
 def keeps_own_layout(disk: FileSystem | None) -> str | None:
-    """Why nothing is set by hand where the site asks for that; None where its description does not say so.
+    """The reason to set nothing by hand, if the site asks for that; None if its description does not say so.
 
     That the default layout is composite silences nothing: only who wrote the description knows what the site asks.
     """
@@ -76,7 +76,7 @@ def keeps_own_layout(disk: FileSystem | None) -> str | None:
 
 
 def exception() -> str:
-    """What would justify to go against a site's layout."""
+    """The circumstances that justify a layout other than the site's."""
     return (
         "an exception needs five runs or more with either layout whose medians differ by more than "
         f"{VARIATION - 1:.0%}, and the site's consent"

@@ -1,4 +1,4 @@
-"""How many of a file's requests are small, and what rules say that larger ones win; see `vani/models/small_io.py`."""
+"""Small requests of a file, and the gain of larger ones; see `vani/models/small_io.py`."""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ SMALL: Final = 64 * KiB
 def aggregated(
     metric: str, before_s: float, io: Sequence[tuple[int, int, float]], rate: float, size: int = LARGE
 ) -> Gain | None:
-    """What aggregation wins; `io` holds (bytes, requests, seconds summed over processes) per file.
+    """The gain of aggregation; `io` holds (bytes, requests, seconds summed over processes) per file.
 
     None where nothing was timed.
     """
-    moved, operations = sum(one[0] for one in io), sum(one[1] for one in io)
-    time = sum(one[2] for one in io)
+    moved, operations = sum(row[0] for row in io), sum(row[1] for row in io)
+    time = sum(row[2] for row in io)
     if not before_s or not time:
         return None
     expected, best = rest_of(moved, operations, time, requests(io, size), rate)
@@ -86,9 +86,9 @@ def small_share(sizes: Sizes | None, limit: int) -> float | None:
         return None
     if sizes.max is not None and sizes.max < limit:
         return 1.0
-    whole = sum(sizes.histogram.values())
-    if whole:
-        return sum(n for name, n in sizes.histogram.items() if _end(name) <= limit) / whole
+    total = sum(sizes.histogram.values())
+    if total:
+        return sum(n for name, n in sizes.histogram.items() if _end(name) <= limit) / total
     for percentile, share in ((sizes.p90, 0.9), (sizes.p50, 0.5)):
         if percentile is not None and percentile < limit:
             return share
@@ -109,11 +109,11 @@ def usual_at_most(sizes: Sizes | None) -> float | None:
     """The median, or the largest size of the bin in which it lies; None: not known."""
     if sizes is None or sizes.p50 is not None:
         return None if sizes is None else sizes.p50
-    whole, counted = sum(sizes.histogram.values()), 0
+    total, counted = sum(sizes.histogram.values()), 0
     # What is unknown may be larger than all others.
     for end, count in sorted((_end(name), count) for name, count in sizes.histogram.items()):
         counted += count
-        if 2 * counted >= whole:
+        if 2 * counted >= total:
             return end - 1 if end < math.inf else None
     return None
 

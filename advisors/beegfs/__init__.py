@@ -1,1 +1,1 @@
-"""How files lie on the targets of a BeeGFS."""
+"""Files on the targets of a BeeGFS."""

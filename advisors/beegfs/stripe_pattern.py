@@ -53,14 +53,14 @@ class StripePattern(Rule):
 
     # Up to a few GiB few targets do as well (shared/data/oprael-tianhe-ior, measured on Lustre at 1 and 4 GiB).
     min_bytes = 4 * GiB
-    # A file's targets where nobody says: BeeGFS' own default.
+    # Targets of a file if none are configured: the default of BeeGFS.
     usual_targets = 4
     # Twice as many are the least whose gain shows between repeated runs (ours).
     least_factor = 2.0
 
     def check(self, profile: Profile, system: System) -> Verdict:
         large = data_files(
-            profile, lambda one: one.access == "shared" and (extent(one) or 0) >= self.min_bytes
+            profile, lambda file: file.access == "shared" and (extent(file) or 0) >= self.min_bytes
         )
         if not large:
             return self.nothing(
@@ -77,8 +77,8 @@ class StripePattern(Rule):
                     "the number of targets is not known; supply `targets` (`beegfs-ctl --listtargets`)"
                 )
             else:
-                found = self._judge(app, folder, items, place[0], place[1], profile, system)
-                findings.append(found) if isinstance(found, Finding) else reasons.append(found)
+                finding = self._judge(app, folder, items, place[0], place[1], profile, system)
+                findings.append(finding) if isinstance(finding, Finding) else reasons.append(finding)
         return self.verdict(findings, reasons)
 
     def _judge(
@@ -94,21 +94,21 @@ class StripePattern(Rule):
         targets, users = disk.targets or 0, max(item.file.processes for item in items)
         now = int(self.usual_targets) if not disk.stripe_count else disk.stripe_count
         now = targets if now < 0 else now
-        wanted = min(targets, users, profile.job.nodes or users)
-        if wanted < self.least_factor * now:
-            return f"{wanted} targets would be used, and a file has {now}"
+        stripes = min(targets, users, profile.job.nodes or users)
+        if stripes < self.least_factor * now:
+            return f"{stripes} targets would be used, and a file has {now}"
         chunk = _chunk(items, disk)
         quoted, longest = quoted_path(folder), max(extent(item.file) or 0 for item in items)
         return Finding(
             target=target_of(folder, items, app),
             reason=f"{users} processes use {listed(folder, items)}, {format_bytes(longest)} long, on {now} of "
-            f"{targets} targets: {wanted} can serve them. What that wins is in no trace: a run with the new pattern "
+            f"{targets} targets: {stripes} can serve them. What that wins is in no trace: a run with the new pattern "
             "tells.",
             confidence=round(
                 (0.6 if disk.stripe_count and profile.job.nodes else 0.4) * certainty(system), 2
             ),
             touched_s=wall_s(items, app, "read") + wall_s(items, app, "write"),
-            recommended={"targets": wanted, "chunk_size": chunk},
+            recommended={"targets": stripes, "chunk_size": chunk},
             current={"targets": now, "chunk_size": disk.stripe_size},
             evidence=[
                 Evidence(f"{items[0].where}.path", items[0].file.path),
@@ -117,9 +117,9 @@ class StripePattern(Rule):
                 Evidence(f"{where}.targets", targets),
             ],
             apply=[
-                f"beegfs-ctl --setpattern --numtargets={wanted} --chunksize={lfs_size(chunk)} {quoted}",
+                f"beegfs-ctl --setpattern --numtargets={stripes} --chunksize={lfs_size(chunk)} {quoted}",
                 *comment(
-                    f"with BeeGFS 8: beegfs entry set --num-targets={wanted} --chunk-size={lfs_size(chunk)}iB "
+                    f"with BeeGFS 8: beegfs entry set --num-targets={stripes} --chunk-size={lfs_size(chunk)}iB "
                     f"{quoted}\nnew files get it; if it is refused, the site has not set sysAllowUserSetPattern: ask"
                 ),
             ]

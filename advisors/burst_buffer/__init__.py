@@ -1,1 +1,1 @@
-"""What lies nearer to the compute nodes than the file system, and for how long."""
+"""Data that is nearer to the compute nodes than the file system, and for how long."""

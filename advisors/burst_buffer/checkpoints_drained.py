@@ -7,7 +7,7 @@ import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from vani.advisors.burst_buffer.staging_gain import SUPPLY, staging_gain
+from vani.advisors.anchored_gain import SUPPLY, staging_gain
 from vani.advisors.burst_buffer.staging_lines import Plan, lines, place
 from vani.advisors.rule import Evidence, Finding, Gain, Rule, Target, Verdict
 from vani.models import staging
@@ -57,43 +57,43 @@ class CheckpointsDrained(Rule):
     sources = ("Xie et al., section II-A", "HPE NNF and Slurm burst-buffer guides")
 
     # Sixteen buffers of 4 MiB (mpiFileUtils' default): what one copying process moves at once. Below, a write
-    # ends in the client's memory, and nobody waits for it.
+    # ends in the client's memory, and no process waits for it.
     min_bytes = 64 * 1024 * 1024
     # States have the same variables each time (Xie et al., section II-A), so half of the largest is another thing.
     alike = 0.5
     # One is written while the one before is on its way.
     copies = 2
-    # 10 to 20 % of a tier stay free beside what is expected (practice).
+    # 10 to 20 % of a tier stay free besides the expected data (practice).
     spare = 0.2
     # Xie et al., section IV-D: repetitions of a write differ by a factor of 1.3: so much time the way must leave.
     variation = 1.3
 
     def check(self, profile: Profile, system: System) -> Verdict:
-        found, why = checkpoints(profile, least_bytes=self.min_bytes, alike=self.alike, least_count=2)
-        if not found:
+        all_series, why = checkpoints(profile, least_bytes=self.min_bytes, alike=self.alike, least_count=2)
+        if not all_series:
             return self.nothing(why)
         findings: list[Finding] = []
         reasons: list[str] = []
-        for one in found:
-            judged = self._judge(one, profile, system)
+        for series in all_series:
+            judged = self._judge(series, profile, system)
             findings.append(judged) if isinstance(judged, Finding) else reasons.append(judged)
         return self.verdict(findings, reasons)
 
-    def _judge(self, one: Checkpoints, profile: Profile, system: System) -> Finding | str:
+    def _judge(self, series: Checkpoints, profile: Profile, system: System) -> Finding | str:
         written = [
             (i, f)
             for i, f in enumerate(profile.files)
-            if one.app in f.apps and f.writers > 0 and f.role in ("output", "intermediate")
+            if series.app in f.apps and f.writers > 0 and f.role in ("output", "intermediate")
         ]
-        # Who reads what was written runs elsewhere, perhaps: a restart, another app.
+        # The reader of the files may run elsewhere: a restart, another app.
         files = [(i, f) for i, f in written if len(f.apps) == 1]
         if not files:
-            return f"which files the checkpoints of {one.app} are is not in the profile" + (
+            return f"which files the checkpoints of {series.app} are is not in the profile" + (
                 "" if not written else ": other apps use all that it writes"
             )
         far = [(i, f) for i, f in files if not staging.is_near(f.path, profile, system)]
         if not far:
-            return f"what {one.app} writes already lies near the nodes"
+            return f"what {series.app} writes already lies near the nodes"
         nodes = profile.job.nodes or 1
         shared = next((f for _, f in far if f.access == "shared"), None)
         candidates = staging.tiers(profile, system, spare=self.spare, memory_share=1.0)
@@ -105,7 +105,7 @@ class CheckpointsDrained(Rule):
             )
         tier = staging.choose(
             lasting,
-            total=round(one.size * self.copies),
+            total=round(series.size * self.copies),
             nodes=nodes,
             # Without the number of nodes, a file of several processes may be one of several nodes.
             shared=shared is not None and (nodes > 1 or profile.job.nodes is None),
@@ -119,14 +119,14 @@ class CheckpointsDrained(Rule):
             )
         disk, where = staging.file_system_of((f for _, f in far), system)
         rate = staging.write_rate(disk, profile)
-        way = one.size / rate if rate else None
-        if way is not None and way * self.variation > one.interval_s:
+        way = series.size / rate if rate else None
+        if way is not None and way * self.variation > series.interval_s:
             return (
-                f"the file system needs {way:.3g} s for a checkpoint of {one.app}, and the next one comes after "
-                f"{one.interval_s:.3g} s: the run would wait for the burst buffer to empty"
+                f"the file system needs {way:.3g} s for a checkpoint of {series.app}, and the next one comes after "
+                f"{series.interval_s:.3g} s: the run would wait for the burst buffer to empty"
             )
         return self._finding(
-            one,
+            series,
             far,
             tier,
             way,
@@ -138,7 +138,7 @@ class CheckpointsDrained(Rule):
 
     def _finding(
         self,
-        one: Checkpoints,
+        series: Checkpoints,
         far: Sequence[tuple[int, FileEntity]],
         tier: staging.Tier,
         way: float | None,
@@ -149,7 +149,7 @@ class CheckpointsDrained(Rule):
         generic: bool,
     ) -> Finding:
         top = staging.common_folder(file.path for _, file in far)
-        total = round(one.size * self.copies)
+        total = round(series.size * self.copies)
         plan = Plan(
             name=re.sub(r"[^A-Za-z0-9_.-]", "_", posixpath.basename(top.rstrip("/"))) or "checkpoints",
             folders=(top,),
@@ -161,10 +161,10 @@ class CheckpointsDrained(Rule):
             shared=tier.is_shared and any(file.access == "shared" for _, file in far),
             survives=True,
         )
-        gain = self._gain(one, tier, way, nodes, generic=generic)
+        gain = self._gain(series, tier, way, nodes, generic=generic)
         reason = (
-            f"{one.app} waits {format_seconds(one.cost_s)} for each of {one.count} checkpoints of "
-            f"{format_bytes(one.size)}, {format_seconds(one.interval_s)} apart. {tier.name} takes "
+            f"{series.app} waits {format_seconds(series.cost_s)} for each of {series.count} checkpoints of "
+            f"{format_bytes(series.size)}, {format_seconds(series.interval_s)} apart. {tier.name} takes "
             f"{format_bytes(plan.total if tier.is_shared else plan.per_node)}"
             f"{'' if tier.is_shared else ' per node'} for {self.copies:g} of them"
         )
@@ -181,7 +181,7 @@ class CheckpointsDrained(Rule):
         if tier.because:
             reason += f" Note: {tier.because}."
         reason += f" {gain}" if isinstance(gain, str) else ""
-        first, phases = one.phases[0], profile.phases or []
+        first, phases = series.phases[0], profile.phases or []
         evidence = [
             Evidence(f"phases[{first}].io.bytes.written", phases[first].io.bytes.written),
             Evidence(f"phases[{first}].io.busy_s.total", phases[first].io.busy_s.total),
@@ -200,10 +200,10 @@ class CheckpointsDrained(Rule):
         if rate[1] and not rate[0].startswith("system.max"):
             evidence.append(Evidence(rate[0], rate[1]))
         return Finding(
-            target=Target("directory", top, one.app),
+            target=Target("directory", top, series.app),
             reason=reason,
             confidence=round(tier.certainty * (0.7 if way is not None else 0.4), 2),
-            touched_s=one.cost_s * one.count,
+            touched_s=series.cost_s * series.count,
             recommended={
                 "directory": place(tier, plan, top),
                 "bytes_per_node": plan.per_node,
@@ -217,14 +217,19 @@ class CheckpointsDrained(Rule):
         )
 
     def _gain(
-        self, one: Checkpoints, tier: staging.Tier, way: float | None, nodes: int, *, generic: bool
+        self, series: Checkpoints, tier: staging.Tier, way: float | None, nodes: int, *, generic: bool
     ) -> Gain | str:
-        there = tier.writes(nodes)
-        if way is None or not there:
+        tier_s = tier.writes(nodes)
+        if way is None or not tier_s:
             return SUPPLY
         # The last one has nothing to hide behind: the job ends with it.
-        after = one.count * one.size / there + way
-        method = f"checkpoints at {format_rate(there)}, and the last one's way to the file system"
+        after = series.count * series.size / tier_s + way
+        method = f"checkpoints at {format_rate(tier_s)}, and the last one's way to the file system"
         return staging_gain(
-            "write_time_s", one.cost_s * one.count, way * one.count, after, method, generic=generic
+            "write_time_s",
+            series.cost_s * series.count,
+            way * series.count,
+            after,
+            method,
+            generic=generic,
         )

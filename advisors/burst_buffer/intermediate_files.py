@@ -9,8 +9,8 @@ from collections import defaultdict
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from vani.advisors.anchored_gain import staging_gain
 from vani.advisors.burst_buffer.own_files import Limits, Numbered, own_files
-from vani.advisors.burst_buffer.staging_gain import staging_gain
 from vani.advisors.burst_buffer.staging_lines import Plan, lines, place, shell_path
 from vani.advisors.commands import comment, quoted_path
 from vani.advisors.data_files import extent, folder_of
@@ -99,8 +99,8 @@ class IntermediateFiles(Rule):
         if not far:
             return self.nothing("the intermediate files already lie near the nodes")
         listed = sum(seconds(file.io.time_s.total) for file in profile.files)
-        whole = max(listed, seconds(profile.dataset.io.time_s.total))
-        share = sum(seconds(file.io.time_s.total) for _, file in far) / whole if whole else 0.0
+        all_s = max(listed, seconds(profile.dataset.io.time_s.total))
+        share = sum(seconds(file.io.time_s.total) for _, file in far) / all_s if all_s else 0.0
         if share < self.min_share:
             return self.nothing(
                 f"files that are written and read again have {format_share(share)} of the I/O time, "
@@ -235,7 +235,7 @@ class IntermediateFiles(Rule):
             metadata=sum(stats.ops.metadata for stats in io),
             nodes=nodes,
         )
-        there = staging.local_s(
+        local_s = staging.local_s(
             tier,
             read=read,
             written=written,
@@ -245,18 +245,18 @@ class IntermediateFiles(Rule):
         )
         back = sum(extent(file) or 0 for _, file in far if file.role == "intermediate")
         rate = staging.write_rate(disk, profile)
-        after = None if there is None or (back and not rate) else there + (back / rate if rate else 0.0)
+        after = None if local_s is None or (back and not rate) else local_s + (back / rate if rate else 0.0)
         method = f"in {tier.name}, and copied back"
-        if there is not None and there >= spent:
+        if local_s is not None and local_s >= spent:
             return "In this run the file system answered as fast as the node would: nothing is won here."
-        found = staging_gain("io_time_s", spent, now, after, method, generic=system.generic)
-        if isinstance(found, str) and any(len(file.apps) > 1 for _, file in far):
-            return f"{found} Montage was 3.9 to 8 times as fast with such files in memory of its nodes (Vani paper)."
-        return found
+        gain = staging_gain("io_time_s", spent, now, after, method, generic=system.generic)
+        if isinstance(gain, str) and any(len(file.apps) > 1 for _, file in far):
+            return f"{gain} Montage was 3.9 to 8 times as fast with such files in memory of its nodes (Vani paper)."
+        return gain
 
 
 def _scaled(value: int, listed: int, profile: Profile) -> int:
-    """What is said of the listed files, of all files of their kind: a profile lists those with most I/O time."""
+    """The sentence about the listed files, which have most I/O time, and about all files of their kind."""
     if profile.lists_all_files:
         return value
     roles = profile.dataset.roles or {}
@@ -264,7 +264,7 @@ def _scaled(value: int, listed: int, profile: Profile) -> int:
 
 
 def _crosses(file: FileEntity, profile: Profile) -> bool:
-    """Whether processes that run at the same time, on several nodes for sure, use the file."""
+    """True if processes that run at the same time use the file, on several nodes for sure."""
     nodes = profile.job.nodes or 1
     apps = [app for app in profile.apps if app.name in file.apps]
     if nodes == 1 or len(apps) < max(1, len(file.apps)) or any(app.instances > 1 for app in apps):
@@ -285,7 +285,7 @@ def _on_fullest_node(far: Sequence[Numbered], total: int, nodes: int, profile: P
 
 
 def _where_read(far: Sequence[Numbered], nodes: int, profile: Profile) -> str:
-    """What has to hold so that who reads a file finds it."""
+    """Conditions under which a reader finds the file."""
     used = {name for _, file in far for name in file.apps}
     gather = [app.name for app in profile.apps if app.name in used and app.processes == 1 and len(used) > 1]
     if profile.job.nodes is None:
@@ -316,32 +316,36 @@ def _whole_folders(moved: set[str], profile: Profile) -> list[str]:
         while folder not in ("/", ".", ""):
             folder = posixpath.dirname(folder)
             roles[folder].add(f"below:{role}")
-    whole = []
+    folders_moved = []
     for folder in sorted(roles, key=lambda folder: folder.split("/")):
-        held = roles[folder]
+        counts = roles[folder]
         if (
-            "moved" in held
-            and not held & {"other", "below:other", "below:result"}
+            "moved" in counts
+            and not counts & {"other", "below:other", "below:result"}
             and folder not in ("/", ".")
         ):
-            whole.append(folder)
+            folders_moved.append(folder)
     most: defaultdict[str, list[int]] = defaultdict(lambda: [0, 0])
     for file in profile.files:
         most[folder_of(file.path)][file.path not in moved] += extent(file) or 0
     # A folder that holds more results than intermediate bytes stays where its results belong.
-    kept: list[str] = []
-    for folder in whole:
+    lines_after: list[str] = []
+    for folder in folders_moved:
         # By their parts, so that a folder comes right after the one that it is in.
-        inside = kept and (folder + "/").startswith(kept[-1] + "/")
+        inside = lines_after and (folder + "/").startswith(lines_after[-1] + "/")
         if most[folder][0] >= most[folder][1] and not inside:
-            kept.append(folder)
-    above = posixpath.commonpath(kept) if kept and all(folder.startswith("/") for folder in kept) else "/"
+            lines_after.append(folder)
+    above = (
+        posixpath.commonpath(lines_after)
+        if lines_after and all(folder.startswith("/") for folder in lines_after)
+        else "/"
+    )
     unlisted = set() if profile.lists_all_files else (profile.dataset.roles or {"input": 1}).keys()
     is_all = roles[above] == {"below:moved"} and unlisted <= {"intermediate", "temporary"}
-    if len(kept) > 1 and above.count("/") > 1 and is_all:
+    if len(lines_after) > 1 and above.count("/") > 1 and is_all:
         # Nothing else lies there: one link for all of it, which folders that the program makes below follow.
         return [above]
-    return sorted(sorted(kept, key=lambda folder: -most[folder][0])[:FOLDERS])
+    return sorted(sorted(lines_after, key=lambda folder: -most[folder][0])[:FOLDERS])
 
 
 def _rest(
@@ -353,13 +357,15 @@ def _rest(
     profile: Profile,
 ) -> list[str]:
     """Lines for files whose folder stays, and for results whose folder moves."""
-    made: list[str] = []
+    lines: list[str] = []
     single = [
         file.path for _, file in order if not any(file.path.startswith(f"{folder}/") for folder in folders)
     ]
     if single:
         shown = ", ".join(single[:10]) + (f" and {len(single) - 10} more" if len(single) > 10 else "")
-        made += comment(f"their folder holds other files, too, so name these in {plan.name} by hand: {shown}")
+        lines += comment(
+            f"their folder holds other files, too, so name these in {plan.name} by hand: {shown}"
+        )
     for folder in folders:
         results = [
             file
@@ -369,8 +375,8 @@ def _rest(
         old, new = quoted_path(folder), shell_path(place(tier, plan, folder))
         # Where a link stands for the folder, taking it away brings all back.
         if results and tier.is_shared and old is not None and new is not None:
-            made += comment(
+            lines += comment(
                 f"at the end, where the results there are needed ({counted(len(results), 'file')} that nobody read):"
             )
-            made.append(f"mkdir -p {old} && cp -R -p {new}/. {old}/")
-    return made
+            lines.append(f"mkdir -p {old} && cp -R -p {new}/. {old}/")
+    return lines

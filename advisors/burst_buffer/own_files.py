@@ -18,8 +18,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from vani.advisors.checkpoint_names import is_checkpoint
-from vani.advisors.data_files import data_files, extent, folder_of
+from vani.advisors.data_files import data_files, extent, folder_of, is_checkpoint
 from vani.advisors.rule import seconds
 from vani.models.run_time import of_files_s
 
@@ -58,7 +57,7 @@ def own_files(profile: Profile, by: Limits) -> list[Numbered] | str:
     filled = [(i, f) for i, f in passing if not _is_empty(f)]
     if not filled:
         return "what the run writes and reads again, or removes, are empty files such as locks"
-    found = {
+    own = {
         index: (index, file)
         for part in (
             _handed_on(filled, profile, by),
@@ -67,12 +66,12 @@ def own_files(profile: Profile, by: Limits) -> list[Numbered] | str:
         )
         for index, file in part
     }
-    if not found:
+    if not own:
         return (
             "what the run reads again of its own files are results, or what it has just written: nothing is handed "
             "from app to app, or read again and again and then removed"
         )
-    return [found[index] for index in sorted(found)]
+    return [own[index] for index in sorted(own)]
 
 
 def _is_empty(file: FileEntity) -> bool:
@@ -90,14 +89,14 @@ def _handed_on(files: Sequence[Numbered], profile: Profile, by: Limits) -> list[
 
     handed = [(i, f) for i, f in files if is_handed(f)]
     chosen = {index for index, _ in handed}
-    held: defaultdict[str, list[int]] = defaultdict(lambda: [0, 0])
+    counts: defaultdict[str, list[int]] = defaultdict(lambda: [0, 0])
     for index, file in enumerate(profile.files):
         if file.writers or index in chosen:
-            held[folder_of(file.path)][index not in chosen] += extent(file) or 0
+            counts[folder_of(file.path)][index not in chosen] += extent(file) or 0
     return [
         (i, f)
         for i, f in handed
-        for own, other in [held[folder_of(f.path)]]
+        for own, other in [counts[folder_of(f.path)]]
         if own >= by.handed_share * (own + other)
     ]
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from vani.advisors.checkpoint_names import is_checkpoint
 from vani.advisors.commands import comment
+from vani.advisors.data_files import is_checkpoint
 from vani.advisors.rule import Evidence, Finding, Rule, Target, Verdict
 from vani.units import GiB, format_bytes, format_count, format_share
 
@@ -64,10 +64,10 @@ class PersistenceOff(Rule):
     min_share = 0.5
 
     def check(self, profile: Profile, system: System) -> Verdict:
-        found = _persistent(system)
-        if found is None:
+        buffer = _persistent(system)
+        if buffer is None:
             return self.nothing("the machine has no burst buffer whose space can outlive a job")
-        index, near, key = found
+        index, near, key = buffer
         written = [(i, f) for i, f in enumerate(profile.files) if f.writers > 0 or f.role == "temporary"]
         if not written:
             return self.nothing("the run writes no files")

@@ -9,7 +9,7 @@ from collections import defaultdict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from vani.advisors.burst_buffer.staging_gain import staging_gain
+from vani.advisors.anchored_gain import staging_gain
 from vani.advisors.burst_buffer.staging_lines import Plan, lines, place
 from vani.advisors.data_files import data_files, folder_of
 from vani.advisors.rule import Evidence, Finding, Rule, Target, Value, Verdict, seconds
@@ -112,10 +112,12 @@ class StageIn(Rule):
             return self.nothing(
                 "files[].io.footprint.read of the inputs is not known; supply a trace with offsets, or --job job.yaml"
             )
-        groups = [one for one in _folders(known, far, profile) if one.distinct]
+        groups = [folder for folder in _folders(known, far, profile) if folder.distinct]
         if not groups:
             return self.nothing("of the inputs not one byte arrives: there is nothing to copy")
-        large = [one for one in groups if one.distinct >= self.min_bytes or one.count > self.min_files]
+        large = [
+            group for group in groups if group.distinct >= self.min_bytes or group.count > self.min_files
+        ]
         if not large:
             return self.nothing(
                 f"the inputs are few and have less than {format_bytes(self.min_bytes)} in any folder: "
@@ -123,44 +125,44 @@ class StageIn(Rule):
             )
         findings: list[Finding] = []
         reasons: list[str] = []
-        for one in large:
-            judged = self._judge(one, profile, system)
+        for group in large:
+            judged = self._judge(group, profile, system)
             findings.append(judged) if isinstance(judged, Finding) else reasons.append(judged)
         return self.verdict(findings, reasons)
 
-    def _judge(self, one: Inputs, profile: Profile, system: System) -> Finding | str:
-        why = self._why(one)
+    def _judge(self, inputs: Inputs, profile: Profile, system: System) -> Finding | str:
+        why = self._why(inputs)
         if why is None:
-            return f"the inputs in {one.folder} are read once, in large pieces"
+            return f"the inputs in {inputs.folder} are read once, in large pieces"
         nodes = profile.job.nodes or 1
         # A node touches no more than it reads: where each byte is read once, that is a part.
-        everywhere = nodes > 1 and one.read >= nodes * one.distinct
-        touch = min(one.distinct, math.ceil(one.read / nodes))
+        everywhere = nodes > 1 and inputs.read >= nodes * inputs.distinct
+        touch = min(inputs.distinct, math.ceil(inputs.read / nodes))
         candidates = staging.tiers(profile, system, spare=self.spare, memory_share=self.memory_share)
-        tier = staging.choose(candidates, total=one.distinct, nodes=nodes, shared=False, per_node=touch)
-        if isinstance(tier, str) and touch > one.distinct / nodes:
-            # All of it fits nowhere: a part per node may, if the program can be told to read only that.
-            part = math.ceil(one.distinct / nodes)
-            tier = staging.choose(candidates, total=one.distinct, nodes=nodes, shared=False, per_node=part)
+        tier = staging.choose(candidates, total=inputs.distinct, nodes=nodes, shared=False, per_node=touch)
+        if isinstance(tier, str) and touch > inputs.distinct / nodes:
+            # The whole fits nowhere; a part per node may, if the program can be made to read only that part.
+            part = math.ceil(inputs.distinct / nodes)
+            tier = staging.choose(candidates, total=inputs.distinct, nodes=nodes, shared=False, per_node=part)
             touch, everywhere = part, False
         if isinstance(tier, str):
             return tier
-        disk, where = staging.file_system_of((f for _, f in one.files), system)
-        copied = touch * nodes if not tier.is_shared else one.distinct
-        after = self._staged_s(one, tier, staging.read_rate(disk, profile), copied, nodes, profile)
-        spent = one.busy_s * files_share([file for _, file in one.files], profile)
-        if after is not None and one.busy_s and after >= one.busy_s:
+        disk, where = staging.file_system_of((f for _, f in inputs.files), system)
+        copied = touch * nodes if not tier.is_shared else inputs.distinct
+        after = self._staged_s(inputs, tier, staging.read_rate(disk, profile), copied, nodes, profile)
+        spent = inputs.busy_s * files_share([file for _, file in inputs.files], profile)
+        if after is not None and inputs.busy_s and after >= inputs.busy_s:
             return (
-                f"copying the inputs in {one.folder} and reading them there would take {after:.3g} s, "
-                f"reading them as now takes {one.busy_s:.3g} s"
+                f"copying the inputs in {inputs.folder} and reading them there would take {after:.3g} s, "
+                f"reading them as now takes {inputs.busy_s:.3g} s"
             )
         now = staging.present_s(
             disk,
             profile,
             system,
-            read=one.read,
+            read=inputs.read,
             written=0,
-            metadata=one.metadata_operations,
+            metadata=inputs.metadata_operations,
             nodes=nodes,
         )
         method = f"copied once and read from {tier.name}"
@@ -170,25 +172,25 @@ class StageIn(Rule):
                 " CosmoFlow was 2.2 to 4.6 times as fast with its inputs in memory of its nodes (Vani paper)."
             )
         plan = Plan(
-            name=re.sub(r"[^A-Za-z0-9_.-]", "_", posixpath.basename(one.folder.rstrip("/"))) or "inputs",
-            folders=(one.folder,),
+            name=re.sub(r"[^A-Za-z0-9_.-]", "_", posixpath.basename(inputs.folder.rstrip("/"))) or "inputs",
+            folders=(inputs.folder,),
             total=copied,
             per_node=touch,
             nodes=profile.job.nodes,
             scheduler=profile.job.scheduler,
             stage_in=True,
             everywhere=everywhere,
-            file=one.files[0][1].path if one.count == 1 else None,
+            file=inputs.files[0][1].path if inputs.count == 1 else None,
         )
         is_part = nodes > 1 and not everywhere and not tier.is_shared
         recommended: dict[str, Value] = {
-            "directory": place(tier, plan, one.folder),
+            "directory": place(tier, plan, inputs.folder),
             "bytes_per_node": touch,
             "each_node_holds": "its part" if is_part else "all",
         }
         evidence = [
             Evidence(f"files[{index}].{key}", value)
-            for index, file in one.files[:SHOWN]
+            for index, file in inputs.files[:SHOWN]
             for key, value in (
                 ("path", file.path),
                 ("io.bytes.read", file.io.bytes.read),
@@ -196,22 +198,22 @@ class StageIn(Rule):
             )
             if value is not None
         ]
-        if one.count > len(one.files):
+        if inputs.count > len(inputs.files):
             evidence.append(Evidence("dataset.files", profile.dataset.files))
         if profile.job.nodes is not None:
             evidence.append(Evidence("job.nodes", profile.job.nodes))
         evidence += [Evidence(name, value) for name, value in tier.evidence]
         if disk is not None and disk.max_bandwidth.read:
             evidence.append(Evidence(f"{where}.max_bandwidth.read", disk.max_bandwidth.read))
-        single = one.count == 1
+        single = inputs.count == 1
         return Finding(
             target=Target(
                 "file" if single else "directory",
-                one.files[0][1].path if single else one.folder,
-                one.files[0][1].apps[0] if one.files[0][1].apps else None,
+                inputs.files[0][1].path if single else inputs.folder,
+                inputs.files[0][1].apps[0] if inputs.files[0][1].apps else None,
             ),
             reason=self._sentence(
-                one,
+                inputs,
                 why,
                 tier,
                 touch,
@@ -222,33 +224,39 @@ class StageIn(Rule):
             confidence=round(tier.certainty * (0.6 if is_part else 0.8), 2),
             touched_s=spent,
             recommended=recommended,
-            current={"directory": one.folder},
+            current={"directory": inputs.folder},
             evidence=evidence,
             gain=None if isinstance(gain, str) else gain,
             apply=lines(tier, plan),
-            files=frozenset(file.path for _, file in one.files),
+            files=frozenset(file.path for _, file in inputs.files),
         )
 
-    def _why(self, one: Inputs) -> str | None:
-        if one.reuse >= self.min_reuse:
-            return f"each byte is read {one.reuse:.3g} times"
-        if one.metadata >= self.metadata_share:
-            return f"{format_share(one.metadata)} of their I/O time is metadata"
-        if one.transfer is not None and one.transfer <= self.small_read:
-            return f"they are read {format_bytes(one.transfer)} at a time"
+    def _why(self, inputs: Inputs) -> str | None:
+        if inputs.reuse >= self.min_reuse:
+            return f"each byte is read {inputs.reuse:.3g} times"
+        if inputs.metadata >= self.metadata_share:
+            return f"{format_share(inputs.metadata)} of their I/O time is metadata"
+        if inputs.transfer is not None and inputs.transfer <= self.small_read:
+            return f"they are read {format_bytes(inputs.transfer)} at a time"
         return None
 
     def _staged_s(
-        self, one: Inputs, tier: staging.Tier, rate: float | None, copied: int, nodes: int, profile: Profile
+        self,
+        inputs: Inputs,
+        tier: staging.Tier,
+        rate: float | None,
+        copied: int,
+        nodes: int,
+        profile: Profile,
     ) -> float | None:
         """Seconds to copy the inputs and to read them on the tier; None where a rate is missing."""
         if rate is None:
             return None
         read = staging.local_s(
             tier,
-            read=one.read,
+            read=inputs.read,
             written=0,
-            operations=one.operations,
+            operations=inputs.operations,
             nodes=nodes,
             concurrency=staging.concurrency(profile.dataset.io),
         )
@@ -256,7 +264,7 @@ class StageIn(Rule):
 
     def _sentence(
         self,
-        one: Inputs,
+        inputs: Inputs,
         why: str,
         tier: staging.Tier,
         touch: int,
@@ -265,16 +273,18 @@ class StageIn(Rule):
         profile: Profile,
         more: str,
     ) -> str:
-        what = (
-            f"{one.files[0][1].path} ({format_bytes(one.distinct)})"
-            if one.count == 1
-            else f"{format_count(one.count)} input files in {one.folder} ({format_bytes(one.distinct)})"
+        files_text = (
+            f"{inputs.files[0][1].path} ({format_bytes(inputs.distinct)})"
+            if inputs.count == 1
+            else f"{format_count(inputs.count)} input files in {inputs.folder} ({format_bytes(inputs.distinct)})"
         )
         size = (
             "" if tier.capacity is None else f" of the {format_bytes(tier.capacity)} that may be used there"
         )
         per = "" if tier.is_shared or (profile.job.nodes or 1) == 1 else " per node"
-        text = f"{what}: {why}. Copied to {tier.name} first, they take {format_bytes(touch)}{per}{size}."
+        text = (
+            f"{files_text}: {why}. Copied to {tier.name} first, they take {format_bytes(touch)}{per}{size}."
+        )
         if is_part:
             text += " That is a part for each node: the program must read only its node's files."
         if profile.job.nodes is None:
@@ -286,42 +296,44 @@ class StageIn(Rule):
 
 def _distinct(file: FileEntity) -> int | None:
     """Distinct bytes that are read, never more than the file has."""
-    found = file.io.footprint.read if file.io.footprint.read is not None else file.size
-    return min(found, file.size) if found is not None and file.size else found
+    size = file.io.footprint.read if file.io.footprint.read is not None else file.size
+    return min(size, file.size) if size is not None and file.size else size
 
 
 def _folders(
     known: list[tuple[int, FileEntity]], far: list[tuple[int, FileEntity]], profile: Profile
 ) -> list[Inputs]:
     """Inputs by folder. What a shortened list of files leaves out is like the inputs in it, as far as there is more."""
-    whole, listed = profile.dataset.io, [file.io for file in profile.files]
+    whole_io, listed = profile.dataset.io, [file.io for file in profile.files]
     left_out = not profile.lists_all_files
     roles = profile.dataset.roles or {}
     scale = max(1.0, roles.get("input", 0) / len(far)) if left_out else 1.0
 
-    def all_of(found: float, of_whole: float | None, of_listed: float) -> float:
+    def all_of(known: float, of_whole: float | None, of_listed: float) -> float:
         """`found` in the listed files, and as much in each of the others, of which there is so much at most."""
-        rest = (scale - 1) * found
-        return found + (rest if of_whole is None else min(rest, max(0.0, of_whole - of_listed)))
+        rest = (scale - 1) * known
+        return known + (rest if of_whole is None else min(rest, max(0.0, of_whole - of_listed)))
 
     overlap = (
-        seconds(whole.busy_s.total) / seconds(whole.time_s.total) if seconds(whole.time_s.total) else 1.0
+        seconds(whole_io.busy_s.total) / seconds(whole_io.time_s.total)
+        if seconds(whole_io.time_s.total)
+        else 1.0
     )
     by_folder: defaultdict[str, list[tuple[int, FileEntity]]] = defaultdict(list)
     for index, file in known:
         by_folder[folder_of(file.path)].append((index, file))
-    made = []
+    groups = []
     for folder, files in by_folder.items():
         io = [file.io for _, file in files]
         total = sum(seconds(stats.time_s.total) for stats in io)
         # Files are read at the same time: the data set's own busy time bounds their sum.
         busy = all_of(
             sum(seconds(stats.busy_s.total) for stats in io),
-            whole.busy_s.total,
+            whole_io.busy_s.total,
             overlap * sum(seconds(stats.time_s.total) for stats in listed),
         )
         sizes = sorted(s.p50 for s in (stats.transfer_size.read for stats in io) if s is not None and s.p50)
-        made.append(
+        groups.append(
             Inputs(
                 folder=folder,
                 files=sorted(files, key=lambda pair: -seconds(pair[1].io.busy_s.total)),
@@ -329,26 +341,26 @@ def _folders(
                 distinct=round(
                     all_of(
                         sum(_distinct(file) or 0 for _, file in files),
-                        whole.footprint.read,
+                        whole_io.footprint.read,
                         sum(stats.footprint.read or 0 for stats in listed),
                     )
                 ),
                 read=round(
                     all_of(
                         sum(stats.bytes.read or 0 for stats in io),
-                        whole.bytes.read,
+                        whole_io.bytes.read,
                         sum(stats.bytes.read or 0 for stats in listed),
                     )
                 ),
                 operations=all_of(
                     sum(s.ops.all - s.ops.write for s in io),
-                    whole.ops.all - whole.ops.write,
+                    whole_io.ops.all - whole_io.ops.write,
                     sum(s.ops.all - s.ops.write for s in listed),
                 ),
                 metadata_operations=scale * sum(s.ops.metadata for s in io),
-                busy_s=min(busy, whole.busy_s.total) if whole.busy_s.total else busy,
+                busy_s=min(busy, whole_io.busy_s.total) if whole_io.busy_s.total else busy,
                 metadata=sum(seconds(stats.time_s.metadata) for stats in io) / total if total else 0.0,
                 transfer=sizes[len(sizes) // 2] if sizes else None,
             )
         )
-    return sorted(made, key=lambda one: -one.busy_s)
+    return sorted(groups, key=lambda group: -group.busy_s)

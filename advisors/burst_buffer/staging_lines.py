@@ -28,7 +28,7 @@ _HIDDEN = "a path that cannot be written here is left out: type it yourself"
 
 @dataclass(frozen=True)
 class Plan:
-    """What is to lie near the nodes.
+    """Files and folders that should be near the nodes.
 
     Parameters
     ----------
@@ -80,7 +80,7 @@ def lines(tier: Tier, plan: Plan) -> list[str]:
 
 
 def place(tier: Tier, plan: Plan, folder: str) -> str:
-    """Where a folder of now lies on the tier, in variables where the tier has some."""
+    """New path of a folder on the tier, with the tier's variables if it has some."""
     base = _base(tier, plan)
     below = posixpath.relpath(folder, _top(plan)) if folder != _top(plan) else ""
     return posixpath.join(base, below) if below and not below.startswith("..") else base
@@ -124,16 +124,16 @@ def _node_local(tier: Tier, plan: Plan) -> list[str]:
 
 def _staged_in(tier: Tier, plan: Plan) -> list[str]:
     launcher = plan.launcher
-    made = _for_each_node(plan)
+    lines = _for_each_node(plan)
     for folder in plan.folders:
         source, target = quoted_path(folder), shell_path(place(tier, plan, folder))
         if source is None or target is None:
-            made += comment(_HIDDEN)
+            lines += comment(_HIDDEN)
             continue
-        made.append(f"{_each(launcher)}mkdir -p {target}")
-        made += _copy_in(source, target, plan, launcher)
-        made += comment(f"then let the program read {target} where it reads {source}")
-    return made
+        lines.append(f"{_each(launcher)}mkdir -p {target}")
+        lines += _copy_in(source, target, plan, launcher)
+        lines += comment(f"then let the program read {target} where it reads {source}")
+    return lines
 
 
 def _linked(tier: Tier, plan: Plan) -> list[str]:
@@ -142,36 +142,36 @@ def _linked(tier: Tier, plan: Plan) -> list[str]:
     if not pairs:
         return comment(_HIDDEN) if plan.folders else []
     word, each, base = _identifier(plan.name), _each(plan.launcher), _base(tier, plan)
-    made = comment(
+    lines = comment(
         "before the program starts: links to the node in place of these folders; what they hold already waits in "
         "FOLDER.before"
     )
-    made += comment(
+    lines += comment(
         f"a program that makes such a folder itself, and minds that it is there, is given one in {base} instead"
     )
-    made += _for_each_node(plan)
-    made.append(
+    lines += _for_each_node(plan)
+    lines.append(
         f'to_node_{word}() {{ {each}mkdir -p "$2" || return 1; if {_OWN_LINK}; then return 0; fi; '
         f"if {_IS_THERE.format('$1')}; then if {_IS_THERE.format('$1.before')}; then "
         'echo "$1.before is there already: move it away" >&2; return 1; fi; mv "$1" "$1.before" || return 1; fi; '
         'mkdir -p "$(dirname "$1")" && ln -s "$2" "$1"; }'
     )
     # Whatever happens between: copied only once the folder is one again, and removed only once it is copied.
-    made.append(
+    lines.append(
         f'from_node_{word}() {{ if {_OWN_LINK}; then rm "$1"; '
         f'if {_IS_THERE.format("$1.before")}; then mv "$1.before" "$1"; else mkdir "$1"; fi; '
         f'{each}sh -c \'{_BRING_BACK}\' sh "$2" "$1"; fi; }}'
     )
-    made += comment(
+    lines += comment(
         "at the end of the script, also after an error, all of it comes back; what nobody needs, remove first"
     )
     calls = " ".join(f"from_node_{word} {old} {new} || :;" for old, new in pairs)
-    made.append(f"all_from_node_{word}() {{ {calls} }}")
-    made += _at_end(f"all_from_node_{word}")
-    made += [f"to_node_{word} {old} {new}" for old, new in pairs]
+    lines.append(f"all_from_node_{word}() {{ {calls} }}")
+    lines += _at_end(f"all_from_node_{word}")
+    lines += [f"to_node_{word} {old} {new}" for old, new in pairs]
     if len(pairs) < len(plan.folders):
-        made += comment(_HIDDEN)
-    return made
+        lines += comment(_HIDDEN)
+    return lines
 
 
 def _drained(tier: Tier, plan: Plan) -> list[str]:
@@ -180,25 +180,25 @@ def _drained(tier: Tier, plan: Plan) -> list[str]:
     if not pairs:
         return comment(_HIDDEN)
     word, launcher = _identifier(plan.name), plan.launcher
-    made = _for_each_node(plan)
-    made += [f"{_each(launcher)}mkdir -p {new}" for _, new in pairs]
-    made += [
+    lines = _for_each_node(plan)
+    lines += [f"{_each(launcher)}mkdir -p {new}" for _, new in pairs]
+    lines += [
         line for old, new in pairs for line in comment(f"let the program write to {new} instead of {old}")
     ]
-    made += comment(
+    lines += comment(
         "whole files, unchanged for a minute, follow while the run goes on, all others at the end of the script"
     )
     beside = f"{launcher.beside} " if launcher else ""
     copies = " ".join(f"{beside}sh -c '{_DRAIN}' sh {new} {old} \"$1\" || :;" for old, new in pairs)
-    made.append(f"drain_{word}() {{ {copies} }}")
+    lines.append(f"drain_{word}() {{ {copies} }}")
     # A sleep that outlives the script would keep its output open.
-    made.append(
+    lines.append(
         '( trap \'kill "$nap"; exit 0\' TERM; while :; do sleep 60 & nap=$!; wait "$nap"; '
         f"drain_{word} '-mmin +1'; done ) & draining_{word}=$!"
     )
-    made.append(f"end_{word}() {{ kill \"$draining_{word}\" 2>/dev/null || :; drain_{word} ''; }}")
-    made += _at_end(f"end_{word}")
-    return made
+    lines.append(f"end_{word}() {{ kill \"$draining_{word}\" 2>/dev/null || :; drain_{word} ''; }}")
+    lines += _at_end(f"end_{word}")
+    return lines
 
 
 _IS_THERE = 'test -e "{0}" || test -h "{0}"'
@@ -226,8 +226,8 @@ def _at_end(function: str) -> list[str]:
 
 def _pairs(tier: Tier, plan: Plan) -> list[tuple[str, str]]:
     """Folder of now and folder there, as words of sh; those that cannot be written are left out."""
-    found = [(quoted_path(folder), shell_path(place(tier, plan, folder))) for folder in plan.folders]
-    return [(old, new) for old, new in found if old is not None and new is not None]
+    pairs = [(quoted_path(folder), shell_path(place(tier, plan, folder))) for folder in plan.folders]
+    return [(old, new) for old, new in pairs if old is not None and new is not None]
 
 
 def _identifier(name: str) -> str:
@@ -246,13 +246,13 @@ def _for_each_node(plan: Plan) -> list[str]:
 
 def _copy_in(source: str, target: str, plan: Plan, launcher: Launcher | None) -> list[str]:
     if plan.file is not None:
-        one = quoted_path(plan.file)
-        if one is None:
+        source_path = quoted_path(plan.file)
+        if source_path is None:
             return comment(_HIDDEN)
         if launcher is None:
-            return [f"cp -p {one} {target}/"]
+            return [f"cp -p {source_path} {target}/"]
         copy = f"{target}/{shlex.quote(posixpath.basename(plan.file))}"
-        return [f"{launcher.on_each()} dbcast {one} {copy}"]
+        return [f"{launcher.on_each()} dbcast {source_path} {copy}"]
     if launcher is None:
         return [f"mpirun -np {COPIERS} dcp -p {source}/ {target}/"]
     rank, size = (launcher.local, str(COPIERS)) if plan.everywhere else (launcher.rank, f"${launcher.size}")
@@ -262,73 +262,73 @@ def _copy_in(source: str, target: str, plan: Plan, launcher: Launcher | None) ->
         f'cd "$1" && find . -type f | sort | awk "NR % {size} == ${rank}" | while IFS= read -r f; '
         'do mkdir -p "$2/${f%/*}" && cp -p "$f" "$2/$f"; done'
     )
-    what = "all files to each node" if plan.everywhere else "each node its own part of the files"
-    return [*comment(what), f"{launcher.on_each(COPIERS)} sh -c '{script}' sh {source} {target}"]
+    comment_text = "all files to each node" if plan.everywhere else "each node its own part of the files"
+    return [*comment(comment_text), f"{launcher.on_each(COPIERS)} sh -c '{script}' sh {source} {target}"]
 
 
 def _datawarp(tier: Tier, plan: Plan) -> list[str]:
     mode = "striped" if plan.shared or plan.stage_in else "private"
-    made = [f"#DW jobdw type=scratch capacity={_capacity(plan.total)} access_mode={mode}"]
+    lines = [f"#DW jobdw type=scratch capacity={_capacity(plan.total)} access_mode={mode}"]
     for folder in plan.folders:
-        there = place(tier, plan, folder)
+        target = place(tier, plan, folder)
         if plan.file is not None:
-            what, here, there = "file", plan.file, posixpath.join(there, posixpath.basename(plan.file))
+            kind, source, target = "file", plan.file, posixpath.join(target, posixpath.basename(plan.file))
         else:
-            what, here = "directory", folder
-        if _is_word(here) and _is_word(there):
+            kind, source = "directory", folder
+        if _is_word(source) and _is_word(target):
             if plan.stage_in:
-                made.append(f"#DW stage_in type={what} source={here} destination={there}")
+                lines.append(f"#DW stage_in type={kind} source={source} destination={target}")
             if plan.stage_out:
-                made.append(f"#DW stage_out type=directory source={there} destination={folder}")
+                lines.append(f"#DW stage_out type=directory source={target} destination={folder}")
         else:
-            made += comment(_HIDDEN)
-        made += _instead(place(tier, plan, folder), folder)
-    return made
+            lines += comment(_HIDDEN)
+        lines += _instead(place(tier, plan, folder), folder)
+    return lines
 
 
 def _rabbit(tier: Tier, plan: Plan) -> list[str]:
     kind = "lustre" if plan.shared or (plan.stage_in and not plan.everywhere) else "xfs"
     # Of xfs the capacity is that of a compute node, of lustre that of the job.
     size = _capacity(plan.total if kind == "lustre" else plan.per_node)
-    made = [f"#DW jobdw type={kind} capacity={size} name={_RABBIT_NAME}"]
+    lines = [f"#DW jobdw type={kind} capacity={size} name={_RABBIT_NAME}"]
     for folder in plan.folders:
-        there = place(tier, plan, folder)
+        target = place(tier, plan, folder)
         source = plan.file or folder
-        if not (_is_word(source) and _is_word(there)):
-            made += comment(_HIDDEN)
+        if not (_is_word(source) and _is_word(target)):
+            lines += comment(_HIDDEN)
         else:
             if plan.stage_in:
-                made.append(f"#DW copy_in source={source} destination={there}/")
+                lines.append(f"#DW copy_in source={source} destination={target}/")
             if plan.stage_out:
-                made.append(f"#DW copy_out source={there} destination={folder}")
+                lines.append(f"#DW copy_out source={target} destination={folder}")
     if (plan.scheduler or "flux").lower() == "flux":
-        made = [
+        lines = [
             '#FLUX: -S dw="""',
-            *(f"#FLUX: {line}" if line.startswith("#DW") else line for line in made),
+            *(f"#FLUX: {line}" if line.startswith("#DW") else line for line in lines),
             '#FLUX: """',
         ]
     for folder in plan.folders:
-        made += _instead(place(tier, plan, folder), folder)
-    return made
+        lines += _instead(place(tier, plan, folder), folder)
+    return lines
 
 
 def _slurm(tier: Tier, plan: Plan) -> list[str]:
     access = "striped" if plan.shared or plan.stage_in else "private"
-    made = [f'#SBATCH --bb="capacity={_capacity(plan.total)} access={access} type=scratch"']
-    return made + _by_hand(tier, plan)
+    lines = [f'#SBATCH --bb="capacity={_capacity(plan.total)} access={access} type=scratch"']
+    return lines + _by_hand(tier, plan)
 
 
 def _lua(tier: Tier, plan: Plan) -> list[str]:
     pool = f"pool={tier.name} " if re.fullmatch(r"[A-Za-z0-9_]+", tier.name) else ""
-    made = [f"#BB_LUA {pool}capacity={-(-plan.total // GiB)}G"]
-    made += comment("the site's script defines further options and where the space is mounted")
-    return made + _by_hand(tier, plan)
+    lines = [f"#BB_LUA {pool}capacity={-(-plan.total // GiB)}G"]
+    lines += comment("the site's script defines further options and where the space is mounted")
+    return lines + _by_hand(tier, plan)
 
 
 def _beeond(tier: Tier, plan: Plan) -> list[str]:
     mount = shell_path(tier.dir or "/mnt/beeond")
     launcher = plan.launcher or LAUNCHERS["slurm"]
-    made = [
+    lines = [
         f"{launcher.hosts} > beeond.nodes",
         f"beeond start -n beeond.nodes -d /data/beeond -c {mount} -P -F -L /tmp",
         *comment("-d is a folder on a disk of each node: the site says which"),
@@ -336,91 +336,91 @@ def _beeond(tier: Tier, plan: Plan) -> list[str]:
     for folder in plan.folders:
         source, target = quoted_path(folder), shell_path(place(tier, plan, folder))
         if source is None or target is None:
-            made += comment(_HIDDEN)
+            lines += comment(_HIDDEN)
             continue
-        made.append(f"mkdir -p {target}")
+        lines.append(f"mkdir -p {target}")
         if plan.stage_in:
-            made.append(f"beeond-cp copy -n beeond.nodes {source} {target}")
-        made += _instead(place(tier, plan, folder), folder)
+            lines.append(f"beeond-cp copy -n beeond.nodes {source} {target}")
+        lines += _instead(place(tier, plan, folder), folder)
         if plan.stage_out:
-            made.append(f"beeond-cp copy -n beeond.nodes {target} {source}")
-    return [*made, "beeond stop -n beeond.nodes -L -d"]
+            lines.append(f"beeond-cp copy -n beeond.nodes {target} {source}")
+    return [*lines, "beeond stop -n beeond.nodes -L -d"]
 
 
 def _unifyfs(tier: Tier, plan: Plan) -> list[str]:
-    made = [
+    lines = [
         f"export UNIFYFS_LOGIO_SPILL_SIZE={max(plan.per_node, 4 * GiB)}",
         "export UNIFYFS_LOGIO_SPILL_DIR=/dev/shm",
     ]
     if not plan.survives:
-        made += ["export UNIFYFS_CLIENT_FSYNC_PERSIST=off", "export UNIFYFS_CLEANUP=on"]
+        lines += ["export UNIFYFS_CLIENT_FSYNC_PERSIST=off", "export UNIFYFS_CLEANUP=on"]
     if not plan.shared and not plan.stage_in:
-        made += ["export UNIFYFS_CLIENT_LOCAL_EXTENTS=on", *comment("each rank reads only what it wrote")]
+        lines += ["export UNIFYFS_CLIENT_LOCAL_EXTENTS=on", *comment("each rank reads only what it wrote")]
     ways = [(quoted_path(f), shell_path(place(tier, plan, f))) for f in plan.folders]
     stage_in = " --stage-in=stage-in.txt" if plan.stage_in else ""
     stage_out = " --stage-out=stage-out.txt" if plan.stage_out else ""
     for source, target in ways:
         if source is None or target is None:
-            made += comment(_HIDDEN)
+            lines += comment(_HIDDEN)
         elif plan.stage_in:
-            made.append(
+            lines.append(
                 f"find {source} -type f | while IFS= read -r f; do "
                 f'printf \'"%s" "%s"\\n\' "$f" {target}/"${{f##*/}}"; done >> stage-in.txt'
             )
-    made.append(f'unifyfs start --share-dir="$PWD"{stage_in}')
+    lines.append(f'unifyfs start --share-dir="$PWD"{stage_in}')
     for folder in plan.folders:
-        made += _instead(place(tier, plan, folder), folder)
-    made += comment("a file that another node reads must be laminated (chmod a-w) first")
+        lines += _instead(place(tier, plan, folder), folder)
+    lines += comment("a file that another node reads must be laminated (chmod a-w) first")
     if plan.stage_out:
-        made += comment(
+        lines += comment(
             "stage-out.txt: a line per result, its path under /unifyfs and the one that it gets, in quotes"
         )
-    return [*made, f"unifyfs terminate{stage_out}"]
+    return [*lines, f"unifyfs terminate{stage_out}"]
 
 
 def _gekkofs(tier: Tier, plan: Plan) -> list[str]:
     mount = shell_path(tier.dir or "/tmp/gekkofs")
     launcher = plan.launcher
     each = f"{launcher.on_each()} " if launcher else ""
-    made = [
+    lines = [
         'export LIBGKFS_HOSTS_FILE="$PWD"/gkfs_hosts.txt',
         f'{each}gkfs_daemon -r /dev/shm/gkfs -m {mount} -H "$LIBGKFS_HOSTS_FILE" &',
     ]
     for folder in plan.folders:
         source, target = quoted_path(folder), shell_path(place(tier, plan, folder))
         if source is None or target is None:
-            made += comment(_HIDDEN)
+            lines += comment(_HIDDEN)
             continue
         if plan.stage_in:
-            made.append(f"LD_PRELOAD=libgkfs_intercept.so cp -R {source}/. {target}/")
-        made += _instead(place(tier, plan, folder), folder)
+            lines.append(f"LD_PRELOAD=libgkfs_intercept.so cp -R {source}/. {target}/")
+        lines += _instead(place(tier, plan, folder), folder)
         if plan.stage_out:
-            made.append(f"LD_PRELOAD=libgkfs_intercept.so cp -R {target}/. {source}/")
+            lines.append(f"LD_PRELOAD=libgkfs_intercept.so cp -R {target}/. {source}/")
     return [
-        *made,
+        *lines,
         *comment("start the program with LD_PRELOAD=libgkfs_intercept.so; no rename and no links there"),
     ]
 
 
 def _by_hand(tier: Tier, plan: Plan) -> list[str]:
     """Copies by the job itself, on a tier that all of its nodes see."""
-    made: list[str] = []
+    lines: list[str] = []
     for folder in plan.folders:
         source, target = quoted_path(folder), shell_path(place(tier, plan, folder))
         if source is None or target is None:
-            made += comment(_HIDDEN)
+            lines += comment(_HIDDEN)
             continue
-        made.append(f"mkdir -p {target}")
+        lines.append(f"mkdir -p {target}")
         if plan.stage_in:
-            made.append(f"mpirun -np {COPIERS} dcp -p {source}/ {target}/")
-        made += _instead(place(tier, plan, folder), folder)
+            lines.append(f"mpirun -np {COPIERS} dcp -p {source}/ {target}/")
+        lines += _instead(place(tier, plan, folder), folder)
         if plan.stage_out:
-            made.append(f"mpirun -np {COPIERS} dcp -p {target}/ {source}/")
-    return made
+            lines.append(f"mpirun -np {COPIERS} dcp -p {target}/ {source}/")
+    return lines
 
 
-def _instead(there: str, here: str) -> list[str]:
-    target, source = shell_path(there), quoted_path(here)
+def _instead(new: str, old: str) -> list[str]:
+    target, source = shell_path(new), quoted_path(old)
     if target is None or source is None:
         return []
     return comment(f"give the program {target} instead of {source}")
@@ -431,7 +431,7 @@ def _capacity(size: int) -> str:
 
 
 def _is_word(path: str) -> bool:
-    """Whether a directive can hold the path: printable, and no white space in it."""
+    """True if a directive can contain the path: printable, and without white space."""
     return bool(path) and path.isprintable() and not re.search(r"\s", path) and not path.startswith("-")
 
 

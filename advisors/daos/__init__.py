@@ -1,1 +1,1 @@
-"""How programs reach a DAOS, whose objects look like files."""
+"""Access to a DAOS, whose objects look like files."""

@@ -52,18 +52,18 @@ class Interception(Rule):
     min_operations = 1_000
 
     def check(self, profile: Profile, system: System) -> Verdict:
-        mine = data_files(profile, lambda one: one.interface in (None, "posix", "stdio"))
-        if not mine:
+        data = data_files(profile, lambda file: file.interface in (None, "posix", "stdio"))
+        if not data:
             return self.nothing("no file is reached through POSIX calls by the program itself")
         findings: list[Finding] = []
         reasons: list[str] = []
-        for app, folder, items in by_folder(mine, profile):
+        for app, folder, items in by_folder(data, profile):
             place = disk_under("daos", "DAOS", items[0].file.path, profile, system)
             if isinstance(place, str):
                 reasons.append(place)
                 continue
             calls = sum(
-                one.file.io.ops.read + one.file.io.ops.write + one.file.io.ops.metadata for one in items
+                item.file.io.ops.read + item.file.io.ops.write + item.file.io.ops.metadata for item in items
             )
             if calls < self.min_operations:
                 reasons.append(
@@ -91,7 +91,7 @@ class Interception(Rule):
                         f"LD_PRELOAD={_LIBRARY}\nfor example: mpiexec --env LD_PRELOAD={_LIBRARY} ... (libioil.so in "
                         "its place intercepts data alone)"
                     ),
-                    files=frozenset(one.file.path for one in items),
+                    files=frozenset(item.file.path for item in items),
                 )
             )
         return self.verdict(findings, reasons)

@@ -118,7 +118,12 @@ class MetadataStorm(Rule):
         )
         where = f"{format_count(files)} files" if everywhere else small.words()
         usual = max(
-            (one.p90 for _, row in small.rows if (one := row.sizes) and one.p90 is not None), default=None
+            (
+                distribution.p90
+                for _, row in small.rows
+                if (distribution := row.sizes) and distribution.p90 is not None
+            ),
+            default=None,
         )
         sizes = "" if usual is None else f", nine in ten with {format_bytes(usual)} or less"
         return Finding(
@@ -145,13 +150,13 @@ class MetadataStorm(Rule):
 
 
 def _of_all(profile: Profile) -> float:
-    """What metadata servers answer, as a share of all I/O time, 0..1."""
+    """Time of operations that metadata servers answer, as a share of all I/O time, 0..1."""
     io = profile.workflow.io
     return (io.time_s.metadata or 0.0) * share_of([io], SERVED) / io.time_s.total if io.time_s.total else 0.0
 
 
 def _of_folders(profile: Profile) -> float:
-    """What making, listing and removing folders takes, as a share of all I/O time, 0..1."""
+    """Time of making, listing and removing folders, as a share of all I/O time, 0..1."""
     io = profile.workflow.io
     if io.metadata_kinds is None or not io.time_s.total:
         return 0.0
@@ -159,7 +164,7 @@ def _of_folders(profile: Profile) -> float:
 
 
 def _layout(small: Folders) -> str | None:
-    """Where the files belong; None where that depends on whether the run removes them, which is not known."""
+    """The place where the files belong; None if it depends on whether the run removes them, which is not known."""
     if 2 * small.removes >= small.files:
         return "node_local"
     if 2 * small.written < small.files:
@@ -189,7 +194,9 @@ def _lines(small: Folders) -> str:
         "ARCHIVE`), and let the program read from that",
     }
     lines[None] = f"files that the run removes: {lines['node_local']}\nfiles that stay: {lines['container']}"
-    told = lines[_layout(small)]
+    layout = lines[_layout(small)]
     if crowded:
-        told += "\nwhere files must stay apart: a folder of its own for each process, made before they begin"
-    return told
+        layout += (
+            "\nwhere files must stay apart: a folder of its own for each process, made before they begin"
+        )
+    return layout

@@ -1,4 +1,4 @@
-"""How a curve of bandwidth by number of I/O nodes is measured with IOR, and where it is entered."""
+"""Commands that measure bandwidth by number of I/O nodes with IOR, and the place to enter the curve."""
 
 from __future__ import annotations
 

@@ -66,7 +66,7 @@ class IONodes(Rule):
     most_regret = 0.10
     # Where the processes' accesses have a constant stride more often than not, they are strided.
     strided = STRIDED
-    # Below half of their bandwidth I/O nodes hold up nobody (FWD002 takes the same for lightly loaded).
+    # Below half of their bandwidth I/O nodes delay no job (FWD002 takes the same for lightly loaded).
     busy = 0.5
     # A run's timing scatters by more than what less than a second of I/O can lose by where its nodes lie (ours).
     least_s = 1.0
@@ -89,7 +89,7 @@ class IONodes(Rule):
         if isinstance(pattern, str):
             return self.nothing(pattern)
         curves = forwarding.curves_of(system)
-        offered = layer.choices or sorted({n for one in curves for n in one.curve}) or [0, 1, 2, 4, 8]
+        offered = layer.choices or sorted({n for curve in curves for n in curve.curve}) or [0, 1, 2, 4, 8]
         allowed = forwarding.legal(pattern.nodes, offered, direct=layer.direct_access is True)
         if len(allowed) < 2:
             return self.nothing(
@@ -121,7 +121,7 @@ class IONodes(Rule):
         profile: Profile,
         system: System,
     ) -> str:
-        if any(not one.is_complete for one in layer.curves):
+        if any(not curve.is_complete for curve in layer.curves):
             why += " (a curve of the description does not say what it was measured with, and decides nothing)"
         path = max(profile.files, key=lambda file: file.io.bytes.total or 0).path if profile.files else "."
         how = measure_it(
@@ -190,7 +190,7 @@ class IONodes(Rule):
     def _gain(
         self, choice: forwarding.Choice, now: int | None, count: int, traffic: Traffic, profile: Profile
     ) -> tuple[Gain | None, str]:
-        """What is expected; where it cannot be said, None and a sentence that says why."""
+        """The expected gain; if there is none, None and a sentence that says why."""
         before = of_profile_s(profile, traffic.operation)
         if now is None or now not in choice.rates or not before:
             return None, ""
@@ -214,9 +214,9 @@ class IONodes(Rule):
         ), ""
 
     def _placement(self, layer: Forwarding, traffic: Traffic, profile: Profile) -> Verdict:
-        """Where I/O nodes are fixed: whether the job's nodes crowd those before which they lie."""
-        what = "LNet routers" if layer.kind == "lnet_routers" else "I/O nodes"
-        fixed = f"how many {what} serve a job is not the user's to choose here"
+        """For fixed I/O nodes: a finding if the job's nodes crowd the ones that serve them."""
+        servers = "LNet routers" if layer.kind == "lnet_routers" else "I/O nodes"
+        fixed = f"how many {servers} serve a job is not the user's to choose here"
         if layer.user_can_choose is None and layer.kind is None:
             fixed = "that users can choose the number of I/O nodes is not in the system description"
         nodes, per, each = (
@@ -232,7 +232,7 @@ class IONodes(Rule):
         if traffic.rate is None:
             return self.nothing(f"{fixed}, and the rate that the job reached is not known")
         fewest = -(-nodes // per)
-        there = layer.io_nodes_in_use or layer.io_nodes
+        existing = layer.io_nodes_in_use or layer.io_nodes
         few, es = ("one", "es") if fewest == 1 else (str(fewest), "")
         reached = traffic.rate / (fewest * each)
         if reached < self.busy:
@@ -242,14 +242,14 @@ class IONodes(Rule):
             )
         if reached > 1:
             return self.nothing(f"{fixed}, and the job's nodes lie before more than {few} of them already")
-        spread = min(2 * fewest, nodes, there or 2 * fewest)
+        spread = min(2 * fewest, nodes, existing or 2 * fewest)
         if spread <= fewest:
             return self.nothing(f"{fixed}, and the job's nodes cannot lie before more than {few} of them")
         return [
             Finding(
                 target=Target("job"),
                 reason=(
-                    f"{counted(per, 'compute node')} share one of the machine's {what}, which users do not choose: "
+                    f"{counted(per, 'compute node')} share one of the machine's {servers}, which users do not choose: "
                     f"the {nodes} nodes of this job lie before {few} of them at least. The job {traffic.verb}s "
                     f"{format_rate(traffic.rate)}, {format_share(reached)} of what {few} pass{es}; if its nodes lie "
                     "close together, that holds it up. Where they lay, the trace does not say, so what it wins is "
@@ -258,7 +258,7 @@ class IONodes(Rule):
                 confidence=0.3,
                 # So much less time is spent where all of it is spent waiting for them.
                 touched_s=spent * (1 - fewest / spread),
-                recommended={"placement": f"spread over {spread} {what} or more"},
+                recommended={"placement": f"spread over {spread} {servers} or more"},
                 current={"placement": None},
                 evidence=[
                     Evidence("job.nodes", nodes),
@@ -267,8 +267,8 @@ class IONodes(Rule):
                     Evidence("system.forwarding.bandwidth_per_io_node", each),
                 ],
                 apply=comment(
-                    f"spread over {spread} {what} or more: ask the batch system for nodes that lie apart, or put fewer "
-                    "ranks on each of more nodes"
+                    f"spread over {spread} {servers} or more: ask the batch system for nodes that lie apart, or put "
+                    "fewer ranks on each of more nodes"
                 ),
             )
         ]

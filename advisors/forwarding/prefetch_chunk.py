@@ -47,7 +47,7 @@ class PrefetchChunk(Rule):
 
     # max_read_ahead_mb of a Lustre client, which a forwarding node is, was 64 MiB by default (general knowledge).
     prefetch_buffer = 64 * MiB
-    # "Lightly loaded" has no figure in AIOT; below half of its bandwidth a node has room for what nobody asked for.
+    # "Lightly loaded" has no figure in AIOT; below half of its bandwidth a node can fetch unrequested data.
     light_load = 0.5
     # Below a twentieth of the I/O time even removing it does not show between runs (see MAT001).
     min_share = 0.05

@@ -1,1 +1,1 @@
-"""How files and folders lie in the blocks of a GPFS (Storage Scale)."""
+"""Files and folders in the blocks of a GPFS (Storage Scale)."""

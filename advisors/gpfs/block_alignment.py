@@ -55,43 +55,47 @@ class BlockAlignment(Rule):
     min_share = 0.5
 
     def check(self, profile: Profile, system: System) -> Verdict:
-        found, reasons = written(
-            profile, system, lambda one: (extent(one) or 0) >= self.min_bytes, min_share=self.min_share
+        files_written, reasons = written(
+            profile, system, lambda file: (extent(file) or 0) >= self.min_bytes, min_share=self.min_share
         )
-        if not found:
+        if not files_written:
             return self.nothing(
                 "; ".join(dict.fromkeys(reasons))
                 or f"no shared file of {format_bytes(self.min_bytes)} or more is written by several processes"
             )
-        large = [one for one in found if one.usual >= self.min_transfer]
+        large = [written for written in files_written if written.usual >= self.min_transfer]
         if not large:
             return self.nothing(
                 f"the shared files are written in pieces below {format_bytes(self.min_transfer)}"
             )
-        crossing = [one for one in large if one.usual % one.block and one.block % one.usual]
+        crossing = [
+            written
+            for written in large
+            if written.usual % written.block and written.block % written.usual
+        ]
         if not crossing:
             return self.nothing("the usual writes of the large shared files fit the blocks")
-        return [_finding(one, profile, system) for one in crossing]
+        return [_finding(written, profile, system) for written in crossing]
 
 
-def _finding(one: Written, profile: Profile, system: System) -> Finding:
-    file, block = one.file, one.block
-    rounded = -(-one.usual // block) * block
+def _finding(written: Written, profile: Profile, system: System) -> Finding:
+    file, block = written.file, written.block
+    rounded = -(-written.usual // block) * block
     return Finding(
         target=Target("file", file.path, file.apps[0] if file.apps else None),
-        reason=f"{file.writers} processes write {file.path} in pieces of {format_bytes(one.usual)} over blocks of "
-        f"{format_bytes(block)}: about {format_share(min(1.0, one.usual / block))} of them cross a border, and the "
+        reason=f"{file.writers} processes write {file.path} in pieces of {format_bytes(written.usual)} over blocks of "
+        f"{format_bytes(block)}: about {format_share(min(1.0, written.usual / block))} of them cross a border, and the "
         "nodes on both sides of it take the block from each other. What that costs is in no trace: run once with "
         f"pieces of {format_bytes(rounded)} for an expected gain.",
         confidence=round(0.5 * certainty(system), 2),
         touched_s=of_files_s([file], profile, "write"),
         recommended={"transfer_size": rounded},
-        current={"transfer_size": one.usual},
+        current={"transfer_size": written.usual},
         evidence=[
-            Evidence(f"{one.item.where}.path", file.path),
-            Evidence(f"{one.item.where}.writers", file.writers),
-            Evidence(f"{one.item.where}.io.transfer_size.write.common", one.usual),
-            one.evidence,
+            Evidence(f"{written.item.where}.path", file.path),
+            Evidence(f"{written.item.where}.writers", file.writers),
+            Evidence(f"{written.item.where}.io.transfer_size.write.common", written.usual),
+            written.evidence,
         ],
         apply=comment(
             f"in the program: round each process's part (or record) up to a multiple of {block} bytes, and begin it at "

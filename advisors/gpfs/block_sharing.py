@@ -61,39 +61,45 @@ class BlockSharing(Rule):
     min_share = 0.5
 
     def check(self, profile: Profile, system: System) -> Verdict:
-        found, reasons = written(
-            profile, system, lambda one: (extent(one) or 0) >= self.min_bytes, min_share=self.min_share
+        files_written, reasons = written(
+            profile, system, lambda file: (extent(file) or 0) >= self.min_bytes, min_share=self.min_share
         )
-        if not found:
+        if not files_written:
             return self.nothing(
                 "; ".join(dict.fromkeys(reasons))
                 or f"no shared file of {format_bytes(self.min_bytes)} or more is written by several processes"
             )
-        large = [one for one in found if one.usual >= self.min_transfer and one.block % one.usual == 0]
+        large = [
+            written
+            for written in files_written
+            if written.usual >= self.min_transfer and written.block % written.usual == 0
+        ]
         if not large:
             return self.nothing(
                 f"the shared files are not written in pieces of {format_bytes(self.min_transfer)} or more that fit the "
                 "blocks"
             )
-        known = [one for one in large if one.run is not None]
+        known = [written for written in large if written.run is not None]
         if not known:
             return self.nothing("how far apart processes write in the shared files is not known")
-        shared = [one for one in known if _of_node(one, profile) < one.block]
+        shared = [
+            written for written in known if _of_node(written, profile) < written.block
+        ]
         if not shared:
             return self.nothing(
                 "each process, or all of a node together, has whole blocks of the shared files"
             )
-        return [_finding(one, profile, system) for one in shared]
+        return [_finding(written, profile, system) for written in shared]
 
 
-def _of_node(one: Written, profile: Profile) -> int:
+def _of_node(written: Written, profile: Profile) -> int:
     """Bytes that a node's processes write side by side, if ranks are placed in order; else those of one process."""
     nodes = profile.job.nodes
-    return (one.run or 0) * (max(1, profile.workflow.processes // nodes) if nodes else 1)
+    return (written.run or 0) * (max(1, profile.workflow.processes // nodes) if nodes else 1)
 
 
-def _finding(one: Written, profile: Profile, system: System) -> Finding:
-    file, block, run = one.file, one.block, one.run or 0
+def _finding(written: Written, profile: Profile, system: System) -> Finding:
+    file, block, run = written.file, written.block, written.run or 0
     sharing = min(file.writers, max(2, -(-block // max(1, run))))
     nodes = (
         ""
@@ -102,8 +108,8 @@ def _finding(one: Written, profile: Profile, system: System) -> Finding:
     )
     return Finding(
         target=Target("file", file.path, file.apps[0] if file.apps else None),
-        reason=f"{file.writers} processes write {file.path} in pieces of {format_bytes(one.usual)}, and what a process "
-        f"has in one place is {format_bytes(run)}: {format_count(sharing)} processes meet in each block of "
+        reason=f"{file.writers} processes write {file.path} in pieces of {format_bytes(written.usual)}, and what a "
+        f"process has in one place is {format_bytes(run)}: {format_count(sharing)} processes meet in each block of "
         f"{format_bytes(block)}, of which GPFS lets one node write at a time.{nodes} What that costs is in no trace: "
         "run once with whole blocks for an expected gain.",
         confidence=round((0.6 if profile.job.nodes else 0.4) * certainty(system), 2),
@@ -111,11 +117,11 @@ def _finding(one: Written, profile: Profile, system: System) -> Finding:
         recommended={"bytes_per_process": -(-run // block) * block},
         current={"bytes_per_process": run},
         evidence=[
-            Evidence(f"{one.item.where}.path", file.path),
-            Evidence(f"{one.item.where}.writers", file.writers),
-            Evidence(f"{one.item.where}.io.transfer_size.write.common", one.usual),
+            Evidence(f"{written.item.where}.path", file.path),
+            Evidence(f"{written.item.where}.writers", file.writers),
+            Evidence(f"{written.item.where}.io.transfer_size.write.common", written.usual),
             Evidence("job.nodes", profile.job.nodes),
-            one.evidence,
+            written.evidence,
         ],
         apply=comment(
             f"in the program: give each process a multiple of {block} bytes in one place, from a multiple of it on\n"

@@ -39,7 +39,7 @@ class Written:
 
 
 def several_nodes(profile: Profile, system: System) -> str | None:
-    """Why blocks may pass between no nodes, as a sentence: one node takes a token for all its processes."""
+    """Need of a rule: several nodes, since one node takes one token for all its processes. The reason if unmet."""
     nodes, cores = profile.job.nodes, system.compute.cores_per_node
     if nodes == 1:
         return "all processes run on one node, which needs one token"
@@ -60,11 +60,11 @@ def written(
         The files, and why others are left out. Where calls are collective, aggregators write: MIO002's matter. What
         HDF5 and libraries above it write is theirs to align.
     """
-    found: list[Written] = []
+    files_written: list[Written] = []
     reasons: list[str] = []
     where: dict[str, tuple[int, Evidence] | str] = {}
     runs = {app.name: app.instances for app in profile.apps}
-    for item in data_files(profile, lambda one: one.access == "shared" and one.writers > 1 and keep(one)):
+    for item in data_files(profile, lambda file: file.access == "shared" and file.writers > 1 and keep(file)):
         file = item.file
         if file.interface not in (None, "posix", "stdio", "mpiio"):
             continue
@@ -86,8 +86,8 @@ def written(
             reasons.append("the shared files are not written in pieces of one usual size that is known")
             continue
         run = neighbour_distance(file, file.writers, reads=False)
-        found.append(Written(item, sizes.common[0][0], run, *place))
-    return found, reasons
+        files_written.append(Written(item, sizes.common[0][0], run, *place))
+    return files_written, reasons
 
 
 def _block(path: str, profile: Profile, system: System) -> tuple[int, Evidence] | str:

@@ -59,8 +59,8 @@ class Subblocks(Rule):
 
     def check(self, profile: Profile, system: System) -> Verdict:
         table = folders_of(profile, system)
-        kept = [row for row in table.rows if row[1].creates and 2 * (row[1].removes or 0) < row[1].files]
-        sized = [row for row in kept if row[1].sizes is not None and row[1].sizes.known]
+        remaining = [row for row in table.rows if row[1].creates and 2 * (row[1].removes or 0) < row[1].files]
+        sized = [row for row in remaining if row[1].sizes is not None and row[1].sizes.known]
         if not sized and table.rows and all(row[1].creates is None for row in table.rows):
             return self.nothing("which files were made and kept is not known; Recorder tells it")
         if not sized:
@@ -83,42 +83,42 @@ class Subblocks(Rule):
             self._judge(Folders(tuple(rows)), where, subblocks[where], profile, system)
             for where, rows in on.items()
         ]
-        reasons += [one for one in verdicts if isinstance(one, str)]
-        return self.verdict([one for one in verdicts if isinstance(one, Finding)], reasons)
+        reasons += [verdict for verdict in verdicts if isinstance(verdict, str)]
+        return self.verdict([verdict for verdict in verdicts if isinstance(verdict, Finding)], reasons)
 
     def _judge(
         self, folders: Folders, where: str, subblock: int, profile: Profile, system: System
     ) -> Finding | str:
-        taken = used = 0
+        allocated = used = 0
         wasting: list[int] = []
         for position, folder in folders.rows:
             sizes = folder.sizes
             if sizes is None or sizes.p50 is None or sizes.p50 <= self.in_inode:
                 continue
-            # What bins allow, and what was written, which may be more where files were written again.
+            # The lesser of the bound from the bins and the bytes written, which are more if files are written again.
             room = room_of(sizes, sizes.max or 0)
             bytes_ = min(folder.bytes.written or room, room)
-            whole = -(-bytes_ // (sizes.known * subblock)) * subblock * sizes.known
-            taken, used = taken + whole, used + bytes_
-            if whole - bytes_ >= self.min_share * whole:
+            least = -(-bytes_ // (sizes.known * subblock)) * subblock * sizes.known
+            allocated, used = allocated + least, used + bytes_
+            if least - bytes_ >= self.min_share * least:
                 wasting.append(position)
-        waste = taken - used
-        if not taken or waste < self.min_waste or waste < self.min_share * taken:
+        waste = allocated - used
+        if not allocated or waste < self.min_waste or waste < self.min_share * allocated:
             return (
                 f"the files leave about {format_bytes(max(0, waste))} of their subblocks of {format_bytes(subblock)} "
-                f"empty, {format_share(waste / taken if taken else 0.0)} of what they take"
+                f"empty, {format_share(waste / allocated if allocated else 0.0)} of what they take"
             )
         some = folders.those(wasting) if wasting else folders
         enough = _ENOUGH * subblock
         return Finding(
             target=some.target(profile),
-            reason=f"{some.words()} take about {format_bytes(taken)} for {format_bytes(used)}: each is given whole "
+            reason=f"{some.words()} take about {format_bytes(allocated)} for {format_bytes(used)}: each is given whole "
             f"subblocks of {format_bytes(subblock)}. Files of {format_bytes(enough)} or more waste next to nothing. "
             "This is about space: no seconds are promised.",
             confidence=round(0.6 * certainty(system), 2),
             touched_s=0.0,
             recommended={"file_bytes": enough},
-            current={"bytes_taken": taken, "bytes_used": used, "files": some.files},
+            current={"bytes_taken": allocated, "bytes_used": used, "files": some.files},
             evidence=[
                 *some.evidence("sizes.known", "sizes.p50"),
                 Evidence(f"{where}.subblock_size", subblock),

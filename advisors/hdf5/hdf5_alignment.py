@@ -56,20 +56,20 @@ class HDF5Alignment(MatchingRule):
         findings: list[Finding] = []
         reasons: list[str] = []
         for use in hdf5_uses(profile):
-            wanted = [item for item in use.items if self._is_wanted(item)]
-            if not wanted:
+            items = [item for item in use.items if self._is_wanted(item)]
+            if not items:
                 reasons.append(
                     f"no file of HDF5 has {format_bytes(self.min_bytes)} or more that several processes write in "
                     f"requests of {format_bytes(self.min_request)} or more"
                 )
                 continue
-            pieces = pieces_of(wanted, profile, system, layouts)
+            pieces = pieces_of(items, profile, system, layouts)
             if isinstance(pieces, str):
                 reasons.append(pieces)
             elif pieces.targets == 1 and pieces.size > self.max_single:
                 reasons.append("the files of HDF5 lie on one target in long stripes, which do not matter")
             else:
-                findings.append(_finding(use, wanted, pieces))
+                findings.append(_finding(use, items, pieces))
         return self.verdict(findings, reasons)
 
     def _is_wanted(self, item: Item) -> bool:

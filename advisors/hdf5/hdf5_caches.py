@@ -90,7 +90,7 @@ class HDF5Caches(Rule):
         return moved <= self.max_part * (item.file.io.bytes.written or 0)
 
     def _again(self, item: Item) -> float:
-        """How often one process reads a byte, at least: each may read all that any of them reads."""
+        """Lower bound of how often one process reads a byte: each may read all bytes that any of them reads."""
         file = item.file
         if not file.readers or not file.io.footprint.read or file.io.bytes.read is None:
             return 0.0
@@ -98,7 +98,7 @@ class HDF5Caches(Rule):
 
     def _finding(self, use: Use, scattered: list[Item], again: list[Item], system: System) -> Finding:
         items = list(dict.fromkeys([*scattered, *again]))
-        wanted: dict[str, Value] = {}
+        settings: dict[str, Value] = {}
         reason, lines = "", "in the program, before the file is opened or created:"
         evidence = [Evidence(f"{item.where}.path", item.file.path) for item in items[:3]]
         if scattered:
@@ -112,7 +112,7 @@ class HDF5Caches(Rule):
                 f"{format_count(count)} writes to {listed(use.folder, scattered)} have less than "
                 f"{format_bytes(self.small)}: metadata of HDF5 in scattered blocks. "
             )
-            wanted["meta_block_size"] = int(self.meta_block)
+            settings["meta_block_size"] = int(self.meta_block)
             lines += (
                 f"\n  C:     H5Pset_meta_block_size(fapl, {int(self.meta_block)});"
                 f"\n  h5py:  h5py.File(name, 'w', meta_block_size={int(self.meta_block)})"
@@ -123,7 +123,7 @@ class HDF5Caches(Rule):
                 f"A process reads {listed(use.folder, again)} {self._again(again[0]):.2g} times: chunks that its "
                 "cache did not keep. "
             )
-            wanted["chunk_cache_bytes"] = int(self.cache_bytes)
+            settings["chunk_cache_bytes"] = int(self.cache_bytes)
             lines += (
                 f"\n  C:     H5Pset_chunk_cache(dapl, 12421, {int(self.cache_bytes)}, 1.0);"
                 f"\n  h5py:  h5py.File(name, rdcc_nbytes={int(self.cache_bytes)}, rdcc_nslots=12421)"
@@ -138,7 +138,7 @@ class HDF5Caches(Rule):
             reason=reason.rstrip() + ("" if gain else " For an expected gain, supply a trace with times."),
             confidence=0.5,
             touched_s=data_s(again, scattered, use.app),
-            recommended=wanted,
+            recommended=settings,
             current={},
             evidence=evidence,
             gain=gain,

@@ -93,7 +93,7 @@ class HDF5Chunking(Rule):
         gain = aggregated(
             "data_time_s",
             before,
-            [moved_both_ways(one.file.io) for one in items],
+            [moved_both_ways(item.file.io) for item in items],
             process_rate(items[0].file.path, system, reads=True),
             int(self.chunk_bytes),
         )

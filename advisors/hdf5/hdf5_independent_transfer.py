@@ -94,7 +94,7 @@ class HDF5IndependentTransfer(Rule):
         gain = aggregated(
             "data_time_s",
             before,
-            [moved_both_ways(one.file.io) for one in items],
+            [moved_both_ways(item.file.io) for item in items],
             process_rate(items[0].file.path, system, reads=False),
         )
         current: dict[str, Value] = {"transfer": "independent", "collective_share": share}

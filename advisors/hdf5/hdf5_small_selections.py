@@ -69,15 +69,15 @@ class HDF5SmallSelections(Rule):
         for use in hdf5_uses(profile):
             why = self._objection(use, profile)
             small = sum(self._small(item) for item in use.items)
-            whole = sum(item.file.io.ops.read + item.file.io.ops.write for item in use.items)
+            total = sum(item.file.io.ops.read + item.file.io.ops.write for item in use.items)
             if why is not None:
                 reasons.append(why)
-            elif small < self.min_operations or small < self.min_share * whole:
+            elif small < self.min_operations or small < self.min_share * total:
                 reasons.append(
                     f"few requests of HDF5 in one folder have less than {format_bytes(self.small)}"
                 )
             else:
-                findings.append(self._finding(use, round(small), whole, system))
+                findings.append(self._finding(use, round(small), total, system))
         return self.verdict(findings, reasons)
 
     def _objection(self, use: Use, profile: Profile) -> str | None:
@@ -107,22 +107,22 @@ class HDF5SmallSelections(Rule):
             for reads, count in ((True, io.ops.read), (False, io.ops.write))
         )
 
-    def _finding(self, use: Use, small: int, whole: int, system: System) -> Finding:
+    def _finding(self, use: Use, small: int, total: int, system: System) -> Finding:
         items, size, shape = use.items, use.layer.granularity.data, use.layer.data_representation
         before = data_s(items, items, use.app)
         gain = aggregated(
             "data_time_s",
             before,
-            [moved_both_ways(one.file.io) for one in items],
+            [moved_both_ways(item.file.io) for item in items],
             process_rate(items[0].file.path, system, reads=True),
         )
         stored = "contiguous" if shape.chunked is False else "stored in a way that the trace does not show"
-        current: dict[str, Value] = {"requests": whole, "transfer": size}
+        current: dict[str, Value] = {"requests": total, "transfer": size}
         cache = int(self.cache_bytes)
         return Finding(
             target=target_of(use.folder, items, use.app),
-            reason=f"{format_count(small)} of {format_count(whole)} requests of {use.app.name} to "
-            f"{listed(use.folder, items)} ({format_share(small / whole)}) have less than "
+            reason=f"{format_count(small)} of {format_count(total)} requests of {use.app.name} to "
+            f"{listed(use.folder, items)} ({format_share(small / total)}) have less than "
             f"{format_bytes(self.small)}, most bytes move in {format_bytes(size)}. The data sets are {stored}, and "
             "no chunk cache is set: each selection is a request."
             + ("" if gain else " For an expected gain, supply a trace with times."),

@@ -1,1 +1,1 @@
-"""How files lie on the targets of a Lustre file system."""
+"""Files on the targets of a Lustre file system."""

@@ -63,7 +63,7 @@ class DataOnMDT(Rule):
     # Share of the free room of the metadata targets that one data set may take: ours. When they are full, nobody
     # can make files.
     max_room = 0.01
-    # Where nobody knows what is free: a thousandth of the smallest metadata target of a bundled machine (1.6 TiB).
+    # If the free space is not known: a thousandth of the smallest metadata target of a bundled machine (1.6 TiB).
     unknown_room = 1_600_000_000
     # Share of the metadata servers' operations in use: from half on, bytes would wait behind names (ours).
     max_load = 0.5
@@ -92,13 +92,13 @@ class DataOnMDT(Rule):
                 on[place.prefix].append(row)
                 disks[place.prefix] = place
         verdicts = [self._judge(Folders(tuple(rows)), disks[prefix], profile) for prefix, rows in on.items()]
-        reasons += [one for one in verdicts if isinstance(one, str)]
-        return self.verdict([one for one in verdicts if isinstance(one, Finding)], reasons)
+        reasons += [folder for folder in verdicts if isinstance(folder, str)]
+        return self.verdict([folder for folder in verdicts if isinstance(folder, Finding)], reasons)
 
     def _judge(self, folders: Folders, place: Lustre, profile: Profile) -> Finding | str:
         disk = place.figures
-        if kept := keeps_own_layout(disk):
-            return kept
+        if own_layout := keeps_own_layout(disk):
+            return own_layout
         if self._share(folders, GiB) < self.min_share:
             return "most files of the folders with many are large"
         if disk is None or disk.dom_size is None:
@@ -110,33 +110,35 @@ class DataOnMDT(Rule):
             return "Data-on-MDT is off on this file system"
         # A folder of larger files keeps its layout.
         folders = folders.those(
-            [at for at, one in folders.rows if self._share_of(one, disk.dom_size) >= self.min_share]
+            [at for at, folder in folders.rows if self._share_of(folder, disk.dom_size) >= self.min_share]
         )
         if folders.known < self.min_files:
             return (
                 f"most files have more than the {lfs_size(disk.dom_size)} that may lie on the metadata target"
             )
         size = next(
-            one for one in self._sizes(folders, disk.dom_size) if self._share(folders, one) >= self.min_share
+            folder
+            for folder in self._sizes(folders, disk.dom_size)
+            if self._share(folders, folder) >= self.min_share
         )
-        taken = sum(room_of(one.sizes, size) for _, one in folders.rows if one.sizes is not None)
-        if (why := self._no_room(disk, taken)) is not None:
+        room = sum(room_of(folder.sizes, size) for _, folder in folders.rows if folder.sizes is not None)
+        if (why := self._no_room(disk, room)) is not None:
             return why
-        return self._finding(folders, size, taken, place, disk, profile)
+        return self._finding(folders, size, room, place, disk, profile)
 
     def _sizes(self, folders: Folders, most: int) -> list[int]:
         """Components that come into question, smallest first: whole units, no more than the file system allows."""
-        wanted = [STRIPE_UNIT, most]
+        sizes = [STRIPE_UNIT, most]
         for _, folder in folders.rows:
             if folder.sizes is not None:
-                wanted += [size for size in (folder.sizes.p90, folder.sizes.max) if size is not None]
-        units = {max(1, -(-size // STRIPE_UNIT)) * STRIPE_UNIT for size in wanted}
+                sizes += [size for size in (folder.sizes.p90, folder.sizes.max) if size is not None]
+        units = {max(1, -(-size // STRIPE_UNIT)) * STRIPE_UNIT for size in sizes}
         return sorted({min(size, most // STRIPE_UNIT * STRIPE_UNIT) for size in units})
 
     def _share(self, folders: Folders, size: int) -> float:
         known = folders.known
         return (
-            sum(at_most(one.sizes, size) for _, one in folders.rows if one.sizes is not None) / known
+            sum(at_most(folder.sizes, size) for _, folder in folders.rows if folder.sizes is not None) / known
             if known
             else 0.0
         )
@@ -145,15 +147,15 @@ class DataOnMDT(Rule):
         sizes = folder.sizes
         return at_most(sizes, size) / sizes.known if sizes is not None and sizes.known else 0.0
 
-    def _no_room(self, disk: FileSystem, taken: int) -> str | None:
-        if disk.metadata_free is None and taken > self.unknown_room:
+    def _no_room(self, disk: FileSystem, room: int) -> str | None:
+        if disk.metadata_free is None and room > self.unknown_room:
             return (
-                f"the files would take {format_bytes(taken)} of the metadata targets, whose room is not known; supply "
+                f"the files would take {format_bytes(room)} of the metadata targets, whose room is not known; supply "
                 "`metadata_free` (`lfs df`) in --system"
             )
-        if disk.metadata_free is not None and taken > self.max_room * disk.metadata_free:
+        if disk.metadata_free is not None and room > self.max_room * disk.metadata_free:
             return (
-                f"the files would take {format_bytes(taken)} of the metadata targets, which have "
+                f"the files would take {format_bytes(room)} of the metadata targets, which have "
                 f"{format_bytes(disk.metadata_free)} left"
             )
         if disk.metadata_load is not None and disk.metadata_load > self.max_load:
@@ -161,7 +163,7 @@ class DataOnMDT(Rule):
         return None
 
     def _finding(
-        self, folders: Folders, size: int, taken: int, place: Lustre, disk: FileSystem, profile: Profile
+        self, folders: Folders, size: int, room: int, place: Lustre, disk: FileSystem, profile: Profile
     ) -> Finding:
         layout = Layout((Component(size, None, on_mdt=True), Component(None, 1)))
         # Flushing brings the same bytes to disk, wherever that is.
@@ -171,7 +173,7 @@ class DataOnMDT(Rule):
         free = "room unknown" if disk.metadata_free is None else f"{format_bytes(disk.metadata_free)} free"
         busy = "load unknown" if disk.metadata_load is None else f"{format_share(load)} busy"
         reason = (
-            f"{folders.words()}, {few}: beside their names they take {format_bytes(taken)} or less of the metadata "
+            f"{folders.words()}, {few}: beside their names they take {format_bytes(room)} or less of the metadata "
             f"targets ({free}, {busy}), and opening and reading one saves a trip."
         )
         if disk.metadata_free is None or disk.metadata_load is None:
@@ -182,7 +184,7 @@ class DataOnMDT(Rule):
         return Finding(
             target=folders.target(profile),
             reason=reason,
-            # Each of the two that nobody knows may forbid it: ours.
+            # Each of the two that is not known may forbid it (ours).
             confidence=round((0.4 + 0.1 * known) * place.certainty, 2),
             touched_s=spent,
             recommended={"mdt_component": size, "stripe_count": 1},
@@ -218,9 +220,9 @@ def _commands(folders: Folders, layout: Layout) -> list[str]:
     paths = [folder.path for _, folder in folders.rows]
     if len(paths) > _COMMANDS and folders.path not in {".", "/"}:
         paths = [folders.path]
-    found = [
+    evidence = [
         f"lfs setstripe {layout.to_options()} {word}"
         for path in paths[:_COMMANDS]
         if (word := quoted_path(path))
     ]
-    return found or comment("a path with control characters is left out: type it yourself")
+    return evidence or comment("a path with control characters is left out: type it yourself")

@@ -73,11 +73,11 @@ class DirectoryStriping(Rule):
         makers = [row for row in many if row[1].makers is None or row[1].makers > 1]
         if not makers:
             return self.nothing("one process makes all files of each folder that has many")
-        under, found, reasons = places(profile, system), [], []
+        under, findings, reasons = places(profile, system), [], []
         for row in makers:
             verdict = self._judge(Folders((row,)), under(row[1].path), profile, metadata)
-            found.append(verdict) if isinstance(verdict, Finding) else reasons.append(verdict)
-        return self.verdict(found, reasons)
+            findings.append(verdict) if isinstance(verdict, Finding) else reasons.append(verdict)
+        return self.verdict(findings, reasons)
 
     def _judge(
         self, folder: Folders, place: Lustre | str, profile: Profile, metadata: float
@@ -102,7 +102,7 @@ class DirectoryStriping(Rule):
             "middle, half of it; low, none",
         )
         share, kinds = profile.workflow.io.time_share, profile.workflow.io.metadata_kinds
-        made = quoted_path(f"{folder.path.rstrip('/')}.striped")
+        new_folder = quoted_path(f"{folder.path.rstrip('/')}.striped")
         reason = (
             f"What metadata servers answer takes {format_share(metadata)} of the I/O time, and "
             f"{format_count(folder.files)} files are in {folder.path}, whose names one metadata target keeps: "
@@ -129,9 +129,9 @@ class DirectoryStriping(Rule):
             gain=gain if before else None,
             apply=[
                 *comment("a folder is striped when it is made: make a new one and let the run use it"),
-                f"lfs mkdir -c {stripes} {made}",
+                f"lfs mkdir -c {stripes} {new_folder}",
             ]
-            if made
+            if new_folder
             else comment("a path with control characters is left out: type it yourself"),
             files=folder.listed(profile),
         )

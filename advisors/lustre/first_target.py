@@ -44,10 +44,10 @@ class FirstTarget(Rule):
     sources = ("lfs-setstripe(1)", "ROMIO users' guide")
 
     def check(self, profile: Profile, system: System) -> Verdict:
-        found = _from_hints(profile) + _from_default(profile, system)
-        if found:
-            return found
-        if profile.interfaces and all(one.hints is None for one in profile.interfaces):
+        findings = _from_hints(profile) + _from_default(profile, system)
+        if findings:
+            return findings
+        if profile.interfaces and all(interface.hints is None for interface in profile.interfaces):
             return self.nothing(
                 "no default layout sets a first target, and interfaces[].hints are not known; "
                 "supply a trace with MPI-IO calls, or look with `lfs getstripe -i`"
@@ -56,14 +56,14 @@ class FirstTarget(Rule):
 
 
 def _from_hints(profile: Profile) -> list[Finding]:
-    found = []
+    findings = []
     for index, interface in enumerate(profile.interfaces or ()):
         value = (interface.hints or {}).get(HINT)
         if value is None or not re.fullmatch(r"\s*\d+\s*", value):
             continue
         target = int(value)
-        app = next((one for one in profile.apps if one.name == interface.app), None)
-        found.append(
+        app = next((app for app in profile.apps if app.name == interface.app), None)
+        findings.append(
             Finding(
                 target=Target("app", None, interface.app),
                 reason=(
@@ -82,16 +82,16 @@ def _from_hints(profile: Profile) -> list[Finding]:
                 ),
             )
         )
-    return found
+    return findings
 
 
 def _from_default(profile: Profile, system: System) -> list[Finding]:
-    found = []
+    findings = []
     for index, disk in enumerate(system.file_systems):
-        fixed = [int(one) for one in _INDEX.findall(disk.site_pfl or "") if int(one) >= 0]
+        fixed = [int(index) for index in _INDEX.findall(disk.site_pfl or "") if int(index) >= 0]
         if disk.type != "lustre" or not fixed:
             continue
-        found.append(
+        findings.append(
             Finding(
                 target=Target("job"),
                 reason=(
@@ -106,4 +106,4 @@ def _from_default(profile: Profile, system: System) -> list[Finding]:
                 evidence=[Evidence(f"system.file_systems[{index}].site_pfl", disk.site_pfl)],
             )
         )
-    return found
+    return findings

@@ -1,4 +1,4 @@
-"""Which plain layout a large shared file should have: what the rules on stripe counts share.
+"""The plain layout that a large shared file should have, as all rules on stripe counts choose it.
 
 The count is AIOT's equation 3, capped where the contention model sees no more use of further targets; the size
 keeps what neighbouring processes access at the same moment in stripes of their own.
@@ -68,7 +68,9 @@ class Choice:
 
 @dataclass(frozen=True)
 class Striping:
-    """What a file gets, and what it has, or is thought to have (`default`); None is unknown, -1 targets are all.
+    """The layout that a file gets, and the one it has or is assumed to have (`default`).
+
+    None is unknown; -1 targets are all.
 
     `rule` is the site's own rule where that gave count, size and pool.
     """
@@ -121,7 +123,7 @@ class Case:
 
 
 SizeFrom: TypeAlias = Literal["distance", "transfer", "aggregators", "site"]
-"""What a stripe size follows: simultaneous offsets, the usual transfer, what aggregators write, a rule of the site."""
+"""The reason for a stripe size: simultaneous offsets, the usual transfer, writes of aggregators, a rule of the site."""
 
 
 def spent_s(group: Sequence[Case], profile: Profile) -> float:
@@ -139,13 +141,13 @@ def choose(index: int, file: FileEntity, profile: Profile, system: System, by: C
     if movers.processes < 2:
         return "each large shared file is moved by one process: more targets serve many"
     disk, rule = place.figures, site_rule(extent(file) or 0, place)
-    kept = None if rule else keeps_own_layout(disk)
-    if kept:
-        return kept
+    own_layout = None if rule else keeps_own_layout(disk)
+    if own_layout:
+        return own_layout
     path = contention.path_of(system, disk, reads=reads, target_rate=by.target_rate)
     if isinstance(path, str):
         return path
-    # The locks of one object cost more than a fast target behind it. Whether they do here, the gain's anchor tells.
+    # The locks of one object cost more than a fast target behind it. The anchor of the gain shows if they do here.
     objects = path if reads else replace(path, target=min(path.target, by.object_rate))
     distance = None if movers.collective else neighbour_distance(file, movers.processes, reads=reads)
     interleaved = distance is not None and distance < by.min_stripe_size
@@ -185,9 +187,9 @@ def choose(index: int, file: FileEntity, profile: Profile, system: System, by: C
         if own_stripes(file) is not None:
             return "the layout that the large shared files have already fits them"
         return "the default layout of the file system already fits the large shared files"
-    found: SizeFrom = "site" if rule is not None and rule.stripe_size else size_from
+    source: SizeFrom = "site" if rule is not None and rule.stripe_size else size_from
     return Case(
-        index, file, reads, movers, path, objects.target, burst, layout, found, place, cached, interleaved
+        index, file, reads, movers, path, objects.target, burst, layout, source, place, cached, interleaved
     )
 
 
@@ -207,8 +209,8 @@ def _count(
 ) -> int:
     most = _most(burst, disk, by.min_stripe_size)
     offered = striping.equation_3_count(rate, burst.processes, path.target)
-    wanted = contention.fewest_targets(burst, path, most, reach) * by.margin
-    return contention.neat(min(offered, wanted), most)
+    targets_needed = contention.fewest_targets(burst, path, most, reach) * by.margin
+    return contention.neat(min(offered, targets_needed), most)
 
 
 def process_rate(file: FileEntity, movers: Movers, by: Choice, *, reads: bool) -> float:
@@ -295,10 +297,10 @@ _BECAUSE: Final[Mapping[SizeFrom, str]] = {
 
 
 def sentence(group: Sequence[Case]) -> str:
-    """What is found, what is wanted, and on what it rests."""
+    """The finding, the recommendation, and the figures behind it."""
     first, layout = group[0], group[0].layout
     verb = "read" if first.reads else "write"
-    what = first.file.path if len(group) == 1 else f"{len(group)} files like {first.file.path}"
+    files_text = first.file.path if len(group) == 1 else f"{len(group)} files like {first.file.path}"
     has = ""
     if layout.default_count is not None:
         lie = (
@@ -312,12 +314,12 @@ def sentence(group: Sequence[Case]) -> str:
     who = f"{first.movers.processes} processes"
     if first.movers.collective:
         who += " in collective calls"
-    one = layout.count == 1
+    is_single = layout.count == 1
     if first.cached:
-        enough = "is enough" if one else "are enough"
+        enough = "is enough" if is_single else "are enough"
     else:
-        enough = "carries what they offer" if one else "carry what they offer"
-    text = f"{who} {verb} {what} ({format_bytes(extent(first.file))}){has}: "
+        enough = "carries what they offer" if is_single else "carry what they offer"
+    text = f"{who} {verb} {files_text} ({format_bytes(extent(first.file))}){has}: "
     text += (
         _site_sentence(layout, layout.rule)
         if layout.rule is not None
@@ -339,7 +341,7 @@ def sentence(group: Sequence[Case]) -> str:
 
 
 def _rate_text(case: Case) -> str:
-    """What a target gives the file, which may be less than the target's own rate."""
+    """Rate that a target gives the file, which may be below the target's own rate."""
     rate = format_rate(case.object_rate)
     is_less = case.object_rate < case.path.target
     return f", of which one shared file gets {rate} each," if is_less else f" of {rate}"
@@ -360,37 +362,37 @@ def _sizes(file: FileEntity, *, reads: bool) -> Sizes | None:
 
 def evidence(group: Sequence[Case]) -> list[Evidence]:
     """The figures that the layout of a group rests on."""
-    found = []
+    sizes = []
     for case in group[:SHOWN]:
         where, file = f"files[{case.index}]", case.file
         size = "io.footprint.read" if case.reads else "io.footprint.written"
         footprint = file.io.footprint.read if case.reads else file.io.footprint.written
-        found += [
+        sizes += [
             Evidence(f"{where}.path", file.path),
             Evidence(f"{where}.{size}", footprint),
             Evidence(f"{where}.{'readers' if case.reads else 'writers'}", case.movers.calling),
         ]
         if own_stripes(file) is not None:
-            found += [
+            sizes += [
                 Evidence(f"{where}.stripe_count", file.stripe_count),
                 Evidence(f"{where}.stripe_size", file.stripe_size),
             ]
         if file.stride is not None:
-            found.append(Evidence(f"{where}.stride", file.stride))
+            sizes.append(Evidence(f"{where}.stride", file.stride))
         elif case.size_from == "distance" and file.io.access_pattern is not None:
-            found.append(
+            sizes.append(
                 Evidence(f"{where}.io.access_pattern.consecutive", file.io.access_pattern.consecutive)
             )
     disk, prefix = group[0].place.figures, group[0].place.prefix
     if disk is not None:
         rate = disk.bandwidth_per_target.read if group[0].reads else disk.bandwidth_per_target.write
         direction = "read" if group[0].reads else "write"
-        found += [
+        sizes += [
             Evidence(f"{prefix}.targets", disk.targets),
             Evidence(f"{prefix}.bandwidth_per_target.{direction}", rate),
         ]
         if (rule := group[0].layout.rule) is not None:
-            found.append(
+            sizes.append(
                 Evidence(f"{prefix}.striping_rules[{disk.striping_rules.index(rule)}].above", rule.above)
             )
-    return found
+    return sizes

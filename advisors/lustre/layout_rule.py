@@ -1,4 +1,4 @@
-"""What rules share that give large shared files a plain layout: the thresholds, and the files of one command."""
+"""Base of rules that give large shared files a plain layout: thresholds, and the files of one command."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ class LayoutRule(Rule):
         return [sorted(group, key=lambda case: -case.busy_s) for group in groups.values()]
 
     def objection(self, case: Case) -> str | None:  # noqa: ARG002 - one rule has some
-        """Why a file whose layout should change is left alone; None: it is not."""
+        """The reason to leave a file alone whose layout should change; None if there is none."""
         return None
 
     def _choice(self) -> Choice:

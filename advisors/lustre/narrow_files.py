@@ -65,11 +65,11 @@ class NarrowFiles(Rule):
         many = {folder: files for folder, files in folders.items() if len(files) >= self.min_files}
         if not many:
             return self.nothing(f"no folder has {self.min_files} files or more that one process each writes")
-        under, found, reasons = places(profile, system), [], []
+        under, findings, reasons = places(profile, system), [], []
         for folder, files in many.items():
             verdict = self._judge(folder, files, under(folder), profile)
-            found.append(verdict) if isinstance(verdict, Finding) else reasons.append(verdict)
-        return self.verdict(found, reasons)
+            findings.append(verdict) if isinstance(verdict, Finding) else reasons.append(verdict)
+        return self.verdict(findings, reasons)
 
     def _judge(
         self,
@@ -81,8 +81,8 @@ class NarrowFiles(Rule):
         if isinstance(place, str):
             return place
         disk = place.figures
-        if kept := keeps_own_layout(disk):
-            return kept
+        if own_layout := keeps_own_layout(disk):
+            return own_layout
         largest = max((extent(file) or 0 for _, file in files), default=0)
         known = [file.stripe_count for _, file in files if file.stripe_count is not None]
         count = max(known) if known else default_stripes(disk, largest)[0]
@@ -126,7 +126,7 @@ class NarrowFiles(Rule):
 
     @staticmethod
     def _tells(count: int, known: list[int], files: list[tuple[int, FileEntity]], place: Lustre) -> Evidence:
-        """What says on how many targets the files lie."""
+        """Evidence of the number of targets of the files."""
         if known:
             index = next(index for index, file in files if file.stripe_count == count)
             return Evidence(f"files[{index}].stripe_count", count)

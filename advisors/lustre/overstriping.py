@@ -78,11 +78,11 @@ class Overstriping(Rule):
         small = [(i, f) for i, f in shared if self._is_interleaved(f)]
         if not small:
             return self.nothing("no large shared file is written in small strided records")
-        under, found, reasons = places(profile, system), [], []
+        under, findings, reasons = places(profile, system), [], []
         for index, file in small:
             verdict = self._judge(index, file, under(posixpath.dirname(file.path)), profile, system)
-            found.append(verdict) if isinstance(verdict, Finding) else reasons.append(verdict)
-        return self.verdict(found, reasons)
+            findings.append(verdict) if isinstance(verdict, Finding) else reasons.append(verdict)
+        return self.verdict(findings, reasons)
 
     def _is_interleaved(self, file: FileEntity) -> bool:
         sizes, pattern = file.io.transfer_size.write, file.io.access_pattern
@@ -100,8 +100,8 @@ class Overstriping(Rule):
         if isinstance(place, str):
             return place
         disk = place.figures
-        if kept := keeps_own_layout(disk):
-            return kept
+        if own_layout := keeps_own_layout(disk):
+            return own_layout
         if disk is None or not disk.targets:
             return "the number of targets is not known; supply it (`lfs df`) in --system"
         if file.writers <= disk.targets:
@@ -171,8 +171,8 @@ class Overstriping(Rule):
 def _can_overstripe(disk: FileSystem) -> bool:
     if disk.overstriping is not None:
         return disk.overstriping
-    found = re.search(r"(\d+)\.(\d+)", disk.version or "")
-    return found is not None and (int(found[1]), int(found[2])) >= (2, 13)
+    version = re.search(r"(\d+)\.(\d+)", disk.version or "")
+    return version is not None and (int(version[1]), int(version[2])) >= (2, 13)
 
 
 def _gain(

@@ -78,12 +78,12 @@ class StripeAlignment(Rule):
             return self.nothing(
                 f"no large shared file is written in pieces of one size of {lfs_size(int(self.min_transfer))}iB or more"
             )
-        under, found, reasons = places(profile, system), [], []
+        under, findings, reasons = places(profile, system), [], []
         for index, file, transfer in usual:
             place = under(posixpath.dirname(file.path))
             verdict = self._judge(index, file, transfer, place, profile, system)
-            found.append(verdict) if isinstance(verdict, Finding) else reasons.append(verdict)
-        return self.verdict(found, reasons)
+            findings.append(verdict) if isinstance(verdict, Finding) else reasons.append(verdict)
+        return self.verdict(findings, reasons)
 
     def _usual(self, file: FileEntity) -> int | None:
         sizes = file.io.transfer_size.write
@@ -104,8 +104,8 @@ class StripeAlignment(Rule):
         if isinstance(place, str):
             return place
         disk = place.figures
-        if (kept := keeps_own_layout(disk)) and not site_rule(extent(file) or 0, place):
-            return kept
+        if (own_layout := keeps_own_layout(disk)) and not site_rule(extent(file) or 0, place):
+            return own_layout
         _, current = present_stripes(file, disk)
         if not current:
             return "the default stripe size is not known; supply it (`lfs getstripe -d`) in --system"

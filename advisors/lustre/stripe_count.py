@@ -79,12 +79,12 @@ class StripeCount(LayoutRule):
                 f"no shared file has {lfs_size(int(self.min_bytes))}iB or more: "
                 "the layout of smaller ones does not show"
             )
-        made = [(i, f) for i, f in large if f.role != "input"]
-        if not made:
+        outputs = [(i, f) for i, f in large if f.role != "input"]
+        if not outputs:
             return self.nothing(
                 "all large shared files lay there before the run: see LUS008 (migrate-inputs)"
             )
-        groups = self.groups(made, profile, system)
+        groups = self.groups(outputs, profile, system)
         if isinstance(groups, str):
             return self.nothing(groups)
         return [self._finding(group, profile, system) for group in groups]

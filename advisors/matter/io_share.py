@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from vani.schema.profile import Profile
     from vani.schema.system import System
 
-# Library time is told apart where it is this much of the run more than file-system calls take: less rounds away.
+# Library time is reported separately if it exceeds that of file-system calls by this share of the run.
 _TOLD_APART = 0.01
 
 
@@ -97,7 +97,7 @@ class IOShare(Rule):
         ]
 
     def is_short(self, time: IOTime) -> bool:
-        """Whether the run is too short to judge; a long run with next to no I/O is judged."""
+        """True if the run is too short to judge; a long run with next to no I/O is judged."""
         if not time.calls_s:
             return False
         return time.runtime_s < self.least_run_s or (
@@ -105,7 +105,7 @@ class IOShare(Rule):
         )
 
     def is_hardly(self, time: IOTime, profile: Profile) -> bool:
-        """Whether I/O hardly matters, which what is left of a damaged trace cannot show."""
+        """True if I/O hardly matters, which the rest of a damaged trace cannot show."""
         return time.of_run(time.calls_most_s) < self.hardly and damage(profile) is None
 
     def _confidence(self, time: IOTime) -> float:
@@ -127,28 +127,28 @@ class IOShare(Rule):
                     "What is left of the trace has no I/O call that takes time: what it lost may have some."
                 )
             return "I/O does not matter here: the run has no I/O call that takes time."
-        what = (
+        subject = (
             f"{format_seconds(time.calls_s)} of {format_seconds(time.runtime_s)} ({format_share(time.share)})"
         )
         words = _Words(time, alone=profile.workflow.processes == 1)
         if self.is_short(time):
             return (
-                f"Too short to judge: {words.who} spends {what} {words.where}{words.of_these}. Trace a run of at least "
-                f"{format_seconds(self.least_run_s)}, with {format_seconds(self.least_io_s)} of I/O."
+                f"Too short to judge: {words.who} spends {subject} {words.where}{words.of_these}. Trace a run of at "
+                f"least {format_seconds(self.least_run_s)}, with {format_seconds(self.least_io_s)} of I/O."
             )
         inflated = inflated_by(profile)
         if inflated is not None and time.share >= self.hardly:
             tool, much = inflated
             return (
-                f"I/O may matter: as {tool} saw it, it takes {what}, but {tool} adds {much} to each call. Counts and "
-                "bytes are exact, seconds are not: none are promised below. A trace of Recorder tells them."
+                f"I/O may matter: as {tool} saw it, it takes {subject}, but {tool} adds {much} to each call. Counts "
+                "and bytes are exact, seconds are not: none are promised below. A trace of Recorder tells them."
             )
         if time.share >= self.hardly:
-            return f"I/O matters: at most {what} could be won, {words.source}"
+            return f"I/O matters: at most {subject} could be won, {words.source}"
         if is_damaged:
             return (
-                f"What is left of the trace shows little I/O: at most {what} could be won, {words.source} What it lost "
-                "may have spent more."
+                f"What is left of the trace shows little I/O: at most {subject} could be won, {words.source} What it "
+                "lost may have spent more."
             )
         if time.of_run(time.calls_most_s) >= self.hardly:
             return (
@@ -158,14 +158,14 @@ class IOShare(Rule):
             )
         if time.traces > 1:
             return (
-                f"I/O hardly matters here: {words.who} is {words.where} for {what}{words.slowest}: storage is not what "
-                "this workflow waits for."
+                f"I/O hardly matters here: {words.who} is {words.where} for {subject}{words.slowest}: storage is not "
+                "what this workflow waits for."
             )
-        return f"I/O hardly matters here: at most {what} could be won, {words.source}"
+        return f"I/O hardly matters here: at most {subject} could be won, {words.source}"
 
 
 class _Words:
-    """Whose time the bound is, where it goes, and the other shares of the run."""
+    """The process whose time the bound is, the calls that take it, and the other shares of the run."""
 
     def __init__(self, time: IOTime, *, alone: bool) -> None:
         self._time = time
@@ -180,8 +180,8 @@ class _Words:
             return "some process"
         if self._alone:
             return "the program"
-        one = self._time.caller or self._time.slowest
-        return "the slowest process" + ("" if one is None else f" (rank {one.rank})")
+        part = self._time.caller or self._time.slowest
+        return "the slowest process" + ("" if part is None else f" (rank {part.rank})")
 
     @property
     def where(self) -> str:
@@ -195,10 +195,10 @@ class _Words:
 
     @property
     def slowest(self) -> str:
-        one = self._time.caller if self._in_libraries else self._time.slowest
-        if one is None:
+        part = self._time.caller if self._in_libraries else self._time.slowest
+        if part is None:
             return ""
-        return f", the slowest (rank {one.rank} of {one.app}) for {self._of_run(one.time_s)}"
+        return f", the slowest (rank {part.rank} of {part.app}) for {self._of_run(part.time_s)}"
 
     @property
     def source(self) -> str:
@@ -227,16 +227,18 @@ def _is_in_libraries(time: IOTime) -> bool:
 
 def _evidence(profile: Profile, time: IOTime) -> list[Evidence]:
     workflow = profile.workflow
-    found = [
+    evidence = [
         Evidence("workflow.runtime_s", workflow.runtime_s),
         Evidence("workflow.io_time_share", workflow.io_time_share),
         Evidence("workflow.io_time_share_slowest", workflow.io_time_share_slowest),
         Evidence("workflow.io.busy_s.total", workflow.io.busy_s.total),
     ]
-    found += [Evidence(one.where, one.time_s) for one in (time.slowest, time.caller) if one is not None]
-    found += [
+    evidence += [
+        Evidence(part.where, part.time_s) for part in (time.slowest, time.caller) if part is not None
+    ]
+    evidence += [
         Evidence(f"workflow.library_time_s.{layer}.{key}", getattr(spent, key))
         for layer, spent in (workflow.library_time_s or {}).items()
         for key in ("total", "outside_file_system")
     ]
-    return found
+    return evidence

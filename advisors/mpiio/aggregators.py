@@ -141,9 +141,9 @@ def _sentence(
 
 def _in_mpiio(use: Use, items: list[Item]) -> float:
     """Seconds of the run in calls of MPI-IO, exchange and waiting included, as far as they are for these files."""
-    found = (use.app.library_time_s or {}).get("mpiio")
-    if found is None:
+    times = (use.app.library_time_s or {}).get("mpiio")
+    if times is None:
         return data_s(items, items, use.app)
     moved = sum((i.file.io.bytes.read or 0) + (i.file.io.bytes.written or 0) for i in items)
-    whole = use.layer.bytes.total
-    return found.slowest * (min(1.0, moved / whole) if whole else 1.0)
+    total = use.layer.bytes.total
+    return times.slowest * (min(1.0, moved / total) if total else 1.0)

@@ -43,15 +43,15 @@ class Moved:
         kind = "read" if self.reads else "write"
         io, where = self.item.file.io, f"{self.item.where}.io"
         sizes = sizes_of(io, reads=self.reads)
-        found = [Evidence(f"{self.item.where}.path", self.item.file.path)]
+        evidence = [Evidence(f"{self.item.where}.path", self.item.file.path)]
         if sizes is not None:
-            found.append(Evidence(f"{where}.transfer_size.{kind}.p50", sizes.p50))
+            evidence.append(Evidence(f"{where}.transfer_size.{kind}.p50", sizes.p50))
         if io.access_pattern is not None:
-            found += [
+            evidence += [
                 Evidence(f"{where}.access_pattern.strided", io.access_pattern.strided),
                 Evidence(f"{where}.access_pattern.random", io.access_pattern.random),
             ]
-        return [*found, Evidence(f"{where}.busy_s.{kind}", getattr(io.busy_s, kind))]
+        return [*evidence, Evidence(f"{where}.busy_s.{kind}", getattr(io.busy_s, kind))]
 
 
 class CollectiveBuffering(Rule):
@@ -144,35 +144,37 @@ class CollectiveBuffering(Rule):
         return collective and (file.io.ops.read if reads else file.io.ops.write) > use.layer.calls
 
     def _kind(self, items: list[Item]) -> str:
-        """How the requests lie in the file that has most of them."""
+        """Access pattern in the file that has most requests."""
         pattern = items[0].file.io.access_pattern
         between = pattern is not None and pattern.strided + pattern.random >= self.min_interleaved
         return "interleaved" if between else "small contiguous"
 
     def _judge(self, use: Use, moved: list[Moved], collective: float, system: System) -> Finding | str:
         hints: dict[str, str] = {}
-        if not all(one.reads for one in moved):
+        if not all(transfer.reads for transfer in moved):
             hints |= {"romio_cb_write": "enable", "romio_ds_write": "disable"}
-        if any(one.reads for one in moved):
+        if any(transfer.reads for transfer in moved):
             hints["romio_cb_read"] = "enable"
         own = set_hints(use.layer, hints)
         is_independent = collective < self.min_collective
         if own == hints and not is_independent:
             return "the program sets the hints of collective buffering itself"
-        items = list(dict.fromkeys(one.item for one in moved))
+        items = list(dict.fromkeys(transfer.item for transfer in moved))
         before = data_s(
-            [one.item for one in moved if one.reads], [one.item for one in moved if not one.reads], use.app
+            [transfer.item for transfer in moved if transfer.reads],
+            [transfer.item for transfer in moved if not transfer.reads],
+            use.app,
         )
         gain = aggregated(
             "data_time_s",
             before,
-            [one.moved for one in moved],
+            [transfer.moved for transfer in moved],
             process_rate(items[0].file.path, system, reads=moved[0].reads),
         )
         size = sizes_of(items[0].file.io, reads=moved[0].reads)
         reason = (
             f"{use.app.name} accesses {listed(use.folder, items)} in "
-            f"{format_count(sum(one.moved[1] for one in moved))} {self._kind(items)} requests, usually of "
+            f"{format_count(sum(transfer.moved[1] for transfer in moved))} {self._kind(items)} requests, usually of "
             f"{usual_text(size)}, and {format_share(collective)} of its MPI-IO calls are "
             "collective. "
         )
@@ -183,17 +185,17 @@ class CollectiveBuffering(Rule):
         if gain is None:
             reason += " For an expected gain, supply a trace with times."
         current: dict[str, Value] = {"collective_share": collective, **own}
-        wanted: dict[str, Value] = {**hints, **({"calls": "collective"} if is_independent else {})}
+        settings: dict[str, Value] = {**hints, **({"calls": "collective"} if is_independent else {})}
         return Finding(
             target=target_of(use.folder, items, use.app),
             reason=reason,
             confidence=0.6 if is_independent else 0.7,
             touched_s=before,
-            recommended=wanted,
+            recommended=settings,
             current=current,
             evidence=[
                 Evidence(f"{use.where}.collective_share", collective),
-                *(entry for one in moved[:3] for entry in one.evidence),
+                *(entry for transfer in moved[:3] for entry in transfer.evidence),
             ],
             gain=gain,
             apply=_lines(hints, moved, items, is_independent=is_independent, own=bool(own)),
@@ -206,7 +208,7 @@ def _lines(
 ) -> list[str]:
     lines = []
     if is_independent:
-        verbs = ["read" if reads else "write" for reads in sorted({one.reads for one in moved})]
+        verbs = ["read" if reads else "write" for reads in sorted({transfer.reads for transfer in moved})]
         lines += comment(
             "\n".join(
                 [

@@ -55,9 +55,9 @@ class DataSieving(Rule):
     settles = "sieving"
     sources = ("ROMIO users guide", "Thakur, Gropp and Lusk 1999")
 
-    # Ours: less read than this share of what is written is a header, not sieving.
+    # Ours: fewer bytes read than this share of those written are a header, not sieving.
     min_read = 0.1
-    # Ours: nearly all of what the app writes, and of what is read.
+    # Ours: nearly all bytes that the app writes, and nearly all that it reads.
     min_part = 0.9
     # Ours: most accesses have holes between them.
     min_holes = 0.5
@@ -75,7 +75,7 @@ class DataSieving(Rule):
                 reasons.append("of no shared file that MPI-IO writes is more than a little read")
                 continue
             sure = calls == 0
-            # With calls that read, nobody can tell which reads are theirs.
+            # If the program calls reads itself, its reads cannot be distinguished from those of sieving.
             unknown = [
                 i
                 for i in read_back
@@ -125,11 +125,14 @@ class DataSieving(Rule):
         distinct, read, written = file.io.footprint.read, file.io.bytes.read, file.io.bytes.written or 0
         if not distinct or not read or written < self.min_part * (use.app.io.bytes.written or 0):
             return 0.0
-        if any(one.app == use.app.name and one.data_representation.chunked for one in profile.interfaces or ()):
+        if any(
+            interface.app == use.app.name and interface.data_representation.chunked
+            for interface in profile.interfaces or ()
+        ):
             return 0.0
-        phases = [one for one in profile.phases or () if one.app == use.app.name]
-        alone = sum(one.io.bytes.read or 0 for one in phases if one.kind == "read")
-        beside = sum(one.io.bytes.read or 0 for one in phases if one.kind in ("mixed", "write"))
+        phases = [phase for phase in profile.phases or () if phase.app == use.app.name]
+        alone = sum(phase.io.bytes.read or 0 for phase in phases if phase.kind == "read")
+        beside = sum(phase.io.bytes.read or 0 for phase in phases if phase.kind in ("mixed", "write"))
         if alone < self.min_part * distinct or beside < self.min_holes * written:
             return 0.0
         return min(1.0, beside / read)
@@ -176,7 +179,7 @@ class DataSieving(Rule):
 
 
 def _reading_calls(app: str, profile: Profile) -> int | None:
-    """How often the program itself reads; None where no trace tells."""
+    """Number of reading calls of the program itself; None if no trace shows them."""
     traces = [trace for trace in profile.traces if trace.app == app and trace.functions]
     if not traces:
         return None

@@ -68,9 +68,9 @@ class FileForEachProcess(Rule):
                 file = item.file
                 if file.apps == [app.name] and file.access == "file_per_process" and file.writers:
                     folders[folder_of(file.path)].append(item)
-            found = [(folder, items) for folder, items in folders.items() if self._pays(items)]
-            findings += [self._finding(number, app, folder, items) for folder, items in found]
-            if not found:
+            groups = [(folder, items) for folder, items in folders.items() if self._pays(items)]
+            findings += [self._finding(number, app, folder, items) for folder, items in groups]
+            if not groups:
                 reasons.append(
                     f"making files takes little of the time on those of {app.name}, or they are large"
                 )
@@ -92,17 +92,17 @@ class FileForEachProcess(Rule):
         return None
 
     def _pays(self, items: list[Item]) -> bool:
-        """Whether files are small and many of those listed, and take long to make."""
+        """True if the files are small and many, and creating them takes long."""
         io = [item.file.io for item in items]
-        time = sum(seconds(one.time_s.total) for one in io)
+        time = sum(seconds(stats.time_s.total) for stats in io)
         if len(items) < 2 or not time or time_of(io, SERVED) < self.min_share * time:
             return False
-        return sum(one.bytes.written or 0 for one in io) <= self.max_bytes * len(items)
+        return sum(stats.bytes.written or 0 for stats in io) <= self.max_bytes * len(items)
 
     def _finding(self, number: int, app: App, folder: str, items: list[Item]) -> Finding:
         io = [item.file.io for item in items]
-        share = time_of(io, SERVED) / sum(seconds(one.time_s.total) for one in io)
-        mean = sum(one.bytes.written or 0 for one in io) // len(items)
+        share = time_of(io, SERVED) / sum(seconds(stats.time_s.total) for stats in io)
+        mean = sum(stats.bytes.written or 0 for stats in io) // len(items)
         own = app.files.file_per_process
         current: dict[str, Value] = {"files_of_one_process": own, "bytes_per_file": mean}
         return Finding(

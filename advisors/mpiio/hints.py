@@ -74,15 +74,15 @@ def checked(hints: Mapping[str, str | int]) -> dict[str, str]:
     ValueError
         ROMIO has no such hint, or its value cannot be that.
     """
-    found = {}
+    recommended = {}
     for key, value in hints.items():
         limit, text = HINTS.get(key), str(value)
         if limit is None:
             raise ValueError(f"no hint is called {key!r}")
         if not (limit.fits(text) if isinstance(limit, _Whole) else limit.fullmatch(text)):
             raise ValueError(f"hint {key} cannot be {text!r}")
-        found[key] = text
-    return found
+        recommended[key] = text
+    return recommended
 
 
 def hint_lines(hints: Mapping[str, str | int], path: str | None = None) -> list[str]:

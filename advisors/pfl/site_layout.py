@@ -69,7 +69,7 @@ class SiteLayout(Rule):
             return self.nothing(
                 "the run writes no file of known size where a composite layout is the default"
             )
-        index, file, place = max(written, key=lambda one: extent(one[1]) or 0)
+        index, file, place = max(written, key=lambda row: extent(row[1]) or 0)
         disk = place.figures
         if disk is None or disk.site_pfl is None:
             return self.nothing("no layout is known")

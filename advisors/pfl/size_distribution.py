@@ -95,11 +95,11 @@ class SizeDistribution(Rule):
                 f"no folder has files of {format_bytes(self.min_largest)} or more among files "
                 f"{self.min_spread} times smaller: one stripe count fits all"
             )
-        under, found, reasons = places(profile, system), [], []
+        under, findings, reasons = places(profile, system), [], []
         for folder, files in mixed.items():
             verdict = self._judge(folder, files, under(folder), profile, system)
-            found.append(verdict) if isinstance(verdict, Finding) else reasons.append(verdict)
-        return self.verdict(found, reasons)
+            findings.append(verdict) if isinstance(verdict, Finding) else reasons.append(verdict)
+        return self.verdict(findings, reasons)
 
     def _is_mixed(self, files: list[tuple[int, FileEntity]]) -> bool:
         sizes = sorted(extent(file) or 0 for _, file in files)
@@ -117,10 +117,10 @@ class SizeDistribution(Rule):
         if isinstance(place, str):
             return place
         disk = place.figures
-        largest = max(files, key=lambda one: extent(one[1]) or 0)[1]
-        if (kept := keeps_own_layout(disk)) and not site_rule(extent(largest) or 0, place):
-            return kept
-        if kept:
+        largest = max(files, key=lambda file: extent(file[1]) or 0)[1]
+        if (own_layout := keeps_own_layout(disk)) and not site_rule(extent(largest) or 0, place):
+            return own_layout
+        if own_layout:
             return "the site has rules of its own for large files: see LUS002"
         if disk is None or not disk.targets:
             return "the number of targets is not known; supply it (`lfs df`) in --system"
@@ -149,7 +149,7 @@ class SizeDistribution(Rule):
         profile: Profile,
         system: System,
     ) -> Finding:
-        files = sorted(files, key=lambda one: -(extent(one[1]) or 0))
+        files = sorted(files, key=lambda file: -(extent(file[1]) or 0))
         sizes = [extent(file) or 0 for _, file in files]
         gain = self._gain(files, layout, disk, path, profile, system)
         reason = (
@@ -224,23 +224,23 @@ def _compared(
     layout: Layout, sizes: list[int], targets: int
 ) -> list[dict[str, str | int | float | bool | None]]:
     """Stripes and the fullest object of the largest and of all files: ours beside Tarazu's configurations."""
-    found: list[dict[str, str | int | float | bool | None]] = []
+    components: list[dict[str, str | int | float | bool | None]] = []
     alike = Counter(sizes)
-    for name, one in (
+    for name, part in (
         ("this layout", layout),
         ("Tarazu's configuration 1", CONFIGURATION_1),
         ("Tarazu's configuration 2", CONFIGURATION_2),
     ):
-        largest = usage(one, sizes[0], targets)
-        found.append(
+        largest = usage(part, sizes[0], targets)
+        components.append(
             {
                 "layout": name,
                 "stripes_of_all_files": sum(
-                    files * usage(one, size, targets).allocated for size, files in alike.items()
+                    files * usage(part, size, targets).allocated for size, files in alike.items()
                 ),
                 "stripes_of_the_largest": largest.allocated,
                 "fullest_stripe_mib": round(largest.fullest / MiB, 1),
-                "more_stripes_than_targets": one.stripes > targets,
+                "more_stripes_than_targets": part.stripes > targets,
             }
         )
-    return found
+    return components

@@ -1,1 +1,1 @@
-"""How a program uses the plain file-system calls."""
+"""Use of the plain file-system calls."""

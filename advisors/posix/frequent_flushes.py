@@ -54,7 +54,7 @@ class FrequentFlushes(Rule):
     min_flushes = 8
     # Ours: most of the I/O time.
     min_time = 0.5
-    # Of the app's own run: half of what Xie et al. (section II) let all I/O take of one.
+    # Share of the app's run: half of the share that Xie et al. (section II) allow for all I/O.
     min_run = 0.05
 
     def check(self, profile: Profile, system: System) -> Verdict:  # noqa: ARG002 - holds on every machine
@@ -70,7 +70,7 @@ class FrequentFlushes(Rule):
             for app, folder, items in by_folder(often, profile)
             if _flushes(items) >= self.min_flushes
         ]
-        known = {path for one in findings for path in one.files}
+        known = {path for stats in findings for path in stats.files}
         rest: defaultdict[str, list[Item]] = defaultdict(list)
         for item in flushed:
             if item.file.path not in known:
@@ -86,16 +86,19 @@ class FrequentFlushes(Rule):
     def _is_bound(self, items: list[Item], app: App, profile: Profile) -> bool:
         if _flushes(items) < self.min_flushes:
             return False
-        whole = seconds(app.io.time_s.total)
+        total = seconds(app.io.time_s.total)
         flushing = sum(seconds(item.file.io.time_s.sync) for item in items)
         run = app.runtime_s or profile.workflow.runtime_s or 0.0
-        return flushing >= self.min_time * whole > 0 and _spent(items, app) >= self.min_run * run > 0
+        return flushing >= self.min_time * total > 0 and _spent(items, app) >= self.min_run * run > 0
 
 
 def _spent(items: list[Item], app: App | None) -> float:
     """Seconds of the run that flushing these files costs."""
     io = [item.file.io for item in items]
-    time, flushing = sum(seconds(one.time_s.total) for one in io), sum(seconds(one.time_s.sync) for one in io)
+    time, flushing = (
+        sum(seconds(stats.time_s.total) for stats in io),
+        sum(seconds(stats.time_s.sync) for stats in io),
+    )
     users = sum(item.file.writers for item in items)
     return cost_s(io, users, app, "total") * (flushing / time if time else 0.0)
 
@@ -106,8 +109,8 @@ def _flushes(items: list[Item]) -> int:
 
 def _after_each_write(app: App | None, folder: str, items: list[Item]) -> Finding:
     io = [item.file.io for item in items]
-    flushes, writes = _flushes(items), sum(one.ops.write for one in io)
-    written = sum(one.bytes.written or 0 for one in io)
+    flushes, writes = _flushes(items), sum(stats.ops.write for stats in io)
+    written = sum(stats.bytes.written or 0 for stats in io)
     spent = _spent(items, app)
     once = min(flushes, sum(max(1, item.file.writers) for item in items))
     gain = None
@@ -149,8 +152,8 @@ def _after_each_write(app: App | None, folder: str, items: list[Item]) -> Findin
 def _bound(app: App, items: list[Item]) -> Finding:
     io = [item.file.io for item in items]
     flushes, spent = _flushes(items), _spent(items, app)
-    time = sum(seconds(one.time_s.total) for one in io)
-    share = sum(seconds(one.time_s.sync) for one in io) / time if time else None
+    time = sum(seconds(stats.time_s.total) for stats in io)
+    share = sum(seconds(stats.time_s.sync) for stats in io) / time if time else None
     current: dict[str, Value] = {"flush_share": share, "flushes": flushes}
     return Finding(
         target=Target("app", None, app.name),

@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING
 
 from vani.advisors.commands import comment
 from vani.advisors.data_files import data_files
-from vani.advisors.movers import gathers
-from vani.advisors.plain_processes import are_plain
+from vani.advisors.movers import are_plain, gathers
 from vani.advisors.rule import Evidence, Finding, Gain, Rule, Target, Value, Verdict, seconds
 from vani.units import MiB, format_bytes, format_count, format_seconds, format_share
 
@@ -142,9 +141,9 @@ class Imbalance(Rule):
             reason += own[0]
         where = f"apps[{number}].balance"
         current: dict[str, Value] = {"slowest_rank": balance.slowest_rank, "slowest_io_time_s": slowest}
-        wanted: dict[str, Value] = {"bytes_per_process": balance.mean_bytes}
+        settings: dict[str, Value] = {"bytes_per_process": balance.mean_bytes}
         if late:
-            wanted = {"io_time_per_process_s": mean}
+            settings = {"io_time_per_process_s": mean}
         lines = (
             f"in the program: share out the files and parts that rank {rank} of {app.name} moves"
             if more
@@ -155,7 +154,7 @@ class Imbalance(Rule):
             reason=reason,
             confidence=0.6 if more and late else 0.4,
             touched_s=slowest,
-            recommended=wanted,
+            recommended=settings,
             current=current,
             evidence=[
                 Evidence(f"{where}.slowest_rank", balance.slowest_rank),
@@ -191,11 +190,11 @@ def _moves_more(balance: RankBalance) -> bool:
 
 def _private(app: App, profile: Profile) -> tuple[str, list[Evidence]] | None:
     """The largest of the files that one process each uses, where it is larger than they are on average."""
-    mine = data_files(profile, lambda file: file.access == "file_per_process" and file.apps == [app.name])
-    moved = [(item.file.io.bytes.total or 0, item) for item in mine]
+    items = data_files(profile, lambda file: file.access == "file_per_process" and file.apps == [app.name])
+    moved = [(item.file.io.bytes.total or 0, item) for item in items]
     if len(moved) < 2:
         return None
-    most, item = max(moved, key=lambda one: one[0])
+    most, item = max(moved, key=lambda pair: pair[0])
     mean = sum(bytes_ for bytes_, _ in moved) / len(moved)
     if not most or most < 2 * mean:
         return None

@@ -82,7 +82,7 @@ class InterleavedAccesses(MatchingRule):
 
     def check(self, profile: Profile, system: System, layouts: Layouts = NO_LAYOUTS) -> Verdict:
         runs = {app.name: app.instances for app in profile.apps}
-        mine = data_files(
+        data = data_files(
             profile,
             # As many users as runs of programs may be one process of each.
             lambda file: (
@@ -91,21 +91,23 @@ class InterleavedAccesses(MatchingRule):
                 and file.processes > sum(runs.get(name, 1) for name in file.apps)
             ),
         )
-        if not mine:
+        if not data:
             return self.nothing("no file is shared by processes of one app through POSIX calls")
         findings: list[Finding] = []
         reasons: list[str] = []
-        for app, folder, items in by_folder(mine, profile):
+        for app, folder, items in by_folder(data, profile):
             pieces = pieces_of(items, profile, system, layouts)
             unit = int(self.unit) if isinstance(pieces, str) else min(int(self.unit), pieces.size)
-            found: list[_Shared] = []
+            shared_files: list[_Shared] = []
             for item in items:
                 for reads in (False, True):
-                    one = self._shared(item, unit, reads=reads)
-                    found.append(one) if isinstance(one, _Shared) else reasons.append(one)
-            if found:
+                    shared = self._shared(item, unit, reads=reads)
+                    shared_files.append(shared) if isinstance(shared, _Shared) else reasons.append(
+                        shared
+                    )
+            if shared_files:
                 known = () if isinstance(pieces, str) else pieces.evidence
-                findings.append(_finding(app, folder, found, unit, known, system))
+                findings.append(_finding(app, folder, shared_files, unit, known, system))
         return self.verdict(findings, reasons)
 
     def _shared(self, item: Item, unit: int, *, reads: bool) -> _Shared | str:
@@ -142,20 +144,22 @@ def _fits(sizes: Sizes, unit: int, operations: int) -> bool:
 def _finding(
     app: App | None,
     folder: str,
-    found: list[_Shared],
+    shared_files: list[_Shared],
     unit: int,
     known: tuple[Evidence, ...],
     system: System,
 ) -> Finding:
-    items = list(dict.fromkeys(one.item for one in found))
-    first = found[0]
+    items = list(dict.fromkeys(shared.item for shared in shared_files))
+    first = shared_files[0]
     sizes = sizes_of(first.item.file.io, reads=first.reads)
     usual = sizes.p50 if sizes else None
     before = data_s(
-        [one.item for one in found if one.reads], [one.item for one in found if not one.reads], app
+        [shared.item for shared in shared_files if shared.reads],
+        [shared.item for shared in shared_files if not shared.reads],
+        app,
     )
     rate = process_rate(first.item.file.path, system, reads=first.reads)
-    gain = aggregated("data_time_s", before, [one.moved for one in found], rate)
+    gain = aggregated("data_time_s", before, [shared.moved for shared in shared_files], rate)
     movers = first.item.file.readers if first.reads else first.item.file.writers
     apart = (
         f"neighbours' pieces are {format_bytes(first.distance)} apart"
@@ -169,37 +173,40 @@ def _finding(
     return Finding(
         target=target_of(folder, items, app),
         reason=f"{movers} processes {'read' if first.reads else 'write'} {listed(folder, items, app)} in "
-        f"{format_count(sum(one.moved[1] for one in found))} requests, usually of {usual_text(sizes)}{fits}; {apart},"
-        f" so that several processes meet in each stripe or block of {format_bytes(unit)} and wait for its lock. "
+        f"{format_count(sum(shared.moved[1] for shared in shared_files))} requests, usually of "
+        f"{usual_text(sizes)}{fits}; {apart}, so that several processes meet in each stripe or block of "
+        f"{format_bytes(unit)} and wait for its lock. "
         "Collective buffering would join them."
         + ("" if gain else " For an expected gain, supply a trace with times."),
         confidence=0.6,
         touched_s=before,
         recommended={"calls": "collective", "request_bytes": max(LARGE, unit)},
         current=current,
-        evidence=[*(entry for one in found[:3] for entry in _evidence(one)), *known],
+        evidence=[*(entry for shared in shared_files[:3] for entry in _evidence(shared)), *known],
         gain=gain,
-        apply=_lines(found, unit),
+        apply=_lines(shared_files, unit),
         files=frozenset(item.file.path for item in items),
     )
 
 
-def _evidence(one: _Shared) -> list[Evidence]:
-    io, where = one.item.file.io, one.item.where
-    kind, movers = ("read", "readers") if one.reads else ("write", "writers")
-    sizes = sizes_of(io, reads=one.reads)
-    found = [
-        Evidence(f"{where}.path", one.item.file.path),
-        Evidence(f"{where}.{movers}", getattr(one.item.file, movers)),
+def _evidence(shared: _Shared) -> list[Evidence]:
+    io, where = shared.item.file.io, shared.item.where
+    kind, movers = ("read", "readers") if shared.reads else ("write", "writers")
+    sizes = sizes_of(io, reads=shared.reads)
+    evidence = [
+        Evidence(f"{where}.path", shared.item.file.path),
+        Evidence(f"{where}.{movers}", getattr(shared.item.file, movers)),
         Evidence(f"{where}.io.transfer_size.{kind}.p50", sizes.p50 if sizes else None),
     ]
     if io.access_pattern is not None:
-        found.append(Evidence(f"{where}.io.access_pattern.consecutive", io.access_pattern.consecutive))
-    return [*found, Evidence(f"{where}.io.busy_s.{kind}", getattr(io.busy_s, kind))]
+        evidence.append(Evidence(f"{where}.io.access_pattern.consecutive", io.access_pattern.consecutive))
+    return [*evidence, Evidence(f"{where}.io.busy_s.{kind}", getattr(io.busy_s, kind))]
 
 
-def _lines(found: list[_Shared], unit: int) -> list[str]:
-    verbs = ["read" if reads else "write" for reads in sorted({one.reads for one in found})]
+def _lines(shared_files: list[_Shared], unit: int) -> list[str]:
+    verbs = [
+        "read" if reads else "write" for reads in sorted({shared.reads for shared in shared_files})
+    ]
     calls = "\n".join(
         f"  MPI_File_{verb}_at_all(file, offset, buffer, count, type, &status)" for verb in verbs
     )

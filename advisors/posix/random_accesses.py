@@ -55,10 +55,10 @@ class RandomAccesses(Rule):
     again = 1.1
 
     def check(self, profile: Profile, system: System) -> Verdict:
-        mine = data_files(profile, lambda file: file.interface in (None, "posix", "stdio"))
-        if not mine:
+        data = data_files(profile, lambda file: file.interface in (None, "posix", "stdio"))
+        if not data:
             return self.nothing("no data file is accessed by POSIX or stdio calls")
-        moved = [item for item in mine if item.file.io.ops.read + item.file.io.ops.write]
+        moved = [item for item in data if item.file.io.ops.read + item.file.io.ops.write]
         if moved and all(item.file.io.access_pattern is None for item in moved):
             return self.nothing("files[].io.access_pattern is not known; supply a trace with offsets")
         items = [item for item in moved if self._is_random(item)]
@@ -108,7 +108,7 @@ class RandomAccesses(Rule):
         current: dict[str, Value] = {"random": share}
         near = system.node_local()
         is_input = all(not item.file.writers for item in items)
-        wanted: dict[str, Value] = {"order": "by offset"}
+        settings: dict[str, Value] = {"order": "by offset"}
         lines = [
             "in the program: collect requests, sort them by offset, join neighbours, then read or write,",
             "or read the file into memory once and access it there",
@@ -131,7 +131,7 @@ class RandomAccesses(Rule):
             ),
             confidence=0.5,
             touched_s=before,
-            recommended=wanted,
+            recommended=settings,
             current=current,
             evidence=[
                 entry

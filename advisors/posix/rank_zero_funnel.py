@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING
 
 from vani.advisors.commands import comment
 from vani.advisors.data_files import data_files
-from vani.advisors.movers import gathers
-from vani.advisors.plain_processes import are_plain
+from vani.advisors.movers import are_plain, gathers
 from vani.advisors.rule import Evidence, Finding, Gain, Rule, Target, Value, Verdict, seconds
 from vani.models.small_io import PROCESS_RATE
 from vani.units import MiB, format_bytes, format_count, format_rate, format_seconds
@@ -124,13 +123,13 @@ class RankZeroFunnel(Rule):
         if disk is None or not app.io.busy_s.write:
             return None
         per_target = disk.bandwidth_per_target.write
-        whole = disk.max_bandwidth.write or (
+        disk_rate = disk.max_bandwidth.write or (
             per_target * disk.targets if per_target and disk.targets else None
         )
-        if whole is None:
+        if disk_rate is None:
             return None
         offered = min(
-            app.processes * PROCESS_RATE, (profile.job.nodes or app.processes) * self.node_rate, whole
+            app.processes * PROCESS_RATE, (profile.job.nodes or app.processes) * self.node_rate, disk_rate
         )
         before = app.io.busy_s.write
         after = min(before, (app.io.bytes.written or 0) / offered)

@@ -101,23 +101,23 @@ class ReadByAll(Rule):
         return [self._finding(index, file, profile, system) for index, file in few]
 
     def _can_broadcast(self, file: FileEntity, apps: dict[str, App]) -> bool:
-        """Whether readers belong to a run of enough processes."""
+        """True if the readers belong to a run of enough processes."""
         runs = [app.processes // max(1, app.instances) for name in file.apps if (app := apps.get(name))]
         return max(runs, default=int(self.min_readers)) >= self.min_readers
 
     def _is_redundant(self, file: FileEntity) -> bool:
-        asked = file.io.bytes.read or 0
-        return asked >= self.min_share * file.readers * (_distinct(file) or 0)
+        requested = file.io.bytes.read or 0
+        return requested >= self.min_share * file.readers * (_distinct(file) or 0)
 
     def _finding(self, index: int, file: FileEntity, profile: Profile, system: System) -> Finding:
         where, size = f"files[{index}]", _distinct(file) or 0
-        asked = file.io.bytes.read or 0
+        requested = file.io.bytes.read or 0
         spent = of_files_s([file], profile, "total")
         gain = self._gain(file, size, spent, system)
         likely = "" if file.io.footprint.read is not None else "most likely "
         reason = (
             f"All {format_count(file.readers)} processes read {likely}the same {format_bytes(size)} of "
-            f"{file.path}: together {format_bytes(asked)} and {format_count(file.opens)} opens, "
+            f"{file.path}: together {format_bytes(requested)} and {format_count(file.opens)} opens, "
             f"{format_seconds(file.io.time_s.total)} summed over the processes. One of them can read it and "
             "send it to the others."
         )
@@ -138,7 +138,7 @@ class ReadByAll(Rule):
                 Evidence(f"{where}.path", file.path),
                 Evidence(f"{where}.readers", file.readers),
                 Evidence(f"{where}.opens", file.opens),
-                Evidence(f"{where}.io.bytes.read", asked),
+                Evidence(f"{where}.io.bytes.read", requested),
                 *(
                     [Evidence(f"{where}.io.footprint.read", file.io.footprint.read)]
                     if file.io.footprint.read is not None
@@ -194,19 +194,19 @@ def _processes(file: FileEntity, apps: dict[str, App], profile: Profile) -> int:
 
 def _distinct(file: FileEntity) -> int | None:
     """Distinct bytes that are read: never more than the file has, since requests may reach past its end."""
-    found = file.io.footprint.read
-    if found is None:
-        found = file.size or _equal_part(file)
-    # A size of 0 is that of a file whose end nobody saw.
-    return min(found, file.size) if found is not None and file.size else found
+    distinct = file.io.footprint.read
+    if distinct is None:
+        distinct = file.size or _equal_part(file)
+    # A size of 0 means that the end of the file was never reached.
+    return min(distinct, file.size) if distinct is not None and file.size else distinct
 
 
 def _equal_part(file: FileEntity) -> int | None:
-    """What each process asks for where no offset is known and all ask for equally much."""
-    sizes, asked = file.io.transfer_size.read, file.io.bytes.read
-    if sizes is None or sizes.min is None or sizes.min != sizes.max or asked is None:
+    """Bytes that each process requests, if no offset is known and all request the same amount."""
+    sizes, requested = file.io.transfer_size.read, file.io.bytes.read
+    if sizes is None or sizes.min is None or sizes.min != sizes.max or requested is None:
         return None
-    return asked // file.readers
+    return requested // file.readers
 
 
 def _commands(file: FileEntity, size: int, system: System) -> list[str]:

@@ -42,9 +42,9 @@ class ReadsPastEnd(Rule):
     settles = ""
     sources = ("read(2)",)
 
-    # Ours: most of what is asked for.
+    # Ours: most of the bytes requested.
     min_share = 0.5
-    # Ours: one buffer of 1 MiB that is larger than a small file harms nobody.
+    # Ours: one buffer of 1 MiB that is larger than a small file does no harm.
     min_bytes = 2 * MiB
 
     def check(self, profile: Profile, system: System) -> Verdict:  # noqa: ARG002 - holds on every machine
@@ -69,8 +69,8 @@ class ReadsPastEnd(Rule):
 
     def _finding(self, app: App | None, folder: str, items: list[Item]) -> Finding:
         past = sum(item.file.io.past_end.read or 0 for item in items)
-        asked = sum(item.file.io.bytes.read or 0 for item in items)
-        # Where nothing arrives, all reads are in vain.
+        read = sum(item.file.io.bytes.read or 0 for item in items)
+        # If no byte arrives, all reads are past the end.
         vain = [item for item in items if (item.file.io.past_end.read or 0) >= (item.file.io.bytes.read or 0)]
         before = wall_s(items, app, "read")
         reading = sum(seconds(item.file.io.time_s.read) for item in items)
@@ -86,9 +86,9 @@ class ReadsPastEnd(Rule):
                 method="reads of files of which nothing arrives are not made; low: the program waits for data that "
                 "is still to come",
             )
-        current: dict[str, Value] = {"read_bytes": asked, "past_end_bytes": past}
+        current: dict[str, Value] = {"read_bytes": read, "past_end_bytes": past}
         text = (
-            f"{format_bytes(past)} of {format_bytes(asked)} ({format_share(past / asked)}) that reads of "
+            f"{format_bytes(past)} of {format_bytes(read)} ({format_share(past / read)}) that reads of "
             f"{listed(folder, items, app)} ask for lie behind the end of the file."
         )
         if vain:
@@ -104,7 +104,7 @@ class ReadsPastEnd(Rule):
             reason=text,
             confidence=0.6,
             touched_s=before,
-            recommended={"read_bytes": asked - past},
+            recommended={"read_bytes": read - past},
             current=current,
             evidence=[
                 entry

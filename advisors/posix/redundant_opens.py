@@ -57,7 +57,7 @@ class RedundantOpens(Rule):
     settles = "opening"
     sources = ("Vani paper, section IV",)
 
-    # Ours: twice what is needed.
+    # Ours: twice as many as needed.
     min_opens = 2.0
     # Vani paper, section IV: HACC's four times, which its authors call unexpected.
     min_metadata = 4.0
@@ -69,13 +69,13 @@ class RedundantOpens(Rule):
     min_redundant = 16
 
     def check(self, profile: Profile, system: System) -> Verdict:  # noqa: ARG002 - holds on every machine
-        mine = data_files(profile, lambda file: file.interface in (None, "posix", "stdio"))
-        if not mine:
+        accessed = data_files(profile, lambda file: file.interface in (None, "posix", "stdio"))
+        if not accessed:
             return self.nothing("no data file is accessed by POSIX or stdio calls")
         unknown = {app.name for app in profile.apps if may_hold_flushing(profile, app.name)}
         items = [
             item
-            for item in mine
+            for item in accessed
             if unknown.isdisjoint(item.file.apps) and (self._reopened(item.file) or self._asked(item.file))
         ]
         if not items and unknown:
@@ -85,8 +85,8 @@ class RedundantOpens(Rule):
         findings = []
         for app, folder, group in by_folder(items, profile):
             opens = sum(max(0, i.file.opens - _needed(i.file)) for i in group if self._reopened(i.file))
-            asked = sum(count_of(i.file.io, SERVED) for i in group if not self._reopened(i.file))
-            if opens + asked >= self.min_redundant:
+            metadata_calls = sum(count_of(i.file.io, SERVED) for i in group if not self._reopened(i.file))
+            if opens + metadata_calls >= self.min_redundant:
                 findings.append(self._finding(app, folder, group, profile))
         return findings or self.nothing(
             f"no folder's files have {format_count(self.min_redundant)} needless opens or more"
@@ -170,7 +170,7 @@ def _evidence(item: Item) -> list[Evidence]:
 
 
 def _stats(app: App | None, profile: Profile) -> list[Evidence]:
-    """How often the app asks for attributes, by trace."""
+    """Number of calls of the app that read attributes, by trace."""
     return [
         Evidence(f"traces[{index}].functions.{name}", count)
         for index, trace in enumerate(profile.traces)

@@ -69,8 +69,8 @@ class RepeatedTraffic(Rule):
     max_random = 0.5
 
     def check(self, profile: Profile, system: System) -> Verdict:  # noqa: ARG002 - holds on every machine
-        mine = data_files(profile, lambda file: file.interface in (None, "posix", "stdio"))
-        moved = [item for item in mine if item.file.io.ops.read + item.file.io.ops.write]
+        accessed = data_files(profile, lambda file: file.interface in (None, "posix", "stdio"))
+        moved = [item for item in accessed if item.file.io.ops.read + item.file.io.ops.write]
         if not moved:
             return self.nothing("no data file is accessed by POSIX or stdio calls")
         known = [i for i in moved if i.file.io.footprint.read or i.file.io.footprint.written]
@@ -79,13 +79,13 @@ class RepeatedTraffic(Rule):
         by_item: defaultdict[Item, list[Again]] = defaultdict(list)
         for item in known:
             for reads in (True, False):
-                if (one := self._again(item, reads=reads)) is not None:
-                    by_item[item].append(one)
+                if (traffic := self._again(item, reads=reads)) is not None:
+                    by_item[item].append(traffic)
         findings = []
         named: set[str] = set()
         for app, folder, items in by_folder(by_item, profile):
-            again = [one for item in items for one in by_item[item]]
-            if sum(one.moved - one.needed for one in again) >= self.min_bytes:
+            again = [traffic for item in items for traffic in by_item[item]]
+            if sum(traffic.moved - traffic.needed for traffic in again) >= self.min_bytes:
                 findings.append(self._finding(app, folder, items, again))
                 named.update(name for item in items for name in item.file.apps)
         for number, app in enumerate(profile.apps):
@@ -125,35 +125,40 @@ class RepeatedTraffic(Rule):
         )
 
     def _of_app(self, app: App, profile: Profile) -> list[Again]:
-        """What the app moves again in all files but those that other rules judge; nothing where all are listed."""
+        """Bytes that the app moves again in files that the profile does not list; empty if it lists all files."""
         if profile.lists_all_files:
             return []
-        mine = [file for file in profile.files if app.name in file.apps]
+        own_files = [file for file in profile.files if app.name in file.apps]
         other = [
             file
-            for file in mine
+            for file in own_files
             if file.interface not in (None, "posix", "stdio")
             or file.apps != [app.name]
             or self._is_broadcast(file, file.io.bytes.read or 0, file.io.footprint.read or 0)
             or (file.io.access_pattern is not None and file.io.access_pattern.random >= self.max_random)
         ]
-        found = []
+        traffic_found = []
         for reads in (True, False):
             moved = _bytes(app.io, reads=reads) - sum(_bytes(file.io, reads=reads) for file in other)
             distinct = _distinct(app.io, reads=reads) - sum(_distinct(file.io, reads=reads) for file in other)
             each = distinct * (max(1, app.processes) if reads else 1)
             if distinct > 0 and moved >= self.min_times * each and moved - each >= self.min_bytes:
                 time = app.io.time_s.read if reads else app.io.time_s.write
-                found.append(Again(None, reads, moved, each, seconds(time)))
-        return found
+                traffic_found.append(Again(None, reads, moved, each, seconds(time)))
+        return traffic_found
 
     def _finding(self, app: App | None, folder: str, items: list[Item], again: list[Again]) -> Finding:
         before = data_s(
-            [one.item for one in again if one.item and one.reads],
-            [one.item for one in again if one.item and not one.reads],
+            [traffic.item for traffic in again if traffic.item and traffic.reads],
+            [traffic.item for traffic in again if traffic.item and not traffic.reads],
             app,
         )
-        evidence = [entry for one in again[:5] if one.item for entry in _evidence(one.item, reads=one.reads)]
+        evidence = [
+            entry
+            for traffic in again[:5]
+            if traffic.item
+            for entry in _evidence(traffic.item, reads=traffic.reads)
+        ]
         return self._made(
             target_of(folder, items, app),
             listed(folder, items, app),
@@ -164,13 +169,13 @@ class RepeatedTraffic(Rule):
         )
 
     def _of_whole(self, number: int, app: App, again: list[Again]) -> Finding:
-        kinds = [("read", one) if one.reads else ("write", one) for one in again]
-        before = sum(min(seconds(getattr(app.io.busy_s, kind)), one.seconds) for kind, one in kinds)
-        names = ["read" if one.reads else "written" for one in again]
+        kinds = [("read", traffic) if traffic.reads else ("write", traffic) for traffic in again]
+        before = sum(min(seconds(getattr(app.io.busy_s, kind)), traffic.seconds) for kind, traffic in kinds)
+        names = ["read" if traffic.reads else "written" for traffic in again]
         evidence = [
-            Evidence(f"apps[{number}].io.{what}.{name}", getattr(getattr(app.io, what), name))
+            Evidence(f"apps[{number}].io.{group}.{name}", getattr(getattr(app.io, group), name))
             for name in names
-            for what in ("bytes", "footprint")
+            for group in ("bytes", "footprint")
         ]
         return self._made(
             Target("app", None, app.name), f"the files of {app.name}", again, before, evidence, frozenset()
@@ -179,7 +184,7 @@ class RepeatedTraffic(Rule):
     def _made(
         self,
         target: Target,
-        what: str,
+        group: str,
         again: list[Again],
         before: float,
         evidence: list[Evidence],
@@ -187,28 +192,31 @@ class RepeatedTraffic(Rule):
     ) -> Finding:
         parts = []
         for reads, verb in ((True, "read"), (False, "written")):
-            some = [one for one in again if one.reads is reads]
+            some = [traffic for traffic in again if traffic.reads is reads]
             if some:
-                moved, needed = sum(one.moved for one in some), sum(one.needed for one in some)
+                moved, needed = (
+                    sum(traffic.moved for traffic in some),
+                    sum(traffic.needed for traffic in some),
+                )
                 parts.append(f"{format_bytes(moved)} are {verb} where {format_bytes(needed)} would do")
-        moved, needed = sum(one.moved for one in again), sum(one.needed for one in again)
+        moved, needed = sum(traffic.moved for traffic in again), sum(traffic.needed for traffic in again)
         gain = _gain(again, before)
         current: dict[str, Value] = {"bytes": moved, "times": moved / needed}
-        wanted: dict[str, Value] = {"bytes": needed}
+        settings: dict[str, Value] = {"bytes": needed}
         lines = ["in the program:"]
-        if any(one.reads for one in again):
+        if any(traffic.reads for traffic in again):
             lines.append(
                 "  read what is needed once, keep it in memory, and take it from there the next time"
             )
-        if any(not one.reads for one in again):
+        if any(not traffic.reads for traffic in again):
             lines.append("  change data in memory, and write it when it is final")
         return Finding(
             target=target,
-            reason=f"Of {what}, {' and '.join(parts)}: the same bytes again and again."
+            reason=f"Of {group}, {' and '.join(parts)}: the same bytes again and again."
             + ("" if gain else " For an expected gain, supply a trace with times."),
             confidence=0.6,
             touched_s=before,
-            recommended=wanted,
+            recommended=settings,
             current=current,
             evidence=evidence,
             gain=gain,
@@ -233,8 +241,8 @@ def _evidence(item: Item, *, reads: bool) -> list[Evidence]:
 
 
 def _gain(again: list[Again], before: float) -> Gain | None:
-    moved, needed = sum(one.moved for one in again), sum(one.needed for one in again)
-    time = sum(one.seconds for one in again)
+    moved, needed = sum(traffic.moved for traffic in again), sum(traffic.needed for traffic in again)
+    time = sum(traffic.seconds for traffic in again)
     if not before or not time:
         return None
     once = needed / moved

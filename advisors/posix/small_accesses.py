@@ -80,13 +80,19 @@ class SmallAccesses(Rule):
     min_operations = 256
 
     def check(self, profile: Profile, system: System) -> Verdict:
-        mine = data_files(profile, lambda file: file.interface in (None, "posix", "stdio"))
-        if not mine:
+        accessed = data_files(profile, lambda file: file.interface in (None, "posix", "stdio"))
+        if not accessed:
             return self.nothing("no data file is accessed by POSIX or stdio calls")
-        small = [one for item in mine for reads in (False, True) if (one := self._small(item, reads=reads))]
+        small = [
+            access
+            for item in accessed
+            for reads in (False, True)
+            if (access := self._small(item, reads=reads))
+        ]
         if not small:
             unknown = all(
-                f.file.io.transfer_size.read is None and f.file.io.transfer_size.write is None for f in mine
+                f.file.io.transfer_size.read is None and f.file.io.transfer_size.write is None
+                for f in accessed
             )
             why = "sizes of requests are not known; supply a trace with the data calls"
             return self.nothing(
@@ -95,12 +101,12 @@ class SmallAccesses(Rule):
                 else f"few requests have less than {format_bytes(self.small)} and lie one behind the other"
             )
         by_item: defaultdict[Item, list[Small]] = defaultdict(list)
-        for one in small:
-            by_item[one.item].append(one)
+        for access in small:
+            by_item[access.item].append(access)
         findings = []
         for app, folder, items in by_folder(by_item, profile):
-            chosen = [one for item in items for one in by_item[item]]
-            if sum(one.count for one in chosen) >= self.min_operations:
+            chosen = [access for item in items for access in by_item[item]]
+            if sum(access.count for access in chosen) >= self.min_operations:
                 findings.append(self._finding(app, folder, items, chosen, system))
         return findings or self.nothing(
             f"no folder's files have {format_count(self.min_operations)} small requests or more"
@@ -129,41 +135,43 @@ class SmallAccesses(Rule):
     def _finding(
         self, app: App | None, folder: str, items: list[Item], small: list[Small], system: System
     ) -> Finding:
-        count = sum(one.count for one in small)
-        whole = sum(one.moved[1] for one in small)
+        count = sum(access.count for access in small)
+        moved = sum(access.moved[1] for access in small)
         before = data_s(
-            [one.item for one in small if one.reads], [one.item for one in small if not one.reads], app
+            [access.item for access in small if access.reads],
+            [access.item for access in small if not access.reads],
+            app,
         )
         rate = process_rate(items[0].file.path, system, reads=small[0].reads)
-        gain = aggregated("data_time_s", before, [one.moved for one in small], rate)
+        gain = aggregated("data_time_s", before, [access.moved for access in small], rate)
         usual = sizes_of(items[0].file.io, reads=small[0].reads)
-        current: dict[str, Value] = {"requests": whole, "small_share": count / whole if whole else None}
+        current: dict[str, Value] = {"requests": moved, "small_share": count / moved if moved else None}
         return Finding(
             target=target_of(folder, items, app),
-            reason=f"{format_count(count)} of {format_count(whole)} requests to {listed(folder, items, app)} "
-            f"({format_share(count / whole if whole else None)}) have less than {format_bytes(self.small)}, usually "
+            reason=f"{format_count(count)} of {format_count(moved)} requests to {listed(folder, items, app)} "
+            f"({format_share(count / moved if moved else None)}) have less than {format_bytes(self.small)}, usually "
             f"{usual_text(usual)}. In pieces of {LARGE // MiB} MiB, "
-            f"{format_count(requests(one.moved for one in small))} would do."
+            f"{format_count(requests(access.moved for access in small))} would do."
             + ("" if gain else " For an expected gain, supply a trace with times."),
             confidence=0.7,
             touched_s=before,
             recommended={"request_bytes": LARGE},
             current=current,
-            evidence=[entry for one in small[:5] for entry in _evidence(one)],
+            evidence=[entry for access in small[:5] for entry in _evidence(access)],
             gain=gain,
-            apply=_lines(items[0].file, reads=all(one.reads for one in small)),
+            apply=_lines(items[0].file, reads=all(access.reads for access in small)),
             files=frozenset(item.file.path for item in items),
         )
 
 
-def _evidence(one: Small) -> list[Evidence]:
-    kind, io = "read" if one.reads else "write", one.item.file.io
-    sizes = sizes_of(io, reads=one.reads)
+def _evidence(access: Small) -> list[Evidence]:
+    kind, io = "read" if access.reads else "write", access.item.file.io
+    sizes = sizes_of(io, reads=access.reads)
     return [
-        Evidence(f"{one.item.where}.path", one.item.file.path),
-        Evidence(f"{one.item.where}.io.ops.{kind}", getattr(io.ops, kind)),
-        Evidence(f"{one.item.where}.io.transfer_size.{kind}.p50", sizes.p50 if sizes else None),
-        Evidence(f"{one.item.where}.io.busy_s.{kind}", getattr(io.busy_s, kind)),
+        Evidence(f"{access.item.where}.path", access.item.file.path),
+        Evidence(f"{access.item.where}.io.ops.{kind}", getattr(io.ops, kind)),
+        Evidence(f"{access.item.where}.io.transfer_size.{kind}.p50", sizes.p50 if sizes else None),
+        Evidence(f"{access.item.where}.io.busy_s.{kind}", getattr(io.busy_s, kind)),
     ]
 
 

@@ -62,8 +62,8 @@ class StdioData(Rule):
             if layer.layer != "stdio" or layer.app not in apps:
                 continue
             number, app = apps[layer.app]
-            mine = data_files(profile, lambda file: file.interface == "stdio")
-            items = [item for item in mine if app.name in item.file.apps]
+            data = data_files(profile, lambda file: file.interface == "stdio")
+            items = [item for item in data if app.name in item.file.apps]
             why = self._objection(app, layer, index, items)
             if why is not None:
                 reasons.append(why)
@@ -72,10 +72,10 @@ class StdioData(Rule):
         return self.verdict(findings, list(dict.fromkeys(reasons))[:3] or ["no app uses stdio"])
 
     def _objection(self, app: App, layer: Interface, index: int, items: list[Item]) -> str | None:
-        moved, whole = _bytes(layer), app.io.bytes.total
+        moved, total = _bytes(layer), app.io.bytes.total
         if layer.bytes.read is None and layer.bytes.written is None:
             return f"interfaces[{index}].bytes are not known; supply a trace with sizes"
-        if moved < self.min_bytes or (whole and moved < self.min_share * whole):
+        if moved < self.min_bytes or (total and moved < self.min_share * total):
             return f"{app.name} moves {format_bytes(moved)} through stdio"
         if layer.granularity.data is None:
             return f"interfaces[{index}].granularity.data is not known; supply a trace with sizes"
@@ -97,7 +97,7 @@ class StdioData(Rule):
         gain = aggregated(
             "data_time_s",
             before,
-            [moved_both_ways(one.file.io) for one in items],
+            [moved_both_ways(item.file.io) for item in items],
             process_rate(
                 items[0].file.path, system, reads=(layer.bytes.read or 0) > (layer.bytes.written or 0)
             ),

@@ -47,14 +47,14 @@ class SynchronousWrites(Rule):
     settles = ""
     sources = ("Vani paper, table V",)
 
-    # One phase is no pattern: what is written at the end has nothing to overlap with.
+    # One phase is no pattern: writes at the end have nothing to overlap with.
     min_phases = 2
     # Where severities begin: 1 % of the run.
     min_share = 0.01
 
     # Ours: what pauses for less than it writes does little but I/O, and its pauses are barriers and opens.
     min_pauses = 1.0
-    # Ours: most of what it wrote, as benchmarks of storage do and restarts do not.
+    # Ours: most of the bytes that it wrote, as benchmarks of storage do and restarts do not.
     min_read_back = 0.5
 
     # Functions that already write in the background, by their beginnings.
@@ -81,7 +81,7 @@ class SynchronousWrites(Rule):
                 continue
             inside = app.interface in (None, "posix", "stdio")
             end = max((phase.end_s for phase in phases), default=0.0)
-            found = overlap(
+            overlapping = overlap(
                 phases,
                 end,
                 inside=inside,
@@ -89,20 +89,20 @@ class SynchronousWrites(Rule):
                 reads_back=self._reads_back(app, profile),
                 library_s=_in_libraries_s(app),
             )
-            if found.phases < self.min_phases:
+            if overlapping.phases < self.min_phases:
                 reasons.append(
                     f"{app.name} has fewer than {self.min_phases} phases of writing before a pause"
                 )
-            elif found.pauses_s < self.min_pauses * found.writing_s:
+            elif overlapping.pauses_s < self.min_pauses * overlapping.writing_s:
                 reasons.append(f"{app.name} hardly pauses between its writes")
-            elif found.hidden_s < self.min_share * seconds(app.runtime_s):
+            elif overlapping.hidden_s < self.min_share * seconds(app.runtime_s):
                 reasons.append(
                     f"less than {format_share(self.min_share)} of {app.name} is writing that fits into its pauses"
                 )
             elif self._is_asynchronous(app, profile):
                 reasons.append(f"{app.name} calls asynchronous functions already")
             else:
-                findings.append(_finding(number, app, found, profile))
+                findings.append(_finding(number, app, overlapping, profile))
         return self.verdict(findings, list(dict.fromkeys(reasons))[:3] or ["there is no app"])
 
     def _reads_back(self, app: App, profile: Profile) -> bool:
@@ -130,19 +130,19 @@ def _in_libraries_s(app: App) -> float:
     return max(0.0, balance.slowest_call_time_s - (balance.slowest_io_time_s or 0.0))
 
 
-def _finding(number: int, app: App, found: Overlap, profile: Profile) -> Finding:
+def _finding(number: int, app: App, overlap: Overlap, profile: Profile) -> Finding:
     outputs = data_files(profile, lambda file: file.writers > 0 and app.name in file.apps)
-    left = found.writing_s - found.hidden_s
-    current: dict[str, Value] = {"write_phases": found.phases, "writing_s": found.writing_s}
+    left = overlap.writing_s - overlap.hidden_s
+    current: dict[str, Value] = {"write_phases": overlap.phases, "writing_s": overlap.writing_s}
     where = f"apps[{number}]"
     return Finding(
         target=Target("app", None, app.name),
-        reason=f"{app.name} writes for {format_seconds(found.writing_s)} in {format_count(found.phases)} phases with "
-        f"pauses for computing, into which {format_seconds(found.hidden_s)} of it fit. A process must keep up to "
-        f"{format_bytes(found.largest)} in a second buffer meanwhile.",
+        reason=f"{app.name} writes for {format_seconds(overlap.writing_s)} in {format_count(overlap.phases)} phases "
+        f"with pauses for computing, into which {format_seconds(overlap.hidden_s)} of it fit. A process must keep up "
+        f"to {format_bytes(overlap.largest)} in a second buffer meanwhile.",
         confidence=0.5,
-        touched_s=found.hidden_s,
-        recommended={"writes": "asynchronous", "buffer_bytes_per_process": found.largest},
+        touched_s=overlap.hidden_s,
+        recommended={"writes": "asynchronous", "buffer_bytes_per_process": overlap.largest},
         current=current,
         evidence=[
             Evidence(f"{where}.io.busy_s.write", app.io.busy_s.write),
@@ -151,10 +151,10 @@ def _finding(number: int, app: App, found: Overlap, profile: Profile) -> Finding
         ],
         gain=Gain(
             metric="write_time_s",
-            before_s=found.writing_s,
-            after_s=min(found.writing_s, left + found.copying_s),
+            before_s=overlap.writing_s,
+            after_s=min(overlap.writing_s, left + overlap.copying_s),
             best_s=left,
-            worst_s=found.writing_s,
+            worst_s=overlap.writing_s,
             method="what fits into the pauses after and within each phase, less a copy in memory; low: computing is "
             "slowed by as much, high: without the copy",
         ),

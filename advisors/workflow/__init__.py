@@ -1,1 +1,1 @@
-"""How the parts of a workload lie in space and time: apps on nodes, checkpoints in the run."""
+"""The parts of a workload in space and time: apps on nodes, checkpoints in the run."""

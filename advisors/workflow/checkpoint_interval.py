@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from vani.advisors.checkpoint_names import is_checkpoint
 from vani.advisors.commands import comment
+from vani.advisors.data_files import is_checkpoint
 from vani.advisors.rule import Evidence, Finding, Gain, Rule, Target, Verdict, seconds
 from vani.models.checkpoint import Checkpoints, checkpoints
 from vani.units import format_bytes, format_seconds, format_share
@@ -69,90 +69,94 @@ class CheckpointInterval(Rule):
     tolerance = 1.3
 
     def check(self, profile: Profile, system: System) -> Verdict:  # noqa: ARG002 - time needs no machine
-        found, why = checkpoints(
+        all_series, why = checkpoints(
             profile, least_bytes=self.min_bytes, alike=self.alike, least_count=max(2, int(self.min_count))
         )
-        if not found:
+        if not all_series:
             return self.nothing(why)
-        timed = [one for one in found if one.cost_s > 0 and one.interval_s > 0]
+        timed = [series for series in all_series if series.cost_s > 0 and series.interval_s > 0]
         if not timed:
             return self.nothing("the checkpoints take no time that the trace's clock shows")
         runtime = seconds(profile.workflow.runtime_s)
-        long = [one for one in timed if runtime >= max(self.min_run_s, self._advised(one))]
+        long = [series for series in timed if runtime >= max(self.min_run_s, self._advised(series))]
         if not long:
-            least = max(self.min_run_s, min(self._advised(one) for one in timed))
+            least = max(self.min_run_s, min(self._advised(series) for series in timed))
             return self.nothing(
                 f"the run takes {format_seconds(runtime)}: below {format_seconds(least)} it is begun anew after "
                 "a failure"
             )
         tolerance = max(1.0, self.tolerance)
         off = [
-            one
-            for one in long
-            # Results may come as seldom as their reader likes; states are told from them by their names alone.
-            if (_is_named(one, profile) and one.interval_s > self._advised(one) * tolerance)
-            or (one.interval_s * tolerance < self._advised(one) and one.share > self.budget * tolerance)
+            series
+            for series in long
+            # Results may be as rare as their reader likes; only names distinguish checkpoints from them.
+            if (_is_named(series, profile) and series.interval_s > self._advised(series) * tolerance)
+            or (
+                series.interval_s * tolerance < self._advised(series)
+                and series.share > self.budget * tolerance
+            )
         ]
         if not off:
             return self.nothing(
-                f"checkpoints take {format_share(max(one.share for one in long))} of the time between them, and come "
-                "as often as failures ask for"
+                f"checkpoints take {format_share(max(series.share for series in long))} of the time between them, "
+                "and come as often as failures ask for"
             )
-        return [self._finding(one, profile) for one in off]
+        return [self._finding(series, profile) for series in off]
 
-    def _advised(self, one: Checkpoints) -> float:
-        return max(one.shortest(self.budget), one.best(self.mtbf_s))
+    def _advised(self, series: Checkpoints) -> float:
+        return max(series.shortest(self.budget), series.best(self.mtbf_s))
 
-    def _finding(self, one: Checkpoints, profile: Profile) -> Finding:
-        shortest = self._advised(one)
-        too_often = one.interval_s < shortest
-        every = math.ceil(shortest / one.interval_s)
+    def _finding(self, series: Checkpoints, profile: Profile) -> Finding:
+        shortest = self._advised(series)
+        too_often = series.interval_s < shortest
+        every = math.ceil(shortest / series.interval_s)
         writes = (
-            f"{one.app} writes {format_bytes(one.size)} every {format_seconds(one.interval_s)}, {one.count} times, and "
-            f"each takes {format_seconds(one.cost_s)} ({format_share(one.share)} of the time between two)."
+            f"{series.app} writes {format_bytes(series.size)} every {format_seconds(series.interval_s)}, "
+            f"{series.count} times, and each takes {format_seconds(series.cost_s)} "
+            f"({format_share(series.share)} of the time between two)."
         )
         if too_often:
-            what = (
+            advice = (
                 f" Every {format_seconds(shortest)} (one in {every}), I/O takes "
-                f"{format_share(min(1.0, one.cost_s / shortest))} of the run; with a failure every "
+                f"{format_share(min(1.0, series.cost_s / shortest))} of the run; with a failure every "
                 f"{format_seconds(self.mtbf_s)}, which is typical and not known of this machine, that is enough."
             )
         else:
-            what = (
+            advice = (
                 f" It may write every {format_seconds(shortest)} and still stay below {format_share(self.budget)}: "
                 f"less work is lost in a failure, of which one every {format_seconds(self.mtbf_s)} is typical."
             )
-        first, phases = one.phases[0], profile.phases or []
+        first, phases = series.phases[0], profile.phases or []
         return Finding(
-            target=Target("app", None, one.app),
-            reason=writes + what,
+            target=Target("app", None, series.app),
+            reason=writes + advice,
             # Where names do not say so, phases are taken for checkpoints by their sizes; and costs vary between runs.
-            confidence=0.7 if one.count > 2 and _is_named(one, profile) else 0.5,
-            touched_s=one.cost_s * one.count if too_often else 0.0,
-            recommended={"interval_s": shortest, "io_share": min(1.0, one.cost_s / shortest)},
-            current={"interval_s": one.interval_s, "io_share": one.share},
+            confidence=0.7 if series.count > 2 and _is_named(series, profile) else 0.5,
+            touched_s=series.cost_s * series.count if too_often else 0.0,
+            recommended={"interval_s": shortest, "io_share": min(1.0, series.cost_s / shortest)},
+            current={"interval_s": series.interval_s, "io_share": series.share},
             evidence=[
-                Evidence(f"phases[{first}].app", one.app),
+                Evidence(f"phases[{first}].app", series.app),
                 Evidence(f"phases[{first}].start_s", phases[first].start_s),
                 Evidence(f"phases[{first}].io.bytes.written", phases[first].io.bytes.written),
                 Evidence(f"phases[{first}].io.busy_s.total", phases[first].io.busy_s.total),
-                Evidence(f"phases[{one.phases[-1]}].end_s", phases[one.phases[-1]].end_s),
+                Evidence(f"phases[{series.phases[-1]}].end_s", phases[series.phases[-1]].end_s),
                 *(
                     Evidence(f"phases[{index}].repeats.count", repeats.count)
-                    for index in one.phases[:_SHOWN]
+                    for index in series.phases[:_SHOWN]
                     if (repeats := phases[index].repeats) is not None
                 ),
             ],
-            gain=self._gain(one, shortest) if too_often else None,
+            gain=self._gain(series, shortest) if too_often else None,
             apply=comment(
-                f"in the input of {one.app}: write a checkpoint every {format_seconds(shortest)}"
+                f"in the input of {series.app}: write a checkpoint every {format_seconds(shortest)}"
                 + (f", that is one in {every}" if too_often and every > 1 else "")
             ),
         )
 
-    def _gain(self, one: Checkpoints, shortest: float) -> Gain:
-        before = one.cost_s * one.count
-        left = one.interval_s / shortest
+    def _gain(self, series: Checkpoints, shortest: float) -> Gain:
+        before = series.cost_s * series.count
+        left = series.interval_s / shortest
         return Gain(
             metric="write_time_s",
             before_s=before,
@@ -164,5 +168,7 @@ class CheckpointInterval(Rule):
         )
 
 
-def _is_named(one: Checkpoints, profile: Profile) -> bool:
-    return any(file.writers and one.app in file.apps and is_checkpoint(file.path) for file in profile.files)
+def _is_named(series: Checkpoints, profile: Profile) -> bool:
+    return any(
+        file.writers and series.app in file.apps and is_checkpoint(file.path) for file in profile.files
+    )

@@ -76,9 +76,9 @@ class CoLocate(Rule):
             else f"the same nodes, rank by rank ({counted(widest, 'process')}, {counted(cores or 0, 'core')} per node)"
         )
         least = "" if _all_known(edges) else "at least "
-        told = ", ".join(_told(name, by_name) for name in apps)
+        listed = ", ".join(_told(name, by_name) for name in apps)
         reason = (
-            f"{told} exchange {counted(files, 'file')} ({least}{format_bytes(read)} read after another "
+            f"{listed} exchange {counted(files, 'file')} ({least}{format_bytes(read)} read after another "
             f"wrote them). Run what exchanges files on {where}, so that it can stay there."
         )
         gather = sorted(_gatherers(edges, by_name), key=apps.index)
@@ -167,7 +167,7 @@ def _in_order(edges: Sequence[AppDependency], profile: Profile) -> list[str]:
 
 def _gatherers(edges: Sequence[AppDependency], by_name: Mapping[str, App]) -> list[str]:
     """Apps of one process that read what several runs of another one wrote."""
-    found = [
+    evidence = [
         edge.consumer
         for edge in edges
         if (producer := by_name.get(edge.producer)) is not None
@@ -175,7 +175,7 @@ def _gatherers(edges: Sequence[AppDependency], by_name: Mapping[str, App]) -> li
         and producer.instances > 1
         and consumer.processes == 1
     ]
-    return list(dict.fromkeys(found))
+    return list(dict.fromkeys(evidence))
 
 
 def _ranks(app: App | None) -> int:

@@ -10,7 +10,7 @@ from builders import io_stats, profile, system
 from hypothesis import given
 from hypothesis import strategies as st
 
-from vani.advisors.burst_buffer.staging_gain import SUPPLY, staging_gain
+from vani.advisors.anchored_gain import SUPPLY, staging_gain
 from vani.advisors.burst_buffer.staging_lines import Plan, lines, place, shell_path
 from vani.advisors.launchers import LAUNCHERS
 from vani.models import staging
