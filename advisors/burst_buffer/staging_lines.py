@@ -333,17 +333,9 @@ def _beeond(tier: Tier, plan: Plan) -> list[str]:
         f"beeond start -n beeond.nodes -d /data/beeond -c {mount} -P -F -L /tmp",
         *comment("-d is a folder on a disk of each node: the site says which"),
     ]
-    for folder in plan.folders:
-        source, target = quoted_path(folder), shell_path(place(tier, plan, folder))
-        if source is None or target is None:
-            lines += comment(_HIDDEN)
-            continue
-        lines.append(f"mkdir -p {target}")
-        if plan.stage_in:
-            lines.append(f"beeond-cp copy -n beeond.nodes {source} {target}")
-        lines += _instead(place(tier, plan, folder), folder)
-        if plan.stage_out:
-            lines.append(f"beeond-cp copy -n beeond.nodes {target} {source}")
+    lines += _copied_folders(
+        tier, plan, lambda source, target: f"beeond-cp copy -n beeond.nodes {source} {target}"
+    )
     return [*lines, "beeond stop -n beeond.nodes -L -d"]
 
 
@@ -404,6 +396,13 @@ def _gekkofs(tier: Tier, plan: Plan) -> list[str]:
 
 def _by_hand(tier: Tier, plan: Plan) -> list[str]:
     """Copies by the job itself, on a tier that all of its nodes see."""
+    return _copied_folders(
+        tier, plan, lambda source, target: f"mpirun -np {COPIERS} dcp -p {source}/ {target}/"
+    )
+
+
+def _copied_folders(tier: Tier, plan: Plan, copy: Callable[[str, str], str]) -> list[str]:
+    """Lines that copy each folder to the tier and back by the command `copy(source, target)`."""
     lines: list[str] = []
     for folder in plan.folders:
         source, target = quoted_path(folder), shell_path(place(tier, plan, folder))
@@ -412,10 +411,10 @@ def _by_hand(tier: Tier, plan: Plan) -> list[str]:
             continue
         lines.append(f"mkdir -p {target}")
         if plan.stage_in:
-            lines.append(f"mpirun -np {COPIERS} dcp -p {source}/ {target}/")
+            lines.append(copy(source, target))
         lines += _instead(place(tier, plan, folder), folder)
         if plan.stage_out:
-            lines.append(f"mpirun -np {COPIERS} dcp -p {target}/ {source}/")
+            lines.append(copy(target, source))
     return lines
 
 

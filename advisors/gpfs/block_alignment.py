@@ -5,19 +5,18 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from vani.advisors.commands import comment
-from vani.advisors.data_files import extent
-from vani.advisors.gpfs.blocks import Written, several_nodes, written
-from vani.advisors.rule import Evidence, Finding, Rule, Target, Verdict
+from vani.advisors.gpfs.blocks import BlockRule, Written
+from vani.advisors.rule import Evidence, Finding, NoAdvice, Target, Verdict
 from vani.models.certainty import certainty
 from vani.models.run_time import of_files_s
-from vani.units import KiB, MiB, format_bytes, format_share
+from vani.units import format_bytes, format_share
 
 if TYPE_CHECKING:
     from vani.schema.profile import Profile
     from vani.schema.system import System
 
 
-class BlockAlignment(Rule):
+class BlockAlignment(BlockRule):
     """Processes write a shared file on GPFS in large pieces of which no whole number makes a block.
 
     Looks at
@@ -42,36 +41,19 @@ class BlockAlignment(Rule):
 
     id = "GPF001"
     name = "block-alignment"
-    family = "gpfs"
-    needs = ("files", several_nodes)
-    settles = "transfer"
     sources = ("Schmuck and Haskin, FAST 2002, section 3.2",)
 
-    # A few blocks of 8 MiB, the largest usual ones: with less there are few borders to cross (ours).
-    min_bytes = 64 * MiB
-    # Smaller ones are POS009's and MIO001's matter: half of a usual RPC.
-    min_transfer = 512 * KiB
-    # With fewer of one size, none can be rounded: ours.
-    min_share = 0.5
-
     def check(self, profile: Profile, system: System) -> Verdict:
-        files_written, reasons = written(
-            profile, system, lambda file: (extent(file) or 0) >= self.min_bytes, min_share=self.min_share
-        )
-        if not files_written:
-            return self.nothing(
-                "; ".join(dict.fromkeys(reasons))
-                or f"no shared file of {format_bytes(self.min_bytes)} or more is written by several processes"
-            )
-        large = [written for written in files_written if written.usual >= self.min_transfer]
+        files = self.written(profile, system)
+        if isinstance(files, NoAdvice):
+            return files
+        large = [written for written in files if written.usual >= self.min_transfer]
         if not large:
             return self.nothing(
                 f"the shared files are written in pieces below {format_bytes(self.min_transfer)}"
             )
         crossing = [
-            written
-            for written in large
-            if written.usual % written.block and written.block % written.usual
+            written for written in large if written.usual % written.block and written.block % written.usual
         ]
         if not crossing:
             return self.nothing("the usual writes of the large shared files fit the blocks")

@@ -5,19 +5,18 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from vani.advisors.commands import comment
-from vani.advisors.data_files import extent
-from vani.advisors.gpfs.blocks import Written, several_nodes, written
-from vani.advisors.rule import Evidence, Finding, Rule, Target, Verdict
+from vani.advisors.gpfs.blocks import BlockRule, Written
+from vani.advisors.rule import Evidence, Finding, NoAdvice, Target, Verdict
 from vani.models.certainty import certainty
 from vani.models.run_time import of_files_s
-from vani.units import KiB, MiB, format_bytes, format_count
+from vani.units import format_bytes, format_count
 
 if TYPE_CHECKING:
     from vani.schema.profile import Profile
     from vani.schema.system import System
 
 
-class BlockSharing(Rule):
+class BlockSharing(BlockRule):
     """Several processes write large pieces into each block of a shared file on GPFS.
 
     Looks at
@@ -45,33 +44,18 @@ class BlockSharing(Rule):
 
     id = "GPF004"
     name = "block-sharing"
-    family = "gpfs"
-    needs = ("files", several_nodes)
-    settles = "transfer"
     sources = (
         "Schmuck and Haskin, FAST 2002, section 3.2",
         "IBM, GPFS Administration and Programming Reference, gpfsDataShipStart_t",
     )
 
-    # As GPF001.
-    min_bytes = 64 * MiB
-    # As GPF001.
-    min_transfer = 512 * KiB
-    # As GPF001.
-    min_share = 0.5
-
     def check(self, profile: Profile, system: System) -> Verdict:
-        files_written, reasons = written(
-            profile, system, lambda file: (extent(file) or 0) >= self.min_bytes, min_share=self.min_share
-        )
-        if not files_written:
-            return self.nothing(
-                "; ".join(dict.fromkeys(reasons))
-                or f"no shared file of {format_bytes(self.min_bytes)} or more is written by several processes"
-            )
+        files = self.written(profile, system)
+        if isinstance(files, NoAdvice):
+            return files
         large = [
             written
-            for written in files_written
+            for written in files
             if written.usual >= self.min_transfer and written.block % written.usual == 0
         ]
         if not large:
@@ -82,9 +66,7 @@ class BlockSharing(Rule):
         known = [written for written in large if written.run is not None]
         if not known:
             return self.nothing("how far apart processes write in the shared files is not known")
-        shared = [
-            written for written in known if _of_node(written, profile) < written.block
-        ]
+        shared = [written for written in known if _of_node(written, profile) < written.block]
         if not shared:
             return self.nothing(
                 "each process, or all of a node together, has whole blocks of the shared files"

@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from vani.advisors.data_files import Item, data_files, folder_of
+from vani.advisors.data_files import Item, data_files, extent, folder_of
 from vani.advisors.movers import is_collective
 from vani.advisors.placement import SUPPLY, gpfs_under
-from vani.advisors.rule import Evidence
+from vani.advisors.rule import Evidence, NoAdvice, Rule
 from vani.models.neighbours import neighbour_distance
+from vani.units import KiB, MiB, format_bytes
 
 if TYPE_CHECKING:
     from vani.schema.profile import FileEntity, Profile
     from vani.schema.system import System
 
-__all__ = ["Written", "several_nodes", "written"]
+__all__ = ["BlockRule", "Written", "several_nodes"]
 
 
 @dataclass(frozen=True)
@@ -49,45 +49,61 @@ def several_nodes(profile: Profile, system: System) -> str | None:
     return None
 
 
-def written(
-    profile: Profile, system: System, keep: Callable[[FileEntity], bool], *, min_share: float
-) -> tuple[list[Written], list[str]]:
-    """Files on GPFS that several processes write in pieces of which at least `min_share` have one size.
+class BlockRule(Rule):
+    """A rule about shared files that several processes write in pieces of one usual size."""
 
-    Returns
-    -------
-    tuple
-        The files, and why others are left out. Where calls are collective, aggregators write: MIO002's matter. What
-        HDF5 and libraries above it write is theirs to align.
-    """
-    files_written: list[Written] = []
-    reasons: list[str] = []
-    where: dict[str, tuple[int, Evidence] | str] = {}
-    runs = {app.name: app.instances for app in profile.apps}
-    for item in data_files(profile, lambda file: file.access == "shared" and file.writers > 1 and keep(file)):
-        file = item.file
-        if file.interface not in (None, "posix", "stdio", "mpiio"):
-            continue
-        if file.processes <= sum(runs.get(name, 1) for name in file.apps):
-            # As many users as runs of programs may be one process of each, one after the other.
-            continue
-        if is_collective(file, profile, file.writers):
-            reasons.append("aggregators write the shared files")
-            continue
-        folder = folder_of(file.path)
-        if folder not in where:
-            where[folder] = _block(file.path, profile, system)
-        place = where[folder]
-        if isinstance(place, str):
-            reasons.append(place)
-            continue
-        sizes = file.io.transfer_size.write
-        if sizes is None or not sizes.common or sizes.common[0][1] < min_share * file.io.ops.write:
-            reasons.append("the shared files are not written in pieces of one usual size that is known")
-            continue
-        run = neighbour_distance(file, file.writers, reads=False)
-        files_written.append(Written(item, sizes.common[0][0], run, *place))
-    return files_written, reasons
+    family = "gpfs"
+    needs = ("files", several_nodes)
+    settles = "transfer"
+
+    # A few blocks of 8 MiB, the largest usual ones: with less there are few borders to cross (ours).
+    min_bytes = 64 * MiB
+    # Smaller ones are POS009's and MIO001's matter: half of a usual RPC.
+    min_transfer = 512 * KiB
+    # With fewer of one size, none can be rounded: ours.
+    min_share = 0.5
+
+    def written(self, profile: Profile, system: System) -> list[Written] | NoAdvice:
+        """Files on GPFS of at least `min_bytes`, written in pieces of which at least `min_share` have one size.
+
+        Collective calls are left to MIO002, since aggregators write. Writes of HDF5 and libraries above it are left
+        to their own rules.
+        """
+        files: list[Written] = []
+        reasons: list[str] = []
+        blocks: dict[str, tuple[int, Evidence] | str] = {}
+        runs = {app.name: app.instances for app in profile.apps}
+        for item in data_files(profile, self._is_candidate):
+            file = item.file
+            if file.processes <= sum(runs.get(name, 1) for name in file.apps):
+                # As many users as runs of programs may be one process of each, one after the other.
+                continue
+            if is_collective(file, profile, file.writers):
+                reasons.append("aggregators write the shared files")
+                continue
+            folder = folder_of(file.path)
+            if folder not in blocks:
+                blocks[folder] = _block(file.path, profile, system)
+            block = blocks[folder]
+            if isinstance(block, str):
+                reasons.append(block)
+                continue
+            sizes = file.io.transfer_size.write
+            if sizes is None or not sizes.common or sizes.common[0][1] < self.min_share * file.io.ops.write:
+                reasons.append("the shared files are not written in pieces of one usual size that is known")
+                continue
+            run = neighbour_distance(file, file.writers, reads=False)
+            files.append(Written(item, sizes.common[0][0], run, *block))
+        if files:
+            return files
+        return self.nothing(
+            "; ".join(dict.fromkeys(reasons))
+            or f"no shared file of {format_bytes(self.min_bytes)} or more is written by several processes"
+        )
+
+    def _is_candidate(self, file: FileEntity) -> bool:
+        is_shared = file.access == "shared" and file.writers > 1 and (extent(file) or 0) >= self.min_bytes
+        return is_shared and file.interface in (None, "posix", "stdio", "mpiio")
 
 
 def _block(path: str, profile: Profile, system: System) -> tuple[int, Evidence] | str:
