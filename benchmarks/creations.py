@@ -17,10 +17,9 @@ import numpy as np
 
 from benchmarks.creation_families import FAMILIES, category
 from vani.history.creations.choice import Chosen, Follower, choose_next
-from vani.history.creations.comparison import Outcome, blocks_of, held_against, on_next_run, on_rest
-from vani.history.creations.following import follow
-from vani.history.creations.misses import ToDo
-from vani.history.creations.of_trace import creations_of_trace
+from vani.history.creations.comparison import Outcome, blocks_of, compare, on_next_run, on_rest
+from vani.history.creations.extraction import creations_of_trace
+from vani.history.creations.following import ToDo, follow
 from vani.history.creations.predictors import predictors
 from vani.history.creations.series import Creations, joined
 
@@ -67,7 +66,7 @@ def auto_next(past: Runs, came: Creations, checked: Checked | None = None) -> Ou
     """The next run, by the predictor that is chosen within the past."""
     began = time.perf_counter()
     chosen = choose_next(past)
-    outcome = held_against(chosen.foreseen, came, time.perf_counter() - began)
+    outcome = compare(chosen.foreseen, came, time.perf_counter() - began)
     if checked is not None:
         checked.add(chosen, outcome, came)
     return outcome
@@ -83,7 +82,7 @@ def auto_rest(
         began = time.perf_counter()
         follower.see(so_far)
         chosen = follower.rest(so_far, end - begin + 2 * len(np.unique(so_far.ranks)))
-        outcome = held_against(chosen.foreseen, block, time.perf_counter() - began)
+        outcome = compare(chosen.foreseen, block, time.perf_counter() - began)
         # More is asked for than one block has, since ranks come in any order.
         outcome = replace(outcome, accuracy=float(outcome.right.mean()))
         if checked is not None:
@@ -112,9 +111,9 @@ def families(
             *past, came = category(family, seed)
             blocks = blocks_of(len(came))
             for name, method in methods.items():
-                if method.COSTLY and seed >= costly:
+                if method.costly and seed >= costly:
                     continue
-                some = blocks[:: len(blocks) // _COSTLY_BLOCKS] if method.COSTLY else blocks
+                some = blocks[:: len(blocks) // _COSTLY_BLOCKS] if method.costly else blocks
                 one = on_next_run(method, past, came)
                 parts = list(on_rest(method, past, came, some))
                 ahead[family][name].append(one.accuracy)
@@ -161,9 +160,9 @@ def on_traces() -> tuple[Rows, Rows]:
             past, blocks = runs[:at], blocks_of(len(came))
             for method in predictors().values():
                 if past:
-                    ahead[name][method.NAME].append(on_next_run(method, past, came).accuracy)
+                    ahead[name][method.name].append(on_next_run(method, past, came).accuracy)
                 if blocks and len(came) >= 5:
-                    online[name][method.NAME].append(_mean(list(on_rest(method, past, came, blocks))))
+                    online[name][method.name].append(_mean(list(on_rest(method, past, came, blocks))))
             if past:
                 ahead[name][AUTO].append(auto_next(past, came).accuracy)
             if blocks and len(came) >= 5:
@@ -215,7 +214,7 @@ def main() -> None:
             print(f"  {name:<14} {1000 * np.median(costs[name]):8.1f} {1000 * max(costs[name]):8.0f}")
     print("\nWhat auto says of itself")
     for task, one in checked.items():
-        print(f"  {task}: {one.told()}")
+        print(f"  {task}: {one.law()}")
     print(
         "\nA run followed file by file: hits, and how often it was predicted again, retrained, started over"
     )

@@ -149,7 +149,7 @@ def test_a_profile_is_kept_whole_where_totals_are_not_enough(tmp_path):
     with Store(tmp_path / "h.sqlite").reading() as connection:
         ((digest, content),) = read.all_profiles(connection)
     assert len(digest) == 64
-    assert ingest_result.unpacked(content).traces[0].path == str(path)
+    assert ingest_result.unpack_profile(content).traces[0].path == str(path)
 
 
 def test_what_the_user_named_must_be_a_run(logs, tmp_path):

@@ -17,12 +17,10 @@ from vani.database.interactions import write_csv
 from vani.database.runs import read
 from vani.database.runs.connect import Store
 from vani.errors import InputError
-from vani.history.creations.coming_paths import coming_paths
-from vani.history.creations.of_profile import creations_of_profile
-from vani.history.creations.of_trace import creations_of_trace
-from vani.history.creations.packed import packed, unpacked
+from vani.history.creations.expected_files import coming_paths
+from vani.history.creations.extraction import creations_of_profile, creations_of_trace
 from vani.history.creations.partial_run import read_partial_run
-from vani.history.creations.series import Creations, nothing, of_sizes
+from vani.history.creations.series import Creations, nothing, of_sizes, pack_creations, unpack_creations
 from vani.readers.darshan.created import CreatedFiles
 from vani.readers.darshan.created import read_created as created_of
 from vani.readers.darshan.totals import open_log
@@ -107,7 +105,7 @@ def test_a_trace_tells_rank_and_order():
 
 def test_what_was_packed_comes_back():
     made = Creations(np.array([0, 1 << 62]), np.array([-1, 3]), np.array([0, 4]), ("/a b", "/\udcff"))
-    found = unpacked(packed(made))
+    found = unpack_creations(pack_creations(made))
     assert (found.sizes.tolist(), found.ranks.tolist(), found.stripes.tolist()) == (
         [0, 1 << 62],
         [-1, 3],
@@ -123,7 +121,7 @@ def test_what_was_packed_comes_back():
 )  # fmt: skip
 def test_what_is_no_creations_is_refused(tree):
     with pytest.raises(ValueError, match="no creations"):
-        unpacked(zlib.compress(json.dumps(tree).encode()))
+        unpack_creations(zlib.compress(json.dumps(tree).encode()))
 
 
 def test_the_next_run_is_predicted_from_logs(db):
@@ -210,7 +208,7 @@ def test_creations_are_hidden_exported_imported_and_deleted_with_their_run(db, t
 
 def _kept(place: Path) -> list[tuple[str, ...]]:
     with Store(place).reading() as connection:
-        return [unpacked(content).paths for _, _, content in read.all_creations(connection)]
+        return [unpack_creations(content).paths for _, _, content in read.all_creations(connection)]
 
 
 def test_a_history_of_an_older_layout_predicts_from_its_profiles(tmp_path):

@@ -108,7 +108,7 @@ def _profile_of(one: LikelyBehaviour, db: PathLike | None) -> tuple[Profile, str
     from vani.api.profile import profile  # noqa: PLC0415
     from vani.database.runs import read  # noqa: PLC0415
     from vani.database.runs.connect import Store  # noqa: PLC0415
-    from vani.history.ingest_result import unpacked  # noqa: PLC0415
+    from vani.history.ingest_result import unpack_profile  # noqa: PLC0415
     from vani.history.place import default_place  # noqa: PLC0415
 
     digest = one.resembles.digest
@@ -118,7 +118,7 @@ def _profile_of(one: LikelyBehaviour, db: PathLike | None) -> tuple[Profile, str
         content = read.profile_content(connection, digest)
         file_system = read.file_system_of(connection, digest)
     if content is not None:
-        return unpacked(content), file_system
+        return unpack_profile(content), file_system
     path = next((path for path in one.resembles.paths if Path(path).exists()), None)
     try:
         return None if path is None else (profile(path), file_system)

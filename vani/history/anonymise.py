@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 from vani.database.runs import read, tables, write
 from vani.database.runs.connect import Store
 from vani.errors import InputError, StoreError
-from vani.history.creations.packed import hidden as hidden_creations
-from vani.history.ingest_result import hidden
+from vani.history.creations.series import hide_creations
+from vani.history.ingest_result import hide_profile
 from vani.history.names import Names, PlainNames
 
 if TYPE_CHECKING:
@@ -142,7 +142,7 @@ def _verdicts(connection: sa.Connection, names: Names) -> None:
 
 def _creations(connection: sa.Connection, names: Names) -> None:
     rows = [
-        {"digest": digest, "content": hidden_creations(content, names)}
+        {"digest": digest, "content": hide_creations(content, names)}
         for digest, _, content in list(read.all_creations(connection))
     ]
     write.replace_texts(connection, tables.creations, "digest", rows)
@@ -150,7 +150,7 @@ def _creations(connection: sa.Connection, names: Names) -> None:
 
 def _profiles(connection: sa.Connection, names: Names) -> None:
     rows = [
-        {"digest": digest, "content": hidden(content, names)}
+        {"digest": digest, "content": hide_profile(content, names)}
         for digest, content in list(read.all_profiles(connection))
     ]
     write.replace_texts(connection, tables.profiles, "digest", rows)

@@ -17,7 +17,7 @@ from vani.database.runs import read, tables, write
 from vani.database.runs.connect import Store
 from vani.database.runs.run import Run, Source, Verdict
 from vani.errors import DocumentError, StoreError
-from vani.history.creations.packed import unpacked
+from vani.history.creations.series import unpack_creations
 from vani.history.row_values import refuse_impossible_values
 
 __all__ = ["export", "import_"]
@@ -148,7 +148,7 @@ def _row(path: Path, tree: dict[str, Any]) -> tuple[str, Any]:
         if kind == "creations":
             digest, content = value
             packed = base64.b64decode(content, validate=True)
-            return kind, (_digest(digest), (len(unpacked(packed)), packed))
+            return kind, (_digest(digest), (len(unpack_creations(packed)), packed))
         model = models[kind]
         if set(value) != {field.name for field in fields(model)}:
             raise ValueError("other columns")

@@ -18,9 +18,9 @@ from vani.database.runs import read, write
 from vani.database.runs.connect import Store
 from vani.database.runs.run import Run, Source
 from vani.errors import InputError, StoreError
-from vani.history.creations.packed import hidden as hidden_creations
+from vani.history.creations.series import hide_creations
 from vani.history.discovery import Candidate, discover
-from vani.history.ingest_result import IngestResult, MakeProfile, hidden, shown_path
+from vani.history.ingest_result import IngestResult, MakeProfile, hide_profile, shown_path
 from vani.history.names import PlainNames
 from vani.history.readers import Readers
 
@@ -137,7 +137,7 @@ def _keep(store: Store, some: Sequence[IngestResult], names: PlainNames, added: 
         write.add_profiles(
             connection,
             {
-                one.run.digest: hidden(one.profile, names)
+                one.run.digest: hide_profile(one.profile, names)
                 for one in some
                 if one.run is not None and one.profile is not None
             },
@@ -145,7 +145,7 @@ def _keep(store: Store, some: Sequence[IngestResult], names: PlainNames, added: 
         write.add_creations(
             connection,
             {
-                one.run.digest: (one.creations[0], hidden_creations(one.creations[1], names))
+                one.run.digest: (one.creations[0], hide_creations(one.creations[1], names))
                 for one in some
                 if one.run is not None and one.creations is not None
             },

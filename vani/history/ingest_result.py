@@ -14,10 +14,8 @@ from typing import TYPE_CHECKING
 
 from vani.database.runs.run import Run, Source
 from vani.errors import InputError, VaniError, one_line
-from vani.history.creations.of_profile import creations_of_profile
-from vani.history.creations.of_trace import creations_of_trace
-from vani.history.creations.packed import packed as packed_creations
-from vani.history.creations.series import Creations
+from vani.history.creations.extraction import creations_of_profile, creations_of_trace
+from vani.history.creations.series import Creations, pack_creations
 from vani.history.discovery import Candidate
 from vani.history.names import PlainNames
 from vani.readers.darshan.created import read_created
@@ -26,7 +24,7 @@ from vani.readers.darshan.totals import Totals, open_log, read_totals
 if TYPE_CHECKING:
     from vani.schema.profile import Profile
 
-__all__ = ["IngestResult", "MakeProfile", "hidden", "ingest_file", "packed", "shown_path", "unpacked"]
+__all__ = ["IngestResult", "MakeProfile", "hide_profile", "ingest_file", "pack_profile", "shown_path", "unpack_profile"]
 
 MakeProfile = Callable[[Path], "Profile"]
 
@@ -52,19 +50,19 @@ class IngestResult:
     creations: tuple[int, bytes] | None = None
 
 
-def packed(profile: Profile) -> bytes:
+def pack_profile(profile: Profile) -> bytes:
     """A profile as it is kept: JSON, deflated."""
     return zlib.compress(json.dumps(profile.model_dump(by_alias=True), separators=(",", ":")).encode())
 
 
-def unpacked(content: bytes) -> Profile:
+def unpack_profile(content: bytes) -> Profile:
     """The profile that was packed."""
     from vani.schema.profile import Profile  # noqa: PLC0415
 
     return Profile.model_validate(json.loads(zlib.decompress(content)))
 
 
-def hidden(content: bytes, names: PlainNames) -> bytes:
+def hide_profile(content: bytes, names: PlainNames) -> bytes:
     """A packed profile whose users and paths are as `names` writes them."""
     if names.key_id is None:
         return content
@@ -107,7 +105,7 @@ def ingest_file(found: Candidate, make: MakeProfile, *, totals: bool, user: str 
         return IngestResult(replace(source, reason=told), None, None, found.named)
     if user is not None:
         run = replace(run, user=_name(user))
-    made = None if creations is None else (len(creations), packed_creations(creations))
+    made = None if creations is None else (len(creations), pack_creations(creations))
     return IngestResult(replace(source, digest=run.digest), run, profile, found.named, made)
 
 
@@ -130,12 +128,12 @@ def _read(found: Candidate, make: MakeProfile, *, totals: bool) -> tuple[Run, by
         profile, digest = make(path), open_trace(path).digest()
         made = creations_of_trace(path)
         made = creations_of_profile(profile) if made is None else made
-    return _of_profile(profile, digest, found.kind, _owner(path)), packed(profile), made
+    return _of_profile(profile, digest, found.kind, _owner(path)), pack_profile(profile), made
 
 
 def _profile_if_any(path: Path, make: MakeProfile) -> bytes | None:
     try:
-        return packed(make(path))
+        return pack_profile(make(path))
     except InputError:
         # Its totals are known; PyDarshan refuses some logs that are whole.
         return None

@@ -108,7 +108,7 @@ def _judge(store: Store, pairs: int, system: System | None) -> tuple[int, list[s
     """Judge runs of the pairs that cost most; returns how many, and why others were not."""
     from vani.api.report_inputs import rule_findings  # noqa: PLC0415
     from vani.database.runs import read, write  # noqa: PLC0415
-    from vani.history.ingest_result import packed  # noqa: PLC0415
+    from vani.history.ingest_result import pack_profile  # noqa: PLC0415
     from vani.history.saved import pairs_that_matter  # noqa: PLC0415
 
     with store.reading() as connection:
@@ -128,7 +128,7 @@ def _judge(store: Store, pairs: int, system: System | None) -> tuple[int, list[s
             why.append(str(error))
             continue
         judged.append(verdict)
-        profiles[run.digest] = packed(made)
+        profiles[run.digest] = pack_profile(made)
     if judged:
         with store.writing() as connection:
             write.add_profiles(connection, profiles)
@@ -146,11 +146,11 @@ def _verdict(
     run: Run, content: bytes | None, paths: list[str], system: System | None, findings: dict[str, str]
 ) -> tuple[Profile, Verdict]:
     from vani.api.advise import advise  # noqa: PLC0415
-    from vani.history.ingest_result import unpacked  # noqa: PLC0415
+    from vani.history.ingest_result import unpack_profile  # noqa: PLC0415
     from vani.history.saved import verdict_from  # noqa: PLC0415
 
     if content is not None:
-        made = unpacked(content)
+        made = unpack_profile(content)
     else:
         path = next((Path(one) for one in paths if Path(one).exists()), None)
         if path is None:

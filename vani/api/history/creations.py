@@ -101,9 +101,9 @@ def history_creations(
 
 def _past(connection: sa.Connection, application: str, user: str, processes: int) -> list[Creations]:
     from vani.database.runs import read  # noqa: PLC0415
-    from vani.history.creations.of_profile import creations_of_profile  # noqa: PLC0415
-    from vani.history.creations.packed import unpacked as creations  # noqa: PLC0415
-    from vani.history.ingest_result import unpacked as profile  # noqa: PLC0415
+    from vani.history.creations.extraction import creations_of_profile  # noqa: PLC0415
+    from vani.history.creations.series import unpack_creations  # noqa: PLC0415
+    from vani.history.ingest_result import unpack_profile  # noqa: PLC0415
 
     digests = read.latest_digests(connection, application, user, processes, _LOOKED_AT)
     packed = read.creations_of(connection, digests)
@@ -111,14 +111,14 @@ def _past(connection: sa.Connection, application: str, user: str, processes: int
     for digest in digests:
         if digest in packed:
             try:
-                found.append(creations(packed[digest]))
+                found.append(unpack_creations(packed[digest]))
             except ValueError as error:
                 raise StoreError(
                     "has creations that cannot be read", where=digest[:12], todo="add the run again"
                 ) from error
         # A history of an older layout kept profiles alone.
         elif (content := read.profile_content(connection, digest)) is not None:
-            made = creations_of_profile(profile(content))
+            made = creations_of_profile(unpack_profile(content))
             found += [] if made is None else [made]
     return found
 
@@ -147,7 +147,7 @@ def _document(
     least: float,
     notes: list[str],
 ) -> CreationsPrediction:
-    from vani.history.creations.expected import expected_files  # noqa: PLC0415
+    from vani.history.creations.expected_files import expected_files  # noqa: PLC0415
     from vani.schema.prediction import CreationsPrediction as Document  # noqa: PLC0415
 
     return Document(
@@ -161,9 +161,9 @@ def _document(
         runs=len(past),
         begun=len(begun),
         method=chosen.method,
-        law=chosen.foreseen.told,
+        law=chosen.foreseen.law,
         held_out=chosen.runs,
-        judged=dict(chosen.judged),
+        judged=dict(chosen.accuracy),
         creations=expected_files(past, begun, chosen, least),
     )
 

@@ -1,48 +1,47 @@
-"""Which predictor, and how far to trust it: by what each foresaw of the last runs, which it had not seen."""
+"""The choice of a predictor, and the trust in it, by what each foresaw of the last runs without having seen them."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from types import ModuleType
 from typing import Final
 
 import numpy as np
 
 from vani.history.creations.comparison import BLOCKS, Outcome, blocks_of, on_next_run, on_rest
-from vani.history.creations.predictors import predictors
+from vani.history.creations.predictors import Predictor, predictors
 from vani.history.creations.series import Creations, Floats, Foreseen, nothing, nth_of_rank
 
 __all__ = ["NOMINAL", "Chosen", "Follower", "choose_next", "remembered"]
 
 NOMINAL: Final = 0.9
-"""Of sizes, the share that an interval is to hold."""
+"""The share of sizes that an interval should hold."""
 
 _HELD_OUT: Final = 4
 _BLOCKS_HELD_OUT: Final = 2
 _GOOD_ENOUGH: Final = 0.9
-"""Where a plain predictor is right so often, costly ones are not tried."""
+"""Accuracy of a plain predictor from which costly ones are not tried."""
 _COSTLY_RUNS: Final = 2
 _MOST_RUNS: Final = 64
 _MOST_CREATIONS: Final = 2_000_000
 _LARGE: Final = 20_000
-"""From so many creations on, a run is followed in fewer blocks."""
+"""Creations from which a run is followed in fewer blocks."""
 _OWN: Final = 6
-"""The last blocks of a run by which predictors are judged while it goes on."""
+"""Blocks of a running run, the last ones, that predictors are judged by."""
 
 
 @dataclass(frozen=True)
 class Chosen:
-    """What the predictor that was chosen foresees.
+    """The forecast of the predictor that was chosen.
 
     Attributes
     ----------
     probability
-        Of each creation to be within 1 %, shape (creations,); NaN where nothing was there to compare with.
+        Of each creation to be within 1 %, shape (creations,); NaN where there was nothing to compare with.
     low, high
-        What comes over what is foreseen: nine of ten were between; NaN as `probability`.
-    judged
-        Accuracy of each predictor on what it had not seen, the best first.
+        Bounds of the ratio of actual to foreseen size for nine of ten creations; NaN as `probability`.
+    accuracy
+        Of each predictor on runs that it had not seen, the best first.
     runs
         Runs that were held out.
     """
@@ -52,20 +51,20 @@ class Chosen:
     probability: Floats
     low: float
     high: float
-    judged: Mapping[str, float]
+    accuracy: Mapping[str, float]
     runs: int
 
 
 def remembered(past: Sequence[Creations]) -> list[Creations]:
-    """The latest runs, as many as are looked at."""
-    kept: list[Creations] = []
+    """The latest runs, as many as predictors look at."""
+    latest: list[Creations] = []
     left = _MOST_CREATIONS
     for run in reversed(past[-_MOST_RUNS:]):
-        if kept and len(run) > left:
+        if latest and len(run) > left:
             break
-        kept.insert(0, run)
+        latest.insert(0, run)
         left -= len(run)
-    return kept
+    return latest
 
 
 def choose_next(past: Sequence[Creations], names: Iterable[str] | None = None) -> Chosen:
@@ -76,37 +75,36 @@ def choose_next(past: Sequence[Creations], names: Iterable[str] | None = None) -
     past
         At least one run, the oldest first.
     names
-        Predictors to choose from; None: all, costly ones where the others do badly.
+        Predictors to choose from; None: all, the costly ones only where the others do badly.
     """
-    held = range(max(1, len(past) - _HELD_OUT), len(past))
-    if len(held) > 2 and held[0] == 1:
-        held = held[1:]  # After one run no law can be known.
+    held_out = range(max(1, len(past) - _HELD_OUT), len(past))
+    if len(held_out) > 2 and held_out[0] == 1:
+        held_out = held_out[1:]  # One run alone shows no law.
     plain, costly = _split(names)
     outcomes = {
-        name: [on_next_run(method, past[:at], past[at]) for at in held] for name, method in plain.items()
+        name: [on_next_run(method, past[:at], past[at]) for at in held_out] for name, method in plain.items()
     }
-    best = max((_mean(one) for one in outcomes.values()), default=0.0)
-    if held and (best < _GOOD_ENOUGH or not plain):
-        some = held if not plain else held[-_COSTLY_RUNS:]
+    best = max((_mean(own) for own in outcomes.values()), default=0.0)
+    if held_out and (best < _GOOD_ENOUGH or not plain):
+        tried = held_out if not plain else held_out[-_COSTLY_RUNS:]
         for name, method in costly.items():
-            outcomes[name] = [on_next_run(method, past[:at], past[at]) for at in some]
-    every = plain | (costly if not plain else {})
-    if not held:
-        name = "same_position" if "same_position" in every else next(iter(every))
-        foreseen = every[name].predict(past, nothing(), None)
+            outcomes[name] = [on_next_run(method, past[:at], past[at]) for at in tried]
+    candidates = plain or costly
+    if not held_out:
+        name = "same_position" if "same_position" in candidates else next(iter(candidates))
+        foreseen = candidates[name].predict(past, nothing(), None)
         unknown = np.full(len(foreseen), np.nan)
         return Chosen(name, foreseen, unknown, np.nan, np.nan, {}, 0)
-    judged = _ranked(outcomes)
     name = _best(outcomes)
     foreseen = (plain | costly)[name].predict(past, nothing(), None)
-    mine = outcomes[name]
-    runs = [past[at] for at in held[-len(mine) :]]
-    probability = _by_key(mine, runs, foreseen)
-    return Chosen(name, foreseen, probability, *_interval(mine), judged, len(mine))
+    own = outcomes[name]
+    runs = [past[at] for at in held_out[-len(own) :]]
+    probability = _by_key(own, runs, foreseen)
+    return Chosen(name, foreseen, probability, *_interval(own), _ranked(outcomes), len(own))
 
 
 class Follower:
-    """Foresees the rest of a run while it goes on; the predictor may change with each block.
+    """Foresees the rest of a running run; the predictor may change with each block.
 
     Parameters
     ----------
@@ -130,7 +128,7 @@ class Follower:
                 self._before[name] += on_rest(method, past[:at], past[at], blocks)
 
     def see(self, so_far: Creations) -> None:
-        """Judge the predictors by what was created since they were judged last; `so_far` is all so far."""
+        """Judge the predictors by the creations since the last call; `so_far` has all creations of the run."""
         if self._judged_to and len(so_far) > self._judged_to:
             block = [(self._judged_to, len(so_far))]
             for name, method in self._methods.items():
@@ -139,95 +137,93 @@ class Follower:
         self._judged_to = len(so_far)
 
     def see_all(self, so_far: Creations, parts: int = 4) -> None:
-        """Judge the predictors part by part by what was created so far."""
+        """Judge the predictors by the creations so far, part by part."""
         step = max(1, len(so_far) // parts)
         for end in (*range(step, len(so_far), step), len(so_far)):
             self.see(so_far.first(end))
 
     def rest(self, so_far: Creations, count: int | None = None) -> Chosen:
-        """Foresee what is created after `so_far`, of which `see` was told; `count` None: until the end."""
+        """Foresee the creations after `so_far`, which `see` has seen; `count` None: until the end of the run."""
         scores = {name: self._score(name) for name in self._methods}
-        judged = dict(sorted(scores.items(), key=lambda one: -one[1]))
+        accuracy = dict(sorted(scores.items(), key=lambda item: -item[1]))
         known = any(self._before.values()) or any(self._own.values())
-        name = max(scores, key=lambda one: round(scores[one], 6)) if known else next(iter(self._unjudged()))
+        name = max(scores, key=lambda name: round(scores[name], 6)) if known else next(iter(self._unjudged()))
         foreseen = self._methods[name].predict(self.past, so_far, count)
         if not known:
             unknown = np.full(len(foreseen), np.nan)
             return Chosen(name, foreseen, unknown, np.nan, np.nan, {}, 0)
-        every = [*self._before[name], *self._own[name]]
-        low, high = _interval(self._own[name] if len(self._own[name]) >= 3 else every)
-        sure = self._score(name, sceptical=True)
-        return Chosen(name, foreseen, self._by_rank(name, foreseen, sure), low, high, judged, len(every))
+        outcomes = [*self._before[name], *self._own[name]]
+        low, high = _interval(self._own[name] if len(self._own[name]) >= 3 else outcomes)
+        probability = self._by_rank(name, foreseen, self._score(name, sceptical=True))
+        return Chosen(name, foreseen, probability, low, high, accuracy, len(outcomes))
 
     def _unjudged(self) -> list[str]:
         return [name for name in ("last_period", *self._methods) if name in self._methods]
 
     def _score(self, name: str, *, sceptical: bool = False) -> float:
-        """How often right: in this run, and, as far as that has only begun, in those before."""
+        """Accuracy in this run, and in the runs before as long as this one has only begun."""
         before, own = self._before[name], self._own[name]
         if sceptical:
-            prior = (sum(one.accuracy for one in before) + 0.5) / (len(before) + 1)
+            prior = (sum(outcome.accuracy for outcome in before) + 0.5) / (len(before) + 1)
         else:
             prior = _mean(before) if before else 0.5
-        return (sum(one.accuracy for one in own) + 2 * prior) / (len(own) + 2)
+        return (sum(outcome.accuracy for outcome in own) + 2 * prior) / (len(own) + 2)
 
-    def _by_rank(self, name: str, foreseen: Foreseen, sure: float) -> Floats:
-        who = np.unique(foreseen.ranks)
-        hits, seen = np.zeros(len(who)), np.zeros(len(who))
+    def _by_rank(self, name: str, foreseen: Foreseen, prior: float) -> Floats:
+        known = np.unique(foreseen.ranks)
+        hits, seen = np.zeros(len(known)), np.zeros(len(known))
         for outcome, came in zip(self._own[name], self._ranks, strict=True):
-            at = np.minimum(np.searchsorted(who, came.ranks), len(who) - 1) if len(who) else came.ranks[:0]
-            mine = who[at] == came.ranks if len(who) else np.zeros(len(came), dtype=bool)
-            if len(mine) == len(at):
-                np.add.at(seen, at[mine], 1)
-                np.add.at(hits, at[mine], outcome.right[mine])
-        found = (hits + 2 * sure) / (seen + 2)
-        sizes = np.asarray(found[np.searchsorted(who, foreseen.ranks)])
-        return np.where(np.isfinite(foreseen.sizes), sizes, 0.0)
+            at = np.minimum(np.searchsorted(known, came.ranks), max(0, len(known) - 1))
+            expected = np.isin(came.ranks, known)
+            np.add.at(seen, at[expected], 1)
+            np.add.at(hits, at[expected], outcome.right[expected])
+        by_rank = (hits + 2 * prior) / (seen + 2)
+        probability = np.asarray(by_rank[np.searchsorted(known, foreseen.ranks)])
+        return np.where(np.isfinite(foreseen.sizes), probability, 0.0)
 
 
-def _split(names: Iterable[str] | None) -> tuple[dict[str, ModuleType], dict[str, ModuleType]]:
+def _split(names: Iterable[str] | None) -> tuple[dict[str, Predictor], dict[str, Predictor]]:
     known = predictors()
-    wanted = {name: known[name] for name in (known if names is None else names)}
-    plain = {name: method for name, method in wanted.items() if not method.COSTLY}
-    return plain, {name: method for name, method in wanted.items() if method.COSTLY}
+    candidates = {name: known[name] for name in (known if names is None else names)}
+    plain = {name: method for name, method in candidates.items() if not method.costly}
+    return plain, {name: method for name, method in candidates.items() if method.costly}
 
 
 def _mean(outcomes: Sequence[Outcome]) -> float:
-    return sum(one.accuracy for one in outcomes) / len(outcomes) if outcomes else 0.0
+    return sum(outcome.accuracy for outcome in outcomes) / len(outcomes) if outcomes else 0.0
 
 
 def _ranked(outcomes: Mapping[str, Sequence[Outcome]]) -> dict[str, float]:
-    means = {name: _mean(found) for name, found in outcomes.items()}
-    return dict(sorted(means.items(), key=lambda one: -one[1]))
+    means = {name: _mean(own) for name, own in outcomes.items()}
+    return dict(sorted(means.items(), key=lambda item: -item[1]))
 
 
 def _best(outcomes: Mapping[str, Sequence[Outcome]]) -> str:
-    """Judged on the runs that all were judged on; of equally good ones the plain one."""
-    common = min(len(found) for found in outcomes.values())
-    plain = [name for name, found in outcomes.items() if len(found) > common] or list(outcomes)
+    """The best predictor on the runs that all predictors were judged on; of equally good ones the plain one."""
+    common = min(len(own) for own in outcomes.values())
+    plain = [name for name, own in outcomes.items() if len(own) > common] or list(outcomes)
     best = max(plain, key=lambda name: round(_mean(outcomes[name]), 6))
-    for name, found in outcomes.items():
-        if len(found) == common and name not in plain and _mean(found) > _mean(outcomes[best][-common:]):
+    for name, own in outcomes.items():
+        if len(own) == common and name not in plain and _mean(own) > _mean(outcomes[best][-common:]):
             best = name
     return best
 
 
 def _by_key(outcomes: Sequence[Outcome], came: Sequence[Creations], foreseen: Foreseen) -> Floats:
-    """How often the same creation of the same rank was right, and, as far as it was seldom held out, all were."""
+    """How often the same creation of the same rank was right; of one seldom held out, how often all were."""
     nth = nth_of_rank(foreseen.ranks)
     hits, seen = np.zeros(len(foreseen)), np.zeros(len(foreseen))
     for outcome, run in zip(outcomes, came, strict=True):
         at = run.find(foreseen.ranks, nth)
-        there = at >= 0
-        seen[there] += 1
-        hits[there] += outcome.right[at[there]]
-    sure = (sum(one.accuracy for one in outcomes) + 0.5) / (len(outcomes) + 1)
-    found = (hits + 2 * sure) / (seen + 2)
-    return np.where(np.isfinite(foreseen.sizes), found, 0.0)
+        created = at >= 0
+        seen[created] += 1
+        hits[created] += outcome.right[at[created]]
+    prior = (sum(outcome.accuracy for outcome in outcomes) + 0.5) / (len(outcomes) + 1)
+    return np.where(np.isfinite(foreseen.sizes), (hits + 2 * prior) / (seen + 2), 0.0)
 
 
 def _interval(outcomes: Sequence[Outcome]) -> tuple[float, float]:
-    ratios = np.concatenate([one.ratios for one in outcomes])
+    ratios = np.concatenate([outcome.ratios for outcome in outcomes])
     ratios = np.sort(ratios[np.isfinite(ratios)])
     if not len(ratios):
         return np.nan, np.nan

@@ -6,11 +6,11 @@ import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from types import ModuleType
 from typing import Final
 
 import numpy as np
 
+from vani.history.creations.predictors import Predictor
 from vani.history.creations.series import (
     Creations,
     Flags,
@@ -22,28 +22,28 @@ from vani.history.creations.series import (
     nth_of_rank,
 )
 
-__all__ = ["BLOCKS", "Outcome", "blocks_of", "held_against", "on_next_run", "on_rest"]
+__all__ = ["BLOCKS", "Outcome", "blocks_of", "compare", "on_next_run", "on_rest"]
 
 BLOCKS: Final = 10
-"""In so many parts a run is followed while it goes on; of the first nobody knows anything but from past runs."""
+"""Parts in which a running run is followed; the first one is known from past runs alone."""
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """What was foreseen, beside what came.
+    """A forecast compared with the creations that came.
 
     Attributes
     ----------
     right
-        Of each creation that came, whether its size was foreseen within 1 %; shape (came,).
+        True for each creation that came whose size was foreseen within 1 %; shape (came,).
     ratios
-        What came over what was foreseen, NaN where nothing was; shape (came,).
+        Actual over foreseen size, NaN where none was foreseen; shape (came,).
     accuracy
-        Share of right ones; of the creations that came, or that were foreseen if those are more.
+        Share of right ones among the creations that came, or that were foreseen if those are more.
     cost_s
-        How long it took.
+        Seconds that the forecast took.
     at
-        Which of those foreseen each creation is, -1 for none; shape (came,).
+        Index of each creation among those foreseen, -1 for none; shape (came,).
     """
 
     right: Flags
@@ -53,38 +53,38 @@ class Outcome:
     at: Ints
 
 
-def on_next_run(method: ModuleType, past: Sequence[Creations], came: Creations) -> Outcome:
-    """Foresee the run after `past`, and hold it against the one that came."""
+def on_next_run(method: Predictor, past: Sequence[Creations], came: Creations) -> Outcome:
+    """Foresee the run after `past`, and compare it with the one that came."""
     began = time.perf_counter()
     foreseen: Foreseen = method.predict(past, nothing(), None)
-    return held_against(foreseen, came, time.perf_counter() - began)
+    return compare(foreseen, came, time.perf_counter() - began)
 
 
 def blocks_of(number: int, blocks: int = BLOCKS) -> list[tuple[int, int]]:
-    """Where blocks of a run begin and end, but for the first one."""
+    """Begin and end of each block of a run but the first."""
     edges = np.unique(np.linspace(0, number, blocks + 1).astype(int))
     return [(int(begin), int(end)) for begin, end in pairwise(edges[1:])]
 
 
 def on_rest(
-    method: ModuleType, past: Sequence[Creations], came: Creations, blocks: Sequence[tuple[int, int]]
+    method: Predictor, past: Sequence[Creations], came: Creations, blocks: Sequence[tuple[int, int]]
 ) -> Iterator[Outcome]:
-    """Foresee each block of a run from all that was created before it."""
+    """Foresee each block of a run from all creations before it."""
     for begin, end in blocks:
         began = time.perf_counter()
         so_far = came.first(begin)
-        # In which order ranks come does not matter: two more files of each are asked for.
+        # The order of ranks does not matter, so two more files of each rank are foreseen.
         count = end - begin + 2 * len(np.unique(so_far.ranks))
         foreseen: Foreseen = method.predict(past, so_far, count)
-        found = held_against(foreseen, came.part(begin, end), time.perf_counter() - began)
-        yield replace(found, accuracy=float(found.right.mean()))
+        outcome = compare(foreseen, came.part(begin, end), time.perf_counter() - began)
+        yield replace(outcome, accuracy=float(outcome.right.mean()))
 
 
-def held_against(foreseen: Foreseen, came: Creations, cost_s: float) -> Outcome:
-    """What was foreseen beside what came."""
-    # A file is found by its name, not by when it is made: the nth one of a rank is the nth one.
+def compare(foreseen: Foreseen, came: Creations, cost_s: float) -> Outcome:
+    """Compare a forecast with the creations that came."""
+    # A file is known by its name, not by its time: the nth creation of a rank is compared with the nth one foreseen.
     guess = _by_rank(foreseen).find(came.ranks, nth_of_rank(came.ranks))
-    # Of ranks that nobody expected, the order tells which file is which.
+    # Creations of ranks that were not foreseen are taken in order.
     strange = np.flatnonzero(guess < 0)
     free = np.ones(len(foreseen), dtype=np.bool_)
     free[guess[guess >= 0]] = False

@@ -1,18 +1,88 @@
-"""A run followed file by file, with what was foreseen of it, and predicted again where that misses."""
+"""Following a run file by file: what was foreseen, and when to predict again, as Tarazu does (sections 5.5.1 and 5.7).
+
+Misses are files that are created and were not foreseen. When a tenth of the files that were foreseen missed, the rest
+is predicted again; when that was needed more than three times in a row, the predictor is chosen again; when more than
+half of all files missed, the past is of no use and everything starts over. The paper leaves open of what 10 % and 50 %
+are shares, and what ends a row: here of the files foreseen (or created, where those are more), and as many hits in
+succession as misses cause a prediction.
+"""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from enum import Enum
+from typing import Final
 
 import numpy as np
 
 from vani.history.creations.choice import Chosen, Follower, choose_next
-from vani.history.creations.misses import Misses, ToDo
 from vani.history.creations.predictors import predictors
 from vani.history.creations.series import Creations, Flags, Foreseen, is_right, nth_of_rank
 
-__all__ = ["Followed", "follow"]
+__all__ = ["Followed", "Misses", "ToDo", "follow"]
+
+_AGAIN: Final = 0.1
+_IN_A_ROW: Final = 3
+_OVER: Final = 0.5
+
+
+class ToDo(Enum):
+    """What a creation makes necessary."""
+
+    NOTHING = "nothing"
+    PREDICT = "predict again"
+    RETRAIN = "retrain"
+    START_OVER = "start over"
+
+
+class Misses:
+    """Counts hits and misses of a run.
+
+    Parameters
+    ----------
+    foreseen
+        Files that were foreseen for the whole run.
+    """
+
+    def __init__(self, foreseen: int) -> None:
+        self.foreseen = foreseen
+        self.created = self.missed = 0
+        self.predicted = 0
+        """Times in a row."""
+        self._since = self._hits = 0
+
+    @property
+    def tenth(self) -> int:
+        """Misses after which it is predicted again."""
+        return max(1, math.ceil(_AGAIN * max(self.foreseen, 1)))
+
+    def saw(self, *, hit: bool) -> ToDo:
+        """A file was created, and it was foreseen or not."""
+        self.created += 1
+        if hit:
+            self._hits += 1
+            if self._hits >= self.tenth:
+                self.predicted = 0
+            return ToDo.NOTHING
+        self._hits = 0
+        self.missed += 1
+        self._since += 1
+        if self.missed > _OVER * max(self.foreseen, self.created):
+            self._forget()
+            return ToDo.START_OVER
+        if self._since < self.tenth:
+            return ToDo.NOTHING
+        self._since = 0
+        self.predicted += 1
+        if self.predicted > _IN_A_ROW:
+            self.predicted = 0
+            return ToDo.RETRAIN
+        return ToDo.PREDICT
+
+    def _forget(self) -> None:
+        self.created = self.missed = self.predicted = self._since = 0
 
 
 @dataclass(frozen=True)
@@ -36,7 +106,7 @@ class Followed:
 
 
 def follow(past: Sequence[Creations], came: Creations, names: Iterable[str] | None = None) -> Followed:
-    """Foresee a run before it begins, and again as misses make it necessary (`vani.history.creations.misses`).
+    """Foresee a run before it begins, and again as misses make it necessary (`vani.history.creations.following`).
 
     To predict again takes the predictor that foresaw the rest of past runs best and gives it what was created; to
     retrain chooses one by how all did in this run as well; to start over forgets the past runs.
@@ -48,7 +118,7 @@ def follow(past: Sequence[Creations], came: Creations, names: Iterable[str] | No
     names
         Predictors to choose from; None: all but costly ones.
     """
-    plain = [name for name, one in predictors().items() if not one.COSTLY] if names is None else list(names)
+    plain = [name for name, one in predictors().items() if not one.costly] if names is None else list(names)
     chosen: Chosen = choose_next(past, plain)
     runs, method = list(past), ""
     expected = len(chosen.foreseen)

@@ -1,15 +1,79 @@
-"""How many files a run is going to create, and by which ranks."""
+"""How figures of runs follow one another, and so how many files the next run creates, by which ranks."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Final
 
 import numpy as np
 
-from vani.history.creations.run_laws import best_law
-from vani.history.creations.series import Creations, Ints
+from vani.history.creations.series import Creations, Floats, Ints, is_right
 
-__all__ = ["expected_count", "expected_ranks"]
+__all__ = ["LAWS", "RunLaw", "best_law", "expected_count", "expected_ranks"]
+
+_JUDGED: Final = 5
+"""The last runs, by which laws are judged."""
+
+Rows = Sequence[Floats]
+
+
+@dataclass(frozen=True)
+class RunLaw:
+    """A law: what it needs, and what it says of the run that follows rows of figures, one row per run."""
+
+    name: str
+    needs: int
+    follow: Callable[[Rows], Floats]
+
+
+def _factor(rows: Rows) -> Floats:
+    with np.errstate(all="ignore"):
+        return np.where(rows[-2] > 0, rows[-1] * (rows[-1] / rows[-2]), rows[-1])
+
+
+LAWS: Final = (
+    RunLaw("equal", 1, lambda rows: rows[-1]),
+    RunLaw("two in turn", 2, lambda rows: rows[-2]),
+    RunLaw("three in turn", 3, lambda rows: rows[-3]),
+    RunLaw("four in turn", 4, lambda rows: rows[-4]),
+    RunLaw("by a constant step", 2, lambda rows: np.maximum(0, 2 * rows[-1] - rows[-2])),
+    RunLaw("by a constant factor", 2, _factor),
+)
+
+
+def best_law(rows: Rows, *, exact: bool = False) -> tuple[RunLaw, float, int]:
+    """The law that was right most often of the last runs.
+
+    Parameters
+    ----------
+    rows
+        One per run, each of the same shape; NaN where a run has no such figure.
+    exact
+        Within half of one, not within 1 %.
+
+    Returns
+    -------
+    tuple
+        The law, the share of figures that it had right, and the number of runs that it was judged on; of laws as
+        good the first. One run alone is taken to be followed by an equal one, judged on none.
+    """
+    best, highest, judged = LAWS[0], -1.0, 0
+    for law in LAWS:
+        tried = range(max(law.needs, len(rows) - _JUDGED), len(rows))
+        if not tried:
+            continue
+        shares = []
+        for at in tried:
+            guess, came = law.follow(rows[:at]), rows[at]
+            right = np.abs(guess - came) < 0.5 if exact else is_right(guess, came)
+            there = np.isfinite(came)
+            shares.append(float(right[there].mean()) if there.any() else 0.0)
+        # Who was judged on fewer runs could have been lucky.
+        share = sum(shares) / (len(shares) + 0.5)
+        if share > highest + 1e-9:
+            best, highest, judged = law, share, len(shares)
+    return best, highest, judged
 
 
 def expected_count(past: Sequence[Creations]) -> tuple[int, str]:

@@ -28,7 +28,7 @@ def read_partial_run(path: Path) -> Creations:
         No such file, no creations, a column that is not known, or a number that is none; names the line.
     """
     if path.is_dir():
-        from vani.history.creations.of_trace import creations_of_trace  # noqa: PLC0415 - loads Arrow
+        from vani.history.creations.extraction import creations_of_trace  # noqa: PLC0415 - loads Arrow
 
         found = creations_of_trace(path)
         if found is None:

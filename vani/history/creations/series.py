@@ -1,7 +1,10 @@
-"""Creations of a run in order, and what is foreseen of one, as columns."""
+"""Creations of a run in order, and creations that are foreseen, as columns; and their packed form in a history."""
 
 from __future__ import annotations
 
+import json
+import os
+import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -10,17 +13,22 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from vani.history.names import PlainNames
+
 __all__ = [
     "LARGEST",
     "NO_RANK",
     "WITHIN",
     "Creations",
     "Foreseen",
+    "hide_creations",
     "is_right",
     "joined",
     "nothing",
     "nth_of_rank",
     "of_sizes",
+    "pack_creations",
+    "unpack_creations",
 ]
 
 Ints = NDArray[np.int64]
@@ -111,13 +119,13 @@ class Foreseen:
         Bytes, shape (creations,); NaN where the predictor cannot tell.
     ranks
         Shape (creations,).
-    told
-        What the predictor found, a few words for people.
+    law
+        The law that the predictor found, in a few words.
     """
 
     sizes: Floats
     ranks: Ints
-    told: str = ""
+    law: str = ""
     cost_s: float = field(default=0.0, compare=False)
 
     def __len__(self) -> int:
@@ -173,3 +181,55 @@ def is_right(foreseen: Floats, came: Floats) -> Flags:
 
 def _keys(ranks: Ints, nth: Ints) -> Ints:
     return (ranks + 1) * _WIDE + nth
+
+
+_MOST_RANK = 1 << 28
+
+
+def pack_creations(creations: Creations) -> bytes:
+    """Creations as bytes; paths that are no UTF-8 are escaped."""
+    paths = [os.fsencode(path).decode(errors="backslashreplace") for path in creations.paths]
+    tree = {
+        "size": creations.sizes.tolist(),
+        "rank": creations.ranks.tolist(),
+        "stripes": creations.stripes.tolist(),
+        "path": paths,
+    }
+    return zlib.compress(json.dumps(tree, separators=(",", ":")).encode())
+
+
+def unpack_creations(content: bytes) -> Creations:
+    """What was packed.
+
+    Raises
+    ------
+    ValueError
+        It is none.
+    """
+    try:
+        tree = json.loads(zlib.decompress(content))
+        columns = [np.array(tree[name], dtype=np.int64) for name in ("size", "rank", "stripes")]
+        paths = tuple(tree["path"])
+    except (zlib.error, KeyError, TypeError, OverflowError) as error:
+        raise ValueError("no creations") from error
+    sizes, ranks, stripes = columns
+    wrong = (
+        len({len(one) for one in columns} | ({len(paths)} if paths else set())) > 1
+        or any(one.ndim != 1 for one in columns)
+        or not all(isinstance(path, str) for path in paths)
+        or bool(
+            ((sizes < 0) | (sizes > LARGEST) | (ranks < NO_RANK) | (ranks > _MOST_RANK) | (stripes < 0)).any()
+        )
+    )
+    if wrong:
+        raise ValueError("no creations")
+    return Creations(sizes, ranks, stripes, paths)
+
+
+def hide_creations(content: bytes, names: PlainNames) -> bytes:
+    """Packed creations whose paths are as `names` writes them."""
+    if names.key_id is None:
+        return content
+    plain = unpack_creations(content)
+    paths = tuple(map(names.path, plain.paths))
+    return pack_creations(Creations(plain.sizes, plain.ranks, plain.stripes, paths))

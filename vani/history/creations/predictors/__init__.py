@@ -1,23 +1,49 @@
-"""Predictors of creations, a file each, found by themselves; plain ones have low numbers and win ties.
-
-Each file has `NAME`, `ABOUT`, `ORDER`, and `predict(past, so_far, count)`: what is created after `so_far`, the
-beginning of a run that follows the runs of `past` (the oldest first; may be empty, as `so_far` may, but not both).
-`count` is the number of creations wanted; None: all until the end of the run. `COSTLY` ones are tried where the others
-do badly.
-"""
+"""Predictors of creations, found by themselves in the modules of this package; plain ones come first and win ties."""
 
 from __future__ import annotations
 
 import functools
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from importlib import import_module
 from pkgutil import iter_modules
-from types import ModuleType
 
-__all__ = ["predictors"]
+from vani.history.creations.series import Creations, Foreseen
+
+__all__ = ["Predictor", "predictors"]
+
+
+@dataclass(frozen=True)
+class Predictor:
+    """One way to foresee creations; a module lists its own in `PREDICTORS`.
+
+    Attributes
+    ----------
+    about
+        Its assumption, in a few words.
+    order
+        Its place in tables.
+    predict
+        Called with the past runs (the oldest first), the beginning of the run that follows them, and the number of
+        creations wanted (None: all until the end of the run); returns the creations after that beginning. Past runs
+        or beginning may be empty, but not both.
+    costly
+        It takes long, and is tried only where the others do badly.
+    """
+
+    name: str
+    about: str
+    order: int
+    predict: Callable[[Sequence[Creations], Creations, int | None], Foreseen]
+    costly: bool = False
 
 
 @functools.cache
-def predictors() -> dict[str, ModuleType]:
+def predictors() -> dict[str, Predictor]:
     """All predictors by name, the plain ones first."""
-    found = [import_module(f"{__name__}.{one.name}") for one in iter_modules(__path__)]
-    return {one.NAME: one for one in sorted((m for m in found if hasattr(m, "NAME")), key=lambda m: m.ORDER)}
+    listed = [
+        predictor
+        for module in iter_modules(__path__)
+        for predictor in import_module(f"{__name__}.{module.name}").PREDICTORS
+    ]
+    return {predictor.name: predictor for predictor in sorted(listed, key=lambda predictor: predictor.order)}

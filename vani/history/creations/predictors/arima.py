@@ -18,12 +18,10 @@ import numpy as np
 from vani.errors import InputError
 from vani.history.creations.continuation import lag_of
 from vani.history.creations.growth import expected_ranks
+from vani.history.creations.predictors import Predictor
 from vani.history.creations.series import Creations, Floats, Foreseen, nth_of_rank, of_sizes
 
-NAME: Final = "arima"
-ABOUT: Final = "a time series of all sizes: ARIMA of least AIC, seasonal with the period found"
-ORDER: Final = 6
-COSTLY: Final = True
+__all__ = ["PREDICTORS"]
 
 _LEAST: Final = 8
 _SAMPLES: Final = 240
@@ -48,7 +46,7 @@ _ORDERS: Final = (
 _SEASONAL: Final = ((0, 0, 0), (0, 1, 0), (1, 0, 0))
 
 
-def predict(past: Sequence[Creations], so_far: Creations, count: int | None) -> Foreseen:
+def _predict(past: Sequence[Creations], so_far: Creations, count: int | None) -> Foreseen:
     """Fit to the latest samples of the past runs and of what has begun, and forecast."""
     began = time.perf_counter()
     ranks = expected_ranks(past, so_far, count)
@@ -56,10 +54,10 @@ def predict(past: Sequence[Creations], so_far: Creations, count: int | None) -> 
     series = np.concatenate(runs)[-_SAMPLES:]
     if not len(ranks) or not len(series):
         return Foreseen(np.full(len(ranks), np.nan), ranks)
-    ahead, told = _forecast(series, len(ranks))
+    ahead, words = _forecast(series, len(ranks))
     sizes = np.empty(len(ranks))
     sizes[np.lexsort((ranks, nth_of_rank(ranks, so_far)))] = ahead
-    return Foreseen(sizes, ranks, told, cost_s=time.perf_counter() - began)
+    return Foreseen(sizes, ranks, words, cost_s=time.perf_counter() - began)
 
 
 def _forecast(series: Floats, count: int) -> tuple[Floats, str]:
@@ -92,7 +90,7 @@ def _least_aic(series: Floats, season: int) -> tuple[Any, tuple[int, ...], tuple
     try:
         from statsmodels.tsa.arima.model import ARIMA  # noqa: PLC0415 - heavy, and an extra
     except ImportError:
-        raise InputError("needs statsmodels", where=NAME, todo="pip install 'vani-io[prediction]'") from None
+        raise InputError("needs statsmodels", where="arima", todo="pip install 'vani-io[prediction]'") from None
 
     began, best, least = time.perf_counter(), None, np.inf
     for seasonal in _SEASONAL if season else _SEASONAL[:1]:
@@ -102,7 +100,7 @@ def _least_aic(series: Floats, season: int) -> tuple[Any, tuple[int, ...], tuple
             try:
                 with warnings.catch_warnings(), np.errstate(all="ignore"):
                     warnings.simplefilter("ignore")
-                    found = ARIMA(
+                    model = ARIMA(
                         series,
                         order=order,
                         seasonal_order=(*seasonal, season) if any(seasonal) else (0, 0, 0, 0),
@@ -111,6 +109,17 @@ def _least_aic(series: Floats, season: int) -> tuple[Any, tuple[int, ...], tuple
                     ).fit(method_kwargs={"maxiter": _ITERATIONS, "disp": 0})
             except (ValueError, np.linalg.LinAlgError, IndexError):
                 continue
-            if np.isfinite(found.aic) and found.aic < least:
-                best, least = (found, order, seasonal), found.aic
+            if np.isfinite(model.aic) and model.aic < least:
+                best, least = (model, order, seasonal), model.aic
     return best
+
+
+PREDICTORS = (
+    Predictor(
+        "arima",
+        "a time series of all sizes: ARIMA of least AIC, seasonal with the period found",
+        6,
+        _predict,
+        costly=True,
+    ),
+)

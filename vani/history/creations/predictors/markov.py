@@ -9,12 +9,10 @@ from typing import Final
 import numpy as np
 
 from vani.history.creations.growth import expected_ranks
+from vani.history.creations.predictors import Predictor
 from vani.history.creations.series import WITHIN, Creations, Floats, Foreseen, Ints
 
-NAME: Final = "markov"
-ABOUT: Final = "the size that most often came after the last ones"
-ORDER: Final = 5
-COSTLY: Final = False
+__all__ = ["PREDICTORS"]
 
 _MOST_ORDER: Final = 3
 _REMEMBERED: Final = 20_000
@@ -27,8 +25,8 @@ _BEFORE_FIRST: Final = -3
 Context = tuple[int, ...]
 
 
-def predict(past: Sequence[Creations], so_far: Creations, count: int | None) -> Foreseen:
-    """Count what came after what, then follow the most frequent steps."""
+def _predict(past: Sequence[Creations], so_far: Creations, count: int | None) -> Foreseen:
+    """Count which size followed which, then take the most frequent steps."""
     ranks = expected_ranks(past, so_far, count)
     runs, left = [so_far.part(max(0, len(so_far) - _REMEMBERED), None)] if len(so_far) else [], _REMEMBERED
     for run in reversed(past):
@@ -37,7 +35,11 @@ def predict(past: Sequence[Creations], so_far: Creations, count: int | None) -> 
             break
         runs.insert(0, run.first(left))
     levels, states = _states(runs)
-    chains = [chain for run, of in zip(runs, states, strict=True) for chain in _by_rank(run, of).values()]
+    chains = [
+        chain
+        for run, states_of_run in zip(runs, states, strict=True)
+        for chain in _by_rank(run, states_of_run).values()
+    ]
     follows = _counted(chains)
     latest = (
         {rank: chain[-_MOST_ORDER:] for rank, chain in _by_rank(so_far, states[-1]).items()}
@@ -59,7 +61,7 @@ def _states(runs: Sequence[Creations]) -> tuple[Floats, list[Ints]]:
         if value - first > WITHIN * value:
             first, number = value, number + 1
         group[at] = number
-    # The middle one of each group.
+    # A group is represented by its middle value.
     starts = np.searchsorted(group, np.arange(number + 1)) if len(values) else np.zeros(0, np.int64)
     ends = np.r_[starts[1:], len(values)] if len(values) else starts
     levels = values[(starts + ends - 1) // 2]
@@ -85,7 +87,7 @@ def _counted(chains: Sequence[list[int]]) -> dict[Context, int]:
         for at in range(1, len(chain)):
             for order in range(1, min(_MOST_ORDER, at) + 1):
                 counts[tuple(chain[at - order : at])][chain[at]] += 1
-    return {context: found.most_common(1)[0][0] for context, found in counts.items()}
+    return {context: followers.most_common(1)[0][0] for context, followers in counts.items()}
 
 
 def _followed(
@@ -102,7 +104,7 @@ def _followed(
         met: dict[Context, int] = {}
         while len(walked) < len(places) and steps < _MOST_STEPS:
             if context in met:
-                # The chain is deterministic: from here on it turns in a circle.
+                # The chain is deterministic, so a context that comes again starts a circle.
                 begin = met[context]
                 circle = walked[begin:]
                 rest = np.resize(np.array(circle), len(places) - begin).tolist()
@@ -115,14 +117,17 @@ def _followed(
             walked.append(state)
             context = (*context, state)[-_MOST_ORDER:]
             steps += 1
-        found = np.array(walked, dtype=np.int64)
-        sizes[places[: len(found)]] = levels[found]
+        path = np.array(walked, dtype=np.int64)
+        sizes[places[: len(path)]] = levels[path]
     return sizes
 
 
 def _next(context: Context, follows: dict[Context, int]) -> int:
     for order in range(len(context), 0, -1):
-        found = follows.get(context[-order:])
-        if found is not None:
-            return found
+        state = follows.get(context[-order:])
+        if state is not None:
+            return state
     return _UNKNOWN
+
+
+PREDICTORS = (Predictor("markov", "the size that most often came after the last ones", 5, _predict),)

@@ -12,14 +12,11 @@ from typing import Final
 import numpy as np
 
 from vani.history.creations.continuation import continued, laws
-from vani.history.creations.growth import expected_count, expected_ranks
-from vani.history.creations.run_laws import best_law
+from vani.history.creations.growth import best_law, expected_count, expected_ranks
+from vani.history.creations.predictors import Predictor
 from vani.history.creations.series import Creations, Floats, Foreseen, Ints, is_right, nth_of_rank
 
-NAME: Final = "run_law"
-ABOUT: Final = "runs are equal, come in turn, grow by a factor or step, get longer"
-ORDER: Final = 4
-COSTLY: Final = False
+__all__ = ["PREDICTORS"]
 
 _RUNS: Final = 8
 """The last runs, among which the law is looked for."""
@@ -27,7 +24,7 @@ _SEEN: Final = 4096
 """The last creations of a beginning, by which it is recognised."""
 
 
-def predict(past: Sequence[Creations], so_far: Creations, count: int | None) -> Foreseen:
+def _predict(past: Sequence[Creations], so_far: Creations, count: int | None) -> Foreseen:
     """Take the law that held best among the last runs, or that fits what has begun."""
     ranks = expected_ranks(past, so_far, count)
     runs = [run for run in past[-_RUNS:] if len(run)]
@@ -37,12 +34,12 @@ def predict(past: Sequence[Creations], so_far: Creations, count: int | None) -> 
     law, _, _ = best_law(_rows(runs, runs[-1].ranks, runs[-1].nth))
     if not len(so_far):
         sizes = law.follow(_rows(runs, ranks, nth))
-        told = law.name
+        words = law.name
     else:
-        sizes, told = _recognised(runs, so_far, ranks, nth)
+        sizes, words = _recognised(runs, so_far, ranks, nth)
     sizes = _beyond(sizes, runs, so_far, ranks)
     longer = "" if count is not None or len(past) < 2 else expected_count(past)[1]
-    return Foreseen(sizes, ranks, told + (f", number {longer}" if longer not in ("", "equal") else ""))
+    return Foreseen(sizes, ranks, words + (f", number {longer}" if longer not in ("", "equal") else ""))
 
 
 def _rows(runs: Sequence[Creations], ranks: Ints, nth: Ints) -> list[Floats]:
@@ -53,23 +50,23 @@ def _recognised(runs: Sequence[Creations], so_far: Creations, ranks: Ints, nth: 
     """Sizes by what fits the beginning best: a run of the past, or the law, as it is or by a factor."""
     cut = max(0, len(so_far) - _SEEN)
     seen, came = so_far.ranks[cut:], so_far.values[cut:]
-    best, fits = (np.full(len(ranks), np.nan), ""), -1.0
-    for name, there, ahead in _models(runs, (seen, so_far.nth[cut:]), (ranks, nth)):
+    best, best_fit = (np.full(len(ranks), np.nan), ""), -1.0
+    for name, behind, ahead in _models(runs, (seen, so_far.nth[cut:]), (ranks, nth)):
         with np.errstate(all="ignore"):
-            ratios = came / there
+            ratios = came / behind
         ratios = ratios[np.isfinite(ratios) & (ratios > 0)]
         factor = float(np.median(ratios[-64:])) if len(ratios) else 1.0
-        for scaled, words in ((1.0, name), (factor, f"{name} x {factor:.4g}")):
-            fit = float(is_right(there * scaled, came).mean())
-            if fit > fits + 1e-9:
-                best, fits = (ahead * scaled, words), fit
+        for scale, words in ((1.0, name), (factor, f"{name} x {factor:.4g}")):
+            fit = float(is_right(behind * scale, came).mean())
+            if fit > best_fit + 1e-9:
+                best, best_fit = (ahead * scale, words), fit
     return best
 
 
 def _models(
-    runs: Sequence[Creations], seen: tuple[Ints, Ints], asked: tuple[Ints, Ints]
+    runs: Sequence[Creations], seen: tuple[Ints, Ints], wanted: tuple[Ints, Ints]
 ) -> Iterator[tuple[str, Floats, Floats]]:
-    behind, ahead = _rows(runs, *seen), _rows(runs, *asked)
+    behind, ahead = _rows(runs, *seen), _rows(runs, *wanted)
     law, _, _ = best_law(behind)
     yield law.name, law.follow(behind), law.follow(ahead)
     for back in range(1, len(runs) + 1):
@@ -83,18 +80,23 @@ def _beyond(sizes: Floats, runs: Sequence[Creations], so_far: Creations, ranks: 
         return sizes
     known = max(runs[-2:], key=len)
     filled = sizes.copy()
-    law = max(laws(known), key=lambda one: one.share)
+    law = max(laws(known), key=lambda law: law.share)
     if law.share < 0:
         return sizes
-    before = known if len(so_far) <= len(known) else so_far
-    going_on = continued(before, ranks[gaps], law)
+    longest = known if len(so_far) <= len(known) else so_far
+    going_on = continued(longest, ranks[gaps], law)
     # Where this run is larger than that one by a factor, so is what follows.
     last = np.flatnonzero(~gaps)
     if len(last) and len(so_far) <= len(known):
-        mine, theirs = sizes[last], known.at(ranks[last], nth_of_rank(ranks, so_far)[last])
+        before = known.at(ranks[last], nth_of_rank(ranks, so_far)[last])
         with np.errstate(all="ignore"):
-            ratios = mine / theirs
+            ratios = sizes[last] / before
         ratios = ratios[np.isfinite(ratios) & (ratios > 0)]
         going_on = going_on * (np.median(ratios) if len(ratios) else 1.0)
     filled[gaps] = going_on
     return filled
+
+
+PREDICTORS = (
+    Predictor("run_law", "runs are equal, come in turn, grow by a factor or step, get longer", 4, _predict),
+)
