@@ -18,13 +18,11 @@ import numpy as np
 
 from benchmarks.behaviour_laws import AIOT_TABLE_1, LAWS
 from benchmarks.behaviour_series import known_runs
-from vani.history.behaviour.compared import compare_predictors
-from vani.history.behaviour.evaluation import begins, judge, score
+from vani.history.behaviour.evaluation import begins, compare_predictors, judge, score
 from vani.history.behaviour.panel import AUTO, Panel, most_likely
-from vani.history.behaviour.phase_ids import phase_ids
-from vani.history.behaviour.phases import phases
+from vani.history.behaviour.phases import phase_ids, phases
+from vani.history.behaviour.run_table import read_table
 from vani.history.behaviour.runs import Runs
-from vani.history.behaviour.table import read_table
 from vani.render.behaviour_scores import behaviour_scores
 from vani.render.table import table
 

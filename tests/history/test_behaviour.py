@@ -12,9 +12,8 @@ from hypothesis import strategies as st
 from benchmarks.behaviour import many_runs, right_of
 from benchmarks.behaviour_laws import AIOT_TABLE_1, LAWS
 from vani.errors import InputError
-from vani.history.behaviour.compared import compare_predictors
-from vani.history.behaviour.evaluation import begins, judge, score, shares
-from vani.history.behaviour.ids import FACTOR, behaviour_ids
+from vani.history.behaviour.clustering import FACTOR, behaviour_ids
+from vani.history.behaviour.evaluation import begins, compare_predictors, judge, score, shares
 from vani.history.behaviour.next_run import next_run
 from vani.history.behaviour.panel import AUTO, Panel, most_likely
 from vani.history.behaviour.predictors import predictors

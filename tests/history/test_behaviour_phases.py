@@ -8,9 +8,8 @@ import pytest
 pytest.importorskip("pywt")
 
 from benchmarks.behaviour import edges_found
-from vani.history.behaviour.phase_ids import phase_ids
-from vani.history.behaviour.phases import Phase, phases
-from vani.history.behaviour.series import _spread
+from vani.history.behaviour.phases import Phase, phase_ids, phases
+from vani.history.behaviour.time_series import _spread
 
 
 @pytest.mark.parametrize("noise", [0.0, 0.1])

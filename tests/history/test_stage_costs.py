@@ -10,7 +10,7 @@ pytest.importorskip("sklearn")
 
 from benchmarks.write_time_machines import LARGE, SMALL, TITAN, generated
 from vani.history.write_time.choice import choose, judge
-from vani.history.write_time.methods import bottleneck
+from vani.history.write_time.methods import methods
 from vani.history.write_time.paper_columns import with_paper_features
 from vani.history.write_time.samples import Samples
 from vani.history.write_time.stage_costs import stage_costs
@@ -72,7 +72,7 @@ def test_of_two_stages_whose_loads_are_alike_the_slowest_stage_needs_one():
     small, _ = generated(TITAN, "bottleneck", SMALL, 150, 1)
     large, _ = generated(TITAN, "bottleneck", LARGE, 50, 2)
     train = with_paper_features(small, pool)
-    found = bottleneck.fit(train, small.numbers["nodes"], {})
+    found = methods()["bottleneck"].fit(train, small.numbers["nodes"], {})
     assert set(found["coefficients"]) == {"m*K", "s_r*m*K", "s_ost"}
     for name, cost in found["coefficients"].items():
         assert cost == pytest.approx(TITAN.stages[name], rel=0.05)

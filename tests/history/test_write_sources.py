@@ -8,10 +8,8 @@ from history.ior_output import json_40, text_30, text_33
 from history.test_story import a_run
 
 from vani.errors import InputError
-from vani.history.write_time.convergence import converged
-from vani.history.write_time.kept_runs import writes_of
-from vani.history.write_time.samples import Writes, sampled
-from vani.history.write_time.sources import read_samples, read_writes
+from vani.history.write_time.samples import Writes, converged, sampled
+from vani.history.write_time.sources import read_samples, read_writes, writes_of
 
 GiB = 1 << 30
 

@@ -16,9 +16,9 @@ from sklearn.linear_model import Lasso
 from benchmarks.write_time_machines import CETUS, LARGE, SMALL, TITAN, generated
 from vani.errors import InputError
 from vani.history.write_time.choice import choose, judge
-from vani.history.write_time.lasso_search import _gram, _path, linear_features
-from vani.history.write_time.methods import lasso, methods, stage_sum, trees
-from vani.history.write_time.non_negative import non_negative_fit
+from vani.history.write_time.methods import methods
+from vani.history.write_time.methods.lasso import _gram, _path, linear_features
+from vani.history.write_time.methods.stage_times import non_negative_fit
 from vani.history.write_time.paper_columns import with_paper_features
 from vani.history.write_time.samples import Samples
 from vani.history.write_time.stages import described, stage_loads
@@ -43,7 +43,7 @@ def test_plain_methods_come_first_and_each_is_found_by_its_file():
 
 def test_the_bandwidths_of_stages_that_add_up_are_found():
     samples = grid()
-    found = stage_sum.fit(samples, samples.numbers["nodes"], {})["coefficients"]
+    found = methods()["stage_sum"].fit(samples, samples.numbers["nodes"], {})["coefficients"]
     binds = {name: cost for name, cost in found.items() if cost * stage_loads(samples, {})[name].max() > 1e-6}
     assert binds == pytest.approx({"1": 1.0, "bytes/stripe_count": 1e-9, "bytes/nodes": 0.5e-9}, rel=1e-6)
 
@@ -113,7 +113,7 @@ def test_the_lasso_path_is_that_of_scikit_learn_for_a_whole_training_set():
 
 def test_the_search_names_the_scales_and_the_shrinkage_that_it_chose():
     samples = grid()
-    found = lasso.fit(samples, samples.numbers["nodes"], {})
+    found = methods()["lasso"].fit(samples, samples.numbers["nodes"], {})
     assert set(found["scales"]) <= {1.0, 2.0, 4.0, 8.0, 16.0}
     assert 0 <= found["shrinkage"] <= 10
     assert set(found["coefficients"]) <= set(linear_features(samples, {}))
@@ -125,7 +125,7 @@ def test_trees_that_were_written_down_are_those_that_were_grown():
     theirs = GradientBoostingRegressor(
         n_estimators=400, max_depth=4, learning_rate=0.05, subsample=0.7, random_state=0
     ).fit(matrix, np.log(samples.seconds / samples.numbers["bytes"]))
-    ours = trees.predict(trees.fit(samples, samples.numbers["nodes"], {}), samples, {})
+    ours = methods()["trees"].predict(methods()["trees"].fit(samples, samples.numbers["nodes"], {}), samples, {})
     assert ours == pytest.approx(np.exp(theirs.predict(matrix)) * samples.numbers["bytes"], rel=1e-9)
 
 
@@ -144,7 +144,7 @@ def test_on_machines_with_known_stages_large_writes_are_predicted_from_small_one
     ratios = large.seconds / found.predict(with_paper_features(large, pool))
     assert np.mean(np.abs(1 / ratios - 1) <= 0.3) >= 0.9
     if law == "additive":
-        whole = stage_sum.fit(with_paper_features(small, pool), small.numbers["nodes"], {})["coefficients"]
+        whole = methods()["stage_sum"].fit(with_paper_features(small, pool), small.numbers["nodes"], {})["coefficients"]
         for name in ("m*K", "s_r*m*K" if machine is TITAN else "s_io*m*K"):
             assert whole[name] == pytest.approx(machine.stages[name], rel=0.15)
 

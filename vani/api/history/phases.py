@@ -9,7 +9,7 @@ from vani.api.arguments import PathLike
 from vani.errors import InputError
 
 if TYPE_CHECKING:
-    from vani.history.behaviour.series import Series
+    from vani.history.behaviour.time_series import Series
     from vani.models.behaviour.phases_of_runs import RunPhases
 
 __all__ = ["history_phases", "series_of"]
@@ -33,8 +33,7 @@ def history_phases(*paths: PathLike) -> list[RunPhases]:
     InputError
         A path cannot be read, tells nothing about time, or PyWavelets is missing.
     """
-    from vani.history.behaviour.phase_ids import phase_ids  # noqa: PLC0415 - `vani --help` pays for no library
-    from vani.history.behaviour.phases import phases  # noqa: PLC0415
+    from vani.history.behaviour.phases import phase_ids, phases  # noqa: PLC0415
     from vani.models.behaviour.phases_of_runs import PhaseOfRun, RunPhases  # noqa: PLC0415
 
     read = [(path, series_of(path)) for path in paths]
@@ -74,7 +73,7 @@ def series_of(path: PathLike) -> Series:
 
     from vani.api.heat_map import heat_map  # noqa: PLC0415
     from vani.api.profile import profile  # noqa: PLC0415
-    from vani.history.behaviour.series import Series, darshan_series  # noqa: PLC0415
+    from vani.history.behaviour.time_series import Series, darshan_series  # noqa: PLC0415
     from vani.readers.darshan.probe import is_darshan  # noqa: PLC0415
 
     if Path(path).is_file() and is_darshan(Path(path)):

@@ -52,8 +52,8 @@ def history_predict(
     from vani.api.history.show import nothing_found  # noqa: PLC0415 - `vani --help` pays for no library
     from vani.database.runs import read  # noqa: PLC0415
     from vani.database.runs.connect import Store  # noqa: PLC0415
-    from vani.history.behaviour.kept_runs import kept_runs  # noqa: PLC0415
     from vani.history.behaviour.next_run import next_run  # noqa: PLC0415
+    from vani.history.behaviour.runs import kept_runs  # noqa: PLC0415
     from vani.history.days import period_of  # noqa: PLC0415
     from vani.history.place import default_place  # noqa: PLC0415
 
@@ -92,8 +92,8 @@ def history_next_runs(ranking: Ranking, *, db: PathLike | None = None) -> list[B
         There is no history.
     """
     from vani.database.runs.connect import Store  # noqa: PLC0415 - `vani --help` pays for no library
-    from vani.history.behaviour.kept_runs import kept_runs  # noqa: PLC0415
     from vani.history.behaviour.next_run import next_run  # noqa: PLC0415
+    from vani.history.behaviour.runs import kept_runs  # noqa: PLC0415
     from vani.history.place import default_place  # noqa: PLC0415
 
     found = []

@@ -59,7 +59,7 @@ def measured(
     InputError
         None are named, or they cannot be used.
     """
-    from vani.history.write_time.convergence import converged  # noqa: PLC0415 - heavy
+    from vani.history.write_time.samples import converged  # noqa: PLC0415 - heavy
     from vani.history.write_time.sources import read_samples  # noqa: PLC0415
 
     if not 0.5 <= confidence < 1:
@@ -103,7 +103,7 @@ def _of_history(application: str, user: str | None, db: PathLike | None) -> tupl
     from vani.database.runs import read  # noqa: PLC0415
     from vani.database.runs.connect import Store  # noqa: PLC0415
     from vani.history.place import default_place  # noqa: PLC0415
-    from vani.history.write_time.kept_runs import writes_of  # noqa: PLC0415
+    from vani.history.write_time.sources import writes_of  # noqa: PLC0415
 
     name = f"runs of {one_line(application)}"
     with Store(db if db is not None else default_place()).reading() as connection:

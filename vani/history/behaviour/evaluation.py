@@ -1,21 +1,22 @@
-"""Predictors held against later runs, each run predicted from what was known before it."""
+"""Predictors tested on later runs, each predicted from what was known before it, and all of them in one table."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Final
 
 import numpy as np
 
-from vani.history.behaviour.follower import Begin
-from vani.history.behaviour.panel import Panel, most_likely
-from vani.history.behaviour.predictors import predictors
-from vani.history.behaviour.replay import replay
+from vani.errors import InputError
+from vani.history.behaviour.panel import AUTO, Panel, most_likely, replay
+from vani.history.behaviour.predictors import Begin, predictors
 from vani.history.behaviour.runs import Bools, Floats, Ints, Runs
-from vani.models.behaviour.scores import SURE, Score, ShareRange
+from vani.models.behaviour.scores import SURE, Comparison, Mode, Reliability, Score, ShareRange
+from vani.units import counted
 
-__all__ = ["Tested", "begins", "judge", "learnt", "score", "shares"]
+__all__ = ["Tested", "begins", "compare_predictors", "judge", "learnt", "score", "shares"]
 
 _DRAWS: Final = 2000
 _INNER: Final = 0.7
@@ -156,3 +157,69 @@ def shares(right: Bools, category: Ints) -> tuple[ShareRange, ShareRange]:
 def _with_range(share: float, drawn: Floats) -> ShareRange:
     low, high = np.quantile(drawn, (0.025, 0.975))
     return ShareRange(share, float(low), float(high))
+
+
+_MOST: Final = 100_000
+_EDGES: Final = (0.0, 0.5, 0.7, 0.9, 0.97, 1.0)
+
+
+def compare_predictors(runs: Runs, last: float) -> Comparison:
+    """Predict the last runs, a share `last` of all.
+
+    Raises
+    ------
+    InputError
+        There is no run to predict whose category is known before.
+    """
+    notes = list(runs.notes)
+    if len(runs) > _MOST:
+        notes.append(f"of {counted(len(runs), 'run')}, the last {_MOST:,} are looked at")
+        runs = runs.only(np.arange(len(runs)) >= len(runs) - _MOST)
+    first = int((1 - last) * len(runs))
+    more, lose = learnt(runs, first)
+    notes += [f"auto does without {name}, which won nothing before" for name in sorted(lose)]
+    modes = []
+    for ended_only in (False, True):
+        tested = judge(runs, first, ended_only=ended_only, begin=begins() | more, beside=lose)
+        if not len(tested.place):
+            raise InputError(
+                f"{counted(len(runs), 'run')}: of the last {last:.0%} none is of a category that was known before",
+                where="runs",
+                todo="add more runs (vani history add)",
+            )
+        modes.append(_mode(runs, tested, ended_only=ended_only))
+    together = np.column_stack([runs.category, runs.ids])
+    return Comparison(
+        len(runs),
+        len(np.unique(runs.category)),
+        len(np.unique(together, axis=0)),
+        float(runs.submitted[first]),
+        (modes[0], modes[1]),
+        tuple(notes),
+    )
+
+
+def _mode(runs: Runs, tested: Tested, *, ended_only: bool) -> Mode:
+    category = runs.category[tested.place]
+    return Mode(
+        ended_only,
+        len(tested.place),
+        tested.unknown,
+        len(np.unique(category)),
+        float(tested.seen.mean()),
+        tuple(score(tested, category, name) for name in tested.guesses),
+        _reliability(tested.probabilities[AUTO], tested.guesses[AUTO] == tested.actual),
+    )
+
+
+def _reliability(said: Floats, right: Bools) -> tuple[Reliability, ...]:
+    found = []
+    for low, high in pairwise(_EDGES):
+        among = (said >= low) & ((said < high) | (high == _EDGES[-1]))
+        if among.any():
+            found.append(
+                Reliability(
+                    low, high, int(among.sum()), float(said[among].mean()), float(right[among].mean())
+                )
+            )
+    return tuple(found)

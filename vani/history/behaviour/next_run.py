@@ -11,8 +11,7 @@ import numpy as np
 import vani
 from vani.errors import one_line
 from vani.history.behaviour.evaluation import begins
-from vani.history.behaviour.panel import AUTO, Panel, most_likely
-from vani.history.behaviour.replay import replay
+from vani.history.behaviour.panel import AUTO, Panel, most_likely, replay
 from vani.history.behaviour.runs import Bools, Floats, Ints, Runs
 from vani.schema.prediction import (
     BehaviourPrediction,

@@ -1,23 +1,25 @@
-"""All predictors side by side on the runs of many categories, and `auto`, which weighs them by how they did so far.
+"""All predictors side by side on the runs of many categories, and `auto`, which weighs them by their success so far.
 
 `auto` adds up the probabilities of all predictors. A predictor weighs by how often it was right in this category, with
-what is longer ago counting less; a category that is new borrows from how the predictor did in others that were as new;
-what is nearly as good as the plainest predictor has to be better than that to weigh more.
-So what is chosen rests on earlier runs alone. The sum is corrected by how often such sums were right so far.
+older runs counting less; a new category borrows from the predictor's success in others that were as new; the plainest
+predictor has a head start, which others must beat to weigh more. So the choice rests on earlier runs alone. The sum is
+corrected by how often such sums were right so far.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import heapq
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
 import numpy.typing as npt
 
-from vani.history.behaviour.follower import Begin, Shares
+from vani.history.behaviour.predictors import Begin, Shares
+from vani.history.behaviour.runs import Runs
 
-__all__ = ["AUTO", "Panel", "Said", "most_likely"]
+__all__ = ["AUTO", "Panel", "Said", "most_likely", "replay"]
 
 AUTO: Final = "auto"
 
@@ -186,3 +188,29 @@ class Panel:
                 for behaviour, share in shares.items():
                     found[behaviour] = found.get(behaviour, 0.0) + weight * share
         return found
+
+
+def replay(runs: Runs, panel: Panel, places: Iterable[int], *, ended_only: bool) -> Iterator[int]:
+    """Each run of `places` at the moment when it begins; the panel then knows what is known.
+
+    When all are through, it knows all of them.
+
+    Parameters
+    ----------
+    ended_only
+        Known are only runs that had ended by then, in the order in which they ended; else all that began before.
+    """
+    running: list[tuple[float, int, Said | None]] = []
+
+    def see_first() -> None:
+        _, place, said = heapq.heappop(running)
+        panel.see(int(runs.category[place]), int(runs.ids[place]), said)
+
+    for place in places:
+        while running and running[0][0] <= runs.submitted[place]:
+            see_first()
+        yield place
+        until = float(runs.ended[place]) if ended_only else -float("inf")
+        heapq.heappush(running, (until, place, panel.said(int(runs.category[place]))))
+    while running:
+        see_first()

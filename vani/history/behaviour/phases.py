@@ -1,13 +1,18 @@
-"""Phases of a run in a time series: a wavelet transform finds where something changes, the series itself where exactly.
+"""Phases of a run in a time series, and runs with the same phases.
 
-Figures are compared in logarithms, since a tenth more or less of much and of little is the same change. The transform
-(Haar) of a run is cleared of what noise alone would give; where what is left changes, an edge is looked for in the
-series. An approximation at level L knows an edge to 2^L samples only; the series knows it to the sample. Edges that
-noise explains are taken out, and edges that were passed over are put in.
+A wavelet transform (Haar) finds where something changes, and the series itself shows where exactly. Figures are
+compared in logarithms, since a tenth more or less of much and of little is the same change. The transform is cleared of
+what noise alone would give; where the rest changes, an edge is searched in the series: an approximation at level L
+knows an edge only to 2^L samples. Edges that noise explains are removed, and edges that were missed are added.
+
+Phases of all runs of a category are clustered by their figures (bytes read, written, and whatever else is known, per
+second), as runs are by their totals; runs with the same sequence of phases behave alike. The length of a phase does not
+count, as in the paper.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Final
@@ -16,9 +21,9 @@ import numpy as np
 import numpy.typing as npt
 
 from vani.errors import InputError
-from vani.history.behaviour.ids import FACTOR
+from vani.history.behaviour.clustering import FACTOR, behaviour_ids
 
-__all__ = ["Phase", "phases"]
+__all__ = ["Phase", "phase_ids", "phases"]
 
 _IDLE: Final = 0.01
 """Share of the most that a figure ever has, below which it is as good as nothing."""
@@ -233,3 +238,32 @@ def _with_passed_over(sums: _Sums, edges: Ints) -> Ints:
             found.append(place)
             todo += [(begin, place), (place, end)]
     return np.array(sorted(found), np.int64)
+
+
+def phase_ids(runs: Sequence[Sequence[Phase]], step_s: Sequence[float]) -> tuple[list[list[int]], list[int]]:
+    """Number the phases of a category, and by their sequences its runs, both from 0 as they appear.
+
+    Parameters
+    ----------
+    runs
+        The phases of each run, in order of submission.
+    step_s
+        Seconds between two samples, of each run.
+
+    Returns
+    -------
+    Of each run the ids of its phases (neighbours that are alike are still listed), and the id of its behaviour.
+    """
+    means = [np.array(phase.means) / step for one, step in zip(runs, step_s, strict=True) for phase in one]
+    table = np.array(means) if means else np.zeros((0, 1))
+    ids = behaviour_ids(np.zeros(len(table), np.int64), table).tolist()
+    of_runs: list[list[int]] = []
+    known: dict[tuple[int, ...], int] = {}
+    behaviours = []
+    for one in runs:
+        mine, ids = ids[: len(one)], ids[len(one) :]
+        of_runs.append(mine)
+        # A phase that was cut in two by chance is still one.
+        sequence = tuple(phase for place, phase in enumerate(mine) if not place or phase != mine[place - 1])
+        behaviours.append(known.setdefault(sequence, len(known)))
+    return of_runs, behaviours

@@ -1,21 +1,25 @@
-"""Runs of many applications as columns, and what tells their behaviours apart."""
+"""Runs of many applications as columns, read from a history, and the figures that distinguish their behaviours."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 import numpy.typing as npt
 
-from vani.history.behaviour.ids import behaviour_ids
+from vani.history.behaviour.clustering import behaviour_ids
+from vani.units import counted
 
-__all__ = ["TOTALS", "Bools", "Floats", "Ints", "Runs", "categories_of"]
+if TYPE_CHECKING:
+    import sqlalchemy as sa
+
+__all__ = ["TOTALS", "Bools", "Floats", "Ints", "Runs", "categories_of", "kept_runs"]
 
 TOTALS: Final = ("bytes_read", "bytes_written", "metadata")
-"""Figures by which behaviours are told apart."""
+"""Figures that distinguish behaviours."""
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
@@ -82,3 +86,30 @@ def categories_of(
         known.setdefault(names, len(known)) for names in zip(applications, users, processes, strict=True)
     ]
     return list(known), np.array(found, np.int64)
+
+
+_NAMES: Final = ("application", "user", "processes")
+_FIGURES: Final = (*TOTALS, "reads", "writes", "files", "runtime_s", "in_io_s")
+_COLUMNS: Final = (*_NAMES, "submitted", "digest", *_FIGURES)
+
+
+def kept_runs(connection: sa.Connection, application: str | None = None, user: str | None = None) -> Runs:
+    """Read the runs of an application, or of all where it is None; runs without known totals are left out."""
+    from vani.database.runs import read  # noqa: PLC0415 - loads SQLAlchemy, which tables in CSV do without
+
+    rows = read.figures_of(connection, _COLUMNS, application, user)
+    columns = (
+        dict(zip(_COLUMNS, zip(*rows, strict=True), strict=True)) if rows else dict.fromkeys(_COLUMNS, ())
+    )
+    figures = {name: np.array(columns[name], np.float64) for name in _FIGURES}
+    known = np.ones(len(rows), np.bool_)
+    for name in TOTALS:
+        known &= figures[name] >= 0
+    submitted = np.array(columns["submitted"], np.float64)
+    # The run time is not always known, but a run with a log has ended.
+    ended = submitted + np.maximum(np.nan_to_num(figures["runtime_s"]), 0.0)
+    names, category = categories_of(*(columns[name] for name in _NAMES))
+    left = len(rows) - int(known.sum())
+    notes = (f"{counted(left, 'run')} left out that do not tell how much they moved",) if left else ()
+    runs = Runs(names, category, submitted, ended, figures, columns["digest"], notes)
+    return runs.only(known) if left else runs

@@ -63,8 +63,8 @@ class Fitted:
 def judge(method: str, train: Samples, scale: Floats, test: Samples) -> MethodScore:
     """Fit to `train`, whose scales are `scale`, and hold it against `test`."""
     known = kinds_of(train)
-    module = methods()[method]
-    predicted = module.predict(module.fit(train, scale, known), test, known)
+    fit, predict = methods()[method].fit, methods()[method].predict
+    predicted = predict(fit(train, scale, known), test, known)
     return MethodScore(method, test.seconds / np.maximum(predicted, 1e-6))
 
 

@@ -1,10 +1,11 @@
-"""Samples of writes: what was written how, and how long it took. Columns as arrays, one row per sample."""
+"""Samples of writes and their times as columns, a row per sample, and the test of how well a mean time is known."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from statistics import NormalDist
 from typing import Final
 
 import numpy as np
@@ -12,7 +13,7 @@ import numpy.typing as npt
 
 from vani.errors import InputError, one_line
 
-__all__ = ["MOST_WRITES", "Floats", "Samples", "Writes", "joined", "sampled"]
+__all__ = ["CONFIDENCE", "MOST_WRITES", "Floats", "Samples", "Writes", "converged", "joined", "sampled"]
 
 Floats = npt.NDArray[np.float64]
 
@@ -134,3 +135,16 @@ def sampled(writes: Writes) -> Samples:
         means[order],
         error[order],
     )
+
+
+CONFIDENCE: Final = 0.9
+"""What the paper takes on Titan; on Cetus 0.98."""
+_ERROR: Final = 0.1
+
+
+def converged(samples: Samples, confidence: float = CONFIDENCE) -> npt.NDArray[np.bool_]:
+    """Which means have converged, or were measured once; shape (samples,)."""
+    if samples.standard_error is None:
+        return np.ones(len(samples), dtype=bool)
+    times = NormalDist().inv_cdf((1 + confidence) / 2)
+    return ~(times * samples.standard_error > _ERROR)

@@ -1,4 +1,8 @@
-"""Measured writes from files of any kind that Vani knows: CSV, and what IOR prints."""
+"""Measured writes from files (CSV, or the output of IOR) and from runs of a history.
+
+Runs of a history count where they write and hardly read. Their time is that of the slowest process in I/O, from opening
+to closing; the number of nodes is not known.
+"""
 
 from __future__ import annotations
 
@@ -6,13 +10,16 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
+import numpy as np
+
+from vani.database.runs.run import Run
 from vani.errors import InputError
 from vani.history.write_time.csv_file import read_csv
 from vani.history.write_time.ior_file import is_ior, read_ior
-from vani.history.write_time.samples import Samples, Writes, joined, sampled
+from vani.history.write_time.samples import Floats, Samples, Writes, joined, sampled
 from vani.units import format_bytes
 
-__all__ = ["read_samples", "read_writes"]
+__all__ = ["read_samples", "read_writes", "writes_of"]
 
 _MOST_BYTES: Final = 1 << 28
 
@@ -55,3 +62,59 @@ def read_writes(path: Path) -> Writes:
         why = getattr(error, "strerror", None) or error
         raise InputError(f"cannot be read as CSV ({why})", where=path) from error
     return read_ior(text, path) if is_ior(text) else read_csv(text, path)
+
+
+_MOST_READ: Final = 0.1
+"""Bytes read over bytes written of a run whose time in I/O is that of its writes."""
+_ALIKE: Final = 0.01
+"""Amounts that differ by less are the same: a few lines of a log make no other write."""
+
+
+def writes_of(runs: Sequence[Run], where: str) -> Writes:
+    """The writes of runs: processes, bytes, bytes per request, stripes if all tell them, mounts if they are several.
+
+    Raises
+    ------
+    InputError
+        No run writes and hardly reads.
+    """
+    used = [run for run in runs if _tells(run)]
+    if not used:
+        raise InputError(
+            f"none of {len(runs):,} runs writes, hardly reads, and tells its time",
+            where=where,
+            todo="name another application, or measure with IOR",
+        )
+    size = _rounded([float(run.bytes_written or 0) for run in used])
+    numbers = {"processes": np.array([float(run.processes) for run in used]), "bytes": size}
+    if all(run.writes for run in used):
+        numbers["request"] = _rounded([(run.bytes_written or 0) / (run.writes or 1) for run in used])
+    if all(run.stripes for run in used):
+        numbers["stripe_count"] = np.array([float(run.stripes or 0) for run in used])
+    mounts = np.array([run.mount or "unknown" for run in used])
+    return Writes(
+        numbers,
+        {"mount": mounts} if len(set(mounts.tolist())) > 1 else {},
+        np.array([float(run.slowest_s or 0.0) for run in used]),
+    )
+
+
+def _tells(run: Run) -> bool:
+    return bool(
+        run.complete
+        and run.slowest_s
+        and run.bytes_written
+        and (run.bytes_read or 0) <= _MOST_READ * run.bytes_written
+    )
+
+
+def _rounded(values: Sequence[float]) -> Floats:
+    """Each amount as the least of those that are the same."""
+    known, place = np.unique(np.maximum(values, 1.0), return_inverse=True)
+    least = known.copy()
+    begin = 0
+    while begin < len(known):
+        end = int(np.searchsorted(known, known[begin] * (1 + _ALIKE), side="right"))
+        least[begin:end] = known[begin]
+        begin = end
+    return np.asarray(least[place])

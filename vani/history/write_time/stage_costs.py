@@ -7,13 +7,12 @@ identified: the samples do not tell how fast it is.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from vani.history.write_time.methods import methods
+from vani.history.write_time.methods import Refit, methods
 from vani.history.write_time.samples import Floats, Samples
 from vani.history.write_time.stages import only_loads, stage_loads
 
@@ -57,27 +56,27 @@ def stage_costs(fitted: Fitted, samples: Samples, scale: Floats) -> list[Stage]:
     samples, scale
         What it was fitted to.
     """
-    module = methods()[fitted.method]
-    if not hasattr(module, "refit"):
+    refit = methods()[fitted.method].refit
+    if refit is None:
         return []
     loads = only_loads(stage_loads(samples, fitted.known))
-    costs: Mapping[str, float] = module.refit(fitted.parameters, samples, scale, fitted.known)
-    drawn = _drawn(fitted, samples, scale, list(loads))
+    costs = refit(fitted.parameters, samples, scale, fitted.known)
+    drawn = _drawn(refit, fitted, samples, scale, list(loads))
     together = _in_proportion(np.stack(list(loads.values()), axis=1))
     drawn = drawn @ together
-    whole = np.array([costs.get(name, 0.0) for name in loads]) @ together
-    found = []
+    joint = np.array([costs.get(name, 0.0) for name in loads]) @ together
+    stages = []
     for number, (name, load) in enumerate(loads.items()):
         if not together[number, number]:
             continue
-        cost = max(float(whole[number]), 0.0)
+        cost = max(float(joint[number]), 0.0)
         share = float(min(1.0, (load * cost / samples.seconds).max()))
         low, high = np.quantile(drawn[:, number], (_TAIL, 1 - _TAIL))
         if share >= _LEAST_SHARE and low > 0 and high <= low * _MOST_WIDTH:
-            found.append(Stage(name, cost, float(min(low, cost)), float(max(high, cost)), share))
+            stages.append(Stage(name, cost, float(min(low, cost)), float(max(high, cost)), share))
         else:
-            found.append(Stage(name, None, None, None, share))
-    return sorted(found, key=lambda one: (one.cost is None, -one.share))
+            stages.append(Stage(name, None, None, None, share))
+    return sorted(stages, key=lambda stage: (stage.cost is None, -stage.share))
 
 
 def _in_proportion(loads: Floats) -> Floats:
@@ -95,13 +94,12 @@ def _in_proportion(loads: Floats) -> Floats:
     return worth
 
 
-def _drawn(fitted: Fitted, samples: Samples, scale: Floats, names: list[str]) -> Floats:
+def _drawn(refit: Refit, fitted: Fitted, samples: Samples, scale: Floats, names: list[str]) -> Floats:
     """Costs of each drawing, shape (drawings, stages)."""
     random = np.random.default_rng(_SEED)
-    refit = methods()[fitted.method].refit
-    found = np.zeros((_DRAWINGS, len(names)))
-    for row in found:
+    drawings = np.zeros((_DRAWINGS, len(names)))
+    for row in drawings:
         chosen = random.integers(len(samples), size=len(samples))
         costs = refit(fitted.parameters, samples.only(chosen), scale[chosen], fitted.known)
         row[:] = [costs.get(name, 0.0) for name in names]
-    return found
+    return drawings

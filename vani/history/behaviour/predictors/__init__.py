@@ -1,26 +1,79 @@
-"""Predictors of what comes next in a sequence of behaviours, a file each, found by themselves; plain ones come first.
+"""Predictors of the next behaviour in a sequence, found by themselves in the modules of this package.
 
-Each file has `PREDICTORS`, a tuple of `Predictor`: a name, what it assumes, its place in tables, and `begin()`, which
-makes a `Follower` of one category. A follower is shown the ids of a category's runs one after the other.
+A follower of one category is shown the ids of its runs in order, and predicts the next one.
 """
 
 from __future__ import annotations
 
 import functools
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from importlib import import_module
 from pkgutil import iter_modules
+from typing import Protocol
 
-from vani.history.behaviour.follower import Predictor
+__all__ = ["Begin", "Follower", "Predictor", "Shares", "each_alone", "predictors"]
 
-__all__ = ["predictors"]
+Shares = dict[int, float]
+"""Probability by id; the rest to 1 is that of a behaviour never seen."""
+
+
+class Follower(Protocol):
+    """A predictor on the runs of one category."""
+
+    def see(self, behaviour: int) -> None:
+        """Take in the next id."""
+
+    def predict(self) -> Shares:
+        """Probabilities of the next id, the preferred one of equally likely ones first; empty before any run."""
+
+
+Begin = Callable[[], Follower]
+"""Makes a follower of one category; the followers it makes may learn from each other."""
+
+
+def each_alone(follower: Begin) -> Callable[[Sequence[Sequence[int]]], Begin]:
+    """The `prepare` of a predictor that learns nothing from other categories."""
+    return lambda _: follower
+
+
+def _is_installed() -> bool:
+    return True
+
+
+@dataclass(frozen=True)
+class Predictor:
+    """One way to predict; a module lists its own in `PREDICTORS`.
+
+    Attributes
+    ----------
+    about
+        Its assumption, in a few words.
+    order
+        Its place in tables.
+    prepare
+        Learns from the sequences of all categories, and returns a maker of followers.
+    installed
+        True where its libraries are installed.
+    learns
+        Its learning takes long, so that it is tried in evaluations only, and `auto` weighs it only where it wins.
+    """
+
+    name: str
+    about: str
+    order: int
+    prepare: Callable[[Sequence[Sequence[int]]], Begin]
+    installed: Callable[[], bool] = _is_installed
+    learns: bool = False
 
 
 @functools.cache
 def predictors() -> dict[str, Predictor]:
     """All predictors by name, the plain ones first; those whose library is not installed are left out."""
-    found = [
-        one
+    listed = [
+        predictor
         for module in iter_modules(__path__)
-        for one in import_module(f"{__name__}.{module.name}").PREDICTORS
+        for predictor in import_module(f"{__name__}.{module.name}").PREDICTORS
     ]
-    return {one.name: one for one in sorted(found, key=lambda one: one.order) if one.installed()}
+    by_order = sorted(listed, key=lambda predictor: predictor.order)
+    return {predictor.name: predictor for predictor in by_order if predictor.installed()}

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from vani.history.behaviour.follower import Begin, Predictor, Shares
+from vani.history.behaviour.predictors import Begin, Predictor, Shares
 
 __all__ = ["PREDICTORS"]
 

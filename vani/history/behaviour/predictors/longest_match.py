@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from vani.history.behaviour.follower import Predictor, Shares, each_alone
+from vani.history.behaviour.predictors import Predictor, Shares, each_alone
 
 __all__ = ["PREDICTORS"]
 

@@ -1,4 +1,6 @@
-"""Markov chains of order 1 to 5: what followed the last runs before; where these are new, what followed fewer of them.
+"""Markov chains of order 1 to 5, and one that forgets: the behaviour that followed the last runs before.
+
+Where the last runs are new as a sequence, fewer of them decide.
 
 An order that has seen its context n times, with d different successors, takes part with n / (n + d), and leaves the
 rest to the order below (the escape of Witten and Bell). The lowest order counts how often each behaviour was seen.
@@ -7,12 +9,17 @@ rest to the order below (the escape of Witten and Bell). The lowest order counts
 from __future__ import annotations
 
 from functools import partial
+from typing import Final
 
-from vani.history.behaviour.follower import Predictor, Shares, each_alone
+from vani.history.behaviour.predictors import Predictor, Shares, each_alone
 
 __all__ = ["PREDICTORS"]
 
-_ORDERS = range(1, 6)
+_ORDERS: Final = range(1, 6)
+_RECENT_ORDER: Final = 3
+_DECAY: Final = 0.8
+_FORGOTTEN: Final = 1e-6
+"""Weight below which a successor is dropped, so that the memory stays small."""
 
 
 class _Markov:
@@ -34,19 +41,54 @@ class _Markov:
             counts = self._followed.get(self._seen[len(self._seen) - length :])
             if counts is None:
                 continue
-            whole = sum(counts.values()) + len(counts)
-            for one, count in reversed(counts.items()):
-                shares[one] = shares.get(one, 0.0) + left * count / whole
-            left *= len(counts) / whole
+            total = sum(counts.values()) + len(counts)
+            for behaviour, count in reversed(counts.items()):
+                shares[behaviour] = shares.get(behaviour, 0.0) + left * count / total
+            left *= len(counts) / total
         return shares
 
 
-PREDICTORS = tuple(
+class _RecentMarkov:
+    """A chain that forgets: what followed the last runs lately, with back-off."""
+
+    def __init__(self) -> None:
+        self._followed: dict[tuple[int, ...], dict[int, float]] = {}
+        self._seen: tuple[int, ...] = ()
+
+    def see(self, behaviour: int) -> None:
+        for length in range(len(self._seen) + 1):
+            context = self._seen[len(self._seen) - length :]
+            weights = self._followed.get(context, {})
+            counts = {known: weight * _DECAY for known, weight in weights.items() if weight > _FORGOTTEN}
+            counts[behaviour] = counts.pop(behaviour, 0.0) + 1.0
+            self._followed[context] = counts
+        self._seen = (*self._seen, behaviour)[-_RECENT_ORDER:]
+
+    def predict(self) -> Shares:
+        shares: Shares = {}
+        left = 1.0
+        for length in range(len(self._seen), -1, -1):
+            weights = self._followed.get(self._seen[len(self._seen) - length :])
+            if weights is None:
+                continue
+            total = sum(weights.values()) + 0.5
+            for behaviour, weight in reversed(weights.items()):
+                shares[behaviour] = shares.get(behaviour, 0.0) + left * weight / total
+            left *= 0.5 / total
+        return shares
+
+
+PREDICTORS = (
+    *(
+        Predictor(
+            f"Markov {order}",
+            f"the last {order} decide on the next, with back-off",
+            2 + order,
+            each_alone(partial(_Markov, order)),
+        )
+        for order in _ORDERS
+    ),
     Predictor(
-        f"Markov {order}",
-        f"the last {order} decide on the next, with back-off",
-        2 + order,
-        each_alone(partial(_Markov, order)),
-    )
-    for order in _ORDERS
+        "recent Markov", "the last 3 decide on the next, as lately (decay 0.8)", 9, each_alone(_RecentMarkov)
+    ),
 )

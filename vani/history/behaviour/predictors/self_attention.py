@@ -15,7 +15,7 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from vani.history.behaviour.follower import Begin, Predictor, Shares
+from vani.history.behaviour.predictors import Begin, Predictor, Shares
 
 __all__ = ["PREDICTORS"]
 

@@ -90,7 +90,9 @@ def _least_aic(series: Floats, season: int) -> tuple[Any, tuple[int, ...], tuple
     try:
         from statsmodels.tsa.arima.model import ARIMA  # noqa: PLC0415 - heavy, and an extra
     except ImportError:
-        raise InputError("needs statsmodels", where="arima", todo="pip install 'vani-io[prediction]'") from None
+        raise InputError(
+            "needs statsmodels", where="arima", todo="pip install 'vani-io[prediction]'"
+        ) from None
 
     began, best, least = time.perf_counter(), None, np.inf
     for seasonal in _SEASONAL if season else _SEASONAL[:1]:

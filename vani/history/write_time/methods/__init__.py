@@ -1,26 +1,54 @@
-"""Methods to predict write times, a file each, found by themselves; plain ones have low numbers and win ties.
-
-Each file has `NAME`, `ABOUT`, `ORDER`, and
-
-- `fit(samples, scale, known)`: parameters, plain data that a document can hold; `known` are the settings of columns of
-  words
-- `predict(parameters, samples, known)`: seconds, shape (samples,)
-- `refit(parameters, samples, scale, known)`, where its coefficients are costs of stages: the cost of each by other
-  samples, seconds per unit of its load
-"""
+"""Methods to predict write times, found by themselves in the modules of this package; plain ones win ties."""
 
 from __future__ import annotations
 
 import functools
+from collections.abc import Callable
+from dataclasses import dataclass
 from importlib import import_module
 from pkgutil import iter_modules
-from types import ModuleType
+from typing import Any
 
-__all__ = ["methods"]
+from vani.history.write_time.samples import Floats, Samples
+from vani.history.write_time.stages import Kinds
+
+__all__ = ["Method", "Parameters", "Refit", "methods"]
+
+Parameters = dict[str, Any]
+"""Plain data that a document can hold."""
+Refit = Callable[[Parameters, Samples, Floats, Kinds], dict[str, float]]
+
+
+@dataclass(frozen=True)
+class Method:
+    """One way to predict write times; a module lists its own in `METHODS`.
+
+    Attributes
+    ----------
+    order
+        Its place in tables.
+    fit
+        Called with samples, their scales, shape (samples,), and the settings in columns of words.
+    predict
+        Called with parameters, samples and settings; returns seconds, shape (samples,).
+    refit
+        Where coefficients are costs of stages: the cost of each by other samples, in seconds per unit of its load.
+        Called with parameters, samples, scales and settings.
+    """
+
+    name: str
+    order: int
+    fit: Callable[[Samples, Floats, Kinds], Parameters]
+    predict: Callable[[Parameters, Samples, Kinds], Floats]
+    refit: Refit | None = None
 
 
 @functools.cache
-def methods() -> dict[str, ModuleType]:
+def methods() -> dict[str, Method]:
     """All methods by name, the plain ones first."""
-    found = [import_module(f"{__name__}.{one.name}") for one in iter_modules(__path__)]
-    return {one.NAME: one for one in sorted((m for m in found if hasattr(m, "NAME")), key=lambda m: m.ORDER)}
+    listed = [
+        method
+        for module in iter_modules(__path__)
+        for method in import_module(f"{__name__}.{module.name}").METHODS
+    ]
+    return {method.name: method for method in sorted(listed, key=lambda method: method.order)}

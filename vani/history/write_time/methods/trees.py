@@ -10,19 +10,18 @@ from typing import Any, Final
 import numpy as np
 
 from vani.errors import InputError
+from vani.history.write_time.methods import Method
 from vani.history.write_time.samples import Floats, Samples
 from vani.history.write_time.stages import Kinds, described
 
-NAME: Final = "trees"
-ABOUT: Final = "boosted regression trees (extra `prediction`)"
-ORDER: Final = 5
+__all__ = ["METHODS"]
 
 _TREES: Final = 400
 _DEPTH: Final = 4
 _RATE: Final = 0.05
 
 
-def fit(samples: Samples, scale: Floats, known: Kinds) -> dict[str, Any]:
+def _fit(samples: Samples, scale: Floats, known: Kinds) -> dict[str, Any]:
     """Grow the trees, from a fixed seed.
 
     Raises
@@ -42,7 +41,7 @@ def fit(samples: Samples, scale: Floats, known: Kinds) -> dict[str, Any]:
     grown = GradientBoostingRegressor(
         n_estimators=_TREES, max_depth=_DEPTH, learning_rate=_RATE, subsample=0.7, random_state=0
     ).fit(np.stack(list(columns.values()), axis=1), np.log(samples.seconds / size))
-    trees = [one.tree_ for one in grown.estimators_[:, 0]]
+    trees = [estimator.tree_ for estimator in grown.estimators_[:, 0]]
     return {
         "names": list(columns),
         "start": float(grown.init_.constant_[0, 0]),
@@ -59,7 +58,7 @@ def fit(samples: Samples, scale: Floats, known: Kinds) -> dict[str, Any]:
     }
 
 
-def predict(parameters: dict[str, Any], samples: Samples, known: Kinds) -> Floats:
+def _predict(parameters: dict[str, Any], samples: Samples, known: Kinds) -> Floats:
     """Walk down all trees."""
     columns = described(samples, known)
     matrix = np.stack([columns[name] for name in parameters["names"]], axis=1).astype(np.float32)
@@ -70,7 +69,7 @@ def predict(parameters: dict[str, Any], samples: Samples, known: Kinds) -> Float
         feature, threshold = np.array(tree["feature"]), np.array(tree["threshold"])
         left, right, value = np.array(tree["left"]), np.array(tree["right"]), np.array(tree["value"])
         at = np.zeros(len(samples), dtype=np.int64)
-        # Every node is deeper than its parent: as many steps as there are nodes are enough, and few are needed.
+        # Each step goes one level down, so there are at most as many steps as nodes.
         for _ in range(len(feature)):
             inner = left[at] >= 0
             if not inner.any():
@@ -79,3 +78,6 @@ def predict(parameters: dict[str, Any], samples: Samples, known: Kinds) -> Float
             at = np.where(inner, np.where(goes_left, left[at], right[at]), at)
         logs += value[at]
     return np.asarray(np.exp(logs) * size)
+
+
+METHODS = (Method("trees", 5, _fit, _predict),)

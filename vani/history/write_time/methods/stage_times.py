@@ -1,6 +1,8 @@
-"""The slowest stage rules: a p-norm of the stage times, from their sum (p = 1) towards the largest alone.
+"""Methods that add up the times of stages: load over bandwidth each, with bandwidths that cannot be negative.
 
-What holds if a byte is on its way through one stage while the next one follows.
+`stage_sum` holds if a byte is at one stage at a time. A coefficient is the reciprocal of a bandwidth; that of a stage
+that never limits is 0: not identified. `bottleneck` is a p-norm of the stage times, from their sum (p = 1) towards the
+largest alone, and holds if a byte goes through one stage while the next one follows.
 """
 
 from __future__ import annotations
@@ -10,25 +12,78 @@ from typing import Any, Final
 
 import numpy as np
 
-from vani.history.write_time.non_negative import non_negative_fit
+from vani.errors import InputError
+from vani.history.write_time.methods import Method
 from vani.history.write_time.samples import Floats, Samples
 from vani.history.write_time.stages import Kinds, only_loads, stage_loads
 
-NAME: Final = "bottleneck"
-ABOUT: Final = "p-norm of stage times, from their sum to the slowest alone"
-ORDER: Final = 4
+__all__ = ["METHODS", "non_negative_fit"]
 
 _NORMS: Final = (2.0, 4.0, 8.0, 16.0)
 _MOST_SAMPLES: Final = 1500
 _STEPS: Final = 60
 _BINDS: Final = 0.02
-"""A stage that never makes up so much of a sample's time is not identified."""
+"""Share of a sample's time that a stage must reach to be identified."""
 
-_Found = tuple[float, float, float, Floats]
+_NormFit = tuple[float, float, float, Floats]
 """Half the sum of squared errors, norm, start, and cost of each stage."""
 
 
-def fit(samples: Samples, scale: Floats, known: Kinds) -> dict[str, Any]:
+def non_negative_fit(matrix: Floats, target: Floats, weights: Floats) -> Floats:
+    """Minimise sum (weights * (matrix @ x - target))^2 over x >= 0.
+
+    Parameters
+    ----------
+    matrix
+        Shape (samples, features).
+    target, weights
+        Shape (samples,).
+
+    Raises
+    ------
+    InputError
+        scipy is not installed.
+    """
+    try:
+        from scipy.optimize import nnls  # noqa: PLC0415 - heavy, and an extra
+    except ImportError:
+        raise InputError(
+            "needs scipy", where="sum of stage times", todo="pip install 'vani-io[prediction]'"
+        ) from None
+
+    size = np.abs(matrix).max(axis=0)
+    size[size == 0] = 1.0
+    scaled = matrix / size * weights[:, None]
+    # The QR factors have as many rows as features, however many samples there are.
+    q, r = np.linalg.qr(scaled)
+    coefficients, _ = nnls(r, q.T @ (target * weights), maxiter=50 * matrix.shape[1])
+    return np.asarray(coefficients / size)
+
+
+def _fit_sum(samples: Samples, scale: Floats, known: Kinds) -> dict[str, Any]:
+    """Fit the coefficients to squared errors, between absolute and relative ones."""
+    del scale
+    columns = only_loads(stage_loads(samples, known))
+    matrix = np.stack(list(columns.values()), axis=1)
+    costs = non_negative_fit(matrix, samples.seconds, samples.seconds**-0.5)
+    return {"coefficients": {n: float(c) for n, c in zip(columns, costs, strict=True) if c > 0}}
+
+
+def _refit_sum(parameters: dict[str, Any], samples: Samples, scale: Floats, known: Kinds) -> dict[str, float]:
+    """The costs of the stages by other samples."""
+    del parameters
+    return dict(_fit_sum(samples, scale, known)["coefficients"])
+
+
+def _predict_sum(parameters: dict[str, Any], samples: Samples, known: Kinds) -> Floats:
+    columns = stage_loads(samples, known)
+    seconds = np.zeros(len(samples))
+    for name, coefficient in parameters["coefficients"].items():
+        seconds += coefficient * columns[name]
+    return seconds
+
+
+def _fit_norm(samples: Samples, scale: Floats, known: Kinds) -> dict[str, Any]:
     """Fit the stages by squared relative errors, for each norm; the best norm is kept."""
     del scale
     samples = _some(samples)
@@ -36,7 +91,7 @@ def fit(samples: Samples, scale: Floats, known: Kinds) -> dict[str, Any]:
     columns.pop("1")
     matrix = np.stack(list(columns.values()), axis=1)
     begin = _beginning(matrix, samples.seconds)
-    best = min((_fitted(matrix, samples.seconds, begin, norm) for norm in _NORMS), key=lambda found: found[0])
+    best = min((_fitted(matrix, samples.seconds, begin, norm) for norm in _NORMS), key=lambda fit: fit[0])
     _, norm, start, costs = _fewest(matrix, samples.seconds, best)
     shares = matrix * costs / samples.seconds[:, None]
     binds = shares.max(axis=0) > _BINDS
@@ -48,7 +103,9 @@ def fit(samples: Samples, scale: Floats, known: Kinds) -> dict[str, Any]:
     }
 
 
-def refit(parameters: dict[str, Any], samples: Samples, scale: Floats, known: Kinds) -> dict[str, float]:
+def _refit_norm(
+    parameters: dict[str, Any], samples: Samples, scale: Floats, known: Kinds
+) -> dict[str, float]:
     """The costs of the same stages by other samples, by the same norm."""
     del scale
     if not parameters["coefficients"]:
@@ -61,7 +118,7 @@ def refit(parameters: dict[str, Any], samples: Samples, scale: Floats, known: Ki
     return {"1": start, **dict(zip(parameters["coefficients"], costs.tolist(), strict=True))}
 
 
-def predict(parameters: dict[str, Any], samples: Samples, known: Kinds) -> Floats:
+def _predict_norm(parameters: dict[str, Any], samples: Samples, known: Kinds) -> Floats:
     """The norm of the stage times, and the start."""
     columns = stage_loads(samples, known)
     parts = [cost * columns[name] for name, cost in parameters["coefficients"].items()]
@@ -70,10 +127,10 @@ def predict(parameters: dict[str, Any], samples: Samples, known: Kinds) -> Float
     return float(parameters["start"]) + _norm(np.stack(parts, axis=1), float(parameters["norm"]))
 
 
-def _fewest(matrix: Floats, seconds: Floats, best: _Found) -> _Found:
+def _fewest(matrix: Floats, seconds: Floats, best: _NormFit) -> _NormFit:
     """Leave out, one by one, stages without which the rest explains the samples as well (Schwarz's criterion).
 
-    Two stages whose loads are alike where it was measured share one cost in any way; beyond, they part. The fewest
+    Two stages whose loads are alike in all samples share one cost in any way, but differ beyond the samples. The fewest
     stages promise least that no sample has shown.
     """
     allowed = math.log(len(seconds)) / len(seconds)
@@ -83,9 +140,9 @@ def _fewest(matrix: Floats, seconds: Floats, best: _Found) -> _Found:
         for stage in used[np.argsort(weight)]:
             begin = best[3].copy()
             begin[stage] = 0.0
-            found = _fitted(matrix, seconds, begin, best[1], best[2])
-            if math.log(found[0] / best[0]) < allowed:
-                best = found
+            fewer = _fitted(matrix, seconds, begin, best[1], best[2])
+            if math.log(fewer[0] / best[0]) < allowed:
+                best = fewer
                 break
         else:
             break
@@ -99,7 +156,7 @@ def _some(samples: Samples) -> Samples:
 
 
 def _beginning(matrix: Floats, seconds: Floats) -> Floats:
-    """What the sum of stages says; of stages that it leaves out, a hundredth of what they could cost at most."""
+    """The costs by the sum of stages; of stages without a cost there, a hundredth of the most they could cost."""
     summed = non_negative_fit(matrix, seconds, 1.0 / seconds)
     with np.errstate(divide="ignore"):
         most = np.min(np.where(matrix > 0, seconds[:, None] / matrix, np.inf), axis=0)
@@ -108,7 +165,7 @@ def _beginning(matrix: Floats, seconds: Floats) -> Floats:
 
 def _fitted(
     matrix: Floats, seconds: Floats, begin: Floats, norm: float, start: float | None = None
-) -> _Found:
+) -> _NormFit:
     from scipy.optimize import least_squares  # noqa: PLC0415 - heavy
 
     used = begin > 0
@@ -119,25 +176,31 @@ def _fitted(
 
     def slope(logs: Floats) -> Floats:
         parts = chosen * np.exp(logs[1:])
-        whole = _norm(parts, norm)
+        total = _norm(parts, norm)
         each = np.where(
-            whole[:, None] > 0, (parts / np.maximum(whole, 1e-300)[:, None]) ** (norm - 1) * parts, 0.0
+            total[:, None] > 0, (parts / np.maximum(total, 1e-300)[:, None]) ** (norm - 1) * parts, 0.0
         )
         return np.concatenate([np.full((len(seconds), 1), np.exp(logs[0])), each], axis=1) / seconds[:, None]
 
     start = max(1e-6, 0.2 * float(seconds.min()) if start is None else start)
     first = np.concatenate([[np.log(start)], np.log(begin[used])])
-    # A step that leads out of all numbers is taken back.
+    # The solver takes back a step that overflows.
     with np.errstate(over="ignore", invalid="ignore"):
-        found = least_squares(
+        solution = least_squares(
             wrong, first, jac=slope, max_nfev=_STEPS, x_scale=1.0, loss="soft_l1", f_scale=0.2
         )
     costs = np.zeros(matrix.shape[1])
-    costs[used] = np.exp(found.x[1:])
-    return max(float(found.cost), 1e-300), norm, float(np.exp(found.x[0])), costs
+    costs[used] = np.exp(solution.x[1:])
+    return max(float(solution.cost), 1e-300), norm, float(np.exp(solution.x[0])), costs
 
 
 def _norm(parts: Floats, norm: float) -> Floats:
     largest = parts.max(axis=1)
     scaled = parts / np.maximum(largest, 1e-300)[:, None]
     return np.asarray(largest * (scaled**norm).sum(axis=1) ** (1 / norm))
+
+
+METHODS = (
+    Method("stage_sum", 3, _fit_sum, _predict_sum, _refit_sum),
+    Method("bottleneck", 4, _fit_norm, _predict_norm, _refit_norm),
+)
