@@ -17,7 +17,7 @@ from vani import api
 from vani.database.runs import read
 from vani.database.runs.connect import Store
 from vani.errors import InputError
-from vani.history import ingest, ingest_result, readers
+from vani.history import ingest, ingest_result, reading
 from vani.history.discovery import discover
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -183,15 +183,15 @@ def test_a_process_that_only_reads_logs_loads_no_database_and_no_other_reader():
 def test_processes_read_on_while_the_database_is_written(logs, tmp_path, monkeypatch):
     """At the first transaction, as many logs again were handed to the processes as it writes."""
     monkeypatch.setattr(ingest, "_AT_ONCE", 4)
-    monkeypatch.setattr(readers, "_CHUNK", 1)
-    monkeypatch.setattr(readers, "_AHEAD", 8)
-    monkeypatch.setattr(readers, "_WHILE_FINDING", 0)
+    monkeypatch.setattr(reading, "_CHUNK", 1)
+    monkeypatch.setattr(reading, "_AHEAD", 8)
+    monkeypatch.setattr(reading, "_WHILE_FINDING", 0)
     for number in range(10, 30):
         write_log(logs / "more", number=number)
     handed, keep, at_writing = [], ingest._keep, []
-    submit = readers.ProcessPoolExecutor.submit
+    submit = reading.ProcessPoolExecutor.submit
     monkeypatch.setattr(
-        readers.ProcessPoolExecutor,
+        reading.ProcessPoolExecutor,
         "submit",
         lambda self, *args: (handed.append(1), submit(self, *args))[1],
     )
@@ -201,11 +201,11 @@ def test_processes_read_on_while_the_database_is_written(logs, tmp_path, monkeyp
 
 
 def test_processes_read_while_other_files_are_found(logs, tmp_path, monkeypatch):
-    monkeypatch.setattr(readers, "_CHUNK", 1)
+    monkeypatch.setattr(reading, "_CHUNK", 1)
     handed, at_the_end, found = [], [], ingest.discover
-    submit = readers.ProcessPoolExecutor.submit
+    submit = reading.ProcessPoolExecutor.submit
     monkeypatch.setattr(
-        readers.ProcessPoolExecutor,
+        reading.ProcessPoolExecutor,
         "submit",
         lambda self, *args: (handed.append(1), submit(self, *args))[1],
     )
@@ -228,11 +228,11 @@ def test_nothing_is_read_before_it_is_certain_whether_sums_are_enough(
 ):
     for number in range(10, 30):
         write_log(logs / "more", number=number)
-    monkeypatch.setattr(readers, "MANY", many)
-    monkeypatch.setattr(readers, "_CHUNK", 1)
+    monkeypatch.setattr(reading, "MANY", many)
+    monkeypatch.setattr(reading, "_CHUNK", 1)
     handed: list[int] = []
-    monkeypatch.setattr(readers.Readers, "_hand_out", lambda self, found, _: handed.append(len(found)))
-    one = readers.Readers(ingest_result.MakeProfile, totals=None, user=None, workers=2)
+    monkeypatch.setattr(reading.Readers, "_hand_out", lambda self, found, _: handed.append(len(found)))
+    one = reading.Readers(ingest_result.MakeProfile, totals=None, user=None, workers=2)
     found = list(ingest.discover([logs]))
     for number in range(len(found)):
         one.look(found[: number + 1])

@@ -108,8 +108,8 @@ def _profile_of(one: LikelyBehaviour, db: PathLike | None) -> tuple[Profile, str
     from vani.api.profile import profile  # noqa: PLC0415
     from vani.database.runs import read  # noqa: PLC0415
     from vani.database.runs.connect import Store  # noqa: PLC0415
+    from vani.history.contents import default_place  # noqa: PLC0415
     from vani.history.ingest_result import unpack_profile  # noqa: PLC0415
-    from vani.history.place import default_place  # noqa: PLC0415
 
     digest = one.resembles.digest
     if digest is None:

@@ -1,4 +1,4 @@
-"""A whole history as one file, to carry it from one database to another: lines of JSON, compressed."""
+"""A whole history as one file of compressed JSON lines, to carry it from one database to another."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import base64
 import gzip
 import io
 import json
+import math
 import zlib
 from collections.abc import Iterator
 from dataclasses import asdict, fields
@@ -18,9 +19,8 @@ from vani.database.runs.connect import Store
 from vani.database.runs.run import Run, Source, Verdict
 from vani.errors import DocumentError, StoreError
 from vani.history.creations.series import unpack_creations
-from vani.history.row_values import refuse_impossible_values
 
-__all__ = ["export", "import_"]
+__all__ = ["export", "import_", "refuse_impossible_values"]
 
 _SCHEMA: Final = "vani.history-export/1"
 _AT_ONCE: Final = 2000
@@ -178,3 +178,46 @@ def _digest(text: object) -> str:
     if not isinstance(text, str) or len(text) != 64 or not set(text) <= set("0123456789abcdef"):
         raise ValueError("no digest")
     return text
+
+
+_MOST: Final = 1 << 63
+"""Databases keep integers below."""
+_LATEST: Final = 1 << 33
+"""Seconds after 1970: the year 2242."""
+_SIGNED: Final = ("uid", "changed_ns", "saved_low_s", "saved_s", "saved_high_s")
+_KINDS: Final = ("darshan", "profile", "trace")
+
+
+def refuse_impossible_values(row: Verdict | Run | Source) -> None:
+    """Raise ValueError, naming the column, where a value is of another type, not finite or out of range."""
+    for field in fields(row):
+        value = getattr(row, field.name)
+        # As it is written: its module has its annotations as text.
+        kinds = str(field.type).split(" | ")
+        if not _is_one_of(value, kinds):
+            raise ValueError(f"{field.name} is no {kinds[0]}")
+        if isinstance(value, str):
+            # No database keeps half a letter.
+            value.encode()
+        if isinstance(value, int | float) and not -_MOST < value < _MOST:
+            raise ValueError(f"{field.name} is out of range")
+        if isinstance(value, int | float) and value < 0 and field.name not in _SIGNED:
+            raise ValueError(f"{field.name} is negative")
+    if isinstance(row, Run) and (
+        row.kind not in _KINDS or row.processes < 1 or (row.submitted or 0) >= _LATEST
+    ):
+        raise ValueError("no such run can be")
+
+
+def _is_one_of(value: object, kinds: list[str]) -> bool:
+    if value is None:
+        return "None" in kinds
+    if isinstance(value, bool):
+        return "bool" in kinds
+    if isinstance(value, tuple):
+        return "tuple[str, ...]" in kinds and all(isinstance(one, str) for one in value)
+    if isinstance(value, float):
+        return "float" in kinds and math.isfinite(value)
+    return (isinstance(value, int) and bool({"int", "float"} & set(kinds))) or (
+        isinstance(value, str) and "str" in kinds
+    )

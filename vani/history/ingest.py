@@ -22,7 +22,7 @@ from vani.history.creations.series import hide_creations
 from vani.history.discovery import Candidate, discover
 from vani.history.ingest_result import IngestResult, MakeProfile, hide_profile, shown_path
 from vani.history.names import PlainNames
-from vani.history.readers import Readers
+from vani.history.reading import Readers
 
 __all__ = ["Added", "add"]
 

@@ -1,4 +1,4 @@
-"""What a process does that only reads files: each that begins loads this module, and no database."""
+"""Reading files in several processes, which begin while others are still being discovered. It loads no database."""
 
 from __future__ import annotations
 
@@ -6,14 +6,19 @@ import multiprocessing
 import os
 import signal
 import threading
-from collections.abc import Sequence
+from collections import deque
+from collections.abc import Generator, Sequence
+from concurrent.futures import Future, ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
 from multiprocessing.connection import wait
+from typing import Final
 
+from vani.errors import InputError
 from vani.history.discovery import Candidate
 from vani.history.ingest_result import IngestResult, MakeProfile, ingest_file
 
-__all__ = ["Reading", "end_with_parent"]
+__all__ = ["MANY", "Readers", "Reading", "end_with_parent"]
 
 
 @dataclass(frozen=True)
@@ -39,3 +44,108 @@ def end_with_parent() -> None:
 def _wait_for(sentinel: int) -> None:
     wait([sentinel])
     os._exit(1)
+
+
+MANY: Final = 1000
+"""From so many new logs on, only totals are kept."""
+_CHUNK: Final = 50
+_FEW: Final = 4
+"""The same where profiles are made, which take longer."""
+_AHEAD: Final = 40
+"""Pieces that are read while others are written: with fewer, the processes would wait for the database."""
+_WHILE_FINDING: Final = 200
+"""Pieces that are read while others are found: to look through 100,000 files takes as long."""
+
+
+class Readers:
+    """What is made of each file, in their order.
+
+    Parameters
+    ----------
+    make
+        Makes a profile of a log or trace; a function of a module, since other processes call it.
+    totals
+        Keep sums and no profiles of logs; None: for `MANY` files and more.
+    workers
+        Processes that read; None: one for each core, for few files none beside this one.
+    """
+
+    def __init__(
+        self, make: MakeProfile, *, totals: bool | None, user: str | None, workers: int | None
+    ) -> None:
+        self._make, self._totals, self._user, self._workers = make, totals, user, workers
+        self._pool: ProcessPoolExecutor | None = None
+        self._waiting: deque[Future[list[IngestResult]]] = deque()
+        self._handed = 0
+
+    def totals(self, files: int) -> bool:
+        """Whether sums alone are kept of so many."""
+        return files >= MANY if self._totals is None else self._totals
+
+    def look(self, found: Sequence[Candidate]) -> None:
+        """Hand out what was found so far, if more of it will not change how it is read."""
+        if self._workers == 1 or len(found) - self._handed < _FEW:
+            return
+        if len(found) < MANY and (self._totals is None or self._workers is None):
+            return
+        size, ahead = self._pieces(len(found), _WHILE_FINDING)
+        if (
+            len(found) - self._handed >= size
+            and len(self._waiting) < ahead
+            and self._processes(len(found)) > 1
+        ):
+            self._hand_out(found, size)
+
+    def taken(self, found: Sequence[Candidate]) -> Generator[IngestResult]:
+        """What was made of all that was found; no more is read ahead than the processes need.
+
+        Raises
+        ------
+        InputError
+            One of the processes was killed.
+        """
+        size, ahead = self._pieces(len(found), _AHEAD)
+        if self._processes(len(found)) <= 1:
+            reading = self._reading(len(found))
+            for start in range(0, len(found), size):
+                yield from reading(found[start : start + size])
+            return
+        try:
+            while self._handed < len(found) or self._waiting:
+                while self._handed < len(found) and len(self._waiting) <= ahead:
+                    self._hand_out(found, size)
+                yield from self._waiting.popleft().result()
+        except BrokenProcessPool as error:
+            raise InputError(
+                "a process that reads logs was killed",
+                todo="run this again: what was read is kept; with --workers 1 if memory is short",
+            ) from error
+
+    def close(self) -> None:
+        """End the processes; what they have not begun is left."""
+        if self._pool is not None:
+            self._pool.shutdown(wait=True, cancel_futures=True)
+
+    def _hand_out(self, found: Sequence[Candidate], size: int) -> None:
+        if self._pool is None:
+            self._pool = ProcessPoolExecutor(
+                self._processes(len(found)),
+                mp_context=multiprocessing.get_context("spawn"),
+                initializer=end_with_parent,
+            )
+        piece = found[self._handed : self._handed + size]
+        self._waiting.append(self._pool.submit(self._reading(len(found)), piece))
+        self._handed += len(piece)
+
+    def _reading(self, files: int) -> Reading:
+        return Reading(self._make, self.totals(files), self._user)
+
+    def _pieces(self, files: int, ahead: int) -> tuple[int, int]:
+        """Files of a piece, and how many pieces wait for being taken."""
+        processes = self._processes(files)
+        return (_CHUNK, max(ahead, 4 * processes)) if self.totals(files) else (_FEW, 4 * processes)
+
+    def _processes(self, files: int) -> int:
+        if self._workers is not None:
+            return self._workers
+        return len(os.sched_getaffinity(0)) if files >= MANY else 1

@@ -54,7 +54,7 @@ def history_add(
     Parameters
     ----------
     db
-        A file of SQLite or a URL of PostgreSQL; None: see `vani.history.place`.
+        A file of SQLite or a URL of PostgreSQL; None: see `vani.history.contents`.
     totals
         Keep sums of counters and no profiles; None: for 1,000 new logs and more.
     workers
@@ -75,8 +75,8 @@ def history_add(
     """
     from vani.database.runs.connect import Store  # noqa: PLC0415
     from vani.history.anonymise import names_of  # noqa: PLC0415
+    from vani.history.contents import default_place  # noqa: PLC0415
     from vani.history.ingest import add  # noqa: PLC0415
-    from vani.history.place import default_place  # noqa: PLC0415
 
     if workers is not None and not 1 <= workers <= 1024:
         raise InputError(f"is {workers:,}", where="--workers", todo="give 1 to 1,024")

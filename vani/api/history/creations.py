@@ -59,11 +59,11 @@ def history_creations(
     """
     from vani.database.runs import read  # noqa: PLC0415
     from vani.database.runs.connect import Store  # noqa: PLC0415
+    from vani.history.contents import default_place  # noqa: PLC0415
     from vani.history.creations.choice import Follower, choose_next, remembered  # noqa: PLC0415
     from vani.history.creations.partial_run import read_partial_run  # noqa: PLC0415
     from vani.history.creations.predictors import predictors  # noqa: PLC0415
     from vani.history.creations.series import nothing  # noqa: PLC0415
-    from vani.history.place import default_place  # noqa: PLC0415
 
     if method is not None and method not in predictors():
         known = ", ".join(predictors())

@@ -45,7 +45,7 @@ def history_evaluate(
         return compare_predictors(read_table(Path(table)), last)
     from vani.database.runs.connect import Store  # noqa: PLC0415
     from vani.history.behaviour.runs import kept_runs  # noqa: PLC0415
-    from vani.history.place import default_place  # noqa: PLC0415
+    from vani.history.contents import default_place  # noqa: PLC0415
 
     with Store(db if db is not None else default_place()).reading() as connection:
         return compare_predictors(kept_runs(connection), last)

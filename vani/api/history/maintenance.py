@@ -33,11 +33,11 @@ def history_list(*, db: PathLike | None = None) -> Kept:
         There is no history, as in all functions here.
     """
     from vani.database.runs import read  # noqa: PLC0415
-    from vani.history.kept import kept  # noqa: PLC0415
+    from vani.history.contents import contents_of  # noqa: PLC0415
 
     store = _store(db)
     with store.reading() as connection:
-        return kept(connection, store.name, read.count_damaged(connection))
+        return contents_of(connection, store.name, read.count_damaged(connection))
 
 
 def history_damaged(*, db: PathLike | None = None) -> list[Source]:
@@ -102,6 +102,6 @@ def history_upgrade(*, db: PathLike | None = None) -> tuple[str, str | None]:
 
 def _store(db: PathLike | None) -> Store:
     from vani.database.runs.connect import Store  # noqa: PLC0415
-    from vani.history.place import default_place  # noqa: PLC0415
+    from vani.history.contents import default_place  # noqa: PLC0415
 
     return Store(db if db is not None else default_place())

@@ -54,8 +54,8 @@ def history_predict(
     from vani.database.runs.connect import Store  # noqa: PLC0415
     from vani.history.behaviour.next_run import next_run  # noqa: PLC0415
     from vani.history.behaviour.runs import kept_runs  # noqa: PLC0415
+    from vani.history.contents import default_place  # noqa: PLC0415
     from vani.history.days import period_of  # noqa: PLC0415
-    from vani.history.place import default_place  # noqa: PLC0415
 
     if processes is not None and not 1 <= processes <= _MOST_PROCESSES:
         raise InputError(f"is {processes:,}", where="--processes", todo=f"give 1 to {_MOST_PROCESSES:,}")
@@ -94,7 +94,7 @@ def history_next_runs(ranking: Ranking, *, db: PathLike | None = None) -> list[B
     from vani.database.runs.connect import Store  # noqa: PLC0415 - `vani --help` pays for no library
     from vani.history.behaviour.next_run import next_run  # noqa: PLC0415
     from vani.history.behaviour.runs import kept_runs  # noqa: PLC0415
-    from vani.history.place import default_place  # noqa: PLC0415
+    from vani.history.contents import default_place  # noqa: PLC0415
 
     found = []
     with Store(db if db is not None else default_place()).reading() as connection:

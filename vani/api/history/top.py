@@ -42,8 +42,8 @@ def history_top(
     """
     from vani.database.runs import read  # noqa: PLC0415
     from vani.database.runs.connect import Store  # noqa: PLC0415
+    from vani.history.contents import default_place  # noqa: PLC0415
     from vani.history.days import period_of  # noqa: PLC0415
-    from vani.history.place import default_place  # noqa: PLC0415
     from vani.history.ranking import ranking  # noqa: PLC0415
     from vani.history.saved import shares  # noqa: PLC0415
 

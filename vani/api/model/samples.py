@@ -102,7 +102,7 @@ def prepared(samples: Samples, system: Machine | None) -> Samples:
 def _of_history(application: str, user: str | None, db: PathLike | None) -> tuple[str, Writes]:
     from vani.database.runs import read  # noqa: PLC0415
     from vani.database.runs.connect import Store  # noqa: PLC0415
-    from vani.history.place import default_place  # noqa: PLC0415
+    from vani.history.contents import default_place  # noqa: PLC0415
     from vani.history.write_time.sources import writes_of  # noqa: PLC0415
 
     name = f"runs of {one_line(application)}"

@@ -1,13 +1,15 @@
-"""Runs of many jobs, in SQLite or PostgreSQL: tables, their versions, and what is asked of them."""
+"""Runs of many jobs, in SQLite or PostgreSQL: tables, their versions, and their queries."""
 
 from __future__ import annotations
 
 import sys
 from importlib.util import find_spec
 
-from vani.database.runs.libraries import library_missing
+from vani.errors import InputError
 
-# Whoever lacks them is told so before any file is made. Processes that only read logs do without, so nothing is loaded.
+# Checked before any file is made, and without loading them, since processes that only read logs do not need them.
 for name in ("alembic", "sqlalchemy"):
     if (sys.modules[name] if name in sys.modules else find_spec(name)) is None:
-        raise library_missing()
+        raise InputError(
+            "a history of runs takes SQLAlchemy and Alembic", todo="pip install 'vani-io[history]'"
+        )

@@ -10,13 +10,14 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
-from vani.database.runs.libraries import library_missing
+import sqlalchemy as sa
+
+from vani.database.runs.tables import metadata
+from vani.database.runs.versions import refuse_other_versions, version_of
+from vani.database.runs.versions import upgrade as make_tables
 from vani.errors import InputError, StoreError, one_line
-
-if TYPE_CHECKING:
-    import sqlalchemy as sa
 
 __all__ = ["PATIENCE_S", "Store"]
 
@@ -43,10 +44,6 @@ class Store:
     """
 
     def __init__(self, place: str | Path, *, patience_s: float = PATIENCE_S) -> None:
-        try:
-            import sqlalchemy as sa  # noqa: PLC0415 - an extra, loaded where it is used
-        except ImportError as error:
-            raise library_missing() from error
         url = _URL.match(str(place))
         self.file = Path(place) if url is None else None
         self.name = one_line(str(place))
@@ -97,8 +94,6 @@ class Store:
         StoreError
             There is none, it is of another layout, or it cannot be read.
         """
-        from vani.database.runs.versions import refuse_other_versions  # noqa: PLC0415
-
         with self._explained():
             self._refuse_foreign()
             if not self.exists():
@@ -123,9 +118,6 @@ class Store:
         StoreError
             There is none, it is of another layout, it cannot be written, or others write for too long.
         """
-        from vani.database.runs.versions import refuse_other_versions, version_of  # noqa: PLC0415
-        from vani.database.runs.versions import upgrade as make_tables  # noqa: PLC0415
-
         with self._explained():
             self._refuse_foreign()
             if make and self.file is not None:
@@ -155,8 +147,6 @@ class Store:
                 if self.is_file:
                     connection.exec_driver_sql("VACUUM")
                     return
-                from vani.database.runs.tables import metadata  # noqa: PLC0415
-
                 for table in metadata.tables:
                     connection.exec_driver_sql(f"VACUUM FULL {table}")
 
@@ -176,10 +166,6 @@ class Store:
             )
 
     def _refuse_others_tables(self, connection: sa.Connection) -> None:
-        import sqlalchemy as sa  # noqa: PLC0415
-
-        from vani.database.runs.tables import metadata  # noqa: PLC0415
-
         found = set(sa.inspect(connection).get_table_names())
         if found & set(metadata.tables) or (self.is_file and found):
             raise StoreError(
@@ -190,8 +176,6 @@ class Store:
 
     @contextmanager
     def _explained(self) -> Iterator[None]:
-        import sqlalchemy as sa  # noqa: PLC0415
-
         try:
             yield
         except sa.exc.DBAPIError as error:

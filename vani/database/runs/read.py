@@ -5,13 +5,12 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
+
+import sqlalchemy as sa
 
 from vani.database.runs import tables
 from vani.database.runs.run import Run, Source, Verdict
-
-if TYPE_CHECKING:
-    import sqlalchemy as sa
 
 __all__ = [
     "GROUPS",
@@ -62,8 +61,6 @@ class Period:
 
     def of(self, column: sa.ColumnElement[float | None]) -> sa.ColumnElement[bool]:
         """The condition."""
-        import sqlalchemy as sa  # noqa: PLC0415
-
         found: sa.ColumnElement[bool] = sa.true()
         if self.since is not None:
             found &= column >= self.since
@@ -107,8 +104,6 @@ class Whole:
 
 def known_files(connection: sa.Connection) -> dict[str, tuple[int, int]]:
     """Size and time of change of each file that was looked at, by its key."""
-    import sqlalchemy as sa  # noqa: PLC0415
-
     of = tables.sources.c
     return {
         place: (size, changed)
@@ -118,8 +113,6 @@ def known_files(connection: sa.Connection) -> dict[str, tuple[int, int]]:
 
 def groups(connection: sa.Connection, by: str, period: Period) -> list[Group]:
     """Runs of a period added up by a row of `GROUPS`, those of each pair of application and user apart."""
-    import sqlalchemy as sa  # noqa: PLC0415
-
     of = tables.runs.c
     columns = [of[name] for name in GROUPS[by]]
     pair = [of.application, of.user]
@@ -134,8 +127,6 @@ def groups(connection: sa.Connection, by: str, period: Period) -> list[Group]:
 
 def _costs() -> list[sa.ColumnElement[Any]]:
     """Runs, core-seconds, seconds in I/O and waiting."""
-    import sqlalchemy as sa  # noqa: PLC0415
-
     of = tables.runs.c
     sums = (of.processes * of.runtime_s, of.in_io_s, of.waiting_s)
     return [sa.func.count(), *(sa.func.coalesce(sa.func.sum(one), 0.0) for one in sums)]
@@ -143,8 +134,6 @@ def _costs() -> list[sa.ColumnElement[Any]]:
 
 def whole(connection: sa.Connection, period: Period) -> Whole:
     """All runs of a period."""
-    import sqlalchemy as sa  # noqa: PLC0415
-
     of = tables.runs.c
     row = connection.execute(
         sa.select(
@@ -160,8 +149,6 @@ def whole(connection: sa.Connection, period: Period) -> Whole:
 
 def telling_runs(connection: sa.Connection, pairs: Sequence[tuple[str, str]]) -> list[Run]:
     """Of each pair (application, user) the run that cost most, and one that half of its runs cost less than."""
-    import sqlalchemy as sa  # noqa: PLC0415
-
     of = tables.runs.c
     found: dict[str, Run] = {}
     for application, user in pairs:
@@ -176,8 +163,6 @@ def telling_runs(connection: sa.Connection, pairs: Sequence[tuple[str, str]]) ->
 
 def runs_of(connection: sa.Connection, application: str, user: str | None, period: Period) -> list[Run]:
     """Runs of an application, the oldest first."""
-    import sqlalchemy as sa  # noqa: PLC0415
-
     of = tables.runs.c
     whose = of.application == application
     if user is not None:
@@ -192,8 +177,6 @@ def figures_of(
     connection: sa.Connection, names: Sequence[str], application: str | None = None, user: str | None = None
 ) -> list[tuple[Any, ...]]:
     """Columns of the runs of an application, or of all, that tell when they began; the oldest first."""
-    import sqlalchemy as sa  # noqa: PLC0415
-
     of = tables.runs.c
     whose: sa.ColumnElement[bool] = of.submitted.is_not(None)
     if application is not None:
@@ -208,8 +191,6 @@ def figures_of(
 
 def all_runs(connection: sa.Connection) -> Iterator[Run]:
     """Every run, in order of their digests."""
-    import sqlalchemy as sa  # noqa: PLC0415
-
     ordered = sa.select(tables.runs).order_by(tables.runs.c.digest)
     rows = connection.execute(ordered.execution_options(yield_per=1000))
     for row in rows.mappings():
@@ -218,23 +199,17 @@ def all_runs(connection: sa.Connection) -> Iterator[Run]:
 
 def moments(connection: sa.Connection) -> list[tuple[float | None, str]]:
     """When each run began, and whose it is."""
-    import sqlalchemy as sa  # noqa: PLC0415
-
     of = tables.runs.c
     return [(row[0], row[1]) for row in connection.execute(sa.select(of.submitted, of.user))]
 
 
 def count_profiles(connection: sa.Connection) -> int:
     """How many whole profiles are kept."""
-    import sqlalchemy as sa  # noqa: PLC0415
-
     return int(connection.execute(sa.select(sa.func.count()).select_from(tables.profiles)).scalar_one())
 
 
 def damaged(connection: sa.Connection) -> list[Source]:
     """Files that could not be read, by their paths."""
-    import sqlalchemy as sa  # noqa: PLC0415
-
     of = tables.sources.c
     rows = connection.execute(sa.select(tables.sources).where(of.reason.is_not(None)).order_by(of.path))
     return [_source(row) for row in rows.mappings()]
@@ -242,16 +217,12 @@ def damaged(connection: sa.Connection) -> list[Source]:
 
 def count_damaged(connection: sa.Connection) -> int:
     """How many these are."""
-    import sqlalchemy as sa  # noqa: PLC0415
-
     of = tables.sources.c
     return int(connection.execute(sa.select(sa.func.count()).where(of.reason.is_not(None))).scalar_one())
 
 
 def all_sources(connection: sa.Connection) -> Iterator[Source]:
     """Every file that was looked at."""
-    import sqlalchemy as sa  # noqa: PLC0415
-
     ordered = sa.select(tables.sources).order_by(tables.sources.c.path)
     rows = connection.execute(ordered.execution_options(yield_per=1000))
     for row in rows.mappings():
@@ -260,8 +231,6 @@ def all_sources(connection: sa.Connection) -> Iterator[Source]:
 
 def paths_of(connection: sa.Connection, digests: Sequence[str]) -> dict[str, list[str]]:
     """The files of runs by their digests; a run that was copied has several."""
-    import sqlalchemy as sa  # noqa: PLC0415
-
     found: dict[str, list[str]] = {digest: [] for digest in digests}
     of = tables.sources.c
     for start in range(0, len(digests), 500):
@@ -275,8 +244,6 @@ def paths_of(connection: sa.Connection, digests: Sequence[str]) -> dict[str, lis
 
 def verdicts(connection: sa.Connection) -> list[tuple[Verdict, Run]]:
     """What judged runs could save."""
-    import sqlalchemy as sa  # noqa: PLC0415
-
     of = tables.judged.c
     rows = connection.execute(
         sa.select(tables.runs, *(of[name] for name in _VERDICT if name != "digest"))
@@ -288,8 +255,6 @@ def verdicts(connection: sa.Connection) -> list[tuple[Verdict, Run]]:
 
 def verdicts_of(connection: sa.Connection, digests: Sequence[str]) -> dict[str, Verdict]:
     """What these runs could save, by their digests, as far as they were judged."""
-    import sqlalchemy as sa  # noqa: PLC0415
-
     found: dict[str, Verdict] = {}
     for start in range(0, len(digests), 500):
         some = digests[start : start + 500]
@@ -300,8 +265,6 @@ def verdicts_of(connection: sa.Connection, digests: Sequence[str]) -> dict[str, 
 
 def profile_content(connection: sa.Connection, digest: str) -> bytes | None:
     """The packed profile of a run; None where none was made."""
-    import sqlalchemy as sa  # noqa: PLC0415
-
     of = tables.profiles.c
     found = connection.execute(sa.select(of.content).where(of.digest == digest)).scalar()
     return None if found is None else bytes(found)
@@ -309,16 +272,12 @@ def profile_content(connection: sa.Connection, digest: str) -> bytes | None:
 
 def file_system_of(connection: sa.Connection, digest: str) -> str:
     """The type of the file system with the most I/O time of a run; empty where it is not known."""
-    import sqlalchemy as sa  # noqa: PLC0415
-
     of = tables.runs.c
     return str(connection.execute(sa.select(of.file_system).where(of.digest == digest)).scalar() or "")
 
 
 def all_profiles(connection: sa.Connection) -> Iterator[tuple[str, bytes]]:
     """Every packed profile, with the digest of its run."""
-    import sqlalchemy as sa  # noqa: PLC0415
-
     for digest, content in connection.execute(sa.select(tables.profiles).order_by(tables.profiles.c.digest)):
         yield digest, bytes(content)
 
@@ -327,8 +286,6 @@ def categories_of(
     connection: sa.Connection, application: str, user: str | None = None, processes: int | None = None
 ) -> list[tuple[str, int, int, float | None]]:
     """User, processes, runs and the last moment of each category of an application; the latest first."""
-    import sqlalchemy as sa  # noqa: PLC0415
-
     of = tables.runs.c
     whose = of.application == application
     if user is not None:
@@ -347,8 +304,6 @@ def latest_digests(
     connection: sa.Connection, application: str, user: str, processes: int, most: int
 ) -> list[str]:
     """The last runs of a category, the oldest of them first; those of unknown time before all others."""
-    import sqlalchemy as sa  # noqa: PLC0415
-
     of = tables.runs.c
     rows = connection.execute(
         sa.select(of.digest)
@@ -361,8 +316,6 @@ def latest_digests(
 
 def creations_of(connection: sa.Connection, digests: Sequence[str]) -> dict[str, bytes]:
     """The packed creations of runs by their digests, as far as they are known."""
-    import sqlalchemy as sa  # noqa: PLC0415
-
     of, found = tables.creations.c, {}
     for start in range(0, len(digests), 500):
         some = digests[start : start + 500]
@@ -375,8 +328,6 @@ def creations_of(connection: sa.Connection, digests: Sequence[str]) -> dict[str,
 
 def all_creations(connection: sa.Connection) -> Iterator[tuple[str, int, bytes]]:
     """The packed creations of every run: its digest, their number, they themselves."""
-    import sqlalchemy as sa  # noqa: PLC0415
-
     rows = connection.execute(sa.select(tables.creations).order_by(tables.creations.c.digest))
     for digest, files, content in rows:
         yield digest, files, bytes(content)
@@ -384,8 +335,6 @@ def all_creations(connection: sa.Connection) -> Iterator[tuple[str, int, bytes]]
 
 def fact(connection: sa.Connection, name: str) -> str | None:
     """A fact about the whole store; None where it is not known."""
-    import sqlalchemy as sa  # noqa: PLC0415
-
     of = tables.facts.c
     return connection.execute(sa.select(of.value).where(of.name == name)).scalar()
 

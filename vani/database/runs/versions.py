@@ -7,12 +7,12 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from vani.database.runs.libraries import library_missing
+import sqlalchemy as sa
+
 from vani.database.runs.tables import NEWEST, VERSION_TABLE, metadata
 from vani.errors import StoreError
 
 if TYPE_CHECKING:
-    import sqlalchemy as sa
     from alembic.config import Config
 
     from vani.database.runs.connect import Store
@@ -22,8 +22,6 @@ __all__ = ["refuse_other_versions", "upgrade", "upgrade_store", "version_of"]
 
 def version_of(connection: sa.Connection) -> str | None:
     """The layout of a store; None where it has no tables of runs."""
-    import sqlalchemy as sa  # noqa: PLC0415
-
     if not sa.inspect(connection).has_table(VERSION_TABLE):
         return None
     found = connection.execute(sa.text(f"SELECT version_num FROM {VERSION_TABLE}")).scalar()
@@ -59,11 +57,9 @@ def _newer(found: str, name: str) -> StoreError:
 
 
 def upgrade(connection: sa.Connection, to: str = NEWEST) -> None:
-    """Take the steps to a layout, inside the caller's transaction; raises InputError where Alembic is missing."""
-    try:
-        from alembic import command  # noqa: PLC0415 - slow to load, and an extra
-    except ImportError as error:
-        raise library_missing() from error
+    """Take the steps to a layout, inside the caller's transaction."""
+    from alembic import command  # noqa: PLC0415 - slow to load
+
     command.upgrade(_config(connection), to)
 
 
@@ -98,8 +94,6 @@ def _copy(connection: sa.Connection, store: Store, found: str) -> str:
     when = datetime.now(UTC).strftime("%Y%m%d-%H%M%S")
     if store.file is None:
         kept = f"before_{when.replace('-', '_')}"
-        import sqlalchemy as sa  # noqa: PLC0415
-
         for table in set(sa.inspect(connection).get_table_names()) & set(metadata.tables):
             connection.exec_driver_sql(f"CREATE TABLE {table}_{kept} AS TABLE {table}")
         return f"the tables history_*_{kept}"

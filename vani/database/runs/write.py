@@ -6,14 +6,13 @@ import hashlib
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
+
+import sqlalchemy as sa
+from sqlalchemy.dialects import postgresql, sqlite
 
 from vani.database.runs import tables
-
-if TYPE_CHECKING:
-    import sqlalchemy as sa
-
-    from vani.database.runs.run import Run, Source, Verdict
+from vani.database.runs.run import Run, Source, Verdict
 
 __all__ = [
     "add_creations",
@@ -40,8 +39,6 @@ def place_of(path: str) -> str:
 
 def add_runs(connection: sa.Connection, runs: Sequence[Run]) -> set[str]:
     """Add those that are not there yet; returns their digests."""
-    import sqlalchemy as sa  # noqa: PLC0415
-
     known: set[str] = set()
     for some in _pieces([run.digest for run in runs]):
         found = connection.execute(sa.select(tables.runs.c.digest).where(tables.runs.c.digest.in_(some)))
@@ -54,8 +51,6 @@ def add_runs(connection: sa.Connection, runs: Sequence[Run]) -> set[str]:
 
 def settle_users(connection: sa.Connection, runs: Sequence[Run]) -> None:
     """Of copies whose names tell other users, the one whom most runs of the same number have."""
-    import sqlalchemy as sa  # noqa: PLC0415
-
     of = tables.runs.c
     named: dict[str, set[str]] = {}
     for run in runs:
@@ -86,8 +81,6 @@ def add_sources(connection: sa.Connection, sources: Iterable[Source]) -> None:
 
 def replace_sources(connection: sa.Connection, sources: Sequence[Source]) -> None:
     """Note other files than those that were."""
-    import sqlalchemy as sa  # noqa: PLC0415
-
     connection.execute(sa.delete(tables.sources))
     add_sources(connection, sources)
 
@@ -121,8 +114,6 @@ def add_verdicts(connection: sa.Connection, verdicts: Sequence[Verdict]) -> None
 
 def set_fact(connection: sa.Connection, name: str, value: str) -> None:
     """Keep a fact about the whole store."""
-    import sqlalchemy as sa  # noqa: PLC0415
-
     connection.execute(sa.delete(tables.facts).where(tables.facts.c.name == name))
     connection.execute(sa.insert(tables.facts), [{"name": name, "value": value}])
 
@@ -133,8 +124,6 @@ def forget_user(connection: sa.Connection, user: str, application: str | None = 
     Of files without a run nobody knows whose they are: those are deleted, too, where the user's name is a part of
     their path.
     """
-    import sqlalchemy as sa  # noqa: PLC0415
-
     whose = tables.runs.c.user == user
     if application is not None:
         whose &= tables.runs.c.application == application
@@ -151,8 +140,6 @@ def replace_texts(
     connection: sa.Connection, table: sa.Table, key: str, rows: Sequence[dict[str, Any]]
 ) -> None:
     """Replace columns of rows that are told by `key`."""
-    import sqlalchemy as sa  # noqa: PLC0415
-
     if not rows:
         return
     columns: dict[str, Any] = {name: sa.bindparam(f"new_{name}") for name in rows[0] if name != key}
@@ -170,19 +157,11 @@ def _row(item: Verdict | Run | Source) -> dict[str, Any]:
 
 def _insert(connection: sa.Connection, table: sa.Table, rows: list[dict[str, Any]], key: str) -> None:
     """Insert rows but those whose key is there: on a server another writer may have been faster."""
-    if connection.dialect.name == "postgresql":
-        from sqlalchemy.dialects.postgresql import insert  # noqa: PLC0415
-
-        connection.execute(insert(table).on_conflict_do_nothing(index_elements=[key]), rows)
-        return
-    from sqlalchemy.dialects.sqlite import insert as insert_here  # noqa: PLC0415
-
-    connection.execute(insert_here(table).on_conflict_do_nothing(index_elements=[key]), rows)
+    insert: Any = postgresql.insert if connection.dialect.name == "postgresql" else sqlite.insert
+    connection.execute(insert(table).on_conflict_do_nothing(index_elements=[key]), rows)
 
 
 def _delete(connection: sa.Connection, column: sa.Column[str], keys: Iterable[str]) -> None:
-    import sqlalchemy as sa  # noqa: PLC0415
-
     for some in _pieces(keys):
         connection.execute(sa.delete(column.table).where(column.in_(some)))
 

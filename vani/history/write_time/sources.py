@@ -8,16 +8,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from vani.database.runs.run import Run
 from vani.errors import InputError
 from vani.history.write_time.csv_file import read_csv
 from vani.history.write_time.ior_file import is_ior, read_ior
 from vani.history.write_time.samples import Floats, Samples, Writes, joined, sampled
 from vani.units import format_bytes
+
+if TYPE_CHECKING:
+    from vani.database.runs.run import Run
 
 __all__ = ["read_samples", "read_writes", "writes_of"]
 

@@ -1,20 +1,35 @@
-"""What a history holds, month by month."""
+"""The default place of a history, and its contents month by month."""
 
 from __future__ import annotations
 
+import os
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from vani.database.runs import read
 from vani.schema.history import Kept, KeptMonth
+from vani.site import setting
 
 if TYPE_CHECKING:
     import sqlalchemy as sa
 
-__all__ = ["kept"]
+__all__ = ["ENVIRONMENT", "contents_of", "default_place"]
+
+ENVIRONMENT = "VANI_HISTORY"
 
 
-def kept(connection: sa.Connection, place: str, damaged: int) -> Kept:
+def default_place() -> str:
+    """What VANI_HISTORY or a file of settings names (`vani.site`), else a file in the user's folder for data."""
+    named = setting("history").value
+    if named:
+        return named
+    data = os.environ.get("XDG_DATA_HOME")
+    folder = Path(data) if data and Path(data).is_absolute() else Path.home() / ".local" / "share"
+    return str(folder / "vani" / "history.sqlite")
+
+
+def contents_of(connection: sa.Connection, place: str, damaged: int) -> Kept:
     """Count what is there."""
     by_month: dict[str, tuple[int, set[str]]] = {}
     for submitted, user in read.moments(connection):
