@@ -116,3 +116,30 @@ def test_what_the_program_reads_through_mpiio_is_not_taken_for_data_sieving():
     name = "ior-easy/ior-easy_api_MPIIO_blockSize_1GB_transferSize_1MB_filePerProc_False_uniqueDir_True__0.txt.gz"
     advice = vani.advise(vani.profile(LABELLED / name), system="generic-lustre")
     assert "MIO003" not in {one.rule for one in advice.recommendations}
+
+
+@pytest.mark.parametrize(
+    ("changes", "problem"),
+    [
+        ({"POSIX_READS": 0, "POSIX_BYTES_READ": 8192}, "bytes read by no call"),
+        ({"POSIX_READS": -1, "POSIX_BYTES_READ": 8192}, "bytes read by no call"),
+        ({"POSIX_BYTES_READ": 8192}, "bytes read by no call"),
+        ({"POSIX_WRITES": 0, "POSIX_SIZE_WRITE_100_1K": 0}, "bytes written by no call"),
+        ({"POSIX_SIZE_WRITE_100_1K": 9}, "sizes of more calls than have written"),
+        ({"POSIX_SIZE_WRITE_100_1K": 2**62, "POSIX_SIZE_WRITE_1M_4M": 2**62}, "sizes of more calls than have written"),
+    ],
+)
+def test_a_record_that_contradicts_itself_is_named_and_its_values_are_left_out(tmp_path, changes, problem):
+    # Was: "self-check failed, please report", status 3.
+    (tmp_path / "a.txt").write_text(printed(**changes))
+    (trace,) = vani.profile(tmp_path / "a.txt").traces
+    assert not trace.complete
+    assert any(
+        text.startswith("the POSIX record of /lustre/out file contradicts itself") and problem in text
+        for text in trace.problems
+    )
+
+
+def test_counters_that_darshan_does_not_have_are_not_counted(tmp_path):
+    (tmp_path / "a.txt").write_text(printed() + line("STDIO", "STDIO_OPENS", 1) + line("STDIO", "STDIO_STATS", 4096))
+    assert vani.profile(tmp_path / "a.txt").workflow.io.ops.metadata == 5

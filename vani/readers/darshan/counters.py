@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -20,6 +21,7 @@ from vani.calls import MOST_SUM, FileClass, Layer
 from vani.counts import COLUMNS, UNKNOWN, Beside, CountedSizes, RunCounts
 from vani.distinct import distinct
 from vani.readers.darshan.calls import heat_of, hosts_of, segments_of
+from vani.readers.darshan.contradictions import without_contradictions
 from vani.readers.darshan.layouts import layouts_of
 from vani.readers.darshan.records import Module, Records
 from vani.readers.paths import classify_path
@@ -119,9 +121,11 @@ def counts_of(records: Records) -> tuple[RunCounts, list[str]]:
     ValueError
         Its sums are beyond 64 bits.
     """
+    name_of = dict(zip(records.ids.tolist(), records.names, strict=True))
+    modules, contradictions = without_contradictions(records.modules, name_of)
+    records = replace(records, modules=modules)
     used = [records.modules[name].id for name, _ in _MODULES if name in records.modules]
     ids = distinct(np.concatenate([np.empty(0, np.uint64), *used]))
-    name_of = dict(zip(records.ids.tolist(), records.names, strict=True))
     names = [name_of.get(one) or f"(file {one} without a name)" for one in ids.tolist()]
     # Several ids of one name are one file.
     paths = list(dict.fromkeys(names))
@@ -136,7 +140,8 @@ def counts_of(records: Records) -> tuple[RunCounts, list[str]]:
         found: Ints = np.where(ids[place] == of, file_of_id[place], UNKNOWN)
         return found
 
-    tables, sizes, functions, problems = [], [], Counter[str](), _problems(records)
+    tables, sizes, functions = [], [], Counter[str]()
+    problems = [*_problems(records), *contradictions]
     before = 0
     for name, layer in _MODULES:
         module = records.modules.get(name)
@@ -248,8 +253,9 @@ def _table(columns: _Columns, records: Records) -> dict[str, Ints]:
     found = {
         "reads": reads,
         "writes": writes,
-        "metadata": columns.opens + columns.count("SEEKS", "STATS", "RENAME_SOURCES"),
-        "syncs": columns.count("FSYNCS", "FDSYNCS", "FLUSHES"),
+        # Only what the module has: text may name any counter.
+        "metadata": columns.opens + columns.count("SEEKS", *(("STATS", "RENAME_SOURCES") if posix else ())),
+        "syncs": columns.count(*(("FSYNCS", "FDSYNCS") if posix else ("FLUSHES",))),
         "opens": columns.opens,
         "stats": columns.count("STATS"),
         "bytes_read": columns.count("BYTES_READ"),
