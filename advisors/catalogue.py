@@ -8,7 +8,6 @@ from __future__ import annotations
 import difflib
 import functools
 import importlib
-import importlib.metadata
 import pkgutil
 from collections.abc import Iterable, Iterator
 from types import ModuleType
@@ -16,6 +15,7 @@ from types import ModuleType
 import vani.advisors
 from vani.advisors.rule import SECTIONS, Rule
 from vani.errors import InputError, VaniError
+from vani.plug_ins import described, plug_ins
 
 __all__ = ["ENTRY_POINTS", "find", "page_text", "pick", "rules"]
 
@@ -98,12 +98,12 @@ def _bundled() -> Iterator[type[Rule]]:
 
 
 def _plugged_in() -> Iterator[type[Rule]]:
-    for point in importlib.metadata.entry_points(group=ENTRY_POINTS):
+    for point in plug_ins(ENTRY_POINTS):
         try:
             loaded = point.load()
         except Exception as error:
             raise InputError(
-                f"the rules of entry point {point.name!r} cannot be loaded ({type(error).__name__}: {error})",
+                f"the rules of entry point {point.name!r} cannot be loaded ({described(error)})",
                 where=point.value,
                 todo="update or uninstall the package that brings it",
             ) from error

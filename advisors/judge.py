@@ -29,6 +29,7 @@ from vani.advisors.rule import (
 )
 from vani.errors import InputError, VaniError
 from vani.models.io_time import IOTime, io_time
+from vani.plug_ins import described
 from vani.schema.advice import (
     Advice,
     Evidence,
@@ -194,17 +195,18 @@ def _ask(rule: Rule, profile: Profile, system: System, layouts: Layouts) -> Verd
         # The profile is at fault, not the rule.
         raise
     except Exception as error:
-        raise _fault(rule, f"failed ({type(error).__name__}: {error})") from error
+        raise _fault(rule, f"failed ({described(error)})") from error
     if not verdict:
         raise _fault(rule, "neither recommends anything nor says why not")
     return verdict
 
 
 def _fault(rule: Rule, problem: str) -> VaniError:
-    return VaniError(
+    is_plug_in = not type(rule).__module__.startswith("vani.")
+    return (InputError if is_plug_in else VaniError)(
         f"rule {rule.id} ({rule.name}) {problem}",
         where=type(rule).__module__,
-        todo=f"report this as a fault of Vani; `--ignore {rule.id}` goes on without it",
+        todo=f"mend the rule, or report it if it came with Vani; `--ignore {rule.id}` goes on without it",
     )
 
 

@@ -101,6 +101,23 @@ def test_what_the_guides_add_passes_the_linter_and_keeps_to_the_rooms(sources):
     run(sources, "-c", "from importlinter.cli import lint_imports_command as c; c(['--no-cache'])")
 
 
+def test_a_fault_of_code_that_a_contributor_added_names_its_file_and_line(sources, tmp_path):
+    # The class of the guide without its imports.
+    block = re.search(r"^```python\n(.*?)^```$", (ROOT / "docs/contributing/analyzer.md").read_text(), re.M | re.S)[1]
+    pasted = sources / "analyzers" / "measures" / "pasted_from_the_guide.py"
+    pasted.write_text(block)
+    trace = sources / "tests" / "data" / "traces" / "v3-posix-mix-nonmpi"
+    try:
+        done = subprocess.run(
+            [sys.executable, "-m", "vani", "profile", trace, "-q"],
+            cwd=tmp_path, env={**os.environ, "PYTHONPATH": str(sources)}, capture_output=True, text=True, check=False,
+        )  # fmt: skip
+    finally:
+        pasted.unlink()
+    line = "vani: NameError: name 'Context' is not defined at analyzers/measures/pasted_from_the_guide.py:"
+    assert (done.returncode, done.stderr.startswith(line)) == (3, True), done.stderr
+
+
 def test_a_copy_of_the_sources_is_a_copy(sources):
     """Nothing that a guide changes is reached through a link out of the copy."""
     links = [path for name in FOLDERS for path in (sources / name).rglob("*") if path.is_symlink()]

@@ -15,6 +15,7 @@ from guides import GUIDES, steps
 import vani
 from vani.advisors import catalogue
 from vani.analyzers.passes import measure_workload
+from vani.cli.main import main
 from vani.errors import InputError, TraceError, UnknownFormatError
 from vani.readers import formats, open_workload
 from vani.readers.open import has_part
@@ -156,7 +157,7 @@ def test_all_formats_are_listed_built_in_ones_first(trace):
 @pytest.mark.parametrize(
     ("code", "said"),
     [
-        ("import gone_library", "cannot be loaded (ModuleNotFoundError: No module named 'gone_library')"),
+        ("import gone_library", "cannot be loaded (ModuleNotFoundError: No module named 'gone_library' at "),
         ("FORMAT = 'bad'", "entry point 'bad' is not a vani.readers.trace_reader.Format"),
     ],
 )
@@ -191,7 +192,7 @@ def test_a_format_that_fails_to_tell_is_named_where_no_other_fits(site, tmp_path
     (site / "bad_format.py").write_text(FAULTY)
     declared(site, {"vani.readers": {"bad": "bad_format:FORMAT"}})
     with pytest.raises(
-        UnknownFormatError, match=r"the format 'bad' cannot tell .* \(KeyError: 'magic'\); update"
+        UnknownFormatError, match=r"the format 'bad' cannot tell .* \(KeyError: 'magic' at .*bad_format\.py:5\); update"
     ):
         vani.open_trace(tmp_path)
 
@@ -322,6 +323,41 @@ def test_a_name_that_is_taken_is_refused_when_the_measure_is_loaded(measure, nam
     measure(name=name)
     with pytest.raises(InputError, match=rf"plug-in mine: the measure .* is called '{name}', as another one is"):
         measure_workload.measures()
+
+
+@pytest.mark.parametrize(
+    ("code", "said"),
+    [
+        ("raise KeyError('magic')", "the plug-in vani-measure failed: KeyError: 'magic' at {file}:20; update, mend or"),
+        # The exception is raised in a library that the plug-in called.
+        ("return np.zeros(-1)", "the plug-in vani-measure failed: ValueError: negative dimensions are not allowed at {file}:20;"),
+        ("return (", "the measure 'their_measure:Measure' cannot be loaded (SyntaxError: '(' was never closed at {file}:20)"),
+    ],
+)  # fmt: skip
+def test_a_fault_of_a_plug_in_is_told_as_its_own_with_file_and_line(measure, site, trace, capsys, code, said):
+    measure()
+    file = site / "their_measure.py"
+    file.write_text(file.read_text().replace("return 7", code))
+    with pytest.raises(SystemExit) as end:
+        main(["profile", str(trace), "-o", str(site / "p.yaml"), "-q"])
+    assert end.value.code == 2
+    assert said.format(file=file) in capsys.readouterr().err
+
+
+def test_a_fault_of_a_reader_of_a_plug_in_is_told_as_its_own(trace, capsys):
+    # The reader of the example believes what it reads.
+    (trace / "calls.csv").write_text("0,open,/s/out,,,0,long\n")
+    with pytest.raises(SystemExit) as end:
+        main(["profile", str(trace), "-q"])
+    assert end.value.code == 2
+    said = r"vani: the plug-in vani-declared failed: ValueError: .*'long' at .*examples/csv_reader\.py:\d+; update"
+    assert re.match(said, capsys.readouterr().err)
+
+
+def test_a_fault_of_a_rule_names_the_rule_and_its_file(plugin, trace, monkeypatch):
+    monkeypatch.setattr("vani_example.tiny_writes.TinyWrites.check", lambda *_: 1 / 0)
+    with pytest.raises(InputError, match=r"^vani_example\.tiny_writes: rule EXA001 \(tiny-writes\) failed \(ZeroDivisionError: "):
+        vani.advise(vani.profile(trace), select=["EXA001"])
 
 
 def test_a_measure_without_finish_is_named(site, monkeypatch):

@@ -24,7 +24,10 @@ __all__ = [
     "TraceError",
     "UnknownFormatError",
     "VaniError",
+    "refuse_missing_links",
 ]
+
+_LINKED = ("schema", "analyzers", "advisors")
 
 
 def one_line(text: str) -> str:
@@ -61,6 +64,18 @@ class VaniError(Exception):
 
 def _rebuild(kind: type[VaniError], what: str, where: str, todo: str) -> VaniError:
     return kind(what, where=where, todo=todo)
+
+
+def refuse_missing_links() -> None:
+    """Raise InputError in a checkout without symbolic links, where git left files of text in place of three folders."""
+    package = Path(__file__).parent
+    texts = [f"{package.name}/{name}" for name in _LINKED if (package / name).is_file()]
+    if texts:
+        raise InputError(
+            "is a file of text in place of a symbolic link",
+            where=texts[0],
+            todo=f"in {package.parent}: `git config core.symlinks true && rm {' '.join(texts)} && git checkout vani`",
+        )
 
 
 class SelfCheckError(VaniError):

@@ -1,22 +1,76 @@
-"""What other distributions bring to Vani, by entry point. To look through all that is installed takes a while."""
+"""Plug-ins of other distributions, found by entry point, and whose fault an unexpected exception is."""
 
 from __future__ import annotations
 
 import functools
 import sys
+import traceback
 from importlib.metadata import EntryPoints, entry_points
-from typing import Any
+from pathlib import Path
+from typing import Any, Final
 
-__all__ = ["plug_ins"]
+__all__ = ["described", "place_of", "plug_in_of", "plug_ins"]
+
+_GROUPS: Final = ("vani.readers", "vani.analyzers", "vani.advisors")
+_ROOT: Final = Path(__file__).resolve().parent.parent
 
 
 def plug_ins(group: str) -> EntryPoints:
     """The entry points of a group; all that is installed is looked through once."""
-    found: EntryPoints = _installed(tuple(sys.path)).select(group=group)
-    return found
+    points: EntryPoints = _installed(tuple(sys.path)).select(group=group)
+    return points
 
 
 @functools.cache
 def _installed(_places: tuple[str, ...]) -> Any:
-    # Of another class in Python 3.11 than in later ones.
+    # Python 3.11 returns another class than later versions.
     return entry_points()
+
+
+def plug_in_of(error: BaseException) -> str | None:
+    """Name of the distribution whose plug-in raised an exception, or called what raised it; None: no plug-in did."""
+    return _whose(error)[0]
+
+
+def place_of(error: BaseException) -> str | None:
+    """`file:line` of the plug-in that an exception came from, else of Vani's own source in a checkout.
+
+    In a checkout the code may be the user's own: a new file of `analyzers/measures` or of a family of rules is found by
+    itself. None where Vani is installed and no plug-in was involved.
+    """
+    return _whose(error)[1]
+
+
+def described(error: BaseException) -> str:
+    """Type and text of an exception, and its place where `place_of` knows one."""
+    text = error.msg if isinstance(error, SyntaxError) else error
+    place = place_of(error)
+    return f"{type(error).__name__}: {text}" + (f" at {place}" if place is not None else "")
+
+
+def _whose(error: BaseException) -> tuple[str | None, str | None]:
+    """The plug-in of an exception and its place; of several frames, the innermost counts."""
+    brought_by = {
+        point.module.partition(".")[0]: point.dist.name if point.dist is not None else point.name
+        for group in _GROUPS
+        for point in plug_ins(group)
+    }
+    plug_in = place = None
+    for frame, line in traceback.walk_tb(error.__traceback__):
+        package = str(frame.f_globals.get("__name__")).partition(".")[0]
+        if package in brought_by:
+            plug_in, place = brought_by[package], f"{frame.f_code.co_filename}:{line}"
+        elif plug_in is None and (path := _in_checkout(frame.f_code.co_filename)) is not None:
+            place = f"{path}:{line}"
+    if isinstance(error, SyntaxError) and error.filename:
+        place = f"{_in_checkout(error.filename) or error.filename}:{error.lineno}"
+    return plug_in, place
+
+
+def _in_checkout(name: str) -> Path | None:
+    """A file of Vani's source, seen from the root of the checkout; None where Vani is installed."""
+    if not (_ROOT / "pyproject.toml").is_file():
+        return None
+    path = Path(name).resolve()
+    within = path.is_relative_to(_ROOT) and "site-packages" not in path.parts
+    return path.relative_to(_ROOT) if within else None

@@ -34,7 +34,7 @@ from vani.analyzers.workload.workload import Context, Workload
 from vani.calls import FileClass
 from vani.engine.run import Engine
 from vani.errors import InputError
-from vani.plug_ins import plug_ins
+from vani.plug_ins import described, plug_ins
 from vani.store.manifest import Manifest
 from vani.store.partial_results import PartialResults
 from vani.store.read import Store
@@ -66,7 +66,7 @@ def measures() -> list[AnyMeasure]:
             name, _ = loaded.name, loaded.finish
         except Exception as error:
             raise InputError(
-                f"the measure {point.value!r} cannot be loaded ({error})",
+                f"the measure {point.value!r} cannot be loaded ({described(error)})",
                 where=f"plug-in {point.name}",
                 todo="mend it or uninstall it",
             ) from error

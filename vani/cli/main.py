@@ -15,7 +15,7 @@ import click
 import vani
 from vani.cli.lazy_group import commands_from
 from vani.cli.signals import received, word
-from vani.errors import VaniError, one_line
+from vani.errors import VaniError, one_line, refuse_missing_links
 
 __all__ = ["main"]
 
@@ -88,6 +88,7 @@ def main(args: list[str] | None = None) -> None:
 
 def _run(args: list[str] | None) -> int:
     try:
+        refuse_missing_links()
         status = commands.main(args, prog_name="vani", standalone_mode=False)
         sys.stdout.flush()
         return status if isinstance(status, int) else 0
@@ -114,11 +115,19 @@ def _run(args: list[str] | None) -> int:
             return _say(word(received()), received())
         if os.environ.get("VANI_TRACEBACK"):
             raise
-        return _say(
-            f"a fault of Vani itself: {type(error).__name__}: {error}; "
-            "please report it (VANI_TRACEBACK=1 shows where it happened)",
-            3,
-        )
+        return _say(*_unexpected(error))
+
+
+def _unexpected(error: Exception) -> tuple[str, int]:
+    """The line about an exception that nobody foresaw, by whose code raised it, and the exit status."""
+    from vani.plug_ins import described, place_of, plug_in_of  # noqa: PLC0415 - looks through all that is installed
+
+    way = "(VANI_TRACEBACK=1 shows the way there)"
+    if (plug_in := plug_in_of(error)) is not None:
+        return f"the plug-in {plug_in} failed: {described(error)}; update, mend or uninstall it {way}", 2
+    if place_of(error) is not None:
+        return f"{described(error)}; mend it there, or report it if that file is as it was released {way}", 3
+    return f"a fault of Vani itself: {described(error)}; please report it {way}", 3
 
 
 def _of_the_system(error: OSError) -> str:

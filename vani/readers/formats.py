@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from vani.errors import InputError, VaniError
+from vani.plug_ins import described, plug_ins
 from vani.readers.darshan.probe import is_darshan, is_darshan_part, is_named_darshan, is_parser_text
 from vani.readers.parquet import is_converted, is_parquet, is_parquet_part, open_parquet
 from vani.readers.recorder.probe import has_recorder_parts, is_recorder, is_recorder_part
@@ -114,8 +115,7 @@ def unusable(path: Path) -> list[InputError]:
         except Exception as error:
             errors.append(
                 InputError(
-                    f"the format {plug_in.name!r} cannot tell whether this is its trace "
-                    f"({type(error).__name__}: {error})",
+                    f"the format {plug_in.name!r} cannot tell whether this is its trace ({described(error)})",
                     where=path,
                     todo="update or uninstall the package that brings it",
                 )
@@ -125,17 +125,13 @@ def unusable(path: Path) -> list[InputError]:
 
 @functools.cache
 def _plug_ins() -> _PlugIns:
-    from vani.plug_ins import plug_ins  # noqa: PLC0415 - most traces need no plug-in
-
     found: list[Format] = []
     broken: list[InputError] = []
     for point in plug_ins(ENTRY_POINTS):
         try:
             loaded = point.load()
         except Exception as error:
-            what = (
-                f"the format of entry point {point.name!r} cannot be loaded ({type(error).__name__}: {error})"
-            )
+            what = f"the format of entry point {point.name!r} cannot be loaded ({described(error)})"
         else:
             if isinstance(loaded, Format):
                 found.append(loaded)
