@@ -43,9 +43,12 @@ def __getattr__(name: str) -> Any:
     origin = _ORIGINS.get(name)
     if origin is None:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from vani.errors import refuse_missing_links  # noqa: PLC0415 - `import vani` loads nothing
+
+    refuse_missing_links()
     module, _, attribute = origin.partition(":")
-    found = globals()[name] = getattr(import_module(module), attribute)
-    return found
+    value = globals()[name] = getattr(import_module(module), attribute)
+    return value
 
 
 def __dir__() -> list[str]:
