@@ -127,15 +127,18 @@ def test_a_need_that_is_not_met_gives_its_reason_and_the_rule_is_not_asked(catal
     assert not advise(profile([BUSY])).no_recommendation
 
 
-def test_a_fault_of_a_rule_names_the_rule(catalogue_of):
+@pytest.mark.parametrize(("module", "status"), [("vani.advisors.lustre.broken", 3), ("their_rules", 2)])
+def test_a_fault_of_a_rule_names_the_rule(catalogue_of, module, status):
     class Broken(Plain):
+        __module__ = module
+
         def check(self, profile, system):
             return 1 / 0
 
     catalogue_of(Broken)
     with pytest.raises(VaniError, match=r"rule TST001 \(plain\) failed \(ZeroDivisionError") as caught:
         advise(profile())
-    assert caught.value.exit_code == 3
+    assert caught.value.exit_code == status
 
 
 def test_a_rule_must_say_something(catalogue_of):
