@@ -21,7 +21,7 @@ from isal import isal_zlib
 from benchmarks.machine import machine
 from benchmarks.rates import inflated_rate, run_anew
 from tests.traces.trace_generator import Pattern, Workload, count, generate_trace
-from vani.kernels.library import state
+from vani.kernels.loader import state
 
 __all__ = ["larger", "main"]
 

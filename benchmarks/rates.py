@@ -21,7 +21,7 @@ from isal import isal_zlib
 from benchmarks.kernel_pieces import kernel_pieces
 from benchmarks.processes import Run, succeed
 from tests.traces.trace_generator import Workload, generate_trace
-from vani.kernels.library import state
+from vani.kernels.loader import state
 from vani.readers.open import open_trace
 
 __all__ = ["VANI", "inflate_rate", "inflated_rate", "rates", "run_anew"]

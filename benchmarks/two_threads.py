@@ -34,7 +34,7 @@ from benchmarks.machine import machine
 from benchmarks.processes import Run, succeed
 from benchmarks.rates import run_anew
 from tests.traces.trace_generator import Workload, count, generate_trace
-from vani.kernels.library import state
+from vani.kernels.loader import state
 
 __all__ = ["Turn", "has_two_processors", "main", "ratios", "two_threads"]
 

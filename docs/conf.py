@@ -83,7 +83,6 @@ nitpick_ignore = [
     ("py:class", "vani.analyzers.entities.links.Links"),
     ("py:class", "vani.analyzers.tables.intervals.Intervals"),
     ("py:class", "vani.analyzers.calls.call_groups.CallGroups"),
-    ("py:class", "vani.kernels.ends.ByTime"),
     ("py:class", "vani.analyzers.workload.renamed_files.Lives"),
     ("py:class", "vani.analyzers.workload.renamed_files.Renames"),
 ]

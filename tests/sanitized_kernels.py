@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from vani.kernels import library as loader
+from vani.kernels import library, loader
 
 loader.FOLDER = Path(os.environ["SANITIZED_KERNELS"])
-assert loader.library() is not None, "the kernels in SANITIZED_KERNELS do not load"
+assert library.available(), "the kernels in SANITIZED_KERNELS do not load"

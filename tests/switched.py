@@ -4,23 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from unittest.mock import patch
 
 import pytest
 
-from vani.kernels import library as loader
+from vani.kernels import library
 
 __all__ = ["needs_kernels", "numpy_alone"]
 
-needs_kernels = pytest.mark.skipif(loader.library() is None, reason="the kernels are not built, or off")
+needs_kernels = pytest.mark.skipif(not library.available(), reason="the kernels are not built, or off")
 
 
 @contextmanager
 def numpy_alone() -> Iterator[None]:
     """Within the block there are no kernels."""
-    loader.library()
-    before = list(loader._known)
-    loader._known[:] = [None]
-    try:
+    with patch.object(library, "_functions", dict):
         yield
-    finally:
-        loader._known[:] = before

@@ -32,7 +32,7 @@ from benchmarks.stopwatch import Stopwatch
 from tests.traces.recorder_oracle import decode_trace
 from tests.traces.trace_generator import Generated, Workload, generate_trace
 from vani.analyzers.passes.measure_workload import measures
-from vani.kernels.library import state
+from vani.kernels.loader import state
 from vani.store.kept import Room
 from vani.store.read import open_store
 

@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from vani.kernels.known import Column
+from vani.kernels.signatures import Column
 
 __all__ = ["Texts", "narrow", "raw", "scalar", "small_table", "texts", "to_arrow", "to_numpy", "with_validity"]
 

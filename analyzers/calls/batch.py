@@ -18,8 +18,7 @@ from vani.analyzers.tables.keys import KINDS, SIDES, pack, unpack
 from vani.analyzers.workload.survey_findings import SurveyFindings
 from vani.analyzers.workload.workload import Workload
 from vani.calls import FileClass, Flag, Kind, Layer
-from vani.kernels.extents import extents
-from vani.kernels.size_counts import size_counts
+from vani.kernels.library import call, columns
 
 __all__ = ["Batch", "phases_and_files"]
 
@@ -312,9 +311,6 @@ class Batch(RecordedCalls):
     @cached_property
     def sizes(self) -> Pairs:
         """How often each size occurs in the data operations of each group of `call_groups`, unknown sizes left out."""
-        found = size_counts(self.call_groups.codes, self.bytes, self.examples.kind <= Kind.WRITE)
-        if found is not None:
-            return Pairs(*found)
         data = self.examples.kind <= Kind.WRITE
         rows = np.flatnonzero(data[self.call_groups.codes] & (self.bytes != NO_VALUE))
         return count_pairs(self.call_groups.codes[rows], self.bytes[rows])
@@ -358,9 +354,11 @@ class Batch(RecordedCalls):
         data = (examples.kind <= Kind.WRITE) & (examples.file >= 0)
         sides = 2 * len(examples.phase_file.keys)
         of = np.where(data, 2 * examples.phase_file.codes + examples.kind, -1)
-        found = extents(self.call_groups.codes, self.offset, self.bytes, of, sides)
-        if found is not None:
-            return merge(*found)
+        out = call(
+            "extents", codes=self.call_groups.codes, offset=self.offset, bytes=self.bytes, side=of, sides=sides
+        )
+        if out is not None:
+            return merge(*columns(out["extents"]))
         _, _, rows = self.streams
         if len(self.blind):
             rows = rows[(self.offset[rows] != NO_VALUE) & (self.bytes[rows] != NO_VALUE)]

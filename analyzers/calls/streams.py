@@ -12,23 +12,22 @@ from numpy.typing import NDArray
 from vani.analyzers.tables.int_table import NO_VALUE, Factorized
 from vani.analyzers.tables.keys import SIDES, beside, pack, unpack
 from vani.distinct import distinct
-from vani.kernels.pattern import (
-    APPENDED,
-    BEGIN,
-    COUNTED,
-    FIRST,
-    FROM_POSITION,
-    HELD_BITS,
-    JUMPED,
-    SEEKS,
-    SIZE,
-    START,
-)
+from vani.kernels.codes import OperationBit
+from vani.kernels.library import dtype_of
 
 __all__ = ["Calls", "Events", "HeldOperations", "Operations", "Run", "Seeks"]
 
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
+
+_OPERATION_BITS = {
+    OperationBit.APPENDED: "append",
+    OperationBit.JUMPED: "jumped",
+    OperationBit.FIRST: "first",
+    OperationBit.COUNTED: "counted",
+    OperationBit.FROM_POSITION: "follows",
+}
+"""Columns of `Operations` that a kernel has as bits."""
 
 
 @dataclass
@@ -69,24 +68,24 @@ class HeldOperations:
     key: Ints
     phase_file: Ints
     within: NDArray[np.int16]
-    operations: Ints
-    """See `vani.kernels.pattern.Held`."""
+    operations: NDArray[Any]
+    """Structs of the kernel `pattern`."""
 
     @staticmethod
     def of(held: Operations) -> HeldOperations:
-        bits = JUMPED * held.jumped + FIRST * held.first + COUNTED * held.counted
-        bits = bits + APPENDED * held.append + FROM_POSITION * held.follows
-        source = np.zeros(len(bits), np.int64)
-        columns = (held.begin, held.size, held.start, held.seeks, source, bits)
-        return HeldOperations(held.key, held.phase_file, held.within, np.stack(columns, axis=1))
+        operations = np.zeros(len(held.key), dtype_of("pattern", "held"))
+        for name in ("begin", "size", "start", "seeks"):
+            operations[name] = getattr(held, name)
+        for bit, name in _OPERATION_BITS.items():
+            operations["bits"] |= bit * getattr(held, name).astype(np.int64)
+        return HeldOperations(held.key, held.phase_file, held.within, operations)
 
     def as_columns(self) -> Operations:
         """For numpy."""
-        bits = self.operations[:, HELD_BITS]
         appended, jumped, first, counted, follows = (
-            (bits & bit) != 0 for bit in (APPENDED, JUMPED, FIRST, COUNTED, FROM_POSITION)
+            (self.operations["bits"] & bit) != 0 for bit in _OPERATION_BITS
         )
-        begin, size, start, seeks = (self.operations[:, i].copy() for i in (BEGIN, SIZE, START, SEEKS))
+        begin, size, start, seeks = (self.operations[n].copy() for n in ("begin", "size", "start", "seeks"))
         return Operations(
             self.key,
             self.phase_file,

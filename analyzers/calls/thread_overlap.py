@@ -2,16 +2,27 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 from numpy.typing import NDArray
 
 from vani.distinct import distinct
-from vani.kernels.busy import Last
 
-__all__ = ["OverlapFinder"]
+__all__ = ["Last", "OverlapFinder"]
 
 Ints = NDArray[np.int64]
 _NEVER = np.iinfo(np.int64).min
+
+
+@dataclass(frozen=True)
+class Last:
+    """The last call of a batch: process (-1: there was none), start and end; and largest end of those before, ns."""
+
+    process: int = -1
+    start: int = 0
+    end: int = 0
+    reach: int = _NEVER
 
 
 class OverlapFinder:

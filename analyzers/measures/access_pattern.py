@@ -37,8 +37,8 @@ from vani.analyzers.workload.survey_findings import Ends, SurveyFindings
 from vani.analyzers.workload.workload import Context, Workload
 from vani.calls import Flag, Kind
 from vani.distinct import distinct
-from vani.kernels import pattern as kernel
-from vani.kernels.pattern import BITS, SOURCE
+from vani.kernels.codes import PatternBit
+from vani.kernels.library import call, columns
 
 __all__ = ["AccessPattern", "PatternCounts", "PatternResult", "Strides"]
 
@@ -51,7 +51,7 @@ _FROM_POSITION = frozenset(
 _EACH = np.eye(len(NAMES), dtype=np.int64)
 """One operation of each class."""
 _BITS_OF_KIND = np.zeros(max(Kind) + 1, np.uint8)
-_BITS_OF_KIND[[Kind.READ, Kind.WRITE]] = BITS["data"], BITS["data"] + BITS["write"]
+_BITS_OF_KIND[[Kind.READ, Kind.WRITE]] = PatternBit.IS_DATA, PatternBit.IS_DATA | PatternBit.IS_WRITE
 
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
@@ -62,8 +62,12 @@ def _bits_of_flags() -> NDArray[np.uint8]:
     """By flags, as numbers without a sign."""
     flags = np.arange(1 << 16, dtype=np.uint16)
     found = np.zeros(len(flags), np.uint8)
-    for flag, bit in ((Flag.SEEK, "seek"), (Flag.OPEN, "open"), (Flag.APPEND, "append")):
-        found[(flags & flag) != 0] |= BITS[bit]
+    for flag, bit in (
+        (Flag.SEEK, PatternBit.IS_SEEK),
+        (Flag.OPEN, PatternBit.IS_OPEN),
+        (Flag.APPEND, PatternBit.IS_APPEND),
+    ):
+        found[(flags & flag) != 0] |= bit.value
     return found
 
 
@@ -144,9 +148,8 @@ class _Collector:
         self._app, self._apps = context.app, len(context.workload.apps)
         self._listed_as = None if findings is None else findings.listed_as
         self._ends = Ends() if findings is None else findings.ends
-        self._by_time = self._ends.by_time()
         self._from_position = np.array([f in _FROM_POSITION for f in context.workload.functions] or [False])
-        self._follows = np.where(self._from_position, BITS["follows"], 0).astype(np.uint8)
+        self._follows = np.where(self._from_position, PatternBit.FOLLOWS, 0).astype(np.uint8)
         self._widths = (context.workload.processes, context.workload.files + 1, 2)
         """Of keys of process, file + 1 and direction."""
         self._classes, self._apart = RowBuffer(), RowBuffer()
@@ -208,39 +211,46 @@ class _Collector:
         process, file = unpack(keys, self._widths[:2])
         file -= 1
         going_on = process == examples.process[codes[-1]]
-        of = BITS["goes_on"] * going_on
-        of += BITS["listed"] if self._listed_as is None else BITS["listed"] * (self._listed_as[file] >= 0)
-        calls = kernel.Calls(
-            codes,
-            batch.offset,
-            batch.bytes,
-            batch.start,
-            self._bits(examples),
-            np.where(named, np.searchsorted(keys, examples.process_file), -1),
-            file,
-            of,
-            self._jumps.among(streams),
-            self._opens.among(streams),
+        of = np.where(going_on, PatternBit.GOES_ON, 0)
+        is_listed = True if self._listed_as is None else self._listed_as[file] >= 0
+        of |= np.where(is_listed, PatternBit.LISTED, 0)
+        jumps, opens = (events.among(streams).view(np.uint8) for events in (self._jumps, self._opens))
+        out = call(
+            "pattern",
+            codes=codes,
+            offset=batch.offset,
+            bytes=batch.bytes,
+            start=batch.start,
+            bits=self._bits(examples),
+            place=np.where(named, np.searchsorted(keys, examples.process_file), -1),
+            held=held.operations,
+            held_stream=np.searchsorted(streams, held.key),
+            file=file,
+            of=of.astype(np.uint8),
+            jumps=jumps,
+            opens=opens,
+            **self._ends.for_kernel(),
         )
-        found = kernel.pattern(
-            calls, kernel.Held(np.searchsorted(streams, held.key), held.operations), self._by_time
-        )
-        if found is None:
+        if out is None:
             return False
-        counted = found.counts.any(axis=1)
-        self._add_table(examples.listed_phase_file_key[counted], examples.within[counted], found.counts[counted])
-        known = found.held_class >= 0
-        self._add_table(held.phase_file[known], held.within[known], _EACH[found.held_class[known]])
-        self._add_strides(found.strides)
-        source = found.held.operations[:, SOURCE]
+        counts = out["counts"].reshape(-1, len(NAMES))
+        counted = counts.any(axis=1)
+        self._add_table(examples.listed_phase_file_key[counted], examples.within[counted], counts[counted])
+        known = out["held_class"] >= 0
+        self._add_table(held.phase_file[known], held.within[known], _EACH[out["held_class"][known]])
+        self._add_strides(np.stack(columns(out["strides"]), axis=1))
+        # Copies: the arrays have room for all calls.
+        kept = int(out["kept"][0])
+        operations, stream = out["run"][:kept].copy(), out["kept_stream"][:kept]
+        source = operations["source"]
         example = codes[np.maximum(source, 0)]
         phase_files, within = examples.listed_phase_file_key[example], examples.within[example]
         old = source < 0
         phase_files[old], within[old] = (c[-1 - source[old]] for c in (held.phase_file, held.within))
-        self._held = HeldOperations(streams[found.held.stream], phase_files, within, found.held.operations)
+        self._held = HeldOperations(streams[stream], phase_files, within, operations)
         may_come = np.repeat(going_on, 2)
         self._jumps.pending, self._opens.pending = (
-            streams[pending & may_come] for pending in (found.jumps, found.opens)
+            streams[(pending != 0) & may_come] for pending in (jumps, opens)
         )
         return True
 

@@ -12,6 +12,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import pairwise
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -26,7 +27,7 @@ from vani.analyzers.workload.survey_findings import SurveyFindings
 from vani.calls import Kind
 from vani.distinct import distinct
 from vani.engine.run import Engine
-from vani.kernels.sweep import sweep
+from vani.kernels.library import call
 from vani.store.read import ROW_GROUP
 
 __all__ = [
@@ -52,7 +53,6 @@ _OF_GROUP = beside(WIDTH)
 
 Ints = NDArray[np.int64]
 
-
 _PIECES = 4
 """For each worker."""
 _HELD = 8 << 20
@@ -61,6 +61,8 @@ _FEW_ROWS = 1 << 14
 """Of groups that lie side by side: then those of some tens of processes stay in the processor's cache."""
 MOST = 1 << 20
 """Intervals that are put together in one place, 24 bytes each."""
+_MOST_CODES = 1 << 22
+"""Of more keys of phase, file and kind, a kernel would need more memory than the calls take."""
 _SAMPLE = 64
 """This part of the run tells how many intervals will be left."""
 _SHORTEST = 1 << 12
@@ -323,21 +325,24 @@ def _times(calls: CallsInTime, window: Window) -> IntTable:
     """Busy time of calls that lie in the window."""
     findings = window.findings
     _, width, _ = window.widths
-    times = sweep(
-        calls.code,
-        calls.start,
-        calls.end,
-        low=window.begin,
-        high=window.end,
-        width=width,
-        app=findings.phase_app,
-        apps=len(findings.first_phase) - 1,
-        workload=window.workload,
-    )
-    if times is None:
+    out = None
+    if prod(window.widths) <= _MOST_CODES:
+        out = call(
+            "sweep",
+            code=calls.code,
+            start=calls.start,
+            end=calls.end,
+            low=window.begin,
+            high=window.end,
+            width=width,
+            app=findings.phase_app,
+            apps=len(findings.first_phase) - 1,
+            workload=window.workload,
+        )
+    if out is None:
         return _rolled_up(merge(calls.code.astype(np.int64, copy=False), calls.start, calls.end), window)
-    keys = np.flatnonzero(times)
-    return IntTable(keys, {"time": times.reshape(-1)[keys]})
+    keys = np.flatnonzero(out["times"])
+    return IntTable(keys, {"time": out["times"][keys]})
 
 
 def _rolled_up(finest: Intervals, window: Window) -> IntTable:

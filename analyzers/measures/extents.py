@@ -22,7 +22,7 @@ from vani.analyzers.tables.keys import pack, unpack
 from vani.analyzers.workload.survey_findings import SurveyFindings
 from vani.analyzers.workload.workload import Context, Workload
 from vani.calls import Kind
-from vani.kernels.extents import extents
+from vani.kernels.library import call, columns
 
 __all__ = ["Extents", "ExtentsResult", "ProcessExtents"]
 
@@ -200,9 +200,17 @@ class _Merged(_Collector):
         keys = Factorized.of(self._key(examples.process[mine], file[mine], examples.kind[mine]))
         side = np.full(len(file), -1)
         side[mine] = keys.codes
-        found = extents(batch.call_groups.codes, batch.offset, batch.bytes, side, len(keys.keys))
-        if found is not None:
-            return merge(keys.keys[found[0]], found[1], found[2])
+        out = call(
+            "extents",
+            codes=batch.call_groups.codes,
+            offset=batch.offset,
+            bytes=batch.bytes,
+            side=side,
+            sides=len(keys.keys),
+        )
+        if out is not None:
+            code, start, end = columns(out["extents"])
+            return merge(keys.keys[code], start, end)
         rows = self._rows(batch, batch.streams[2])
         key = self._key(batch.process[rows], batch.file[rows], batch.kind[rows])
         start = batch.offset[rows]

@@ -28,7 +28,8 @@ from vani.analyzers.tables.row_buffer import RowBuffer
 from vani.analyzers.workload.survey_findings import SurveyFindings
 from vani.analyzers.workload.workload import Context, Workload
 from vani.calls import Flag, Kind
-from vani.kernels.reach import LEFT_OUT, WRITES, reach
+from vani.kernels.codes import ReachKind
+from vani.kernels.library import call, columns
 
 __all__ = ["FileLengths", "Lengths", "LengthsResult"]
 
@@ -219,18 +220,23 @@ class _Collector:
             place = np.where(last >= 0, others.place[np.maximum(last, 0)] + 1, 0)
             place = place if batch.complete else np.searchsorted(batch.rows, place)
             after = IntTable(key, {"after": place}).at(examples.process_file, "after")
-        known = reach(
-            (batch.call_groups.codes, batch.offset, batch.bytes, batch.start),
-            np.where(writes, WRITES, LEFT_OUT),
+        out = call(
+            "reach",
+            codes=batch.call_groups.codes,
+            offset=batch.offset,
+            bytes=batch.bytes,
+            start=batch.start,
+            what=np.where(writes, ReachKind.WRITES, ReachKind.LEFT_OUT),
             length=self._moment,
             most=_MOMENTS,
+            level=0,
             empty=True,
             after=after,
         )
-        if known is None:
+        if out is None:
             return None
         self._keep_cuts(others)
-        of, moment, end, start = known
+        of, moment, end, start = columns(out["reached"])
         cell = pack((examples.process_file[of], moment + 1), _KEY_MOMENT)
         return key, reset, gone, (cell, end, start)
 

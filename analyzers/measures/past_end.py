@@ -22,7 +22,7 @@ from vani.analyzers.tables.row_buffer import RowBuffer
 from vani.analyzers.workload.survey_findings import SurveyFindings
 from vani.analyzers.workload.workload import Context, Workload
 from vani.calls import Kind
-from vani.kernels.past_end import past_end
+from vani.kernels.library import call
 
 __all__ = ["BeyondEnds", "PastEnd"]
 
@@ -66,7 +66,6 @@ class PastEnd:
 class _Collector:
     def __init__(self, findings: SurveyFindings) -> None:
         self._ends = findings.ends
-        self._by_time = findings.ends.by_time()
         self._rows = RowBuffer()
         self._parts: list[IntTable] = []
 
@@ -78,10 +77,17 @@ class _Collector:
         mine = (examples.kind == Kind.READ) & (examples.file >= 0) & self._ends.known[named]
         if not mine.any():
             return
-        columns = (batch.call_groups.codes, batch.offset, batch.bytes, batch.start, batch.duration)
-        beyond, reads = past_end(columns, np.where(mine, named, -1), self._by_time) or self._by_call(
-            batch, mine
+        out = call(
+            "past_end",
+            codes=batch.call_groups.codes,
+            offset=batch.offset,
+            bytes=batch.bytes,
+            start=batch.start,
+            duration=batch.duration,
+            file=np.where(mine, named, -1),
+            **self._ends.for_kernel(),
         )
+        beyond, reads = self._by_call(batch, mine) if out is None else (out["beyond"], out["reads"])
         some = reads > 0
         if some.any() and self._rows.add(examples.listed_phase_file_key[some], beyond[some], reads[some]):
             self._count()

@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vani.analyzers.calls.batch import Batch
-from vani.analyzers.calls.thread_overlap import OverlapFinder
+from vani.analyzers.calls.thread_overlap import Last, OverlapFinder
 from vani.analyzers.phases.activity import Activity, ActivityCollector, bucket_ns
 from vani.analyzers.tables.int_table import NO_VALUE, Factorized, How, IntTable, group
 from vani.analyzers.tables.intervals import Intervals, merge
@@ -30,8 +30,8 @@ from vani.analyzers.workload.survey_findings import BUCKETS, MOMENTS, Ends, Surv
 from vani.analyzers.workload.workload import Context, Workload
 from vani.calls import Flag, Kind, Layer
 from vani.distinct import distinct
-from vani.kernels.busy import busy
-from vani.kernels.reach import CUTS, LEFT_OUT, WRITES, reach
+from vani.kernels.codes import ReachKind
+from vani.kernels.library import call, columns, dtype_of
 
 __all__ = ["Survey", "SurveyResult", "SurveyedFiles", "bucket_ns", "ends_of", "pause_floor_ns", "unfilled"]
 
@@ -168,15 +168,26 @@ class _Collector:
     def _in_time(self, batch: Batch) -> Intervals:
         """When its calls were going on but for pauses up to the floor; and note which processes overlap themselves."""
         examples = batch.examples
-        known = busy(
-            (batch.call_groups.codes, batch.start, batch.duration),
-            examples.process,
-            examples.included,
-            self._overlaps.last,
-            self._floor,
+        last = self._overlaps.last
+        processes = distinct(np.append(examples.process, last.process))
+        state = np.zeros(1, dtype_of("busy", "last"))
+        state[0] = (np.searchsorted(processes, last.process), last.start, last.end, last.reach)
+        out = call(
+            "busy",
+            codes=batch.call_groups.codes,
+            start=batch.start,
+            duration=batch.duration,
+            process=np.searchsorted(processes, examples.process),
+            included=examples.included,
+            processes=len(processes),
+            floor=self._floor,
+            last=state,
         )
-        if known is not None:
-            threaded, (start, end), self._overlaps.last = known
+        if out is not None:
+            threaded = processes[out["overlaps"] != 0]
+            start, end = columns(out["busy"])
+            of, *times = state[0].tolist()
+            self._overlaps.last = Last(int(processes[of]), *times)
         else:
             threaded = self._overlaps.find(batch.process, batch.start, batch.end)
             rows = batch.included_rows
@@ -254,22 +265,30 @@ class _Collector:
     def _add_reach(self, batch: Batch) -> None:
         examples = batch.examples
         resizes = (examples.flags & Flag.RESIZE) != 0
-        what = np.where(examples.kind == Kind.WRITE, WRITES, LEFT_OUT)
-        what = np.where(resizes, CUTS, what)
-        what[~examples.included] = LEFT_OUT
+        what = np.where(examples.kind == Kind.WRITE, ReachKind.WRITES, ReachKind.LEFT_OUT)
+        what = np.where(resizes, ReachKind.CUTS, what)
+        what[~examples.included] = ReachKind.LEFT_OUT
         if not what.any():
             return
-        columns = (batch.call_groups.codes, batch.offset, batch.bytes, batch.start)
+        out = None
         # A write that sets the length, too, would be both.
-        known = (
-            None
-            if (resizes & (examples.kind == Kind.WRITE)).any()
-            else reach(columns, what, length=self._bucket, most=BUCKETS, level=self._level)
-        )
-        if known is None:
-            self._add_reach_by_call(batch, what != LEFT_OUT)
-        elif len(known[0]):
-            of, moment, end, _ = known
+        if not (resizes & (examples.kind == Kind.WRITE)).any():
+            out = call(
+                "reach",
+                codes=batch.call_groups.codes,
+                offset=batch.offset,
+                bytes=batch.bytes,
+                start=batch.start,
+                what=what,
+                length=self._bucket,
+                most=BUCKETS,
+                level=self._level,
+                empty=False,
+            )
+        if out is None:
+            self._add_reach_by_call(batch, what != ReachKind.LEFT_OUT)
+        elif len(out["reached"]):
+            of, moment, end, _ = columns(out["reached"])
             self._reach.append(group(pack((examples.file[of], moment), MOMENTS), {"reach": end}, _REACH))
 
     def _add_reach_by_call(self, batch: Batch, mine: NDArray[np.bool_]) -> None:

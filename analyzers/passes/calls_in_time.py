@@ -11,8 +11,7 @@ from vani.analyzers.calls.batch import Batch
 from vani.analyzers.tables.keys import KINDS, pack
 from vani.analyzers.workload.survey_findings import SurveyFindings
 from vani.calls import FileClass, Flag, Layer
-from vani.kernels.intervals import COLUMNS as OF_INTERVALS
-from vani.kernels.intervals import Places, intervals
+from vani.kernels.library import call
 
 __all__ = ["COLUMNS", "CallsInTime", "calls_in_time", "widths_of"]
 
@@ -93,25 +92,25 @@ def calls_in_time(
     if context.workload.lives is None:
         file = np.append(context.file_codes, len(listed))
         app = context.app
-        known = intervals(
-            [batch.all_calls(name) for name, _ in OF_INTERVALS],
-            Places(
-                number[file].astype(np.int32),
-                np.append(context.workload.file_class == FileClass.DATASET, False)[file],
-                widths[1],
-                findings.phase_start[findings.first_phase[app] : findings.first_phase[app + 1]],
-                int(findings.first_phase[app]),
-                findings.phases,
-                Layer.STDIO,
-                Flag.NESTED,
-            ),
+        out = call(
+            "intervals",
+            **{name: batch.all_calls(name) for name in COLUMNS if name != "rank"},
+            number=number[file],
+            included=np.append(context.workload.file_class == FileClass.DATASET, False)[file],
+            files=len(file) - 1,
+            width=widths[1],
+            phase_starts=findings.phase_start[findings.first_phase[app] : findings.first_phase[app + 1]],
+            first_phase=findings.first_phase[app],
+            excluded=findings.phases,
+            most_layer=Layer.STDIO,
+            nested=Flag.NESTED,
             shift=context.workload.shift_ns[context.trace],
             low=begin,
             high=end,
         )
-        if known is not None:
-            code, start, stop, in_order = known
-            return CallsInTime(code, start, stop) if in_order or not ordered else _in_order(code, start, stop)
+        if out is not None:
+            calls = out["code"], out["start"], out["end"]
+            return _in_order(*calls) if ordered and out["falls"][0] else CallsInTime(*calls)
     start, stop = np.maximum(batch.start, begin), np.minimum(batch.end, end)
     inside = start < stop
     rows = slice(None) if inside.all() else np.flatnonzero(inside)

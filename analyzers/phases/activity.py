@@ -22,7 +22,8 @@ from vani.analyzers.tables.keys import pack, unpack
 from vani.analyzers.workload.survey_findings import BUCKETS, MOMENTS
 from vani.analyzers.workload.workload import Context
 from vani.calls import Flag, Kind
-from vani.kernels.activity import BITS, activity
+from vani.kernels.codes import ActivityBit
+from vani.kernels.library import call, columns
 
 __all__ = ["Activity", "ActivityCollector", "Cells", "bucket_ns"]
 
@@ -171,20 +172,26 @@ class ActivityCollector:
             counted = counted & self._chosen[examples.rank]
         if not counted.any():
             return True
-        what = BITS["reads"] * (examples.kind == Kind.READ) + BITS["writes"] * (examples.kind == Kind.WRITE)
-        what += BITS["opens"] * ((examples.flags & (Flag.OPEN | Flag.DIRECTORY)) == Flag.OPEN)
-        columns = activity(
-            (batch.call_groups.codes, batch.bytes, batch.start, batch.duration),
-            examples.process,
-            np.where(counted, what + BITS["counted"], 0),
+        what = np.where(counted, ActivityBit.COUNTED, 0)
+        what |= ActivityBit.READS * (examples.kind == Kind.READ) + ActivityBit.WRITES * (examples.kind == Kind.WRITE)
+        what |= ActivityBit.OPENS * ((examples.flags & (Flag.OPEN | Flag.DIRECTORY)) == Flag.OPEN)
+        out = call(
+            "activity",
+            codes=batch.call_groups.codes,
+            bytes=batch.bytes,
+            start=batch.start,
+            duration=batch.duration,
+            process=examples.process,
+            what=what,
             length=self._bucket,
             most=BUCKETS,
             level=self._level,
         )
-        if columns is None:
+        if out is None:
             return False
-        key = pack((columns.pop("process"), columns.pop("moment")), MOMENTS)
-        self._parts.append(group(key, columns, _HOW))
+        process, moment, *sums = columns(out["cells"])
+        names = (out["cells"].dtype.names or ())[2:]
+        self._parts.append(group(pack((process, moment), MOMENTS), dict(zip(names, sums, strict=True)), _HOW))
         if len(self._parts) > 64:
             self._shrink()
         return True

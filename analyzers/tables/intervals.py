@@ -11,8 +11,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vani.analyzers.tables.int_table import Factorized
-from vani.kernels.join import join
-from vani.kernels.merge import merge as merge_in_order
 
 __all__ = ["Intervals", "merge", "merge_runs", "total_length"]
 
@@ -61,7 +59,7 @@ class Intervals:
         if all(int(a.group[-1]) < int(b.group[0]) for a, b in pairwise(parts)):
             # Nothing of one touches anything of another.
             return Intervals(*_columns(parts))
-        return _joined_in_order(parts) or _joined_by_group(parts) or _joined_at_once(parts)
+        return _joined_by_group(parts) or _joined_at_once(parts)
 
 
 def merge(group: Ints, start: Ints, end: Ints) -> Intervals:
@@ -78,9 +76,6 @@ def merge(group: Ints, start: Ints, end: Ints) -> Intervals:
         Sorted by group and start, disjoint and not touching within a group. Idempotent and free of order, so
         partial results may be merged again.
     """
-    in_order = merge_in_order(group, start, end)
-    if in_order is not None:
-        return Intervals(*in_order)
     full = end > start
     if not full.all():
         rows = np.flatnonzero(full)
@@ -114,19 +109,6 @@ def merge_runs(group: Ints, start: Ints, end: Ints) -> Intervals:
     """`merge` for intervals that often begin where the one before ended: these are joined before anything is sorted."""
     opens = np.flatnonzero(np.append(True, (start[1:] != end[:-1]) | (group[1:] != group[:-1]))[: len(group)])
     return merge(group[opens], start[opens], end[np.append(opens[1:], len(group))[: len(opens)] - 1])
-
-
-def _joined_in_order(parts: Sequence[Intervals]) -> Intervals | None:
-    """Join a few parts, the two shortest of them at a time; None for many, and where numpy joins them."""
-    if len(parts) > _FEW_PARTS:
-        return None
-    while len(parts) > 1:
-        one, other, *rest = sorted(parts, key=len)
-        found = join(*((part.group, part.start, part.end) for part in (one, other)))
-        if found is None:
-            return None
-        parts = [Intervals(*found), *rest]
-    return parts[0]
 
 
 def _joined_at_once(parts: Sequence[Intervals]) -> Intervals:
@@ -221,8 +203,6 @@ _LONG = 4
 """Intervals of a group, at least, where looking at groups is worth it."""
 _SLICED = 1 << 10
 """Intervals of a group, on average, from which on it is copied group by group in less time."""
-_FEW_PARTS = 4
-"""So many are joined two at a time in less time than all at once."""
 _FEW = 64
 """So many values per run make merging runs quicker than sorting anew."""
 

@@ -13,13 +13,16 @@ from vani.analyzers.tables.int_table import IntTable, group
 from vani.analyzers.tables.intervals import Intervals, merge, total_length
 from vani.analyzers.tables.keys import beside, pack, unpack
 from vani.distinct import distinct
-from vani.kernels.unions import KEYS, Calls, Unions
+from vani.kernels.library import available, call, dtype_of
 
-__all__ = ["OfProcesses", "RunningUnion", "RunningUnions"]
+__all__ = ["KEYS", "OfProcesses", "RunningUnion", "RunningUnions"]
 
 _LOOK_BACK_NS = 10_000_000_000
 """No call is recorded later than this after calls that began after it (see the repair of time stamps)."""
 _MOST_HELD = 1 << 18
+_LONG_AGO = np.iinfo(np.int64).min
+KEYS = 16
+"""Unions of a process that one kernel follows."""
 
 Ints = NDArray[np.int64]
 
@@ -73,66 +76,126 @@ class RunningUnion:
 
 @dataclass(frozen=True, eq=False)
 class OfProcesses:
-    """Calls of a batch in groups, as `vani.kernels.unions.Calls`, but with the process of each group."""
+    """Calls of a batch, shape (n,), and their groups, shape (groups,)."""
 
     codes: NDArray[Any]
+    """Group of each call."""
     rows: NDArray[Any] | None
+    """Its place in the two columns below; None: each has one."""
     start: Ints
+    """ns."""
     duration: Ints
     shift: int
+    """Added to the starts."""
     keys: Ints
+    """Of each group: a bit for each of the `KEYS` unions that its calls are in."""
     process: Ints
+    """Of each group: whose unions these are."""
     count: Ints
+    """Calls of each group."""
 
 
 class RunningUnions:
-    """The same by a kernel, of calls in groups: keys are those of the process and a union below `KEYS`."""
+    """`RunningUnion` by a kernel, of calls in groups: keys are those of the process and a union below `KEYS`.
+
+    The kernel knows processes by their slot in the arrays that it gets.
+    """
 
     def __init__(self, threaded: Ints) -> None:
         self._threaded = threaded
         self._owner = -1
-        self._open = Unions()
+        """Process whose unions may still grow."""
+        self._intervals = np.empty(0, dtype_of("unions_add", "intervals"))
+        """Start, end, and the row of the one before of its union (-1: none); there is room for more behind `_count`."""
+        self._count = 0
+        """Intervals that may grow, and some that others have taken in."""
+        self._last = np.full((1, KEYS), -1)
+        """The last interval of each union, -1 where there is none."""
         self._lengths: list[IntTable] = []
         self.stopped = False
         """It was handed over."""
 
     def add(self, calls: Sequence[OfProcesses], current: int, latest: int) -> bool:
-        """Take calls; False if numpy decides, to which all of them go. As `RunningUnion.add`."""
-        calls = [one for one in calls if one.keys.any()]
-        if not calls and not self._open.count:
+        """Take calls, as `RunningUnion.add`; False if numpy decides, to which all of them go.
+
+        Some of them may have been taken: no union changes where they are taken once more.
+        """
+        calls = [batch for batch in calls if batch.keys.any()]
+        if not calls and not self._count:
             return True
-        if self._owner == current and all((one.process == current).all() for one in calls):
+        if not available():
+            return False
+        if self._owner == current and all((batch.process == current).all() for batch in calls):
             processes = np.array([current])
         else:
-            processes = distinct(np.array([self._owner, current]), *(one.process for one in calls))
-        slot_of = {process: int(np.searchsorted(processes, process)) for process in (self._owner, current)}
-        back = _LOOK_BACK_NS if current in self._threaded else 0
-        times = self._open.add(
-            [
-                Calls(
-                    one.codes,
-                    one.rows,
-                    one.start,
-                    one.duration,
-                    one.shift,
-                    one.keys,
-                    np.searchsorted(processes, one.process),
-                    one.count,
-                )
-                for one in calls
-            ],
-            slot_of[self._owner],
-            len(processes),
-            going_on=slot_of[current],
-            until=latest - back,
-            most=_MOST_HELD,
+            processes = distinct(np.array([self._owner, current]), *(batch.process for batch in calls))
+        owner, going_on = np.searchsorted(processes, [self._owner, current]).tolist()
+        self._make_room(sum(int((np.bitwise_count(c.keys.astype(np.uint16)) * c.count).sum()) for c in calls))
+        last = np.full((len(processes), KEYS), -1)
+        last[owner] = self._last[0]
+        count = np.array([self._count])
+        done = all(
+            call(
+                "unions_add",
+                codes=batch.codes,
+                rows=batch.rows,
+                start=batch.start,
+                duration=batch.duration,
+                shift=batch.shift,
+                keys=batch.keys,
+                slot=np.searchsorted(processes, batch.process),
+                slots=len(processes),
+                intervals=self._intervals,
+                count=count,
+                last=last,
+            )
+            is not None
+            for batch in calls
         )
-        if times is None:
-            return False
-        self._owner = current
-        slot, key = np.nonzero(times)
-        self._book(processes[slot], key, times[slot, key])
-        return True
+        self._count, self._last = int(count[0]), last[owner : owner + 1]
+        # Mostly all are of one process, of which nothing is complete.
+        if done and (len(processes) > 1 or self._count > _MOST_HELD):
+            until = latest - (_LOOK_BACK_NS if current in self._threaded else 0)
+            times = self._settle(last, going_on, until, _MOST_HELD)
+            done = times is not None
+            if times is not None:
+                slot, key = np.nonzero(times)
+                self._book(processes[slot], key, times[slot, key])
+        if done:
+            self._owner = current
+        return done
+
+    def _make_room(self, more: int) -> None:
+        room = self._count + more
+        if room > len(self._intervals):
+            before = self._intervals[: self._count]
+            self._intervals = np.empty(max(room, 2 * len(before)), before.dtype)
+            self._intervals[: len(before)] = before
+
+    def _settle(self, last: Ints, going_on: int, until: int, most: int) -> Ints | None:
+        """Times of what is complete, shape (slots, KEYS); the rest is kept, union after union and in order.
+
+        Intervals of the slot `going_on` are not complete; but those that end before `until` are if there are more than
+        `most`. None if numpy decides.
+        """
+        unions = {"intervals": self._intervals, "last": last, "slots": len(last), "count": self._count}
+        out = call("unions_settle", **unions, going_on=going_on, until=_LONG_AGO)
+        if out is not None and len(out["left"]) > most:
+            out = call("unions_settle", **unions, going_on=going_on, until=until)
+        if out is None:
+            return None
+        self._intervals, self._count = out["left"], len(out["left"])
+        self._last = out["left_last"].reshape(1, KEYS)
+        return out["times"].reshape(-1, KEYS)
+
+    def _open(self) -> tuple[Ints, Ints, Ints]:
+        """Key, start and end of each interval that may grow, union after union and in order."""
+        if self._count:
+            self._settle(self._last, 0, _LONG_AGO, self._count)
+        last, intervals = self._last[0], self._intervals[: self._count]
+        used = last >= 0
+        key = np.repeat(np.flatnonzero(used), np.diff(np.append(-1, last[used])))
+        return key, intervals["start"], intervals["end"]
 
     def _book(self, process: NDArray[Any], key: NDArray[Any], time: Ints) -> None:
         if len(time):
@@ -143,16 +206,16 @@ class RunningUnions:
     def stop(self, instead: RunningUnion) -> None:
         """Hand over what is not complete; no more calls come."""
         self.stopped = True
-        key, start, end = self._open.columns()
+        key, start, end = self._open()
         if len(key):
             owner = np.full(len(key), self._owner)
             keys = pack((owner, key), beside(KEYS))
             instead.add(keys, start, end, current=self._owner, latest=int(start.max()))
-        self._open = Unions()
+        self._count, self._last = 0, np.full((1, KEYS), -1)
 
     def result(self) -> IntTable:
         """Column `time` (ns) by key; no more calls come."""
-        key, start, end = self._open.columns()
+        key, start, end = self._open()
         self._book(np.full(len(key), self._owner), key, end - start)
-        self._open = Unions()
+        self._count, self._last = 0, np.full((1, KEYS), -1)
         return IntTable.merged(self._lengths)

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from vani.analyzers.tables.int_table import NO_VALUE
 from vani.analyzers.tables.keys import beside, pack, unpack
-from vani.kernels.ends import ByTime
 
 __all__ = ["BUCKETS", "MOMENTS", "Ends", "SurveyFindings"]
 
@@ -51,11 +51,18 @@ class Ends:
             found[same] = self.reach[place[same]]
         return found
 
-    def by_time(self) -> ByTime:
-        """As kernels take it."""
-        return ByTime(
-            self.known, self.since, self.keys, self.reach, self.bucket_ns, self.level, BUCKETS, MOMENTS[1]
-        )
+    def for_kernel(self) -> dict[str, Any]:
+        """Arguments of kernels that need ends by time."""
+        return {
+            "known": self.known,
+            "since": self.since,
+            "keys": self.keys,
+            "reach": self.reach,
+            "bucket_ns": self.bucket_ns,
+            "level": self.level,
+            "buckets": BUCKETS,
+            "moments": MOMENTS[1],
+        }
 
     def last(self) -> Ints:
         """Largest end that each file ever had, shape (files,); `NO_VALUE` where unknown."""

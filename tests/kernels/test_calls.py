@@ -13,7 +13,7 @@ from switched import needs_kernels, numpy_alone
 
 from vani.calls import Flag, Kind, Layer
 from vani.kernels import build
-from vani.kernels import calls as kernel
+from vani.kernels.library import call, dtype_of
 from vani.readers import file_ends
 from vani.readers.functions import PositionRule
 from vani.readers.nesting import LIBRARIES
@@ -161,35 +161,39 @@ def test_ids_that_the_table_does_not_have_are_not_looked_up():
         ({"run_calls": [2]}, "fewer calls than runs say"),
         ({"run_calls": [-1, 2], "run_rank": [0, 0]}, "a negative number"),
         ({"run_rank": [-1]}, "a negative rank"),
-        ({"functions": 0}, "a function that is not named"),
+        ({"functions": 1}, "a function that is not named"),
         ({"files": []}, "a file without a state"),
         ({"handles": []}, "a handle without a place"),
         ({"ids": []}, "no calls"),
         ({"outer": 0}, "no room for depths"),
+        ({"bits": 0}, "no room for bits"),
+        ({}, "sound"),
     ],
 )
 @needs_kernels
 def test_what_lies_about_its_counts_is_declined(change, why):
-    table = np.zeros(1, kernel.SIGNATURE)
     ids = np.array(change.get("ids", [0]), np.int32)
     n = len(ids)
-    given_ = kernel.Given(
+    depths = change.get("outer", 1)
+    out = call(
+        "calls",
         ids=ids,
         run_rank=np.array(change.get("run_rank", [0]), np.int32),
         run_calls=np.array(change.get("run_calls", [1]), np.int64),
-        table=table,
-        value=None,
+        table=np.zeros(1, dtype_of("calls", "table")),
         start=np.zeros(n, np.int64),
         duration=np.zeros(n, np.int64),
-        origin=None,
-        functions=change.get("functions", 1),
+        functions=change.get("functions", 2),
         by_time=False,
-        files=np.zeros(len(change.get("files", [0])), kernel.FILE),
-        handles=np.zeros(len(change.get("handles", [0])), kernel.HANDLE),
-        outer=np.zeros((1, change.get("outer", 1)), kernel.OUTER),
-        reach=np.zeros(kernel.LIBRARIES, kernel.REACH),
+        file_states=np.zeros(len(change.get("files", [0])), dtype_of("calls", "file_states")),
+        handle_states=np.zeros(len(change.get("handles", [0])), dtype_of("calls", "handle_states")),
+        threads=1,
+        depths=depths,
+        outer=np.zeros(depths, dtype_of("calls", "outer")),
+        reach=np.zeros(4, dtype_of("calls", "reach")),
+        bits=change.get("bits", 1),
     )
-    assert kernel.calls(given_) is None, why
+    assert (out is None) == bool(change), why
 
 
 def test_numbers_in_c_are_those_of_the_code():
@@ -205,4 +209,4 @@ def test_numbers_in_c_are_those_of_the_code():
         source = {"LAYER": Layer, "KIND": Kind, "FLAG": Flag}.get(kind)
         assert value == (source[which] if source else getattr(file_ends, which)), name
     assert len(numbers) == 12
-    assert len(LIBRARIES) == kernel.LIBRARIES == Layer.NETCDF - Layer.MPIIO + 1
+    assert len(LIBRARIES) == 4 == Layer.NETCDF - Layer.MPIIO + 1

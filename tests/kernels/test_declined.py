@@ -2,30 +2,27 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
 from switched import needs_kernels
 
-from vani.kernels.ends import ByTime
-from vani.kernels.past_end import past_end
-from vani.kernels.pattern import SOURCE, Calls, Held, pattern
+from vani.kernels.library import call, dtype_of
 
 pytestmark = needs_kernels
 MOST = (1 << 63) - 1
 NO_VALUE = -(1 << 63)
-SOUND = ByTime(
-    known=np.array([True, True]),
-    since=np.array([0, 5]),
-    keys=np.array([0, 3, 11]),
-    reach=np.array([100, 200, 300]),
-    bucket_ns=10,
-    level=0,
-    buckets=9,
-    moments=10,
-)
+SOUND = {
+    "known": np.array([True, True]),
+    "since": np.array([0, 5]),
+    "keys": np.array([0, 3, 11]),
+    "reach": np.array([100, 200, 300]),
+    "bucket_ns": 10,
+    "level": 0,
+    "buckets": 9,
+    "moments": 10,
+}
 LYING_ENDS = [
     {"bucket_ns": 0},
     {"bucket_ns": -1},
@@ -42,25 +39,24 @@ def ints(*values: int) -> np.ndarray:
     return np.array(values, np.int64)
 
 
-def of_reads(ends: ByTime = SOUND, **change: Any) -> tuple[list[int], list[int]] | None:
+def of_reads(ends: dict[str, Any] = SOUND, **change: Any) -> tuple[list[int], list[int]] | None:
     """Two reads of 50 bytes, one of each of two files, at 150 and 350."""
     given = {"codes": [0, 1], "offset": [150, 350], "bytes": [50, 50], "start": [40, 40], "duration": [1, 1]}
     given |= {"file": [0, 1]} | change
-    columns = tuple(ints(*given[name]) for name in ("codes", "offset", "bytes", "start", "duration"))
-    found = past_end(columns, ints(*given["file"]), ends)
-    return None if found is None else (found[0].tolist(), found[1].tolist())
+    out = call("past_end", **{name: ints(*values) for name, values in given.items()}, **ends)
+    return None if out is None else (out["beyond"].tolist(), out["reads"].tolist())
 
 
 @pytest.mark.parametrize("change", LYING_ENDS, ids=str)
 def test_ends_that_lie_are_declined(change):
-    assert of_reads(replace(SOUND, **change)) is None
-    assert of_stream(replace(SOUND, **change)) is None
+    assert of_reads(SOUND | change) is None
+    assert of_stream(SOUND | change) is None
 
 
 @pytest.mark.parametrize("change", JUST_SOUND_ENDS, ids=str)
 def test_ends_that_are_just_sound_are_not(change):
-    assert of_reads(replace(SOUND, **change)) is not None
-    assert of_stream(replace(SOUND, **change)) is not None
+    assert of_reads(SOUND | change) is not None
+    assert of_stream(SOUND | change) is not None
 
 
 @pytest.mark.parametrize(
@@ -112,11 +108,11 @@ def test_no_reads_are_none_beyond_the_end():
 
 
 def test_reads_before_time_began_are_declined():
-    assert of_reads(replace(SOUND, since=ints(-9, 5)), start=[-5, 40]) is None
-    assert of_reads(replace(SOUND, since=ints(-9, 5)), start=[-1, 40]) == ([100 - 50, 50], [1, 1])
+    assert of_reads(SOUND | {"since": ints(-9, 5)}, start=[-5, 40]) is None
+    assert of_reads(SOUND | {"since": ints(-9, 5)}, start=[-1, 40]) == ([100 - 50, 50], [1, 1])
 
 
-def of_stream(ends: ByTime = SOUND, **change: Any) -> Any:
+def of_stream(ends: dict[str, Any] = SOUND, **change: Any) -> Any:
     """A read and a write of one process on two files, and a held operation of each of their streams."""
     given: dict[str, list[int]] = {
         "codes": [0, 1],
@@ -129,16 +125,13 @@ def of_stream(ends: ByTime = SOUND, **change: Any) -> Any:
         "of": [64, 64],
         "stream": [0, 3],
     } | change
-    old, places = len(given["stream"]), len(given["file"])
-    calls = Calls(
-        *(
-            ints(*given[name])
-            for name in ("codes", "offset", "bytes", "start", "bits", "place", "file", "of")
-        ),
-        np.zeros(2 * places, np.bool_),
-        np.zeros(2 * places, np.bool_),
-    )
-    return pattern(calls, Held(ints(*given["stream"]), np.zeros((old, 6), np.int64)), ends)
+    arguments = {name: ints(*values) for name, values in given.items()}
+    arguments["held_stream"] = arguments.pop("stream")
+    for name in ("bits", "of"):
+        arguments[name] = arguments[name].astype(np.uint8)
+    jumps, opens = np.zeros((2, 2 * len(given["file"])), np.uint8)
+    held = np.zeros(len(given["stream"]), dtype_of("pattern", "held"))
+    return call("pattern", **arguments, held=held, jumps=jumps, opens=opens, **ends)
 
 
 @pytest.mark.parametrize(
@@ -180,13 +173,13 @@ def test_operations_that_lie_are_declined(change):
 def test_operations_that_are_just_sound_are_not(change):
     found = of_stream(**change)
     assert found is not None
-    assert len(found.held.stream) == len(change.get("codes", [0, 1])) + len(
+    assert found["kept"][0] == len(change.get("codes", [0, 1])) + len(
         change.get("stream", [0, 3])
     ) - change.get("place", []).count(-1)
 
 
 def test_without_any_file_known_those_of_streams_may_be_any():
-    nothing = replace(SOUND, known=np.empty(0, np.bool_), since=ints())
+    nothing = SOUND | {"known": np.empty(0, np.bool_), "since": ints()}
     assert of_stream(nothing, file=[7, 9]) is not None
     assert of_reads(nothing, file=[0, 1]) is None
     assert of_reads(nothing, file=[-1, -1]) == ([0, 0], [0, 0])
@@ -194,6 +187,7 @@ def test_without_any_file_known_those_of_streams_may_be_any():
 
 def test_places_without_a_call_hold_what_they_held():
     found = of_stream(codes=[], offset=[], bytes=[], start=[], bits=[], place=[])
-    assert found.held.stream.tolist() == [0, 3]
-    assert found.held.operations[:, SOURCE].tolist() == [-1, -2]
-    assert not found.counts.any()
+    assert found["kept"].tolist() == [2]
+    assert found["kept_stream"].tolist() == [0, 3]
+    assert found["run"]["source"].tolist() == [-1, -2]
+    assert not found["counts"].any()

@@ -7,7 +7,6 @@ import tempfile
 from collections import Counter
 from pathlib import Path
 from typing import Any
-from unittest.mock import patch
 
 import numpy as np
 import pytest
@@ -17,9 +16,10 @@ from hypothesis import strategies as st
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "analyzers"))
 from call_tables import FUNCTION_NAMES, InventedTrace, call, invented_traces, profile_of, read, write
 from plain_results import plain
+from switched import needs_kernels, numpy_alone
 
 from vani.analyzers.calls.batch import Batch
-from vani.analyzers.calls.thread_overlap import OverlapFinder
+from vani.analyzers.calls.thread_overlap import Last, OverlapFinder
 from vani.analyzers.measures.survey import Survey
 from vani.analyzers.passes.measure_workload import measures
 from vani.analyzers.tables.int_table import NO_VALUE
@@ -28,28 +28,16 @@ from vani.analyzers.tables.keys import pack
 from vani.analyzers.workload.survey_findings import MOMENTS, Ends, SurveyFindings
 from vani.analyzers.workload.workload import Context, Workload
 from vani.calls import FileClass, Flag, Layer
-from vani.kernels.activity import BITS as OF_ACTIVITY
-from vani.kernels.activity import activity
-from vani.kernels.busy import Last, busy
-from vani.kernels.extents import extents
-from vani.kernels.intervals import Places, intervals
-from vani.kernels.library import library
-from vani.kernels.merge import merge
-from vani.kernels.past_end import past_end
-from vani.kernels.reach import CUTS, LEFT_OUT, WRITES, reach
-from vani.kernels.size_counts import size_counts
-from vani.kernels.sweep import sweep
+from vani.kernels.codes import ActivityBit, ReachKind
+from vani.kernels.library import call as run
+from vani.kernels.library import columns, dtype_of
 from vani.readers.trace_reader import Piece
 
-pytestmark = pytest.mark.skipif(library() is None, reason="no kernels are here")
+pytestmark = needs_kernels
 EXAMPLES = settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 FEW = settings(EXAMPLES, max_examples=8)
 
 NUMBERS = st.one_of(st.just(NO_VALUE), st.integers(0, 60))
-
-
-def without_kernels() -> Any:
-    return patch("vani.kernels.library.library", lambda: None)
 
 
 def ints(values: Any) -> np.ndarray:
@@ -151,7 +139,7 @@ def test_each_measure_finds_the_same_with_kernels_and_without(data, trace):
             # Whether processes run calls at the same time is what the survey finds, and not free to choose.
             continue
         compiled = found(measure, known)
-        with without_kernels():
+        with numpy_alone():
             assert found(measure, known) == compiled, measure.name
 
 
@@ -160,68 +148,19 @@ def test_each_measure_finds_the_same_with_kernels_and_without(data, trace):
 def test_profiles_are_the_same_with_kernels_and_without(traces, gap, files):
     with tempfile.TemporaryDirectory() as folder:
         compiled = profile_of(traces, Path(folder) / "a", gap_s=gap, files=files)
-        with without_kernels():
+        with numpy_alone():
             assert profile_of(traces, Path(folder) / "b", gap_s=gap, files=files) == compiled
-
-
-@given(rows=st.lists(st.tuples(st.integers(0, 2), NUMBERS), max_size=40))
-@EXAMPLES
-def test_sizes_are_counted_by_group(rows):
-    found = size_counts(ints([g for g, _ in rows]), ints([s for _, s in rows]), np.array([True, False, True]))
-    assert found is not None
-    expected = Counter(row for row in rows if row[0] != 1 and row[1] != NO_VALUE)
-    assert list(zip(*(column.tolist() for column in found[:2]), strict=True)) == sorted(expected)
-    assert found[2].tolist() == [expected[row] for row in sorted(expected)]
 
 
 @given(rows=st.lists(st.tuples(st.integers(0, 2), NUMBERS, NUMBERS), max_size=30))
 @EXAMPLES
 def test_extents_cover_what_was_touched(rows):
     codes, offset, size = (ints([row[i] for row in rows]) for i in range(3))
-    found = extents(codes, offset, size, ints([1, -1, 0]), 2)
-    assert found is not None
-    covered = {
-        (side, at) for side, a, b in zip(*(c.tolist() for c in found), strict=True) for at in range(a, b)
-    }
+    found = run("extents", codes=codes, offset=offset, bytes=size, side=ints([1, -1, 0]), sides=2)["extents"]
+    covered = {(side, at) for side, a, b in found.tolist() for at in range(a, b)}
     assert covered == {
         ((1, -1, 0)[g], at) for g, o, s in rows if g != 1 and NO_VALUE not in (o, s) for at in range(o, o + s)
     }
-
-
-@given(rows=st.lists(st.tuples(st.integers(-3, 3), st.integers(0, 60), st.integers(0, 9)), max_size=40))
-@EXAMPLES
-def test_intervals_in_order_are_merged_as_numpy_does(rows):
-    for some in (rows, sorted(rows, key=lambda row: row[1])):
-        group, start, length = (ints([row[i] for row in some]) for i in range(3))
-        found = merge(group, start, start + length)
-        with without_kernels():
-            expected = merged(group, start, start + length)
-        if found is not None:
-            assert plain(list(found)) == plain([expected.group, expected.start, expected.end])
-    assert found is not None or not rows
-
-
-@given(
-    runs=st.integers(1, 12),
-    calls=st.integers(64, 200),
-    far=st.sampled_from((5, 300, 10**6, 1 << 61)),
-    crowd=st.floats(0, 1),
-    seed=st.integers(0, 1 << 32),
-)
-@EXAMPLES
-def test_runs_of_many_ranks_are_merged_as_numpy_does(runs, calls, far, crowd, seed):
-    random = np.random.default_rng(seed)
-    # Some calls come at nearly the same time, as after a barrier.
-    near = random.integers(0, 1 + far // 1000, (runs, calls))
-    starts = np.where(random.random((runs, calls)) < crowd, near, random.integers(-far, far, (runs, calls)))
-    start = np.sort(starts, axis=1).reshape(-1)
-    group = random.integers(0, 3, len(start))
-    end = start + random.integers(0, max(2, far // calls), len(start))
-    found = merge(group, start, end)
-    with without_kernels():
-        expected = merged(group, start, end)
-    assert found is not None
-    assert plain(list(found)) == plain([expected.group, expected.start, expected.end])
 
 
 @given(
@@ -232,10 +171,9 @@ def test_runs_of_many_ranks_are_merged_as_numpy_does(runs, calls, far, crowd, se
 )
 @EXAMPLES
 def test_how_far_writes_reach_is_known_by_moment(rows, length, level, empty):
-    columns = tuple(ints([row[i] for row in rows]) for i in range(4))
-    what = ints([WRITES, LEFT_OUT, CUTS])
-    found = reach(columns, what, length=length, most=4, level=level, empty=empty)
-    assert found is not None
+    calls = {n: ints([row[i] for row in rows]) for i, n in enumerate(("codes", "offset", "bytes", "start"))}
+    what = ints([ReachKind.WRITES, ReachKind.LEFT_OUT, ReachKind.CUTS])
+    found = run("reach", **calls, what=what, length=length, most=4, level=level, empty=empty)["reached"]
     expected: dict[tuple[int, int], list[tuple[int, int]]] = {}
     for g, offset, size, start in rows:
         if g == 1 or offset == NO_VALUE or (g == 0 and (size == NO_VALUE or (size == 0 and not empty))):
@@ -243,7 +181,7 @@ def test_how_far_writes_reach_is_known_by_moment(rows, length, level, empty):
         end = offset if g == 2 else offset + size if size else 0
         expected.setdefault((g, min(start // length, 4) >> level), []).append((end, start))
     merged_rows: dict[tuple[int, int], list[tuple[int, int]]] = {}
-    for g, moment, end, last in zip(*(c.tolist() for c in found), strict=True):
+    for g, moment, end, last in found.tolist():
         merged_rows.setdefault((g, moment), []).append((end, last))
     assert {k: tuple(map(max, zip(*v, strict=True))) for k, v in merged_rows.items()} == {
         k: tuple(map(max, zip(*v, strict=True))) for k, v in expected.items()
@@ -256,23 +194,23 @@ def test_how_far_writes_reach_is_known_by_moment(rows, length, level, empty):
 )
 @EXAMPLES
 def test_activity_is_added_up_by_process_and_moment(rows, length):
-    columns = tuple(ints([row[i] for row in rows]) for i in range(4))
-    counted = OF_ACTIVITY["counted"]
-    what = ints([counted + OF_ACTIVITY["reads"], 0, counted + OF_ACTIVITY["opens"]])
-    found = activity(columns, ints([5, 5, 6]), what, length=length, most=3, level=0)
-    assert found is not None
-    calls, total = Counter(), Counter()
+    calls = {n: ints([row[i] for row in rows]) for i, n in enumerate(("codes", "bytes", "start", "duration"))}
+    counted = ActivityBit.COUNTED
+    what = ints([counted | ActivityBit.READS, 0, counted | ActivityBit.OPENS])
+    process = ints([5, 5, 6])
+    found = run("activity", **calls, process=process, what=what, length=length, most=3, level=0)["cells"]
+    often, total = Counter(), Counter()
     for g, size, start, _ in rows:
         if g != 1:
             key = (5 if g == 0 else 6, min(start // length, 3))
-            calls[key] += 1
+            often[key] += 1
             total[key] += max(size, 0) * (g == 0)
     rows_of = list(zip(found["process"].tolist(), found["moment"].tolist(), strict=True))
     seen, moved = Counter(), Counter()
     for key, count, size in zip(rows_of, found["calls"].tolist(), found["read"].tolist(), strict=True):
         seen[key] += count
         moved[key] += size
-    assert seen == calls
+    assert seen == often
     assert moved == total
 
 
@@ -293,9 +231,9 @@ def test_bytes_past_the_end_are_those_of_each_read(rows, keys):
         ints([10 * m + 5 for _, m in keys]),
         bucket_ns=10,
     )
-    columns = tuple(ints([row[i] for row in rows]) for i in range(5))
-    found = past_end(columns, ints([0, -1, 1]), ends.by_time())
-    assert found is not None
+    names = ("codes", "offset", "bytes", "start", "duration")
+    calls = {n: ints([row[i] for row in rows]) for i, n in enumerate(names)}
+    found = run("past_end", **calls, file=ints([0, -1, 1]), **ends.for_kernel())
     beyond, reads = [0] * 3, [0] * 3
     for g, offset, size, start, took in rows:
         file, now = (0, -1, 1)[g], start + took
@@ -304,7 +242,7 @@ def test_bytes_past_the_end_are_those_of_each_read(rows, keys):
         end = int(ends.at(ints([file]), ints([now]))[0])
         reads[g] += 1
         beyond[g] += min(max(offset + size - max(offset, end), 0), size)
-    assert (found[0].tolist(), found[1].tolist()) == (beyond, reads)
+    assert (found["beyond"].tolist(), found["reads"].tolist()) == (beyond, reads)
 
 
 @given(
@@ -319,14 +257,29 @@ def test_bytes_past_the_end_are_those_of_each_read(rows, keys):
 @EXAMPLES
 def test_time_is_swept_once_for_all_groups(rows, window):
     low, high = window[0], window[0] + window[1]
-    layer, kind, file, start, took = ([row[i] for row in rows] for i in range(5))
     number, included = (0, 1, 2, 0), (True, True, False, True)
-    places = Places(np.array(number, np.int32), np.array(included), 3, ints([0, 20]), 0, 2, Layer.STDIO, 0)
-    columns = [np.array(c) for c in (layer, kind, [0] * len(rows), file, start, took)]
-    found = intervals(columns, places, shift=3, low=low, high=high)
-    assert found is not None
-    times = sweep(*found[:3], low=low, high=high, width=3, app=ints([0, 0]), apps=1, workload=True)
-    assert times is not None
+    names = {"layer": np.int8, "kind": np.int8, "file": np.int32, "start_ns": np.int64, "duration_ns": np.int64}
+    calls = {n: np.array([row[i] for row in rows], t) for i, (n, t) in enumerate(names.items())}
+    found = run(
+        "intervals",
+        **calls,
+        flags=np.zeros(len(rows), np.int16),
+        number=ints(number),
+        included=np.array(included),
+        files=3,
+        width=3,
+        phase_starts=ints([0, 20]),
+        first_phase=0,
+        excluded=2,
+        most_layer=Layer.STDIO,
+        nested=0,
+        shift=3,
+        low=low,
+        high=high,
+    )
+    times = swept(
+        found["code"], found["start"], found["end"], low=low, high=high, width=3, app=ints([0, 0]), workload=True
+    )
     open_at: dict[tuple[int, int], set[int]] = {}
     for one in rows:
         if one[0] > Layer.STDIO:
@@ -356,16 +309,18 @@ def test_many_calls_in_no_order_are_swept_as_few_are(calls, spread):
     )
     end = np.minimum(start + random.geometric(min(1, 30 / spread), calls), high)
     code = random.integers(0, 4, calls) + 4 * random.integers(0, 2, calls)
-    times = sweep(
-        code.astype(np.int32), start, end, low=low, high=high, width=2, app=ints([0]), apps=1, workload=False
-    )
-    assert times is not None
+    times = swept(code, start, end, low=low, high=high, width=2, app=ints([0]), workload=False)
     phase, file = times[0], times[3]
     for kind in range(4):
         assert phase[kind] == union(start[code % 4 == kind], end[code % 4 == kind])
         assert file[kind] == union(start[code == 4 + kind], end[code == 4 + kind])
     assert phase[5] == union(start, end)
     assert times[4].tolist() == phase.tolist()
+
+
+def swept(code: Any, start: Any, end: Any, **arguments: Any) -> np.ndarray:
+    """Times by group and kind."""
+    return run("sweep", code=code, start=start, end=end, apps=1, **arguments)["times"].reshape(-1, 6)
 
 
 def union(start, end) -> int:
@@ -376,14 +331,14 @@ def union(start, end) -> int:
 
 
 def test_groups_beyond_their_number_are_left_to_numpy():
-    calls = (ints([0, 3]), ints([0, 0]), ints([1, 1]), ints([0, 1]))
-    assert reach(calls, ints([WRITES]), length=1, most=1) is None
-    assert activity((calls[0], *calls[1:]), ints([0]), ints([1]), length=1, most=1, level=0) is None
-    assert extents(*calls[:3], ints([0]), 1) is None
-    assert size_counts(calls[0], calls[1], np.array([True])) is None
-    assume_known = Ends(known=np.ones(1, np.bool_), since=ints([0])).by_time()
-    assert past_end((*calls, calls[1]), ints([0]), assume_known) is None
-    assert past_end((calls[1], *calls[1:], calls[1]), ints([7]), assume_known) is None
+    calls = {"codes": ints([0, 3]), "offset": ints([0, 0]), "bytes": ints([1, 1])}
+    times = {"start": ints([0, 1]), "duration": ints([0, 0])}
+    moments = {"length": 1, "most": 1, "level": 0}
+    assert run("extents", **calls, side=ints([0]), sides=1) is None
+    what = ints([ReachKind.WRITES])
+    assert run("reach", **calls, start=times["start"], what=what, empty=False, **moments) is None
+    del calls["offset"]
+    assert run("activity", **calls, **times, process=ints([0]), what=ints([1]), **moments) is None
 
 
 @given(
@@ -394,15 +349,29 @@ def test_groups_beyond_their_number_are_left_to_numpy():
 @EXAMPLES
 def test_pauses_and_overlaps_are_those_that_numpy_finds(rows, size, floor):
     rows = sorted(rows, key=lambda row: row[0])
-    finder, last = OverlapFinder(), Last()
+    finder = OverlapFinder()
     for at in range(0, len(rows), size):
         codes, start, took = (ints([row[i] for row in rows[at : at + size]]) for i in range(3))
         included = np.array([True, True, False])
-        found = busy((codes, start, took), ints([4, 5, 6]), included, last, floor)
-        assert found is not None
-        processes, (begin, end), last = found
+        last = np.zeros(1, dtype_of("busy", "last"))
+        before = finder.last
+        last[0] = (max(before.process - 3, 0), before.start, before.end, before.reach)
+        found = run(
+            "busy",
+            codes=codes,
+            start=start,
+            duration=took,
+            process=ints([1, 2, 3]),
+            included=included,
+            processes=4,
+            floor=floor,
+            last=last,
+        )
+        processes = np.flatnonzero(found["overlaps"]) + 3
         assert processes.tolist() == finder.find(codes + 4, start, start + took).tolist()
-        assert last == finder.last
+        process, *times = last[0].tolist()
+        assert finder.last == Last(process + 3, *times)
+        begin, end = columns(found["busy"])
         mine = included[codes]
         one = np.zeros(int(mine.sum()), np.int64)
         expected = merged(one, start[mine], np.maximum(start + took, start + 1)[mine] + floor)

@@ -26,17 +26,14 @@ SHARED = Path(__file__).resolve().parents[3] / "shared"
 REAL = sorted(path for path in (SHARED / "traces").glob("*") if path.is_dir())
 MANY, AT_ONCE = 1000, 50
 FEW = range(MANY, MANY + 30)
-DECODING = {"calls", "grammar", "rules", "times", "used"}
+DECODING = {"calls", "grammar", "rules", "rules_used", "times"}
 MEASURING = {
     "activity",
     "extents",
     "intervals",
-    "join",
-    "merge",
     "pattern",
     "reach",
     "signatures",
-    "size_counts",
     "sweep",
 }
 

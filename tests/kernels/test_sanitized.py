@@ -60,12 +60,13 @@ def run(environment: dict[str, str], *arguments: str) -> subprocess.CompletedPro
 def test_a_sanitizer_reports_what_a_kernel_reads_beyond_an_array(environment):
     """Or else nothing would be told by the silence of the tests below."""
     code = """
-import ctypes, numpy as np, sanitized_kernels
-from vani.kernels.library import function
-from vani.kernels.times import State
-kernel = function("vani_times", ctypes.c_void_p, *[ctypes.c_int64] * 4, *[ctypes.c_void_p] * 2, ctypes.POINTER(State))
-out = np.zeros(100, np.int64)
-kernel(np.zeros(8, np.uint32).ctypes.data, 50, 1 << 31, 1, 1 << 40, out.ctypes.data, out.ctypes.data, State())
+import numpy as np, sanitized_kernels
+from vani.kernels import library
+class Small(np.ndarray):
+    size = 100
+library._array = lambda value, parameter: value
+deltas = np.zeros(8, np.uint32).view(Small)
+library.call("times", deltas=deltas, n=50, threshold=1 << 31, ns_per_tick=1, most=1 << 40, state=np.zeros(3, np.int64))
 """
     done = run(environment, "-c", code)
     assert done.returncode != 0

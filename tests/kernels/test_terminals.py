@@ -10,7 +10,6 @@ from switched import needs_kernels, numpy_alone
 
 from tests.traces.recorder_writer import compress_sequence, encode_rules
 from vani.kernels import grammar as kernel
-from vani.kernels.library import times_used
 from vani.readers.recorder.grammar import decode_grammar
 
 pytestmark = needs_kernels
@@ -58,7 +57,6 @@ def test_a_deep_grammar_is_left_to_numpy():
 def test_what_a_rule_claims_of_itself_is_held_against_it():
     grammar = columns({-1: [(-2, 2), (-3, 3)], -2: [(0, 3)], -3: [(-2, 1), (1, 1)]})
     assert walked(grammar) == [0] * 6 + [0, 0, 0, 1] * 3
-    before = times_used()["grammar"]
     lies = [
         ("lengths", 1, 2),
         ("lengths", 1, 4),
@@ -78,7 +76,6 @@ def test_what_a_rule_claims_of_itself_is_held_against_it():
         changed[name][at] = value
         # A prefix at most, of what could be there: numpy goes on behind it.
         assert len(walked(changed)) < changed["lengths"][0]
-    assert times_used()["grammar"] == (before[0], before[1] + len(lies))
 
 
 def test_numpy_goes_on_where_the_kernel_stops(monkeypatch):

@@ -11,11 +11,10 @@ from hypothesis import strategies as st
 
 from vani.analyzers.tables.int_table import IntTable
 from vani.analyzers.tables.intervals import merge, total_length
-from vani.analyzers.tables.running_union import OfProcesses, RunningUnion, RunningUnions
-from vani.kernels.library import library
-from vani.kernels.unions import KEYS
+from vani.analyzers.tables.running_union import KEYS, OfProcesses, RunningUnion, RunningUnions
+from vani.kernels.library import available
 
-pytestmark = pytest.mark.skipif(library() is None, reason="no kernels are here")
+pytestmark = pytest.mark.skipif(not available(), reason="no kernels are here")
 EXAMPLES = settings(max_examples=60, deadline=None)
 
 GROUPS = ((0, 0b1), (0, 0b1000_0000_0000_0010), (1, 0b11), (2, 0b1), (2, 0))
@@ -114,7 +113,7 @@ def test_of_very_many_intervals_those_that_nothing_can_touch_are_counted(threade
         assert compiled.add(
             [of_batch([(0, 10 * i, 1) for i in range(at, at + 20)], by_row=False)], 0, 10 * at + 195
         )
-        assert (compiled._open.count > 20) == (threaded and at > 0)
+        assert (compiled._count > 20) == (threaded and at > 0)
     assert as_dict(compiled.result()) == {0: 600}
 
 

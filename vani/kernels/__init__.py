@@ -1,6 +1,6 @@
-"""Hot loops in C, called through ctypes: a module and a C file of its name per kernel.
+"""Hot loops in C, called through ctypes on arrays of numpy.
 
-Each has the numpy code in the room above that calls it as fallback and as oracle. A kernel checks every count before
-its loop and declines what it was not written for; then, and where there is no compiled file, numpy decides, so that
-errors have one home.
+A kernel is declared once, where it is defined: `library.call` reads from the source what it takes. Each has numpy code
+beside its call as fallback and as oracle. A kernel checks every count before its loop and declines input that it was
+not written for; then, and where there is no compiled file, numpy decides, so that errors have one home.
 """

@@ -8,10 +8,10 @@ struct cell {
 };
 
 /* process, what: by group. Moments are pieces of `length` ns, the last one `most`, put together by 2 ** level. Cells of a
-   process and moment may come several times. Room in `cells` for all calls. */
-KERNEL int vani_activity(const int32_t *codes, const int64_t *bytes, const int64_t *start, const int64_t *duration,
-                         int64_t n, const int64_t *process, const uint8_t *what, int64_t groups, int64_t length,
-                         int64_t most, int64_t level, struct cell *cells, int64_t *count)
+   process and moment may come several times. */
+KERNEL vani_activity(int64_t n, int64_t groups, int64_t length, int64_t most, int64_t level, IN(int32_t, codes, n),
+                     IN(int64_t, bytes, n), IN(int64_t, start, n), IN(int64_t, duration, n),
+                     IN(int64_t, process, groups), IN(int32_t, what, groups), ROWS(struct cell, cells, n))
 {
     if (n < 0 || groups < 0 || length < 1 || most < 0 || level < 0 || level > 62)
         return NOT_ME;
@@ -20,7 +20,7 @@ KERNEL int vani_activity(const int32_t *codes, const int64_t *bytes, const int64
         int32_t g = codes[i];
         if (g < 0 || g >= groups)
             return NOT_ME;
-        unsigned is = what[g];
+        int32_t is = what[g];
         if (!(is & COUNTED))
             continue;
         int64_t end, size = bytes[i] > 0 ? bytes[i] : 0;
@@ -46,6 +46,5 @@ KERNEL int vani_activity(const int32_t *codes, const int64_t *bytes, const int64
         cell->opens += (is & OPENS) != 0;
         cell->calls++;
     }
-    *count = many;
-    return DONE;
+    return many;
 }

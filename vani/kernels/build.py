@@ -16,7 +16,7 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-__all__ = ["FLAGS", "FOLDER", "compile_kernels", "compiler", "file_name", "sources"]
+__all__ = ["FLAGS", "FOLDER", "compile_kernels", "compiled_file", "compiler", "is_intact", "sources"]
 
 FOLDER = Path(__file__).parent
 
@@ -35,19 +35,36 @@ FLAGS = (
 _PATIENCE_S = 300.0
 
 
-def sources(folder: Path = FOLDER) -> list[Path]:
-    """What is compiled, and the headers it includes."""
-    return sorted(path for path in folder.iterdir() if path.suffix in {".c", ".h"})
+def sources() -> list[Path]:
+    """Files in C that are compiled, and the headers that they include."""
+    return sorted(path for path in FOLDER.iterdir() if path.suffix in {".c", ".h"})
 
 
-def file_name(folder: Path = FOLDER) -> str:
-    """Name of the shared object of just these sources and flags."""
-    digest = hashlib.sha256(" ".join(FLAGS).encode())
-    for path in sources(folder):
-        content = path.read_bytes()
-        digest.update(f"\n{path.name} {len(content)}\n".encode())
-        digest.update(content)
-    return f"kernels-{digest.hexdigest()[:16]}.so"
+def compiled_file(folder: Path) -> Path | None:
+    """The shared object in a folder that was compiled of the sources and flags as they are; None if there is none.
+
+    Its name tells a digest of these and one of its own content: kernels-SOURCES-CONTENT.so.
+    """
+    return next(iter(sorted(folder.glob(f"kernels-{_digest_of_sources()}-*.so"))), None)
+
+
+def is_intact(path: Path) -> bool:
+    """Whether a shared object has the content that its name tells."""
+    try:
+        return path.stem.endswith(f"-{_digest(path.read_bytes())}")
+    except OSError:
+        return False
+
+
+def _digest_of_sources() -> str:
+    content = [" ".join(FLAGS).encode()]
+    for path in sources():
+        content += [f"{path.name} {path.stat().st_size}".encode(), path.read_bytes()]
+    return _digest(b"\n".join(content))
+
+
+def _digest(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()[:16]
 
 
 def compiler() -> list[str] | None:
@@ -75,10 +92,9 @@ def compile_kernels(into: Path, *, more_flags: Sequence[str] = ()) -> Path | Non
     command = compiler()
     if command is None:
         return None
-    target = into / file_name()
-    # Beside it, so that nobody loads half a file.
+    # Beside the old file, so that nobody loads half a file.
     with tempfile.TemporaryDirectory(dir=into, prefix=".kernels-") as folder:
-        made = Path(folder) / target.name
+        made = Path(folder) / "kernels.so"
         units = [str(path) for path in sources() if path.suffix == ".c"]
         try:
             done = subprocess.run(
@@ -94,6 +110,7 @@ def compile_kernels(into: Path, *, more_flags: Sequence[str] = ()) -> Path | Non
         if done.returncode or not made.is_file():
             said = done.stdout.decode(errors="replace").strip()
             raise OSError(f"{command[0]} cannot compile the kernels: {_reason(said, done.returncode)}")
+        target = into / f"kernels-{_digest_of_sources()}-{_digest(made.read_bytes())}.so"
         made.replace(target)
     for old in into.glob("kernels-*.so"):
         if old != target:
@@ -111,7 +128,8 @@ def _reason(said: str, status: int) -> str:
 
 def _main() -> None:
     """Compile beside the sources, for those who work on them; without kernels Vani works, too."""
-    if (FOLDER / file_name()).is_file():
+    compiled = compiled_file(FOLDER)
+    if compiled is not None and is_intact(compiled):
         return
     try:
         if compile_kernels(FOLDER) is None:

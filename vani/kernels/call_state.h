@@ -29,7 +29,6 @@ struct signature {
     int16_t func, flags, own; /* own: the bit of its layer */
     int8_t layer, kind, depth, rule, binds;
 };
-_Static_assert(sizeof(struct signature) == 48, "as vani.kernels.calls.SIGNATURE");
 
 /* Each of these is of the rank that it names; of another one nothing is known yet. */
 struct file {
@@ -37,7 +36,6 @@ struct file {
     int32_t rank, code;
     uint8_t alone, known, append, past, touched; /* alone: one process of the trace names it; known: its end is */
 };
-_Static_assert(sizeof(struct file) == 32, "as vani.kernels.calls.FILE");
 
 struct handle {
     int32_t rank, file;
@@ -49,7 +47,6 @@ struct outer {
     int16_t within;
     int8_t layer, via, inside;
 };
-_Static_assert(sizeof(struct outer) == 12, "as vani.kernels.calls.OUTER");
 
 /* The call of a library that reaches furthest so far. */
 struct reach {

@@ -3,30 +3,32 @@
 
 enum { LIBRARIES = LAYER_NETCDF - LAYER_MPIIO + 1 };
 
+_Static_assert(LIBRARIES == 4, "the length of `reach`");
+
+/* Indices in `summary`. */
+enum { MOVED, FIRST_START, LAST_END, UNKNOWN_FILES, UNKNOWN_OFFSETS, UNKNOWN_BYTES };
+
 struct columns {
     int32_t *rank, *thread, *file;
     int16_t *func, *within, *flags;
     int8_t *layer, *kind, *depth, *via;
     int64_t *offset, *bytes;
-    uint8_t *file_known, *offset_known, *bytes_known; /* a bit per call */
+    uint8_t *file_known, *offset_known, *bytes_known;
 };
 
+/* The parameters of vani_calls. */
 struct batch {
-    int64_t calls, runs, signatures, files, handles, threads, depths, functions, by_time;
+    int64_t signatures, files, handles, threads, depths, functions, by_time;
     const int32_t *ids;
-    const int32_t *run_rank; /* ranks, each with as many calls as run_calls says */
-    const int64_t *run_calls;
     const struct signature *table;
-    const int64_t *value; /* by call in place of by signature, or null */
-    const int64_t *start, *duration;
-    const int8_t *origin; /* what made each call, or null */
+    const int64_t *value, *start, *duration;
+    const int8_t *origin;
     struct file *file;
     struct handle *handle;
-    struct outer *outer;  /* (threads, depths) */
-    struct reach *reach;  /* one for each library, of the first rank's calls so far */
+    struct outer *outer;
+    struct reach *reach;
     struct columns out;
-    int64_t *count;       /* by function + 1, all 0 before */
-    int64_t moved, first_start, last_end, unknown_files, unknown_offsets, unknown_bytes;
+    int64_t *count, *summary;
 };
 
 static int find_file(struct batch *b, const struct signature *s, int32_t rank, int32_t *slot)
@@ -166,48 +168,67 @@ static int one(struct batch *b, int64_t i, int32_t rank, struct bits *bits)
     out->offset[i] = moved.offset;
     out->bytes[i] = moved.size;
     unsigned file_known = slot >= 0, offset_known = moved.offset != NO_VALUE, bytes_known = moved.size != NO_VALUE;
-    b->unknown_files += !file_known;
-    b->unknown_offsets += !offset_known;
-    b->unknown_bytes += !bytes_known;
+    b->summary[UNKNOWN_FILES] += !file_known;
+    b->summary[UNKNOWN_OFFSETS] += !offset_known;
+    b->summary[UNKNOWN_BYTES] += !bytes_known;
     bits->file |= file_known << (i & 7);
     bits->offset |= offset_known << (i & 7);
     bits->bytes |= bytes_known << (i & 7);
     if ((i & 7) == 7)
         flush(b, i, bits);
     b->count[s->func + 1]++;
-    b->moved += moved.size == NO_VALUE ? 0 : moved.size;
-    b->first_start = b->start[i] < b->first_start ? b->start[i] : b->first_start;
+    b->summary[MOVED] += moved.size == NO_VALUE ? 0 : moved.size;
+    b->summary[FIRST_START] = b->start[i] < b->summary[FIRST_START] ? b->start[i] : b->summary[FIRST_START];
     int64_t end = b->start[i] + b->duration[i];
-    b->last_end = end > b->last_end ? end : b->last_end;
+    b->summary[LAST_END] = end > b->summary[LAST_END] ? end : b->summary[LAST_END];
     return DONE;
 }
 
-KERNEL int vani_calls(struct batch *b)
+/* run_rank: ranks, each of which made as many of the calls as run_calls says. value: offset, distance or length of each
+   call in place of those of the signatures. origin: what made each call. by_time: intervals, not depths, tell what is
+   around a call. The states are those of the first rank, and of the last one behind the batch. bits: length of the
+   columns that have a bit per call, 0 where the value is not known. count: calls by function + 1. */
+KERNEL vani_calls(int64_t calls, int64_t runs, int64_t signatures, int64_t files, int64_t handles, int64_t threads,
+                  int64_t depths, int64_t functions, int64_t by_time, int64_t bits, IN(int32_t, ids, calls),
+                  IN(int32_t, run_rank, runs), IN(int64_t, run_calls, runs), IN(struct signature, table, signatures),
+                  MAYBE(int64_t, value, calls), IN(int64_t, start, calls), IN(int64_t, duration, calls),
+                  MAYBE(int8_t, origin, calls), INOUT(struct file, file_states, files),
+                  INOUT(struct handle, handle_states, handles), INOUT(struct outer, outer, threads * depths),
+                  INOUT(struct reach, reach, 4), OUT(int32_t, rank, calls), OUT(int32_t, thread, calls),
+                  OUT(int32_t, file, calls), OUT(int16_t, func, calls), OUT(int16_t, within, calls),
+                  OUT(int16_t, flags, calls), OUT(int8_t, layer, calls), OUT(int8_t, kind, calls),
+                  OUT(int8_t, depth, calls), OUT(int8_t, via, calls), OUT(int64_t, offset, calls),
+                  OUT(int64_t, bytes, calls), OUT(uint8_t, file_known, bits), OUT(uint8_t, offset_known, bits),
+                  OUT(uint8_t, bytes_known, bits), ZEROS(int64_t, count, functions), ZEROS(int64_t, summary, 6))
 {
-    int64_t i = 0, left = b->calls;
-    struct bits bits = {0, 0, 0};
-    if (left < 1 || left > MOST_CALLS || b->signatures < 1 || b->runs < 1 || b->depths < 1)
+    struct batch batch = {
+        signatures, files, handles, threads, depths, functions, by_time, ids, table, value, start, duration, origin,
+        file_states, handle_states, outer, reach,
+        {rank, thread, file, func, within, flags, layer, kind, depth, via, offset, bytes, file_known, offset_known,
+         bytes_known},
+        count, summary};
+    struct bits known = {0, 0, 0};
+    int64_t i = 0, left = calls;
+    if (left < 1 || left > MOST_CALLS || signatures < 1 || runs < 1 || depths < 1 || bits < (calls + 7) / 8)
         return NOT_ME;
-    for (int64_t run = 0; run < b->runs; run++) {
-        if (b->run_calls[run] < 0 || b->run_calls[run] > left || b->run_rank[run] < 0)
+    for (int64_t run = 0; run < runs; run++) {
+        if (run_calls[run] < 0 || run_calls[run] > left || run_rank[run] < 0)
             return NOT_ME;
-        left -= b->run_calls[run];
+        left -= run_calls[run];
     }
     if (left)
         return NOT_ME;
-    b->moved = b->unknown_files = b->unknown_offsets = b->unknown_bytes = 0;
-    b->first_start = INT64_MAX;
-    b->last_end = INT64_MIN;
-    for (int64_t run = 0; run < b->runs; run++) {
-        int32_t rank = b->run_rank[run];
-        if (run && rank != b->run_rank[run - 1])
+    summary[FIRST_START] = INT64_MAX;
+    summary[LAST_END] = INT64_MIN;
+    for (int64_t run = 0; run < runs; run++) {
+        if (run && run_rank[run] != run_rank[run - 1])
             for (int library = 0; library < LIBRARIES; library++)
-                b->reach[library] = (struct reach){INT64_MAX, INT64_MIN, INT64_MIN};
-        for (int64_t end = i + b->run_calls[run]; i < end; i++)
-            if (one(b, i, rank, &bits))
+                reach[library] = (struct reach){INT64_MAX, INT64_MIN, INT64_MIN};
+        for (int64_t end = i + run_calls[run]; i < end; i++)
+            if (one(&batch, i, run_rank[run], &known))
                 return NOT_ME;
     }
     if (i & 7)
-        flush(b, i, &bits);
+        flush(&batch, i, &known);
     return DONE;
 }

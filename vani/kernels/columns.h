@@ -21,6 +21,11 @@ static inline int is_known(struct known known, int64_t i)
     return !known.bits || (known.bits[(known.first + i) >> 3] >> ((known.first + i) & 7) & 1);
 }
 
+static inline int has_bits_of(const struct known *known, int64_t bytes, int64_t n)
+{
+    return !known->bits || (known->first >= 0 && known->first <= INT64_MAX / 8 - n && known->first + n <= 8 * bytes);
+}
+
 /* Phase of a moment: the last one that began by then, or the first one; 0 <= hint < phases, and mostly right. */
 static inline int64_t phase_at(int64_t now, const int64_t *starts, int64_t phases, int64_t hint)
 {

@@ -20,11 +20,11 @@ static int fits(int32_t one, const struct extent *found, int32_t side, int64_t s
     return one && found[one - 1].side == side && start >= found[one - 1].start && start <= found[one - 1].end;
 }
 
-/* side: by group, what extents are put together by, below `sides`; -1 leaves a group out. open: by side, zeros at first.
-   Room in `found` for all calls. */
-KERNEL int vani_extents(const int32_t *codes, const int64_t *offset, const int64_t *bytes, int64_t n,
-                        const int32_t *side, int64_t groups, int64_t sides, int32_t *open, struct extent *found,
-                        int64_t *count)
+/* side: by group, what extents are put together by, below `sides`; -1 leaves a group out. open: by side. Extents come in
+   no order, and may overlap. */
+KERNEL vani_extents(int64_t n, int64_t groups, int64_t sides, IN(int32_t, codes, n), IN(int64_t, offset, n),
+                    IN(int64_t, bytes, n), IN(int32_t, side, groups), ZEROS(int32_t, open, sides),
+                    ROWS(struct extent, extents, n))
 {
     if (n < 0 || n > INT32_MAX - 1 || groups < 0 || sides < 0)
         return NOT_ME;
@@ -44,22 +44,21 @@ KERNEL int vani_extents(const int32_t *codes, const int64_t *offset, const int64
             return NOT_ME;
         /* Programs go on where they were last, or go back and forth between few places. */
         int32_t one = open[s];
-        if (!fits(one, found, s, start))
+        if (!fits(one, extents, s, start))
             one = at[slot_of(s, start, 1)];
-        if (!fits(one, found, s, start))
+        if (!fits(one, extents, s, start))
             one = at[slot_of(s, start, 0)];
-        if (fits(one, found, s, start)) {
-            if (end > found[one - 1].end) {
-                found[one - 1].end = end;
+        if (fits(one, extents, s, start)) {
+            if (end > extents[one - 1].end) {
+                extents[one - 1].end = end;
                 at[slot_of(s, end, 1)] = one;
             }
         } else {
-            found[many++] = (struct extent){.side = s, .start = start, .end = end};
+            extents[many++] = (struct extent){.side = s, .start = start, .end = end};
             one = (int32_t)many;
             at[slot_of(s, start, 0)] = at[slot_of(s, end, 1)] = one;
         }
         open[s] = one;
     }
-    *count = many;
-    return DONE;
+    return many;
 }

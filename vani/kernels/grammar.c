@@ -1,6 +1,4 @@
 /* The terminals that a grammar stands for, in order, some at a time: vani/readers/recorder/grammar.py. */
-#include <string.h>
-
 #include "vani.h"
 
 /* Where the walk stands in a rule: the next symbol, the end of the rule, and how many times or ids of the symbol were taken. */
@@ -9,27 +7,21 @@ struct place {
 };
 
 struct walk {
-    int64_t rules, symbols, names, most_depth;
-    const int64_t *bodies;    /* (rules + 1): rule i owns the symbols bodies[i] .. bodies[i + 1] */
-    const int64_t *lengths;   /* (rules): calls that each stands for */
-    const int64_t *values;    /* (symbols): a name, or -1 - rule */
-    const int64_t *exponents; /* (symbols) */
-    const int64_t *name;      /* (names) */
-    const int64_t *offsets;   /* (rules): where the arena has the rule's ids, -1 for nowhere */
-    int32_t *arena;           /* (arena_ids) */
-    int64_t arena_ids;
-    struct place *places;     /* (most_depth): the walk so far, the start rule in front */
-    int64_t depth;
+    int64_t rules, symbols, names, most_depth, arena_ids;
+    const int64_t *bodies, *lengths, *values, *exponents, *name, *offsets;
+    int32_t *arena;
+    struct place *places;
+    int64_t *depth;
 };
 
-static int enter(struct walk *w, int64_t rule)
+static int enter(const struct walk *w, int64_t rule)
 {
-    if (rule < 0 || rule >= w->rules || w->depth < 0 || w->depth >= w->most_depth)
+    if (rule < 0 || rule >= w->rules || *w->depth < 0 || *w->depth >= w->most_depth)
         return NOT_ME;
     int64_t at = w->bodies[rule], end = w->bodies[rule + 1];
     if (at < 0 || at > end || end > w->symbols)
         return NOT_ME;
-    w->places[w->depth++] = (struct place){at, end, 0};
+    w->places[(*w->depth)++] = (struct place){at, end, 0};
     return DONE;
 }
 
@@ -48,19 +40,27 @@ static int in_arena(const struct walk *w, int64_t rule)
            && w->lengths[rule] <= w->arena_ids - w->offsets[rule];
 }
 
-/* Writes the ids of rules into the arena; each comes behind those that it uses. */
-KERNEL int vani_grammar_arena(struct walk *w, const int64_t *rules, int64_t count)
+/* Writes the ids of rules into the arena; each rule comes behind those that it uses. Rule i owns the symbols bodies[i] ..
+   bodies[i + 1]. lengths: by rule, calls that it stands for. values: by symbol, a name, or -1 - rule. offsets: by rule,
+   where the arena has its ids, -1 for nowhere. */
+KERNEL vani_grammar_arena(int64_t rules, int64_t symbols, int64_t names, int64_t arena_ids, int64_t count,
+                          IN(int64_t, bodies, rules + 1), IN(int64_t, lengths, rules), IN(int64_t, values, symbols),
+                          IN(int64_t, exponents, symbols), IN(int64_t, name, names), IN(int64_t, offsets, rules),
+                          IN(int64_t, order, count), OUT(int32_t, arena, arena_ids))
 {
+    const struct walk walk = {rules, symbols, names, 0, arena_ids, bodies, lengths, values, exponents, name, offsets,
+                              arena, 0, 0};
+    const struct walk *w = &walk;
     for (int64_t r = 0; r < count; r++) {
-        int64_t rule = rules[r];
-        if (rule < 0 || rule >= w->rules || !in_arena(w, rule))
+        int64_t rule = order[r];
+        if (rule < 0 || rule >= rules || !in_arena(w, rule))
             return NOT_ME;
-        int64_t at = w->bodies[rule], end = w->bodies[rule + 1], left = w->lengths[rule];
-        int32_t *out = w->arena + w->offsets[rule];
-        if (at < 0 || at > end || end > w->symbols)
+        int64_t at = bodies[rule], end = bodies[rule + 1], left = lengths[rule];
+        int32_t *out = arena + offsets[rule];
+        if (at < 0 || at > end || end > symbols)
             return NOT_ME;
         for (; at < end; at++) {
-            int64_t value = w->values[at], exponent = w->exponents[at], length = 1;
+            int64_t value = values[at], exponent = exponents[at], length = 1;
             int32_t id;
             const int32_t *ids = &id;
             if (value >= 0) {
@@ -68,14 +68,14 @@ KERNEL int vani_grammar_arena(struct walk *w, const int64_t *rules, int64_t coun
                     return NOT_ME;
             } else {
                 int64_t child = -1 - value;
-                if (child >= w->rules)
+                if (child >= rules)
                     return NOT_ME;
-                length = w->lengths[child];
+                length = lengths[child];
                 if (length == 0)
                     continue;
                 if (!in_arena(w, child))
                     return NOT_ME;
-                ids = w->arena + w->offsets[child];
+                ids = arena + offsets[child];
             }
             if (exponent < 1 || exponent > left / length)
                 return NOT_ME;
@@ -89,23 +89,30 @@ KERNEL int vani_grammar_arena(struct walk *w, const int64_t *rules, int64_t coun
     return DONE;
 }
 
-KERNEL int vani_grammar_start(struct walk *w, int64_t rule)
+/* Writes up to `rows` ids, fewer only at the end. places: the walk so far, the rule `start` in front; depth: how many of
+   them, -1 before the first ids. For the others see above. */
+KERNEL vani_grammar(int64_t rules, int64_t symbols, int64_t names, int64_t arena_ids, int64_t most_depth, int64_t start,
+                    int64_t rows, IN(int64_t, bodies, rules + 1), IN(int64_t, lengths, rules),
+                    IN(int64_t, values, symbols), IN(int64_t, exponents, symbols), IN(int64_t, name, names),
+                    IN(int64_t, offsets, rules), INOUT(int32_t, arena, arena_ids),
+                    INOUT(struct place, places, most_depth), INOUT(int64_t, depth, 1), ROWS(int32_t, ids, rows))
 {
-    w->depth = 0;
-    return enter(w, rule);
-}
-
-/* Writes up to `rows` ids; `written` tells how many, fewer only at the end. */
-KERNEL int vani_grammar_next(struct walk *w, int32_t *ids, int64_t rows, int64_t *written)
-{
+    const struct walk walk = {rules, symbols, names, most_depth, arena_ids, bodies, lengths, values, exponents, name,
+                              offsets, arena, places, depth};
+    const struct walk *w = &walk;
+    if (*depth < 0) {
+        *depth = 0;
+        if (enter(w, start))
+            return NOT_ME;
+    }
     int64_t n = 0;
-    while (n < rows && w->depth > 0) {
-        struct place *place = &w->places[w->depth - 1];
+    while (n < rows && *depth > 0) {
+        struct place *place = &places[*depth - 1];
         if (place->at >= place->end) {
-            w->depth--;
+            (*depth)--;
             continue;
         }
-        int64_t value = w->values[place->at], exponent = w->exponents[place->at];
+        int64_t value = values[place->at], exponent = exponents[place->at];
         if (value >= 0) {
             int32_t id;
             if (name_of(w, value, &id))
@@ -119,15 +126,15 @@ KERNEL int vani_grammar_next(struct walk *w, int32_t *ids, int64_t rows, int64_t
                 continue;
         } else {
             int64_t rule = -1 - value;
-            if (rule >= w->rules)
+            if (rule >= rules)
                 return NOT_ME;
-            int64_t length = w->lengths[rule];
+            int64_t length = lengths[rule];
             if (in_arena(w, rule)) {
                 /* What is left of a repetition that the piece before has begun, then whole ones. */
                 int64_t done = place->taken % length, times = place->taken / length;
                 while (times < exponent && n < rows) {
                     int64_t some = length - done < rows - n ? length - done : rows - n;
-                    memcpy(ids + n, w->arena + w->offsets[rule] + done, (size_t)some * sizeof *ids);
+                    memcpy(ids + n, arena + offsets[rule] + done, (size_t)some * sizeof *ids);
                     n += some;
                     done += some;
                     if (done == length) {
@@ -149,6 +156,5 @@ KERNEL int vani_grammar_next(struct walk *w, int32_t *ids, int64_t rows, int64_t
         place->at++;
         place->taken = 0;
     }
-    *written = n;
-    return DONE;
+    return n;
 }

@@ -1,40 +1,94 @@
-"""The terminals that a grammar stands for, in order."""
+"""Grammars, see `vani.readers.recorder.grammar.Grammar`: decoded and checked, counted, and expanded."""
 
 from __future__ import annotations
 
-import ctypes
 from collections.abc import Iterator, Sequence
-from typing import Any
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from vani.kernels.arrays import address
-from vani.kernels.library import function, note
+from vani.kernels.library import available, call, dtype_of, note
 
-__all__ = ["terminals"]
+__all__ = ["Rules", "decoded", "terminals", "used"]
 
 _MOST_DEPTH = 128
 """Deeper grammars are no program's: to go through all levels for each call would take too long."""
 _SHORT = 1 << 10
 _ARENA = 1 << 22
-"""Ids that are kept, those of rules up to `_SHORT` calls: longer ones are put together of these."""
-_POINTER = ctypes.c_void_p
+"""Ids that are kept, those of rules up to `_SHORT` calls: longer rules are made of these."""
 
 Ints = NDArray[np.int64]
 
 
-class _Walk(ctypes.Structure):
-    _fields_ = (
-        *((name, ctypes.c_int64) for name in ("rules", "symbols", "names", "most_depth")),
-        *(
-            (name, _POINTER)
-            for name in ("bodies", "lengths", "values", "exponents", "name", "offsets", "arena")
-        ),
-        ("arena_ids", ctypes.c_int64),
-        ("places", _POINTER),
-        ("depth", ctypes.c_int64),
+@dataclass(frozen=True, eq=False)
+class Rules:
+    """A grammar whose `values` are terminals, of which `highest` is the largest or -1."""
+
+    bodies: Ints
+    values: Ints
+    exponents: Ints
+    lengths: Ints
+    levels: tuple[Ints, ...]
+    start: int
+    highest: int
+
+
+def decoded(stored: NDArray[np.int32], *, terminals: int, most_calls: int) -> Rules | None:
+    """Decode a grammar; None if numpy decides, as it does where an integer is wrong.
+
+    Parameters
+    ----------
+    terminals
+        Entries of the call table.
+    most_calls
+        Calls that a rule may stand for.
+    """
+    measured = call("rules_measure", stored=stored)
+    if measured is None:
+        return None
+    rules, symbols, deepest = measured["sizes"].tolist()
+    out = call(
+        "rules",
+        stored=stored,
+        terminals=terminals,
+        most_calls=most_calls,
+        rules=rules,
+        symbols=symbols,
+        deepest=deepest,
     )
+    if out is None:
+        return None
+    start, heights, highest = out["summary"].tolist()
+    order, level = out["order"], out["level"]
+    return Rules(
+        out["bodies"],
+        out["values"],
+        out["exponents"],
+        out["lengths"],
+        tuple(order[level[i] : level[i + 1]] for i in range(heights)),
+        start,
+        highest,
+    )
+
+
+def used(
+    bodies: Ints, values: Ints, exponents: Ints, levels: Sequence[Ints], *, start: int, names: int
+) -> Ints | None:
+    """Count how often each name occurs, shape (names,); None if numpy decides."""
+    times = np.zeros(len(bodies) - 1, np.uint64)
+    times[start] = 1
+    out = call(
+        "rules_used",
+        bodies=bodies,
+        values=values,
+        exponents=exponents,
+        order=np.concatenate(levels),
+        rules=len(times),
+        names=names,
+        times=times,
+    )
+    return None if out is None else out["counts"].view(np.int64)
 
 
 def terminals(
@@ -52,62 +106,47 @@ def terminals(
 
     Parameters
     ----------
-    bodies, lengths, values, exponents, names, start
-        See `vani.readers.recorder.grammar.Grammar`, which goes on where this ends.
     levels
         Rules by height: those of a level use those of earlier ones.
     """
-    walk_type = ctypes.POINTER(_Walk)
-    fill = function("vani_grammar_arena", walk_type, _POINTER, ctypes.c_int64)
-    begin = function("vani_grammar_start", walk_type, ctypes.c_int64)
-    go_on = function("vani_grammar_next", walk_type, _POINTER, ctypes.c_int64, ctypes.POINTER(ctypes.c_int64))
-    if fill is None or begin is None or go_on is None:
+    if not available():
         return
-    depth, rules, symbols = len(levels), len(lengths), len(values)
-    if depth > _MOST_DEPTH:
+    if len(levels) > _MOST_DEPTH:
         note("grammar", used=False)
         return
-    places: NDArray[Any] = np.zeros((depth, 3), np.int64)
-    order, offsets, arena = _arena(lengths, levels, start)
-    walk = _Walk(
-        rules=rules,
-        symbols=symbols,
-        names=len(names),
-        most_depth=depth,
-        bodies=address(bodies, np.int64, rules + 1),
-        lengths=address(lengths, np.int64),
-        values=address(values, np.int64),
-        exponents=address(exponents, np.int64, symbols),
-        name=address(names, np.int64),
-        offsets=address(offsets, np.int64, rules),
-        arena=address(arena, np.int32),
-        arena_ids=len(arena),
-        places=address(places, np.int64),
-    )
-    used = fill(ctypes.byref(walk), address(order, np.int64), len(order)) == 0
-    used = used and begin(ctypes.byref(walk), start) == 0
+    order, offsets, size = _short_rules(lengths, levels, start)
+    grammar = {
+        "bodies": bodies,
+        "lengths": lengths,
+        "values": values,
+        "exponents": exponents,
+        "name": names,
+        "offsets": offsets,
+    }
+    expanded = call("grammar_arena", **grammar, order=order, arena_ids=size)
+    if expanded is None:
+        return
+    places, depth = np.zeros(len(levels), dtype_of("grammar", "places")), np.full(1, -1)
     left = int(lengths[start])
-    while used and left > 0:
-        written = ctypes.c_int64()
-        ids = np.empty(min(rows, left), np.int32)
-        used = go_on(ctypes.byref(walk), address(ids, np.int32), len(ids), ctypes.byref(written)) == 0
-        if not used or written.value < len(ids):
-            used = False
-            break
-        left -= len(ids)
-        yield ids
-    note("grammar", used=used)
+    while left > 0:
+        wanted = min(rows, left)
+        state = {"arena": expanded["arena"], "places": places, "depth": depth}
+        out = call("grammar", **grammar, **state, start=start, rows=wanted)
+        if out is None or len(out["ids"]) < wanted:
+            return
+        left -= wanted
+        yield out["ids"]
 
 
-def _arena(lengths: Ints, levels: Sequence[Ints], start: int) -> tuple[Ints, Ints, NDArray[np.int32]]:
-    """Room for the ids of short rules: these in order of height, where the ids of each rule begin, and the room."""
+def _short_rules(lengths: Ints, levels: Sequence[Ints], start: int) -> tuple[Ints, Ints, int]:
+    """Short rules in order of height; where the ids of each rule begin, -1 for others; and ids of all of them."""
     short = (lengths > 0) & (lengths <= _SHORT)
-    # Whatever a rule uses is no longer than itself: with all rules up to a length, that is there, too.
-    held = np.cumsum(np.bincount(lengths[short]) * np.arange(int(lengths[short].max(initial=-1)) + 1))
-    short &= lengths < np.searchsorted(held, _ARENA, side="right")
+    # A rule is at least as long as those that it uses: of all rules up to a length, these are there, too.
+    ids_up_to = np.cumsum(np.bincount(lengths[short]) * np.arange(int(lengths[short].max(initial=-1)) + 1))
+    short &= lengths < np.searchsorted(ids_up_to, _ARENA, side="right")
     short[start] = False
     order = np.concatenate([level[short[level]] for level in levels])
     ends = np.cumsum(lengths[order])
     offsets = np.full(len(lengths), -1)
     offsets[order] = ends - lengths[order]
-    return order, offsets, np.empty(int(ends[-1]) if len(ends) else 0, np.int32)
+    return order, offsets, int(ends[-1]) if len(ends) else 0

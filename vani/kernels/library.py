@@ -1,51 +1,151 @@
-"""The compiled kernels, where they can be used, and how often each was."""
+"""Calls to the compiled kernels: what they take, and how often each was used.
+
+A kernel is declared once, in C. What it takes is read from its source, see `vani.h` for the words used there.
+"""
 
 from __future__ import annotations
 
 import ctypes
-import os
+import re
 import threading
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Mapping
+from functools import cache
+from math import prod
+from typing import Any, NamedTuple
 
-from vani.kernels.build import FOLDER, file_name
+import numpy as np
+from numpy.typing import NDArray
 
-__all__ = ["function", "library", "note", "state", "times_used"]
+from vani.kernels.build import sources
+from vani.kernels.loader import FUNCTION, load
+
+__all__ = ["available", "call", "columns", "dtype_of", "note", "times_used"]
+
+_PARAMETER = re.compile(r"(IN|MAYBE|INOUT|OUT|ZEROS|ROWS)\((?:struct )?(\w+), (\w+), ([\w +*]+)\)|int64_t (\w+)")
+_COMMENT = re.compile(r"/\*.*?\*/", re.DOTALL)
+_STRUCT = re.compile(r"^struct (\w+) \{\n(.*?)^\};", re.DOTALL | re.MULTILINE)
+_FIELDS = re.compile(r"^    (u?int\d+)_t ([\w, ]+);", re.MULTILINE)
+
+_MADE = {"OUT", "ZEROS", "ROWS"}
+_WRITTEN = _MADE | {"INOUT"}
+"""Roles of arrays."""
 
 _lock = threading.Lock()
-_known: list[ctypes.CDLL | None] = []
 _used: dict[str, list[int]] = {}
 
 
-def library() -> ctypes.CDLL | None:
-    """The shared object of the sources as they are, loaded once.
+class _Parameter(NamedTuple):
+    """An array, whose role `vani.h` explains, or a number, which has none."""
 
-    None where VANI_KERNELS=0 says so, where none was built of these sources, or where it does not load: then numpy
-    does the work of every kernel.
+    name: str
+    role: str = ""
+    dtype: np.dtype[Any] = np.dtype(np.int64)
+    length: tuple[tuple[int, tuple[str, ...]], ...] = ()
+    """Sum of products of a number and parameters."""
+    of_length: str = ""
+    """The parameter that is its length, if it is one alone."""
+
+
+def call(kernel: str, **given: Any) -> dict[str, NDArray[Any]] | None:
+    """Call a kernel.
+
+    Parameters
+    ----------
+    kernel
+        Its name, without `vani_`.
+    given
+        Arrays and numbers by the names of its parameters. A number that is the length of a given array may be left
+        out. Integers that are only read are converted; callers see to it that they fit.
+
+    Returns
+    -------
+    dict or None
+        The arrays that it made or changed, by name; None if numpy decides.
+
+    Raises
+    ------
+    TypeError
+        A parameter is missing or unknown, or an array has another type or length than the kernel takes.
     """
-    with _lock:
-        if not _known:
-            _known.append(_loaded())
-        return _known[0]
-
-
-def function(name: str, *arguments: Any) -> Callable[..., int] | None:
-    """A kernel by its name in C, with the types of its arguments; None where there are no kernels."""
-    kernels = library()
-    if kernels is None:
+    function = _functions().get(kernel)
+    if function is None:
         return None
-    found = getattr(kernels, name)
-    if found.argtypes is None:
-        found.restype, found.argtypes = ctypes.c_int, arguments
-    called: Callable[..., int] = found
-    return called
+    parameters = _parameters()[kernel]
+    arrays: dict[str, NDArray[Any]] = {}
+    numbers: dict[str, int] = {}
+    for p in parameters:
+        value = given.pop(p.name, None)
+        if value is None:
+            continue
+        if p.role:
+            arrays[p.name] = _array(value, p)
+            if p.of_length and p.of_length not in numbers:
+                numbers[p.of_length] = arrays[p.name].size
+        else:
+            numbers[p.name] = int(value)
+    if given:
+        raise TypeError(f"kernel {kernel} takes no {', '.join(given)}")
+    arguments: list[int | None] = []
+    for p in parameters:
+        if not p.role:
+            if p.name not in numbers:
+                raise TypeError(f"kernel {kernel} needs {p.name}")
+            arguments.append(numbers[p.name])
+            continue
+        array = arrays.get(p.name)
+        if array is None and p.role not in _MADE:
+            if p.role != "MAYBE":
+                raise TypeError(f"kernel {kernel} needs {p.name}")
+            arguments.append(None)
+            continue
+        length = numbers[p.of_length] if p.of_length else _length(p.length, numbers)
+        if array is None:
+            array = arrays[p.name] = (np.zeros if p.role == "ZEROS" else np.empty)(length, p.dtype)
+        elif array.size != length:
+            raise TypeError(f"{p.name} has {array.size} elements, kernel {kernel} takes {length}")
+        arguments.append(array.__array_interface__["data"][0])
+    rows = function(*arguments)
+    note(kernel, used=rows >= 0)
+    if rows < 0:
+        return None
+    return {
+        p.name: arrays[p.name][:rows] if p.role == "ROWS" else arrays[p.name] for p in parameters if p.role in _WRITTEN
+    }
 
 
-def state() -> str:
-    """Whether kernels are in use, for people."""
-    if library() is not None:
-        return "compiled"
-    return "off (VANI_KERNELS=0)" if _off() else "none, numpy does their work"
+def _array(value: NDArray[Any], parameter: _Parameter) -> NDArray[Any]:
+    """An array as C takes it, converted if it is only read."""
+    if parameter.role not in _WRITTEN:
+        value = value.astype(parameter.dtype, order="C", casting="same_kind", copy=False)
+        return value if value.flags.aligned else value.copy()
+    if value.dtype != parameter.dtype or not value.flags.carray:
+        raise TypeError(f"{parameter.name} is no contiguous array of {parameter.dtype}")
+    return value
+
+
+def _length(terms: tuple[tuple[int, tuple[str, ...]], ...], numbers: Mapping[str, int]) -> int:
+    total = 0
+    for factor, names in terms:
+        product = factor
+        for name in names:
+            product *= numbers[name]
+        total += product
+    return total
+
+
+def columns(table: NDArray[Any]) -> tuple[NDArray[Any], ...]:
+    """Contiguous columns of a table of structs, in the order of their fields."""
+    return tuple(np.ascontiguousarray(table[name]) for name in table.dtype.names or ())
+
+
+def dtype_of(kernel: str, array: str) -> np.dtype[Any]:
+    """Type of the elements of an array that a kernel takes."""
+    return next(p.dtype for p in _parameters()[kernel] if p.name == array)
+
+
+def available() -> bool:
+    """Whether there are compiled kernels."""
+    return bool(_functions())
 
 
 def note(kernel: str, *, used: bool) -> None:
@@ -60,15 +160,51 @@ def times_used() -> Mapping[str, tuple[int, int]]:
         return {kernel: (used, declined) for kernel, (used, declined) in sorted(_used.items())}
 
 
-def _off() -> bool:
-    return os.environ.get("VANI_KERNELS") == "0"
+@cache
+def _functions() -> dict[str, Any]:
+    """Kernels by name; none where numpy does the work."""
+    library, functions = load().library, {}
+    for name, parameters in _parameters().items() if library is not None else ():
+        functions[name] = getattr(library, f"vani_{name}")
+        functions[name].restype = ctypes.c_int64
+        functions[name].argtypes = [ctypes.c_void_p if p.role else ctypes.c_int64 for p in parameters]
+    return functions
 
 
-def _loaded() -> ctypes.CDLL | None:
-    if _off():
-        return None
-    try:
-        # A missing file is told apart from a name that the loader would look for elsewhere by its absolute path.
-        return ctypes.CDLL(str((FOLDER / file_name()).absolute()))
-    except OSError:
-        return None
+@cache
+def _parameters() -> dict[str, tuple[_Parameter, ...]]:
+    """Parameters of each kernel, of its source."""
+    texts = {path: _COMMENT.sub("", path.read_text()) for path in sources()}
+    shared = [struct for path, text in texts.items() if path.suffix == ".h" for struct in _structs(text)]
+    kernels = {}
+    for path, text in texts.items():
+        if path.suffix == ".c":
+            types = dict(shared + _structs(text))
+            for name, parameters in FUNCTION.findall(text):
+                kernels[name] = tuple(_parameter(match, types) for match in _PARAMETER.finditer(parameters))
+    return kernels
+
+
+def _parameter(match: re.Match[str], types: Mapping[str, np.dtype[Any]]) -> _Parameter:
+    role, element, array, length, number = match.groups()
+    if number:
+        return _Parameter(number)
+    dtype = types[element] if element in types else np.dtype(element.removesuffix("_t"))
+    terms = [term.split(" * ") for term in length.split(" + ")]
+    return _Parameter(
+        array,
+        role,
+        dtype,
+        tuple((prod(int(f) for f in fs if f.isdecimal()), tuple(f for f in fs if not f.isdecimal())) for fs in terms),
+        of_length=length if length.isidentifier() else "",
+    )
+
+
+def _structs(text: str) -> list[tuple[str, np.dtype[Any]]]:
+    """Types of the structs in a source that hold numbers alone."""
+    structs = []
+    for name, body in _STRUCT.findall(text):
+        fields = [(field, kind) for kind, names in _FIELDS.findall(body) for field in names.split(", ")]
+        if "*" not in body:
+            structs.append((name, np.dtype(fields, align=True)))
+    return structs

@@ -2,15 +2,19 @@
 #include "columns.h"
 #include "ends.h"
 
-/* file: by group; -1 leaves a group out. near, beyond, reads: by group, zeros at first. */
-KERNEL int vani_past_end(const int32_t *codes, const int64_t *offset, const int64_t *bytes, const int64_t *start,
-                         const int64_t *duration, int64_t n, const int64_t *file, int64_t groups,
-                         const struct ends *ends, int64_t *near, int64_t *beyond, int64_t *reads)
+/* file: by group; -1 leaves a group out. For the others see ends.h. near, beyond, reads: by group. */
+KERNEL vani_past_end(int64_t n, int64_t groups, int64_t files, int64_t ends, int64_t bucket_ns, int64_t level,
+                     int64_t buckets, int64_t moments, IN(int32_t, codes, n), IN(int64_t, offset, n),
+                     IN(int64_t, bytes, n), IN(int64_t, start, n), IN(int64_t, duration, n), IN(int64_t, file, groups),
+                     IN(uint8_t, known, files), IN(int64_t, since, files), IN(int64_t, keys, ends),
+                     IN(int64_t, reach, ends), ZEROS(int64_t, near, groups), ZEROS(int64_t, beyond, groups),
+                     ZEROS(int64_t, reads, groups))
 {
-    if (n < 0 || groups < 0 || !ends_are_sound(ends))
+    const struct ends of_files = {known, since, files, keys, reach, ends, bucket_ns, level, buckets, moments};
+    if (n < 0 || groups < 0 || !ends_are_sound(&of_files))
         return NOT_ME;
     for (int64_t g = 0; g < groups; g++)
-        if (file[g] < -1 || file[g] >= ends->files)
+        if (file[g] < -1 || file[g] >= files)
             return NOT_ME;
     for (int64_t i = 0; i < n; i++) {
         if (codes[i] < 0 || codes[i] >= groups)
@@ -21,11 +25,11 @@ KERNEL int vani_past_end(const int32_t *codes, const int64_t *offset, const int6
         if (size < 0 || __builtin_add_overflow(start[i], duration[i], &now)
             || __builtin_add_overflow(begin, size, &wanted))
             return NOT_ME;
-        if (now < ends->since[of])
+        if (now < since[of])
             continue;
         if (now < 0)
             return NOT_ME;
-        int64_t end = end_at(ends, of, now, &near[codes[i]]), over = wanted - (end > begin ? end : begin);
+        int64_t end = end_at(&of_files, of, now, &near[codes[i]]), over = wanted - (end > begin ? end : begin);
         if (over > 0 && __builtin_add_overflow(beyond[codes[i]], over < size ? over : size, &beyond[codes[i]]))
             return NOT_ME;
         reads[codes[i]]++;

@@ -20,34 +20,28 @@ struct stride {
     int64_t file, delta, count;
 };
 
+/* The parameters of vani_pattern. */
 struct batch {
-    const int32_t *codes; /* group of each call */
+    int64_t calls, groups, held_count, places;
+    const int32_t *codes;
     const int64_t *offset, *bytes, *start;
-    int64_t calls;
-    const uint8_t *bits; /* by group, as the next one */
-    const int32_t *place; /* of process and file among those of the batch, -1 for no file */
-    int64_t groups;
-    const struct operation *held; /* of earlier batches, stream after stream */
-    const int32_t *held_stream;   /* 2 * place + direction */
-    int64_t held_count;
-    const int32_t *file; /* by place, as `of`: file, and what its process has */
+    const uint8_t *bits;
+    const int32_t *place;
+    const struct operation *held;
+    const int32_t *held_stream;
+    const int32_t *file;
     const uint8_t *of;
-    int64_t places;
 };
 
 struct found {
-    uint8_t *jumps, *opens; /* by stream: such a call came after its last operation */
-    int64_t *first;         /* by stream, one more: where it begins in `run`; zeros at first */
-    int64_t *next;          /* by stream: room to work in */
-    int64_t *seeks;         /* by place; zeros at first */
-    struct operation *run;  /* room for all calls and what was held */
-    uint8_t *work;          /* as long */
-    int64_t *counts;        /* by group and class; zeros at first */
-    int8_t *held_class;     /* class of each of the held operations that is counted now; -1 at first */
-    struct stride *strides; /* room for as many as `run` */
+    uint8_t *jumps, *opens;
+    int64_t *first, *next, *seeks;
+    struct operation *run;
+    uint8_t *work;
+    int64_t *counts;
+    int8_t *held_class;
+    struct stride *strides;
     int64_t stride_count;
-    int32_t *kept_stream; /* of the operations that are held now, which are the first ones of `run` */
-    int64_t kept;
 };
 
 static int64_t minus(int64_t a, int64_t b)
@@ -226,24 +220,49 @@ static void count_stream(const struct batch *batch, struct found *found, int64_t
     }
 }
 
-KERNEL int vani_pattern(const struct batch *batch, const struct ends *ends, struct found *found)
+/* codes: group of each call. bits, place: by group, place of its process and file among those of the batch, -1 for no
+   file. held: operations of earlier batches, stream after stream; held_stream: 2 * place + direction. file, of: by place,
+   its file, and bits that its process has. For the others see ends.h.
+   jumps, opens: by stream, such a call came after its last operation. first: by stream, where it begins in `run`. next:
+   room to work in, as `work`. seeks: by place. counts: by group and class. held_class: class of each of the held
+   operations that is counted now, or -1. kept: how many operations are held now, which are the first ones of `run`, and
+   kept_stream their streams. */
+KERNEL vani_pattern(int64_t n, int64_t groups, int64_t held_count, int64_t places, int64_t files, int64_t ends,
+                    int64_t bucket_ns, int64_t level, int64_t buckets, int64_t moments, IN(int32_t, codes, n),
+                    IN(int64_t, offset, n), IN(int64_t, bytes, n), IN(int64_t, start, n), IN(uint8_t, bits, groups),
+                    IN(int32_t, place, groups), IN(struct operation, held, held_count),
+                    IN(int32_t, held_stream, held_count), IN(int32_t, file, places), IN(uint8_t, of, places),
+                    IN(uint8_t, known, files), IN(int64_t, since, files), IN(int64_t, keys, ends),
+                    IN(int64_t, reach, ends), INOUT(uint8_t, jumps, 2 * places), INOUT(uint8_t, opens, 2 * places),
+                    ZEROS(int64_t, first, 2 * places + 1), OUT(int64_t, next, 2 * places), ZEROS(int64_t, seeks, places),
+                    OUT(struct operation, run, n + held_count), OUT(uint8_t, work, n + held_count),
+                    ZEROS(int64_t, counts, 4 * groups), OUT(int8_t, held_class, held_count),
+                    ROWS(struct stride, strides, n + held_count), OUT(int32_t, kept_stream, n + held_count),
+                    ZEROS(int64_t, kept, 1))
 {
-    if (!is_sound(batch, ends) || !arrange(batch, found))
+    const struct ends of_files = {known, since, files, keys, reach, ends, bucket_ns, level, buckets, moments};
+    const struct batch batch = {n, groups, held_count, places, codes, offset, bytes, start, bits, place, held,
+                                held_stream, file, of};
+    struct found found = {jumps, opens, first, next, seeks, run, work, counts, held_class, strides, 0};
+    if (!is_sound(&batch, &of_files))
         return NOT_ME;
-    found->stride_count = found->kept = 0;
-    for (int64_t s = 0; s < 2 * batch->places; s++) {
-        int64_t begin = found->first[s], end = found->first[s + 1];
+    for (int64_t h = 0; h < held_count; h++)
+        held_class[h] = -1;
+    if (!arrange(&batch, &found))
+        return NOT_ME;
+    for (int64_t s = 0; s < 2 * places; s++) {
+        int64_t begin = first[s], end = first[s + 1];
         if (begin == end)
             continue;
-        count_stream(batch, found, s, ends);
-        if (!(batch->of[s / 2] & GOES_ON))
+        count_stream(&batch, &found, s, &of_files);
+        if (!(of[s / 2] & GOES_ON))
             continue;
         for (int64_t i = end - begin > 4 ? end - 4 : begin; i < end; i++) {
-            struct operation one = found->run[i];
-            one.seeks -= found->seeks[s / 2];
-            found->kept_stream[found->kept] = (int32_t)s;
-            found->run[found->kept++] = one;
+            struct operation one = run[i];
+            one.seeks -= seeks[s / 2];
+            kept_stream[*kept] = (int32_t)s;
+            run[(*kept)++] = one;
         }
     }
-    return DONE;
+    return found.stride_count;
 }

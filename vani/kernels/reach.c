@@ -7,12 +7,13 @@ struct reach {
     int64_t group, moment, end, last; /* furthest end, latest start */
 };
 
-/* what: by group. Moments are pieces of `length` ns, the last one `most`, put together by 2 ** level. Writes of nothing
-   count, with an end of 0, if `empty`. after: by group, calls before this one are left out. open: by group, zeros at
-   first. Room in `found` for all calls. */
-KERNEL int vani_reach(const int32_t *codes, const int64_t *offset, const int64_t *bytes, const int64_t *start,
-                      int64_t n, const uint8_t *what, const int64_t *after, int64_t groups, int64_t length,
-                      int64_t most, int64_t level, int64_t empty, int32_t *open, struct reach *found, int64_t *count)
+/* what: by group; the offset of a cut is the new length. Moments are pieces of `length` ns, the last one `most`, put
+   together by 2 ** level. Writes of nothing count, with an end of 0, if `empty`. after: by group, calls before this one
+   are left out. open: by group. A group and moment may come several times. */
+KERNEL vani_reach(int64_t n, int64_t groups, int64_t length, int64_t most, int64_t level, int64_t empty,
+                  IN(int32_t, codes, n), IN(int64_t, offset, n), IN(int64_t, bytes, n), IN(int64_t, start, n),
+                  IN(int32_t, what, groups), MAYBE(int64_t, after, groups), ZEROS(int32_t, open, groups),
+                  ROWS(struct reach, reached, n))
 {
     if (n < 0 || n > INT32_MAX - 1 || groups < 0 || length < 1 || most < 0 || level < 0 || level > 62)
         return NOT_ME;
@@ -21,7 +22,7 @@ KERNEL int vani_reach(const int32_t *codes, const int64_t *offset, const int64_t
         int32_t g = codes[i];
         if (g < 0 || g >= groups)
             return NOT_ME;
-        if (what[g] == LEFT_OUT || offset[i] == NO_VALUE || i < after[g])
+        if (what[g] == LEFT_OUT || offset[i] == NO_VALUE || (after && i < after[g]))
             continue;
         int64_t end = offset[i], size = bytes[i];
         if (what[g] == WRITES) {
@@ -39,9 +40,9 @@ KERNEL int vani_reach(const int32_t *codes, const int64_t *offset, const int64_t
             high = low > INT64_MAX - length ? INT64_MAX : low + length;
             moment = (moment < most ? moment : most) >> level;
         }
-        struct reach *one = open[g] ? &found[open[g] - 1] : 0;
+        struct reach *one = open[g] ? &reached[open[g] - 1] : 0;
         if (!one || one->moment != moment) {
-            one = &found[many++];
+            one = &reached[many++];
             open[g] = (int32_t)many;
             *one = (struct reach){.group = g, .moment = moment, .end = end, .last = start[i]};
             continue;
@@ -49,6 +50,5 @@ KERNEL int vani_reach(const int32_t *codes, const int64_t *offset, const int64_t
         one->end = end > one->end ? end : one->end;
         one->last = start[i] > one->last ? start[i] : one->last;
     }
-    *count = many;
-    return DONE;
+    return many;
 }

@@ -7,40 +7,37 @@ struct step {
 };
 
 struct rules {
-    int64_t integers, terminals, most_calls, rules, symbols, deepest, start, levels, highest;
-    const int32_t *stored; /* (integers) */
-    int64_t *bodies;       /* (rules + 1) */
-    int64_t *values;       /* (symbols): a terminal, or -1 - rule */
-    int64_t *exponents;    /* (symbols) */
-    int64_t *lengths;      /* (rules) */
-    int64_t *order;        /* (rules): by height, and where it is the same by number */
-    int64_t *level;        /* (rules + 1): where each height begins in `order` */
-    int32_t *index;        /* (deepest + 1): of each id, negated, the number of the rule */
-    int32_t *height;       /* (rules): -1 where it is not known, -2 where the walk is in it */
-    struct step *steps;    /* (rules) */
+    int64_t terminals, most_calls, rules, symbols, deepest;
+    const int32_t *stored;
+    int64_t *bodies, *values, *exponents, *lengths;
+    int32_t *index, *height;
+    struct step *steps;
+    int64_t *summary;
 };
 
-/* Counts symbols, and finds how far ids go; the arrays have room for as many afterwards. */
-KERNEL int vani_rules_measure(struct rules *r)
+/* Indices in `sizes`, and in `summary`: place of the start rule, how many heights there are, and the highest terminal. */
+enum { RULES, SYMBOLS, DEEPEST };
+enum { START, LEVELS, HIGHEST };
+
+/* How many rules and symbols there are, and how far ids go. */
+KERNEL vani_rules_measure(int64_t integers, IN(int32_t, stored, integers), ZEROS(int64_t, sizes, 3))
 {
-    const int32_t *stored = r->stored;
     int64_t at = 1;
-    if (r->integers < 3 || stored[0] < 1 || stored[0] > (r->integers - 1) / 2)
+    if (integers < 3 || stored[0] < 1 || stored[0] > (integers - 1) / 2)
         return NOT_ME;
-    r->rules = stored[0];
-    r->symbols = r->deepest = 0;
-    for (int64_t rule = 0; rule < r->rules; rule++) {
-        if (r->integers - at < 2)
+    sizes[RULES] = stored[0];
+    for (int64_t rule = 0; rule < sizes[RULES]; rule++) {
+        if (integers - at < 2)
             return NOT_ME;
         int64_t id = stored[at], count = stored[at + 1];
-        if (id >= 0 || count < 0 || count > (r->integers - at - 2) / 2)
+        if (id >= 0 || count < 0 || count > (integers - at - 2) / 2)
             return NOT_ME;
-        r->deepest = -id > r->deepest ? -id : r->deepest;
-        r->symbols += count;
+        sizes[DEEPEST] = -id > sizes[DEEPEST] ? -id : sizes[DEEPEST];
+        sizes[SYMBOLS] += count;
         at += 2 + 2 * count;
     }
-    /* Of ids that lie far apart a table would cost more than the grammar. */
-    return at == r->integers && r->deepest <= 16 * r->rules + 1024 ? DONE : NOT_ME;
+    /* Of ids that are far apart a table would cost more than the grammar. */
+    return at == integers && sizes[DEEPEST] <= 16 * sizes[RULES] + 1024 ? DONE : NOT_ME;
 }
 
 static int read_symbols(struct rules *r)
@@ -61,7 +58,7 @@ static int read_symbols(struct rules *r)
         }
     }
     r->bodies[r->rules] = symbol;
-    r->highest = -1;
+    r->summary[HIGHEST] = -1;
     for (symbol = 0; symbol < r->symbols; symbol++) {
         int64_t value = r->values[symbol];
         if (value >= r->terminals || r->exponents[symbol] < 1)
@@ -70,12 +67,12 @@ static int read_symbols(struct rules *r)
             if (-value > r->deepest || r->index[-value] < 0)
                 return NOT_ME;
             r->values[symbol] = -1 - (int64_t)r->index[-value];
-        } else if (value > r->highest) {
-            r->highest = value;
+        } else if (value > r->summary[HIGHEST]) {
+            r->summary[HIGHEST] = value;
         }
     }
-    r->start = r->index[1];
-    return r->start < 0 ? NOT_ME : DONE;
+    r->summary[START] = r->index[1];
+    return r->index[1] < 0 ? NOT_ME : DONE;
 }
 
 /* Height and length of a rule whose own rules are known. */
@@ -101,13 +98,13 @@ static int settle(struct rules *r, int64_t rule)
     }
     r->lengths[rule] = calls;
     r->height[rule] = height;
-    r->levels = height >= r->levels ? height + 1 : r->levels;
+    r->summary[LEVELS] = height >= r->summary[LEVELS] ? height + 1 : r->summary[LEVELS];
     return DONE;
 }
 
 static int settle_all(struct rules *r)
 {
-    r->levels = 0;
+    r->summary[LEVELS] = 0;
     for (int64_t rule = 0; rule < r->rules; rule++)
         r->height[rule] = -1;
     for (int64_t root = 0; root < r->rules; root++) {
@@ -141,42 +138,51 @@ static int settle_all(struct rules *r)
     return DONE;
 }
 
-/* Takes the arrays that have the room which `vani_rules_measure` found necessary. */
-KERNEL int vani_rules(struct rules *r)
+/* Takes what vani_rules_measure accepted, and its sizes. values: a terminal, or -1 - rule. order: rules by height, and
+   where it is the same by number. level: where each height begins in `order`. index: by id, negated, the number of the
+   rule. height: -1 where it is not known, -2 where the walk is in it. */
+KERNEL vani_rules(int64_t integers, int64_t terminals, int64_t most_calls, int64_t rules, int64_t symbols,
+                  int64_t deepest, IN(int32_t, stored, integers), OUT(int64_t, bodies, rules + 1),
+                  OUT(int64_t, values, symbols), OUT(int64_t, exponents, symbols), OUT(int64_t, lengths, rules),
+                  OUT(int64_t, order, rules), ZEROS(int64_t, level, rules + 1), OUT(int32_t, index, deepest + 1),
+                  OUT(int32_t, height, rules), OUT(struct step, steps, rules), ZEROS(int64_t, summary, 3))
 {
-    if (read_symbols(r) || settle_all(r))
+    struct rules r = {terminals, most_calls, rules, symbols, deepest, stored, bodies, values, exponents, lengths,
+                      index, height, steps, summary};
+    if (integers < 1 + 2 * (rules + symbols) || read_symbols(&r) || settle_all(&r))
         return NOT_ME;
-    for (int64_t i = 0; i <= r->rules; i++)
-        r->level[i] = 0;
-    for (int64_t rule = 0; rule < r->rules; rule++)
-        r->level[r->height[rule] + 1]++;
-    for (int64_t i = 0; i < r->levels; i++)
-        r->level[i + 1] += r->level[i];
-    for (int64_t rule = 0; rule < r->rules; rule++)
-        r->order[r->level[r->height[rule]]++] = rule;
-    for (int64_t i = r->levels; i > 0; i--)
-        r->level[i] = r->level[i - 1];
-    r->level[0] = 0;
+    for (int64_t rule = 0; rule < rules; rule++)
+        level[height[rule] + 1]++;
+    for (int64_t i = 0; i < summary[LEVELS]; i++)
+        level[i + 1] += level[i];
+    for (int64_t rule = 0; rule < rules; rule++)
+        order[level[height[rule]]++] = rule;
+    for (int64_t i = summary[LEVELS]; i > 0; i--)
+        level[i] = level[i - 1];
+    level[0] = 0;
     return DONE;
 }
 
-/* How often each rule and each name occurs, of rules whose numbers, names and order were checked: (rules), (names). */
-KERNEL int vani_rules_used(const struct rules *r, int64_t names, uint64_t *times, uint64_t *counts)
+/* How often each name occurs, of rules whose numbers, names and order were checked. times: by rule, how often it occurs;
+   that of the start rule is 1, of others 0. */
+KERNEL vani_rules_used(int64_t rules, int64_t symbols, int64_t names, IN(int64_t, bodies, rules + 1),
+                       IN(int64_t, values, symbols), IN(int64_t, exponents, symbols), IN(int64_t, order, rules),
+                       INOUT(uint64_t, times, rules), ZEROS(uint64_t, counts, names))
 {
-    for (int64_t i = r->rules - 1; i >= 0; i--) {
-        int64_t rule = r->order[i];
-        if (rule < 0 || rule >= r->rules)
+    for (int64_t i = rules - 1; i >= 0; i--) {
+        int64_t rule = order[i];
+        if (rule < 0 || rule >= rules)
             return NOT_ME;
         if (times[rule] == 0)
             continue;
-        int64_t at = r->bodies[rule], end = r->bodies[rule + 1];
-        if (at < 0 || end > r->symbols)
+        int64_t at = bodies[rule], end = bodies[rule + 1];
+        if (at < 0 || end > symbols)
             return NOT_ME;
         for (; at < end; at++) {
-            int64_t value = r->values[at];
-            if (value >= names || value < -r->rules)
+            int64_t value = values[at];
+            if (value >= names || value < -rules)
                 return NOT_ME;
-            *(value < 0 ? &times[-1 - value] : &counts[value]) += times[rule] * (uint64_t)r->exponents[at];
+            *(value < 0 ? &times[-1 - value] : &counts[value]) += times[rule] * (uint64_t)exponents[at];
         }
     }
     return DONE;

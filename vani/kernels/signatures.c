@@ -1,17 +1,14 @@
 /* Calls in groups that share every attribute but place, size and time, and what is added up of each group of those that
    count; of the others how many there are (analyzers/batch.py). */
-#include <string.h>
-
 #include "columns.h"
 
-/* Columns of calls, shape (n,) each. */
+/* Columns of calls. */
 struct calls {
     const int32_t *rank, *file;
     const int16_t *func, *within, *flags;
     const int8_t *layer, *kind, *via;
     const int64_t *offset, *bytes, *start, *duration;
     struct known file_known, offset_known, bytes_known;
-    int64_t n;
 };
 
 /* A row of the table of groups; numpy sees columns of 64 bits. */
@@ -23,19 +20,21 @@ struct group {
     int64_t code;   /* number among groups that count, or among others */
 };
 
+/* The results of vani_signatures. */
 struct found {
-    int32_t *slots; /* a power of two of them, at least 2 most_groups */
+    int32_t *slots;
     int64_t slot_count;
     struct group *groups;
-    int64_t most_groups; /* so many there is room for; in what follows there is for all calls */
-    int32_t *codes, *rows; /* of calls that count: group, and which call it is */
-    int64_t *offset, *bytes, *start, *duration; /* the same, only written where they differ from the columns of calls */
-    int32_t *other_codes, *other_rows;
-    int64_t counted, other, group_count;
+    int64_t most_groups, group_count;
     int64_t of_side[2]; /* groups of others, and of calls that count */
+    int32_t *codes, *rows;
+    int64_t *offset, *bytes, *start, *duration;
 };
 
-enum { FEW = 255, BLOCK = 512, FULL = 2 };
+/* Indices in `summary`. */
+enum { COUNTED, OTHERS, GROUPS };
+
+enum { FEW = 255, BLOCK = 512 };
 
 static uint64_t mixed(uint64_t what, uint64_t how)
 {
@@ -151,64 +150,84 @@ static uint64_t find(const struct calls *calls, int64_t most_layer, int64_t nest
     return mask;
 }
 
-/* Calls of layers up to `most_layer` count, but for those that have the flag `nested`. FULL where there are more groups
-   than there is room for. */
-KERNEL int vani_signatures(const struct calls *calls, int64_t most_layer, int64_t nested, const int64_t *phase_starts,
-                           int64_t phases, int64_t shift, struct found *found)
+/* Groups of calls. NAME_known: a bit per call, the first one at NAME_first, of NAME_bytes bytes; a null pointer where all
+   values are known. Calls of layers up to `most_layer` count, but for those that have the flag `nested`. slots: a power
+   of two of them, at least 2 most_groups. codes, rows: of calls that count, group and which call it is; NAME_counted:
+   their columns, only written where they differ from those of all calls; other_codes, other_rows: of the others.
+   summary: how many calls count and do not, and groups; -1 where there are more than there is room for. */
+KERNEL vani_signatures(int64_t n, int64_t phases, int64_t shift, int64_t most_layer, int64_t nested, int64_t most_groups,
+                       int64_t slot_count, int64_t file_first, int64_t file_bytes, int64_t offset_first,
+                       int64_t offset_bytes, int64_t bytes_first, int64_t bytes_bytes, IN(int32_t, rank, n),
+                       IN(int32_t, file, n), IN(int16_t, func, n), IN(int16_t, within, n), IN(int16_t, flags, n),
+                       IN(int8_t, layer, n), IN(int8_t, kind, n), IN(int8_t, via, n), IN(int64_t, offset, n),
+                       IN(int64_t, bytes, n), IN(int64_t, start_ns, n), IN(int64_t, duration_ns, n),
+                       MAYBE(uint8_t, file_known, file_bytes), MAYBE(uint8_t, offset_known, offset_bytes),
+                       MAYBE(uint8_t, bytes_known, bytes_bytes), IN(int64_t, phase_starts, phases),
+                       OUT(int32_t, slots, slot_count), OUT(struct group, groups, most_groups), OUT(int32_t, codes, n),
+                       OUT(int32_t, rows, n), OUT(int64_t, offset_counted, n), OUT(int64_t, bytes_counted, n),
+                       OUT(int64_t, start_ns_counted, n), OUT(int64_t, duration_ns_counted, n),
+                       OUT(int32_t, other_codes, n), OUT(int32_t, other_rows, n), ZEROS(int64_t, summary, 3))
 {
-    int64_t n = calls->n, at = 0, other = 0, phase = 0;
-    if (n < 0 || n > INT32_MAX / 4 || phases < 0 || phases > UINT16_MAX || found->most_groups < 1
-        || found->most_groups > INT32_MAX / 4 || found->slot_count < 2 * found->most_groups
-        || (found->slot_count & (found->slot_count - 1)))
+    const struct calls calls = {rank, file, func, within, flags, layer, kind, via, offset, bytes, start_ns, duration_ns,
+                                {file_known, file_first}, {offset_known, offset_first}, {bytes_known, bytes_first}};
+    struct found found = {slots, slot_count, groups, most_groups, 0, {0, 0}, codes, rows,
+                          offset_counted, bytes_counted, start_ns_counted, duration_ns_counted};
+    int64_t at = 0, other = 0, phase = 0;
+    if (n < 0 || n > INT32_MAX / 4 || phases < 0 || phases > UINT16_MAX || most_groups < 1
+        || most_groups > INT32_MAX / 4 || slot_count < 2 * most_groups || (slot_count & (slot_count - 1))
+        || !has_bits_of(&calls.file_known, file_bytes, n) || !has_bits_of(&calls.offset_known, offset_bytes, n)
+        || !has_bits_of(&calls.bytes_known, bytes_bytes, n))
         return NOT_ME;
     struct block block;
-    uint64_t mask = spread(found, 0, FEW);
-    found->group_count = found->of_side[0] = found->of_side[1] = 0;
+    uint64_t mask = spread(&found, 0, FEW);
     for (int64_t first = 0; first < n; first += BLOCK) {
         int64_t many = n - first < BLOCK ? n - first : BLOCK;
         for (int64_t b = 0; b < many; b++) {
             int64_t start;
-            if (__builtin_add_overflow(calls->start[first + b], shift, &start))
+            if (__builtin_add_overflow(start_ns[first + b], shift, &start))
                 return NOT_ME;
             if (phases > 1)
                 phase = phase_at(start, phase_starts, phases, phase);
             block.phase[b] = phase;
         }
-        mask = find(calls, most_layer, nested, found, first, many, &block, mask);
-        if (!mask)
-            return found->group_count == found->most_groups ? FULL : NOT_ME;
+        mask = find(&calls, most_layer, nested, &found, first, many, &block, mask);
+        if (!mask) {
+            summary[GROUPS] = -1;
+            return found.group_count == most_groups ? DONE : NOT_ME;
+        }
         for (int64_t b = 0; b < many; b++) {
-            int64_t i = first + b, start = calls->start[i] + shift, took = calls->duration[i];
-            int64_t offset = is_known(calls->offset_known, i) ? calls->offset[i] : NO_VALUE;
-            int64_t size = is_known(calls->bytes_known, i) ? calls->bytes[i] : NO_VALUE;
-            struct group *group = &found->groups[block.group[b]];
+            int64_t i = first + b, start = start_ns[i] + shift, took = duration_ns[i];
+            int64_t place = is_known(calls.offset_known, i) ? offset[i] : NO_VALUE;
+            int64_t size = is_known(calls.bytes_known, i) ? bytes[i] : NO_VALUE;
+            struct group *group = &groups[block.group[b]];
             if (!group->counts) {
                 if (!other)
-                    catch_up(calls, shift, i, found);
+                    catch_up(&calls, shift, i, &found);
                 group->row = i;
                 group->count++;
-                found->other_codes[other] = (int32_t)group->code;
-                found->other_rows[other++] = (int32_t)i;
+                other_codes[other] = (int32_t)group->code;
+                other_rows[other++] = (int32_t)i;
                 continue;
             }
-            if (add(group, calls->kind[i], offset, size, start, took))
+            if (add(group, kind[i], place, size, start, took))
                 return NOT_ME;
             group->row = at;
-            found->codes[at] = (int32_t)group->code;
-            if (calls->offset_known.bits || other)
-                found->offset[at] = offset;
-            if (calls->bytes_known.bits || other)
-                found->bytes[at] = size;
+            codes[at] = (int32_t)group->code;
+            if (offset_known || other)
+                offset_counted[at] = place;
+            if (bytes_known || other)
+                bytes_counted[at] = size;
             if (shift || other)
-                found->start[at] = start;
+                start_ns_counted[at] = start;
             if (other) {
-                found->rows[at] = (int32_t)i;
-                found->duration[at] = took;
+                rows[at] = (int32_t)i;
+                duration_ns_counted[at] = took;
             }
             at++;
         }
     }
-    found->counted = at;
-    found->other = other;
+    summary[COUNTED] = at;
+    summary[OTHERS] = other;
+    summary[GROUPS] = found.group_count;
     return DONE;
 }

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -10,11 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from vani.kernels.arrays import address
-from vani.kernels.known import Column, Known
-from vani.kernels.library import function, note
+from vani.kernels.library import available, call, columns
 
-__all__ = ["COLUMNS", "NULLABLE", "Groups", "Signatures", "signatures"]
+__all__ = ["COLUMNS", "NULLABLE", "Column", "Groups", "Signatures", "signatures"]
 
 COLUMNS = {
     **dict.fromkeys(("rank", "file"), np.int32),
@@ -22,43 +19,25 @@ COLUMNS = {
     **dict.fromkeys(("layer", "kind", "via"), np.int8),
     **dict.fromkeys(("offset", "bytes", "start_ns", "duration_ns"), np.int64),
 }
-"""What it reads of calls."""
+"""Columns of calls that it reads."""
 NULLABLE = ("file", "offset", "bytes")
 """Those of which values may be unknown: -1 for no file, and the smallest integer for no offset and no bytes."""
 
-_SUMS = (
-    *("row", "phase", "count", "bytes", "time"),
-    *("unsized", "placeless", "displaced", "first", "last", "end"),
-)
-_WIDTH = len(_SUMS) + 4
 _FIELDS = {"func": 48, "within": 32, "flags": 16, "via": 8, "layer": 4, "kind": 0}
 """Where in `how` they begin."""
 _FEW_GROUPS, _MORE = 1 << 14, 8
-_FULL = 2
-"""What the kernel returns where there are more groups."""
-_ADDRESS, _NUMBER = ctypes.c_void_p, ctypes.c_int64
 
 Ints = NDArray[np.int64]
 
 
-class _Calls(ctypes.Structure):
-    _fields_ = (
-        *((name, _ADDRESS) for name in COLUMNS),
-        *((f"{name}_known", Known) for name in NULLABLE),
-        ("n", _NUMBER),
-    )
+@dataclass(frozen=True, eq=False)
+class Column:
+    """Values, shape (n,), and which of them are known."""
 
-
-class _Found(ctypes.Structure):
-    _fields_ = (
-        ("slots", _ADDRESS),
-        ("slot_count", _NUMBER),
-        ("groups", _ADDRESS),
-        ("most_groups", _NUMBER),
-        *((name, _ADDRESS) for name in ("codes", "rows", "offset", "bytes", "start", "duration")),
-        *((name, _ADDRESS) for name in ("other_codes", "other_rows")),
-        *((name, _NUMBER) for name in ("counted", "other", "group_count", "of_others", "of_counted")),
-    )
+    values: NDArray[Any]
+    bits: NDArray[np.uint8] | None = None
+    """A bit for each, the first one at `first`, lowest bit of a byte first; 0: unknown. None: all are known."""
+    first: int = 0
 
 
 @dataclass(frozen=True, eq=False)
@@ -125,88 +104,84 @@ def signatures(
     most_layer, nested
         Calls of layers up to this one count, but for those that have this flag.
     """
-    kernel = function(
-        "vani_signatures",
-        *(ctypes.POINTER(_Calls), _NUMBER, _NUMBER, _ADDRESS, _NUMBER, _NUMBER, ctypes.POINTER(_Found)),
-    )
-    if kernel is None:
+    if not available():
         return None
-    given = {
-        name: np.ascontiguousarray(calls[name].values, dtype)
-        for name, dtype in COLUMNS.items()
-        if name in calls
+    known = {name: column.values for name, column in calls.items() if name in COLUMNS}
+    nothing = np.zeros(0 if len(known) == len(COLUMNS) else n, np.int64)
+    arguments: dict[str, Any] = {
+        name: known[name] if name in known else nothing.view(dtype)[:n] for name, dtype in COLUMNS.items()
     }
-    phase_starts = np.ascontiguousarray(phase_starts, np.int64)
-    nothing = np.zeros(0 if len(given) == len(COLUMNS) else n, np.int64)
-    numbers, values = np.empty((4, n), np.int32), np.empty((4, n), np.int64)
-    codes, rows, other_codes, other_rows = numbers
-    of_call = dict(zip(("offset", "bytes", "start_ns", "duration_ns"), values, strict=True))
-    first_number, first_value = address(numbers, np.int32), address(values, np.int64)
-    codes_at, rows_at, *others_at = (first_number + i * 4 * n for i in range(4))
-    given_calls = _Calls(
-        *(address(given[c] if c in given else nothing.view(t)[:n], t, n) for c, t in COLUMNS.items()),
-        *(calls[name].known() if name in calls else Known(None, 0) for name in NULLABLE),
-        n,
-    )
-    most, done = _FEW_GROUPS, _FULL
-    while done == _FULL:
-        # Room for as many groups as calls would be 120 bytes of each, and pushes what follows to memory not yet used.
-        most = max(1, min(most, n))
-        slots = np.empty(1 << (2 * most - 1).bit_length(), np.int32)
-        groups = np.empty((most, _WIDTH), np.int64)
-        found = _Found(
-            address(slots, np.int32),
-            len(slots),
-            address(groups, np.int64),
-            most,
-            *(codes_at, rows_at),
-            *(first_value + i * 8 * n for i in range(4)),
-            *others_at,
+    for name in NULLABLE:
+        column = calls.get(name, Column(nothing))
+        arguments |= {
+            f"{name}_known": column.bits,
+            f"{name}_first": column.first,
+            f"{name}_bytes": 0 if column.bits is None else len(column.bits),
+        }
+    # Room for as many groups as calls would take 120 bytes of each.
+    room = max(1, min(_FEW_GROUPS, n))
+    while True:
+        out = call(
+            "signatures",
+            **arguments,
+            phase_starts=phase_starts,
+            shift=shift,
+            most_layer=most_layer,
+            nested=nested,
+            most_groups=room,
+            slot_count=1 << (2 * room - 1).bit_length(),
         )
-        done = kernel(
-            given_calls, most_layer, nested, address(phase_starts, np.int64), len(phase_starts), shift, found
-        )
-        if most >= n:
+        if out is None:
+            return None
+        if out["summary"][2] >= 0:
             break
-        most *= _MORE
-    note("signatures", used=done == 0)
-    if done:
-        return None
-    apart = found.other > 0
-    written = {"start_ns"} if shift else set()
-    written.update(name for name in ("offset", "bytes") if name in calls and calls[name].bits is not None)
-    columns = {
-        name: column[: found.counted] if apart or name in written else given[name]
-        for name, column in of_call.items()
-        if name in given
+        if room >= n:
+            return None
+        room = min(_MORE * room, n)
+    counted, others, group_count = out["summary"].tolist()
+    is_written = {
+        "offset": arguments["offset_known"] is not None,
+        "bytes": arguments["bytes_known"] is not None,
+        "start_ns": shift != 0,
+        "duration_ns": False,
     }
-    counts = groups[: found.group_count, -2] != 0
-    order = np.concatenate((counts.nonzero()[0], (~counts).nonzero()[0]))
-    table = np.ascontiguousarray(groups[order].T)
-    shared = _shared(table, given)
-    first, behind = slice(np.count_nonzero(counts)), slice(np.count_nonzero(counts), None)
-    row, phase, count, *sums = table[: len(_SUMS)]
-    counted = Groups(
-        codes[: found.counted],
-        rows[: found.counted] if apart else None,
-        {name: column[first] for name, column in shared.items()},
-        *(row[first], phase[first], count[first]),
+    columns_of_counted = {
+        name: out[f"{name}_counted"][:counted] if others or written else arguments[name]
+        for name, written in is_written.items()
+        if name in known
+    }
+    table = out["groups"][:group_count]
+    order = np.argsort(table["counts"] == 0, kind="stable")
+    sums = dict(zip(table.dtype.names or (), columns(table[order]), strict=True))
+    first = slice(np.count_nonzero(sums["counts"]))
+    rest = slice(first.stop, None)
+    shared = {name: column for name, column in _shared(sums["what"], sums["how"]).items() if name in known}
+    return Signatures(
+        Groups(
+            out["codes"][:counted],
+            out["rows"][:counted] if others else None,
+            {name: column[first] for name, column in shared.items()},
+            *(sums[name][first] for name in ("row", "phase", "count")),
+        ),
+        Groups(
+            out["other_codes"][:others],
+            out["other_rows"][:others],
+            {name: column[rest] for name, column in shared.items()},
+            *(sums[name][rest] for name in ("row", "phase", "count")),
+        ),
+        columns_of_counted,
+        *(
+            sums[name][first]
+            for name in ("bytes", "time", "unsized", "placeless", "displaced", "first", "last", "end")
+        ),
     )
-    others = Groups(
-        other_codes[: found.other],
-        other_rows[: found.other],
-        {name: column[behind] for name, column in shared.items()},
-        *(row[behind], phase[behind], count[behind]),
-    )
-    return Signatures(counted, others, columns, *(column[first] for column in sums))
 
 
-def _shared(table: Ints, there: Mapping[str, Any]) -> dict[str, NDArray[Any]]:
-    """What the calls of each group share, of columns of the kernel's table."""
-    what, how = table[len(_SUMS) : len(_SUMS) + 2]
+def _shared(what: Ints, how: Ints) -> dict[str, NDArray[Any]]:
+    """Columns that the calls of each group share, of two of the kernel's table."""
     shared = {"rank": what.astype(np.int32), "file": (what >> 32).astype(np.int32)}
-    for name, begins in _FIELDS.items():
-        field = how >> begins
-        # What is above 16 bits goes of itself.
+    for name, begin in _FIELDS.items():
+        field = how >> begin
+        # Casting drops the bits above.
         shared[name] = (field & 15 if COLUMNS[name] == np.int8 else field).astype(COLUMNS[name])
-    return {name: column for name, column in shared.items() if name in there}
+    return shared

@@ -7,17 +7,11 @@ enum { DIGIT = 11, BINS = 1 << DIGIT, KINDS = 4, WRITE_OR_SYNC = KINDS, ALL = KI
 /* Intervals of a stretch of time, which are sorted where they are at hand. */
 enum { FEW = 1 << 12 };
 
-struct intervals {
-    const int32_t *code; /* ((phase * width) + number) * 4 + kind */
-    const int64_t *start, *end;
-    int64_t count;
-};
-
 /* Groups: phases up to `excluded`; the workload; listed files from number 1 on; apps. */
 struct groups {
     int64_t width, excluded;
     const int32_t *app; /* by phase below `excluded` */
-    int64_t apps, workload; /* measure the workload, too */
+    int64_t workload;   /* measure the workload, too */
 };
 
 struct interval {
@@ -25,11 +19,9 @@ struct interval {
 };
 
 struct found {
-    int64_t *times; /* by group and kind, `WRITE_OR_SYNC` or `ALL`; zeros at first */
-    int64_t *reach; /* as long: end of what was seen of each; INT64_MIN at first */
-    int64_t *finest; /* the same by code; INT64_MIN at first */
-    /* Each as long as there are intervals. */
-    struct interval *room;
+    int64_t *times;  /* by group and kind, `WRITE_OR_SYNC` or `ALL` */
+    int64_t *reach;  /* as long: end of what was seen of each */
+    int64_t *finest; /* the same by code */
     uint64_t *keys, *spare;
 };
 
@@ -110,26 +102,35 @@ static void sweep_stretch(const struct groups *groups, struct found *found, cons
     }
 }
 
-/* All intervals lie between `low` and `high`. */
-KERNEL int vani_sweep(const struct intervals *intervals, int64_t low, int64_t high, const struct groups *groups,
-                      struct found *found)
+/* Times by group and kind of intervals that lie between `low` and `high`. code: ((phase * width) + number) * 4 + kind.
+   app: by phase. workload: measure the workload, too. The others are room to work in. */
+KERNEL vani_sweep(int64_t n, int64_t low, int64_t high, int64_t width, int64_t excluded, int64_t apps,
+                  int64_t workload, IN(int32_t, code, n), IN(int64_t, start, n), IN(int64_t, end, n),
+                  IN(int32_t, app, excluded), ZEROS(int64_t, times, 6 * excluded + 6 + 6 * width + 6 * apps),
+                  OUT(int64_t, reach, 6 * excluded + 6 + 6 * width + 6 * apps),
+                  OUT(int64_t, finest, 4 * excluded * width + 4 * width), OUT(struct interval, room, n),
+                  OUT(uint64_t, keys, n), OUT(uint64_t, spare, n))
 {
-    int64_t n = intervals->count, width = groups->width, excluded = groups->excluded;
-    const int64_t *start = intervals->start, *end = intervals->end;
-    const int32_t *code = intervals->code;
-    if (n < 0 || n > INT32_MAX || low < 0 || high < low || width < 1 || excluded < 0 || groups->apps < 0
+    const struct groups groups = {width, excluded, app, workload};
+    struct found found = {times, reach, finest, keys, spare};
+    if (n < 0 || n > INT32_MAX || low < 0 || high < low || width < 1 || excluded < 0 || apps < 0
         || excluded >= INT32_MAX / 4 / width - 1)
         return NOT_ME;
     for (int64_t p = 0; p < excluded; p++)
-        if (groups->app[p] < 0 || groups->app[p] >= groups->apps)
+        if (app[p] < 0 || app[p] >= apps)
             return NOT_ME;
+    int64_t codes = (excluded + 1) * width * KINDS;
+    for (int64_t g = 0; g < (excluded + 1 + width + apps) * WIDTH; g++)
+        reach[g] = INT64_MIN;
+    for (int64_t c = 0; c < codes; c++)
+        finest[c] = INT64_MIN;
     int bits = bits_of((uint64_t)(high - low)), stretches = 0;
     while (stretches < DIGIT && stretches < bits && n >> stretches > FEW)
         stretches++;
     bits -= stretches;
     if (bits_of((uint64_t)n) + bits > 63)
         return NOT_ME;
-    int64_t at[BINS + 1] = {0}, codes = (excluded + 1) * width * KINDS;
+    int64_t at[BINS + 1] = {0};
     int falls = 0;
     for (int64_t i = 0; i < n; i++) {
         if (start[i] < low || end[i] > high || end[i] < start[i] || code[i] < 0 || code[i] >= codes)
@@ -139,15 +140,15 @@ KERNEL int vani_sweep(const struct intervals *intervals, int64_t low, int64_t hi
     }
     if (!falls) {
         for (int64_t i = 0; i < n; i++)
-            sweep(groups, found, start[i], end[i], (uint32_t)code[i]);
+            sweep(&groups, &found, start[i], end[i], (uint32_t)code[i]);
         return DONE;
     }
     for (int64_t s = 0; s < INT64_C(1) << stretches; s++)
         at[s + 1] += at[s];
     for (int64_t i = 0; i < n; i++)
-        found->room[at[(start[i] - low) >> bits]++] = (struct interval){start[i], end[i], code[i]};
+        room[at[(start[i] - low) >> bits]++] = (struct interval){start[i], end[i], code[i]};
     /* Each is now where the next one begins. */
     for (int64_t s = 0, begin = 0; s < INT64_C(1) << stretches; begin = at[s++])
-        sweep_stretch(groups, found, found->room + begin, at[s] - begin, low + (s << bits), bits);
+        sweep_stretch(&groups, &found, room + begin, at[s] - begin, low + (s << bits), bits);
     return DONE;
 }

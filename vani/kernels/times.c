@@ -1,21 +1,18 @@
 /* Start and duration of the calls of one rank in ns, of two 32-bit numbers each (vani/readers/recorder/timestamps.py). */
 #include "vani.h"
 
-/* What one batch must know of those before, and adds. */
-struct clock {
-    int64_t previous; /* ticks at which the last call began */
-    int64_t repaired; /* calls whose start lay before that of the call before, or that ended before they began */
-    int64_t spent;    /* ticks that all calls of this batch took */
-};
+enum { PREVIOUS, REPAIRED, SPENT };
 
-/* deltas: (n, 2). Deltas from `threshold` on are negative ones. No time may lie further than `most` ticks from 0. */
-KERNEL int vani_times(const uint32_t *deltas, int64_t n, int64_t threshold, int64_t ns_per_tick, int64_t most,
-                      int64_t *start, int64_t *duration, struct clock *clock)
+/* deltas: (n, 2). Deltas from `threshold` on are negative ones. No time may be further than `most` ticks from 0.
+   state: ticks at which the last call began; calls repaired so far, whose start was before that of the call before, or
+   that ended before they began; and ticks that all calls of this batch took. */
+KERNEL vani_times(int64_t n, int64_t threshold, int64_t ns_per_tick, int64_t most, IN(uint32_t, deltas, 2 * n),
+                  OUT(int64_t, start, n), OUT(int64_t, duration, n), INOUT(int64_t, state, 3))
 {
     if (n < 0 || n > INT32_MAX || ns_per_tick < 1 || most < 0 || most > INT64_MAX / 4 / ns_per_tick
-        || threshold < 0 || clock->previous > most || clock->previous < -most)
+        || threshold < 0 || state[PREVIOUS] > most || state[PREVIOUS] < -most)
         return NOT_ME;
-    int64_t now = clock->previous, repaired = 0, spent = 0;
+    int64_t now = state[PREVIOUS], repaired = 0, spent = 0;
     int64_t earliest = 0, latest = 0, longest = 0;
     for (int64_t i = 0; i < n; i++) {
         int64_t begin = deltas[2 * i], end = deltas[2 * i + 1];
@@ -42,8 +39,8 @@ KERNEL int vani_times(const uint32_t *deltas, int64_t n, int64_t threshold, int6
     }
     if ((latest > -earliest ? latest : -earliest) + longest > most)
         return NOT_ME;
-    clock->previous = now;
-    clock->repaired += repaired;
-    clock->spent = spent;
+    state[PREVIOUS] = now;
+    state[REPAIRED] += repaired;
+    state[SPENT] = spent;
     return DONE;
 }

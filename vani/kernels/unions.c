@@ -9,21 +9,9 @@ struct interval {
     int64_t start, end, before;
 };
 
-struct calls {
-    const int32_t *codes, *rows; /* group of each call, and its row; a null pointer where all have one */
-    int64_t calls;
-    const int64_t *start, *duration; /* by row */
-    int64_t rows_count, shift;
-    const uint16_t *keys; /* by group, as the next one: a bit for each union that its calls are in */
-    const int32_t *slot;
-    int64_t groups;
-};
-
 struct unions {
     struct interval *intervals;
-    int64_t count, most;
-    int64_t *last; /* by slot and key: the last one, or -1 */
-    int64_t slots;
+    int64_t *count, most; /* how many there are, and may be */
 };
 
 /* 0 where numpy decides: it began long ago, or there is no room. */
@@ -37,10 +25,10 @@ static int join(struct unions *unions, int64_t *last, int64_t start, int64_t end
         behind = at;
     }
     if (at < 0 || all[at].end < start) {
-        if (unions->count == unions->most)
+        if (*unions->count == unions->most)
             return 0;
-        all[unions->count] = (struct interval){.start = start, .end = end, .before = at};
-        *(behind < 0 ? last : &all[behind].before) = unions->count++;
+        all[*unions->count] = (struct interval){.start = start, .end = end, .before = at};
+        *(behind < 0 ? last : &all[behind].before) = (*unions->count)++;
         return 1;
     }
     struct interval *one = &all[at];
@@ -54,77 +42,78 @@ static int join(struct unions *unions, int64_t *last, int64_t start, int64_t end
     return 1;
 }
 
-static int is_sound(const struct calls *calls, const struct unions *unions)
+/* Put calls into the unions that they are in. codes, rows: group of each call, and its row; a null pointer where all have
+   one. keys, slot: by group, a bit for each union that its calls are in, and whose unions these are. last: by slot and
+   key, the last interval, or -1. */
+KERNEL vani_unions_add(int64_t n, int64_t n_rows, int64_t groups, int64_t slots, int64_t most, int64_t shift,
+                       IN(int32_t, codes, n), MAYBE(int32_t, rows, n), IN(int64_t, start, n_rows),
+                       IN(int64_t, duration, n_rows), IN(int32_t, keys, groups), IN(int32_t, slot, groups),
+                       INOUT(struct interval, intervals, most), INOUT(int64_t, count, 1),
+                       INOUT(int64_t, last, 16 * slots))
 {
-    if (calls->calls < 0 || calls->groups < 0 || unions->slots < 0 || unions->count < 0
-        || unions->most < unions->count || (!calls->rows && calls->rows_count < calls->calls))
-        return 0;
-    for (int64_t g = 0; g < calls->groups; g++)
-        if (calls->slot[g] < 0 || calls->slot[g] >= unions->slots)
-            return 0;
-    for (int64_t k = 0; k < KEYS * unions->slots; k++)
-        if (unions->last[k] < -1 || unions->last[k] >= unions->count)
-            return 0;
-    return 1;
-}
-
-/* Put calls into the unions that they are in. */
-KERNEL int vani_unions_add(const struct calls *calls, struct unions *unions)
-{
-    if (!is_sound(calls, unions))
+    struct unions unions = {intervals, count, most};
+    if (n < 0 || groups < 0 || slots < 0 || *count < 0 || most < *count || (!rows && n_rows < n))
         return NOT_ME;
-    for (int64_t i = 0; i < calls->calls; i++) {
-        int32_t g = calls->codes[i];
-        if (g < 0 || g >= calls->groups)
+    for (int64_t g = 0; g < groups; g++)
+        if (slot[g] < 0 || slot[g] >= slots || keys[g] < 0 || keys[g] >= 1 << KEYS)
             return NOT_ME;
-        if (!calls->keys[g])
-            continue;
-        int64_t row = calls->rows ? calls->rows[i] : i, start, end;
-        if (row < 0 || row >= calls->rows_count || calls->duration[row] < 0
-            || __builtin_add_overflow(calls->start[row], calls->shift, &start)
-            || __builtin_add_overflow(start, calls->duration[row], &end))
+    for (int64_t k = 0; k < KEYS * slots; k++)
+        if (last[k] < -1 || last[k] >= *count)
             return NOT_ME;
-        if (start == end)
+    for (int64_t i = 0; i < n; i++) {
+        int32_t g = codes[i];
+        if (g < 0 || g >= groups)
+            return NOT_ME;
+        if (!keys[g])
             continue;
-        int64_t *last = &unions->last[KEYS * (int64_t)calls->slot[g]];
-        for (unsigned left = calls->keys[g]; left; left &= left - 1)
-            if (!join(unions, &last[__builtin_ctz(left)], start, end))
+        int64_t row = rows ? rows[i] : i, begin, end;
+        if (row < 0 || row >= n_rows || duration[row] < 0
+            || __builtin_add_overflow(start[row], shift, &begin)
+            || __builtin_add_overflow(begin, duration[row], &end))
+            return NOT_ME;
+        if (begin == end)
+            continue;
+        int64_t *of_slot = &last[KEYS * (int64_t)slot[g]];
+        for (unsigned left = (unsigned)keys[g]; left; left &= left - 1)
+            if (!join(&unions, &of_slot[__builtin_ctz(left)], begin, end))
                 return NOT_ME;
     }
     return DONE;
 }
 
 /* Add up what is complete, by slot and key: all but that of the slot `going_on` (-1: none) that ends at `until` or later,
-   which goes to `left`, one key after the other and in order. */
-KERNEL int vani_unions_settle(const struct unions *unions, int64_t going_on, int64_t until, int64_t *times,
-                              struct unions *left)
+   which is left, one key after the other and in order. */
+KERNEL vani_unions_settle(int64_t most, int64_t slots, int64_t count, int64_t going_on, int64_t until,
+                          IN(struct interval, intervals, most), IN(int64_t, last, 16 * slots),
+                          ZEROS(int64_t, times, 16 * slots), ROWS(struct interval, left, count),
+                          OUT(int64_t, left_last, 16))
 {
-    if (left->most < unions->count || left->slots < 1)
+    int64_t many = 0;
+    if (count < 0 || most < count || slots < 1)
         return NOT_ME;
-    left->count = 0;
     for (int64_t k = 0; k < KEYS; k++)
-        left->last[k] = -1;
-    for (int64_t k = 0; k < KEYS * unions->slots; k++) {
-        int64_t first = left->count;
-        for (int64_t at = unions->last[k]; at >= 0; at = unions->intervals[at].before) {
-            const struct interval *one = &unions->intervals[at];
+        left_last[k] = -1;
+    for (int64_t k = 0; k < KEYS * slots; k++) {
+        int64_t first = many;
+        for (int64_t at = last[k]; at >= 0; at = intervals[at].before) {
+            const struct interval *one = &intervals[at];
             if (k / KEYS != going_on || one->end < until) {
                 if (__builtin_add_overflow(times[k], one->end - one->start, &times[k]))
                     return NOT_ME;
             } else {
-                left->intervals[left->count++] = (struct interval){.start = one->start, .end = one->end};
+                left[many++] = (struct interval){.start = one->start, .end = one->end};
             }
         }
         /* They came last first. */
-        for (int64_t a = first, b = left->count - 1; a < b; a++, b--) {
-            struct interval one = left->intervals[a];
-            left->intervals[a] = left->intervals[b];
-            left->intervals[b] = one;
+        for (int64_t a = first, b = many - 1; a < b; a++, b--) {
+            struct interval one = left[a];
+            left[a] = left[b];
+            left[b] = one;
         }
-        for (int64_t i = first; i < left->count; i++)
-            left->intervals[i].before = i > first ? i - 1 : -1;
-        if (left->count > first)
-            left->last[k % KEYS] = left->count - 1;
+        for (int64_t i = first; i < many; i++)
+            left[i].before = i > first ? i - 1 : -1;
+        if (many > first)
+            left_last[k % KEYS] = many - 1;
     }
-    return DONE;
+    return many;
 }

@@ -15,7 +15,7 @@ from vani.readers.handles import OpenHandles
 from vani.readers.nesting import Nesting
 from vani.readers.plausible import NO_VALUE, claimed
 from vani.readers.positions import Positions
-from vani.readers.recorder.compiled_batch import CompiledBatches
+from vani.readers.recorder.compiled_batch import NULLABLE, CompiledBatches
 from vani.readers.signatures import Signatures
 from vani.readers.trace_reader import Piece
 
@@ -107,10 +107,14 @@ class BatchBuilder:
             return None
         self._piece.bytes += float(found.moved)
         note_calls(self._piece, self._functions, found.count, found.first_start, found.last_end)
-        self._note_renames(found.columns["rank"], found.columns["file"], s, ids, start)
+        arrays = found.arrays
+        self._note_renames(arrays["rank"], arrays["file"], s, ids, start)
         return {
-            name: with_validity(column, *found.known[name]) if name in found.known else to_arrow(column)
-            for name, column in found.columns.items()
+            name: with_validity(arrays[name], arrays[f"{name}_known"], found.unknown[name])
+            if name in NULLABLE
+            else to_arrow(arrays[name])
+            for name in CALLS.names
+            if name in arrays
         }
 
     def _resolved(

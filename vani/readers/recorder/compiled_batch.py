@@ -1,4 +1,4 @@
-"""Columns of a batch by the compiled kernel, which goes on from where numpy's code stopped, and the other way round."""
+"""Columns of a batch by the compiled kernel, which goes on from where numpy's code stopped, and vice versa."""
 
 from __future__ import annotations
 
@@ -9,27 +9,55 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vani.distinct import distinct
-from vani.kernels import calls as kernel
-from vani.kernels.library import library, note
+from vani.kernels.library import available, call, dtype_of, note
 from vani.readers.handles import OpenHandles
 from vani.readers.nesting import LIBRARIES, Nesting, Opened, unsurrounded
 from vani.readers.plausible import NO_VALUE
 from vani.readers.positions import Positions
 from vani.readers.signatures import Signatures
 
-__all__ = ["CompiledBatches"]
+__all__ = ["NULLABLE", "CompiledBatches", "CompiledColumns"]
+
+NULLABLE = ("file", "offset", "bytes")
+"""Columns that have a bit per call, 0 where the value is unknown."""
 
 _MOST_OUTER = 1 << 20
 _EXACT = 1 << 53
+_LEFT_TO_NUMPY = -1
+"""In place of a rule: a call that numpy decides about."""
 
 Ints = NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class CompiledColumns:
+    """Columns of a batch, and facts about all of its calls.
+
+    Attributes
+    ----------
+    arrays
+        By name, shape (n,) each; of `NULLABLE` columns also the bits, by NAME_known.
+    unknown
+        How many values of each of the `NULLABLE` columns are unknown.
+    count
+        Calls by function, shape (functions + 1,), those of no known function in front.
+    moved, first_start, last_end
+        Bytes in all, and the nanoseconds between which the calls took place.
+    """
+
+    arrays: dict[str, NDArray[Any]]
+    unknown: dict[str, int]
+    count: Ints
+    moved: int
+    first_start: int
+    last_end: int
 
 
 @dataclass(frozen=True, eq=False)
 class _Packed:
     """Signatures as the kernel takes them, and the codes behind the positions that stand in them."""
 
-    of: Signatures
+    signatures: Signatures
     table: NDArray[Any]
     files: NDArray[np.int32]
     handles: NDArray[np.int32]
@@ -56,16 +84,26 @@ class CompiledBatches:
         start: Ints,
         duration: Ints,
         origin: NDArray[np.int8] | None,
-    ) -> kernel.Found | None:
-        """Columns of a batch, None if numpy decides; `run_calls` of the calls are each of a rank of `run_rank`."""
-        if library() is None:
+    ) -> CompiledColumns | None:
+        """Find the columns of a batch; None if numpy decides.
+
+        Parameters
+        ----------
+        run_rank, run_calls
+            Shape (runs,): ranks, ascending, and how many calls of the batch each made.
+        value
+            Offset, distance or length of each call, shape (n,); None where those of the signatures hold.
+        origin
+            What made each call, shape (n,), if that is known; None where intervals tell what is around a call.
+        """
+        if not available():
             return None
         beside_times = self._nesting.by_time and (origin is not None or self._nesting.knows_origins)
         if beside_times or not isinstance(s.func, np.ndarray):
             # Of large packed tables few signatures are looked at, once each.
             note("calls", used=False)
             return None
-        if self._packed is None or self._packed.of is not s:
+        if self._packed is None or self._packed.signatures is not s:
             self._packed = _pack(s)
         packed = self._packed
         first, last = int(run_rank[0]), int(run_rank[-1])
@@ -74,8 +112,10 @@ class CompiledBatches:
         if outer.size > _MOST_OUTER:
             note("calls", used=False)
             return None
-        given = kernel.Given(
-            ids=np.ascontiguousarray(ids, np.int32),
+        reach = self._reach(first)
+        out = call(
+            "calls",
+            ids=ids,
             run_rank=run_rank,
             run_calls=run_calls,
             table=packed.table,
@@ -83,23 +123,31 @@ class CompiledBatches:
             start=start,
             duration=duration,
             origin=origin,
-            functions=self._functions,
-            by_time=self._nesting.by_time,
-            files=files,
-            handles=handles,
+            file_states=files,
+            handle_states=handles,
             outer=outer,
-            reach=self._reach(first),
+            threads=outer.shape[0],
+            depths=outer.shape[1],
+            reach=reach,
+            functions=self._functions + 1,
+            by_time=self._nesting.by_time,
+            bits=(len(ids) + 7) // 8,
         )
-        found = kernel.calls(given)
-        if found is None or found.moved >= _EXACT:
+        if out is None:
             return None
-        self._keep(given, packed, threads, last)
-        return found
+        moved, first_start, last_end, *unknown = out["summary"].tolist()
+        if moved >= _EXACT:
+            return None
+        self._keep_files(last, files)
+        self._keep_handles(last, packed.handles, handles, files["code"])
+        self._nesting.keep(last, _open_by_time(reach) if self._nesting.by_time else _open(outer, threads, last))
+        unknown_values = dict(zip(NULLABLE, unknown, strict=True))
+        return CompiledColumns(out, unknown_values, out["count"], moved, first_start, last_end)
 
     def _files_and_handles(self, packed: _Packed, rank: int) -> tuple[NDArray[Any], NDArray[Any]]:
         bound = self._handles.before(rank)
         codes = packed.files
-        handles = np.zeros(len(packed.handles), kernel.HANDLE)
+        handles = np.zeros(len(packed.handles), dtype_of("calls", "handle_states"))
         handles["rank"], handles["file"] = rank, -1
         if bound and len(packed.handles):
             handle = np.fromiter(bound.keys(), np.int32, len(bound))
@@ -108,7 +156,7 @@ class CompiledBatches:
             at = np.minimum(np.searchsorted(packed.handles, handle), len(packed.handles) - 1)
             known = (packed.handles[at] == handle) & (file >= 0)
             handles["file"][at[known]] = _places(codes, file[known])
-        files = np.zeros(len(codes), kernel.FILE)
+        files = np.zeros(len(codes), dtype_of("calls", "file_states"))
         position, end, append, past = self._positions.before(rank, codes.astype(np.int64))
         files["rank"], files["code"], files["position"] = rank, codes, position
         files["alone"] = self._positions.private[codes]
@@ -125,7 +173,7 @@ class CompiledBatches:
             packed.threads, waiting[~np.isin(waiting, packed.threads, assume_unique=True)]
         )
         depths = max([packed.depths, *(o.depth + 1 for o in opened)])
-        outer = np.zeros((len(threads), depths), kernel.OUTER)
+        outer = np.zeros((len(threads), depths), dtype_of("calls", "outer"))
         outer["rank"] = -1
         place = {thread: slot for slot, thread in enumerate(threads.tolist())} if opened else {}
         for o in opened:
@@ -133,7 +181,7 @@ class CompiledBatches:
         return outer, threads
 
     def _reach(self, rank: int) -> NDArray[Any]:
-        reach = np.zeros(kernel.LIBRARIES, kernel.REACH)
+        reach = np.zeros(len(LIBRARIES), dtype_of("calls", "reach"))
         limits = np.iinfo(np.int64)
         reach["begins"], reach["closes"], reach["highest"] = limits.max, limits.min, limits.min
         for o in self._nesting.before(rank) if self._nesting.by_time else ():
@@ -141,8 +189,8 @@ class CompiledBatches:
             reach["closes"][o.layer - LIBRARIES[0]] = o.end
         return reach
 
-    def _keep(self, given: kernel.Given, packed: _Packed, threads: NDArray[np.int32], rank: int) -> None:
-        files = given.files[(given.files["touched"] != 0) & (given.files["rank"] == rank)]
+    def _keep_files(self, rank: int, files: NDArray[Any]) -> None:
+        files = files[(files["touched"] != 0) & (files["rank"] == rank)]
         if len(files):
             self._positions.keep(
                 rank,
@@ -152,44 +200,41 @@ class CompiledBatches:
                 files["append"] != 0,
                 files["past"].astype(np.int8),
             )
-        if len(packed.handles):
-            mine = given.handles["rank"] == rank
-            file = given.handles["file"][mine]
-            codes = np.append(given.files["code"], np.int32(-1))[file]
-            bound = zip(packed.handles[mine].tolist(), codes.tolist(), strict=True)
-            self._handles.keep(rank, dict(bound))
-        if given.by_time:
-            kept = [
-                Opened(0, 0, library, library, 0, False, int(one["begins"]), int(one["closes"]))
-                for library, one in zip(LIBRARIES, given.reach, strict=True)
-                if one["closes"] > one["begins"]
-            ]
-        else:
-            slots, depths = np.nonzero(given.outer["rank"] == rank)
-            kept = [
-                Opened(
-                    int(threads[slot]),
-                    depth,
-                    int(one["layer"]),
-                    int(one["via"]),
-                    int(one["within"]),
-                    bool(one["inside"]),
-                    0,
-                    0,
-                )
-                for slot, depth, one in zip(
-                    slots.tolist(), depths.tolist(), given.outer[slots, depths], strict=True
-                )
-            ]
-            kept.sort(key=lambda o: (o.thread, o.depth))
-        self._nesting.keep(rank, kept)
+
+    def _keep_handles(
+        self, rank: int, names: NDArray[np.int32], handles: NDArray[Any], codes: NDArray[np.int32]
+    ) -> None:
+        if len(handles):
+            of_rank = handles["rank"] == rank
+            file = np.append(codes, np.int32(-1))[handles["file"][of_rank]]
+            self._handles.keep(rank, dict(zip(names[of_rank].tolist(), file.tolist(), strict=True)))
+
+
+def _open_by_time(reach: NDArray[Any]) -> list[Opened]:
+    return [
+        Opened(0, 0, layer, layer, 0, False, begins, closes)
+        for layer, (begins, closes, _) in zip(LIBRARIES, reach.tolist(), strict=True)
+        if closes > begins
+    ]
+
+
+def _open(outer: NDArray[Any], threads: NDArray[np.int32], rank: int) -> list[Opened]:
+    """The calls of a rank that later ones may be made in, by thread and depth."""
+    slots, depths = np.nonzero(outer["rank"] == rank)
+    calls = [
+        Opened(thread, depth, layer, via, within, bool(inside), 0, 0)
+        for thread, depth, (_, within, layer, via, inside) in zip(
+            threads[slots].tolist(), depths.tolist(), outer[slots, depths].tolist(), strict=True
+        )
+    ]
+    return sorted(calls, key=lambda o: (o.thread, o.depth))
 
 
 def _pack(s: Signatures) -> _Packed:
     named = np.concatenate((s.file, s.rename_to))
     files = distinct(named[named >= 0])
     handles, threads = distinct(s.handle[s.handle >= 0]), distinct(s.thread)
-    table = np.zeros(len(s), kernel.SIGNATURE)
+    table = np.zeros(len(s), dtype_of("calls", "table"))
     for name in ("value", "bytes", "thread", "func", "flags", "layer", "kind", "depth", "rule", "binds"):
         table[name] = getattr(s, name)
     for name, codes in (("file", s.file), ("renamed", s.rename_to)):
@@ -197,7 +242,7 @@ def _pack(s: Signatures) -> _Packed:
     table["handle"] = np.where(s.handle >= 0, np.searchsorted(handles, s.handle), -1)
     table["thread_slot"] = np.searchsorted(threads, s.thread)
     _, table["own"] = unsurrounded(s.layer, None)
-    table["rule"][(s.thread < 0) | (s.depth < 0)] = kernel.ODD
+    table["rule"][(s.thread < 0) | (s.depth < 0)] = _LEFT_TO_NUMPY
     return _Packed(s, table, files, handles, threads, max(0, int(s.depth.max(initial=0))) + 1)
 
 

@@ -19,7 +19,6 @@ from numpy.typing import NDArray
 from vani.distinct import distinct
 from vani.errors import TraceError
 from vani.kernels import grammar as kernel
-from vani.kernels import rules as rules_kernel
 from vani.units import counted
 
 __all__ = [
@@ -103,7 +102,7 @@ class Grammar:
 
         Of thousands of grammars over one large call table, each uses a few signatures only.
         """
-        by_kernel = rules_kernel.used(
+        by_kernel = kernel.used(
             self.bodies, self.values, self.exponents, self.levels, start=self.start, names=len(self.names)
         )
         if by_kernel is not None:
@@ -286,7 +285,7 @@ def decode_grammar(buffer: bytes | memoryview, *, terminals: int, where: str) ->
             f"grammar of {counted(len(buffer), 'byte')}, Vani takes up to {MOST_GRAMMAR_BYTES:,}", where=where
         )
     ints = np.frombuffer(buffer, dtype="<i4")
-    read = rules_kernel.decoded(
+    read = kernel.decoded(
         ints.astype(np.int32, copy=False), terminals=terminals, most_calls=_MOST_CALLS
     )
     if read is not None:

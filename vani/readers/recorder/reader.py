@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from vani.arrow_functions import any_of, match_substring
 from vani.calls import Occurrences
 from vani.errors import TraceError
-from vani.kernels.library import library
+from vani.kernels.library import available
 from vani.readers.app_names import AppName, app_of_folder
 from vani.readers.identity import Identity, identity_of
 from vani.readers.recorder.batches import CallReader
@@ -274,7 +274,7 @@ class RecorderReader:
     @property
     def decodes_quickly(self) -> bool:
         """Not where ranks have few calls: then most of the time goes into beginning with a rank."""
-        if library() is None:
+        if not available():
             return False
         calls = self.tables.calls
         fewest = _FEWEST_FRAMED if self._meta.layout.framed else _FEWEST_IN_FILES

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vani.errors import TraceError
-from vani.kernels import times as kernel
+from vani.kernels.library import call
 from vani.readers.plausible import claimed
 
 __all__ = ["Clock"]
@@ -46,14 +46,22 @@ class Clock:
         threshold = max(threshold, 1 << 31)
         per_tick = self._whole_ns
         if per_tick is not None:
-            state = kernel.State(self.previous, self.repaired, 0)
+            state = np.array([self.previous, self.repaired, 0])
             # Just below what is refused, so that it is numpy that refuses.
             most = _MOST_NS // per_tick // 2
-            found = kernel.times(deltas, threshold=threshold, ns_per_tick=per_tick, most=most, state=state)
-            if found is not None:
-                self.previous, self.repaired = state.previous, state.repaired
-                self.spent += state.spent
-                return found
+            out = call(
+                "times",
+                n=len(deltas),
+                deltas=deltas,
+                threshold=threshold,
+                ns_per_tick=per_tick,
+                most=most,
+                state=state,
+            )
+            if out is not None:
+                self.previous, self.repaired, spent = state.tolist()
+                self.spent += spent
+                return out["start"], out["duration"]
         begin, end = deltas[:, 0].astype(np.int64), deltas[:, 1].astype(np.int64)
         for ticks in (begin, end):
             ticks[np.flatnonzero(ticks >= threshold)] -= 1 << 32

@@ -1,0 +1,49 @@
+"""The compiled kernels, loaded where they can be used."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import re
+from functools import cache
+from typing import NamedTuple
+
+from vani.kernels.build import FOLDER, compiled_file, is_intact, sources
+
+__all__ = ["FUNCTION", "Loaded", "load", "state"]
+
+FUNCTION = re.compile(r"^KERNEL vani_(\w+)\((.*?)\)\n\{", re.DOTALL | re.MULTILINE)
+"""Name and parameters of a kernel in its source."""
+
+
+class Loaded(NamedTuple):
+    """The shared object, None where numpy does the work, and the reason for people."""
+
+    library: ctypes.CDLL | None
+    state: str
+
+
+@cache
+def load() -> Loaded:
+    """Load the kernels: compiled of the sources as they are, undamaged, and not switched off."""
+    if os.environ.get("VANI_KERNELS") == "0":
+        return Loaded(None, "off (VANI_KERNELS=0)")
+    path, reason = compiled_file(FOLDER), ""
+    if path is not None and not is_intact(path):
+        # The system's loader would map a truncated file, and the process would die on its first missing page.
+        reason = f" ({path.name} is damaged; install Vani again)"
+    elif path is not None:
+        try:
+            library = ctypes.CDLL(str(path.absolute()))
+            for source in sources():
+                for name, _ in FUNCTION.findall(source.read_text()):
+                    getattr(library, f"vani_{name}")
+            return Loaded(library, "compiled")
+        except (OSError, AttributeError):
+            reason = f" ({path.name} does not load on this machine)"
+    return Loaded(None, f"none{reason}, numpy does their work")
+
+
+def state() -> str:
+    """Whether kernels are in use, for people."""
+    return load().state
