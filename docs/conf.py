@@ -26,7 +26,13 @@ include_patterns = ["*.md", "docs/**", "examples/**"]
 exclude_patterns = [".*", "**/.*", "**/__pycache__", "docs/extensions"]
 exclude_patterns += ["advisors", "analyzers", "benchmarks", "build", "dist", "schema", "tests", "vani"]
 
-navigation_indexes = ["docs/index", "docs/api/README", "docs/rules/README", "examples/README"]
+navigation_indexes = [
+    "docs/index",
+    "docs/api/README",
+    "docs/decisions/README",
+    "docs/rules/README",
+    "examples/README",
+]
 navigation_rest = [
     "examples/README",
     "docs/api/README",
