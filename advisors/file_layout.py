@@ -10,7 +10,7 @@ from vani.advisors.data_files import Item
 from vani.advisors.placement import SUPPLY, gpfs_under, lustre_under
 from vani.advisors.rule import Evidence, Layouts
 from vani.advisors.site_layouts import own_stripes
-from vani.models.certainty import certainty
+from vani.models.calibration import certainty
 
 if TYPE_CHECKING:
     from vani.schema.profile import Profile

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from vani.models.certainty import certainty
+from vani.models.calibration import certainty
 
 if TYPE_CHECKING:
     from vani.schema.profile import Profile

@@ -23,8 +23,7 @@ import numpy as np
 from benchmarks import plan_replay
 from vani.api import plan_forward
 from vani.models.forwarding import measured
-from vani.models.knapsack import Items, optima
-from vani.models.proportional import nearest_legal, rounded
+from vani.models.io_node_shares import Items, nearest_legal, optima, rounded
 from vani.schema.jobs import Jobs
 from vani.units import MiB
 

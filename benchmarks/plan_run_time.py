@@ -19,8 +19,8 @@ from collections.abc import Sequence
 from contextlib import ExitStack, closing
 from pathlib import Path
 
+from vani.collect.load_channel import LoadMessage, pack
 from vani.collect.load_listener import Listener
-from vani.collect.load_message import LoadMessage, packed
 from vani.collect.load_publisher import Publisher
 from vani.schema.snapshot import Server, Snapshot, Target
 
@@ -169,7 +169,7 @@ def collector() -> None:
             publisher="oss0", run="0" * 16, number=0, interval_s=60.0, role="oss", snapshot=states[0]
         )
         print(f"{PUBLISHERS} publishers of 10 targets on one host\n")
-        size = len(packed(message))
+        size = len(pack(message))
         print(
             f"- sent, heard and checked in {heard * 1e3:.0f} ms ({cpu * 1e3:.0f} ms of CPU), {size:,} bytes each"
         )

@@ -8,7 +8,7 @@ from vani.advisors.commands import comment
 from vani.advisors.data_files import by_folder, data_files, listed, target_of, wall_s
 from vani.advisors.placement import disk_under
 from vani.advisors.rule import Evidence, Finding, Rule, Verdict
-from vani.models.certainty import certainty
+from vani.models.calibration import certainty
 from vani.units import format_count
 
 if TYPE_CHECKING:

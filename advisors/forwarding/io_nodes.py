@@ -10,12 +10,12 @@ from vani.advisors.forwarding.curve_measurement import measure_it
 from vani.advisors.launchers import launcher_of
 from vani.advisors.rule import Evidence, Finding, Gain, Rule, Target, Verdict
 from vani.models import forwarding
-from vani.models.forwarding_pattern import STRIDED, pattern_of, traffic_of
+from vani.models.forwarding import STRIDED, pattern_of, traffic_of
 from vani.models.run_time import of_profile_s
 from vani.units import counted, format_bytes, format_rate, format_seconds, format_share
 
 if TYPE_CHECKING:
-    from vani.models.forwarding_pattern import Traffic
+    from vani.models.forwarding import Traffic
     from vani.schema.profile import Profile
     from vani.schema.system import Forwarding, System
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from vani.advisors.commands import comment
 from vani.advisors.gpfs.blocks import BlockRule, Written
 from vani.advisors.rule import Evidence, Finding, NoAdvice, Target, Verdict
-from vani.models.certainty import certainty
+from vani.models.calibration import certainty
 from vani.models.run_time import of_files_s
 from vani.units import format_bytes, format_share
 

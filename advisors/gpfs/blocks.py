@@ -9,7 +9,7 @@ from vani.advisors.data_files import Item, data_files, extent, folder_of
 from vani.advisors.movers import is_collective
 from vani.advisors.placement import SUPPLY, gpfs_under
 from vani.advisors.rule import Evidence, NoAdvice, Rule
-from vani.models.neighbours import neighbour_distance
+from vani.models.striping import neighbour_distance
 from vani.units import KiB, MiB, format_bytes
 
 if TYPE_CHECKING:

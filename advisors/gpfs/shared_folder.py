@@ -9,7 +9,7 @@ from vani.advisors.folder_table import Folders, folder_table, folders_of
 from vani.advisors.metadata import metadata_without_flushing
 from vani.advisors.placement import gpfs_under
 from vani.advisors.rule import Evidence, Finding, Rule, Verdict
-from vani.models.certainty import certainty
+from vani.models.calibration import certainty
 from vani.units import format_count, format_share
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from vani.advisors.commands import comment
 from vani.advisors.folder_table import Folders, folders_of, room_of
 from vani.advisors.placement import SUPPLY, gpfs_under
 from vani.advisors.rule import Evidence, Finding, Rule, Verdict
-from vani.models.certainty import certainty
+from vani.models.calibration import certainty
 from vani.units import GiB, format_bytes, format_count, format_share
 
 if TYPE_CHECKING:

@@ -26,8 +26,8 @@ from vani.advisors.site_layouts import (
 )
 from vani.models import contention, striping
 from vani.models.contention import Burst, Path
-from vani.models.neighbours import neighbour_distance
 from vani.models.run_time import of_files_s
+from vani.models.striping import neighbour_distance
 from vani.units import MiB, format_bytes, format_rate, lfs_size
 
 if TYPE_CHECKING:

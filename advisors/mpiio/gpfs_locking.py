@@ -9,7 +9,7 @@ from vani.advisors.data_files import Item, listed, target_of, wall_s
 from vani.advisors.mpiio.mpiio_files import Use, mpiio_files, mpiio_uses
 from vani.advisors.placement import gpfs_under
 from vani.advisors.rule import Evidence, Finding, Rule, Verdict
-from vani.models.certainty import certainty
+from vani.models.calibration import certainty
 
 if TYPE_CHECKING:
     from vani.schema.profile import Profile

@@ -17,8 +17,8 @@ from vani.advisors.small_requests import (
     usual_at_most,
     usual_text,
 )
-from vani.models.neighbours import neighbour_distance
 from vani.models.small_io import LARGE
+from vani.models.striping import neighbour_distance
 from vani.units import KiB, MiB, format_bytes, format_count
 
 if TYPE_CHECKING:

@@ -16,10 +16,9 @@ import pytest
 from vani import api
 from vani.cli.plan.listen import listen
 from vani.cli.plan.publish import publish
+from vani.collect.load_channel import ENDPOINT, LONGEST, TOPIC
 from vani.collect.load_listener import Listener
-from vani.collect.load_message import LONGEST, TOPIC
 from vani.collect.load_publisher import Publisher
-from vani.collect.load_socket import ENDPOINT
 from vani.errors import InputError
 from vani.schema.snapshot import Server, Snapshot, Target
 

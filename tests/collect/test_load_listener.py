@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from vani.collect.load_channel import LONGEST, TOPIC, LoadMessage, message_of, pack
 from vani.collect.load_listener import Heard
-from vani.collect.load_message import LONGEST, TOPIC, LoadMessage, message_of, packed
 from vani.errors import InputError
 from vani.schema.snapshot import Snapshot
 
@@ -35,7 +35,7 @@ def tree(name="oss0", number=0, role="oss", run=RUN, cpu=0.2, index=0, **more):
 
 
 def sent(**more):
-    return packed(LoadMessage.model_validate(tree(**more)))
+    return pack(LoadMessage.model_validate(tree(**more)))
 
 
 def raw(told):
@@ -48,7 +48,7 @@ def reasons(snapshot):
 
 def test_a_message_is_read_as_it_was_sent():
     message = LoadMessage.model_validate(tree())
-    assert message_of(packed(message)) == message
+    assert message_of(pack(message)) == message
 
 
 def test_a_snapshot_is_all_that_was_heard():

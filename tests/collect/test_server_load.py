@@ -2,7 +2,7 @@
 
 import pytest
 
-from vani.collect.command import NoAnswer
+from vani.collect.probe import NoAnswer
 from vani.collect.server_load import (
     BusyTime,
     busy_share,

@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from vani.collect.command import NoAnswer, ask
 from vani.collect.gpfs import parse_mmlsfs, read_gpfs
 from vani.collect.lustre import parse_df, parse_layout, read_lustre
 from vani.collect.mounts import (
@@ -18,6 +17,7 @@ from vani.collect.mounts import (
     read_mounts,
     space_of,
 )
+from vani.collect.probe import NoAnswer, ask
 from vani.schema.job import Mount
 
 MOUNTINFO = r"""

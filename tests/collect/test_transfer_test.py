@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from vani.collect import transfer_test
-from vani.collect.command import NoAnswer
+from vani.collect.probe import NoAnswer
 from vani.collect.system import detect
 from vani.collect.transfer_test import Measurement, measure
 from vani.errors import InputError

@@ -10,7 +10,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from vani.collect.command import Ask, ask
 from vani.collect.dataset import Bounds, sample_dataset, type_of_values
 from vani.collect.gpfs import read_gpfs
 from vani.collect.hardware import count_cores, count_gpus, memory_bytes, visible_gpus
@@ -24,6 +23,7 @@ from vani.collect.mounts import (
     read_mounts,
     space_of,
 )
+from vani.collect.probe import Ask, ask
 from vani.collect.scheduler import Allocation, read_scheduler
 from vani.schema.job import Job, Limits
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from pathlib import PurePosixPath
 from urllib.parse import unquote
 
-from vani.collect.command import Ask, NoAnswer
+from vani.collect.probe import Ask, NoAnswer
 from vani.schema.job import Gpfs
 
 __all__ = ["parse_mmlsfs", "read_gpfs"]

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
-from vani.collect.tree import entries, read
+from vani.collect.probe import entries, read
 
 __all__ = ["count_cores", "count_gpus", "memory_bytes", "visible_gpus"]
 

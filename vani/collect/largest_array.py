@@ -2,12 +2,106 @@
 
 from __future__ import annotations
 
+import time
+from functools import partial
+from math import prod
 from pathlib import Path
+from typing import Any, Final
 
-from vani.collect.arrays import Array, array_of_header
+import numpy as np
+from numpy.typing import NDArray
+
+from vani.collect.arrays import MOST_VALUES, Array, NotInstalled, array_of_header
+from vani.schema.dataset_facts import FormatAttributes
 from vani.schema.formats import HEAD_BYTES, format_of_head
 
-__all__ = ["array_of"]
+__all__ = ["array_of", "hdf5_array"]
+
+_MAX_OBJECTS: Final = 10_000
+_FILL: Final = ("_FillValue", "missing_value")
+
+
+def hdf5_array(path: Path, file_format: str) -> Array | None:
+    """The largest dataset of the file; None where it has none, or its structure is damaged.
+
+    Raises
+    ------
+    OSError
+        The file cannot be read.
+    NotInstalled
+        h5py is missing.
+    """
+    h5py = _h5py()
+    with path.open("rb"):
+        pass  # The library's own message does not say whether it is the file or its content.
+    try:
+        with h5py.File(path, "r", locking=False) as file:
+            found: list[Any] = []
+
+            def look(_: str, item: Any) -> bool | None:
+                if isinstance(item, h5py.Dataset) and item.shape is not None:
+                    found.append(item)
+                return True if len(found) >= _MAX_OBJECTS else None
+
+            file.visititems(look)
+            if not found:
+                return None
+            best = max(found, key=lambda one: (prod(one.shape), len(one.shape)))
+            return _describe(path, best, len(found), file_format)
+    except (OSError, RuntimeError, ValueError, KeyError, TypeError):
+        return None
+
+
+def _h5py() -> Any:
+    try:
+        import h5py  # noqa: PLC0415
+    except ImportError as error:
+        raise NotInstalled("h5py is not installed (pip install 'vani-io[collect]')") from error
+    return h5py
+
+
+def _describe(path: Path, dataset: Any, datasets: int, file_format: str) -> Array:
+    type_ = dataset.dtype
+    words = ["hdf5" if file_format == "hdf5" else "netcdf (hdf5)"]
+    if type_.kind in "fiuc" and type_.itemsize > 1:
+        words.append("big-endian" if type_.newbyteorder("S").str.startswith("<") else "little-endian")
+    words += [dataset.compression] if dataset.compression else []
+    words += ["shuffle"] if dataset.shuffle else []
+    shape = tuple(int(length) for length in dataset.shape)
+    attributes = FormatAttributes(
+        datasets=datasets,
+        dims=len(shape),
+        type="structured" if type_.kind == "V" else "text" if type_.kind in "SO" else type_.name,
+        encoding=", ".join(words),
+        chunks=[int(length) for length in dataset.chunks or ()],
+    )
+    fill = [
+        float(value)
+        for name in _FILL
+        if name in dataset.attrs and type_.kind in "fiu"
+        for value in np.ravel(dataset.attrs[name]).tolist()
+        if isinstance(value, int | float)
+    ]
+    count = min(prod(shape), MOST_VALUES) if type_.kind in "fiu" else 0
+    return Array(shape, attributes, count, partial(_values, path, dataset.name, tuple(fill)))
+
+
+def _values(
+    path: Path, name: str, fill: tuple[float, ...], places: NDArray[np.int64], ends_at: float
+) -> NDArray[np.float64]:
+    """See `Array.read`; value by value, since any other selection reads all chunks between the first and the last."""
+    found: list[float] = []
+    try:
+        with _h5py().File(path, "r", locking=False) as file:
+            dataset = file[name]
+            for place in places.tolist():
+                if time.monotonic() > ends_at:
+                    break
+                found.append(dataset[tuple(int(i) for i in np.unravel_index(place, dataset.shape))])
+    except (RuntimeError, KeyError, TypeError, IndexError) as error:
+        raise ValueError(f"cannot be read ({error})") from error
+    values = np.array(found, np.float64)
+    return values[~np.isin(values, fill)] if fill else values
 
 
 def array_of(path: Path, file_format: str) -> Array | None:
@@ -21,8 +115,6 @@ def array_of(path: Path, file_format: str) -> Array | None:
         h5py is missing.
     """
     if file_format in ("hdf5", "netcdf") and _is_hdf5(path):
-        from vani.collect.hdf5 import hdf5_array  # noqa: PLC0415 - only such files need it
-
         return hdf5_array(path, file_format)
     return array_of_header(path, file_format)
 

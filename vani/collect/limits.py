@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 from typing import Final, Literal
 
-from vani.collect.tree import read
+from vani.collect.probe import read
 from vani.schema.job import Limits
 
 __all__ = ["allowed_cpus", "parse_cpu_list", "read_limits"]

@@ -8,8 +8,15 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final
 
-from vani.collect.load_message import LONGEST, TOPIC, LoadMessage, message_of
-from vani.collect.load_socket import check_endpoint, refused, zmq_or_error
+from vani.collect.load_channel import (
+    LONGEST,
+    TOPIC,
+    LoadMessage,
+    check_endpoint,
+    message_of,
+    refused,
+    zmq_or_error,
+)
 from vani.errors import InputError, one_line
 from vani.readers.natural_order import natural
 from vani.schema.snapshot import IoNode, MetadataServer, Missing, Server, Snapshot, Target

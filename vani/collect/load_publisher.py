@@ -7,8 +7,7 @@ import time
 from collections.abc import Callable
 from typing import Any, Final
 
-from vani.collect.load_message import LoadMessage, Role, packed
-from vani.collect.load_socket import check_endpoint, refused, zmq_or_error
+from vani.collect.load_channel import LoadMessage, Role, check_endpoint, pack, refused, zmq_or_error
 from vani.schema.snapshot import Snapshot
 
 __all__ = ["Publisher", "keep_sending"]
@@ -71,7 +70,7 @@ class Publisher:
         )
         self._number += 1
         try:
-            self._socket.send(packed(message), self._zmq.NOBLOCK)
+            self._socket.send(pack(message), self._zmq.NOBLOCK)
         except self._zmq.Again:
             return False
         return self.listeners > 0

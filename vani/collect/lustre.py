@@ -11,7 +11,7 @@ import re
 from dataclasses import dataclass
 from typing import Final
 
-from vani.collect.command import Ask, NoAnswer
+from vani.collect.probe import Ask, NoAnswer
 from vani.schema.job import Lustre
 
 __all__ = ["Software", "parse_df", "parse_layout", "parse_version", "read_lustre", "read_software"]

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Final
 
-from vani.collect.tree import read
+from vani.collect.probe import read
 from vani.schema.job import Mount, is_below
 from vani.schema.memory_file_systems import IN_MEMORY
 

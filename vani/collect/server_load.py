@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from vani.collect.command import Ask, NoAnswer
 from vani.collect.load_figures.figures import Figures
 from vani.collect.load_figures.lctl_parameters import read_lctl_parameters
+from vani.collect.probe import Ask, NoAnswer
 from vani.schema.snapshot import Target
 
 __all__ = [

@@ -13,14 +13,13 @@ from datetime import date
 from pathlib import Path, PurePosixPath
 from typing import Any, Final
 
-from vani.collect.command import Ask, NoAnswer, ask
 from vani.collect.gpfs import read_gpfs
 from vani.collect.hardware import count_cores, count_gpus, memory_bytes
 from vani.collect.lustre import read_lustre, read_software
 from vani.collect.mounts import PARALLEL, burst_buffer_dirs, places_of_data, read_mounts, space_of
+from vani.collect.probe import Ask, NoAnswer, ask, entries, read
 from vani.collect.scheduler import read_scheduler
 from vani.collect.transfer_test import Measurement
-from vani.collect.tree import entries, read
 from vani.schema.job import Mount, is_below
 from vani.schema.memory_file_systems import IN_MEMORY
 from vani.schema.system import System

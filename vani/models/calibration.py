@@ -18,11 +18,14 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from vani.units import format_seconds
 
-__all__ = ["ANCHOR", "SPREAD", "Anchored", "anchored", "spread_of"]
+if TYPE_CHECKING:
+    from vani.schema.system import System
+
+__all__ = ["ANCHOR", "SPREAD", "TYPICAL", "Anchored", "anchored", "certainty", "spread_of"]
 
 ANCHOR: Final = 1.5
 """How far a model may be from the trace before a change, either way, and still speak of what comes after it."""
@@ -61,3 +64,12 @@ def spread_of(*, generic: bool) -> float:
 
 def _text(value: float) -> str:
     return format_seconds(value) if math.isfinite(value) else "no end"
+
+
+TYPICAL: Final = 0.6
+"""Of figures that are typical of a kind of machine (ours)."""
+
+
+def certainty(system: System) -> float:
+    """What multiplies the confidence in all that rests on the description, 0..1."""
+    return TYPICAL if system.generic else 1.0

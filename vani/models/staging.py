@@ -27,7 +27,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from vani.models.certainty import certainty
+from vani.models.calibration import certainty
 from vani.models.run_time import seconds
 from vani.units import format_bytes, format_share
 

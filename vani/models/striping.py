@@ -17,15 +17,19 @@ where on further targets are of no use.
 from __future__ import annotations
 
 import math
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from vani.units import GiB, KiB
+
+if TYPE_CHECKING:
+    from vani.schema.profile import FileEntity
 
 __all__ = [
     "LARGEST_STRIPE",
     "STRIPE_UNIT",
     "equation_3_count",
     "mean_run",
+    "neighbour_distance",
     "parted",
     "step_distance",
     "whole_stripes",
@@ -130,3 +134,25 @@ def whole_stripes(distance: int, least: int, most: int = LARGEST_STRIPE) -> int:
     unit = math.ceil(distance / STRIPE_UNIT) * STRIPE_UNIT
     size = unit * math.ceil(least / unit)
     return max(STRIPE_UNIT, min(size, most // STRIPE_UNIT * STRIPE_UNIT, LARGEST_STRIPE))
+
+
+def neighbour_distance(file: FileEntity, processes: int, *, reads: bool) -> int | None:
+    """Bytes between the offsets that neighbouring processes access at the same moment; None: not known."""
+    pattern, bytes_, footprint = file.io.access_pattern, file.io.bytes, file.io.footprint
+    if pattern is None:
+        return None
+    distance = step_distance(
+        stride=file.stride,
+        shares=(pattern.consecutive, pattern.strided, pattern.random),
+        footprint=footprint.read if reads else footprint.written,
+        processes=processes,
+        # The pattern is that of both directions together, so the runs are, too.
+        mean_run=mean_run(
+            moved=bytes_.total,
+            operations=file.io.ops.read + file.io.ops.write,
+            jumps=1 - pattern.consecutive,
+            streams=file.readers + file.writers,
+        ),
+    )
+    sizes = file.io.transfer_size.read if reads else file.io.transfer_size.write
+    return None if distance is None else whole_transfers(distance, sizes.p50 if sizes else None)

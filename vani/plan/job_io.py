@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from vani.models.neighbours import neighbour_distance
+from vani.models.striping import neighbour_distance
 
 if TYPE_CHECKING:
     from vani.schema.jobs import PlannedJob

@@ -10,8 +10,7 @@ from typing import Final
 import numpy as np
 
 from vani.errors import InputError
-from vani.models.knapsack import IMPOSSIBLE, Items, Optima, largest_floor, optima
-from vani.models.proportional import nearest_legal
+from vani.models.io_node_shares import IMPOSSIBLE, Items, Optima, largest_floor, nearest_legal, optima
 from vani.plan.curves import Offer, Option, with_shared_node
 from vani.plan.policies import Asked, Choice, shares_by_size, sum_of
 from vani.schema.plan import PoolWorth

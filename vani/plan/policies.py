@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, Final
 
-from vani.models.proportional import nearest_legal, rounded
+from vani.models.io_node_shares import nearest_legal, rounded
 from vani.plan.curves import Offer, Option
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from vani.render.table import table
 from vani.units import counted
 
 if TYPE_CHECKING:
-    from vani.models.behaviour.scores import Comparison, Mode, ShareRange
+    from vani.models.behaviour import Comparison, Mode, ShareRange
 
 __all__ = ["behaviour_scores"]
 

@@ -10,7 +10,7 @@ from vani.render.table import table
 from vani.units import counted, format_bytes, format_seconds
 
 if TYPE_CHECKING:
-    from vani.models.behaviour.phases_of_runs import RunPhases
+    from vani.models.behaviour import RunPhases
 
 __all__ = ["run_phases"]
 

@@ -9,7 +9,7 @@ from vani.api.arguments import PathLike
 from vani.errors import InputError
 
 if TYPE_CHECKING:
-    from vani.models.behaviour.scores import Comparison
+    from vani.models.behaviour import Comparison
 
 __all__ = ["history_evaluate"]
 

@@ -10,7 +10,7 @@ from vani.errors import InputError
 
 if TYPE_CHECKING:
     from vani.history.behaviour.time_series import Series
-    from vani.models.behaviour.phases_of_runs import RunPhases
+    from vani.models.behaviour import RunPhases
 
 __all__ = ["history_phases", "series_of"]
 
@@ -34,7 +34,7 @@ def history_phases(*paths: PathLike) -> list[RunPhases]:
         A path cannot be read, tells nothing about time, or PyWavelets is missing.
     """
     from vani.history.behaviour.phases import phase_ids, phases  # noqa: PLC0415
-    from vani.models.behaviour.phases_of_runs import PhaseOfRun, RunPhases  # noqa: PLC0415
+    from vani.models.behaviour import PhaseOfRun, RunPhases  # noqa: PLC0415
 
     read = [(path, series_of(path)) for path in paths]
     read.sort(key=lambda one: one[1].submitted if one[1].submitted is not None else float("inf"))

@@ -189,7 +189,7 @@ def with_pattern(job: PlannedJob, folder: Path) -> PlannedJob:
     """Fill in what the profile of an earlier run tells, where the job has neither curve nor pattern."""
     if job.profile is None or job.curve is not None or job.pattern is not None:
         return job
-    from vani.models.forwarding_pattern import pattern_of, traffic_of  # noqa: PLC0415
+    from vani.models.forwarding import pattern_of, traffic_of  # noqa: PLC0415
     from vani.schema.jobs import AccessPattern  # noqa: PLC0415
     from vani.schema.profile import Profile  # noqa: PLC0415
 

@@ -13,7 +13,7 @@ from vani.api.arguments import PathLike
 from vani.errors import InputError
 
 if TYPE_CHECKING:
-    from vani.collect.load_message import Role
+    from vani.collect.load_channel import Role
     from vani.collect.server_load import BusyTime
     from vani.schema.snapshot import Snapshot
 
@@ -92,7 +92,7 @@ def _snapshot(
     root: Path,
     lctl: Path | None,
 ) -> Snapshot:
-    from vani.collect.command import ask  # noqa: PLC0415
+    from vani.collect.probe import ask  # noqa: PLC0415
     from vani.collect.server_load import busy_share, memory_share, read_targets  # noqa: PLC0415
     from vani.schema.snapshot import IoNode, MetadataServer, Missing, Server  # noqa: PLC0415
     from vani.schema.snapshot import Snapshot as Model  # noqa: PLC0415

@@ -1,4 +1,4 @@
-"""A snapshot of the machine from files with what its servers and clients printed."""
+"""A snapshot of the machine from files with the output of its servers and clients."""
 
 from __future__ import annotations
 
@@ -11,12 +11,34 @@ from typing import Final
 from vani.collect.load_figures.figures import Figures, OfServer, OfTarget
 from vani.collect.load_figures.lctl_parameters import read_lctl_parameters
 from vani.collect.load_figures.lfs_df import read_lfs_df
-from vani.collect.load_figures.proc_files import read_proc_files
 from vani.collect.load_figures.prometheus_text import read_prometheus_text
 from vani.errors import InputError
 from vani.schema.snapshot import Missing, Snapshot
+from vani.units import KiB
 
-__all__ = ["read_snapshot"]
+__all__ = ["read_proc_files", "read_snapshot"]
+
+_LOAD: Final = re.compile(r"^(\d+\.\d+) \d+\.\d+ \d+\.\d+ \d+/\d+ \d+\s*$", re.MULTILINE)
+_MEMORY: Final = re.compile(r"^Mem(Total|Available):\s+(\d+) kB\s*$", re.MULTILINE)
+_PROCESSOR: Final = re.compile(r"^(?:processor\s*:\s*|cpu(?=\d+ \d+ \d+ ))(\d+)", re.MULTILINE)
+
+
+def read_proc_files(text: str, figures: Figures, server: str | None) -> bool:
+    """Whether the text holds some of them; what they tell goes into `figures`."""
+    load, memory, processors = _LOAD.search(text), _MEMORY.findall(text), _PROCESSOR.findall(text)
+    if not (load or memory or processors):
+        return False
+    found = figures.server(server)
+    if load is not None:
+        found.load = float(load[1])
+    for name, size in memory:
+        if name == "Total":
+            found.memory = int(size) * KiB
+        else:
+            found.memory_available = int(size) * KiB
+    found.processors.update(processors)
+    return True
+
 
 _MOST_BYTES: Final = 256 << 20
 _NO_FIGURE: Final = re.compile(rb"[0-9]{400}")

@@ -13,7 +13,7 @@ from vani.errors import InputError
 from vani.history.behaviour.panel import AUTO, Panel, most_likely, replay
 from vani.history.behaviour.predictors import Begin, predictors
 from vani.history.behaviour.runs import Bools, Floats, Ints, Runs
-from vani.models.behaviour.scores import SURE, Comparison, Mode, Reliability, Score, ShareRange
+from vani.models.behaviour import SURE, Comparison, Mode, Reliability, Score, ShareRange
 from vani.units import counted
 
 __all__ = ["Tested", "begins", "compare_predictors", "judge", "learnt", "score", "shares"]

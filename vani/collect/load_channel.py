@@ -1,8 +1,13 @@
-"""What a publisher sends: its name, a number that counts up, and a snapshot of its own server, as JSON."""
+"""The channel from publishers to a listener: messages as JSON over sockets of ZeroMQ, where it is installed.
+
+A message holds the name of a publisher, a number that counts up, and a snapshot of its own server.
+"""
 
 from __future__ import annotations
 
-from typing import Annotated, Final, Literal
+import errno
+import re
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
 from pydantic import Field, ValidationError
 
@@ -11,7 +16,21 @@ from vani.schema.jobs import Name
 from vani.schema.model import Model
 from vani.schema.snapshot import Snapshot
 
-__all__ = ["LONGEST", "TOPIC", "LoadMessage", "Role", "message_of", "packed"]
+if TYPE_CHECKING:
+    from types import ModuleType
+
+__all__ = [
+    "ENDPOINT",
+    "LONGEST",
+    "TOPIC",
+    "LoadMessage",
+    "Role",
+    "check_endpoint",
+    "message_of",
+    "pack",
+    "refused",
+    "zmq_or_error",
+]
 
 Role = Literal["oss", "mds", "forwarding"]
 
@@ -37,7 +56,7 @@ class LoadMessage(Model):
     snapshot: Snapshot = Field(description="of this server alone")
 
 
-def packed(message: LoadMessage) -> bytes:
+def pack(message: LoadMessage) -> bytes:
     """A message as it is sent."""
     return TOPIC + message.model_dump_json(by_alias=True, exclude_defaults=True).encode()
 
@@ -69,3 +88,56 @@ def message_of(content: bytes) -> LoadMessage:
     if any(names - ({found.publisher} if role == found.role else set()) for role, names in parts.items()):
         raise InputError(f"{found.publisher} tells of other servers than itself")
     return found
+
+
+ENDPOINT: Final = "tcp://127.0.0.1:5570"
+"""Where publishers are heard unless another place is named: only this host reaches it."""
+
+_SHAPE = re.compile(
+    r"tcp://(?:\*|[A-Za-z0-9._%-]+|\[[0-9A-Fa-f:%.a-z]+\]):(?P<port>\*|[0-9]{1,5})|ipc://.{1,100}"
+)
+_LAST_PORT: Final = 65_535
+
+
+def check_endpoint(endpoint: str) -> None:
+    """Refuse what is no endpoint: the library takes some of it for another one.
+
+    Raises
+    ------
+    InputError
+        It is neither tcp://HOST:PORT nor ipc://FILE.
+    """
+    match = _SHAPE.fullmatch(endpoint)
+    if match is None or ((match["port"] or "").isdecimal() and not 0 < int(match["port"]) <= _LAST_PORT):
+        raise InputError(
+            "is no place to listen or to send to",
+            where=repr(endpoint[:100]),
+            todo=f"give one such as {ENDPOINT}",
+        )
+
+
+def zmq_or_error() -> ModuleType:
+    """The library.
+
+    Raises
+    ------
+    InputError
+        It is not installed.
+    """
+    try:
+        import zmq  # noqa: PLC0415 - an extra
+    except ImportError as error:
+        raise InputError("ZeroMQ is not installed", todo="pip install 'vani-io[collector]'") from error
+    return zmq
+
+
+def refused(endpoint: str, error: Any) -> InputError:
+    """Why a socket could not be made at an endpoint."""
+    code = getattr(error, "errno", None) or 0
+    todo = (
+        "give another port, or end who uses it"
+        if code == errno.EADDRINUSE
+        else "give an address of this host"
+    )
+    why = str(getattr(error, "strerror", None) or error).partition(" (addr=")[0]
+    return InputError(f"cannot be used ({why})", where=endpoint, todo=todo)

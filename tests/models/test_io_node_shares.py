@@ -1,7 +1,8 @@
-"""The multiple-choice knapsack is exact for every capacity, and of equal optima takes the smallest."""
+"""Shares of I/O nodes: in proportion to the size of jobs, and by the knapsack."""
 
 from __future__ import annotations
 
+from fractions import Fraction
 from itertools import product
 
 import numpy as np
@@ -10,7 +11,27 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import Bounds, LinearConstraint, milp
 
-from vani.models.knapsack import IMPOSSIBLE, Items, largest_floor, optima
+from vani.models.io_node_shares import IMPOSSIBLE, Items, largest_floor, nearest_legal, optima, rounded
+
+
+@pytest.mark.parametrize(
+    ("share", "half_up", "up"),
+    [
+        (Fraction(1, 2), 1, 1),
+        (Fraction(3, 2), 2, 2),
+        (Fraction(5, 2), 3, 3),
+        (Fraction(7, 5), 1, 2),
+        (Fraction(2), 2, 2),
+    ],
+)
+def test_halves_are_rounded_up_and_a_ceiling_is_offered(share, half_up, up):
+    assert (rounded(share, "half-up"), rounded(share, "ceil")) == (half_up, up)
+
+
+@pytest.mark.parametrize(("wanted", "number"), [(0, 0), (3, 2), (6, 4), (7, 8), (100, 8)])
+def test_of_two_legal_numbers_that_are_as_near_the_smaller_is_taken(wanted, number):
+    assert nearest_legal(wanted, [8, 4, 2, 0]) == number
+
 
 CLASSES = st.lists(
     st.dictionaries(st.integers(0, 9), st.integers(0, 30), min_size=1, max_size=4), min_size=1, max_size=5

@@ -1,4 +1,4 @@
-"""Ask a program of the machine, never through a shell, never for longer than it is worth."""
+"""Questions to the machine: programs, never through a shell and never for long, and small files of /proc and /sys."""
 
 from __future__ import annotations
 
@@ -7,8 +7,10 @@ import os
 import shutil
 import subprocess
 from collections.abc import Callable
+from pathlib import Path
+from typing import Final
 
-__all__ = ["Ask", "NoAnswer", "ask"]
+__all__ = ["Ask", "NoAnswer", "ask", "entries", "read"]
 
 Ask = Callable[[list[str]], str]
 """Runs a command, returns what it printed; raises `NoAnswer`."""
@@ -60,3 +62,23 @@ def ask(command: list[str], timeout_s: float = 10.0) -> str:
             out.decode(errors="backslashreplace"),
         )
     return out.decode(errors="backslashreplace")
+
+
+_MAX_BYTES: Final = 16 << 20
+
+
+def read(path: Path) -> str | None:
+    """Read a small text file; None where it is not there or cannot be read."""
+    try:
+        with path.open("rb") as file:
+            return file.read(_MAX_BYTES).decode(errors="backslashreplace")
+    except (OSError, ValueError):
+        return None
+
+
+def entries(folder: Path) -> list[Path]:
+    """List a folder, sorted; empty where it is not there or cannot be read."""
+    try:
+        return sorted(folder.iterdir())
+    except (OSError, ValueError):
+        return []

@@ -1,11 +1,11 @@
-"""Predictors of behaviours, held against runs that they had not seen."""
+"""Behaviours of runs: scores of the predictors that foresaw them, and the phases they consist of."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import Final
 
-__all__ = ["SURE", "Comparison", "Mode", "Reliability", "Score", "ShareRange"]
+__all__ = ["SURE", "Comparison", "Mode", "PhaseOfRun", "Reliability", "RunPhases", "Score", "ShareRange"]
 
 SURE: Final = 0.9
 """Probability from which a prediction is called sure."""
@@ -90,3 +90,25 @@ class Comparison:
     first: float
     modes: tuple[Mode, Mode]
     notes: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class PhaseOfRun:
+    """A phase: its id, when it begins and how long it lasts in seconds, and bytes per second in it."""
+
+    phase: int
+    begin_s: float
+    length_s: float
+    read_per_s: float
+    written_per_s: float
+
+
+@dataclass(frozen=True)
+class RunPhases:
+    """A run: where it was read from, what its series is from and how fine it is, its behaviour and its phases."""
+
+    path: str
+    source: str
+    behaviour: int
+    step_s: float
+    phases: tuple[PhaseOfRun, ...]

@@ -1,23 +1,43 @@
-"""The multiple-choice knapsack: one item of each class, the largest sum that fits, for every capacity at once.
+"""I/O nodes shared among jobs, as Bez et al. do (IPDPS 2021): in proportion to their size, and as a knapsack.
 
-Bez et al., IPDPS 2021, equation 1: classes are jobs, weights numbers of I/O nodes, values what they are worth.
+STATIC, SIZE and PROCESS (section 3.2) give a job N s / sum(s) I/O nodes, rounded, and of the numbers that it can have
+the nearest one. Halves are rounded up, and of two equally near numbers the smaller is taken, which gives table 4; the
+`ceil` that is printed for STATIC does not (BT-C would get 2). Nothing keeps the sum of rounded numbers within the pool.
+
+The multiple-choice knapsack (equation 1) takes one item of each class, with the largest sum that fits, for every
+capacity at once: classes are jobs, weights numbers of I/O nodes, values their worth.
 
     best(i, w) = max over items k of class i of  best(i - 1, w - weight(k)) + value(k),   best(0, 0) = 0
 
-is the optimum that uses exactly w, and the best of all sizes up to W is that for a capacity of W: of equal ones the
-smallest. Values are integers, so that equal sums are equal in whatever order they were added up.
+is the optimum that uses exactly w, and the best of all sizes up to W is that for a capacity of W, of equal ones the
+smallest. Values are integers, so that equal sums are equal whatever the order of their terms.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Final
+from fractions import Fraction
+from math import ceil, floor
+from typing import Final, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["IMPOSSIBLE", "Items", "Optima", "largest_floor", "optima"]
+__all__ = ["IMPOSSIBLE", "Items", "Optima", "Rounding", "largest_floor", "nearest_legal", "optima", "rounded"]
+
+Rounding = Literal["half-up", "ceil"]
+
+
+def rounded(share: Fraction, rounding: Rounding) -> int:
+    """A number of I/O nodes, exactly: fractions have no error that a half could fall to."""
+    return ceil(share) if rounding == "ceil" else floor(share + Fraction(1, 2))
+
+
+def nearest_legal(wanted: int, legal: Iterable[int]) -> int:
+    """The number of `legal` (not empty) that is nearest to `wanted`; of two the smaller."""
+    return min(legal, key=lambda number: (abs(number - wanted), number))
+
 
 Integers = NDArray[np.int64]
 

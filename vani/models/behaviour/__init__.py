@@ -1,1 +1,0 @@
-"""How well behaviours of runs are predicted."""
