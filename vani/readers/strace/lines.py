@@ -27,8 +27,9 @@ _BLOCK = 1 << 23
 _LONGEST = 1 << 26
 """No line of strace is longer: arguments are abbreviated."""
 
+# Later times than 2128 are damage: nanoseconds since 1970 would leave 64 bits in 2262.
 _HEAD = (
-    r"^(?:(?:\[pid +)?(?P<pid>\d{1,9})\]? +)?(?P<s>\d{9,11})\.(?P<f>\d{6,9}) "
+    r"^(?:(?:\[pid +)?(?P<pid>\d{1,9})\]? +)?(?P<s>[0-4]?\d{9})\.(?P<f>\d{6,9}) "
     r"(?P<mark><\.\.\. |--- |\+\+\+ )?(?P<name>\w+)"
 )
 _CALL = (
