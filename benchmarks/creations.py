@@ -15,7 +15,7 @@ from pathlib import Path
 
 import numpy as np
 
-from benchmarks.creation_families import FAMILIES, category
+from tests.history.creation_families import FAMILIES, category
 from vani.history.creations.choice import Chosen, Follower, choose_next
 from vani.history.creations.comparison import Outcome, blocks_of, compare, on_next_run, on_rest
 from vani.history.creations.extraction import creations_of_trace

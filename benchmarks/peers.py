@@ -1,18 +1,8 @@
 """Vani and other projects' tools side by side: the same files, one after the other, in processes of their own.
 
-    drishti             drishti-io: Recorder 2.5.0 as released, and Darshan logs; prints recommendations
-    dfanalyzer          dftracer-analyzer: Parquet that its converter (or WisIO's) made of Recorder traces
-    wisio               what dfanalyzer was before; the same Parquet
-    recorder2parquet    the converter: of dftracer-analyzer or of Recorder itself; each reads one version of Recorder
-    wisio-recorder2parquet   the converter of WisIO
-    recorder2csv        of recorder-utils, which drishti-io brings: intervals of Recorder 2.5.0 as text
-    recorder2text       of Recorder itself; one version of Recorder
-    pydarshan           `python -m darshan summary`: a report of a Darshan log
-
-Nobody reads everything, so the same calls are written in several formats: three layouts of Recorder, and Parquet.
-Each tool gets each of the files that its documentation says it reads, in a copy of its own (converters write into the
-trace). What crashes is noted as `crashed`, with its last line; what is not installed is skipped, with a note. Ratios
-are to those commands of Vani that do the same, with start-up and without, which is measured on 1,000 calls of the kind.
+Nobody else reads all formats, so the same calls are written in three layouts of Recorder; Parquet and logs of Darshan
+are given. Each tool gets a copy of every input of a kind that it reads (converters write into the trace). A tool that
+fails is `crashed`, with its last line; one that is not installed is skipped. Start-up is measured on 1,000 calls.
 """
 
 from __future__ import annotations
@@ -20,39 +10,80 @@ from __future__ import annotations
 import os
 import shutil
 import sys
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, get_args
 
-from benchmarks.parquet_twin import write_twin
-from benchmarks.peer_ratios import ratios
-from benchmarks.peer_tools import PEERS, Found, absent, find
 from benchmarks.processes import Run, run
 from benchmarks.rates import VANI
 from tests.traces.trace_generator import GeneratedLayout, Workload, generate_trace
-from vani.api import convert
+from vani.engine.run import workers_here
 from vani.errors import InputError
 from vani.readers.open import open_trace
-from vani.store.read import open_store
 
-__all__ = ["peers"]
+__all__ = ["PEERS", "as_text", "peers"]
 
-_LAYOUTS: tuple[GeneratedLayout, ...] = get_args(GeneratedLayout)
 _SMALL = 1000
-"""Calls of a trace on which next to nothing but starting is measured."""
+_LEAST_WORK_S = 0.05
+"""Less than that beyond start-up is noise."""
+
+
+@dataclass(frozen=True)
+class Peer:
+    """A tool: its programs, where it comes from, and what it reads."""
+
+    name: str
+    programs: tuple[str, ...]
+    """Names of its program; the first that is there is run."""
+    package: str
+    """Python package that brings it; empty if it is built from source."""
+    reads: tuple[str, ...]
+    """Of `recorder`, `darshan`, `parquet`."""
+    beside: tuple[str, ...]
+    """Commands of Vani that do together what it does."""
+    arguments: tuple[str, ...] = ("{input}",)
+
+
+_JUDGE = ("profile", "advise")
+# Hydra's own quotes: a folder's name may hold what it takes for grammar.
+_HYDRA = (
+    "analyzer.checkpoint=false", "trace_path='{quoted}'", f"cluster.n_workers={workers_here()}",
+    "cluster.local_directory='{folder}'", "hydra.run.dir='{folder}'",
+)  # fmt: skip
+_DFANALYZER = ("analyzer=recorder", "analyzer/preset=posix", *_HYDRA)
+# It wants one of percentile and threshold; this is the example of its own page.
+_WISIO = ("+analyzer=recorder", "percentile=0.99", *_HYDRA)
+
+PEERS = (
+    Peer("drishti", ("drishti",), "drishti-io", ("recorder", "darshan"), _JUDGE),
+    Peer("dfanalyzer", ("dfanalyzer",), "dftracer-analyzer", ("parquet",), _JUDGE, _DFANALYZER),
+    Peer("wisio", ("wisio",), "wisio", ("parquet",), _JUDGE, _WISIO),
+    Peer(
+        "recorder2parquet", ("recorder2parquet", "dftracer-analyzer-recorder2parquet"), "dftracer-analyzer",
+        ("recorder",), ("convert",),
+    ),
+    Peer("wisio-recorder2parquet", ("wisio-recorder2parquet",), "wisio", ("recorder",), ("convert",)),
+    Peer(
+        "recorder2csv", ("recorder2csv",), "recorder-utils", ("recorder",), ("convert",),
+        ("{input}", "{folder}/out.csv"),
+    ),
+    Peer("recorder2text", ("recorder2text",), "", ("recorder",), ("convert",)),
+    Peer(
+        "pydarshan", ("python",), "darshan", ("darshan",), ("profile", "report"),
+        ("-m", "darshan", "summary", "{input}"),
+    ),
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
 class _Input:
-    """Files that were written by a tracer, or as if."""
-
     name: str
     kind: str
     path: Path
-    calls: int | None
-    layout: str = ""
-    """Of a Recorder trace."""
+    calls: int | None = None
+    layout: GeneratedLayout | None = None
+    """Of a generated trace."""
 
 
 def peers(
@@ -62,193 +93,154 @@ def peers(
     limit_s: float,
     rounds: int = 1,
     pythons: Sequence[Path] = (),
-    given: Sequence[Path] = (),
+    inputs: Sequence[Path] = (),
 ) -> dict[str, Any]:
-    """Run Vani and all peers that are found.
+    """Run Vani and all peers that are there.
 
     Parameters
     ----------
     calls
-        Size of the generated traces; no trace is generated if 0.
+        Size of the generated traces; none is generated if 0.
     limit_s
         Seconds after which a tool is ended.
     rounds
-        Of so many runs of a tool on an input, the one with least processor time is told.
+        Of so many runs of a tool on an input, the one with least processor time counts.
     pythons
-        Interpreters of environments in which peers are installed; by default this one. The PATH is searched last.
-    given
+        Interpreters of environments in which peers are installed. The PATH is searched last.
+    inputs
         More inputs: traces, Parquet folders, Darshan logs.
 
     Returns
     -------
     dict
-        `found` (name, version), `skipped` (name, note), `runs`: one dict per input and tool, `ratios`: those of
-        `benchmarks.peer_ratios`.
+        `skipped`: names; `runs`: per input and tool, `outcome`, `seconds`, `cpu_s`, `peak_bytes`, `start_s` (null where
+        start-up is not known), `last_line`, and over those of Vani's commands `cpu_x`, `work_x` (without start-up),
+        `seconds_x` and `peak_x`, null where one of them failed.
     """
-    homes = [Path(p).parent for p in pythons or [Path(sys.executable)]]
-    tools = {peer.name: find(peer, homes) for peer in PEERS}
-    found = [tool for tool in tools.values() if tool is not None]
-    read = {kind for tool in found for kind in tool.peer.reads}
-    runs: list[dict[str, Any]] = []
-    starts: dict[tuple[str, str], dict[str, float]] = {}
-    for one in (*_generated(folder / "large", calls, read), *map(_described, given)):
-        key = (one.kind, one.layout)
-        if key not in starts:
-            starts[key] = _starts(one, folder, found, limit_s, rounds)
-        for tool, done in _tools_on(one, folder, found, limit_s, rounds):
-            runs.append(_row(one, tool, done, starts[key].get(tool)))
-    return {
-        "found": [{"name": tool.peer.name, "version": tool.version} for tool in found],
-        "skipped": [{"name": peer.name, "note": absent(peer)} for peer in PEERS if tools[peer.name] is None],
-        "limit_s": limit_s,
-        "runs": runs,
-        "ratios": ratios(runs, {peer.name: peer.beside for peer in PEERS}),
-    }
+    programs = {peer.name: _program(peer, pythons) for peer in PEERS}
+    every = [*_generated(folder / "large", calls), *map(_given, inputs)]
+    small = {one.layout: one for one in _generated(folder / "small", _SMALL if calls else 0)}
+    rows: list[dict[str, Any]] = []
+    for one in every:
+        starts = _runs_on(small[one.layout], folder, programs, limit_s, rounds) if one.layout else {}
+        done = _runs_on(one, folder, programs, limit_s, rounds)
+        for tool, took in done.items():
+            start = starts[tool].cpu_s if tool in starts and starts[tool].outcome == "done" else None
+            rows.append(
+                {
+                    "input": one.name, "calls": one.calls, "tool": tool, "outcome": took.outcome,
+                    "seconds": took.seconds, "cpu_s": took.cpu_s, "peak_bytes": took.memory_bytes, "start_s": start,
+                    "last_line": took.last_line if took.outcome != "done" else "",
+                }
+            )  # fmt: skip
+        _add_ratios(rows[-len(done) :])
+    return {"skipped": [name for name, program in programs.items() if program is None], "runs": rows}
 
 
-def _generated(
-    folder: Path, calls: int, kinds: Iterable[str], layouts: Sequence[str] = _LAYOUTS
-) -> list[_Input]:
-    """The same calls in each layout, and as Parquet.
+def _program(peer: Peer, pythons: Sequence[Path]) -> Path | None:
+    for name in peer.programs:
+        # A `python` on the PATH is not one that brings the tool.
+        on_path = shutil.which(name) if name != "python" else None
+        for program in (*(Path(python).parent / name for python in pythons), on_path):
+            if program is not None and os.access(program, os.X_OK):
+                return Path(program)
+    return None
 
-    Reads, writes and seeks on a file per process: what every tool can take. Drishti 0.8 fails on any trace with more
-    than a thousand independent MPI-IO operations, and would be seen to crash only.
+
+def _generated(folder: Path, calls: int) -> list[_Input]:
+    """The same calls in each layout: reads, writes and seeks on a file per process, which every tool can take.
+
+    Drishti 0.8 fails on any trace with more than a thousand independent MPI-IO operations, so there are none.
     """
-    if not calls or not {"recorder", "parquet"} & set(kinds):
-        return []
-    folder.mkdir()
     inputs = []
-    for layout in _LAYOUTS:
-        if layout not in layouts:
-            continue
-        place = folder / f"peers-{layout}"
+    for layout in get_args(GeneratedLayout) if calls else ():
+        place = folder / layout
         generate_trace(
             place, Workload(calls=calls, ranks=8, files=8, pattern="strided", layout=layout, zlib_level=1)
         )
         inputs.append(_Input(f"recorder {layout}", "recorder", place, calls, layout))
-    if "parquet" in kinds:
-        convert(inputs[0].path, folder / "peers-store")
-        write_twin(open_store(folder / "peers-store"), folder / "peers-parquet")
-        shutil.rmtree(folder / "peers-store")
-        inputs.append(_Input("parquet", "parquet", folder / "peers-parquet", calls))
-    return inputs if "recorder" in kinds else inputs[-1:]
+    return inputs
 
 
-def _described(path: Path) -> _Input:
-    """What a path holds; a log of Darshan has counts in place of calls."""
+def _given(path: Path) -> _Input:
     if path.suffix == ".darshan":
         if not path.is_file():
             raise InputError("no such file", where=path, todo="name a Darshan log")
-        return _Input(path.name, "darshan", path, None)
+        return _Input(path.name, "darshan", path)
     reader = open_trace(path)
     kind = "recorder" if reader.tool == "recorder" else "parquet"
-    layout = reader.layout if kind == "recorder" else ""
-    calls = int(reader.calls_per_rank().sum())
-    return _Input(f"{path.resolve().name} ({reader.layout})", kind, path, calls, layout)
+    return _Input(path.resolve().name, kind, path, int(reader.calls_per_rank().sum()))
 
 
-def _starts(
-    one: _Input, folder: Path, found: Sequence[Found], limit_s: float, rounds: int
-) -> dict[str, float]:
-    """Processor seconds of each tool that can do a small input of the same kind; nothing where none can be made.
-
-    It runs as often as on the input itself: the least of several runs is less than that of one.
-    """
-    if one.kind == "darshan" or (one.layout and one.layout not in _LAYOUTS):
-        return {}
-    place = folder / "small"
-    try:
-        layouts = [one.layout] if one.layout else list(_LAYOUTS[:1])
-        (small,) = _generated(place, _SMALL, [one.kind], layouts)
-        done = _tools_on(small, folder, found, limit_s, rounds)
-        return {tool: run.cpu_s for tool, run in done if run.outcome == "done"}
-    finally:
-        shutil.rmtree(place, ignore_errors=True)
-
-
-def _tools_on(
-    one: _Input, folder: Path, found: Sequence[Found], limit_s: float, rounds: int
-) -> list[tuple[str, Run]]:
-    """Vani's commands and every tool that reads this kind of input, in this order."""
-    done = _by_vani(one, folder, limit_s, rounds)
-    for tool in found:
-        if one.kind in tool.peer.reads:
-            done.append(
-                (tool.peer.name, _best(lambda tool=tool: _by_peer(tool, one, folder, limit_s), rounds))
-            )
-    return done
-
-
-def _best(work: Callable[[], Run], rounds: int) -> Run:
-    """The run with least processor time, or the first that does not end well."""
-    best = work()
-    for _ in range(rounds - 1):
-        if best.outcome != "done":
-            break
-        done = work()
-        best = done if done.outcome != "done" else min(best, done, key=lambda one: one.cpu_s)
+def _runs_on(
+    one: _Input, folder: Path, programs: dict[str, Path | None], limit_s: float, rounds: int
+) -> dict[str, Run]:
+    """Vani's commands and every tool that reads this kind of input, in this order; of several rounds the best."""
+    commands: dict[str, list[str | Path]] = {
+        "vani convert": [*VANI, "convert", "{input}", "{folder}/store", "-q"],
+        "vani profile": [*VANI, "profile", "{input}", "-o", folder / "profile.yaml", "-q"],
+        "vani advise": [*VANI, "advise", folder / "profile.yaml", "-o", "{folder}/advice.yaml"],
+        "vani report": [*VANI, "report", folder / "profile.yaml", "-o", "{folder}/report.html"],
+    }
+    if one.kind == "darshan":
+        del commands["vani convert"]
+    for peer in PEERS:
+        program = programs[peer.name]
+        if program is not None and one.kind in peer.reads:
+            commands[peer.name] = [program, *peer.arguments]
+    best: dict[str, Run] = {}
+    for _ in range(rounds):
+        for tool, words in commands.items():
+            done = _run_on_copy(words, one.path, folder / "copy", limit_s)
+            if tool not in best or done.outcome != "done" or done.cpu_s < best[tool].cpu_s:
+                best[tool] = done
     return best
 
 
-def _by_vani(one: _Input, folder: Path, limit_s: float, rounds: int) -> list[tuple[str, Run]]:
-    place = folder / "peers-vani"
-    profile = place / "profile.yaml"
-    commands: dict[str, list[str | Path]] = {
-        "vani profile": ["profile", one.path, "-o", profile, "-q"],
-        "vani advise": ["advise", profile, "-o", place / "advice.yaml"],
-    }
-    if one.kind == "darshan":
-        commands["vani report"] = ["report", profile, "-o", place / "report.html"]
-    else:
-        commands = {"vani convert": ["convert", one.path, place / "converted", "-q"], **commands}
-
-    def fresh(arguments: Sequence[str | Path]) -> Run:
-        for left in ("converted", "cache"):
-            shutil.rmtree(place / left, ignore_errors=True)
-        environment = {"VANI_CACHE": str(place / "cache")}
-        return run([*VANI, *arguments], limit_s=limit_s, environment=environment)
-
+def _run_on_copy(words: Sequence[str | Path], source: Path, place: Path, limit_s: float) -> Run:
     place.mkdir()
+    copy = place / source.resolve().name
     try:
-        return [(name, _best(lambda words=words: fresh(words), rounds)) for name, words in commands.items()]
-    finally:
-        shutil.rmtree(place)
-
-
-def _by_peer(tool: Found, one: _Input, folder: Path, limit_s: float) -> Run:
-    place = folder / "peers-copy"
-    place.mkdir()
-    copy = place / one.path.resolve().name
-    try:
-        if one.path.is_dir():
-            shutil.copytree(one.path, copy)
-            for part in (copy, *copy.rglob("*")):
-                part.chmod(0o755 if part.is_dir() else 0o644)
-        else:
-            shutil.copyfile(one.path, copy)
-        environment = {
-            "HYDRA_FULL_ERROR": "1",
-            "USER": os.environ.get("USER", "user"),
-            "PYTHONWARNINGS": "ignore",
-            # Programs that clear the screen ask for the terminal's kind.
-            "TERM": os.environ.get("TERM", "dumb"),
-            "PYTHONPATH": "",
-        }
-        written = place / "written"
-        written.mkdir()
-        return run(tool.command(copy, written), limit_s=limit_s, environment=environment, folder=place)
+        (shutil.copytree if source.is_dir() else shutil.copyfile)(source, copy)
+        for part in (copy, *copy.rglob("*")):
+            part.chmod(0o755 if part.is_dir() else 0o644)
+        quoted = str(copy).replace("\\", "\\\\").replace("'", "\\'")
+        filled = [str(word).format(input=copy, folder=place, quoted=quoted) for word in words]
+        # Programs that clear the screen ask for the terminal's kind; Hydra tells causes only if asked to.
+        environment = {"TERM": "dumb", "HYDRA_FULL_ERROR": "1", "PYTHONWARNINGS": "ignore", "VANI_CACHE": f"{place}/c"}
+        if words[0] != sys.executable:
+            environment["PYTHONPATH"] = ""
+        return run(filled, limit_s=limit_s, environment=environment, folder=place)
     finally:
         shutil.rmtree(place, ignore_errors=True)
 
 
-def _row(one: _Input, tool: str, done: Run, start_s: float | None) -> dict[str, Any]:
-    row = asdict(done)
-    for left_out in ("samples", "began", "tree_peak_bytes", "last_line"):
-        del row[left_out]
-    row["peak_bytes"] = done.memory_bytes
-    # What judging and reporting cost does not depend on the number of calls.
-    counts = one.calls is not None and done.outcome == "done" and tool not in ("vani advise", "vani report")
-    rate = one.calls / done.seconds if counts and one.calls is not None else None
-    said = done.last_line if done.outcome != "done" else ""
-    named = {"input": one.name, "calls": one.calls, "tool": tool}
-    return {**named, **row, "start_s": start_s, "calls_per_s": rate, "said": said}
+def _add_ratios(rows: Sequence[dict[str, Any]]) -> None:
+    """To the rows of one input: what each tool took, over what Vani's commands take together that do the same."""
+    by_tool = {row["tool"]: row for row in rows}
+    for peer in PEERS:
+        row, ours = by_tool.get(peer.name), [by_tool.get(f"vani {name}") for name in peer.beside]
+        if row is None or not all(one and one["outcome"] == "done" for one in (row, *ours)):
+            continue
+        vani = [one for one in ours if one is not None]
+        row["cpu_x"] = row["cpu_s"] / sum(one["cpu_s"] for one in vani)
+        row["seconds_x"] = row["seconds"] / sum(one["seconds"] for one in vani)
+        row["peak_x"] = row["peak_bytes"] / max(one["peak_bytes"] for one in vani)
+        row["work_x"] = None
+        if all(one["start_s"] is not None for one in (row, *vani)):
+            theirs = row["cpu_s"] - row["start_s"]
+            own = sum(one["cpu_s"] - one["start_s"] for one in vani)
+            row["work_x"] = theirs / own if min(theirs, own) > _LEAST_WORK_S else None
+
+
+def as_text(found: dict[str, Any]) -> str:
+    """A line per run, with how many times of Vani's it takes."""
+    lines = ["Side by side, and how many times of Vani's they take"]
+    for row in found["runs"]:
+        line = f"  {row['input']}, {row['tool']}: {row['outcome']}, {row['cpu_s']:.2f} s of processor time, "
+        line += f"{row['seconds']:.2f} s by the clock, {row['peak_bytes'] / 2**20:,.0f} MiB {row['last_line']}"
+        if "cpu_x" in row:
+            work = "" if row["work_x"] is None else f" ({row['work_x']:.1f}x without start-up)"
+            line += f"; {row['cpu_x']:.1f}x{work}, {row['seconds_x']:.1f}x, {row['peak_x']:.1f}x"
+        lines.append(line.rstrip())
+    return "\n".join([*lines, f"  not installed: {', '.join(found['skipped']) or 'none'}"])

@@ -14,7 +14,6 @@ PARTS = {
     "place": "OSTs: tables 1, 2, 4, 5, OST Cost beside the least possible (Tarazu)",
     "path": "I/O paths: table III, greedy beside the maximum flow (AIOT)",
     "simulate": "simulations: table 6, section 6.4, OPRAEL's stripe sweep, 10,000 flows",
-    "run_time": "what a prolog costs",
     "library": "what a placed file costs",
 }
 
@@ -31,7 +30,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     for name in names:
         print(f"\n=== {name}: {PARTS[name]}\n", flush=True)
         module = import_module(f"benchmarks.plan_{name}")
-        if name in ("path", "place", "run_time"):
+        if name in ("path", "place"):
             module.main()
         else:
             module.main([])

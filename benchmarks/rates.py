@@ -1,8 +1,7 @@
 """How fast Vani is beside the physical limit, in one run: inflating the time stamps on one core.
 
 Machines are noisy, so each round measures the limit and the commands one after the other, and what counts are the
-ratios of processor time within a round. What starting takes is measured on a trace of 1,000 calls. Threads are compared
-by `benchmarks.two_threads`, sizes by `benchmarks.larger`.
+ratios of processor time within a round. Start-up is measured on a trace of 1,000 calls.
 """
 
 from __future__ import annotations
@@ -18,19 +17,18 @@ from typing import Any
 
 from isal import isal_zlib
 
-from benchmarks.kernel_pieces import kernel_pieces
 from benchmarks.processes import Run, succeed
 from tests.traces.trace_generator import Workload, generate_trace
 from vani.kernels.loader import state
 from vani.readers.open import open_trace
 
-__all__ = ["VANI", "inflate_rate", "inflated_rate", "rates", "run_anew"]
+__all__ = ["VANI", "as_text", "inflate_rate", "rates", "run_anew"]
 
 VANI = (sys.executable, "-m", "vani")
 
 _READ, _PIECE = 1 << 18, 1 << 21
 _LEAST_S = 0.5
-"""So long is inflated again and again: the clock of processor time is coarse."""
+"""Inflating is repeated for so long: the clock of processor time is coarse."""
 _FEW = 100_000
 """Fewer calls say nothing about a rate, however often."""
 
@@ -46,7 +44,7 @@ def inflate_rate(trace: Path, library: Any) -> tuple[int, float] | str:
     Returns
     -------
     tuple or str
-        Calls, and seconds of processor time for them; or why there is nothing to inflate.
+        Calls, and seconds of processor time for them; or the reason why there is nothing to inflate.
     """
     reader = open_trace(trace)
     file = trace / "recorder.ts"
@@ -56,7 +54,7 @@ def inflate_rate(trace: Path, library: Any) -> tuple[int, float] | str:
         sizes = [int.from_bytes(source.read(8), "little") for _ in range(reader.ranks)]
         if not any(sizes):
             return "the trace has no time stamps"
-        held, seconds = 0, 0.0
+        inflated, seconds = 0, 0.0
         for size in sizes:
             if not size:
                 continue
@@ -67,14 +65,14 @@ def inflate_rate(trace: Path, library: Any) -> tuple[int, float] | str:
             stream, left, packed = library.decompressobj(), size - 18, head[16:18]
             while packed and not stream.eof:
                 began = time.process_time()
-                held += len(stream.decompress(packed, _PIECE))
+                inflated += len(stream.decompress(packed, _PIECE))
                 seconds += time.process_time() - began
                 packed = stream.unconsumed_tail
                 if not packed:
                     packed = source.read(min(_READ, left))
                     left -= len(packed)
             source.seek(left, 1)
-    return held // 8, seconds
+    return inflated // 8, seconds
 
 
 def rates(trace: Path, folder: Path, *, rounds: int) -> dict[str, Any]:
@@ -83,54 +81,39 @@ def rates(trace: Path, folder: Path, *, rounds: int) -> dict[str, Any]:
     Returns
     -------
     dict
-        `calls`; `kernels`: whether compiled ones are in use, and `kernel_pieces`: how many pieces of the work of
-        `vani profile` each of them did, and declined; `rounds`, one dict each: calls per second of processor time of
-        zlib and isal, those of the commands convert and profile by the clock, and per core (`convert_cpu`);
-        `convert_x_isal`: processor time of the command over that of inflating, `convert_work_x_isal`: the same without
-        what starting takes, `convert_start_s`: that; null with a `note` where there is nothing to inflate; `median`
-        and `best` of each.
+        `calls`; `kernels`: whether compiled ones are in use; `rounds`, one dict each: calls per second of processor
+        time of inflating with `zlib` and `isal` (null, with a `note`, where there is nothing to inflate), and for each
+        command its calls per second by the clock, processor seconds of start-up (`convert_start_s`), and processor time
+        over that of inflating with start-up (`convert_x_isal`) and without (`convert_work_x_isal`); `median`: of each.
     """
     calls = int(open_trace(trace).calls_per_rank().sum())
     small = folder / "rates-small"
     generate_trace(small, Workload(calls=1000, ranks=2, files=2))
-    found: list[dict[str, float | None]] = []
+    rows: list[dict[str, float | None]] = []
     note = ""
     for _ in range(rounds):
-        one: dict[str, float | None] = {}
+        row: dict[str, float | None] = {}
         for name, library in (("zlib", zlib), ("isal", isal_zlib)):
-            inflated = inflated_rate(trace, library)
-            if isinstance(inflated, str):
-                note, one[name] = inflated, None
+            rate = inflated_rate(trace, library)
+            if isinstance(rate, str):
+                note, row[name] = rate, None
             else:
-                one[name] = inflated
+                row[name] = rate
         for name in ("convert", "profile"):
-            start = run_anew(name, small, folder)
-            done = run_anew(name, trace, folder)
-            one[name] = calls / done.seconds
-            one[f"{name}_cpu"] = calls / done.cpu_s
-            one[f"{name}_start_s"] = start.cpu_s
+            start, done = run_anew(name, small, folder), run_anew(name, trace, folder)
+            row |= {name: calls / done.seconds, f"{name}_start_s": start.cpu_s}
             for limit in ("zlib", "isal"):
-                rate = one[limit]
-                least = None if rate is None else calls / rate
-                one[f"{name}_x_{limit}"] = None if least is None else done.cpu_s / least
-                one[f"{name}_work_x_{limit}"] = None if least is None else (done.cpu_s - start.cpu_s) / least
-        found.append(one)
+                rate = row[limit]
+                row[f"{name}_x_{limit}"] = None if rate is None else done.cpu_s * rate / calls
+                row[f"{name}_work_x_{limit}"] = (
+                    None if rate is None else (done.cpu_s - start.cpu_s) * rate / calls
+                )
+        rows.append(row)
     shutil.rmtree(small)
-    median, best = {}, {}
-    for name in found[0]:
-        values = [value for one in found if (value := one[name]) is not None]
-        median[name] = statistics.median(values) if values else None
-        lower_is_better = "_x_" in name or name.endswith("_s")
-        best[name] = (min if lower_is_better else max)(values, default=None)
-    return {
-        "calls": calls,
-        "kernels": state(),
-        "kernel_pieces": kernel_pieces(trace, folder),
-        "rounds": found,
-        "median": median,
-        "best": best,
-        **({"note": note} if note else {}),
-    }
+    values = {name: [value for row in rows if (value := row[name]) is not None] for name in rows[0]}
+    median = {name: statistics.median(listed) if listed else None for name, listed in values.items()}
+    found = {"calls": calls, "kernels": state(), "rounds": rows, "median": median}
+    return {**found, "note": note} if note else found
 
 
 def inflated_rate(trace: Path, library: Any) -> float | str:
@@ -161,3 +144,24 @@ def run_anew(name: str, trace: Path, folder: Path, *, cores: Sequence[int] = ())
     finally:
         for left in (store, cache):
             shutil.rmtree(left, ignore_errors=True)
+
+
+def as_text(found: dict[str, Any]) -> str:
+    """A line per figure: medians of all rounds."""
+    median = found["median"]
+    lines = [f"Rates, median of {len(found['rounds'])} rounds; kernels: {found['kernels']}"]
+    for name, library in (("zlib", "zlib"), ("isal", "ISA-L")):
+        if median[name] is not None:
+            lines.append(f"  inflate with {library}: {median[name] / 1e6:,.1f} million calls/s of one core")
+    for name in ("convert", "profile"):
+        beside = ""
+        if median[f"{name}_x_isal"] is not None:
+            beside = (
+                f", processor time {median[f'{name}_x_isal']:,.1f}x that of inflating with ISA-L, "
+                f"{median[f'{name}_work_x_isal']:,.1f}x without start-up"
+            )
+        lines.append(
+            f"  vani {name}: {median[name] / 1e6:,.2f} million calls/s by the clock{beside}; "
+            f"start-up {median[f'{name}_start_s']:.2f} s of processor time"
+        )
+    return "\n".join([*lines, *([f"  {found['note']}"] if "note" in found else [])])

@@ -17,8 +17,8 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.write_time_limits import print_limits
-from benchmarks.write_time_machines import CETUS, LARGE, SMALL, TITAN, Machine, generated
 from benchmarks.write_time_paper import print_paper
+from tests.history.write_time_machines import CETUS, LARGE, SMALL, TITAN, Machine, generated
 from vani.history.write_time.choice import choose, judge
 from vani.history.write_time.methods import methods
 from vani.history.write_time.paper_columns import with_paper_features

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from benchmarks.write_time_machines import CETUS, SMALL, TITAN, generated
+from tests.history.write_time_machines import CETUS, SMALL, TITAN, generated
 from vani.history.write_time.methods import methods
 from vani.history.write_time.methods.lasso import search
 from vani.history.write_time.paper_columns import with_paper_features

@@ -1,4 +1,4 @@
-"""Promises about `python -m benchmarks.catalogue`: its labels are sound, it counts right, and the catalogue is as right as it was."""
+"""Promises about `python -m tests.catalogue`: its labels are sound, it counts right, and the catalogue is as right as it was."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-from benchmarks.catalogue.__main__ import FOLDERS, SHARED, main
-from benchmarks.catalogue.judged import (
+from tests.catalogue.__main__ import FOLDERS, SHARED, main
+from tests.catalogue.judged import (
     Finding,
     Judged,
     Pathology,
@@ -19,8 +19,8 @@ from benchmarks.catalogue.judged import (
     judge_traces,
     tally,
 )
-from benchmarks.catalogue.labels import LABELS, Labels, read_labels
-from benchmarks.catalogue.report import as_text, hand_made_cases
+from tests.catalogue.labels import LABELS, Labels, read_labels
+from tests.catalogue.report import as_text, hand_made_cases
 from vani.advisors.catalogue import rules
 from vani.errors import InputError
 from vani.schema.advice import Advice, ProfileRef, Recommendation, SystemRef, Target
@@ -256,11 +256,11 @@ def test_what_cannot_be_judged_is_one_line(capsys, tmp_path, arguments, said):
 
 
 def test_without_the_shared_traces_it_says_so_in_one_line(capsys, tmp_path, monkeypatch):
-    monkeypatch.setattr("benchmarks.catalogue.__main__.SHARED", tmp_path)
+    monkeypatch.setattr("tests.catalogue.__main__.SHARED", tmp_path)
     status, out, err = run(capsys)
     assert (status, out) == (2, "")
     assert err == (
-        "benchmarks.catalogue: there are no shared traces beside the repository; name a folder of labelled ones by"
+        "tests.catalogue: there are no shared traces beside the repository; name a folder of labelled ones by"
         " --traces\n"
     )
 
@@ -292,7 +292,7 @@ def test_some_traces_are_judged_and_every_finding_is_written(capsys, tmp_path):
 
 
 def test_a_trace_that_is_read_though_it_should_not_be_is_told(small, tmp_path, monkeypatch):
-    monkeypatch.setattr("benchmarks.catalogue.judged.profile", lambda *_, **__: None)
+    monkeypatch.setattr("tests.catalogue.judged.profile", lambda *_, **__: None)
     judged = judge_traces(small, [tmp_path / "d"], [("m", load_system("generic-lustre"))], tmp_path)
     assert judged.unexpected == ["d was read, but should not be: killed"]
 

@@ -105,7 +105,7 @@ def fitted_to_titan(desk):
     """A model by the features of Titan, of generated writes."""
     pytest.importorskip("scipy")
     pytest.importorskip("sklearn")
-    from benchmarks.write_time_machines import SMALL, TITAN, generated  # noqa: PLC0415
+    from tests.history.write_time_machines import SMALL, TITAN, generated  # noqa: PLC0415
     from vani import api  # noqa: PLC0415
 
     samples, _ = generated(TITAN, "bottleneck", SMALL, 40, 1)

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from benchmarks.behaviour import many_runs, right_of
-from benchmarks.behaviour_laws import AIOT_TABLE_1, LAWS
+from tests.history.behaviour_laws import AIOT_TABLE_1, LAWS
 from vani.errors import InputError
 from vani.history.behaviour.clustering import FACTOR, behaviour_ids
 from vani.history.behaviour.evaluation import begins, compare_predictors, judge, score, shares

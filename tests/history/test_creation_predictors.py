@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from benchmarks.creation_families import FAMILIES, category
 from benchmarks.creations import auto_next, auto_rest, with_range
+from tests.history.creation_families import FAMILIES, category
 from vani.history.creations.choice import Follower, choose_next, remembered
 from vani.history.creations.comparison import blocks_of, compare, on_next_run
 from vani.history.creations.following import ToDo, follow

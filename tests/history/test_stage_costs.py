@@ -8,7 +8,7 @@ import pytest
 pytest.importorskip("scipy")
 pytest.importorskip("sklearn")
 
-from benchmarks.write_time_machines import LARGE, SMALL, TITAN, generated
+from tests.history.write_time_machines import LARGE, SMALL, TITAN, generated
 from vani.history.write_time.choice import choose, judge
 from vani.history.write_time.methods import methods
 from vani.history.write_time.paper_columns import with_paper_features

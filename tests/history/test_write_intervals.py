@@ -7,7 +7,7 @@ import pytest
 
 pytest.importorskip("scipy")
 
-from benchmarks.write_time_machines import LARGE, SMALL, TITAN, Machine, generated
+from tests.history.write_time_machines import LARGE, SMALL, TITAN, Machine, generated
 from vani.history.write_time.choice import _student, choose
 from vani.history.write_time.paper_columns import with_paper_features
 from vani.models.write_time.published import PUBLISHED

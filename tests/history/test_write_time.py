@@ -13,7 +13,7 @@ pytest.importorskip("sklearn")
 from sklearn.ensemble import GradientBoostingRegressor
 from sklearn.linear_model import Lasso
 
-from benchmarks.write_time_machines import CETUS, LARGE, SMALL, TITAN, generated
+from tests.history.write_time_machines import CETUS, LARGE, SMALL, TITAN, generated
 from vani.errors import InputError
 from vani.history.write_time.choice import choose, judge
 from vani.history.write_time.methods import methods

@@ -1,4 +1,4 @@
-"""What `python -m benchmarks.catalogue` prints and writes."""
+"""What `python -m tests.catalogue` prints and writes."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from typing import Any
 
 import yaml
 
-from benchmarks.catalogue.judged import Finding, Judged, Pathology, Tally, each_program_once, tally
-from benchmarks.catalogue.labels import Labels
+from tests.catalogue.judged import Finding, Judged, Pathology, Tally, each_program_once, tally
+from tests.catalogue.labels import Labels
 from vani.advisors.catalogue import rules
 
 __all__ = ["as_json", "as_text", "hand_made_cases"]

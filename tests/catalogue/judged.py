@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from benchmarks.catalogue.labels import Case, Labels, Worth
+from tests.catalogue.labels import Case, Labels, Worth
 from vani.api import advise, profile
 from vani.errors import InputError
 from vani.schema.advice import Advice

@@ -105,7 +105,7 @@ def read_labels(path: Path = LABELS) -> Labels:
     text = read_text(path)
     tree = YAML.parse(text, str(path))
     if not isinstance(tree, dict):
-        raise InputError("holds no table of labels", where=path, todo="see benchmarks/catalogue/labels.yaml")
+        raise InputError("holds no table of labels", where=path, todo="see tests/catalogue/labels.yaml")
     labels = validate(tree, Labels, text=text, where=str(path))
     for what in _contradictions(labels):
         raise InputError(what, where=path, todo="correct the label")

@@ -1,8 +1,8 @@
-"""`python -m benchmarks.catalogue`: how right the catalogue of rules is about traces that are labelled.
+"""`python -m tests.catalogue`: how right the catalogue of rules is about traces that are labelled.
 
 Profiles every labelled trace of `shared`, asks for advice as users get it by default on each machine of the labels, and
 prints precision and recall, and how much the ranges of expected gains hold. What is right is said in
-`benchmarks/catalogue/labels.yaml`, each label with its reason.
+`tests/catalogue/labels.yaml`, each label with its reason.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from benchmarks.catalogue.judged import find_traces, judge_traces
-from benchmarks.catalogue.labels import LABELS, read_labels
-from benchmarks.catalogue.report import as_json, as_text
 from benchmarks.coverage import print_coverage
+from tests.catalogue.judged import find_traces, judge_traces
+from tests.catalogue.labels import LABELS, read_labels
+from tests.catalogue.report import as_json, as_text
 from vani.atomic import write_text
 from vani.errors import InputError, VaniError
 from vani.systems import load_system
@@ -30,7 +30,7 @@ FOLDERS = ("traces", "traces-new", "traces-parquet")
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
-        prog="python -m benchmarks.catalogue",
+        prog="python -m tests.catalogue",
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
@@ -72,7 +72,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             write_text(given.json, json.dumps(as_json(labels, judged), indent=1) + "\n")
     except VaniError as error:
         _progress("")
-        print(f"benchmarks.catalogue: {error}", file=sys.stderr)
+        print(f"tests.catalogue: {error}", file=sys.stderr)
         return error.exit_code
     print(as_text(labels, judged, SHARED / "data" / "io500-trace-ds"))
     print()
