@@ -16,8 +16,8 @@ from pathlib import Path
 
 import numpy as np
 
-from benchmarks.behaviour_series import known_runs
 from tests.history.behaviour_laws import AIOT_TABLE_1, LAWS
+from tests.history.behaviour_series import known_runs
 from vani.history.behaviour.evaluation import begins, compare_predictors, judge, score
 from vani.history.behaviour.panel import AUTO, Panel, most_likely
 from vani.history.behaviour.phases import phase_ids, phases

@@ -8,10 +8,7 @@ from __future__ import annotations
 
 import argparse
 import csv
-import os
 import re
-import statistics
-import time
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -23,7 +20,6 @@ from benchmarks.darshan_twins import (
     MOST,
     NEED_ROLES,
     SYSTEM,
-    TWINS,
     advice_kept,
     agreement,
     counted,
@@ -31,9 +27,7 @@ from benchmarks.darshan_twins import (
     twins,
     with_dxt,
 )
-from vani.readers.darshan import records
 from vani.readers.darshan.reader import DarshanReader
-from vani.readers.darshan.records import read_records
 
 LABELLED = DATA / "io500-trace-ds"
 STREAMS = ("<STDIN>", "<STDOUT>", "<STDERR>")
@@ -158,52 +152,6 @@ def _plain(name: str) -> str:
     return name.replace("blockSize_1GB", "blockSize_1073741824").replace("MB_", "M_").replace("KB_", "K_")
 
 
-# Speed
-
-
-def milliseconds(paths: Sequence[Path], repeat: int = 3) -> list[float]:
-    """Of a whole profile of each log, once all is loaded and PyDarshan's process runs: the best of `repeat`."""
-    vani.profile(paths[0])
-    found = []
-    for path in paths:
-        times = []
-        for _ in range(repeat):
-            begin = time.perf_counter()
-            vani.profile(path)
-            times.append((time.perf_counter() - begin) * 1e3)
-        found.append(min(times))
-    return found
-
-
-def processor_milliseconds(paths: Sequence[Path]) -> tuple[float, float]:
-    """Mean time of a processor for each log, here and in PyDarshan's process, without other work on the machine."""
-    vani.profile(paths[0])
-    begin, begun = time.process_time(), _of_worker()
-    for path in paths:
-        vani.profile(path)
-    return (time.process_time() - begin) * 1e3 / len(paths), (_of_worker() - begun) * 1e3 / len(paths)
-
-
-def _of_worker() -> float:
-    """Seconds that PyDarshan's process has had of a processor."""
-    assert records.WORKER.process is not None
-    fields = (
-        Path(f"/proc/{records.WORKER.process}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()
-    )
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
-
-
-def start_milliseconds() -> float:
-    """From nothing to the first answer of PyDarshan's process, which is what one log alone costs more."""
-    records.WORKER.stop()
-    begin = time.perf_counter()
-    read_records(TWINS / "v3-haccio-ssf-8r.darshan")
-    first = time.perf_counter() - begin
-    begin = time.perf_counter()
-    read_records(TWINS / "v3-haccio-ssf-8r.darshan")
-    return (first - (time.perf_counter() - begin)) * 1e3
-
-
 def has_dxt(path: Path) -> bool:
     return DarshanReader(path)._records.calls is not None
 
@@ -219,7 +167,6 @@ def main(argv: Sequence[str] | None = None) -> None:
         "advice": _advice,
         "tuned": _tuned,
         "labels": _labels,
-        "speed": _speed,
     }
     parser = argparse.ArgumentParser(prog="python -m benchmarks.darshan", description=__doc__)
     parser.add_argument("parts", nargs="*", choices=[*parts, []], help="tables; all by default")
@@ -320,22 +267,6 @@ def _labels() -> None:
     unlabelled = len(list(LABELLED.rglob("*.txt.gz"))) - len(runs)
     title = f"Labels of {len(runs)} runs ({unlabelled} others have none)"
     _table(title, ("label", "found", "missed", "false", "rightly silent"), rows)
-
-
-def _speed() -> None:
-    plain = [path for path in logs() if not has_dxt(path)]
-    times = milliseconds(plain)
-    cuts = statistics.quantiles(times, n=10)
-    here, there = processor_milliseconds(plain)
-    rows = [
-        (
-            len(plain),
-            *(f"{ms:.1f}" for ms in (statistics.median(times), cuts[-1], max(times), here, there)),
-            f"{start_milliseconds():.0f}",
-        )
-    ]
-    head = ("logs", "median", "nine in ten", "longest", "processor, mean", "PyDarshan's process", "its start")
-    _table("Whole profile of a log without DXT, ms", head, rows)
 
 
 if __name__ == "__main__":

@@ -15,7 +15,6 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -144,44 +143,6 @@ def best_over_mean() -> dict[int, float]:
     return {n: statistics.median(found[n]) for n in COUNTS}
 
 
-def by_brute_force(classes: Sequence[Items], pool: int) -> int:
-    """The largest sum of all choices that fit."""
-    ways = product(*(zip(one.weights.tolist(), one.values.tolist(), strict=True) for one in classes))
-    return max(sum(v for _, v in way) for way in ways if sum(w for w, _ in way) <= pool)
-
-
-def by_integer_programme(classes: Sequence[Items], pool: int) -> int:
-    """The same by HiGHS."""
-    from scipy.optimize import Bounds, LinearConstraint, milp  # noqa: PLC0415 - an extra
-
-    values = np.concatenate([one.values for one in classes])
-    weights = np.concatenate([one.weights for one in classes])
-    owner = np.repeat(np.arange(len(classes)), [len(one.values) for one in classes])
-    one_each = (owner == np.arange(len(classes))[:, None]).astype(float)
-    found = milp(
-        -values.astype(float),
-        integrality=np.ones(len(values)),
-        bounds=Bounds(0, 1),
-        constraints=[LinearConstraint(one_each, 1, 1), LinearConstraint(weights, 0, pool)],
-        options={"mip_rel_gap": 0},
-    )
-    return round(-found.fun)
-
-
-def print_exactness(few: int = 50, many: int = 10) -> None:
-    """The optimum beside brute force on small sets of jobs, and beside HiGHS on larger ones."""
-    small = [random_jobs(5, 8, seed) for seed in range(few)]
-    brute = sum(by_brute_force(one, 12) == optima(one, 12).values[12] for one in small)
-    print(f"\nThe optimum is that of brute force in {brute} of {few} sets of 5 jobs", end="")
-    large = [random_jobs(30, 16, seed) for seed in range(many)]
-    try:
-        highs = sum(by_integer_programme(one, 60) == optima(one, 60).values[60] for one in large)
-    except ModuleNotFoundError:
-        print("; HiGHS is not installed (pip install 'vani-io[plan]')")
-        return
-    print(f", and that of HiGHS in {highs} of {many} sets of 30")
-
-
 def random_jobs(count: int, pool: int, seed: int = SEED) -> list[Items]:
     """Classes as of jobs of a power of two of nodes, each with all legal numbers up to the pool."""
     random = np.random.default_rng(seed)
@@ -263,9 +224,6 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """Print all tables."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.plan_forward", description=__doc__)
     parser.add_argument("--sets", type=int, default=SETS, help="sets of 16 patterns (default: %(default)s)")
-    parser.add_argument(
-        "--queue", type=int, default=1000, help="jobs of a long replay (default: %(default)s)"
-    )
     asked = parser.parse_args(arguments)
     print_table_4()
     print_study("Means of repetitions", *means(), asked.sets)
@@ -277,9 +235,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
             + ", ".join(f"{times:.2f} times the mean with {n}" for n, times in best_over_mean().items())
             + " I/O nodes, in the median; direct access scatters most, and a best run is no run to reckon with"
         )
-    print_exactness()
     print()
-    plan_replay.main(asked.queue)
+    plan_replay.main()
     print(
         f"\n512 jobs, 256 I/O nodes: {solver_seconds() * 1e3:.1f} ms (at most 50; the paper's solver 2.7 s)"
     )

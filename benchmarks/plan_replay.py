@@ -6,8 +6,6 @@ reckoned here; the queue itself is replayed with curves of another machine, whos
 
 from __future__ import annotations
 
-import random
-import time
 from pathlib import Path
 
 from vani.api import plan_replay
@@ -48,35 +46,7 @@ def posix_l_bounds() -> tuple[float, float]:
     return least, most
 
 
-def random_queue(count: int, seed: int = 1) -> Jobs:
-    """Jobs of 1 to 32 nodes with curves of their own, two a second on average."""
-    drawn = random.Random(seed)
-    jobs = []
-    for number in range(count):
-        nodes = drawn.choice([1, 2, 4, 8, 16, 32])
-        legal = [n for n in (0, 1, 2, 4, 8) if n == 0 or nodes % n == 0]
-        curve = [{"io_nodes": n, "bandwidth": drawn.uniform(1e8, 1e10)} for n in legal]
-        jobs.append(
-            {
-                "name": f"job{number}",
-                "nodes": nodes,
-                "bytes": drawn.uniform(1e9, 1e12),
-                "submit_s": number * 0.5,
-                "curve": curve,
-            }
-        )
-    return Jobs.model_validate({"jobs": jobs})
-
-
-def seconds_of(count: int) -> float:
-    """Processor time of the replay of so many jobs on 1,024 nodes with 64 I/O nodes, STATIC beside it."""
-    queue = random_queue(count)
-    begin = time.process_time()
-    plan_replay(queue, 64, nodes=1024, poll=POLL_S)
-    return time.process_time() - begin
-
-
-def main(count: int = 1000) -> None:
+def main() -> None:
     """Print all tables."""
     found = replay_of_queue()
     print(f"Section 5.3: {len(found.jobs)} jobs, {NODES} nodes, {IO_NODES} I/O nodes, no direct access")
@@ -116,7 +86,6 @@ def main(count: int = 1000) -> None:
         f"    a mapping that is seen at once and not every {POLL_S:g} s: "
         f"{(at_once_seen.after.bandwidth or 0) / (found.after.bandwidth or 1) - 1:+.2%}"
     )
-    print(f"  {count:,} jobs on 1,024 nodes with 64 I/O nodes: {seconds_of(count):.1f} s of one processor")
 
 
 if __name__ == "__main__":

@@ -1,34 +1,30 @@
-"""What the report costs: time, memory and page of a long profile as YAML and as JSON, and how soon plots are drawn.
+"""The cost of the report: time, memory and page of a long profile as YAML and as JSON.
 
 `python -m benchmarks.report [--files N] [--rounds N]` runs the whole command, start-up and reading of the profile
 included, and tells what of it making the page takes. Bytecode is written and used, whatever the environment says, and
-the first run is not counted. Plots are timed in a headless Chromium, where there is one.
+the first run is not counted.
 """
 
 from __future__ import annotations
 
 import argparse
 import os
-import shutil
 import sys
 import tempfile
 from pathlib import Path
-from typing import Any
 
 from benchmarks.processes import Run, succeed
 from benchmarks.rates import VANI
-from vani import api
 from vani.render.profile import FORMATS
 from vani.schema.document import load
 from vani.schema.profile import Profile
 
-__all__ = ["drawn_ms", "long_profile", "main", "measured"]
+__all__ = ["long_profile", "main", "measured"]
 
 GOAL_S = 3.0
 """Of `vani report` about 50,000 files, on an idle machine."""
 
 _ROOT = Path(__file__).resolve().parents[1]
-_PROGRAMS = ("chromium", "chromium-browser", "google-chrome")
 _PAGE_ALONE = """
 import sys, time
 from vani.api.report_inputs import report_inputs
@@ -60,26 +56,6 @@ def long_profile(files: int) -> Profile:
     counts = workflow.files.model_copy(update={"total": files})
     workflow = workflow.model_copy(update={"files": counts})
     return profile.model_copy(update={"files": made, "workflow": workflow})
-
-
-def drawn_ms(page_file: Path, rounds: int) -> float | None:
-    """Milliseconds from the start of loading until all plots in sight are drawn, best of `rounds`; None: no browser."""
-    program = next(filter(None, map(shutil.which, _PROGRAMS)), None)
-    if program is None:
-        return None
-    from playwright.sync_api import sync_playwright  # noqa: PLC0415 - an extra
-
-    times = []
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=program, args=["--no-sandbox", "--disable-gpu"])
-        for _ in range(rounds):
-            page: Any = browser.new_page(viewport={"width": 1280, "height": 800})
-            page.goto(page_file.as_uri())
-            page.wait_for_selector("html[data-drawn=all]")
-            times.append(page.evaluate("performance.getEntriesByName('drawn')[0].startTime"))
-            page.close()
-        browser.close()
-    return min(times)
 
 
 def _told(name: str, runs: list[Run], alone: list[tuple[float, float]], megabytes: float) -> str:
@@ -127,11 +103,6 @@ def main(arguments: list[str] | None = None) -> int:
             file.write_text(FORMATS.render(kind, profile), encoding="utf-8")
             print(measured(file, page, asked.rounds))
         print(f"  page {page.stat().st_size / 1e6:.2f} MB; load {os.getloadavg()[0]:.1f} at the end")
-        coupled = folder / "coupled.html"
-        coupled.write_text(api.report(_ROOT / "examples" / "coupled", store=folder / "store"))
-        print(f"report about examples/coupled: {coupled.stat().st_size / 1e6:.2f} MB")
-        found = drawn_ms(coupled, asked.rounds)
-        print("  plots: no browser here" if found is None else f"  plots drawn after {found:.0f} ms")
     return 0
 
 

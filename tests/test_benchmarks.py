@@ -198,7 +198,7 @@ class TestCommand:
         monkeypatch.setenv("PYTHONPATH", str(ROOT))
         figures, over_time = tmp_path / "figures.json", tmp_path / "memory.csv"
         outputs = ["--json", str(figures), "--memory-csv", str(over_time)]
-        few = ["--calls", "2000", "--rounds", "1", "--peer-calls", "1000", "--peer-python", str(nothing_installed)]
+        few = ["--calls", "2000", "--rounds", "1", "--peer-calls", "0", "--peer-python", str(nothing_installed)]
         assert main([*few, *outputs]) == 0
         shown = capsys.readouterr().out
         found = json.loads(figures.read_text())
