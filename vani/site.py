@@ -1,4 +1,4 @@
-"""What a centre and a user set once for all commands, and who set it.
+"""Settings of a centre and of a user for all commands, and who made them.
 
 For each setting the first of these that has it:
 

@@ -1,4 +1,4 @@
-"""What `vani advise` does, for programs."""
+"""`vani advise` for programs."""
 
 from __future__ import annotations
 

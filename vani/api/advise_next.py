@@ -1,4 +1,4 @@
-"""What `vani advise --next` does, for programs."""
+"""`vani advise --next` for programs."""
 
 from __future__ import annotations
 

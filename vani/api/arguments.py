@@ -1,4 +1,4 @@
-"""What callers give: the path of a document, a name, or the model itself."""
+"""Arguments that may be the path of a document, a name, or the model itself."""
 
 from __future__ import annotations
 

@@ -66,7 +66,7 @@ def save_baseline(
 def baseline_figures(
     *files: PathLike, policy: PathLike | None = None
 ) -> tuple[list[tuple[str, int]], list[tuple[str, str]]]:
-    """What baselines hold: each file with its number of runs, and key figures of all runs as text.
+    """Contents of baselines: each file with its number of runs, and key figures of all runs as text.
 
     Parameters
     ----------

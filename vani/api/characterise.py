@@ -1,4 +1,4 @@
-"""What `vani profile` does, for programs that look further than the profile."""
+"""`vani profile` for programs that look further than the profile."""
 
 from __future__ import annotations
 

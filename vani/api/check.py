@@ -1,4 +1,4 @@
-"""What `vani check` does, for programs."""
+"""`vani check` for programs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What `vani convert` does, for programs."""
+"""`vani convert` for programs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What `vani diff` does, for programs."""
+"""`vani diff` for programs."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ __all__ = ["checks_of_policy", "figures_of", "files_of_gate", "lists_all_files"]
 
 
 def checks_of_policy(policy: PathLike | None, *, search: bool) -> PolicyChecks:
-    """What a policy asks: that of a file, the nearest one, or the built-in list."""
+    """Checks of a policy: that of a file, the nearest one, or the built-in list."""
     from vani.gate.policy_checks import no_policy  # noqa: PLC0415
     from vani.gate.policy_file import find_policy, project_folder, read_policy  # noqa: PLC0415
 
@@ -49,7 +49,7 @@ def figures_of(
 
 
 def lists_all_files(tree: Mapping[str, Any]) -> bool:
-    """Whether a profile, as a tree, lists every file of its data set."""
+    """Tell whether a profile, as a tree, lists every file of its data set."""
     total = tree.get("dataset", {}).get("files")
     return isinstance(total, int) and len(tree.get("files", ())) >= total
 

@@ -1,4 +1,4 @@
-"""What `vani plot` does, for programs."""
+"""`vani plot` for programs."""
 
 from __future__ import annotations
 

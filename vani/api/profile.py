@@ -1,4 +1,4 @@
-"""What `vani profile` does, for programs."""
+"""`vani profile` for programs."""
 
 from __future__ import annotations
 

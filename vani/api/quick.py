@@ -77,7 +77,7 @@ def _counted_once(reader: CountsCalls) -> Occurrences:
 
 
 def _facts_of(reader: TraceReader) -> TraceFacts:
-    """What a trace tells of itself before a call is read."""
+    """Facts about a trace that are known before a call is read."""
     from vani.analyzers.measurements import TraceFacts  # noqa: PLC0415
 
     problems = list(reader.problems)

@@ -1,4 +1,4 @@
-"""What `vani report` does, for programs."""
+"""`vani report` for programs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a report is written from, gathered in one run."""
+"""Inputs of a report, gathered in one run."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def report_inputs(
     scheduler: SchedulerLike = None,
     progress: Progress | None = None,
 ) -> Inputs:
-    """What `report` writes from: the profile, its advice and what happened when.
+    """Inputs of `report`: the profile, its advice and its calls over time.
 
     Parameters are those of `report`, whose `model` is `write_model`; without `with_heat_map` the calls are not looked
     at, for formats without plots.
@@ -111,7 +111,7 @@ def _model(source: Reading | Profile) -> tuple[Profile, list[FileSummary] | None
 
 
 def _judged(source: Reading | Profile, system: PathLike | System | None, part: Part | None) -> Advice:
-    """What the rules say. Judged as a file, a profile has a name and its own digest in the advice."""
+    """Advice of the rules. A profile that is judged as a file has its name and digest in the advice."""
     from vani.advisors.advise import advise_document  # noqa: PLC0415 - loads all rules
 
     return advise_document(source, system_of(system), files=JUDGED_FILES, part=part)
@@ -140,7 +140,7 @@ def _digest(source: Reading | Profile) -> str:
 
 
 def _users(profile: Profile) -> tuple[str, ...]:
-    """Who ran the traces, as far as Recorder wrote it into the names of their folders."""
+    """Users who ran the traces, as far as Recorder wrote them into the names of folders."""
     from vani.readers.app_names import app_of_folder  # noqa: PLC0415
 
     found = (app_of_folder(Path(trace.path).name).user for trace in profile.traces)
@@ -154,7 +154,7 @@ def _rule_names() -> dict[str, str]:
 
 
 def rule_findings() -> dict[str, str]:
-    """What each rule finds wrong, in a sentence, by its id."""
+    """The finding of each rule in a sentence, by the rule's id."""
     from vani.advisors.catalogue import rules  # noqa: PLC0415
 
     found = {}

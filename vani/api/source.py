@@ -19,7 +19,7 @@ __all__ = ["is_trace", "profile_of", "read_profile"]
 
 
 def is_trace(source: PathLike) -> bool:
-    """Whether a path is read as a trace: a folder is, and a file that a format recognises.
+    """Tell whether a path is read as a trace: a folder is, and a file that a format recognises.
 
     What begins as a document of Vani is one, whatever formats say; for these no reader is loaded.
 

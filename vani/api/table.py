@@ -1,4 +1,4 @@
-"""What `vani table` does, for programs."""
+"""`vani table` for programs."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def table(
 
 
 def _runs_of(one: PathLike | Profile) -> Sequence[PathLike | Profile]:
-    """What is named itself, or the profiles of a folder that holds some; any other folder is a trace."""
+    """The paths themselves, or the profiles of a folder that holds some; any other folder is a trace."""
     if not isinstance(one, (str, Path)) or not Path(one).is_dir():
         return [one]
     try:

@@ -1,4 +1,4 @@
-"""What `vani trace` does, for programs."""
+"""`vani trace` for programs."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Tracer = Literal["auto", "recorder", "strace"]
 
 @dataclass(frozen=True)
 class Trace:
-    """How a command is traced, and what came of it."""
+    """A traced command: how it was run, and its result."""
 
     folder: Path
     tracer: str
@@ -26,9 +26,9 @@ class Trace:
     words: list[str]
     """The line that is run."""
     variables: dict[str, str]
-    """What is added to its environment."""
+    """Variables that are added to its environment."""
     remark: str
-    """What keeps the trace from being whole; empty where nothing is known to."""
+    """Why the trace may be incomplete; empty where no reason is known."""
     status: int | None = None
     """Exit status of the command, 128 and the number of a signal that ended it; None where nothing was run."""
     files: int = 0

@@ -112,7 +112,7 @@ def _write(advice: Advice, kind: str, output: Path | None, script: Path | None, 
 def _texts(
     advice: Advice, kind: str, output: Path | None, script: Path | None
 ) -> Iterator[tuple[str, Path | None]]:
-    """What is written, and where: the advice, and the script if there is a place for it."""
+    """Texts with their destinations: the advice, and the script if it was asked for."""
     from vani.advisors.catalogue import page_text, rules  # noqa: PLC0415 - `vani --help` pays for no rule
 
     pages = {rule.id: page_text(rule) for rule in rules()}

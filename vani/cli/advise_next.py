@@ -40,7 +40,7 @@ class NextOf:
 
     @property
     def is_asked(self) -> bool:
-        """Whether any of its options was given."""
+        """True where any of its options was given."""
         return any(one is not None for one in (self.application, self.user, self.processes, self.db))
 
 

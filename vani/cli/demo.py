@@ -35,7 +35,7 @@ _PROFILE, _ADVICE, _REPORT = _DOCUMENTS = ("profile.yaml", "advice.yaml", "repor
 
 @dataclass(frozen=True)
 class _Stage:
-    """Where the demo works, and how it is shown."""
+    """Folder and output of the demo."""
 
     console: Console
     program: str
@@ -190,7 +190,7 @@ def _show(stage: _Stage, purpose: str, words: str) -> None:
 
 
 def _program() -> str:
-    """What the user types for `vani`, for a shell; a script that is not on the PATH needs its folder."""
+    """The command as a user types it in a shell; a script that is not on the PATH needs its folder."""
     script = Path(sys.argv[0])
     if script.name != "vani" or not script.is_file():
         return f"{_typed(_near(Path(sys.executable)))} -m vani"

@@ -131,7 +131,7 @@ def _unexpected(error: Exception) -> tuple[str, int]:
 
 
 def _of_the_system(error: OSError) -> str:
-    """What the operating system refused, and what to do where one of its usual places is missing."""
+    """The line about a refusal of the operating system, with a next step where a usual folder is missing."""
     if error.filename is None:
         import tempfile  # noqa: PLC0415 - wanted only here
 

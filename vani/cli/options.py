@@ -70,7 +70,7 @@ def system_option(
 def format_option(
     formats: Formats[str] | Formats[bytes], *, default: str | None, help: str = "What is written."
 ) -> Decorator:
-    """Which of the formats of a document is written; the command gets it as `kind`."""
+    """Option for the format of a document; the command gets it as `kind`."""
     return click.option(
         "--format",
         "kind",

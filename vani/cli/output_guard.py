@@ -1,4 +1,4 @@
-"""What a command may write over: never what it reads, never a part of a trace or of a store."""
+"""Guards outputs: a command overwrites neither its inputs nor a part of a trace or of a store."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def _keep_what_is_read(held: Sequence[tuple[str, os.stat_result]], reads: Iterab
 
 
 def stdout(path: Path | None) -> bool:
-    """Whether an output goes to stdout."""
+    """Tell whether an output goes to stdout."""
     return path is None or str(path) == "-" or descriptor(path) is not None
 
 
@@ -164,7 +164,7 @@ def _keep_data(path: Path, data: Path) -> None:
 
 
 def _same(one: Path, other: Path) -> bool:
-    """Whether two paths are the same file; of files that are not there yet, the same place."""
+    """Tell whether two paths are the same file; of files that do not exist yet, the same place."""
     if one.exists() and other.exists():
         return one.samefile(other)
     return destination(one).resolve() == destination(other).resolve()

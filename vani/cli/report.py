@@ -33,7 +33,7 @@ __all__ = ["report"]
 
 _NAMES = {"html": "HTML", "markdown": "Markdown", "txt": "text"}
 _AS_RANKING = {"txt": "text"}
-"""What formats of a report are called where a history is ranked."""
+"""Names that the formats of a report have for a ranking of a history."""
 # Whoever asks for one of these would not be glad of a page under its name.
 _OTHERS = {".pdf", ".svg", ".png", ".jpg", ".json", ".yaml", ".yml", ".csv", ".tex", ".rst", ".doc", ".docx"}
 
@@ -167,7 +167,7 @@ def _settle_machine(options: ReportOptions) -> None:
 
 
 def _summarise(profile: Profile, wrote: str) -> None:
-    """What was lost, whether I/O matters, and what was written."""
+    """Time that was lost, whether I/O matters, and where the report is."""
     from vani.render.verdict import how_much  # noqa: PLC0415
     from vani.schema.damage import damage  # noqa: PLC0415
 

@@ -76,7 +76,7 @@ def _as_typed(done: Trace) -> str:
 
 
 def _told(done: Trace) -> str:
-    """Where the trace is and what to do with it."""
+    """The folder of the trace, and what to do with it."""
     folder = _near(done.folder)
     if not done.files:
         return (

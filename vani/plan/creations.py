@@ -33,7 +33,7 @@ class FileToPlace:
 
 
 def is_layout_file(layout: int | str | None) -> bool:
-    """Whether a layout names a file with Tarazu's buckets: it is neither a count nor options."""
+    """Tell whether a layout names a file with Tarazu's buckets: it is neither a count nor options."""
     return isinstance(layout, str) and not layout.strip().startswith("-") and not layout.strip().isdigit()
 
 

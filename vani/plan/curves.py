@@ -1,4 +1,4 @@
-"""What a job can have: numbers of I/O nodes with their bandwidths, from its own curve or those near its pattern."""
+"""Options of a job: numbers of I/O nodes with their bandwidths, from its own curve or those near its pattern."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ class Offer:
 
 
 def offer_of(job: PlannedJob, scenarios: Sequence[Scenario], *, direct: bool, estimate: Estimate) -> Offer:
-    """What a job can have; a job without a figure is offered every legal number, each without a rate.
+    """Options of a job; without a figure, every legal number is offered, each without a rate.
 
     Raises
     ------

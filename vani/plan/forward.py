@@ -1,4 +1,4 @@
-"""Which job gets how many I/O nodes: from jobs and a pool to a plan (Bez et al., IPDPS 2021)."""
+"""Shares I/O nodes among jobs: from jobs and a pool to a plan (Bez et al., IPDPS 2021)."""
 
 from __future__ import annotations
 
@@ -166,7 +166,7 @@ def _allotment(asked: Asked, offer: Offer, found: Choice, now: Mapping[str, int 
 def _expected(
     base: Sequence[Choice], chosen: Sequence[Choice], before: Outcome, after: Outcome
 ) -> Expected | None:
-    """What the plan changes, where both sums are of the same jobs."""
+    """Speed-up by the plan, where both sums are of the same jobs."""
     if [rate_of(one) is None for one in base] != [
         rate_of(one) is None for one in chosen
     ] or before.bandwidth < 1:

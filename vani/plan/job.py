@@ -1,4 +1,4 @@
-"""Which I/O nodes, by name, each running job uses: from what each has, and the pool, to what each is to have."""
+"""I/O nodes by name for each running job: from those that it has and the pool to those that it is to have."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Access = Literal["direct", "own", "shared"]
 
 @dataclass(frozen=True)
 class Has:
-    """What a job has: names of I/O nodes, none for direct access."""
+    """I/O nodes of a job by name, none for direct access."""
 
     access: Access
     io_nodes: tuple[str, ...] = ()
@@ -40,7 +40,7 @@ class RunningJob:
 
 @dataclass(frozen=True)
 class Shared:
-    """What every job is to have; `unplaced` and `over` say why some have nothing, or less than the policy gives."""
+    """I/O nodes for every job; `unplaced` and `over` say why some have none, or fewer than the policy gives."""
 
     plan: ForwardPlan | None
     has: Mapping[str, Has]
@@ -48,7 +48,7 @@ class Shared:
     over: Mapping[str, str] = field(default_factory=dict)
 
     def allotment(self, number: str) -> Allotment | None:
-        """What the plan of the pool says of a job; None where it was not asked."""
+        """A job's line in the plan of the pool; None where it was not planned for."""
         jobs = [] if self.plan is None else self.plan.jobs
         return next((one for one in jobs if one.name == number), None)
 

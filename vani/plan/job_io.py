@@ -1,4 +1,4 @@
-"""What a job asks of the I/O path, and how it reads and writes, from jobs.yaml or the profile of an earlier run."""
+"""Demand of a job on the I/O path and its way to read and write, from jobs.yaml or the profile of an earlier run."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ __all__ = ["JobIo", "Reads", "SharedFile", "io_of"]
 
 @dataclass(frozen=True)
 class Reads:
-    """How a job reads: the usual request in bytes, and how many files."""
+    """Reads of a job: the usual request in bytes, and the number of files."""
 
     request: int
     files: int
@@ -38,7 +38,7 @@ class SharedFile:
 
 @dataclass(frozen=True)
 class JobIo:
-    """What is known of a job's I/O.
+    """Known figures of a job's I/O.
 
     Attributes
     ----------
@@ -66,7 +66,7 @@ class JobIo:
 
 
 def io_of(job: PlannedJob, profile: Profile | None) -> JobIo:
-    """What is known of a job; its own figures before those of its profile, and those before its curve."""
+    """Known figures of a job; its own before those of its profile, and those before its curve."""
     asked = job.demand
     own = (None, None, None) if asked is None else (asked.iobw, asked.iops, asked.mdops)
     run = (None, None, None) if profile is None else _rates(profile, job.nodes)

@@ -15,7 +15,7 @@ __all__ = ["nodes_by_forwarder"]
 def nodes_by_forwarder(
     flows: Flows, room: Floats, order: Sequence[int] | Numbers, nodes: int
 ) -> dict[int, int]:
-    """How many compute nodes use each forwarding node, in the order in which flows use them.
+    """Number of compute nodes on each forwarding node, in the order in which flows use them.
 
     Parameters
     ----------
@@ -56,5 +56,5 @@ def nodes_by_forwarder(
 
 
 def _whole(room: Floats, nodes: int) -> Numbers:
-    """How many of a job's compute nodes fit into room."""
+    """Number of a job's compute nodes that fit into room."""
     return np.floor(np.minimum(room, 1.0) * nodes + 1e-6).astype(np.int64)

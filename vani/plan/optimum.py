@@ -106,7 +106,7 @@ def _solve_with(asked: Asked, pool: int, options: list[list[Option]], *, larger_
 
 
 def _within_floor(asked: Asked, pool: int, *, as_few: bool) -> list[list[Option]]:
-    """What each job may choose from: what the floor lets; without figures its share by size, or the fewest."""
+    """Options of each job that the floor allows; without figures its share by size, or the fewest."""
     settings = asked.settings
     is_known = all(offer.source != "none" for offer in asked.offers)
     # Fractions take time, and only what has no figure needs a share by size.
@@ -171,7 +171,7 @@ def _smallest_pool(asked: Asked) -> int:
 
 
 def one_more(asked: Asked, now: Solved) -> float | None:
-    """What one more I/O node adds to the sum of bandwidths; `now` is the optimum of the pool."""
+    """Bandwidth that one more I/O node adds to the sum; `now` is the optimum of the pool."""
     settings = asked.settings
     if settings.objective == "sum" and not settings.floor and not asked.shares_node:
         values, last = now.optima.values, len(now.optima.values) - 1

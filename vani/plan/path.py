@@ -1,4 +1,4 @@
-"""By which forwarding nodes, storage nodes and targets each job's I/O goes: from jobs and a snapshot to a plan (AIOT).
+"""Paths of each job's I/O through forwarding nodes, storage nodes and targets, by jobs and a snapshot (AIOT).
 
 Job after job takes what its demand needs of what the jobs before it left: the flow through the layers (Algorithm 1, or
 a maximum flow), one forwarding node for each compute node, the flow again as these forwarding nodes let it, then the
@@ -51,7 +51,7 @@ _WHOLE: Final = 1 - 1e-6
 
 @dataclass
 class _Served:
-    """What one job gets, before the settings."""
+    """The path of one job, before its settings."""
 
     job: PlannedJob
     io: JobIo
@@ -213,7 +213,7 @@ def _asked(ios: Sequence[JobIo], settings: PathSettings) -> set[Dimension]:
 
 
 def _expected(done: Sequence[_Served], layer: Layer, serves: Sequence[bool]) -> Expected | None:
-    """How much of the demand is carried, beside a static map; None where no job asks for anything."""
+    """Share of the demand that is carried, beside a static map; None where no job asks for anything."""
     asking = [number for number, one in enumerate(done) if one.met is not None]
     if not asking:
         return None

@@ -1,4 +1,4 @@
-"""How a job's demand goes through the layers: Algorithm 1 of AIOT, and a maximum flow.
+"""Flow of a job's demand through the layers: Algorithm 1 of AIOT, and a maximum flow.
 
 Amounts are shares of the job's demand, 1 being all of it. A flow is (forwarding node, storage node, target, share), by
 positions in their layers.
@@ -29,7 +29,7 @@ _BOUNDS: Final = (0.2, 0.4, 0.6, 0.8, 1.0)
 
 @dataclass
 class Room:
-    """What each node of each layer can carry of a demand."""
+    """Capacity of each node of each layer for a demand."""
 
     forwarding: Floats
     storage: Floats
@@ -43,7 +43,7 @@ class Room:
         return Room(*(layer.copy() for layer in self.layers))
 
     def least_sum(self, network: Network) -> tuple[float, float]:
-        """What all forwarding nodes can carry together, and what lies behind them."""
+        """Capacity of all forwarding nodes together, and of the layers behind them."""
         served = network.above >= 0
         behind = np.bincount(
             network.above[served], weights=np.minimum(self.ost[served], 2.0), minlength=len(self.storage)
@@ -52,7 +52,7 @@ class Room:
 
 
 def room_for(network: Network, demand: Floats) -> Room:
-    """What each node can carry of a demand, by the dimension that binds; 0 for those that are not used."""
+    """Capacity of each node for a demand, by the dimension that binds; 0 for nodes that are not used."""
     return Room(*(layer.shares(demand) for layer in network.layers))
 
 
@@ -115,7 +115,7 @@ class _Queues:
         return None
 
     def requeue(self, path: tuple[int, int, int]) -> None:
-        """What the path loaded waits behind the others of its bucket."""
+        """Put a node that was loaded behind the others of its bucket."""
         turn = np.array([self._next])
         for keys, load, node in zip(self._keys, self._loads, path, strict=True):
             keys[node] = keys_of(load[[node]], turn)[0]
@@ -123,13 +123,13 @@ class _Queues:
 
 
 def _head(keys: Numbers, left: Floats, among: Numbers | None = None) -> int | None:
-    """Who is first in the queues among those that can carry more."""
+    """The first node in the queues among those that can carry more."""
     candidates = np.flatnonzero(left > DUST) if among is None else among[left[among] > DUST]
     return int(candidates[keys[candidates].argmin()]) if len(candidates) else None
 
 
 def _to_the_bound(load: float, weight: float) -> float:
-    """What a node can carry until its load passes the next bound of the buckets; infinite where none does."""
+    """Load that a node can take until it passes the next bound of the buckets; infinite where there is none."""
     bound = next((one for one in _BOUNDS if one > load + DUST), None)
     return np.inf if bound is None or weight <= 0 else max(DUST, (bound - load) / weight)
 

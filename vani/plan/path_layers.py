@@ -98,7 +98,7 @@ class Layer:
 
     @property
     def room(self) -> Floats:
-        """What is free in each dimension; infinite where the layer is not limited."""
+        """Free capacity in each dimension; infinite where the layer is not limited."""
         return np.maximum(self.free - self.used, 0.0)
 
     def shares(self, demand: Floats) -> Floats:

@@ -31,7 +31,7 @@ _MDOPS: Final = DIMENSIONS.index("mdops")
 
 @dataclass
 class Settings:
-    """What changes, and why the rest is left as it is."""
+    """Settings that change, and why the others stay."""
 
     split: list[RequestSplit] = field(default_factory=list)
     chunk: int | None = None

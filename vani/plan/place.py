@@ -1,4 +1,4 @@
-"""Which OSTs the stripes of files to come lie on: from jobs and the state of a machine to a plan (Tarazu)."""
+"""Places the stripes of coming files on OSTs: from jobs and the state of a machine to a plan (Tarazu)."""
 
 from __future__ import annotations
 

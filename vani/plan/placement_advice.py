@@ -1,4 +1,4 @@
-"""What a reader of a placement has to know: whether to pin at all, and what its figures rest on."""
+"""Advice for the reader of a placement: whether to pin at all, and the basis of its figures."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _WORTH: Final = 1.05
 
 
 def pinning(after: OstCosts, before: AllocatorRange | None, asked: PlaceSettings) -> tuple[bool, str]:
-    """Whether to pin, and why."""
+    """Tell whether to pin, and why."""
     if before is None or after.ost_cost is None:
         return False, "no bytes are placed"
     if asked.method == "lsa":

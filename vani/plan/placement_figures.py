@@ -1,4 +1,4 @@
-"""How even a placement is, and what Lustre's own allocator would give by chance."""
+"""Evenness of a placement, and of what Lustre's own allocator would give by chance."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def costs_of(load: Floats, targets: Targets) -> OstCosts:
 def allocator_ranges(
     requests: Sequence[Sequence[int]], targets: Targets, asked: PlaceSettings
 ) -> list[AllocatorRange]:
-    """What each rule gives over the seeds; empty where nothing can be placed.
+    """Figures of each rule over the seeds; empty where nothing can be placed.
 
     Of very many stripes fewer seeds are drawn.
     """

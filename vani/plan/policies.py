@@ -1,4 +1,4 @@
-"""What every policy but the optimum gives each job."""
+"""Allotments by every policy but the optimum."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ __all__ = ["Asked", "Choice", "by_current", "by_policy", "rate_of", "shares_by_s
 _MOST_IO_NODES: Final = 10_000_000
 
 Choice = Option | str
-"""What a job gets, or why it gets nothing."""
+"""The option that a job gets, or why it gets none."""
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,7 @@ class Asked:
 
 
 def by_policy(policy: Policy, asked: Asked) -> list[Choice]:
-    """What every policy but mckp gives; nothing keeps their sums within the pool."""
+    """Allotments by any policy but mckp; nothing keeps their sums within the pool."""
     ways: Mapping[str, Callable[[Offer], Choice]] = {
         "zero": lambda offer: _exactly(offer, 0, direct=asked.settings.direct),
         "one": lambda offer: _exactly(offer, 1, direct=asked.settings.direct),

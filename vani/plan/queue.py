@@ -42,9 +42,9 @@ class Life:
     start_s: float = math.nan
     end_s: float = math.inf
     option: Option = field(default_factory=lambda: Option(0, None))
-    """What its clients use."""
+    """The option that its clients use."""
     wanted: Option = field(default_factory=lambda: Option(0, None))
-    """What the mapping gives it."""
+    """The option that the mapping gives it."""
     periods: list[Period] = field(default_factory=list)
     _period_s: float = math.nan
     _moves_s: float = math.nan
@@ -95,12 +95,12 @@ class Life:
 
 
 Share = Callable[[Sequence[Life], float], Sequence[Option]]
-"""What each running job gets, in their order, from a moment on."""
+"""Function that gives each running job an option, in their order, from a moment on."""
 
 
 @dataclass(frozen=True)
 class Replayed:
-    """How a queue went: jobs in the order of their submission, and what all of them had at once.
+    """Course of a queue: jobs in the order of their submission, and the most that they had at once.
 
     Attributes
     ----------
@@ -190,7 +190,7 @@ def replayed(
 
 
 def _next(clock: float, waiting: Sequence[Life], running: Sequence[Life], look_s: float) -> float:
-    """When something happens next: a look at the mapping, an end, or a submission to a queue in which nobody waits."""
+    """Time of the next event: a look at the mapping, an end, or a submission to a queue in which nobody waits."""
     coming = min((one.end_s for one in running), default=math.inf)
     if waiting and (submit_s := waiting[0].offer.job.submit_s) > clock:
         coming = min(coming, submit_s)

@@ -1,4 +1,4 @@
-"""How a queue of jobs goes when the I/O nodes of a pool are shared anew at each change (Bez et al., section 5.3)."""
+"""Replay of a queue of jobs, with the I/O nodes of a pool shared again at each change (Bez et al., section 5.3)."""
 
 from __future__ import annotations
 
@@ -132,7 +132,7 @@ def _refuse_unfit(job: PlannedJob, nodes: int) -> None:
 
 
 def _share(settings: ForwardSettings) -> Share:
-    """How a policy shares the pool among the jobs that run."""
+    """A function that shares the pool among the running jobs by a policy."""
 
     def share(running: Sequence[Life], clock: float) -> list[Option]:
         offers = [one.offer for one in running]
@@ -158,7 +158,7 @@ def _share(settings: ForwardSettings) -> Share:
 
 
 def _with_rest(one: Life, clock: float, seconds: float) -> Offer:
-    """What a running job can have, a change counted against the bytes that it still has to move."""
+    """Options of a running job, with the cost of a change against the bytes that it still has to move."""
     if math.isnan(one.start_s):
         return one.offer
     job = one.offer.job.model_copy(update={"bytes": one.left_at(clock)})

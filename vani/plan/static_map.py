@@ -1,4 +1,4 @@
-"""What jobs would have without a plan: compute nodes that belong to forwarding nodes in blocks, whatever these do.
+"""The static map without a plan: compute nodes belong to forwarding nodes in blocks, whatever these do.
 
 On TaihuLight 512 compute nodes after one another have one forwarding node each (AIOT, section II-A).
 """

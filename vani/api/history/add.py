@@ -1,4 +1,4 @@
-"""What `vani history add` does, for programs."""
+"""`vani history add` for programs."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ JUDGED_PAIRS = 20
 """Pairs of application and user of which runs are judged: those that cost most."""
 
 _MACHINES = {"lustre": "generic-lustre", "gpfs": "generic-gpfs", "nfs": "generic-nfs", "nfs4": "generic-nfs"}
-"""What stands for a machine that nobody named, by the type of the file system that a run used."""
+"""Stand-in for a machine that nobody named, by the type of the file system that a run used."""
 
 
 @dataclass(frozen=True)
 class AddedAndJudged:
-    """What was added, how many runs were judged anew, and why others could not be."""
+    """Runs that were added, the number judged again, and why others could not be judged."""
 
     added: Added
     judged: int
@@ -162,5 +162,5 @@ def _verdict(
 
 
 def _is_judged(known: Verdict | None, system: System | None) -> bool:
-    """Whether a verdict is there, and for the machine that was named."""
+    """Tell whether there is a verdict for the machine that was named."""
     return known is not None and (system is None or known.system == (system.name or ""))

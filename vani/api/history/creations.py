@@ -1,4 +1,4 @@
-"""What `vani history creations` does, for programs."""
+"""`vani history creations` for programs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What `vani history evaluate` does, for programs."""
+"""`vani history evaluate` for programs."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ __all__ = [
 
 
 def history_list(*, db: PathLike | None = None) -> Kept:
-    """What is kept: runs by month, and files.
+    """The number of runs by month, and of files.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""What `vani history phases` does, for programs."""
+"""`vani history phases` for programs."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def history_phases(*paths: PathLike) -> list[RunPhases]:
 
 
 def series_of(path: PathLike) -> Series:
-    """What a run moves over time, from a trace, or from a Darshan log with DXT or a heat map.
+    """Bytes that a run moves over time, from a trace, or from a Darshan log with DXT or a heat map.
 
     Raises
     ------

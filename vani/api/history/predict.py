@@ -1,4 +1,4 @@
-"""What `vani history predict` does, for programs."""
+"""`vani history predict` for programs."""
 
 from __future__ import annotations
 

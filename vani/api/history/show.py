@@ -1,4 +1,4 @@
-"""What `vani history show` and `vani history letter` do, for programs."""
+"""`vani history show` and `vani history letter` for programs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What `vani history top` does, for programs."""
+"""`vani history top` for programs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What `vani model fit` and `vani model evaluate` do, for programs."""
+"""`vani model fit` and `vani model evaluate` for programs."""
 
 from __future__ import annotations
 

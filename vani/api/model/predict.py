@@ -1,4 +1,4 @@
-"""What `vani model predict` does, for programs."""
+"""`vani model predict` for programs."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ def _published(system: str) -> Published:
 def _groups(
     model: Published, nodes: int | None, mapping: PathLike | None, job_nodes: str | None
 ) -> tuple[int, dict[str, Groups]] | None:
-    """How many nodes the job has, and their groups; None: nobody says where they lie."""
+    """Number of nodes of the job, and their groups; None where their places are unknown."""
     if mapping is None:
         if job_nodes is not None:
             raise InputError("needs a mapping", where="--job-nodes", todo="give --mapping FILE as well")

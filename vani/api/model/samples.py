@@ -1,4 +1,4 @@
-"""What `vani model fit` and `vani model evaluate` are made from."""
+"""Samples of writes that `vani model fit` and `vani model evaluate` use."""
 
 from __future__ import annotations
 

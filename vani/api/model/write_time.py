@@ -22,7 +22,7 @@ __all__ = ["fitted_write_time", "placed_write_time", "profile_write_time"]
 
 
 BEYOND: Final = 4.0
-"""How far beyond the largest scale a model is asked: from 128 to 512 nodes is what Xie et al. tested."""
+"""Factor beyond the largest scale of the samples up to which a model answers: Xie et al. tested 128 to 512 nodes."""
 _NEAR: Final = 1.1
 
 
@@ -70,7 +70,7 @@ def fitted_write_time(model: PathLike | WriteModel, asked: Mapping[str, str | fl
 
 
 def _grows(name: str, model: WriteModel) -> bool:
-    """Whether a column is the scale, or counts nodes and what they lie behind, which grows with it."""
+    """Tell whether a column is the scale, or counts nodes or the components behind them, which grow with the scale."""
     return name == model.scale or (
         model.system is not None and model.scale == "nodes" and name.startswith(("s_", "n_"))
     )
@@ -140,7 +140,7 @@ def _prepared(samples: Samples, model: WriteModel) -> Samples:
 
 
 _SHORT: Final = {"router": "r", "I/O node": "io", "bridge": "b", "link": "l"}
-"""What stands behind `s_` (the largest group) and `n_` (components used) for each kind of component."""
+"""Suffix of the columns `s_` (largest group) and `n_` (components used) for each kind of component."""
 
 
 def placed_write_time(

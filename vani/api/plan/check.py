@@ -1,4 +1,4 @@
-"""What `vani plan check` does, for programs."""
+"""`vani plan check` for programs."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ def files_compared(plan: Plan, folder: Path) -> list[Path]:
 
 
 def _place(one: PlanInput, folder: Path) -> Path | None:
-    """Where an input lies, seen from here or from the plan's folder; None where it is no plain file."""
+    """Path of an input, relative to the working directory or to the plan's folder; None where it is no plain file."""
     for path in (Path(one.path or ""), folder / (one.path or "")):
         try:
             if stat.S_ISREG(path.stat().st_mode):

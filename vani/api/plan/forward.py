@@ -1,4 +1,4 @@
-"""What `vani plan forward` does, for programs."""
+"""`vani plan forward` for programs."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ def plan_forward(
 
 @dataclass(frozen=True)
 class ForwardInputs:
-    """What plans of I/O nodes are made from; `unlike` says in what the machine is not that of the curves."""
+    """Inputs of plans of I/O nodes; `unlike` says how the machine differs from that of the curves."""
 
     jobs: Jobs
     settings: ForwardSettings
@@ -212,7 +212,7 @@ def with_pattern(job: PlannedJob, folder: Path) -> PlannedJob:
 
 
 def _unlike(machine: System | None) -> str:
-    """In what the machine is unlike that of the bundled curves; they hold for no other one."""
+    """Differences between the machine and that of the bundled curves, which hold for no other one."""
     text = (
         "the curves are those of MareNostrum 4 (GPFS, writes with O_DIRECT, 8 to 32 nodes, 12 to 48 processes on each, "
         "requests of 32 KiB to 8 MiB, I/O nodes of FORGE)"

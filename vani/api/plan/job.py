@@ -1,4 +1,4 @@
-"""What `vani plan job` does with the lock held: it shares the pool among all jobs that run, and tells each its part.
+"""`vani plan job` while it holds the lock: the pool is shared among all running jobs, and each gets its part.
 
 A job that is killed here leaves everything whole: what every job has is written in one step, and files that were not
 written after it are written by the next one.
@@ -31,7 +31,7 @@ _TRIES: Final = 3
 
 @dataclass(frozen=True)
 class SharingRules:
-    """How the I/O nodes are shared; see `vani.api.plan_forward`."""
+    """Settings by which I/O nodes are shared; see `vani.api.plan_forward`."""
 
     io_nodes: int | None = None
     snapshot: Path | None = None
@@ -239,7 +239,7 @@ def _looked_up(
 
 
 def _entry_of(job: JobFacts, told: object) -> _Entry | None:
-    """What was written down of this run of the job; None where nothing was, or nothing that can be used."""
+    """The saved entry of this run of the job; None where there is none that can be used."""
     from pydantic import ValidationError  # noqa: PLC0415
 
     from vani.plan.job import Has  # noqa: PLC0415

@@ -1,4 +1,4 @@
-"""What is known of a job before it begins: a folder of earlier measurements, by user and name."""
+"""Facts about a job before it begins, from a folder of earlier measurements, by user and name."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What `vani plan listen` does, for programs."""
+"""`vani plan listen` for programs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What `vani plan path` does, for programs."""
+"""`vani plan path` for programs."""
 
 from __future__ import annotations
 

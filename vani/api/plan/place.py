@@ -1,4 +1,4 @@
-"""What `vani plan place` does, for programs."""
+"""`vani plan place` for programs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What `vani plan publish` does, for programs."""
+"""`vani plan publish` for programs."""
 
 from __future__ import annotations
 

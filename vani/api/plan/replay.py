@@ -1,4 +1,4 @@
-"""What `vani plan forward --replay` does, for programs."""
+"""`vani plan forward --replay` for programs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What `vani plan simulate` does, for programs."""
+"""`vani plan simulate` for programs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What `vani plan snapshot` does, for programs."""
+"""`vani plan snapshot` for programs."""
 
 from __future__ import annotations
 

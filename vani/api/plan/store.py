@@ -16,7 +16,7 @@ __all__ = ["Stored", "plan_interactions", "plan_store"]
 
 @dataclass(frozen=True, slots=True)
 class Stored:
-    """What was stored, and which files Lustre will give its default layout instead."""
+    """Numbers of what was stored, and files that Lustre will give its default layout instead."""
 
     files: int
     extents: int
@@ -84,7 +84,7 @@ def _extents_of(file: PlacedFile) -> list[Interaction]:
 
 
 def plan_interactions(database: str, path: str | None = None) -> list[Interaction]:
-    """What the interaction database keeps of one file, by its exact path, or of all.
+    """Rows of the interaction database for one file, by its exact path, or for all.
 
     Parameters
     ----------

@@ -83,7 +83,7 @@ def _summary(done: AddedAndJudged) -> str:
 
 
 def _say(done: AddedAndJudged, *, quiet: bool) -> None:
-    """What was done; then what is wrong with files that were named, a line each, and exit status 2."""
+    """Print the result; then a line about each named file that is wrong, and exit status 2."""
     if not quiet and len(done.added.refused) < done.added.files:
         click.echo(_summary(done), err=True)
     for line in done.added.refused[:_SHOWN]:

@@ -1,4 +1,4 @@
-"""What every command takes that reads samples of writes."""
+"""Options of every command that reads samples of writes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How every command of `vani plan` ends: the plan in a format, what it leaves out on stderr, the exit status."""
+"""The end of every command of `vani plan`: the plan in a format, its gaps on stderr, the exit status."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What holding a plan against something finds."""
+"""Findings of a check of a plan."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whether paths still hold on the machine as it is now."""
+"""Checks whether paths still hold on the machine as it is now."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _WORDS: Final = {
 
 
 def check_paths(plan: PathPlan, snapshot: Snapshot) -> Findings:
-    """What breaks a plan of paths, what cannot be compared, and what is only worth knowing.
+    """Findings about a plan of paths: what breaks it, what cannot be compared, and what is only worth knowing.
 
     Broken is a path with a node that is gone or not ok, or that no longer leads to the next, and a node that is to
     carry more than its peak. What is free now is no more than a note: the jobs of the plan may be running, and be a
@@ -97,7 +97,7 @@ def _ways(jobs: Iterable[JobPath], snapshot: Snapshot) -> Iterator[Left]:
 
 
 def _sent(plan: PathPlan) -> dict[Key, dict[str, float]]:
-    """What the plan has each node carry, where that is not nothing."""
+    """Load that the plan gives each node, without those that carry nothing."""
     found: defaultdict[Key, defaultdict[str, float]] = defaultdict(lambda: defaultdict(float))
     for job in plan.jobs:
         asked = {name: rate for name in DIMENSIONS if (rate := getattr(job, name))}

@@ -1,4 +1,4 @@
-"""What happens on a machine: a fluid simulation of jobs that share its processes, nodes, servers and targets.
+"""A fluid simulation of jobs that share the processes, nodes, servers and targets of a machine.
 
 Bytes are a fluid. Each flow passes resources (its process, its compute node, an I/O node, servers, targets), and at
 any time the rates are max-min fair: no flow can get more without taking from one that has no more than it. Rates

@@ -1,4 +1,4 @@
-"""What plans decide for jobs: I/O nodes, targets, a bandwidth that was measured.
+"""Choices that plans make for jobs: I/O nodes, targets, a bandwidth that was measured.
 
 A kind of plan is a function in `BY_KIND`: from the plan, the names of the jobs that run and the I/O nodes of the
 machine to `Choices`. What it leaves out is chosen as without a plan.
@@ -19,7 +19,7 @@ __all__ = ["BY_KIND", "Choices", "choices_of"]
 
 @dataclass(frozen=True)
 class Choices:
-    """What is decided; an empty mapping decides nothing.
+    """Choices by job; an empty mapping chooses nothing.
 
     Parameters
     ----------

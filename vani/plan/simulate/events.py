@@ -21,7 +21,7 @@ _GONE: Final = 1e-9
 
 @dataclass(frozen=True)
 class Resources:
-    """What flows share: capacity and kind of each; `kinds` says how many kinds there are."""
+    """Capacity and kind of each resource that flows share; `kinds` is the number of kinds."""
 
     capacity: Floats
     kind: Ints
@@ -71,7 +71,7 @@ class Workload:
 
 @dataclass
 class Run:
-    """What came of it; times in seconds, inf for what never ends, NaN for what never begins."""
+    """Results of a run; times in seconds, inf where something never ends, NaN where it never begins."""
 
     flow_begin: Floats
     flow_end: Floats
@@ -85,7 +85,7 @@ class Run:
     """Seconds of flows by job (rows) and by what bound them (columns: kinds of resources, last the flow's own cap)."""
     events: int = 0
     elapsed: float = 0.0
-    """When the last event was."""
+    """Time of the last event."""
     steps: list[Step] = field(default_factory=list)
 
 
@@ -227,7 +227,7 @@ class _Clock:
         return at_once
 
     def _horizon(self, ends: Floats, first: float) -> float:
-        """How far to go: what ends until then leaves its resources unused for no longer than any flow can spare."""
+        """Seconds until the next event; whatever ends before it leaves its resources unused within the tolerance."""
         if not self.tolerance:
             return first
         lengths = self.now + ends - self.found.flow_begin[self.active]

@@ -194,7 +194,7 @@ class _Builder:
             self.rows.is_bytes[-1] = False
 
     def _shares(self, number: int, job: Job, phase: ScenarioPhase) -> list[list[Part]]:
-        """What each process moves: bytes of one or more targets at a time, one after the other."""
+        """Steps of each process: bytes of one or more targets at a time, one after the other."""
         if phase.storage == "burst_buffer" and phase.operation in {"read", "write"}:
             own = phase.bytes / job.processes
             return [[Part(own, (), ())] if own else [] for _ in range(job.processes)]

@@ -1,4 +1,4 @@
-"""Which part of a file lies on which of its objects."""
+"""Parts of a file by the object that they lie on."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def components_of(
 def pieces_of(
     components: tuple[Component, ...], size: float, begin: float, end: float, *, in_turn: bool
 ) -> list[Piece]:
-    """How bytes `begin` to `end` of a file of `size` bytes are moved, one piece after the other.
+    """Pieces in which bytes `begin` to `end` of a file of `size` bytes are moved, one after the other.
 
     In turn: all objects of a component at once, each with its share. Else each object holds one contiguous piece of
     its component, and one comes after the other.

@@ -53,7 +53,7 @@ class Stage:
 
 @dataclass(frozen=True)
 class Targets:
-    """Where files can lie; arrays of shape (targets,).
+    """Targets that files can lie on; arrays of shape (targets,).
 
     `size` is inf where nobody knows it; `index` is what Lustre calls them; `server` counts servers from 0.
     """
@@ -307,7 +307,7 @@ def _either(read: float | None, write: float | None) -> Pace | None:
 
 
 def _leave_the_rest(paces: dict[str, Pace], targets: int, servers: int) -> None:
-    """What is left of the whole and of servers once targets have taken their time; none where nothing is."""
+    """Rates of the whole and of servers beyond the time of the targets; none where nothing is left."""
     target = paces.get("target")
     if target is None:
         return

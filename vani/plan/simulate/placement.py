@@ -1,4 +1,4 @@
-"""Which targets the objects of files get, as Lustre's allocator would choose them, or better.
+"""Targets for the objects of files, as Lustre's allocator would choose them, or better.
 
 Lustre's own (LSA; Tarazu, equation 1) deals in turn while free bytes differ by less than a window, and draws targets
 weighted by their free bytes otherwise. Which targets it chooses depends on where it stands, which nobody knows: here

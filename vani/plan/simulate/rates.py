@@ -14,14 +14,14 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
 CAPPED: Final = -1
-"""What binds a flow that no resource holds back: its own cap."""
+"""Stands for the bound of a flow that only its own cap holds back."""
 
 _SAME: Final = 1 + 1e-12
 
 
 @dataclass(frozen=True)
 class Usage:
-    """What flows use of resources, row after row.
+    """Use of resources by flows, row after row.
 
     `first`, shape (flows + 1,), says where the entries of each flow begin; entry `e` takes `load[e]` of
     `resource[e]` for each unit per second of its flow. `cap`, shape (flows,), is the most that a flow can have,

@@ -1,4 +1,4 @@
-"""Which process moves which part of which file."""
+"""Parts of files by the process that moves them."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def parts_of(
     in_turn: bool,
     strided: bool,
 ) -> list[Part]:
-    """What user number `place` of `users` moves of a file: its part in the order of the file, or of all a share."""
+    """The part of a file that user number `place` of `users` moves: a range in the file's order, or a share of all."""
     begin, end = (0.0, size) if strided else (size * place / users, size * (place + 1) / users)
     found = []
     for piece in pieces_of(parts, size, begin, end, in_turn=in_turn):

@@ -224,7 +224,7 @@ def _with_alone(
 
 
 def _expected(played: Sequence[Played]) -> Expected | None:
-    """What the last variant changes against the first, seed by seed where both are random."""
+    """Speed-up of the last variant over the first, seed by seed where both are random."""
     first, last = played[0], played[-1]
     one, other = np.broadcast_arrays(first.makespans, last.makespans) if _pairs(first, last) else (None, None)
     if one is None or other is None or not (np.isfinite(one).all() and np.isfinite(other).all()):
@@ -273,7 +273,7 @@ def _never(played: Sequence[Played]) -> Iterable[Left]:
 
 
 def _why(played: Played, built: Built, found: Run, number: int) -> str:
-    """What stands still on the way of a phase that never ends."""
+    """Resources without capacity on the way of a phase that never ends."""
     flows = built.work.phases[number].flows
     resources: set[int] = set()
     for flow in range(flows.start, flows.stop):

@@ -1,4 +1,4 @@
-"""What happened between events, in a bounded number of steps."""
+"""The time between events, in a bounded number of steps."""
 
 from __future__ import annotations
 
