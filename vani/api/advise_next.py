@@ -62,21 +62,23 @@ def advise_next(
     predicted = history_predict(application, user=user, processes=processes, db=db)
     parts: list[Part] = []
     behaviours: list[NextRunBehaviour] = []
-    for one in predicted.behaviours:
-        if one.probability < _UNLIKELY and parts:
+    for behaviour in predicted.behaviours:
+        if behaviour.probability < _UNLIKELY and parts:
             continue
-        found = _profile_of(one, db)
-        if found is not None:
-            made, file_system = found
+        latest = _profile_of(behaviour, db)
+        if latest is not None:
+            profile, file_system = latest
             machine = system_of(system) if system is not None else _machine_of(file_system)
             parts.append(
                 Part(
-                    one.probability,
-                    advise(made, system=machine, select=select, ignore=ignore, config=config, files=files),
+                    behaviour.probability,
+                    advise(profile, system=machine, select=select, ignore=ignore, config=config, files=files),
                 )
             )
-        run = None if found is None else next(iter(one.resembles.paths), one.resembles.digest)
-        behaviours.append(NextRunBehaviour(behaviour=one.behaviour, probability=one.probability, run=run))
+        run = None if latest is None else next(iter(behaviour.resembles.paths), behaviour.resembles.digest)
+        behaviours.append(
+            NextRunBehaviour(behaviour=behaviour.behaviour, probability=behaviour.probability, run=run)
+        )
     known = sum(part.probability for part in parts)
     next_run = NextRun(
         application=application,

@@ -49,17 +49,17 @@ def save_baseline(
     """
     from vani.gate import baselines as saved  # noqa: PLC0415 - loads the models
 
-    asked = checks_of_policy(policy, search=search)
-    place = saved.baseline_path(asked) if output is None else Path(output)
+    checks = checks_of_policy(policy, search=search)
+    place = saved.baseline_path(checks) if output is None else Path(output)
     saved.refuse_to_overwrite(place)
     runs = []
     if add and place.is_file():
         earlier = saved.read_runs(place, saved.FILE_COLUMNS)
         runs += list(zip(earlier.origins, earlier.runs, strict=True))
     with Run(profiles, store=store, scheduler=scheduler, progress=progress) as run:
-        for one in profiles:
-            runs.append(saved.run_of(figures_of(run, one, (), saved.FILES, system=system)))
-    saved.write(saved.baseline_of(runs[-keep:] if add else runs, asked.strip), place)
+        for profile in profiles:
+            runs.append(saved.run_of(figures_of(run, profile, (), saved.FILES, system=system)))
+    saved.write(saved.baseline_of(runs[-keep:] if add else runs, checks.strip), place)
     return place
 
 
@@ -81,8 +81,8 @@ def baseline_figures(
     from vani.gate import baselines as saved  # noqa: PLC0415 - loads the models
     from vani.gate.key_figures import key_figures  # noqa: PLC0415
 
-    asked = checks_of_policy(policy, search=True)
-    places = saved.files_to_compare(asked, [str(one) for one in files])
+    checks = checks_of_policy(policy, search=True)
+    places = saved.files_to_compare(checks, [str(file) for file in files])
     if not places:
         raise InputError(
             "there is no baseline here or above", todo="make one with `vani baseline save PROFILE`"

@@ -77,38 +77,42 @@ def check(
     from vani.gate.causes import FILES  # noqa: PLC0415
     from vani.gate.verdict import columns_compared, verdict_on  # noqa: PLC0415
 
-    asked = checks_of_policy(policy, search=search)
+    checks = checks_of_policy(policy, search=search)
     target = None
     if update_baseline:
-        target = saved.path_to_update(asked, [Path(one) for one in baselines])
-    columns = columns_compared(asked)
-    files = max(JUDGED_FILES if asked.rules else 1, saved.FILES if target else 1, FILES)
+        target = saved.path_to_update(checks, [Path(baseline) for baseline in baselines])
+    columns = columns_compared(checks)
+    files = max(JUDGED_FILES if checks.rules else 1, saved.FILES if target else 1, FILES)
     # Before a trace is profiled: a name that stands for nothing should not cost minutes.
-    places = saved.files_to_compare(asked, [str(one) for one in baselines], missing_ok=update_baseline)
+    places = saved.files_to_compare(
+        checks, [str(baseline) for baseline in baselines], missing_ok=update_baseline
+    )
     earlier = [saved.read_runs(place, columns | {*saved.FILE_COLUMNS}) for place in places]
     with Run([profile], store=store, scheduler=scheduler, progress=progress) as run:
         figures = figures_of(run, profile, columns, files, system=system)
     found = verdict_on(
-        asked,
+        checks,
         figures,
         [run for one in earlier for run in one.runs],
         [one.source for one in earlier],
-        _asked_rules(asked, figures, default_system if system is None and asked.table.system is None else system),
+        _asked_rules(
+            checks, figures, default_system if system is None and checks.table.system is None else system
+        ),
         today=today or datetime.now(UTC).date(),
         fail_on=fail_on,
         allow_empty=allow_empty or update_baseline,
         version=vani.__version__,
     )
     if target is not None:
-        saved.write(saved.baseline_of([saved.run_of(figures)], asked.strip), target)
+        saved.write(saved.baseline_of([saved.run_of(figures)], checks.strip), target)
     return found
 
 
 def _asked_rules(
-    asked: PolicyChecks, figures: Figures, system: PathLike | System | None
+    checks: PolicyChecks, figures: Figures, system: PathLike | System | None
 ) -> RulesAdvice | None:
     """Ask the rules of the catalogue, if the policy wants to know what they say."""
-    if asked.rules is None:
+    if checks.rules is None:
         system_of(system)  # A misspelt name is told even where nobody asks about the machine.
         return None
     from vani.advisors.catalogue import find, pick  # noqa: PLC0415 - loads all rules
@@ -117,19 +121,19 @@ def _asked_rules(
     from vani.gate.advice import RulesAdvice  # noqa: PLC0415
     from vani.schema.advice import ProfileRef, SystemRef  # noqa: PLC0415
 
-    table = asked.rules.table
-    place = f"{asked.rules.place.path}:{asked.rules.place.line}"
+    table = checks.rules.table
+    place = f"{checks.rules.place.path}:{checks.rules.place.line}"
     try:
-        if system is None and asked.table.system is not None:
-            named = asked.folder / asked.table.system
-            machine = system_of(named if named.is_file() else asked.table.system)
+        if system is None and checks.table.system is not None:
+            named = checks.folder / checks.table.system
+            machine = system_of(named if named.is_file() else checks.table.system)
         else:
             machine = system_of(system)
     except InputError as error:
         # What is wrong with a file is told with its own lines; a name that there is not, where it stands.
-        where = error.where or ("" if system is not None else asked.where("system"))
+        where = error.where or ("" if system is not None else checks.where("system"))
         raise InputError(error.what, where=where, todo=error.todo) from None
-    settings = settings_of(dict(asked.advise), asked.path or Path()) if asked.advise else Settings()
+    settings = settings_of(dict(checks.advise), checks.path or Path()) if checks.advise else Settings()
     try:
         forbidden = frozenset(rule.id for rule in pick(table.forbid)) if table.forbid else frozenset()
         levels = {find(name).id: level for name, level in table.levels.items()}
@@ -148,5 +152,5 @@ def _asked_rules(
         )
     except InputError as error:
         # The words of `[advise]`: rules and thresholds that there are not.
-        raise InputError(error.what, where=error.where or str(asked.path), todo=error.todo) from None
+        raise InputError(error.what, where=error.where or str(checks.path), todo=error.todo) from None
     return RulesAdvice(advice, forbidden, levels)

@@ -58,6 +58,6 @@ def diff(
         source = Source(path=figures.path, sha256=figures.sha256)
         return Side(source, (figures.tree,), lists_all_files(figures.tree))
 
-    found = checks_of_policy(None, search=True).strip if strip is None else strip
+    ignored_prefixes = checks_of_policy(None, search=True).strip if strip is None else strip
     with Run([a, b], store=store, scheduler=scheduler, progress=progress) as run:
-        return compare(side(run, a), side(run, b), strip=found, version=vani.__version__)
+        return compare(side(run, a), side(run, b), strip=ignored_prefixes, version=vani.__version__)

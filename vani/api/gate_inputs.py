@@ -39,12 +39,12 @@ def figures_of(
     """A profile as a tree; a trace is held against a policy as its profile would be once it is written."""
     from vani.gate.profile_tree import path_text, read_bytes, read_figures  # noqa: PLC0415
 
-    found = profile_of(run, source, system=system, files=None)
+    profile = profile_of(run, source, system=system, files=None)
     where = path_text(source) if isinstance(source, (str, Path)) else "profile"
-    if isinstance(found, (str, Path)):
-        content = read_bytes(Path(found), todo="name a profile or a trace")
+    if isinstance(profile, (str, Path)):
+        content = read_bytes(Path(profile), todo="name a profile or a trace")
     else:
-        content = found.to_yaml().encode()
+        content = profile.to_yaml().encode()
     return read_figures(content, where, columns, model_files=files)
 
 
@@ -72,12 +72,12 @@ def files_of_gate(
     from vani.gate import baselines as saved  # noqa: PLC0415 - loads the models
     from vani.systems import files_of_system  # noqa: PLC0415
 
-    asked = checks_of_policy(policy, search=True)
-    if asked.path is not None:
-        yield asked.path
+    checks = checks_of_policy(policy, search=True)
+    if checks.path is not None:
+        yield checks.path
     if baselines is None:
         return
-    yield from saved.files_to_compare(asked, [str(one) for one in baselines], missing_ok=True)
-    if asked.table.system is not None:
-        named = asked.folder / asked.table.system
-        yield from files_of_system(named if named.is_file() else asked.table.system)
+    yield from saved.files_to_compare(checks, [str(baseline) for baseline in baselines], missing_ok=True)
+    if checks.table.system is not None:
+        named = checks.folder / checks.table.system
+        yield from files_of_system(named if named.is_file() else checks.table.system)

@@ -54,7 +54,7 @@ def table(
 
     sorted_rows((), sort, reverse=reverse)
     rows, unread = [], []
-    named = [each for one in runs for each in _runs_of(one)]
+    named = [each for run in runs for each in _runs_of(run)]
     for one in named:
         try:
             with Run([one], store=store, scheduler=scheduler, progress=progress) as run:

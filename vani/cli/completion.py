@@ -20,6 +20,6 @@ def completion(ctx: click.Context, shell: str) -> None:
     """
     from click.shell_completion import get_completion_class  # noqa: PLC0415 - wanted only here
 
-    made = get_completion_class(shell)
-    assert made is not None
-    emit(made(ctx.find_root().command, {}, "vani", "_VANI_COMPLETE").source() + "\n", None)
+    completion_class = get_completion_class(shell)
+    assert completion_class is not None
+    emit(completion_class(ctx.find_root().command, {}, "vani", "_VANI_COMPLETE").source() + "\n", None)

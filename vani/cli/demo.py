@@ -194,8 +194,8 @@ def _program() -> str:
     script = Path(sys.argv[0])
     if script.name != "vani" or not script.is_file():
         return f"{_typed(_near(Path(sys.executable)))} -m vani"
-    found = shutil.which("vani")
-    if found is not None and script.samefile(found):
+    program = shutil.which("vani")
+    if program is not None and script.samefile(program):
         return "vani"
     near = _typed(_near(script))
     return near if "/" in near else f"./{near}"

@@ -61,11 +61,11 @@ def check_outputs(
 
 
 def _keep_what_is_read(held: Sequence[tuple[str, os.stat_result]], reads: Iterable[Path | None]) -> None:
-    for one in reads:
-        if one is None or not _exists(one):
+    for read in reads:
+        if read is None or not _exists(read):
             continue
         for name, found in held:
-            if _is_read(one, Path(name), found):
+            if _is_read(read, Path(name), found):
                 raise InputError(
                     "is read by this command: it is not overwritten", where=name, todo="name another file"
                 )
@@ -93,7 +93,7 @@ def files_of_jobs(jobs: Path, *, all_profiles: bool = False) -> Iterator[Path]:
     yield jobs
     known = Jobs.load(jobs)
     if all_profiles:
-        yield from (jobs.parent / one.profile for one in known.jobs if one.profile is not None)
+        yield from (jobs.parent / job.profile for job in known.jobs if job.profile is not None)
     else:
         yield from profiles_of(known, jobs.parent)
     yield from layout_files_of(known, jobs.parent).values()
@@ -175,10 +175,10 @@ def _redirected() -> list[tuple[str, os.stat_result]]:
     import stat  # noqa: PLC0415
 
     try:
-        found = os.fstat(1)
+        status = os.fstat(1)
     except OSError:
         return []
-    return [("stdout", found)] if stat.S_ISREG(found.st_mode) and found.st_size else []
+    return [("stdout", status)] if stat.S_ISREG(status.st_mode) and status.st_size else []
 
 
 def _exists(path: Path) -> bool:

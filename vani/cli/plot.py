@@ -26,8 +26,8 @@ def _list(ctx: click.Context, param: click.Parameter, value: bool) -> None:
         return
     from vani.render.plots.catalogue import kinds  # noqa: PLC0415 - `vani --help` pays for nothing
 
-    for one in kinds().values():
-        click.echo(f"{one.kind:<16} {one.about}{_MARKS[one.needs_calls, one.uses_calls]}")
+    for kind in kinds().values():
+        click.echo(f"{kind.kind:<16} {kind.about}{_MARKS[kind.needs_calls, kind.uses_calls]}")
     click.echo(
         "\n* needs the decoded calls: the trace, or the store that was made of it; + shows more with them"
     )

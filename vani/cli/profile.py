@@ -123,10 +123,10 @@ def _characterised(
 
     if quick:
         return api.profile(*traces, **options, quick=True), []
-    found = api.characterise(*traces, **options, progress=progress)
+    run = api.characterise(*traces, **options, progress=progress)
     if graph is None:
-        return found.profile, []
-    return found.profile, [(GRAPHS.render(GRAPHS.needed_for(graph), found.graph(graph_of)), graph)]
+        return run.profile, []
+    return run.profile, [(GRAPHS.render(GRAPHS.needed_for(graph), run.graph(graph_of)), graph)]
 
 
 def _text(profile: Profile, kind: str | None, output: Path | None) -> str:

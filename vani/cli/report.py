@@ -97,11 +97,11 @@ def report(
     with working(profile, quiet=quiet, with_calls=format in WITH_PLOTS) as progress:
         read = [profile, options["advice"], options["model"], *scheduler_files(options["scheduler"])]
         check_outputs([output], chain(read, system_files(options["system"])))
-        made = api.reported(profile, format=format, **options, contact=contact_lines(), progress=progress)
-    emit(made.text, output)
+        reported = api.reported(profile, format=format, **options, contact=contact_lines(), progress=progress)
+    emit(reported.text, output)
     if not stdout(output) and shows_summary(output, quiet=quiet):
-        size = format_bytes(len(made.text.encode()))
-        _summarise(made.profile, f"wrote {output} ({_NAMES[format]}, {size})")
+        size = format_bytes(len(reported.text.encode()))
+        _summarise(reported.profile, f"wrote {output} ({_NAMES[format]}, {size})")
 
 
 def _report_history(history: str | None, format: str, output: Path | None) -> None:

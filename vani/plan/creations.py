@@ -71,7 +71,7 @@ def files_to_place(
             parts = tuple(extents(layout, creation.size, targets, as_printed=as_printed))
             known[key] = layout, parts, lack
         layout, parts, lack = known[key]
-        stripes += sum(one.count for one in parts)
+        stripes += sum(part.count for part in parts)
         if stripes > MOST_STRIPES:
             raise InputError(
                 f"the files have more than {MOST_STRIPES:,} stripes together",
@@ -107,15 +107,15 @@ def _check_path(path: str, seen: set[str], where: str) -> None:
 
 
 def _layout(creation: Creation, layouts: Mapping[str, Layout], where: str) -> tuple[Layout, str | None]:
-    asked = creation.layout
+    requested = creation.layout
     try:
-        if asked is None:
+        if requested is None:
             return _ONE_STRIPE, "no layout: reckoned with one stripe, as Lustre's default is"
-        if isinstance(asked, int):
-            return Layout((Component(None, asked),)), None
-        if is_layout_file(asked):
-            return layouts[asked], None
-        text = asked.strip()
+        if isinstance(requested, int):
+            return Layout((Component(None, requested),)), None
+        if is_layout_file(requested):
+            return layouts[requested], None
+        text = requested.strip()
         if text.isdigit():
             return Layout((Component(None, int(text)),)), None
         layout = parse_options(text if _is_composite(text) else f"-E -1 {text}")

@@ -60,18 +60,20 @@ class Offer:
 
     def best_of(self, pool: int) -> float | None:
         """Its bandwidth alone with the pool: what it would choose."""
-        own = [one for one in self.options if not one.shared]
+        own = [option for option in self.options if not option.shared]
         fits = [one for one in own if one.io_nodes <= pool] or own[:1]
-        rates = [one.rate for one in fits if one.rate is not None]
+        rates = [fit.rate for fit in fits if fit.rate is not None]
         return max(rates, default=None)
 
     def numbers(self, pool: int) -> list[int]:
         """I/O nodes of its own that it can have of a pool."""
-        return [one.io_nodes for one in self.options if one.io_nodes <= pool and not one.shared]
+        return [option.io_nodes for option in self.options if option.io_nodes <= pool and not option.shared]
 
     def option(self, io_nodes: int) -> Option | None:
         """The option with so many I/O nodes of its own; None where it has none."""
-        return next((one for one in self.options if one.io_nodes == io_nodes and not one.shared), None)
+        return next(
+            (option for option in self.options if option.io_nodes == io_nodes and not option.shared), None
+        )
 
 
 def offer_of(job: PlannedJob, scenarios: Sequence[Scenario], *, direct: bool, estimate: Estimate) -> Offer:
@@ -91,10 +93,10 @@ def offer_of(job: PlannedJob, scenarios: Sequence[Scenario], *, direct: bool, es
 
 def with_shared_node(offer: Offer, jobs: int) -> Offer:
     """Add the I/O node that jobs share: its bandwidth for this job alone, divided by all jobs that run."""
-    one = offer.option(1)
-    if one is None or one.rate is None:
+    option = offer.option(1)
+    if option is None or option.rate is None:
         return offer
-    shared = Option(0, one.rate / jobs, one.width, shared=True)
+    shared = Option(0, option.rate / jobs, option.width, shared=True)
     return replace(offer, options=(shared, *offer.options))
 
 
@@ -157,9 +159,9 @@ def _estimated(job: PlannedJob, scenarios: Sequence[Scenario], *, direct: bool, 
     pattern = pattern_of(job)
     if pattern is None:
         return _unknown(job, "its pattern is not known", direct=direct)
-    offered = sorted({n for one in scenarios for n in one.curve})
+    offered = sorted({n for scenario in scenarios for n in scenario.curve})
     allowed = forwarding.legal(job.nodes, offered, direct=direct)
-    alike = [one for one in scenarios if one.pattern.kind == pattern.kind]
+    alike = [scenario for scenario in scenarios if scenario.pattern.kind == pattern.kind]
     if not alike:
         return _unknown(job, "no curve was measured for its direction, layout and order", direct=direct)
     if estimate == "nearest":
@@ -167,13 +169,13 @@ def _estimated(job: PlannedJob, scenarios: Sequence[Scenario], *, direct: bool, 
         rates = {n: near.curve[n] for n in allowed if n in near.curve}
         lack = f"no measured curve: that of {_described(near.pattern)} stands for it, {far:.1f} doublings off"
     else:
-        found = forwarding.choose(pattern, alike, allowed, _ALL)
-        if isinstance(found, str):
-            return _unknown(job, found, direct=direct)
-        rates = dict(found.rates)
+        choice = forwarding.choose(pattern, alike, allowed, _ALL)
+        if isinstance(choice, str):
+            return _unknown(job, choice, direct=direct)
+        rates = dict(choice.rates)
         lack = (
-            f"no measured curve: estimated from {len(found.near)} near patterns, the nearest "
-            f"{_described(found.near[0].pattern)}, {found.distance:.1f} doublings off"
+            f"no measured curve: estimated from {len(choice.near)} near patterns, the nearest "
+            f"{_described(choice.near[0].pattern)}, {choice.distance:.1f} doublings off"
         )
     return Offer(job, tuple(_options(rates)), "estimated", lack)
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 from vani.models.forwarding import HELD_OUT, Scenario, spread
 from vani.plan.curves import Estimate, Offer, Option, offer_of, with_change_cost
 from vani.plan.optimum import one_more, pools, solve, solve_or_share
-from vani.plan.policies import Asked, Choice, by_current, by_policy, rate_of, sum_of
+from vani.plan.policies import Choice, PoolRequest, by_current, by_policy, rate_of, sum_of
 from vani.schema.advice import Expected
 from vani.schema.plan import Allotment, ForwardPlan, ForwardSettings, Left, Outcome, PlanInput, Policy
 from vani.units import counted, format_share
@@ -61,7 +61,7 @@ def forward(
         smallest pool that works.
     """
     jobs.refuse_twins(where)
-    now = {one.name: one.io_nodes for one in current.jobs if not one.shared} if current is not None else {}
+    now = {job.name: job.io_nodes for job in current.jobs if not job.shared} if current is not None else {}
     offers = [
         with_change_cost(
             offer_of(job, scenarios, direct=settings.direct, estimate=estimate),
@@ -70,17 +70,17 @@ def forward(
         )
         for job in jobs.jobs
     ]
-    offers = [_without_direct(one) if one.job.name in forwarded else one for one in offers]
-    asked = Asked(offers, settings)
+    offers = [_without_direct(offer) if offer.job.name in forwarded else offer for offer in offers]
+    request = PoolRequest(offers, settings)
     solved = None
     if settings.policy == "mckp":
-        asked, solved = solve_or_share(asked)
+        request, solved = solve_or_share(request)
         chosen = solved.chosen
     else:
-        chosen = by_policy(settings.policy, asked)
-    after = _outcome(settings.policy, asked, chosen)
-    base = by_current(offers, now) if current is not None else by_policy("static", asked)
-    before = _outcome("static" if current is None else "current", asked, base)
+        chosen = by_policy(settings.policy, request)
+    after = _outcome(settings.policy, request, chosen)
+    base = by_current(offers, now) if current is not None else by_policy("static", request)
+    before = _outcome("static" if current is None else "current", request, base)
     return ForwardPlan(
         version=version,
         inputs=list(inputs),
@@ -88,10 +88,10 @@ def forward(
         before=before,
         after=after,
         expected=_expected(base, chosen, before, after),
-        jobs=[_allotment(asked, *pair, now) for pair in zip(offers, chosen, strict=True)],
-        one_more=None if solved is None else one_more(asked, solved),
-        pools=pools(asked, solved),
-        compared=_compared(asked, settings.policy, after) if compare else [],
+        jobs=[_allotment(request, *pair, now) for pair in zip(offers, chosen, strict=True)],
+        one_more=None if solved is None else one_more(request, solved),
+        pools=pools(request, solved),
+        compared=_compared(request, settings.policy, after) if compare else [],
         unplaced=[
             Left(name=offer.job.name, reason=found)
             for offer, found in zip(offers, chosen, strict=True)
@@ -99,53 +99,53 @@ def forward(
         ],
         over_capacity=_over(after, settings),
         no_data=_no_data(offers, settings, current is not None),
-        notes=_notes(asked, chosen, unlike),
+        notes=_notes(request, chosen, unlike),
     )
 
 
 def _without_direct(offer: Offer) -> Offer:
-    kept = tuple(one for one in offer.options if one.io_nodes)
+    kept = tuple(option for option in offer.options if option.io_nodes)
     return replace(offer, options=kept) if kept else offer
 
 
-def _outcome(policy: Policy | str, asked: Asked, chosen: Sequence[Choice]) -> Outcome:
-    placed = [one for one in chosen if isinstance(one, Option)]
+def _outcome(policy: Policy | str, request: PoolRequest, chosen: Sequence[Choice]) -> Outcome:
+    placed = [choice for choice in chosen if isinstance(choice, Option)]
     used = sum(one.io_nodes for one in placed) + any(one.shared for one in placed)
     shares = [
         one.rate / best
-        for offer, one in zip(asked.offers, chosen, strict=True)
+        for offer, one in zip(request.offers, chosen, strict=True)
         if isinstance(one, Option) and one.rate is not None
-        if (best := offer.best_of(asked.settings.io_nodes))
+        if (best := offer.best_of(request.settings.io_nodes))
     ]
     return Outcome.model_validate(
         {
             "policy": policy,
             "io_nodes": used,
-            "over": max(0, used - asked.settings.io_nodes),
+            "over": max(0, used - request.settings.io_nodes),
             "bandwidth": sum_of(chosen),
             "least_share": min(shares, default=None),
-            "no_figure": sum(not isinstance(one, Option) or one.rate is None for one in chosen),
+            "no_figure": sum(not isinstance(choice, Option) or choice.rate is None for choice in chosen),
         }
     )
 
 
-def _compared(asked: Asked, policy: Policy, after: Outcome) -> list[Outcome]:
-    found = []
+def _compared(request: PoolRequest, policy: Policy, after: Outcome) -> list[Outcome]:
+    compared = []
     for other in POLICIES:
         if other == policy:
-            found.append(after)
+            compared.append(after)
         elif other == "mckp":
-            best = solve(asked, asked.pool)
-            found += [] if best is None else [_outcome(other, asked, best.chosen)]
+            best = solve(request, request.pool)
+            compared += [] if best is None else [_outcome(other, request, best.chosen)]
         else:
-            found.append(_outcome(other, asked, by_policy(other, asked)))
-    return found
+            compared.append(_outcome(other, request, by_policy(other, request)))
+    return compared
 
 
-def _allotment(asked: Asked, offer: Offer, found: Choice, now: Mapping[str, int | None]) -> Allotment:
+def _allotment(request: PoolRequest, offer: Offer, found: Choice, now: Mapping[str, int | None]) -> Allotment:
     one = found if isinstance(found, Option) else None
     rate = None if one is None else one.net_rate
-    best = offer.best_of(asked.settings.io_nodes)
+    best = offer.best_of(request.settings.io_nodes)
     known = one is not None and rate is not None and one.width > 0
     low, high = spread(one.width) if one is not None and known else (1.0, 1.0)
     return Allotment(
@@ -168,7 +168,7 @@ def _expected(
 ) -> Expected | None:
     """Speed-up by the plan, where both sums are of the same jobs."""
     if [rate_of(one) is None for one in base] != [
-        rate_of(one) is None for one in chosen
+        rate_of(choice) is None for choice in chosen
     ] or before.bandwidth < 1:
         return None
     speedup = after.bandwidth / before.bandwidth
@@ -189,7 +189,9 @@ def _expected(
 def _width(chosen: Sequence[Choice]) -> float:
     """Relative scatter of a sum of independent rates."""
     total = sum_of(chosen)
-    scatter = [rate * one.width for one in chosen if isinstance(one, Option) and (rate := one.net_rate)]
+    scatter = [
+        rate * choice.width for choice in chosen if isinstance(choice, Option) and (rate := choice.net_rate)
+    ]
     return math.hypot(*scatter) / total if total else 0.0
 
 
@@ -209,31 +211,31 @@ def _over(after: Outcome, settings: ForwardSettings) -> list[Left]:
 
 
 def _no_data(offers: Sequence[Offer], settings: ForwardSettings, is_current: bool) -> list[Left]:
-    found = []
+    no_data = []
     for offer in offers:
         if offer.lack is not None:
             given = (
                 "; it gets what static gives" if offer.source == "none" and settings.policy == "mckp" else ""
             )
-            found.append(Left(name=offer.job.name, reason=offer.lack + given))
+            no_data.append(Left(name=offer.job.name, reason=offer.lack + given))
         if settings.policy == "process" and offer.job.processes is None:
-            found.append(Left(name=offer.job.name, reason="no number of processes: its nodes are counted"))
+            no_data.append(Left(name=offer.job.name, reason="no number of processes: its nodes are counted"))
         if settings.change_cost_s and is_current and not offer.job.bytes:
-            found.append(
+            no_data.append(
                 Left(name=offer.job.name, reason="no bytes: a change of its number costs it nothing")
             )
-    return found
+    return no_data
 
 
-def _notes(asked: Asked, chosen: Sequence[Choice], unlike: str | None) -> list[str]:
+def _notes(request: PoolRequest, chosen: Sequence[Choice], unlike: str | None) -> list[str]:
     notes = []
-    sharing = [one for one in chosen if isinstance(one, Option) and one.shared]
-    if asked.shares_node:
+    sharing = [choice for choice in chosen if isinstance(choice, Option) and choice.shared]
+    if request.shares_node:
         notes.append(
-            f"{counted(len(sharing), 'job')} share one I/O node: each is reckoned with 1/{len(asked.offers)} of what "
+            f"{counted(len(sharing), 'job')} share one I/O node: each is reckoned with 1/{len(request.offers)} of what "
             "the node gives it alone (section 3.1), which is little"
         )
-    estimated = [one for one in asked.offers if one.source == "estimated"]
+    estimated = [offer for offer in request.offers if offer.source == "estimated"]
     if estimated:
         notes.append(
             f"bandwidths of {counted(len(estimated), 'job')} are estimated; patterns that were held out scatter by "

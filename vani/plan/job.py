@@ -50,7 +50,7 @@ class Shared:
     def allotment(self, number: str) -> Allotment | None:
         """A job's line in the plan of the pool; None where it was not planned for."""
         jobs = [] if self.plan is None else self.plan.jobs
-        return next((one for one in jobs if one.name == number), None)
+        return next((job for job in jobs if job.name == number), None)
 
 
 def share(
@@ -72,8 +72,8 @@ def share(
     pool
         Names of the I/O nodes that work, those to be taken first in front.
     """
-    settled = {one.number: one.has for one in jobs if one.has is not None and one.has.access == "direct"}
-    asking = [one for one in jobs if one.number not in settled]
+    settled = {job.number: job.has for job in jobs if job.has is not None and job.has.access == "direct"}
+    asking = [job for job in jobs if job.number not in settled]
     if not asking:
         return Shared(None, settled)
     try:
@@ -97,17 +97,17 @@ def share(
 
 
 def _still_there(has: Has, pool: Sequence[str]) -> Has:
-    return Has(has.access, tuple(one for one in has.io_nodes if one in pool))
+    return Has(has.access, tuple(node for node in has.io_nodes if node in pool))
 
 
 def _in_force(jobs: Sequence[RunningJob]) -> ForwardPlan | None:
     """The numbers that jobs have, as the plan that is changed."""
     known = [
         Allotment.model_construct(
-            name=one.number, io_nodes=len(one.has.io_nodes), shared=one.has.access == "shared"
+            name=job.number, io_nodes=len(job.has.io_nodes), shared=job.has.access == "shared"
         )
-        for one in jobs
-        if one.has is not None
+        for job in jobs
+        if job.has is not None
     ]
     return ForwardPlan.model_construct(jobs=known) if known else None
 
@@ -117,16 +117,16 @@ def _named(
 ) -> tuple[dict[str, Has], dict[str, str], dict[str, str]]:
     """Names for the numbers of a plan: first what jobs keep, then what they get beside it, in the order of the jobs."""
     free = dict.fromkeys(pool)
-    wanted = {one.name: one for one in plan.jobs}
+    wanted = {job.name: job for job in plan.jobs}
     found: dict[str, Has] = {}
     unplaced = {one.name: one.reason for one in plan.unplaced}
     over: dict[str, str] = {}
-    sharing = [one for one in jobs if wanted[one.number].shared]
+    sharing = [job for job in jobs if wanted[job.number].shared]
     if sharing:
         before = (
             name for one in sharing if one.has and one.has.access == "shared" for name in one.has.io_nodes
         )
-        held = {name for one in jobs if one.has for name in one.has.io_nodes}
+        held = {name for job in jobs if job.has for name in job.has.io_nodes}
         nodes = (
             *(name for name in before if name in free),
             *(name for name in free if name not in held),
@@ -136,9 +136,9 @@ def _named(
         del free[node]
         found = {one.number: Has("shared", (node,)) for one in sharing}
     own = [
-        (one, wanted[one.number].io_nodes or 0)
-        for one in jobs
-        if one.number not in found and one.number not in unplaced
+        (job, wanted[job.number].io_nodes or 0)
+        for job in jobs
+        if job.number not in found and job.number not in unplaced
     ]
     kept: dict[str, list[str]] = {}
     for one, number in own:
@@ -166,7 +166,7 @@ def _named(
 def _largest_that_fits(nodes: int, wanted: int, there: int) -> int:
     if wanted <= there:
         return wanted
-    return max((one for one in divisors(nodes) if one <= there), default=0)
+    return max((divisor for divisor in divisors(nodes) if divisor <= there), default=0)
 
 
 def map_of(hosts: Sequence[str], io_nodes: Sequence[str], numbers: Mapping[str, int]) -> Iterator[str]:

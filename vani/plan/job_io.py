@@ -67,8 +67,8 @@ class JobIo:
 
 def io_of(job: PlannedJob, profile: Profile | None) -> JobIo:
     """Known figures of a job; its own before those of its profile, and those before its curve."""
-    asked = job.demand
-    own = (None, None, None) if asked is None else (asked.iobw, asked.iops, asked.mdops)
+    own_demand = job.demand
+    own = (None, None, None) if own_demand is None else (own_demand.iobw, own_demand.iops, own_demand.mdops)
     run = (None, None, None) if profile is None else _rates(profile, job.nodes)
     best = max((one.bandwidth for one in job.curve or ()), default=None)
     curve = (best, None, None)

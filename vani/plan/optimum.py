@@ -12,7 +12,7 @@ import numpy as np
 from vani.errors import InputError
 from vani.models.io_node_shares import IMPOSSIBLE, Items, Optima, largest_floor, nearest_legal, optima
 from vani.plan.curves import Offer, Option, with_shared_node
-from vani.plan.policies import Asked, Choice, shares_by_size, sum_of
+from vani.plan.policies import Choice, PoolRequest, shares_by_size, sum_of
 from vani.schema.plan import PoolWorth
 from vani.units import counted
 
@@ -35,52 +35,54 @@ class Solved:
     optima: Optima
 
 
-def solve_or_share(asked: Asked, *, larger_pools: bool = True) -> tuple[Asked, Solved]:
+def solve_or_share(request: PoolRequest, *, larger_pools: bool = True) -> tuple[PoolRequest, Solved]:
     """The optimum; where not every job can have an I/O node of its own, with one that several share.
 
     Without `larger_pools` pools beyond that asked for are not solved, which takes most of the time.
     """
-    solved = solve(asked, asked.pool, larger_pools=larger_pools)
+    solved = solve(request, request.pool, larger_pools=larger_pools)
     if solved is not None:
-        return asked, solved
-    settings = asked.settings
+        return request, solved
+    settings = request.settings
     if not settings.direct and settings.io_nodes:
-        offers = [with_shared_node(offer, len(asked.offers)) for offer in asked.offers]
-        sharing = Asked(offers, settings, shares_node=True)
+        offers = [with_shared_node(offer, len(request.offers)) for offer in request.offers]
+        sharing = PoolRequest(offers, settings, shares_node=True)
         solved = solve(sharing, sharing.pool, larger_pools=larger_pools)
         if solved is not None:
             return sharing, solved
-    jobs = counted(len(asked.offers), "job")
+    jobs = counted(len(request.offers), "job")
     raise InputError(
         f"{counted(settings.io_nodes, 'I/O node')} cannot "
         + (f"give {jobs} {settings.floor:g} of their own best each" if settings.floor else f"serve {jobs}"),
         where="--io-nodes",
-        todo=f"the smallest pool that works has {_smallest_pool(asked):,}",
+        todo=f"the smallest pool that works has {_smallest_pool(request):,}",
     )
 
 
-def solve(asked: Asked, pool: int, *, larger_pools: bool = True) -> Solved | None:
+def solve(request: PoolRequest, pool: int, *, larger_pools: bool = True) -> Solved | None:
     """The best choice for a pool; None where there is none.
 
     Jobs without figures get what static gives, and where that leaves others without any, as few as they can have.
     """
     for as_few in (False, True):
-        options = _within_floor(asked, pool, as_few=as_few)
-        found = _solve_with(asked, pool, options, larger_pools=larger_pools)
+        options = _within_floor(request, pool, as_few=as_few)
+        found = _solve_with(request, pool, options, larger_pools=larger_pools)
         if found is not None:
             return found
     return None
 
 
-def _solve_with(asked: Asked, pool: int, options: list[list[Option]], *, larger_pools: bool) -> Solved | None:
-    settings = asked.settings
+def _solve_with(
+    request: PoolRequest, pool: int, options: list[list[Option]], *, larger_pools: bool
+) -> Solved | None:
+    settings = request.settings
     if not all(options):
         return None
     if settings.objective == "max-min":
         weights = [np.array([one.io_nodes for one in some]) for some in options]
         shares = [
-            _shares(offer, some, asked.settings.io_nodes)
-            for offer, some in zip(asked.offers, options, strict=True)
+            _shares(offer, some, request.settings.io_nodes)
+            for offer, some in zip(request.offers, options, strict=True)
         ]
         least = largest_floor(weights, shares, pool)
         options = [
@@ -90,7 +92,7 @@ def _solve_with(asked: Asked, pool: int, options: list[list[Option]], *, larger_
         if not all(options):
             return None
     classes = [_items(some, settings.objective) for some in options]
-    capacity = _farthest(asked, pool, options) if larger_pools else pool
+    capacity = _farthest(request, pool, options) if larger_pools else pool
     cells = max(len(options), 10 * max(map(len, options))) * (capacity + 1)
     if cells > _MOST_CELLS:
         raise InputError(
@@ -105,23 +107,25 @@ def _solve_with(asked: Asked, pool: int, options: list[list[Option]], *, larger_
     return Solved([some[n] for some, n in zip(options, numbers, strict=True)], options, found)
 
 
-def _within_floor(asked: Asked, pool: int, *, as_few: bool) -> list[list[Option]]:
+def _within_floor(request: PoolRequest, pool: int, *, as_few: bool) -> list[list[Option]]:
     """Options of each job that the floor allows; without figures its share by size, or the fewest."""
-    settings = asked.settings
-    is_known = all(offer.source != "none" for offer in asked.offers)
+    settings = request.settings
+    is_known = all(offer.source != "none" for offer in request.offers)
     # Fractions take time, and only what has no figure needs a share by size.
-    by_size = [(offer, 0) for offer in asked.offers] if is_known else shares_by_size("static", asked)
-    found = []
+    by_size = [(offer, 0) for offer in request.offers] if is_known else shares_by_size("static", request)
+    within_floor = []
     for offer, wanted in by_size:
         if offer.source == "none":
             numbers = offer.numbers(pool)
             number = nearest_legal(0 if as_few else wanted, numbers) if numbers else 0
-            found.append([Option(number, None)] if numbers else [])
+            within_floor.append([Option(number, None)] if numbers else [])
             continue
         # For larger pools, too, larger numbers are of interest.
         best = offer.best_of(settings.io_nodes) or 0.0
-        found.append([one for one in offer.options if (one.rate or 0.0) >= settings.floor * best])
-    return found
+        within_floor.append(
+            [option for option in offer.options if (option.rate or 0.0) >= settings.floor * best]
+        )
+    return within_floor
 
 
 def _shares(
@@ -130,7 +134,7 @@ def _shares(
     best = offer.best_of(pool)
     if best is None:
         return np.ones(len(options))
-    return np.array([(one.rate or 0.0) / best for one in options])
+    return np.array([(option.rate or 0.0) / best for option in options])
 
 
 def _items(options: Sequence[Option], objective: str) -> Items:
@@ -142,47 +146,47 @@ def _items(options: Sequence[Option], objective: str) -> Items:
         return round(one.net_rate)
 
     return Items(
-        np.array([one.io_nodes for one in options], dtype=np.int64),
-        np.array([value(one) for one in options], dtype=np.int64),
+        np.array([option.io_nodes for option in options], dtype=np.int64),
+        np.array([value(option) for option in options], dtype=np.int64),
     )
 
 
-def _farthest(asked: Asked, pool: int, options: Sequence[Sequence[Option]]) -> int:
+def _farthest(request: PoolRequest, pool: int, options: Sequence[Sequence[Option]]) -> int:
     """The largest pool to solve: one more than asked for, or all that can be used where that costs little."""
     most = sum(max(one.io_nodes for one in some) for some in options)
-    return min(most, max(pool + 1, _FEW_CELLS // len(asked.offers)))
+    return min(most, max(pool + 1, _FEW_CELLS // len(request.offers)))
 
 
-def _smallest_pool(asked: Asked) -> int:
+def _smallest_pool(request: PoolRequest) -> int:
     """The smallest pool with which every job reaches the floor, one I/O node each at least where none is direct.
 
     What a job has alone grows with the pool, and with it what the floor asks for: the least pool that needs no more
     than itself is found from below.
     """
-    pool = asked.settings.io_nodes
+    pool = request.settings.io_nodes
     while True:
-        grown = replace(asked, settings=asked.settings.model_copy(update={"io_nodes": pool}))
+        grown = replace(request, settings=request.settings.model_copy(update={"io_nodes": pool}))
         need = 0
-        for offer, some in zip(asked.offers, _within_floor(grown, pool, as_few=True), strict=True):
+        for offer, some in zip(request.offers, _within_floor(grown, pool, as_few=True), strict=True):
             need += min((one.io_nodes for one in some), default=min(offer.numbers(1 << 62)))
         if need <= pool:
             return pool
         pool = need
 
 
-def one_more(asked: Asked, now: Solved) -> float | None:
+def one_more(request: PoolRequest, now: Solved) -> float | None:
     """Bandwidth that one more I/O node adds to the sum; `now` is the optimum of the pool."""
-    settings = asked.settings
-    if settings.objective == "sum" and not settings.floor and not asked.shares_node:
+    settings = request.settings
+    if settings.objective == "sum" and not settings.floor and not request.shares_node:
         values, last = now.optima.values, len(now.optima.values) - 1
-        return float(values[min(asked.pool + 1, last)] - values[min(asked.pool, last)])
-    larger = replace(asked, settings=settings.model_copy(update={"io_nodes": settings.io_nodes + 1}))
+        return float(values[min(request.pool + 1, last)] - values[min(request.pool, last)])
+    larger = replace(request, settings=settings.model_copy(update={"io_nodes": settings.io_nodes + 1}))
     found = solve(larger, larger.pool)
     return None if found is None else max(0.0, sum_of(found.chosen) - sum_of(now.chosen))
 
 
-def pools(asked: Asked, solved: Solved | None) -> list[PoolWorth]:
-    if solved is None or asked.settings.objective != "sum" or asked.shares_node:
+def pools(request: PoolRequest, solved: Solved | None) -> list[PoolWorth]:
+    if solved is None or request.settings.objective != "sum" or request.shares_node:
         return []
     values = solved.optima.values
     possible = np.flatnonzero((values > IMPOSSIBLE) & (np.diff(values, prepend=IMPOSSIBLE) > 0))

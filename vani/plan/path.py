@@ -155,29 +155,29 @@ def _serve(job: PlannedJob, io: JobIo, network: Network, settings: PathSettings)
     held = demand * (np.arange(len(demand)) == 0) if settings.capacity == "eq1" else demand
     keys = network.forwarding.keys(network.loads()[0])
     queue = np.argsort(keys, kind="stable")
-    found = _Served(job, io)
+    served = _Served(job, io)
     if all(one is None for one in io.demand) or (settings.capacity == "eq1" and not io.demand[0]):
         room = room_for(network, np.zeros_like(demand))
         flows = largest(network, room, demand * 0, exact=False, pack=True)
         if flows:
-            found.nodes = {flows[0][0]: job.nodes}
+            served.nodes = {flows[0][0]: job.nodes}
             network.forwarding.to_the_back([flows[0][0]])
         else:
-            found.why = "no forwarding node that can be used leads to an OST that can"
-        return found
+            served.why = "no forwarding node that can be used leads to an OST that can"
+        return served
     room = room_for(network, held)
-    found.binds = _binds(network.forwarding, held)
+    served.binds = _binds(network.forwarding, held)
     flows = largest(network, room, held, exact=settings.exact, pack=settings.pack)
-    found.flow = carried(flows)
+    served.flow = carried(flows)
     if not flows:
-        found.why = _why(network, room, 0.0)
-        return found
-    found.nodes = nodes_by_forwarder(flows, room.forwarding, _reachable(queue, network, room), job.nodes)
-    found.flows = _as_mapped(flows, found.nodes, job.nodes, network, room, held, settings)
-    network.carry(demand, found.flows)
-    if carried(found.flows) < _WHOLE:
-        found.why = _why(network, room, found.flow, carried(found.flows))
-    return found
+        served.why = _why(network, room, 0.0)
+        return served
+    served.nodes = nodes_by_forwarder(flows, room.forwarding, _reachable(queue, network, room), job.nodes)
+    served.flows = _as_mapped(flows, served.nodes, job.nodes, network, room, held, settings)
+    network.carry(demand, served.flows)
+    if carried(served.flows) < _WHOLE:
+        served.why = _why(network, room, served.flow, carried(served.flows))
+    return served
 
 
 def _as_mapped(

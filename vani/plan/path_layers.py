@@ -103,11 +103,11 @@ class Layer:
 
     def shares(self, demand: Floats) -> Floats:
         """Share of a demand that each node could carry, by the dimension that binds, shape (nodes,); may exceed 1."""
-        asked = demand > 0
-        if not asked.any():
+        needed = demand > 0
+        if not needed.any():
             return np.where(self.usable, np.inf, 0.0)
         with np.errstate(over="ignore"):
-            found = (self.room[:, asked] / demand[asked]).min(axis=1)
+            found = (self.room[:, needed] / demand[needed]).min(axis=1)
         return np.where(self.usable & (found > DUST), found, 0.0)
 
     def weights(self, demand: Floats) -> Floats:
@@ -264,7 +264,7 @@ def _layer(
     ok: Sequence[bool],
     dimensions: Collection[Dimension],
 ) -> Layer:
-    load = np.array([np.nan if one is None else one for one in loads], dtype=np.float64)
+    load = np.array([np.nan if load is None else load for load in loads], dtype=np.float64)
     peak = np.full((len(names), len(DIMENSIONS)), np.nan)
     for n, rates in enumerate(peaks):
         if rates is not None:

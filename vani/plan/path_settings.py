@@ -63,15 +63,15 @@ def settings_of(
     metadata_share
         P; None: the job's own share of metadata operations, at most `MOST_METADATA`.
     """
-    found = Settings()
+    settings = Settings()
     for name, why in (
-        ("request split", _split(found, io, forwarders, network, users, metadata_share)),
-        ("prefetch chunk", _prefetch(found, io.reads, forwarders, network, buffers)),
-        ("striping", _stripe(found, io, nodes, forwarders, network)),
+        ("request split", _split(settings, io, forwarders, network, users, metadata_share)),
+        ("prefetch chunk", _prefetch(settings, io.reads, forwarders, network, buffers)),
+        ("striping", _stripe(settings, io, nodes, forwarders, network)),
     ):
         if why is not None:
-            found.kept.append(Left(name=name, reason=why))
-    return found
+            settings.kept.append(Left(name=name, reason=why))
+    return settings
 
 
 def _split(
@@ -168,9 +168,9 @@ def _stripe(
     burst = Burst(
         bytes=float(file.size or 1 << 40), nodes=min(nodes, file.processes), processes=file.processes
     )
-    asked = striping.equation_3_count(rate / file.processes, file.processes, target)
+    by_equation = striping.equation_3_count(rate / file.processes, file.processes, target)
     knee = contention.fewest_targets(burst, path, most) * contention.MARGIN
-    count = contention.neat(min(asked, knee), most)
+    count = contention.neat(min(by_equation, knee), most)
     if file.distance is not None:
         part = striping.parted(file.distance, file.processes, count, _LEAST_PART)
         found.size = striping.whole_stripes(part, _LEAST_STRIPE)

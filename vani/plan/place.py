@@ -93,8 +93,8 @@ def place(
         for extent in file.extents
         if extent.why_free is None
     ]
-    stripes = [one.extent.stripes for one in requests]
-    largest = max((one.extent.size for one in requests), default=1)
+    stripes = [request.extent.stripes for request in requests]
+    largest = max((request.extent.size for request in requests), default=1)
     flow = choose(stripes, largest, pool, settings)
     # An extent of which a stripe has no OST cannot be set: Lustre chooses all of it.
     kept = [row if len(row) == len(held) else [] for row, held in zip(flow.of, stripes, strict=True)]
@@ -133,38 +133,40 @@ def place(
     )
 
 
-def _pool(targets: Sequence[Target], snapshot: Snapshot, asked: PlaceSettings) -> tuple[Pool, list[Left]]:
-    size = np.array([one.size for one in targets], dtype=np.float64)
-    used = np.array([one.used for one in targets], dtype=np.float64)
+def _pool(targets: Sequence[Target], snapshot: Snapshot, settings: PlaceSettings) -> tuple[Pool, list[Left]]:
+    size = np.array([target.size for target in targets], dtype=np.float64)
+    used = np.array([target.used for target in targets], dtype=np.float64)
     names = {one.name: number for number, one in enumerate(snapshot.oss)}
-    server = np.array([names.get(one.oss or "", -1) for one in targets], dtype=np.int64)
+    server = np.array([names.get(target.oss or "", -1) for target in targets], dtype=np.int64)
     # Loads of servers count for tarazu alone, which says what it lacks of them.
     no_data = [
         Left(name=one.name, reason=one.reason) for one in snapshot.no_data if one.name.startswith("OST ")
     ]
     told = {one.name for one in no_data}
     no_data += [
-        Left(name=f"OST {one.index}", reason="its server is not known: OSS Cost is left out")
-        for one in targets
-        if one.oss is None and f"OST {one.index}" not in told
+        Left(name=f"OST {target.index}", reason="its server is not known: OSS Cost is left out")
+        for target in targets
+        if target.oss is None and f"OST {target.index}" not in told
     ]
     loads = np.zeros(len(targets))
-    if asked.method == "tarazu":
-        loads, lacks = _server_loads(snapshot, server, asked)
+    if settings.method == "tarazu":
+        loads, lacks = _server_loads(snapshot, server, settings)
         no_data += lacks
-    room = np.maximum(np.floor(asked.ceiling * size) - used, 0)
-    columns = Targets(size, asked.past_weight * used, room, counted_anew(server))
-    index = np.array([one.index for one in targets], dtype=np.int64)
-    sound = np.array([one.state == "ok" for one in targets], dtype=bool)
+    room = np.maximum(np.floor(settings.ceiling * size) - used, 0)
+    columns = Targets(size, settings.past_weight * used, room, counted_anew(server))
+    index = np.array([target.index for target in targets], dtype=np.int64)
+    sound = np.array([target.state == "ok" for target in targets], dtype=bool)
     return Pool(index, sound, columns, loads, used / size), no_data
 
 
-def _server_loads(snapshot: Snapshot, server: np.ndarray, asked: PlaceSettings) -> tuple[Floats, list[Left]]:
+def _server_loads(
+    snapshot: Snapshot, server: np.ndarray, settings: PlaceSettings
+) -> tuple[Floats, list[Left]]:
     """Load of each target's server; a figure that is missing is the mean of the others, never 0."""
     found = np.zeros(len(server))
     lacks: list[Left] = []
     used = set(server.tolist()) - {-1}
-    for name, weight in (("cpu", asked.cpu_weight), ("memory", asked.memory_weight)):
+    for name, weight in (("cpu", settings.cpu_weight), ("memory", settings.memory_weight)):
         if not weight:
             continue
         known = {number: getattr(one, name) for number, one in enumerate(snapshot.oss) if number in used}
@@ -206,7 +208,7 @@ def _least(stripes: Sequence[Sequence[int]], chosen: Chosen, targets: Targets) -
     return least_level(Stripes.of(placed), free)
 
 
-def _expected(before: AllocatorRange | None, after: OstCosts, asked: PlaceSettings) -> Expected | None:
+def _expected(before: AllocatorRange | None, after: OstCosts, settings: PlaceSettings) -> Expected | None:
     if before is None or not after.ost_cost:
         return None
     drawn = before.ost_cost
@@ -217,8 +219,9 @@ def _expected(before: AllocatorRange | None, after: OstCosts, asked: PlaceSettin
         speedup=drawn.median / after.ost_cost,
         low=drawn.low / after.ost_cost,
         high=drawn.high / after.ost_cost,
-        method=f"fullest / mean; before: Lustre's allocator, turns {asked.turn}, beyond {format_share(asked.window)} "
-        "by free space, the median of simulated draws; low and high: least and most of them",
+        method=f"fullest / mean; before: Lustre's allocator, turns {settings.turn}, beyond "
+        f"{format_share(settings.window)} by free space, the median of simulated draws; low and high: least and "
+        "most of them",
     )
 
 
@@ -244,21 +247,21 @@ def _placed(
     osts: list[dict[int, list[int]]] = [{} for _ in files]
     for request, row in zip(requests, chosen.of, strict=True):
         osts[request.file][request.extent.number] = [index[one] for one in row]
-    found = []
+    placed = []
     for file, of_file in zip(files, osts, strict=True):
         whole = {number: row for number, row in of_file.items() if row}
-        sizes = {one.number: one.settable for one in file.extents}
-        found.append(
+        sizes = {extent.number: extent.settable for extent in file.extents}
+        placed.append(
             PlacedFile(
                 path=file.creation.path,
                 job=file.job,
                 rank=file.creation.rank,
                 size=file.creation.size,
-                extents=[_extent(one, of_file.get(one.number, [])) for one in file.extents],
+                extents=[_extent(extent, of_file.get(extent.number, [])) for extent in file.extents],
                 command=setstripe(file.creation.path, file.layout, sizes, whole) if whole else None,
             )
         )
-    return found
+    return placed
 
 
 def _extent(one: Extent, osts: list[int]) -> PlacedExtent:
@@ -279,7 +282,7 @@ def _unplaced(
     requests: Sequence[_Request],
     chosen: Chosen,
     pool: Pool,
-    asked: PlaceSettings,
+    settings: PlaceSettings,
 ) -> Iterator[Left]:
     for file in files:
         for one in file.extents:
@@ -291,20 +294,20 @@ def _unplaced(
             continue
         if one.count > count:
             why = f"needs {counted(one.count, 'OST')} of its own, and {count:,} {'serves' if count == 1 else 'serve'}"
-        elif asked.method == "tarazu":
+        elif settings.method == "tarazu":
             why = (
                 f"no OST for {one.count - len(row):,} of {counted(one.count, 'stripe')}: below "
-                f"{format_share(asked.ceiling)} there is no room for more stripes of the largest size of all"
+                f"{format_share(settings.ceiling)} there is no room for more stripes of the largest size of all"
             )
         else:
             why = (
-                f"below {format_share(asked.ceiling)} there is no room for "
+                f"below {format_share(settings.ceiling)} there is no room for "
                 f"{counted(one.count, 'stripe')} of {format_bytes(max(one.stripes))} on as many OSTs"
             )
         yield Left(name=_name(files[request.file], one), reason=f"{why}; Lustre chooses")
 
 
-def _over(snapshot: Snapshot, pool: Pool, held: Floats, asked: PlaceSettings) -> Iterator[Left]:
+def _over(snapshot: Snapshot, pool: Pool, held: Floats, settings: PlaceSettings) -> Iterator[Left]:
     """OSTs that this plan fills above the ceiling: only Lustre's own allocator does."""
     size = {one.index: one for one in snapshot.ost}
     for index, added, room in zip(
@@ -314,7 +317,7 @@ def _over(snapshot: Snapshot, pool: Pool, held: Floats, asked: PlaceSettings) ->
             full = (size[index].used + added) / size[index].size
             yield Left(
                 name=f"OST {index}",
-                reason=f"filled to {format_share(full)}, above {format_share(asked.ceiling)}",
+                reason=f"filled to {format_share(full)}, above {format_share(settings.ceiling)}",
             )
 
 

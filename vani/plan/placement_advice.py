@@ -73,7 +73,7 @@ def _on_pinning(
         "file cannot be made while one of its OSTs is away"
     )
     free = [one.size - one.used for one in snapshot.ost if one.state == "ok"]
-    jobs = {one.job for one in files}
+    jobs = {file.job for file in files}
     if free and max(free) - min(free) <= asked.window * max(free) and len(jobs) == 1 and before is not None:
         yield (
             f"free space differs by no more than {format_share(asked.window)} and one job creates all files: Lustre "
@@ -100,15 +100,15 @@ def _on_widths(files: Sequence[FileToPlace], pool: Pool, after: OstCosts, *, is_
 def _on_stripe_sizes(files: Sequence[FileToPlace]) -> Iterator[str]:
     seen = set()
     for file in files:
-        for one in file.extents:
-            key = (one.size, one.settable, one.number)
-            if one.size == one.settable or key in seen:
+        for extent in file.extents:
+            key = (extent.size, extent.settable, extent.number)
+            if extent.size == extent.settable or key in seen:
                 continue
             seen.add(key)
-            part = sum(one.stripes) < one.size * one.count
+            part = sum(extent.stripes) < extent.size * extent.count
             yield (
-                f"extent {one.number} has stripes of {one.size:,} bytes by the paper, which Lustre refuses; commands "
-                f"set {one.settable:,}, "
+                f"extent {extent.number} has stripes of {extent.size:,} bytes by the paper, which Lustre refuses; "
+                f"commands set {extent.settable:,}, "
                 + (
                     "which spreads what the file has in it more evenly"
                     if part

@@ -47,7 +47,7 @@ def allocator_ranges(
 
     Of very many stripes fewer seeds are drawn.
     """
-    fitting = [one for one in requests if len(one) <= len(targets)]
+    fitting = [request for request in requests if len(request) <= len(targets)]
     stripes = Stripes.of(fitting)
     if not stripes.bytes.sum():
         return []

@@ -104,7 +104,7 @@ def _choose(requests: Sequence[Request], largest: int, pool: Pool, asked: PlaceS
         return Chosen([[] for _ in requests], is_least=False)
     if asked.method == "tarazu":
         capacity = np.floor(pool.targets.room / max(1, largest)).astype(np.int64)
-        counts = [len(one) for one in requests]
+        counts = [len(request) for request in requests]
         return Chosen(cheapest(counts, pool.load + pool.used, capacity), is_least=False)
     if asked.method == "lsa":
         place = allocate(requests, pool.targets, asked.seed, turn=asked.turn, window=asked.window)

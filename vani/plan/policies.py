@@ -14,7 +14,7 @@ from vani.plan.curves import Offer, Option
 if TYPE_CHECKING:
     from vani.schema.plan import ForwardSettings, Policy
 
-__all__ = ["Asked", "Choice", "by_current", "by_policy", "rate_of", "shares_by_size", "sum_of"]
+__all__ = ["Choice", "PoolRequest", "by_current", "by_policy", "rate_of", "shares_by_size", "sum_of"]
 
 _MOST_IO_NODES: Final = 10_000_000
 
@@ -23,7 +23,7 @@ Choice = Option | str
 
 
 @dataclass(frozen=True)
-class Asked:
+class PoolRequest:
     """The offers of all jobs, and what is asked of the pool."""
 
     offers: Sequence[Offer]
@@ -36,24 +36,24 @@ class Asked:
         return self.settings.io_nodes - self.shares_node
 
 
-def by_policy(policy: Policy, asked: Asked) -> list[Choice]:
+def by_policy(policy: Policy, request: PoolRequest) -> list[Choice]:
     """Allotments by any policy but mckp; nothing keeps their sums within the pool."""
     ways: Mapping[str, Callable[[Offer], Choice]] = {
-        "zero": lambda offer: _exactly(offer, 0, direct=asked.settings.direct),
-        "one": lambda offer: _exactly(offer, 1, direct=asked.settings.direct),
+        "zero": lambda offer: _exactly(offer, 0, direct=request.settings.direct),
+        "one": lambda offer: _exactly(offer, 1, direct=request.settings.direct),
         "oracle": _best,
     }
     if policy in ways:
-        return [ways[policy](offer) for offer in asked.offers]
-    return [_nearest(offer, number, asked) for offer, number in shares_by_size(policy, asked)]
+        return [ways[policy](offer) for offer in request.offers]
+    return [_nearest(offer, number, request) for offer, number in shares_by_size(policy, request)]
 
 
-def shares_by_size(policy: str, asked: Asked) -> list[tuple[Offer, int]]:
+def shares_by_size(policy: str, request: PoolRequest) -> list[tuple[Offer, int]]:
     """I/O nodes in proportion to compute nodes or processes, before what a job can have is looked at."""
-    settings = asked.settings
+    settings = request.settings
     sizes = [
         Fraction((offer.job.processes or offer.job.nodes) if policy == "process" else offer.job.nodes)
-        for offer in asked.offers
+        for offer in request.offers
     ]
     if policy == "static" and settings.nodes_per_io_node is not None:
         # 100 nodes over 12 are no binary fraction, and a half that is not exact is not rounded up.
@@ -62,28 +62,28 @@ def shares_by_size(policy: str, asked: Asked) -> list[tuple[Offer, int]]:
         each = Fraction(settings.io_nodes) / sum(sizes)
     return [
         (offer, rounded(size * each, settings.rounding))
-        for offer, size in zip(asked.offers, sizes, strict=True)
+        for offer, size in zip(request.offers, sizes, strict=True)
     ]
 
 
-def _nearest(offer: Offer, wanted: int, asked: Asked) -> Choice:
-    numbers = offer.numbers(asked.settings.io_nodes)
+def _nearest(offer: Offer, wanted: int, request: PoolRequest) -> Choice:
+    numbers = offer.numbers(request.settings.io_nodes)
     if not numbers:
-        return f"every number of I/O nodes that it can have exceeds the pool of {asked.settings.io_nodes:,}"
+        return f"every number of I/O nodes that it can have exceeds the pool of {request.settings.io_nodes:,}"
     return offer.option(nearest_legal(wanted, numbers)) or "no such number"
 
 
 def _exactly(offer: Offer, number: int, *, direct: bool) -> Choice:
-    found = offer.option(number)
-    if found is not None:
-        return found
+    exactly = offer.option(number)
+    if exactly is not None:
+        return exactly
     if number == 0:
         return "no figure for direct access" if direct else "direct access is not allowed"
     return "no figure for 1 I/O node"
 
 
 def _best(offer: Offer) -> Choice:
-    known = [one for one in offer.options if one.rate is not None and not one.shared]
+    known = [option for option in offer.options if option.rate is not None and not option.shared]
     # Without a figure nobody knows its best: the fewest.
     return max(known, key=lambda one: (one.rate or 0.0, -one.io_nodes)) if known else offer.options[0]
 
@@ -106,4 +106,4 @@ def rate_of(one: Choice) -> float | None:
 
 def sum_of(chosen: Sequence[Choice]) -> float:
     """Of all jobs with a figure, bytes per second."""
-    return math.fsum(rate for one in chosen if (rate := rate_of(one)) is not None)
+    return math.fsum(rate for choice in chosen if (rate := rate_of(choice)) is not None)

@@ -53,7 +53,7 @@ class Life:
     @property
     def runtime_s(self) -> float:
         """From its beginning to its end, not as a difference of two large times."""
-        return math.fsum(one.seconds for one in self.periods)
+        return math.fsum(period.seconds for period in self.periods)
 
     @property
     def rate(self) -> float:
@@ -206,4 +206,4 @@ def _number(option: Option) -> tuple[int, bool]:
 def _used(running: Sequence[Life], *, seen: bool) -> int:
     """I/O nodes that clients use, or that the mapping gives them."""
     options = [one.option if seen else one.wanted for one in running]
-    return sum(one.io_nodes for one in options) + any(one.shared for one in options)
+    return sum(option.io_nodes for option in options) + any(option.shared for option in options)

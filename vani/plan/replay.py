@@ -12,7 +12,7 @@ from vani.models.forwarding import HELD_OUT, Scenario
 from vani.plan.curves import Estimate, Offer, Option, offer_of, pattern_of, with_change_cost
 from vani.plan.forward import POLICIES
 from vani.plan.optimum import solve_or_share
-from vani.plan.policies import Asked, Choice, by_policy
+from vani.plan.policies import Choice, PoolRequest, by_policy
 from vani.plan.queue import LONGEST, Life, Replayed, Share, replayed
 from vani.schema.advice import Expected
 from vani.schema.plan import (
@@ -103,11 +103,11 @@ def replay(
         before=before,
         after=after,
         expected=_expected(before, after),
-        jobs=[_job(one) for one in found.lives],
+        jobs=[_job(life) for life in found.lives],
         compared=compared if compare else [],
         unplaced=[],
         over_capacity=_over(after, settings),
-        no_data=[Left(name=one.job.name, reason=one.lack) for one in offers if one.lack is not None],
+        no_data=[Left(name=offer.job.name, reason=offer.lack) for offer in offers if offer.lack is not None],
         notes=_notes(offers, found, unlike),
     )
 
@@ -138,17 +138,17 @@ def _share(settings: ForwardSettings) -> Share:
         offers = [one.offer for one in running]
         if settings.change_cost_s:
             offers = [_with_rest(one, clock, settings.change_cost_s) for one in running]
-        asked = Asked(offers, settings)
+        request = PoolRequest(offers, settings)
         try:
             chosen: Sequence[Choice] = (
-                solve_or_share(asked, larger_pools=False)[1].chosen
+                solve_or_share(request, larger_pools=False)[1].chosen
                 if settings.policy == "mckp"
-                else by_policy(settings.policy, asked)
+                else by_policy(settings.policy, request)
             )
         except InputError as error:
             raise InputError(
                 f"{error.what}, those that run {format_seconds(clock)} after the first submission "
-                f"({', '.join(one.job.name for one in offers[:3])}{', ...' if len(offers) > 3 else ''})",
+                f"({', '.join(offer.job.name for offer in offers[:3])}{', ...' if len(offers) > 3 else ''})",
                 where=error.where,
                 todo=f"for these {error.todo}",
             ) from None
@@ -186,12 +186,12 @@ def _tried(policy: Policy, run: Callable[[Policy], Replayed], settings: ForwardS
 
 
 def _outcome(policy: Policy, found: Replayed, settings: ForwardSettings) -> QueueOutcome:
-    first = min(one.offer.job.submit_s for one in found.lives)
+    first = min(life.offer.job.submit_s for life in found.lives)
     return QueueOutcome(
         policy=policy,
-        bandwidth=math.fsum((one.offer.job.bytes or 0.0) / one.runtime_s for one in found.lives),
-        makespan_s=max(one.end_s for one in found.lives) - first,
-        waited_s=math.fsum(one.start_s - one.offer.job.submit_s for one in found.lives) / len(found.lives),
+        bandwidth=math.fsum((life.offer.job.bytes or 0.0) / life.runtime_s for life in found.lives),
+        makespan_s=max(life.end_s for life in found.lives) - first,
+        waited_s=math.fsum(life.start_s - life.offer.job.submit_s for life in found.lives) / len(found.lives),
         io_nodes=found.most,
         over=max(0, found.most - settings.io_nodes),
         late_s=found.late_s,
@@ -258,12 +258,12 @@ def _notes(offers: Sequence[Offer], found: Replayed, unlike: str | None) -> list
             f"for {format_seconds(found.late_s)} jobs use more I/O nodes than there are, since some have not yet seen "
             "the new mapping: they share some then, which is not counted"
         )
-    if any(part.option.shared for one in found.lives for part in one.periods):
+    if any(part.option.shared for life in found.lives for part in life.periods):
         notes.append(
             "where jobs share one I/O node, each is reckoned with what the node gives it alone over the number of all "
             "running jobs (section 3.1), which is little"
         )
-    estimated = [one for one in offers if one.source == "estimated"]
+    estimated = [offer for offer in offers if offer.source == "estimated"]
     if estimated:
         notes.append(
             f"bandwidths of {counted(len(estimated), 'job')} are estimated; patterns that were held out scatter by "

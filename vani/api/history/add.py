@@ -152,7 +152,7 @@ def _verdict(
     if content is not None:
         made = unpack_profile(content)
     else:
-        path = next((Path(one) for one in paths if Path(one).exists()), None)
+        path = next((Path(path) for path in paths if Path(path).exists()), None)
         if path is None:
             raise InputError(
                 "is not there any more: its run is not judged", where=paths[0] if paths else run.digest

@@ -107,20 +107,20 @@ def _past(connection: sa.Connection, application: str, user: str, processes: int
 
     digests = read.latest_digests(connection, application, user, processes, _LOOKED_AT)
     packed = read.creations_of(connection, digests)
-    found = []
+    past = []
     for digest in digests:
         if digest in packed:
             try:
-                found.append(unpack_creations(packed[digest]))
+                past.append(unpack_creations(packed[digest]))
             except ValueError as error:
                 raise StoreError(
                     "has creations that cannot be read", where=digest[:12], todo="add the run again"
                 ) from error
         # A history of an older layout kept profiles alone.
         elif (content := read.profile_content(connection, digest)) is not None:
-            made = creations_of_profile(unpack_profile(content))
-            found += [] if made is None else [made]
-    return found
+            creations = creations_of_profile(unpack_profile(content))
+            past += [] if creations is None else [creations]
+    return past
 
 
 def _notes(
@@ -190,7 +190,11 @@ def creations_jobs(prediction: CreationsPrediction, layout: str | None = None) -
 
     if is_layout_file(layout):
         layout = parse_buckets(read_text(Path(str(layout))), str(layout)).to_options()
-    wanted = [one for one in prediction.creations if one.path is not None and one.size is not None]
+    wanted = [
+        creation
+        for creation in prediction.creations
+        if creation.path is not None and creation.size is not None
+    ]
     if not wanted:
         raise InputError(
             "of no file both name and size are known",

@@ -60,13 +60,13 @@ def history_predict(
     if processes is not None and not 1 <= processes <= _MOST_PROCESSES:
         raise InputError(f"is {processes:,}", where="--processes", todo=f"give 1 to {_MOST_PROCESSES:,}")
     with Store(db if db is not None else default_place()).reading() as connection:
-        found = read.categories_of(connection, application, user, processes)
-        fits = [one for one in found if one[3] is not None]
+        categories = read.categories_of(connection, application, user, processes)
+        fits = [one for one in categories if one[3] is not None]
         # Of many users, only the runs of the one that is meant are read.
         runs = kept_runs(connection, application, fits[0][0] if fits else user)
         if not len(runs):
             groups = read.groups(connection, "pair", period_of(None, None))
-            raise nothing_found(application, user, [one.pair for one in groups])
+            raise nothing_found(application, user, [group.pair for group in groups])
         return next_run(
             runs,
             application,

@@ -49,9 +49,9 @@ def history_show(
         runs = read.runs_of(connection, application, user, period)
         groups = read.groups(connection, "pair", period)
         if not runs:
-            raise nothing_found(application, user, [one.pair for one in groups])
+            raise nothing_found(application, user, [group.pair for group in groups])
         known = shares(read.verdicts(connection))
-        mine = [one for one in groups if one.pair in {(run.application, run.user) for run in runs}]
+        mine = [group for group in groups if group.pair in {(run.application, run.user) for run in runs}]
         saved = saved_of(mine, known)
         judged = [one for one in mine if one.pair in known]
         best = max(judged, key=lambda one: one.waiting_s * known[one.pair].expected, default=None)

@@ -64,19 +64,21 @@ def model_fit(
     from vani.schema.write_model import WriteModel as Document  # noqa: PLC0415
 
     names = _known(method)
-    found = measured(samples, scale=scale, confidence=confidence, application=application, user=user, db=db)
-    read = found.samples
-    _refuse_few(found)
+    measurements = measured(
+        samples, scale=scale, confidence=confidence, application=application, user=user, db=db
+    )
+    read = measurements.samples
+    _refuse_few(measurements)
     known = prepared(read, system)
-    fitted = choose(known, found.scales, names)
-    _refuse_unexplained(fitted, found.where)
+    fitted = choose(known, measurements.scales, names)
+    _refuse_unexplained(fitted, measurements.where)
     return Document(
         version=vani.__version__,
         method=fitted.method,
         system=system,
-        scale=found.scale,
+        scale=measurements.scale,
         samples=len(read),
-        unconverged=len(found.unconverged),
+        unconverged=len(measurements.unconverged),
         confidence=confidence,
         held_out=fitted.held_out,
         columns={
@@ -88,13 +90,16 @@ def model_fit(
         high=fitted.high,
         judged=[
             JudgedMethod(
-                method=one.method, error=one.error, within_20=one.within(0.2), within_30=one.within(0.3)
+                method=score.method,
+                error=score.error,
+                within_20=score.within(0.2),
+                within_30=score.within(0.3),
             )
-            for one in fitted.scores
+            for score in fitted.scores
         ],
         stages=[
-            StageCost(stage=one.stage, cost=one.cost, low=one.low, high=one.high, share=one.share)
-            for one in stage_costs(fitted, known, found.scales)
+            StageCost(stage=cost.stage, cost=cost.cost, low=cost.low, high=cost.high, share=cost.share)
+            for cost in stage_costs(fitted, known, measurements.scales)
         ],
         parameters=fitted.parameters,
     )
@@ -124,26 +129,28 @@ def model_evaluate(
     from vani.models.write_time.cross_validation import CrossValidation as Found  # noqa: PLC0415
 
     limit = _limit(up_to)
-    found = measured(samples, scale=scale, confidence=confidence, application=application, user=user, db=db)
-    _refuse_few(found)
-    scales = found.scales
+    measurements = measured(
+        samples, scale=scale, confidence=confidence, application=application, user=user, db=db
+    )
+    _refuse_few(measurements)
+    scales = measurements.scales
     small = scales <= limit
     if small.all() or not small.any():
         which = "no" if small.all() else "all"
         raise InputError(
             f"{which} samples are larger than {limit:g}",
             where="--up-to",
-            todo=f"{found.scale} has {_shown(scales)}",
+            todo=f"{measurements.scale} has {_shown(scales)}",
         )
-    known, unsure = prepared(found.samples, system), prepared(found.unconverged, system)
+    known, unsure = prepared(measurements.samples, system), prepared(measurements.unconverged, system)
     train, test = known.only(small), known.only(~small)
     chosen = choose(train, scales[small])
     held = scales[~small]
     whole = score_all(train, scales[small], test)
-    beyond = found.unconverged_scales > limit
+    beyond = measurements.unconverged_scales > limit
     ratios = test.seconds / chosen.predict(test)
     return Found(
-        scale=found.scale,
+        scale=measurements.scale,
         trained_on=len(train),
         by_scale={
             float(one): [score.only(held == one) for score in whole] for one in sorted(set(held.tolist()))
@@ -157,21 +164,21 @@ def model_evaluate(
     )
 
 
-def _refuse_few(found: Measured) -> None:
+def _refuse_few(measurements: Measured) -> None:
     """Say of samples that are too few why, where others have not converged, or where their columns are as many."""
-    count, unsure = len(found.samples), len(found.unconverged)
+    count, unsure = len(measurements.samples), len(measurements.unconverged)
     if count < LEAST and unsure:
         raise InputError(
             f"{unsure:,} of {count + unsure:,} samples have not converged",
-            where=found.where,
+            where=measurements.where,
             todo="repeat these writes more often, or ask for less --confidence",
         )
-    columns = [*found.samples.numbers.values(), *found.samples.words.values()]
+    columns = [*measurements.samples.numbers.values(), *measurements.samples.words.values()]
     differ = sum(len(set(column.tolist())) > 1 for column in columns)
     if LEAST <= count <= differ:
         raise InputError(
             f"{count:,} samples differ in {differ:,} columns: any model would fit",
-            where=found.where,
+            where=measurements.where,
             todo="measure more writes, or leave columns out",
         )
 
@@ -186,11 +193,11 @@ def _known(method: str | None) -> Sequence[str] | None:
     return [method]
 
 
-def _refuse_unexplained(found: Fitted, where: str) -> None:
-    if found.low < 1 / MOST_WIDTH or found.high > MOST_WIDTH:
+def _refuse_unexplained(best: Fitted, where: str) -> None:
+    if best.low < 1 / MOST_WIDTH or best.high > MOST_WIDTH:
         raise InputError(
-            f"no method explains the largest scale: the best, {found.method}, is off by a factor of "
-            f"{max(1 / found.low, found.high):.1f}; no model is written",
+            f"no method explains the largest scale: the best, {best.method}, is off by a factor of "
+            f"{max(1 / best.low, best.high):.1f}; no model is written",
             where=where,
             todo="measure more scales, or leave out writes that end in memory",
         )
@@ -204,4 +211,4 @@ def _limit(up_to: float | str) -> float:
 
 
 def _shown(scales: Floats) -> str:
-    return ", ".join(f"{one:g}" for one in sorted(set(scales.tolist()))[:20])
+    return ", ".join(f"{scale:g}" for scale in sorted(set(scales.tolist()))[:20])

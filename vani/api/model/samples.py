@@ -64,7 +64,7 @@ def measured(
 
     if not 0.5 <= confidence < 1:
         raise InputError(f"is {confidence:g}", where="--confidence", todo="give 0.5 to less than 1")
-    paths = [Path(samples)] if isinstance(samples, (str, Path)) else [Path(one) for one in samples]
+    paths = [Path(samples)] if isinstance(samples, (str, Path)) else [Path(sample) for sample in samples]
     runs = [] if application is None else [_of_history(application, user, db)]
     if application is None and (user is not None or db is not None):
         raise InputError("is of runs of a history", where="--user or --database", todo="name --application")

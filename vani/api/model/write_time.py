@@ -26,12 +26,12 @@ BEYOND: Final = 4.0
 _NEAR: Final = 1.1
 
 
-def fitted_write_time(model: PathLike | WriteModel, asked: Mapping[str, str | float]) -> WriteTimePrediction:
+def fitted_write_time(model: PathLike | WriteModel, values: Mapping[str, str | float]) -> WriteTimePrediction:
     """Ask a fitted model for the time of one write.
 
     Parameters
     ----------
-    asked
+    values
         A value for each column of the samples; sizes may be text such as `16GiB`.
 
     Raises
@@ -44,7 +44,7 @@ def fitted_write_time(model: PathLike | WriteModel, asked: Mapping[str, str | fl
 
     where = str(model) if isinstance(model, (str, Path)) else "model"
     read = ModelDocument.load(model) if isinstance(model, (str, Path)) else model
-    numbers, words = _values(read, asked)
+    numbers, words = _values(read, values)
     seconds = _seconds(read, numbers, words, where)
     outside = [
         f"{name} {numbers[name]:g}: the samples had {one.low:g} to {one.high:g}"
@@ -76,32 +76,32 @@ def _grows(name: str, model: WriteModel) -> bool:
     )
 
 
-def _values(model: WriteModel, asked: Mapping[str, str | float]) -> tuple[dict[str, float], dict[str, str]]:
+def _values(model: WriteModel, values: Mapping[str, str | float]) -> tuple[dict[str, float], dict[str, str]]:
     known = [*model.columns, *model.words]
-    for name in asked:
+    for name in values:
         if name not in known:
             raise InputError(
                 f"the model has no column {name!r}", where="--set", todo=f"it has {', '.join(known)}"
             )
     for name in known:
-        if name not in asked:
+        if name not in values:
             raise InputError(f"no value of {name!r}", where="--set", todo=f"give --set {name}=...")
     numbers = {}
     for name in model.columns:
         try:
-            numbers[name] = float(parse_bytes(value) if isinstance(value := asked[name], str) else value)
+            numbers[name] = float(parse_bytes(value) if isinstance(value := values[name], str) else value)
         except (ValueError, OverflowError):
             raise InputError(
-                f"{name} is {asked[name]!r}", where="--set", todo="give a number or a size"
+                f"{name} is {values[name]!r}", where="--set", todo="give a number or a size"
             ) from None
         if not 0 <= numbers[name] <= 1e30:
-            raise InputError(f"{name} is {asked[name]}", where="--set", todo="give 0 or more")
+            raise InputError(f"{name} is {values[name]}", where="--set", todo="give 0 or more")
     for name, met in model.words.items():
-        if str(asked[name]) not in met:
+        if str(values[name]) not in met:
             raise InputError(
-                f"{name} is {asked[name]!r}", where="--set", todo=f"the samples had {', '.join(met)}"
+                f"{name} is {values[name]!r}", where="--set", todo=f"the samples had {', '.join(met)}"
             )
-    return numbers, {name: str(asked[name]) for name in model.words}
+    return numbers, {name: str(values[name]) for name in model.words}
 
 
 def _seconds(model: WriteModel, numbers: Mapping[str, float], words: Mapping[str, str], where: str) -> float:
@@ -110,7 +110,7 @@ def _seconds(model: WriteModel, numbers: Mapping[str, float], words: Mapping[str
     from vani.history.write_time.choice import Fitted  # noqa: PLC0415
     from vani.history.write_time.samples import Samples  # noqa: PLC0415
 
-    one = Samples(
+    samples = Samples(
         {name: np.array([value]) for name, value in numbers.items()},
         {name: np.array([value]) for name, value in words.items()},
         np.ones(1),
@@ -118,16 +118,16 @@ def _seconds(model: WriteModel, numbers: Mapping[str, float], words: Mapping[str
     fitted = Fitted(model.method, dict(model.parameters), model.words, model.low, model.high, ())
     try:
         with np.errstate(all="ignore"):
-            found = float(fitted.predict(_prepared(one, model))[0])
+            seconds = float(fitted.predict(_prepared(samples, model))[0])
     except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
         raise InputError(
             f"its parameters are not those of {model.method} ({type(error).__name__}: {error})",
             where=where,
             todo="fit it again",
         ) from error
-    if not 0 < found < 1e12:
-        raise InputError(f"predicts {found:g} seconds", where=where, todo="fit it again")
-    return found
+    if not 0 < seconds < 1e12:
+        raise InputError(f"predicts {seconds:g} seconds", where=where, todo="fit it again")
+    return seconds
 
 
 def _prepared(samples: Samples, model: WriteModel) -> Samples:
@@ -145,7 +145,7 @@ _SHORT: Final = {"router": "r", "I/O node": "io", "bridge": "b", "link": "l"}
 
 def placed_write_time(
     model: PathLike | WriteModel,
-    asked: Mapping[str, str | float],
+    values: Mapping[str, str | float],
     mapping: PathLike | None,
     job_nodes: str | None,
 ) -> WriteTimePrediction:
@@ -167,7 +167,7 @@ def placed_write_time(
                 where="--mapping",
                 todo="leave it out, or fit with --system",
             )
-        return fitted_write_time(model, asked)
+        return fitted_write_time(model, values)
     machine = PUBLISHED[read.system]
     columns = [
         name for short in map(_SHORT.__getitem__, machine.shared) for name in (f"s_{short}", f"n_{short}")
@@ -176,22 +176,24 @@ def placed_write_time(
         from vani.history.write_time.node_map import read_mapping  # noqa: PLC0415
 
         known = read_mapping(Path(mapping), list(machine.shared))
-        nodes = known.of_job(job_nodes, _count(asked))
-        return fitted_write_time(model, {**asked, "nodes": len(nodes), **_told(known.groups(nodes))})
-    count = _count(asked)
+        nodes = known.of_job(job_nodes, _count(values))
+        return fitted_write_time(model, {**values, "nodes": len(nodes), **_told(known.groups(nodes))})
+    count = _count(values)
     if job_nodes is not None:
         raise InputError("needs a mapping", where="--job-nodes", todo="give --mapping FILE as well")
-    if count is None or any(name in asked for name in columns):
-        return fitted_write_time(model, asked)
-    return _range([fitted_write_time(model, {**asked, **_told(groups)}) for groups in machine.ends(count).values()])
+    if count is None or any(name in values for name in columns):
+        return fitted_write_time(model, values)
+    return _range(
+        [fitted_write_time(model, {**values, **_told(groups)}) for groups in machine.ends(count).values()]
+    )
 
 
-def _count(asked: Mapping[str, str | float]) -> int | None:
+def _count(values: Mapping[str, str | float]) -> int | None:
     try:
-        found = int(asked["nodes"])
+        count = int(values["nodes"])
     except (KeyError, ValueError, OverflowError):
         return None
-    return found if found >= 1 else None
+    return count if count >= 1 else None
 
 
 def _told(groups: Mapping[str, Groups]) -> dict[str, float]:
@@ -207,8 +209,8 @@ def _range(ends: list[WriteTimePrediction]) -> WriteTimePrediction:
     packed, spread = ends
     alike = {name: value for name, value in packed.asked.items() if spread.asked[name] == value}
     outside = list(dict.fromkeys([*packed.outside, *spread.outside]))
-    low = [one.low for one in ends if one.low is not None]
-    high = [one.high for one in ends if one.high is not None]
+    low = [end.low for end in ends if end.low is not None]
+    high = [end.high for end in ends if end.high is not None]
     return packed.model_copy(
         update={
             "asked": alike,
@@ -246,17 +248,17 @@ def profile_write_time(profile: Profile, model: PathLike) -> WriteTimePrediction
             where="--model",
             todo="leave --model out",
         )
-    told = {
+    columns = {
         "nodes": profile.job.nodes,
         "processes": profile.workflow.processes,
         "bytes": moved.written,
         "request": moved.written / ops.write if ops.write else None,
     }
     for name in (*known.columns, *known.words):
-        if told.get(name) is None:
+        if columns.get(name) is None:
             raise InputError(
                 f"the model asks for {one_line(name)}, which this profile does not tell",
                 where="--model",
                 todo="ask `vani model predict`, or fit a model without it",
             )
-    return fitted_write_time(known, {name: told[name] or 0 for name in known.columns})
+    return fitted_write_time(known, {name: columns[name] or 0 for name in known.columns})

@@ -71,20 +71,20 @@ def _inputs_now(plan: Plan, folder: Path) -> Findings:
     from vani.plan.checks.findings import Findings  # noqa: PLC0415 - loads the models
     from vani.schema.plan import Left  # noqa: PLC0415
 
-    found = Findings()
+    inputs_now = Findings()
     for one in plan.inputs:
         if one.kind in _OF_THEN or one.path is None:
             continue
         digest = _digest(one, folder)
         if digest is None:
             lost = Left(name=one.path, reason=f"the {one.kind} document cannot be read: not compared")
-            found += Findings(unknown=[lost])
+            inputs_now += Findings(unknown=[lost])
         elif digest != one.sha256:
             changed = Left(
                 name=one.path, reason=f"the {one.kind} document has changed since the plan was made"
             )
-            found += Findings(broken=[changed])
-    return found
+            inputs_now += Findings(broken=[changed])
+    return inputs_now
 
 
 def files_compared(plan: Plan, folder: Path) -> list[Path]:

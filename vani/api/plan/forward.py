@@ -219,7 +219,7 @@ def _unlike(machine: System | None) -> str:
     )
     if machine is None:
         return f"{text}; what this machine is was not said (--system)"
-    kinds = sorted({one.type for one in machine.file_systems})
+    kinds = sorted({file_system.type for file_system in machine.file_systems})
     layer = machine.forwarding
     unlike = [f"file systems of type {', '.join(kinds)}"] if kinds and kinds != ["gpfs"] else []
     if layer is None:

@@ -47,7 +47,7 @@ def layout_files_of(jobs: Jobs, folder: Path) -> dict[str, Path]:
     """By the name that jobs give them, seen from the folder of the jobs."""
     from vani.plan.creations import is_layout_file  # noqa: PLC0415 - loads the models
 
-    names = (one.layout for job in jobs.jobs for one in job.creations or [])
+    names = (creation.layout for job in jobs.jobs for creation in job.creations or [])
     return {name: folder / name for name in names if isinstance(name, str) and is_layout_file(name)}
 
 
@@ -73,8 +73,10 @@ def with_options(jobs: Jobs, layouts: Mapping[str, Layout]) -> Jobs:
     changed = []
     for job in jobs.jobs:
         creations = [
-            one.model_copy(update={"layout": options[one.layout]}) if one.layout in options else one
-            for one in job.creations or []
+            creation.model_copy(update={"layout": options[creation.layout]})
+            if creation.layout in options
+            else creation
+            for creation in job.creations or []
         ]
         changed.append(job.model_copy(update={"creations": creations}) if creations else job)
     return jobs.model_copy(update={"jobs": changed})

@@ -79,7 +79,7 @@ def pool_of(rules: SharingRules) -> Pool:
         from vani.schema.snapshot import Snapshot  # noqa: PLC0415 - loads the models
 
         nodes = Snapshot.load(rules.snapshot).forwarding
-        known = [one.name for one in nodes] if hosts is None else hosts
+        known = [node.name for node in nodes] if hosts is None else hosts
         working = [
             (one.load is None, one.load or 0.0, place)
             for place, one in enumerate(nodes)
@@ -108,7 +108,7 @@ def _forwarding_hosts(path: Path) -> list[str]:
 
     names = [words[0] for line in read_text(path).splitlines() if (words := line.split())]
     wrong = next(
-        (one for one in names if not one.isprintable() or any(sign in one for sign in "\"'`\\$,")), None
+        (name for name in names if not name.isprintable() or any(sign in name for sign in "\"'`\\$,")), None
     )
     if wrong is not None or len(set(names)) < len(names) or not names:
         what = "names no host" if not names else "names a host twice, or one that is no name"
@@ -139,7 +139,7 @@ def plan_running_jobs(
     jobs = state.running(now_s=now_s, expire_s=rules.expire_s, say=say)
     state.sweep(now_s)
     entries = _entries(state, jobs, saved, rules.known, number, say)
-    asking = [RunningJob(one.known.asked, one.has) for one in entries.values()]
+    asking = [RunningJob(entry.known.asked, entry.has) for entry in entries.values()]
     wants_curves = any(one.asked.curve is None and one.asked.pattern is not None for one in asking)
     scenarios = measured() if wants_curves else ()
     shared = share(
@@ -205,7 +205,7 @@ def _entries(
     before = before if isinstance(before, dict) else {}
     slow = saved.get("slow")
     saved["slow"] = slow = slow if isinstance(slow, dict) else {}
-    found: dict[str, _Entry] = {}
+    entries: dict[str, _Entry] = {}
     for job in jobs:
         try:
             entry = _entry_of(job, before.get(job.job)) or _Entry(
@@ -216,8 +216,8 @@ def _entries(
                 raise
             say(f"job {job.job}: {error}")
             continue
-        found[job.job] = entry
-    return found
+        entries[job.job] = entry
+    return entries
 
 
 def _looked_up(
@@ -233,12 +233,12 @@ def _looked_up(
     # Whoever is killed while reading has said what it was that it read.
     slow[key] = (tries if isinstance(tries, int) else 0) + 1
     state.commit(saved)
-    found = known_job(job, path)
+    looked_up = known_job(job, path)
     del slow[key]
-    return found
+    return looked_up
 
 
-def _entry_of(job: JobFacts, told: object) -> _Entry | None:
+def _entry_of(job: JobFacts, saved: object) -> _Entry | None:
     """The saved entry of this run of the job; None where there is none that can be used."""
     from pydantic import ValidationError  # noqa: PLC0415
 
@@ -247,13 +247,13 @@ def _entry_of(job: JobFacts, told: object) -> _Entry | None:
     from vani.schema.plan import PlanInput as Input  # noqa: PLC0415
 
     try:
-        if not isinstance(told, dict) or told["start_s"] != job.start_s:
+        if not isinstance(saved, dict) or saved["start_s"] != job.start_s:
             return None
-        inputs = tuple(Input.model_validate(one) for one in told["inputs"])
-        known = KnownJob(PlannedJob.model_validate(told["asked"]), inputs, tuple(map(str, told["lacks"])))
-        has = told["has"]
+        inputs = tuple(Input.model_validate(one) for one in saved["inputs"])
+        known = KnownJob(PlannedJob.model_validate(saved["asked"]), inputs, tuple(map(str, saved["lacks"])))
+        has = saved["has"]
         kept = None if has is None else Has(has["access"], tuple(map(str, has["io_nodes"])))
-        return _Entry(job, known, kept, told["published"] is True) if known.asked.name == job.job else None
+        return _Entry(job, known, kept, saved["published"] is True) if known.asked.name == job.job else None
     except (KeyError, TypeError, ValidationError):
         return None
 
@@ -290,14 +290,14 @@ def _publish(
         place.unlink(missing_ok=True)
     plan = _plan(entry, shared, settings, pool, running, str(place) if lines else None, why)
     state.write(state.file_of(job.job, "yaml"), plan.to_yaml().encode())
-    told = {
+    variables = {
         "VANI_PLAN": str(state.file_of(job.job, "yaml")),
         "VANI_FORWARDING": "none" if has is None else has.access,
         "VANI_IO_NODES": ",".join(has.io_nodes) if has is not None else "",
         "VANI_FORWARDING_MAP": str(place) if lines else "",
         "LIBGKFS_FORWARDING_MAP_FILE": str(place) if lines else "",
     }
-    text = "".join(f"export {name}={value}\n" for name, value in told.items() if value)
+    text = "".join(f"export {name}={value}\n" for name, value in variables.items() if value)
     state.write(state.file_of(job.job, "env"), text.encode())
 
 
@@ -349,7 +349,7 @@ def _plan(
         expected=None,
         unplaced=left(shared.unplaced),
         over_capacity=left(shared.over),
-        no_data=[Left(name=job.job, reason=one) for one in lacks],
+        no_data=[Left(name=job.job, reason=lack) for lack in lacks],
         notes=[] if whole is None else list(whole.notes),
     )
 

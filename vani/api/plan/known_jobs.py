@@ -44,7 +44,7 @@ def known_file(job: JobFacts, folder: Path | None) -> Path | None:
     folders = [folder]
     if job.user is not None and _FILE_NAME.fullmatch(job.user):
         folders.insert(0, folder / job.user)
-    names = (one / f"{job.name}.yaml" for one in folders)
+    names = (folder / f"{job.name}.yaml" for folder in folders)
     return next((path for path in names if path.is_file()), None)
 
 
@@ -88,8 +88,8 @@ def _read(plain: PlannedJob, path: Path) -> KnownJob:
     with path.open("rb") as file:
         is_profile = b"vani.profile/" in file.read(4096)
     if is_profile:
-        found = with_pattern(plain.model_copy(update={"profile": path.name}), path.parent)
-        return _judged(found, (plan_input("profile", path),), ())
+        planned = with_pattern(plain.model_copy(update={"profile": path.name}), path.parent)
+        return _judged(planned, (plan_input("profile", path),), ())
     known = Jobs.load(path).jobs
     near = min(known, key=lambda one: max(one.nodes / plain.nodes, plain.nodes / one.nodes))
     lacks = []
@@ -97,8 +97,8 @@ def _read(plain: PlannedJob, path: Path) -> KnownJob:
         lacks.append(f"what is known of it is from {near.nodes:,} nodes, not {plain.nodes:,}")
     processes = None if near.processes is None else max(1, round(near.processes / near.nodes * plain.nodes))
     fields = {key: getattr(near, key) for key in ("bytes", "curve", "profile", "pattern", "demand")}
-    asked = with_pattern(plain.model_copy(update={"processes": processes, **fields}), path.parent)
-    return _judged(asked, tuple(_inputs(path, asked)), tuple(lacks))
+    planned = with_pattern(plain.model_copy(update={"processes": processes, **fields}), path.parent)
+    return _judged(planned, tuple(_inputs(path, planned)), tuple(lacks))
 
 
 def _inputs(path: Path, asked: PlannedJob) -> Iterator[PlanInput]:

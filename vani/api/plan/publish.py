@@ -77,9 +77,9 @@ def plan_publish(
         def figures() -> Snapshot:
             nonlocal before
             now = read_busy_time(place)
-            found = _snapshot(name, role, before, now, place, None if lctl is None else Path(lctl))
+            snapshot = _snapshot(name, role, before, now, place, None if lctl is None else Path(lctl))
             before = now
-            return found
+            return snapshot
 
         keep_sending(publisher, figures, interval_s=interval_s, count=count, say=say)
 
@@ -106,8 +106,8 @@ def _snapshot(
         f"/proc/{file} does not tell" for file, one in (("stat", cpu), ("meminfo", memory)) if one is None
     ]
     if role == "mds":
-        gaps = [Missing(name=name, reason=one) for one in lacks]
+        gaps = [Missing(name=name, reason=lack) for lack in lacks]
         return Model(time=when, mds=MetadataServer(cpu=cpu, memory=memory), no_data=gaps)
     targets, why = read_targets(name, ask, lctl)
-    gaps = [Missing(name=name, reason=one) for one in (*lacks, *([why] if why else []))]
+    gaps = [Missing(name=name, reason=lack) for lack in (*lacks, *([why] if why else []))]
     return Model(time=when, oss=[Server(name=name, cpu=cpu, memory=memory)], ost=targets, no_data=gaps)

@@ -101,7 +101,7 @@ def files_of_scenario(scenario: Path) -> Iterator[Path]:
         jobs = folder / known.jobs
         yield jobs
         read = Jobs.load(jobs)
-        yield from (jobs.parent / one.profile for one in read.jobs if one.profile is not None)
+        yield from (jobs.parent / job.profile for job in read.jobs if job.profile is not None)
         yield from layout_files_of(read, jobs.parent).values()
 
 
@@ -135,7 +135,7 @@ def _read(
         jobs = Jobs.load(path)
         jobs.refuse_twins(str(path))
         layouts = layout_files_of(jobs, path.parent)
-        inputs += [plan_input("layout", one) for one in dict.fromkeys(layouts.values())]
+        inputs += [plan_input("layout", path) for fromkey in dict.fromkeys(layouts.values())]
         jobs = with_options(jobs, read_layouts(layouts))
     places = {one.profile: folder / one.profile for one in scenario.workload if one.profile is not None}
     for one in jobs.jobs if jobs is not None else ():
@@ -154,10 +154,10 @@ def _calls(path: Path, inputs: list[PlanInput]) -> DataCalls:
     from vani.schema.plan import PlanInput as Model  # noqa: PLC0415
     from vani.store.read import open_store  # noqa: PLC0415
 
-    found = data_calls(open_store(path))
+    calls = data_calls(open_store(path))
     digest = hashlib.sha256((path / "manifest.json").read_bytes()).hexdigest()
     inputs.append(Model(kind="trace", path=str(path), sha256=digest))
-    return found
+    return calls
 
 
 def _profile(run: Run, path: Path, inputs: list[PlanInput]) -> Profile:
@@ -167,23 +167,23 @@ def _profile(run: Run, path: Path, inputs: list[PlanInput]) -> Profile:
     if not path.exists():
         raise InputError("no such profile or trace", where=path, todo="name one")
     trace = is_trace(path)
-    found = read_profile(profile_of(run, path, files=_FILES))
+    profile = read_profile(profile_of(run, path, files=_FILES))
     if trace:
         # A trace is many files: what was read of it is named.
-        digest = hashlib.sha256(dumps(found).encode()).hexdigest()
+        digest = hashlib.sha256(dumps(profile).encode()).hexdigest()
         inputs.append(Model(kind="trace", path=str(path), sha256=digest))
     else:
         inputs.append(plan_input("profile", path))
-    return found
+    return profile
 
 
 def _system(name: str, folder: Path, inputs: list[PlanInput]) -> System:
     from vani.systems import known_systems, load_system  # noqa: PLC0415
 
     if name in known_systems():
-        found = load_system(name)
-        inputs.append(_renamed(plan_input("system", found), name))
-        return found
+        system = load_system(name)
+        inputs.append(_renamed(plan_input("system", system), name))
+        return system
     inputs.append(plan_input("system", folder / name) if (folder / name).is_file() else _missing(name))
     return load_system(folder / name)
 
@@ -210,12 +210,15 @@ def _snapshots(scenario: Scenario) -> list[str]:
 
 
 def _machines(scenario: Scenario, what: str) -> list[str]:
-    machines = [scenario.machine, *(one.machine for one in scenario.variants if one.machine is not None)]
-    return _once(getattr(one, what) for one in machines if getattr(one, what) is not None)
+    machines = [
+        scenario.machine,
+        *(variant.machine for variant in scenario.variants if variant.machine is not None),
+    ]
+    return _once(getattr(machine, what) for machine in machines if getattr(machine, what) is not None)
 
 
 def _plans(scenario: Scenario) -> list[str]:
-    return _once([*scenario.plans, *(name for one in scenario.variants for name in one.plans or ())])
+    return _once([*scenario.plans, *(name for variant in scenario.variants for name in variant.plans or ())])
 
 
 def _once(names: Iterable[str]) -> list[str]:

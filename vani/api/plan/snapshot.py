@@ -57,7 +57,7 @@ def plan_snapshot(
     if not files:
         raise InputError("no file to read", todo="give what `lfs df` or `lctl get_param` printed")
     try:
-        return read_snapshot([named_file(one) for one in files], time=time, file_system=file_system)
+        return read_snapshot([named_file(file) for file in files], time=time, file_system=file_system)
     except ValidationError as error:
         first = error.errors()[0]
         place = ".".join(map(str, first["loc"]))

@@ -77,9 +77,14 @@ def creations(
 
     files = [path for path in (output, table, jobs) if path is not None]
     check_outputs(files or [None], [options["begun"], Path(options["db"]) if options["db"] else None])
-    found = api.history_creations(application, **options)
+    prediction = api.history_creations(application, **options)
     kind = kind or (FORMATS.of_file(output) if output is not None else None) or "text"
-    emit_all([*planned_files(found, layout, table=table, jobs=jobs), (FORMATS.render(kind, found), output)])
+    emit_all(
+        [
+            *planned_files(prediction, layout, table=table, jobs=jobs),
+            (FORMATS.render(kind, prediction), output),
+        ]
+    )
 
 
 def planned_files(

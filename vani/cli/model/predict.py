@@ -51,16 +51,16 @@ def predict(kind: str | None, output: Path | None, settings: tuple[str, ...], **
     from vani import api  # noqa: PLC0415 - `vani --help` pays for no library
 
     check_outputs([output], [asked["model"], asked["mapping"]])
-    found = api.model_predict(asked=_pairs(settings), **asked)
+    prediction = api.model_predict(asked=_pairs(settings), **asked)
     kind = kind or (FORMATS.of_file(output) if output is not None else None) or "text"
-    emit(FORMATS.render(kind, found), output)
+    emit(FORMATS.render(kind, prediction), output)
 
 
 def _pairs(settings: tuple[str, ...]) -> dict[str, str]:
     pairs = {}
-    for one in settings:
-        name, sign, value = one.partition("=")
+    for setting in settings:
+        name, sign, value = setting.partition("=")
         if not sign or name in pairs:
-            raise click.UsageError(f"--set {one!r} is no COLUMN=VALUE, or its column is set twice")
+            raise click.UsageError(f"--set {setting!r} is no COLUMN=VALUE, or its column is set twice")
         pairs[name] = value
     return pairs

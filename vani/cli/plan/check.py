@@ -39,7 +39,7 @@ def check(
     from vani import api  # noqa: PLC0415 - `vani --help` pays for no library
 
     check_outputs([output], chain([snapshot], files_of_plan(plan)))
-    found = api.plan_check(plan, snapshot, max_age=max_age)
+    status = api.plan_check(plan, snapshot, max_age=max_age)
     kind = kind or (FORMATS.of_file(output) if output is not None else None) or "text"
-    emit(FORMATS.render(kind, found), output)
-    ctx.exit(0 if found.holds else 1)
+    emit(FORMATS.render(kind, status), output)
+    ctx.exit(0 if status.holds else 1)

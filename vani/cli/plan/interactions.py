@@ -29,7 +29,7 @@ def interactions(path: str | None, database: str, output: Path | None) -> None:
     from vani.database.interactions import write_csv  # noqa: PLC0415
 
     check_outputs([output], [database_file(database)])
-    found = api.plan_interactions(database, path)
-    emit(write_csv(found), output)
-    if path is not None and not found:
+    rows = api.plan_interactions(database, path)
+    emit(write_csv(rows), output)
+    if path is not None and not rows:
         click.echo(f"vani: nothing is kept of {one_line(path)}", err=True)

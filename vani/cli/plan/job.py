@@ -40,12 +40,12 @@ def _seconds(ctx: click.Context, param: click.Parameter, value: str) -> float:
     """A number of seconds, such as `2` or `2s`."""
     del ctx, param
     try:
-        found = float(value.strip().removesuffix("s"))
+        seconds = float(value.strip().removesuffix("s"))
     except ValueError:
-        found = math.nan
-    if not 0 < found <= 1e9:
+        seconds = math.nan
+    if not 0 < seconds <= 1e9:
         raise click.BadParameter(f"{value!r} is no number of seconds above 0")
-    return found
+    return seconds
 
 
 _OPTIONS: Final = (

@@ -99,5 +99,5 @@ def place(
     from vani import api  # noqa: PLC0415 - `vani --help` pays for no library
 
     check_outputs([output], chain(files_of_jobs(jobs), [snapshot]))
-    found = api.plan_place(jobs, snapshot, size_weight=size_weight, **options)
-    emit_plan(found, kind, output, strict=strict, formats=PLACE_FORMATS)
+    plan = api.plan_place(jobs, snapshot, size_weight=size_weight, **options)
+    emit_plan(plan, kind, output, strict=strict, formats=PLACE_FORMATS)

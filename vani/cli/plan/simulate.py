@@ -65,10 +65,10 @@ def simulate(
 
     image = FORMATS.needed_for(plot) if plot is not None else None
     check_outputs([output, *([plot] if plot is not None else [])], _read(scenario))
-    found = api.plan_simulate(scenario, **options)
+    plan = api.plan_simulate(scenario, **options)
     if plot is not None and image is not None:
-        write_bytes(plot, FORMATS.render(image, drawn(found, what), width_mm=160))
-    emit_plan(found, kind, output, strict=strict)
+        write_bytes(plot, FORMATS.render(image, drawn(plan, what), width_mm=160))
+    emit_plan(plan, kind, output, strict=strict)
 
 
 def _read(scenario: Path) -> Iterator[Path]:

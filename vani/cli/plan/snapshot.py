@@ -19,12 +19,12 @@ def _time(ctx: click.Context, param: click.Parameter, value: str | None) -> date
     if value is None:
         return None
     try:
-        found = datetime.fromisoformat(value)
+        moment = datetime.fromisoformat(value)
     except ValueError:
         raise click.BadParameter(
             f"{value!r} is no time; write 2026-01-01T12:00:00Z", ctx=ctx, param=param
         ) from None
-    return found if found.tzinfo else found.replace(tzinfo=UTC)
+    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
 
 
 @click.command()
@@ -56,8 +56,8 @@ def snapshot(
     from vani import api  # noqa: PLC0415 - `vani --help` pays for no library
     from vani.api.plan.snapshot import named_file  # noqa: PLC0415
 
-    check_outputs([output], [named_file(one)[0] for one in files])
-    found = api.plan_snapshot(files, time=time, file_system=file_system, listen=listen)
-    emit(found.to_yaml(), output)
-    for one in found.no_data:
+    check_outputs([output], [named_file(file)[0] for file in files])
+    document = api.plan_snapshot(files, time=time, file_system=file_system, listen=listen)
+    emit(document.to_yaml(), output)
+    for one in document.no_data:
         click.echo(f"vani: {one_line(one.name)}: {one_line(one.reason)}", err=True)

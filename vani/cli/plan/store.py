@@ -31,8 +31,10 @@ def store(plan: Path, database: str, quiet: bool) -> None:
 
     check_outputs([file for file in [database_file(database)] if file is not None], [plan])
     done = api.plan_store(plan, database)
-    for told in done.objections[:_SHOWN]:
-        click.echo(f"vani: Lustre will refuse this layout and use its default: {one_line(told)}", err=True)
+    for objection in done.objections[:_SHOWN]:
+        click.echo(
+            f"vani: Lustre will refuse this layout and use its default: {one_line(objection)}", err=True
+        )
     if (more := len(done.objections) - _SHOWN) > 0:
         click.echo(f"vani: and so those of {counted(more, 'other file')}", err=True)
     if not quiet:

@@ -22,25 +22,25 @@ def check_osts(plan: PlacePlan, snapshot: Snapshot) -> Findings:
     One that is fuller than it was, or degraded since, is a note: files of the plan may lie there already.
     """
     there = {one.index: one for one in snapshot.ost}
-    used = [one for one in plan.targets if one.added]
+    used = [target for target in plan.targets if target.added]
     if not used:
         return Findings(notes=["the plan puts nothing on any OST"])
-    found = Findings()
+    findings = Findings()
     for use in used:
         name, now = f"OST {use.index}", there.get(use.index)
         if now is None:
-            found += Findings(broken=[Left(name=name, reason="it is not in the snapshot")])
+            findings += Findings(broken=[Left(name=name, reason="it is not in the snapshot")])
             continue
         if now.state == "offline":
-            found += Findings(broken=[Left(name=name, reason="it is offline")])
+            findings += Findings(broken=[Left(name=name, reason="it is offline")])
         elif now.state == "degraded" and use.state == "ok":
-            found += Findings(notes=[f"{name} is degraded since"])
+            findings += Findings(notes=[f"{name} is degraded since"])
         if now.oss is not None and use.oss is not None and now.oss != use.oss:
-            found += Findings(broken=[Left(name=name, reason=f"it is behind {now.oss}, not {use.oss}")])
+            findings += Findings(broken=[Left(name=name, reason=f"it is behind {now.oss}, not {use.oss}")])
         free = now.size - now.used
         if use.added > free:
             reason = f"{format_bytes(use.added)} are to come, {format_bytes(free)} are free"
-            found += Findings(broken=[Left(name=name, reason=reason)])
+            findings += Findings(broken=[Left(name=name, reason=reason)])
         elif now.used + use.added > plan.place.ceiling * now.size:
-            found += Findings(notes=[f"{name} will be above the ceiling of {plan.place.ceiling:g}"])
-    return found
+            findings += Findings(notes=[f"{name} will be above the ceiling of {plan.place.ceiling:g}"])
+    return findings

@@ -33,8 +33,8 @@ class Built:
         ends = np.concatenate([[0.0], np.cumsum(np.where(work.is_bytes, work.amount, 0.0))])
         own = (ends[work.chain[:, 1]] - ends[work.chain[:, 0]]) * work.count
         sums = np.concatenate([[0.0], np.cumsum(own)])
-        starts = np.array([one.flows.start for one in work.phases], dtype=np.int64)
-        stops = np.array([one.flows.stop for one in work.phases], dtype=np.int64)
+        starts = np.array([phase.flows.start for phase in work.phases], dtype=np.int64)
+        stops = np.array([phase.flows.stop for phase in work.phases], dtype=np.int64)
         found: Floats = sums[stops] - sums[starts]
         return found
 

@@ -85,7 +85,7 @@ def _forward(plan: Plan, jobs: Collection[str], io_nodes: int) -> Choices:
         )
     nodes: dict[str, Sequence[int]] = {}
     rates: dict[str, float] = {}
-    shared = any(one.shared for one in plan.jobs)
+    shared = any(job.shared for job in plan.jobs)
     first = int(shared)  # The node that several share is the first one.
     for one in plan.jobs:
         if one.name not in jobs or (one.io_nodes is None and not one.shared):

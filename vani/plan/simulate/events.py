@@ -124,7 +124,7 @@ class _Clock:
         self.full = resources.capacity
         self.kind_of = np.append(resources.kind, resources.kinds)
         self.steps = Steps(resources.kind, resources.kinds) if keep_steps else None
-        self.changes = sorted(changes, key=lambda one: (one.time, one.resource))
+        self.changes = sorted(changes, key=lambda change: (change.time, change.resource))
         self.changed = 0
         self.tolerance = tolerance
         self.now = 0.0
@@ -136,7 +136,7 @@ class _Clock:
         for number, phase in enumerate(work.phases):
             self.phase_of[phase.flows.start : phase.flows.stop] = number
             self.job_of[phase.flows.start : phase.flows.stop] = phase.job
-        self.open = np.array([len(one.flows) for one in work.phases], dtype=np.int64)
+        self.open = np.array([len(phase.flows) for phase in work.phases], dtype=np.int64)
         self.followers: dict[int, list[int]] = {}
         self.due: list[tuple[float, int]] = []
         for number, phase in enumerate(work.phases):

@@ -56,12 +56,12 @@ def build(
     InputError
         Too many flows, a plan that names a target that is not there, or bytes that nothing holds back.
     """
-    made = _Builder(jobs, machine, placer, choices, pieces, serial, layout, where)
+    builder = _Builder(jobs, machine, placer, choices, pieces, serial, layout, where)
     node = 0
     for number, job in enumerate(jobs):
-        made.job(number, job, node)
+        builder.job(number, job, node)
         node += job.nodes
-    return made.built()
+    return builder.built()
 
 
 @dataclass
@@ -167,25 +167,25 @@ class _Builder:
         shares = self._shares(number, job, phase)
         opens = (float(job.processes) if phase.opens is None else phase.opens) / job.processes
         alike: dict[object, int] = {}
-        found: list[tuple[tuple[int, int], int]] = []
+        chains: list[tuple[tuple[int, int], int]] = []
         for process, moved in enumerate(shares):
             if not moved and not opens:
                 continue
             key = (int(node_of[process]), tuple(moved))
             if key in alike:
-                chain, count = found[alike[key]]
-                found[alike[key]] = chain, count + 1
+                chain, count = chains[alike[key]]
+                chains[alike[key]] = chain, count + 1
                 continue
-            alike[key] = len(found)
+            alike[key] = len(chains)
             begin = len(self.rows.amount)
             self._metadata(opens)
             for piece in moved:
                 self._segments(number, job, phase, int(node_of[process]), first_node, piece, rate)
             if len(self.rows.amount) > begin:
-                found.append(((begin, len(self.rows.amount)), 1))
+                chains.append(((begin, len(self.rows.amount)), 1))
             else:
                 alike.pop(key)
-        return found
+        return chains
 
     def _metadata(self, opens: float) -> None:
         stage = self.machine.stages.get("metadata")
@@ -198,13 +198,13 @@ class _Builder:
         if phase.storage == "burst_buffer" and phase.operation in {"read", "write"}:
             own = phase.bytes / job.processes
             return [[Part(own, (), ())] if own else [] for _ in range(job.processes)]
-        found: list[list[Part]] = [[] for _ in range(job.processes)]
+        shares: list[list[Part]] = [[] for _ in range(job.processes)]
         if not phase.bytes:
-            return found
+            return shares
         if job.files:
-            sizes = [(one.size, self._components(self.layout or one.layout)) for one in job.files]
-            paths = [one.path for one in job.files]
-            owners = [[one.rank] for one in job.files]
+            sizes = [(file.size, self._components(self.layout or file.layout)) for file in job.files]
+            paths = [file.path for file in job.files]
+            owners = [[file.rank] for file in job.files]
         else:
             count = phase.files or job.processes
             parts = self._components(self.layout or phase.layout)
@@ -221,7 +221,7 @@ class _Builder:
         in_turn = (phase.pieces or self.pieces) == "in_turn"
         for (size, parts), lists, users in zip(sizes, self.file_sets[key], owners, strict=True):
             for place, process in enumerate(users):
-                found[process] += map(
+                shares[process] += map(
                     self._one_of,
                     parts_of(
                         size,
@@ -233,7 +233,7 @@ class _Builder:
                         strided=phase.order == "strided" and len(users) > 1,
                     ),
                 )
-        return found
+        return shares
 
     def _one_of(self, part: Part) -> Part:
         """Equal parts as one object: many processes move such."""
@@ -253,7 +253,7 @@ class _Builder:
 
     def _components(self, layout: int | str | None) -> tuple[Component, ...]:
         usable = len(self.placer.usable)
-        found = components_of(
+        components = components_of(
             layout,
             targets=usable,
             count=self.machine.stripe_count,
@@ -262,7 +262,7 @@ class _Builder:
         )
         if isinstance(layout, int) and layout > usable:
             self.clipped = True
-        return found
+        return components
 
     def _placed(
         self, job: str, paths: Sequence[str], sizes: Sequence[tuple[float, tuple[Component, ...]]]
@@ -274,7 +274,7 @@ class _Builder:
             if n in placed:
                 continue
             size, parts = sizes[n]
-            lists = [self._known(one, path) for one in chosen[job, path]]
+            lists = [self._known(choice, path) for choice in chosen[job, path]]
             # A plan says how many objects a component has, whatever the layout at hand.
             for number, (part, own) in enumerate(zip(parts, lists, strict=False)):
                 if len(own) != part.count:
@@ -289,14 +289,14 @@ class _Builder:
         return [placed[n] for n in range(len(paths))]
 
     def _known(self, indexes: Sequence[int], path: str) -> Ints:
-        missing = next((one for one in indexes if one not in self.position), None)
+        missing = next((index for index in indexes if index not in self.position), None)
         if missing is not None:
             raise InputError(
                 f"the plan puts {path} on OST {missing}, which is not there",
                 where="plans",
                 todo="give a plan for this machine",
             )
-        return np.array([self.position[one] for one in indexes], dtype=np.int64)
+        return np.array([self.position[index] for index in indexes], dtype=np.int64)
 
     def _segments(
         self,

@@ -102,7 +102,7 @@ def _of_planned(
             File(one.path, float(one.size), (one.rank if one.rank is not None else n) % processes, one.layout)
             for n, one in enumerate(job.creations)
         ]
-        phase = ScenarioPhase(operation="write", bytes=sum(one.size for one in files), files=len(files))
+        phase = ScenarioPhase(operation="write", bytes=sum(file.size for file in files), files=len(files))
         return [Job(job.name, job.nodes, processes, job.submit_s, [phase], rate, files)]
     if job.bytes is not None:
         pattern = job.pattern
@@ -116,7 +116,7 @@ def _of_planned(
             lacks.append((job.name, "no pattern: a file of each process is written"))
         return [Job(job.name, job.nodes, processes, job.submit_s, [phase], rate)]
     if job.profile is not None:
-        own = _Asked(job.name, job.nodes, job.processes, job.submit_s)
+        own = _JobOutline(job.name, job.nodes, job.processes, job.submit_s)
         return _of_profile(own, profiles[job.profile], lacks)
     lacks.append((job.name, "neither bytes, files nor a profile: it moves nothing and is left out"))
     return []
@@ -132,22 +132,24 @@ def _of_calls(job: ScenarioJob, calls: DataCalls, lacks: list[tuple[str, str]]) 
 
 
 @dataclass(frozen=True)
-class _Asked:
+class _JobOutline:
     name: str
     nodes: int
     processes: int | None
     start_s: float
 
 
-def _of_profile(asked: ScenarioJob | _Asked, profile: Profile, lacks: list[tuple[str, str]]) -> Iterable[Job]:
+def _of_profile(
+    job: ScenarioJob | _JobOutline, profile: Profile, lacks: list[tuple[str, str]]
+) -> Iterable[Job]:
     """A job per app of the run, each with its phases at the distances that they had."""
-    found: list[Job] = []
+    of_profile: list[Job] = []
     if profile.phases is None:
-        lacks.append((asked.name, f"its profile has no phases ({_why_none(profile)}): it is left out"))
-        return found
+        lacks.append((job.name, f"its profile has no phases ({_why_none(profile)}): it is left out"))
+        return of_profile
     for app in profile.apps:
-        own = [one for one in profile.phases if one.app == app.name]
-        name = asked.name if len(profile.apps) == 1 else f"{asked.name}/{app.name}"
+        own = [phase for phase in profile.phases if phase.app == app.name]
+        name = job.name if len(profile.apps) == 1 else f"{job.name}/{app.name}"
         shared = bool(app.files.shared and not app.files.file_per_process)
         phases: list[ScenarioPhase] = []
         begin = own[0].start_s if own else 0.0
@@ -160,14 +162,14 @@ def _of_profile(asked: ScenarioJob | _Asked, profile: Profile, lacks: list[tuple
             continue
         if any(phase.io.ops is None for phase in own):
             lacks.append((name, "its profile does not tell the calls of phases: its opens are not played"))
-        processes = asked.processes or app.processes
-        nodes = min(asked.nodes if asked.nodes > 1 else profile.job.nodes or asked.nodes, processes)
-        found.append(Job(name, nodes, processes, asked.start_s + begin, phases))
+        processes = job.processes or app.processes
+        nodes = min(job.nodes if job.nodes > 1 else profile.job.nodes or job.nodes, processes)
+        of_profile.append(Job(name, nodes, processes, job.start_s + begin, phases))
     if not profile.apps:
-        lacks.append((asked.name, "its profile has no apps: it is left out"))
+        lacks.append((job.name, "its profile has no apps: it is left out"))
     if any(trace.complete is False for trace in profile.traces):
-        lacks.append((asked.name, "its trace is damaged: what was lost is not played"))
-    return found
+        lacks.append((job.name, "its trace is damaged: what was lost is not played"))
+    return of_profile
 
 
 def _why_none(profile: Profile) -> str:
@@ -186,11 +188,11 @@ def _phases_of(phase: ProfilePhase, gap: float, *, shared: bool) -> list[Scenari
         ("write", phase.io.bytes.written),
     )
     opens = phase.io.ops.metadata if phase.io.ops is not None else 0
-    found: list[ScenarioPhase] = []
+    phases: list[ScenarioPhase] = []
     for operation, moved in directions:
         if moved:
-            first = not found
-            found.append(
+            first = not phases
+            phases.append(
                 ScenarioPhase(
                     operation=operation,
                     bytes=moved / count,
@@ -200,7 +202,7 @@ def _phases_of(phase: ProfilePhase, gap: float, *, shared: bool) -> list[Scenari
                     repeat=count,
                 )
             )
-    if len(found) > 1 and count > 1:
+    if len(phases) > 1 and count > 1:
         # Reads and writes of a repeated phase alternate; played one kind after the other, bytes and pauses are kept.
-        found = [one.model_copy(update={"compute_s": one.compute_s / len(found)}) for one in found]
-    return found
+        phases = [one.model_copy(update={"compute_s": one.compute_s / len(phases)}) for one in phases]
+    return phases

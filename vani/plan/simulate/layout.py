@@ -109,5 +109,5 @@ def _dealt(low: float, high: float, count: int, stripe: float) -> Floats:
 
 def _below(end: float, count: int, stripe: float) -> Floats:
     rounds, rest = divmod(end, stripe * count)
-    found: Floats = rounds * stripe + np.clip(rest - np.arange(count) * stripe, 0.0, stripe)
-    return found
+    below: Floats = rounds * stripe + np.clip(rest - np.arange(count) * stripe, 0.0, stripe)
+    return below

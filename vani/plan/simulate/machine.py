@@ -177,11 +177,11 @@ def _disk(system: System | None, name: str | None, where: str) -> FileSystem | N
         return None
     if name is None:
         return next((one for one in system.file_systems if one.targets), None)
-    found = next((one for one in system.file_systems if one.name == name), None)
-    if found is None:
+    disk = next((one for one in system.file_systems if one.name == name), None)
+    if disk is None:
         known = ", ".join(one.name for one in system.file_systems) or "none"
         raise InputError(f"{system.name} has no file system {name!r}", where=where, todo=f"it has: {known}")
-    return found
+    return disk
 
 
 def _targets(
@@ -312,10 +312,10 @@ def _leave_the_rest(paces: dict[str, Pace], targets: int, servers: int) -> None:
     if target is None:
         return
     for kind, members in (("whole", targets), ("server", targets / servers)):
-        one = paces.pop(kind, None)
-        if one is None:
+        pace = paces.pop(kind, None)
+        if pace is None:
             continue
-        rest = _either(_rest(one.read, target.read * members), _rest(one.write, target.write * members))
+        rest = _either(_rest(pace.read, target.read * members), _rest(pace.write, target.write * members))
         if rest is not None:
             paces[kind] = rest
 

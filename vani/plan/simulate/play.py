@@ -84,10 +84,10 @@ def _makespan(found: Run) -> float:
     return float(np.where(np.isnan(found.phase_end), np.inf, found.phase_end).max(initial=0.0))
 
 
-def tolerance_for(flows: int, asked: float | None) -> float:
+def tolerance_for(flows: int, tolerance: float | None) -> float:
     """Few flows are played exactly, many within half a percent."""
-    if asked is not None:
-        return asked
+    if tolerance is not None:
+        return tolerance
     return 0.0 if flows <= EXACT else TOLERANCE
 
 
@@ -113,10 +113,10 @@ def play(
     placement = variant.placement or scenario.placement
     jobs, lacks = jobs_of(scenario, named.jobs, named.profiles, named.stores, where=where)
     if only is not None:
-        jobs = [one for one in jobs if one.name == only]
+        jobs = [job for job in jobs if job.name == only]
     machine = machine_of(
         figures,
-        nodes=max(1, sum(one.nodes for one in jobs)),
+        nodes=max(1, sum(job.nodes for job in jobs)),
         system=named.systems[figures.system] if figures.system is not None else None,
         snapshot=named.snapshots[figures.snapshot] if figures.snapshot is not None else None,
         serial=serial,
@@ -125,7 +125,7 @@ def play(
     _refuse_unmoving(jobs, machine, where)
     names = variant.plans if variant.plans is not None else scenario.plans
     plans = [named.plans[name] for name in names]
-    choices = choices_of(plans, [one.name for one in jobs], machine.io_nodes)
+    choices = choices_of(plans, [job.name for job in jobs], machine.io_nodes)
     failures = variant.failures if variant.failures is not None else scenario.failures
     seeds = scenario.seeds if placement.policy in RANDOM else scenario.seeds[:1]
     runs, changes, used = [], [], 0.0
@@ -160,9 +160,9 @@ def _refuse_unmoving(jobs: Sequence[Job], machine: Machine, where: str) -> None:
         operations = {"read", "stage_in"} if reads else {"write", "stage_out"}
         job = next(
             (
-                one
-                for one in jobs
-                for phase in one.phases
+                job
+                for job in jobs
+                for phase in job.phases
                 if phase.operation in operations and phase.bytes and phase.storage == "file_system"
             ),
             None,
@@ -178,27 +178,27 @@ def _refuse_unmoving(jobs: Sequence[Job], machine: Machine, where: str) -> None:
 
 
 def _changes(failures: Sequence[Failure], machine: Machine, built: Built, where: str) -> list[Change]:
-    found: list[Change] = []
-    for one in failures:
-        stage = machine.stages.get(one.kind)
+    changes: list[Change] = []
+    for failure in failures:
+        stage = machine.stages.get(failure.kind)
         if stage is None:
             raise InputError(
-                f"a {one.kind} fails, but the machine has none with a rate",
+                f"a {failure.kind} fails, but the machine has none with a rate",
                 where=where,
-                todo=f"give `machine.{one.kind}`",
+                todo=f"give `machine.{failure.kind}`",
             )
-        first = built.place_of[one.kind]
-        for number in one.which:
+        first = built.place_of[failure.kind]
+        for number in failure.which:
             if number >= len(stage):
                 raise InputError(
-                    f"{one.kind} {number} fails, but there are {len(stage):,}, counted from 0",
+                    f"{failure.kind} {number} fails, but there are {len(stage):,}, counted from 0",
                     where=where,
                     todo="name others",
                 )
-            found.append(Change(one.from_s, first + number, one.factor))
-            if one.until_s is not None:
-                found.append(Change(one.until_s, first + number, 1.0))
-    return found
+            changes.append(Change(failure.from_s, first + number, failure.factor))
+            if failure.until_s is not None:
+                changes.append(Change(failure.until_s, first + number, 1.0))
+    return changes
 
 
 def rate_of(built: Built, found: Run, operation: str, job: int | None = None) -> float | None:

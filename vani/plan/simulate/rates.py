@@ -63,8 +63,8 @@ def max_min(usage: Usage, capacity: Floats) -> tuple[Floats, Ints]:
     resource, load = usage.resource, usage.load
     while len(live):
         starts = np.cumsum(lengths) - lengths
-        asked = np.bincount(resource, load, minlength=len(left))
-        level = np.divide(left, asked, out=np.zeros_like(left), where=asked > 0)[resource]
+        demand = np.bincount(resource, load, minlength=len(left))
+        level = np.divide(left, demand, out=np.zeros_like(left), where=demand > 0)[resource]
         free = np.minimum.reduceat(level, starts)
         cap = usage.cap[live]
         low = np.minimum(free, cap)

@@ -112,8 +112,8 @@ def _outcome(played: Played) -> SimulatedVariant:
         makespan_s=_finite(spans[played.median]),
         low_s=float(ended.min()) if len(ended) else None,
         high_s=_finite(spans.max()),
-        read=_median(rate_of(*one, "read") for one in played.runs),
-        write=_median(rate_of(*one, "write") for one in played.runs),
+        read=_median(rate_of(*run, "read") for run in played.runs),
+        write=_median(rate_of(*run, "write") for run in played.runs),
         ost_cost=float(placed.max() / placed.mean()) if placed.any() else None,
         jobs=[_job(number, played, built, found) for number in range(len(played.jobs))],
         by_stage=list(_stages(played, built, found)),
@@ -122,7 +122,7 @@ def _outcome(played: Played) -> SimulatedVariant:
 
 
 def _median(rates: Iterable[float | None]) -> float | None:
-    known = [one for one in rates if one is not None]
+    known = [rate for rate in rates if rate is not None]
     return float(np.median(known)) if known else None
 
 
