@@ -79,8 +79,8 @@ def trace(
     if not command:
         raise InputError("no command was given", todo="vani trace -- COMMAND...")
     program = list(command)
-    program = shutil.which(command[0], path=env.get("PATH"))
-    if program is None and not dry_run:
+    executable = shutil.which(command[0], path=env.get("PATH"))
+    if executable is None and not dry_run:
         raise InputError(
             "cannot be run: there is no such program", where=command[0], todo="look how it is spelled"
         )

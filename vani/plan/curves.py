@@ -11,11 +11,21 @@ from typing import TYPE_CHECKING, Final, Literal
 from vani.errors import InputError
 from vani.models import forwarding
 from vani.models.forwarding import HELD_OUT, Pattern, Rate, Scenario
+from vani.units import counted, format_share
 
 if TYPE_CHECKING:
     from vani.schema.jobs import PlannedJob
 
-__all__ = ["Estimate", "Offer", "Option", "divisors", "offer_of", "with_change_cost", "with_shared_node"]
+__all__ = [
+    "Estimate",
+    "Offer",
+    "Option",
+    "divisors",
+    "notes_of_estimates",
+    "offer_of",
+    "with_change_cost",
+    "with_shared_node",
+]
 
 Estimate = Literal["near", "nearest", "none"]
 
@@ -213,3 +223,15 @@ def _missing(job: PlannedJob, estimate: Estimate) -> str:
 def _described(pattern: Pattern) -> str:
     layout = "files of their own" if pattern.layout == "fpp" else f"a shared file, {pattern.order}"
     return f"{pattern.processes:,} processes on {pattern.nodes} nodes, {pattern.request:,} bytes at a time to {layout}"
+
+
+def notes_of_estimates(offers: Sequence[Offer], unlike: str | None) -> list[str]:
+    """Notes on the offers whose rates are estimated; `unlike` says how the machine differs from that of the curves."""
+    estimated = [offer for offer in offers if offer.source == "estimated"]
+    if not estimated:
+        return []
+    note = (
+        f"bandwidths of {counted(len(estimated), 'job')} are estimated; patterns that were held out scatter by "
+        f"{format_share(HELD_OUT)} beyond their repetitions"
+    )
+    return [note, unlike] if unlike else [note]

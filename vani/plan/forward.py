@@ -7,13 +7,13 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from vani.models.forwarding import HELD_OUT, Scenario, spread
-from vani.plan.curves import Estimate, Offer, Option, offer_of, with_change_cost
+from vani.models.forwarding import Scenario, spread
+from vani.plan.curves import Estimate, Offer, Option, notes_of_estimates, offer_of, with_change_cost
 from vani.plan.optimum import one_more, pools, solve, solve_or_share
 from vani.plan.policies import Choice, PoolRequest, by_current, by_policy, rate_of, sum_of
 from vani.schema.advice import Expected
 from vani.schema.plan import Allotment, ForwardPlan, ForwardSettings, Left, Outcome, PlanInput, Policy
-from vani.units import counted, format_share
+from vani.units import counted
 
 if TYPE_CHECKING:
     from vani.schema.jobs import Jobs
@@ -235,12 +235,4 @@ def _notes(request: PoolRequest, chosen: Sequence[Choice], unlike: str | None) -
             f"{counted(len(sharing), 'job')} share one I/O node: each is reckoned with 1/{len(request.offers)} of what "
             "the node gives it alone (section 3.1), which is little"
         )
-    estimated = [offer for offer in request.offers if offer.source == "estimated"]
-    if estimated:
-        notes.append(
-            f"bandwidths of {counted(len(estimated), 'job')} are estimated; patterns that were held out scatter by "
-            f"{format_share(HELD_OUT)} beyond their repetitions"
-        )
-        if unlike:
-            notes.append(unlike)
-    return notes
+    return [*notes, *notes_of_estimates(request.offers, unlike)]

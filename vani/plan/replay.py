@@ -8,8 +8,16 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from vani.errors import InputError
-from vani.models.forwarding import HELD_OUT, Scenario
-from vani.plan.curves import Estimate, Offer, Option, offer_of, pattern_of, with_change_cost
+from vani.models.forwarding import Scenario
+from vani.plan.curves import (
+    Estimate,
+    Offer,
+    Option,
+    notes_of_estimates,
+    offer_of,
+    pattern_of,
+    with_change_cost,
+)
 from vani.plan.forward import POLICIES
 from vani.plan.optimum import solve_or_share
 from vani.plan.policies import Choice, PoolRequest, by_policy
@@ -25,7 +33,7 @@ from vani.schema.plan import (
     QueueOutcome,
     ReplayPlan,
 )
-from vani.units import counted, format_seconds, format_share
+from vani.units import counted, format_seconds
 
 if TYPE_CHECKING:
     from vani.schema.jobs import Jobs, PlannedJob
@@ -263,12 +271,4 @@ def _notes(offers: Sequence[Offer], found: Replayed, unlike: str | None) -> list
             "where jobs share one I/O node, each is reckoned with what the node gives it alone over the number of all "
             "running jobs (section 3.1), which is little"
         )
-    estimated = [offer for offer in offers if offer.source == "estimated"]
-    if estimated:
-        notes.append(
-            f"bandwidths of {counted(len(estimated), 'job')} are estimated; patterns that were held out scatter by "
-            f"{format_share(HELD_OUT)} beyond their repetitions"
-        )
-        if unlike:
-            notes.append(unlike)
-    return notes
+    return [*notes, *notes_of_estimates(offers, unlike)]

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 import vani
 from vani.api.arguments import PathLike
-from vani.api.plan.inputs import plan_input, refuse_old
+from vani.api.plan.inputs import loaded, refuse_old
 
 if TYPE_CHECKING:
     from vani.plan.checks.findings import Findings
@@ -52,16 +52,15 @@ def plan_check(
     from vani.schema.snapshot import Snapshot as SnapshotModel  # noqa: PLC0415
 
     # `Plan` itself stands for plans of all kinds.
-    known = PlanModel.load(plan) if isinstance(plan, (str, Path)) else plan
-    state = SnapshotModel.load(snapshot) if isinstance(snapshot, (str, Path)) else snapshot
-    refuse_old(state, max_age, now, str(snapshot) if state is not snapshot else "snapshot")
-    folder = Path(plan).parent if isinstance(plan, (str, Path)) else Path()
+    known = loaded("plan", plan, PlanModel)
+    state = loaded("snapshot", snapshot, SnapshotModel)
+    refuse_old(state.document, max_age, now, state.where)
     return check(
-        known,
-        state,
-        of_plan=plan_input("plan", plan),
-        of_snapshot=plan_input("snapshot", snapshot),
-        of_inputs=_inputs_now(known, folder),
+        known.document,
+        state.document,
+        of_plan=known.source,
+        of_snapshot=state.source,
+        of_inputs=_inputs_now(known.document, known.folder),
         version=vani.__version__,
     )
 

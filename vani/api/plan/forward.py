@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, TypedDict, Unpack
 
 import vani
 from vani.api.arguments import PathLike, system_of
-from vani.api.plan.inputs import plan_input
+from vani.api.plan.inputs import loaded, plan_input
 from vani.errors import InputError
 
 if TYPE_CHECKING:
@@ -24,6 +24,7 @@ __all__ = [
     "Objective",
     "Policy",
     "Rounding",
+    "SharingOptions",
     "forward_inputs",
     "plan_forward",
     "profiles_of",
@@ -36,21 +37,34 @@ Rounding = Literal["half-up", "ceil"]
 Estimate = Literal["near", "nearest", "none"]
 
 
+class SharingOptions(TypedDict, total=False):
+    """Options of `plan_forward` and `plan_replay` that say how the I/O nodes of a pool are shared."""
+
+    policy: Policy
+    """`mckp` by default, the optimum."""
+    objective: Objective
+    """Of the optimum: `sum` by default."""
+    floor: float
+    """Share of its own best, 0..1, that each job gets at least; 0 by default."""
+    direct: bool | None
+    """Whether jobs may reach the file system without I/O nodes; None: as the machine says, and allowed without one."""
+    rounding: Rounding
+    """Of shares by size: `half-up` by default."""
+    nodes_per_io_node: float | None
+    """Compute nodes per I/O node of the machine, for `static`; None: by the jobs."""
+    change_cost: float
+    """Seconds of I/O that a job loses when its number of I/O nodes changes; 0 by default."""
+
+
 def plan_forward(
     jobs: PathLike | Jobs,
     io_nodes: int,
     *,
-    policy: Policy = "mckp",
-    objective: Objective = "sum",
-    floor: float = 0.0,
-    direct: bool | None = None,
-    rounding: Rounding = "half-up",
-    nodes_per_io_node: float | None = None,
     estimate: Estimate = "near",
     current: PathLike | ForwardPlan | None = None,
-    change_cost: float = 0.0,
     compare: bool = False,
     system: PathLike | System | None = None,
+    **sharing: Unpack[SharingOptions],
 ) -> ForwardPlan:
     """Share a pool of I/O nodes among jobs.
 
@@ -58,14 +72,14 @@ def plan_forward(
     ----------
     jobs
         A jobs.yaml, or the document itself.
-    direct
-        Whether jobs may reach the file system without I/O nodes; None: as the machine says, and allowed without one.
     estimate
         What stands for the curve of a job that has none: those near its pattern, the nearest one, or nothing.
-    current, change_cost
-        The plan in force, and the seconds of I/O that a job loses when its number of I/O nodes changes.
+    current
+        The plan in force, which this one changes.
     system
         The machine whose curves stand for those of jobs; None: those bundled of MareNostrum 4.
+    sharing
+        `policy`, `objective`, `floor`, `direct`, `rounding`, `nodes_per_io_node`, `change_cost`; see `SharingOptions`.
 
     Raises
     ------
@@ -75,18 +89,7 @@ def plan_forward(
     from vani.plan.forward import forward  # noqa: PLC0415 - loads the models
     from vani.schema.plan import ForwardPlan as PlanModel  # noqa: PLC0415
 
-    given = forward_inputs(
-        jobs,
-        io_nodes,
-        policy=policy,
-        objective=objective,
-        floor=floor,
-        direct=direct,
-        rounding=rounding,
-        nodes_per_io_node=nodes_per_io_node,
-        change_cost=change_cost,
-        machine=system_of(system),
-    )
+    given = forward_inputs(jobs, io_nodes, system_of(system), **sharing)
     return forward(
         given.jobs,
         given.settings,
@@ -120,15 +123,15 @@ class ForwardInputs:
 def forward_inputs(
     jobs: PathLike | Jobs,
     io_nodes: int,
-    *,
-    policy: Policy,
-    objective: Objective,
-    floor: float,
-    direct: bool | None,
-    rounding: Rounding,
-    nodes_per_io_node: float | None,
-    change_cost: float,
     machine: System | None,
+    *,
+    policy: Policy = "mckp",
+    objective: Objective = "sum",
+    floor: float = 0.0,
+    direct: bool | None = None,
+    rounding: Rounding = "half-up",
+    nodes_per_io_node: float | None = None,
+    change_cost: float = 0.0,
 ) -> ForwardInputs:
     """Read and check what plans of I/O nodes are made from; see `plan_forward`."""
     from vani.models.forwarding import curves_of, measured  # noqa: PLC0415 - loads the models
@@ -139,10 +142,8 @@ def forward_inputs(
     layer = None if machine is None else machine.forwarding
     if direct is None:
         direct = layer is None or layer.direct_access is not False
-    inputs = [plan_input("jobs", jobs)]
-    folder = Path(jobs).parent if isinstance(jobs, (str, Path)) else Path()
-    known = JobsModel.load(jobs) if isinstance(jobs, (str, Path)) else jobs
-    inputs += [plan_input("profile", path) for path in profiles_of(known, folder)]
+    given = loaded("jobs", jobs, JobsModel)
+    known, folder = given.document, given.folder
     own = curves_of(machine) if machine is not None else []
     return ForwardInputs(
         jobs=known.model_copy(update={"jobs": [with_pattern(job, folder) for job in known.jobs]}),
@@ -157,8 +158,8 @@ def forward_inputs(
             change_cost_s=change_cost,
         ),
         scenarios=own or measured(),
-        inputs=inputs,
-        where=str(jobs) if isinstance(jobs, (str, Path)) else "jobs",
+        inputs=[given.source, *(plan_input("profile", path) for path in profiles_of(known, folder))],
+        where=given.where,
         unlike=None if own else _unlike(machine),
     )
 

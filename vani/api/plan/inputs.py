@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Generic, Literal, Protocol, Self, TypeVar, cast
 
 from vani.api.arguments import PathLike
 from vani.errors import InputError
@@ -20,10 +21,54 @@ if TYPE_CHECKING:
     from vani.schema.plan import PlanInput
     from vani.schema.snapshot import Snapshot
 
-__all__ = ["InputKind", "layout_files_of", "plan_input", "read_layouts", "refuse_old", "with_options"]
+__all__ = [
+    "InputKind",
+    "LoadedInput",
+    "layout_files_of",
+    "loaded",
+    "plan_input",
+    "read_layouts",
+    "refuse_old",
+    "with_options",
+]
 
 
 InputKind = Literal["jobs", "plan", "profile", "snapshot", "system", "scenario", "layout", "trace"]
+
+
+class _Loads(Protocol):
+    """A model of a document that reads itself from a file."""
+
+    @classmethod
+    def load(cls, path: str | Path) -> Self: ...
+
+
+Document = TypeVar("Document", bound=_Loads)
+
+
+@dataclass(frozen=True)
+class LoadedInput(Generic[Document]):
+    """A document that a caller named by its path, or gave as a model."""
+
+    document: Document
+    where: str
+    """What errors call it: its path, or its kind."""
+    folder: Path
+    """The folder from which it names other files."""
+    source: PlanInput
+
+
+def loaded(kind: InputKind, given: PathLike | Document, model: type[Document]) -> LoadedInput[Document]:
+    """Read a document, unless it is a model already, and note its digest.
+
+    Raises
+    ------
+    InputError
+        The file is not there, or not what its model says.
+    """
+    if isinstance(given, (str, Path)):
+        return LoadedInput(model.load(given), str(given), Path(given).parent, plan_input(kind, given))
+    return LoadedInput(given, kind, Path(), plan_input(kind, cast("BaseModel", given)))
 
 
 def plan_input(kind: InputKind, given: PathLike | BaseModel) -> PlanInput:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal
 
 import vani
 from vani.api.arguments import PathLike
-from vani.api.plan.inputs import plan_input, refuse_old
+from vani.api.plan.inputs import loaded, plan_input, refuse_old
 from vani.errors import InputError
 
 if TYPE_CHECKING:
@@ -60,26 +60,24 @@ def plan_path(
 
     if metadata_share is not None and not 0 <= metadata_share <= 1:
         raise InputError(f"is {metadata_share:g}", where="--metadata-share", todo="give a share, 0 to 1")
-    known = JobsModel.load(jobs) if isinstance(jobs, (str, Path)) else jobs
-    state = SnapshotModel.load(snapshot) if isinstance(snapshot, (str, Path)) else snapshot
-    where = str(snapshot) if isinstance(snapshot, (str, Path)) else "snapshot"
-    if state is snapshot:
-        state.refuse_contradictions(where)
-    refuse_old(state, max_age, now, where)
-    folder = Path(jobs).parent if isinstance(jobs, (str, Path)) else Path()
-    profiles, files = profiles_by_job(known, folder)
+    given_jobs = loaded("jobs", jobs, JobsModel)
+    state = loaded("snapshot", snapshot, SnapshotModel)
+    if state.document is snapshot:
+        state.document.refuse_contradictions(state.where)
+    refuse_old(state.document, max_age, now, state.where)
+    profiles, files = profiles_by_job(given_jobs.document, given_jobs.folder)
     return path(
-        known,
-        state,
+        given_jobs.document,
+        state.document,
         PathSettings(capacity=capacity, exact=exact, pack=pack, metadata_share=metadata_share),
         profiles=profiles,
         inputs=[
-            plan_input("jobs", jobs),
-            plan_input("snapshot", snapshot),
+            given_jobs.source,
+            state.source,
             *(plan_input("profile", file) for file in files),
         ],
-        where=str(jobs) if isinstance(jobs, (str, Path)) else "jobs",
-        where_snapshot=where,
+        where=given_jobs.where,
+        where_snapshot=state.where,
         version=vani.__version__,
     )
 

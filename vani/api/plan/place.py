@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import datetime
-from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 import vani
 from vani.api.arguments import PathLike
-from vani.api.plan.inputs import layout_files_of, plan_input, read_layouts, refuse_old
+from vani.api.plan.inputs import layout_files_of, loaded, plan_input, read_layouts, refuse_old
 from vani.errors import InputError
 
 if TYPE_CHECKING:
@@ -66,15 +65,13 @@ def plan_place(
 
     weights = {"past": 1.0, **(size_weight or {})}
     _refuse_wrong_figures(weights, ceiling, cpu_weight, memory_weight, window, seed, seeds)
-    known = JobsModel.load(jobs) if isinstance(jobs, (str, Path)) else jobs
-    state = SnapshotModel.load(snapshot) if isinstance(snapshot, (str, Path)) else snapshot
-    where = str(snapshot) if isinstance(snapshot, (str, Path)) else "snapshot"
-    refuse_old(state, max_age, now, where)
-    folder = Path(jobs).parent if isinstance(jobs, (str, Path)) else Path()
-    files = layout_files_of(known, folder)
+    given_jobs = loaded("jobs", jobs, JobsModel)
+    state = loaded("snapshot", snapshot, SnapshotModel)
+    refuse_old(state.document, max_age, now, state.where)
+    files = layout_files_of(given_jobs.document, given_jobs.folder)
     return place(
-        known,
-        state,
+        given_jobs.document,
+        state.document,
         PlaceSettings(
             method=method,
             past_weight=weights["past"],
@@ -88,12 +85,12 @@ def plan_place(
         ),
         layouts=read_layouts(files),
         inputs=[
-            plan_input("jobs", jobs),
-            plan_input("snapshot", snapshot),
+            given_jobs.source,
+            state.source,
             *(plan_input("layout", path) for path in dict.fromkeys(files.values())),
         ],
-        where=str(jobs) if isinstance(jobs, (str, Path)) else "jobs",
-        where_snapshot=where,
+        where=given_jobs.where,
+        where_snapshot=state.where,
         version=vani.__version__,
     )
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Unpack
 
 import vani
 from vani.api.arguments import PathLike, system_of
-from vani.api.plan.forward import Estimate, Objective, Policy, Rounding, forward_inputs
+from vani.api.plan.forward import Estimate, SharingOptions, forward_inputs
 from vani.errors import InputError
 
 if TYPE_CHECKING:
@@ -23,16 +23,10 @@ def plan_replay(
     *,
     nodes: int | None = None,
     poll: float = 0.0,
-    policy: Policy = "mckp",
-    objective: Objective = "sum",
-    floor: float = 0.0,
-    direct: bool | None = None,
-    rounding: Rounding = "half-up",
-    nodes_per_io_node: float | None = None,
     estimate: Estimate = "near",
-    change_cost: float = 0.0,
     compare: bool = False,
     system: PathLike | System | None = None,
+    **sharing: Unpack[SharingOptions],
 ) -> ReplayPlan:
     """Run jobs as a queue, first come, first served, whose I/O nodes are shared anew at each change.
 
@@ -44,8 +38,8 @@ def plan_replay(
         Compute nodes of the machine; None: those that `system` knows.
     poll
         Running jobs see a new mapping at the next multiple of so many seconds; 0: at once.
-    change_cost
-        Seconds without I/O that a running job pays for another number of I/O nodes.
+    sharing
+        As for `plan_forward`; `change_cost` is what a running job pays, in seconds without I/O, for another number.
 
     Raises
     ------
@@ -69,18 +63,7 @@ def plan_replay(
     # Comparisons with what is no number are false.
     if not (poll == 0 or 0.001 <= poll <= 1e9):
         raise InputError(f"is {poll:g}", where="--poll", todo="give seconds, 0 or 0.001 to 1e9")
-    given = forward_inputs(
-        jobs,
-        io_nodes,
-        policy=policy,
-        objective=objective,
-        floor=floor,
-        direct=direct,
-        rounding=rounding,
-        nodes_per_io_node=nodes_per_io_node,
-        change_cost=change_cost,
-        machine=machine,
-    )
+    given = forward_inputs(jobs, io_nodes, machine, **sharing)
     return replay(
         given.jobs,
         given.settings,

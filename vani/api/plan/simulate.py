@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import vani
 from vani.api.arguments import PathLike
-from vani.api.plan.inputs import layout_files_of, plan_input, read_layouts, with_options
+from vani.api.plan.inputs import layout_files_of, loaded, plan_input, read_layouts, with_options
 from vani.api.run import Run
 from vani.api.source import is_trace, profile_of, read_profile
 from vani.errors import InputError
@@ -63,21 +63,18 @@ def plan_simulate(
 
     if tolerance is not None and not 0 <= tolerance <= 0.1:
         raise InputError(f"is {tolerance:g}", where="--tolerance", todo="give a share, 0 to 0.1")
-    given = isinstance(scenario, (str, Path))
-    known = Model.load(scenario) if isinstance(scenario, (str, Path)) else scenario
-    folder = Path(scenario).parent if isinstance(scenario, (str, Path)) else Path()
-    where = str(scenario) if given else "scenario"
-    inputs = [plan_input("scenario", scenario)]
-    with _read(known, folder, inputs, store, scheduler, progress) as named:
+    given = loaded("scenario", scenario, Model)
+    inputs = [given.source]
+    with _read(given.document, given.folder, inputs, store, scheduler, progress) as named:
         from vani.plan.simulate.simulate import simulate  # noqa: PLC0415
 
         return simulate(
-            known,
+            given.document,
             named,
             tolerance=tolerance,
             alone=alone,
             inputs=inputs,
-            where=where,
+            where=given.where,
             version=vani.__version__,
         )
 
