@@ -141,7 +141,8 @@ def test_finding_the_rules_loads_no_data_library():
 
 
 def test_a_rule_imports_only_models_documents_and_systems():
-    allowed = ("vani.advisors", "vani.models", "vani.schema", "vani.systems", "vani.units", "vani.errors")
+    rooms = ("advisors", "errors", "models", "plug_ins", "schema", "systems", "units")
+    allowed = tuple(f"vani.{room}" for room in rooms)
     for path in Path(vani.advisors.__path__[0]).rglob("*.py"):
         with tokenize.open(path) as file:
             tree = ast.parse(file.read())

@@ -14,16 +14,15 @@ from pathlib import Path
 import pytest
 from guides import FOLDERS, GUIDES, ROOT, follow, scratch_copy, steps
 
-FOLLOWED = [page for page in GUIDES if steps(page)]
-# Their code is that of examples that plug in: see test_plugins.
-BY_EXAMPLE = {"analyzer", "rule"}
+# Cases of rules are tests without Python.
+IS_TEST = re.compile(r"tests/\w+/(test_\w+\.py|cases/\w+\.yaml)")
 
 
 @pytest.fixture(scope="module")
 def sources(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A copy of the sources in which all guides were followed."""
     place = scratch_copy(tmp_path_factory.mktemp("sources"))
-    for page in FOLLOWED:
+    for page in GUIDES:
         follow(page, place)
         for command in re.findall(r"^\$ (mkdir vani/.*)$", page.read_text(), re.MULTILINE):
             subprocess.run(["/bin/sh", "-c", command], cwd=place, check=True)
@@ -46,7 +45,7 @@ def run(sources: Path, *arguments: str) -> str:
 def test_there_is_a_guide_for_everything_that_is_added_again_and_again():
     kinds = {"reader", "analyzer", "rule", "output-format", "command", "plot", "machine", "policy-attribute"}
     assert {page.stem for page in GUIDES} == kinds
-    assert {page.stem for page in FOLLOWED} == kinds - BY_EXAMPLE
+    assert all(steps(page) for page in GUIDES)
 
 
 def test_contributing_leads_to_every_guide():
@@ -54,25 +53,26 @@ def test_contributing_leads_to_every_guide():
     assert sorted(linked) == sorted(page.stem for page in GUIDES)
 
 
-@pytest.mark.parametrize("page", FOLLOWED, ids=lambda page: page.stem)
+@pytest.mark.parametrize("page", GUIDES, ids=lambda page: page.stem)
 def test_a_guide_changes_at_most_two_modules_besides_those_that_it_writes(page):
     changed = {step.path for step in steps(page) if not step.is_new and step.path.endswith(".py")}
     # One change for each of the two kinds of attributes that the guide of policies tells about.
     assert len(changed) <= (3 if page.stem == "policy-attribute" else 2)
 
 
-@pytest.mark.parametrize("page", FOLLOWED, ids=lambda page: page.stem)
+@pytest.mark.parametrize("page", GUIDES, ids=lambda page: page.stem)
 def test_a_guide_writes_a_test(page):
-    assert [step.path for step in steps(page) if step.is_new and Path(step.path).match("tests/*/test_*.py")]
+    assert [step.path for step in steps(page) if step.is_new and IS_TEST.fullmatch(step.path)]
 
 
 def test_the_tests_of_the_guides_pass_and_those_that_hold_of_all_of_a_kind(sources):
-    written = [step.path for page in FOLLOWED for step in steps(page) if step.is_new and "test_" in step.path]
+    written = [step.path for page in GUIDES for step in steps(page) if step.is_new and "test_" in step.path]
     files = (
         "render/test_plots.py",
         "render/test_formats.py",
         "systems",
         "gate/test_check_page.py",
+        "advisors/test_cases.py",
         "test_docs.py",
     )
     of_all = [f"tests/{name}" for name in (*files, "test_package.py")]
@@ -84,6 +84,7 @@ def test_the_tests_of_the_guides_pass_and_those_that_hold_of_all_of_a_kind(sourc
         "folders",
         "example-cluster",
         "itself_by_way",
+        "POS099",
     ]
     names += [Path(path).stem for path in written]
     quietly = ("-q", "-n", "0", "-p", "no:cacheprovider")
@@ -95,15 +96,16 @@ def test_what_the_guides_add_passes_the_linter_and_keeps_to_the_rooms(sources):
     pytest.importorskip("importlinter")
     run(sources, "-m", "ruff", "check", "--no-cache", ".")
     new = [
-        step.path for page in FOLLOWED for step in steps(page) if step.is_new and step.language == "python"
+        step.path for page in GUIDES for step in steps(page) if step.is_new and step.language == "python"
     ]
     run(sources, "-m", "ruff", "format", "--no-cache", "--check", *new)
     run(sources, "-c", "from importlinter.cli import lint_imports_command as c; c(['--no-cache'])")
 
 
 def test_a_fault_of_code_that_a_contributor_added_names_its_file_and_line(sources, tmp_path):
-    # The class of the guide without its imports.
-    block = re.search(r"^```python\n(.*?)^```$", (ROOT / "docs/contributing/analyzer.md").read_text(), re.M | re.S)[1]
+    # The class of the guide without what stands above it.
+    block = re.search(r"^class LongestCall:\n(.*?)^```$", (ROOT / "docs/contributing/analyzer.md").read_text(), re.M | re.S)[0]
+    block = block.removesuffix("```")
     pasted = sources / "analyzers" / "measures" / "pasted_from_the_guide.py"
     pasted.write_text(block)
     trace = sources / "tests" / "data" / "traces" / "v3-posix-mix-nonmpi"
@@ -114,7 +116,7 @@ def test_a_fault_of_code_that_a_contributor_added_names_its_file_and_line(source
         )  # fmt: skip
     finally:
         pasted.unlink()
-    line = "vani: NameError: name 'Context' is not defined at analyzers/measures/pasted_from_the_guide.py:"
+    line = "vani: NameError: name 'LongestCalls' is not defined at analyzers/measures/pasted_from_the_guide.py:"
     assert (done.returncode, done.stderr.startswith(line)) == (3, True), done.stderr
 
 
