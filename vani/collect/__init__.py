@@ -1,4 +1,4 @@
-"""What only the running job knows: `collect` puts it into a `vani.job/1` document.
+"""Facts that only the running job knows; `collect` puts them into a `vani.job/1` document.
 
 Every source has a file of its own and reads below a root folder, so that tests bring their own.
 """

@@ -26,7 +26,7 @@ __all__ = ["Bounds", "sample_dataset", "type_of_values"]
 
 @dataclass(frozen=True)
 class Bounds:
-    """Where looking ends."""
+    """The limits of a search."""
 
     files: int = 1_000_000
     """So many files are counted."""
@@ -162,7 +162,7 @@ def _look(
     problems: list[str],
     lacking: Counter[str],
 ) -> tuple[DatasetFile, Array | None]:
-    """What a file is, and the array in it whose values can be read."""
+    """The format of a file, and the array in it whose values can be read."""
     kind, array, described = None, None, None
     if opens:
         try:

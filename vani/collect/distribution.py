@@ -1,4 +1,4 @@
-"""Which law the values of a data set follow (table VI): a bounded sample of them, fitted and tested.
+"""The law of a data set's values (table VI): a bounded sample of them, fitted and tested.
 
 The sample is stratified: the values of all arrays, one array after the other, are cut into as many equal parts as
 values are wanted, and one is taken from each part at random. It is then put in random order and cut in two. On the

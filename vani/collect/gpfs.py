@@ -1,4 +1,4 @@
-"""What GPFS (Storage Scale) says about a mount: block size, sub-block size, version.
+"""Facts of GPFS (Storage Scale) about a mount: block size, sub-block size, version.
 
 Sources: the manual page of mmlsfs: with `-Y`, fields are separated by colons and percent-encoded; IBM Storage Scale,
 "Block size": all data of a file system has one block size, and where metadata has another one (`mmcrfs

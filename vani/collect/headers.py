@@ -1,4 +1,4 @@
-"""Where a file's arrays lie, where its header tells: NumPy, FITS and classic netCDF.
+"""The arrays of a file, from its header: NumPy, FITS and classic netCDF.
 
 Sources: numpy.lib.format; FITS Standard 4.0, sections 3, 4.4 and 7.1; "NetCDF Classic Format Specification";
 APPNOTE.TXT of PKWARE, section 4.3.7 (local file header).

@@ -1,4 +1,4 @@
-"""What the job may use of a node: control groups (versions 1 and 2) and CPU affinity.
+"""Limits of the job on a node: control groups (versions 1 and 2) and CPU affinity.
 
 Sources: Linux, Documentation/admin-guide/cgroup-v1 and cgroup-v2.rst; proc(5) on `status`.
 """

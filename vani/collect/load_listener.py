@@ -43,7 +43,7 @@ class _Last:
 
 @dataclass
 class Heard:
-    """What was heard so far; times are seconds of a clock that never goes back.
+    """The messages heard so far; times are seconds of a clock that never goes back.
 
     Parameters
     ----------
@@ -78,7 +78,7 @@ class Heard:
 
     @property
     def has_all(self) -> bool:
-        """Whether every expected server was heard; False where none is expected."""
+        """True where every expected server was heard; False where none is expected."""
         names = set(self.expected)
         return bool(names) and names <= self._last.keys()
 

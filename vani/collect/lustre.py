@@ -1,4 +1,4 @@
-"""What the Lustre client says about a mount: targets, space, the default layout and what its servers can.
+"""Facts of the Lustre client about a mount: targets, space, the default layout and abilities of its servers.
 
 Sources: lfs-df.1 and lfs-getstripe.1 of the Lustre release; the manual's section on self-extending layouts;
 `lprocfs_import_seq_show` of the release for `lctl get_param mdc.*.import`. `lfs df` ends with a status other than 0 if
@@ -52,7 +52,7 @@ def read_lustre(folder: str, ask: Ask, data: str | None = None) -> tuple[Lustre,
 
 
 def _printed(command: list[str], ask: Ask, problems: list[str]) -> str:
-    """What the command printed, also where it failed: `problems` then tells."""
+    """The output of the command, also where it failed, which then goes into `problems`."""
     try:
         return ask(command)
     except NoAnswer as error:

@@ -1,4 +1,4 @@
-"""What the batch system tells a job through its environment: Slurm, LSF, PBS and Torque, Flux."""
+"""Facts that the batch system gives a job in its environment: Slurm, LSF, PBS and Torque, Flux."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _FIELDS: Final = ("job_id", "nodes", "node_list", "processes", "processes_per_no
 
 @dataclass(frozen=True)
 class Allocation:
-    """What the scheduler gave to the job; None where it does not say."""
+    """The job's allocation; None where the scheduler does not say."""
 
     scheduler: str | None = None
     job_id: str | None = None

@@ -1,4 +1,4 @@
-"""What a storage server does now, from /proc and `lctl get_param`: shares of processors and memory, and its targets."""
+"""The present load of a storage server, from /proc and `lctl get_param`: processors, memory, and its targets."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class BusyTime:
 
 
 def read_busy_time(root: Path = Path("/")) -> BusyTime | None:
-    """What /proc/stat counts by now; waiting for disks is not busy. None where it does not say."""
+    """The ticks of /proc/stat by now; waiting for disks is not busy. None where it does not say."""
     try:
         words = (root / "proc/stat").read_text(errors="backslashreplace").split("\n", 1)[0].split()
     except OSError:

@@ -1,4 +1,4 @@
-"""What a machine shows of itself: `detect` puts it into a `vani.system/2` document.
+"""Facts that a machine shows of itself; `detect` puts them into a `vani.system/2` document.
 
 It runs on a login or compute node, as any user. Each program is optional; what it would have told is null,
 and `sources` says which one was missing. Rates stay null, but for the network's and what was measured of one folder.
@@ -186,7 +186,7 @@ def _unique(name: str, taken: set[str]) -> str:
 def _lustre(
     mount: Mount, data: str | None, programs: Ask, place: str, sources: dict[str, str], missing: list[str]
 ) -> dict[str, Any]:
-    """What `lfs` and `lctl` tell; what the site asks of users (`layout_policy`, rules) they cannot."""
+    """Facts from `lfs` and `lctl`; they do not know the site's wishes (`layout_policy`, rules)."""
     folder = mount.dir
     lustre, problems = read_lustre(folder, programs, data)
     software = read_software(mount.device or folder, programs)

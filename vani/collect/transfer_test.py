@@ -1,4 +1,4 @@
-"""How fast one node writes and reads a folder: a short test, bounded in bytes and in time.
+"""The rate at which one node writes and reads a folder: a short test, bounded in bytes and in time.
 
 Some streams write files of their own at the same time and read them again. The files have no name while they are
 written: whatever ends the process, the file system frees them. Nothing that is read comes from this node's memory: the

@@ -1,4 +1,4 @@
-"""Where a database is: a file of SQLite, or a server by its URL. Passwords are never printed."""
+"""The address of a database: a file of SQLite, or the URL of a server. Passwords are never printed."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def address_of(text: str) -> Address:
 
 
 def server(address: Address) -> Engine:
-    """What speaks with a server; it gives up after ten seconds where nobody answers or somebody holds a lock.
+    """An engine for a server; it gives up after ten seconds where nobody answers or somebody holds a lock.
 
     Raises
     ------
@@ -110,7 +110,7 @@ def server(address: Address) -> Engine:
 
 
 def in_words(error: Exception, address: Address) -> InputError:
-    """What went wrong with a database, as one line without the password."""
+    """The error of a database in one line, without the password."""
     cause = getattr(error, "orig", None) or error
     told = cause.args[1] if len(cause.args) > 1 and isinstance(cause.args[1], str) else str(cause)
     line = next((one.strip() for one in told.splitlines() if one.strip()), type(cause).__name__)

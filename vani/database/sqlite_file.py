@@ -27,7 +27,7 @@ _OWN: Final = ("vani_", "alembic_", "sqlite_")
 
 
 def engine_of(path: Path, mode: str = "ro") -> Engine:
-    """What reads a file (`ro`), or writes into it, too (`rw`); it makes none.
+    """An engine that reads a file (`ro`), or writes into it, too (`rw`); it creates none.
 
     What is begun is a transaction that covers the making of tables, too.
     """

@@ -26,7 +26,7 @@ _KEY_BYTES = 32
 
 
 def names_of(key: Path | None, *, make: bool = False) -> PlainNames:
-    """How names are written down with the key in a file; without one, as they are.
+    """The way names are written down: behind hashes with the key in a file, or plain without one.
 
     Raises
     ------

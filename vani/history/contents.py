@@ -20,7 +20,7 @@ ENVIRONMENT = "VANI_HISTORY"
 
 
 def default_place() -> str:
-    """What VANI_HISTORY or a file of settings names (`vani.site`), else a file in the user's folder for data."""
+    """The place that VANI_HISTORY or a file of settings names (`vani.site`), else a file in the user's data folder."""
     named = setting("history").value
     if named:
         return named

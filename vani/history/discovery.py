@@ -1,4 +1,4 @@
-"""What below the named paths is a run: logs of Darshan, profiles and traces."""
+"""Runs below the named paths: logs of Darshan, profiles and traces."""
 
 from __future__ import annotations
 

@@ -35,7 +35,7 @@ Progress = Callable[[str, int, int], None]
 
 @dataclass
 class Added:
-    """What `add` did.
+    """The result of `add`.
 
     Attributes
     ----------

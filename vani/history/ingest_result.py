@@ -38,7 +38,7 @@ _JOB = re.compile(r"_id\d+")
 
 @dataclass(frozen=True)
 class IngestResult:
-    """What was made of a file; `profile` is packed, None where totals were enough; `named` by the user.
+    """The result of reading a file; `profile` is packed, None where totals were enough; `named` by the user.
 
     `creations` are their number and they themselves, packed; None where they are not known.
     """

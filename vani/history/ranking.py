@@ -1,4 +1,4 @@
-"""Who loses most: groups of runs in order of what could be saved, and the settings that would save it."""
+"""The groups of runs that lose most, in order of the possible saving, and the settings that would save it."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def ranking(
 
 
 def saved_of(groups: Iterable[Group], shares: Mapping[Pair, Share]) -> Saved | None:
-    """What could be saved in groups together; None where none was judged."""
+    """The possible saving of groups together; None where none was judged."""
     known = [(one, shares[one.pair]) for one in groups if one.pair in shares]
     if not known:
         return None
@@ -103,7 +103,7 @@ def _row(
 
 
 def _expected(row: RankedRow, little: float) -> float:
-    """What could be saved, where that is not too little to be looked at before what costs more."""
+    """The possible saving, or 0 where it is too small to rank a group before costlier ones."""
     expected = row.saved.expected_s if row.saved is not None else 0.0
     return expected if expected >= little else 0.0
 
@@ -113,7 +113,7 @@ def _key(row: RankedRow) -> tuple[object, ...]:
 
 
 def _concentration(costs: Sequence[float]) -> int:
-    """How few hold most of the time."""
+    """The number of groups that hold most of the time."""
     wanted, so_far = _MOST_TIME * sum(costs), 0.0
     for number, cost in enumerate(sorted(costs, reverse=True), start=1):
         so_far += cost

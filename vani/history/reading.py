@@ -23,7 +23,7 @@ __all__ = ["MANY", "Readers", "Reading", "end_with_parent"]
 
 @dataclass(frozen=True)
 class Reading:
-    """How a process reads files."""
+    """The way a process reads files."""
 
     make: MakeProfile
     totals: bool
@@ -58,7 +58,7 @@ _WHILE_FINDING: Final = 200
 
 
 class Readers:
-    """What is made of each file, in their order.
+    """The results of reading files, in the order of the files.
 
     Parameters
     ----------
@@ -79,7 +79,7 @@ class Readers:
         self._handed = 0
 
     def totals(self, files: int) -> bool:
-        """Whether sums alone are kept of so many."""
+        """True where only sums are kept of so many files."""
         return files >= MANY if self._totals is None else self._totals
 
     def look(self, found: Sequence[Candidate]) -> None:
@@ -97,7 +97,7 @@ class Readers:
             self._hand_out(found, size)
 
     def taken(self, found: Sequence[Candidate]) -> Generator[IngestResult]:
-        """What was made of all that was found; no more is read ahead than the processes need.
+        """The results of all files; no more is read ahead than the processes need.
 
         Raises
         ------

@@ -1,4 +1,4 @@
-"""What could be saved: the advice on a run in seconds and one setting, and what it tells of all runs like it.
+"""The possible saving: the advice on a run in seconds and one setting, and its meaning for all runs like it.
 
 The advice of a few runs stands for all of a pair of application and user: the share of the waiting that it is expected
 to win is taken of the waiting of all of them, from the least that one of the runs promises to the most.
@@ -49,7 +49,7 @@ def pairs_that_matter(groups: Sequence[Group], most: int) -> list[tuple[str, str
 
 
 def verdict_from(advice: Advice, run: Run, findings: dict[str, str]) -> Verdict:
-    """What following the advice on a run wins, in seconds of its slowest process.
+    """The seconds of its slowest process that a run saves by following its advice.
 
     Parameters
     ----------

@@ -140,7 +140,7 @@ def _changes(user: str, processes: int, runs: Sequence[Run]) -> list[Behaviour]:
 
 
 def _change(values: Floats) -> int | None:
-    """Where the values before and behind differ most for their spread; None where they do not."""
+    """The place where the values before and after differ most for their spread; None where they do not."""
     if len(values) < 2 * _LEAST_RUNS:
         return None
     logs = np.log(np.maximum(values, 1e-9))

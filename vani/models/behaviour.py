@@ -22,7 +22,7 @@ class ShareRange:
 
 @dataclass(frozen=True)
 class Score:
-    """How a predictor did.
+    """The score of a predictor.
 
     Attributes
     ----------
@@ -59,7 +59,7 @@ class Reliability:
 
 @dataclass(frozen=True)
 class Mode:
-    """How predictors did.
+    """The scores of all predictors.
 
     Attributes
     ----------

@@ -1,4 +1,4 @@
-"""How long it takes to send one process's bytes to all others.
+"""The time to send one process's bytes to all others.
 
 Long-message broadcast, scatter then ring (Thakur, Rabenseifner and Gropp, "Optimization of collective
 communication operations in MPICH", 2005, section 4.3):

@@ -1,4 +1,4 @@
-"""How far an expected gain can be off, and when none is promised at all.
+"""The range of an expected gain, the cases in which none is promised, and the certainty of a machine's figures.
 
 Two rules hold for every gain that comes from a model of the storage:
 
@@ -44,7 +44,7 @@ class Anchored:
 
 
 def anchored(traced_s: float, before_s: float, after_s: float, *, generic: bool) -> Anchored | str:
-    """What is left of `traced_s` when a model expects `before_s` of the present setting and `after_s` of another.
+    """The rest of `traced_s` when a model expects `before_s` of the present setting and `after_s` of another.
 
     A sentence where the model does not explain the trace.
     """
@@ -71,5 +71,5 @@ TYPICAL: Final = 0.6
 
 
 def certainty(system: System) -> float:
-    """What multiplies the confidence in all that rests on the description, 0..1."""
+    """The factor, 0..1, for the confidence in everything that rests on the description."""
     return TYPICAL if system.generic else 1.0

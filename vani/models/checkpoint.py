@@ -1,4 +1,4 @@
-"""Which write phases of an app are its checkpoints, what one costs, and how often one may be written.
+"""Checkpoints among the write phases of an app: which they are, what one costs, how often to write one.
 
 A simulation writes states of about the same size at a fixed interval (Xie et al., section II-A). Of an app's phases,
 checkpoints are those that write at least a given share of what the largest writes; phases that are alike are one row
@@ -122,7 +122,7 @@ def _written(phase: Phase) -> float:
 
 
 def _reads_back(app: str, profile: Profile, alike: float) -> bool:
-    """Whether the app reads again much of what it writes; a restart reads one state of several."""
+    """True where the app reads again much of what it writes; a restart reads one state of several."""
     own = [file.io for file in profile.files if file.writers and file.apps == [app]]
     written = sum(io.bytes.written or 0 for io in own)
     read = sum(min(io.bytes.read or 0, io.bytes.written or 0) for io in own)

@@ -1,4 +1,4 @@
-"""How long a burst of reads or writes takes, from the loads on what its bytes pass.
+"""The time of a burst of reads or writes, from the loads on every component that its bytes pass.
 
 Bytes pass a process, its compute node, an I/O node (where there are any), the servers, and the targets. Each
 of them is a stage; the time of a stage is the load on its busiest member over the rate of one member, and the
@@ -104,7 +104,7 @@ class Path:
 
 @dataclass(frozen=True)
 class Burst:
-    """What a job moves at one time: `bytes` over all, in `files` files of `stripe_count` stripes each.
+    """The bytes that a job moves at one time, in `files` files of `stripe_count` stripes each.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""How many I/O nodes serve a job, from measured curves; prefetch chunk and request split of its forwarding nodes.
+"""The number of I/O nodes for a job, from measured curves; prefetch chunk and request split of its I/O nodes.
 
 A curve gives the bandwidth of an access pattern by number of I/O nodes (0: compute nodes reach the file system
 themselves), and the conditions it was measured under. Legal are numbers that divide the compute nodes, so that each I/O
@@ -90,7 +90,7 @@ _WIDEST: Final = 10.0
 
 @dataclass(frozen=True)
 class Pattern:
-    """How a job reads or writes: `request` bytes at a time by `processes` on `nodes`."""
+    """The way a job reads or writes: `request` bytes at a time by `processes` on `nodes`."""
 
     nodes: int
     processes: int
@@ -101,7 +101,7 @@ class Pattern:
 
     @property
     def kind(self) -> tuple[str, str, str]:
-        """What has to be the same for two patterns to be compared at all."""
+        """The properties that two patterns must share to be compared at all."""
         # A process with a file of its own has nobody to interleave with.
         return self.operation, self.layout, self.order if self.layout == "shared" else "contiguous"
 
@@ -296,7 +296,7 @@ def fewest(curve: Mapping[int, Rate], allowed: Iterable[int], tolerance: float) 
 
 
 def speedups(rates: Mapping[int, Rate], before: int, after: int) -> tuple[float, float, float]:
-    """How many times as fast, for a run that `rates[before]` describes: least, expected, most (90 % lie between).
+    """Speed-ups of a run that `rates[before]` describes: least, expected, most (90 % lie between).
 
     The least may be below 1. Its width is the scatter of runs with `after` I/O nodes, and that of patterns held out.
     """

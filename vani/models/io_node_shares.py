@@ -47,7 +47,7 @@ IMPOSSIBLE: Final = -(1 << 62)
 
 @dataclass(frozen=True)
 class Items:
-    """What one class offers; the item that comes first is taken of equal ones."""
+    """The items of one class; of equal ones the first is taken."""
 
     weights: Integers
     values: Integers

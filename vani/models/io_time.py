@@ -1,4 +1,4 @@
-"""How many seconds of a run faster I/O could win at most.
+"""The seconds of a run that faster I/O could win at most.
 
 Readings of "the I/O time" of a run of T seconds, all of them shares of T that can be computed again from the profile:
 

@@ -1,4 +1,4 @@
-"""How much of an app's writing can happen while it computes.
+"""The part of an app's writing that can happen while it computes.
 
 A phase i writes for w_i seconds; after it, g_i seconds pass without I/O until the next phase begins (or the
 app ends), and within it, pauses of p_i seconds in which no process does I/O (counted only where no library

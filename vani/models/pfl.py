@@ -152,7 +152,7 @@ class Layout:
 
 @dataclass(frozen=True)
 class Usage:
-    """What a file of a size gets: stripes of the components that it reaches, those that hold bytes, and the
+    """The layout that a file of a size gets: stripes of the components that it reaches, those that hold bytes, and the
     bytes of the fullest.
     """
 

@@ -1,4 +1,4 @@
-"""How many seconds of the run a part of its I/O costs: some files, one direction, one kind of call.
+"""The seconds of a run that a part of its I/O costs: some files, one direction, one kind of call.
 
 A profile tells of a part how long any process is at it (`busy_s`) and the time of all processes together (`time_s`).
 Neither is what the run waits for: eight processes that read files of their own one after another are at it eight

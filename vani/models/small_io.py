@@ -1,4 +1,4 @@
-"""What many small requests cost, and what is left of it where few large ones move the same bytes.
+"""The cost of many small requests, and the rest of it where few large ones move the same bytes.
 
 A request of s bytes by one process takes
 

@@ -1,4 +1,4 @@
-"""Where a job's files can lie nearer to it than the file system, what fits there, and how long it then takes.
+"""Storage nearer to a job than the file system: what fits there, and how long the job then takes.
 
 Stage decision (mpiFileUtils and burst-buffer practice): copying F distinct bytes in, of which R are then read, pays if
 
@@ -146,7 +146,7 @@ def choose(
 
 
 def is_near(path: str, profile: Profile, system: System) -> bool:
-    """Whether a file already lies on a burst buffer or on the node."""
+    """True for a file that is already on a burst buffer or on the node."""
     if system.burst_buffer_for(path) is not None:
         return True
     folders = [*(profile.job.node_local_bb_dirs or ()), *(profile.job.shared_bb_dirs or ()), *_ON_THE_NODE]

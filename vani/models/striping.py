@@ -1,4 +1,4 @@
-"""How many targets a shared file should lie on, and in stripes of which size.
+"""The stripe count and stripe size for a shared file.
 
 Equation 3 of AIOT (Gao et al., section III.B.2):
 

@@ -24,7 +24,7 @@ _LONGEST_WORD: Final = 4000
 
 
 class Deadline:
-    """When the work has to be done.
+    """The time by which the work must be done.
 
     Parameters
     ----------
@@ -117,7 +117,7 @@ def _line(error: BaseException) -> str:
 
 
 def _listen(reading: int, deadline: Deadline) -> tuple[bytes, bool]:
-    """What the child says until the deadline, and whether that is all of it."""
+    """The child's output until the deadline, and True where that is all of it."""
     said = b""
     while not said.endswith(b"\0"):
         ready, _, _ = select.select([reading], [], [], deadline.left_s)

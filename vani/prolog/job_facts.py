@@ -1,4 +1,4 @@
-"""What Slurm tells PrologSlurmctld and EpilogSlurmctld about a job through the environment.
+"""Facts about a job that Slurm gives PrologSlurmctld and EpilogSlurmctld in the environment.
 
 Everything but the job's number may be missing, and a user chooses the job's name: it may hold any sign.
 """
@@ -55,7 +55,7 @@ def number_of(environment: Mapping[str, str]) -> str:
 
 
 def facts_of(environment: Mapping[str, str], now_s: float) -> JobFacts:
-    """What the environment of PrologSlurmctld tells; `now_s` is the time.
+    """Facts from the environment of PrologSlurmctld; `now_s` is the time.
 
     Raises
     ------

@@ -95,11 +95,11 @@ class State:
             self.file_of(number, suffix).unlink(missing_ok=True)
 
     def has(self, number: str) -> bool:
-        """Whether the job was not ended."""
+        """True for a job that has not ended."""
         return (self._jobs / number).exists()
 
     def is_planned(self, number: str) -> bool:
-        """Whether there is a plan for a job, for its tasks to see."""
+        """True where a job has a plan for its tasks to see."""
         return self.file_of(number, "env").exists()
 
     def file_of(self, number: str, suffix: str) -> Path:
@@ -151,7 +151,7 @@ class State:
                         (folder / name).unlink()
 
     def load(self, say: Callable[[str], None]) -> dict[str, Any]:
-        """What whoever held the lock wrote down last; empty, and said so, where it cannot be read."""
+        """The figures that the last holder of the lock wrote; empty, with a message, where they cannot be read."""
         place = self.folder / "state.json"
         try:
             found = json.loads(_read(place, _LONGEST_STATE)[0])

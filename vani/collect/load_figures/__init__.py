@@ -1,1 +1,1 @@
-"""What servers and clients of Lustre print about themselves, as a snapshot of the machine."""
+"""A snapshot of the machine from the output of servers and clients of Lustre."""

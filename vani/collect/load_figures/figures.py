@@ -1,4 +1,4 @@
-"""What was read so far of OSTs and servers; what nobody told stays None."""
+"""Figures of OSTs and servers read so far; unknown ones stay None."""
 
 from __future__ import annotations
 
@@ -59,11 +59,11 @@ class Figures:
     nameless: OfServer = field(default_factory=OfServer)
 
     def target(self, system: str, index: int) -> OfTarget:
-        """What is known of an OST."""
+        """The figures of an OST."""
         return self.targets.setdefault((system, index), OfTarget())
 
     def server(self, name: str | None) -> OfServer:
-        """What is known of a server."""
+        """The figures of a server."""
         return self.nameless if name is None else self.servers.setdefault(name, OfServer())
 
 

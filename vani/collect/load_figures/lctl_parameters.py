@@ -20,7 +20,7 @@ _SERVED: Final = frozenset({"obdfilter", "osd-ldiskfs", "osd-zfs", "ofd", "ost"}
 
 
 def read_lctl_parameters(text: str, figures: Figures, server: str | None) -> bool:
-    """Whether the text has such parameters; what they tell goes into `figures`.
+    """Read such parameters into `figures`; False where the text has none.
 
     `server` is the one where it was printed, which is that of the OSTs that it serves. On a client, an OST's server is
     known by its network address.

@@ -21,7 +21,7 @@ _NO_OBJECTS: Final = frozenset("RSNI")
 
 
 def read_lfs_df(text: str, figures: Figures, where: str) -> bool:
-    """Whether the text has lines of it; what they tell goes into `figures`.
+    """Read such lines into `figures`; False where the text has none.
 
     Raises
     ------

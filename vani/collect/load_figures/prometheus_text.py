@@ -27,7 +27,7 @@ _NODE: Final = frozenset(
 
 
 def read_prometheus_text(text: str, figures: Figures, server: str | None) -> bool:
-    """Whether the text has such metrics; what they tell goes into `figures`. `server`: of those without `instance`."""
+    """Read such metrics into `figures`; False where the text has none. `server`: of those without `instance`."""
     known = False
     sizes: dict[tuple[str, int], dict[str, int]] = {}
     for line in text.splitlines():

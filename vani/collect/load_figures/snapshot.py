@@ -24,7 +24,7 @@ _PROCESSOR: Final = re.compile(r"^(?:processor\s*:\s*|cpu(?=\d+ \d+ \d+ ))(\d+)"
 
 
 def read_proc_files(text: str, figures: Figures, server: str | None) -> bool:
-    """Whether the text holds some of them; what they tell goes into `figures`."""
+    """Read such files into `figures`; False where the text has none."""
     load, memory, processors = _LOAD.search(text), _MEMORY.findall(text), _PROCESSOR.findall(text)
     if not (load or memory or processors):
         return False

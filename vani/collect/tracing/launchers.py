@@ -15,7 +15,7 @@ __all__ = ["Launcher", "launcher_of", "program_at", "with_variables"]
 
 @dataclass(frozen=True)
 class Launcher:
-    """How one launcher is called."""
+    """The command line of one launcher."""
 
     name: str
     pass_on: Callable[[str, str], list[str]]
@@ -119,7 +119,7 @@ _ASKED = ("mpirun", "mpiexec")
 
 
 def launcher_of(command: Sequence[str], environment: Mapping[str, str] | None = None) -> Launcher | None:
-    """What launches the command's program; None where it is started as it stands.
+    """The launcher of the command's program; None where it is started directly.
 
     `mpirun` and `mpiexec` are asked for their version, since both of the large families call themselves that.
 
@@ -175,7 +175,7 @@ def with_variables(command: Sequence[str], launcher: Launcher, variables: Mappin
 
 
 def program_at(command: Sequence[str], launcher: Launcher) -> int:
-    """Where in a launcher's line the program stands.
+    """The index of the program in a launcher's line.
 
     Raises
     ------

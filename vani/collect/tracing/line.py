@@ -43,7 +43,7 @@ STRACE = (
 
 @dataclass(frozen=True)
 class TracedLine:
-    """What is run."""
+    """A command line to run."""
 
     tracer: str
     """`recorder` or `strace`."""

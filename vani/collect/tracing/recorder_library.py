@@ -1,4 +1,4 @@
-"""Where Recorder's library is: named by the user, or where builds, Spack and modules say."""
+"""Recorder's library: as the user names it, or as builds, Spack and modules place it."""
 
 from __future__ import annotations
 

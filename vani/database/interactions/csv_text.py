@@ -30,7 +30,7 @@ _DIGITS: Final = 19
 
 
 def is_csv(text: str) -> bool:
-    """Whether a text begins as such a table: a line of columns, below lines that begin with `#`."""
+    """True for a text that begins as such a table: a line of columns, below lines that begin with `#`."""
     return set(_NEEDED) <= set(_columns(_table(text)[0]))
 
 

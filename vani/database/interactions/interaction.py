@@ -78,7 +78,7 @@ def refuse_contradictions(rows: Iterable[Interaction]) -> list[Interaction]:
 
 
 def lustre_objections(rows: Sequence[Interaction]) -> list[str]:
-    """What Lustre does not accept, a sentence per file: these files get the default layout.
+    """Reasons for which Lustre refuses rows, a sentence per file: these files get the default layout.
 
     Parameters
     ----------

@@ -49,7 +49,7 @@ def store(rows: Iterable[Interaction], database: str) -> list[Interaction]:
 
 
 def read(database: str, path: str | None = None) -> list[Interaction]:
-    """What is kept, of one file or of all, by file in the order of storing and by extent.
+    """The stored interactions of one file or of all, by file in the order of storing and by extent.
 
     Raises
     ------
@@ -104,7 +104,7 @@ def _write(engine: Engine, rows: Sequence[Interaction], address: Address) -> Non
 
 
 def _has_table(connection: Connection, address: Address) -> bool:
-    """Whether the table is there; one of that name with other columns is refused."""
+    """True where the table exists; one of that name with other columns is refused."""
     from sqlalchemy import inspect  # noqa: PLC0415
 
     from vani.database.interactions.table import INTERACTIONS  # noqa: PLC0415

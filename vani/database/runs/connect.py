@@ -78,11 +78,11 @@ class Store:
 
     @property
     def is_file(self) -> bool:
-        """Whether the store is a file of SQLite."""
+        """True for a file of SQLite."""
         return self.file is not None
 
     def exists(self) -> bool:
-        """Whether there is something at its place; a server is taken to be there."""
+        """True where there is something at its place; a server is assumed to exist."""
         return self.file is None or (self.file.exists() and self.file.stat().st_size > 0)
 
     @contextmanager

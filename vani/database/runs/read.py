@@ -1,4 +1,4 @@
-"""What is asked of a store of runs."""
+"""Queries of a store of runs."""
 
 from __future__ import annotations
 
@@ -198,13 +198,13 @@ def all_runs(connection: sa.Connection) -> Iterator[Run]:
 
 
 def moments(connection: sa.Connection) -> list[tuple[float | None, str]]:
-    """When each run began, and whose it is."""
+    """The beginning and the user of each run."""
     of = tables.runs.c
     return [(row[0], row[1]) for row in connection.execute(sa.select(of.submitted, of.user))]
 
 
 def count_profiles(connection: sa.Connection) -> int:
-    """How many whole profiles are kept."""
+    """The number of whole profiles."""
     return int(connection.execute(sa.select(sa.func.count()).select_from(tables.profiles)).scalar_one())
 
 
@@ -216,7 +216,7 @@ def damaged(connection: sa.Connection) -> list[Source]:
 
 
 def count_damaged(connection: sa.Connection) -> int:
-    """How many these are."""
+    """The number of files that could not be read."""
     of = tables.sources.c
     return int(connection.execute(sa.select(sa.func.count()).where(of.reason.is_not(None))).scalar_one())
 
@@ -243,7 +243,7 @@ def paths_of(connection: sa.Connection, digests: Sequence[str]) -> dict[str, lis
 
 
 def verdicts(connection: sa.Connection) -> list[tuple[Verdict, Run]]:
-    """What judged runs could save."""
+    """The possible saving of each judged run."""
     of = tables.judged.c
     rows = connection.execute(
         sa.select(tables.runs, *(of[name] for name in _VERDICT if name != "digest"))
@@ -254,7 +254,7 @@ def verdicts(connection: sa.Connection) -> list[tuple[Verdict, Run]]:
 
 
 def verdicts_of(connection: sa.Connection, digests: Sequence[str]) -> dict[str, Verdict]:
-    """What these runs could save, by their digests, as far as they were judged."""
+    """The possible saving of these runs, by their digests, as far as they were judged."""
     found: dict[str, Verdict] = {}
     for start in range(0, len(digests), 500):
         some = digests[start : start + 500]

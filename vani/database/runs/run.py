@@ -85,7 +85,7 @@ class Source:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What following the advice on a run is expected to win.
+    """The saving expected from following the advice on a run.
 
     Attributes
     ----------

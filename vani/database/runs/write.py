@@ -1,4 +1,4 @@
-"""What is written into a store of runs; each function is a part of its caller's transaction."""
+"""Writing into a store of runs; each function is a part of its caller's transaction."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Which behaviour an application's next run has: behaviours by number, and what follows what (AIOT, Lei et al.)."""
+"""The behaviour of an application's next run: behaviours by number, and which follows which (AIOT, Lei et al.)."""

@@ -24,7 +24,7 @@ _INNER: Final = 0.7
 
 @dataclass(frozen=True)
 class Tested:
-    """What was predicted of each test run whose category was known; arrays have the shape (runs,).
+    """Predictions for each test run whose category was known; arrays have the shape (runs,).
 
     Attributes
     ----------
@@ -49,12 +49,12 @@ class Tested:
 
 
 def begins() -> dict[str, Begin]:
-    """What makes followers of predictors that learn nothing beforehand, by name."""
+    """Makers of followers, by name, of predictors that learn nothing beforehand."""
     return {name: one.prepare([]) for name, one in predictors().items() if not one.learns}
 
 
 def learnt(runs: Runs, first: int) -> tuple[dict[str, Begin], frozenset[str]]:
-    """What makes followers of predictors that have learnt from the runs before `first`, and which of them lose there.
+    """Makers of followers that have learnt from the runs before `first`, and the names of those that lose there.
 
     A predictor loses where, having learnt from the first part of these runs, it is right in the last part no more often
     than the best of the others, `auto` included.
@@ -124,7 +124,7 @@ def judge(
 
 
 def score(tested: Tested, category: Ints, name: str) -> Score:
-    """How a predictor did on test runs; `category` is that of each of them, shape (runs,)."""
+    """The score of a predictor on test runs; `category` is that of each of them, shape (runs,)."""
     right = tested.guesses[name] == tested.actual
     said = tested.probabilities[name]
     sure = said >= SURE

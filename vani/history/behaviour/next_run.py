@@ -1,4 +1,4 @@
-"""What the next run of a category does: from the runs known, to probabilities and what such runs moved."""
+"""The next run of a category, from the known runs: probabilities of behaviours, and the figures of such runs."""
 
 from __future__ import annotations
 

@@ -50,7 +50,7 @@ def most_likely(shares: Shares) -> tuple[int, float]:
 
 
 class _Record:
-    """How often each predictor was right, what is longer ago counting less."""
+    """The number of hits of each predictor, older ones counting less."""
 
     def __init__(self, number: int, lasts: float, *, runs: float) -> None:
         self.hits: Floats = np.full(number, runs / 2)
@@ -72,7 +72,7 @@ def _bin(share: float) -> int:
 
 @dataclass(frozen=True)
 class Said:
-    """What was held most likely of a run: by each predictor, and by all together, with its probability."""
+    """The most likely behaviour of a run: by each predictor, and by all together, with its probability."""
 
     guesses: list[int]
     together: int
@@ -109,7 +109,7 @@ class Panel:
         self._common = [_Record(len(self._begin), _COMMONLY_LASTS, runs=1.0) for _ in range(_AGES)]
 
     def predict(self, category: int) -> list[Shares]:
-        """What each predictor, and `auto` as the last, expects next; all empty where the category is new."""
+        """Expectations of each predictor, with `auto` as the last; all empty where the category is new."""
         one = self._categories.get(category)
         if one is None:
             return [{} for _ in self.names]
@@ -117,12 +117,12 @@ class Panel:
         return [*ahead, self._corrected(self._together(one, ahead))]
 
     def has_seen(self, category: int, behaviour: int) -> bool:
-        """Whether a run of the category had this behaviour."""
+        """True where a run of the category had this behaviour."""
         one = self._categories.get(category)
         return one is not None and behaviour in one.seen
 
     def said(self, category: int) -> Said | None:
-        """What each predictor holds most likely now; None where the category is new."""
+        """The behaviour that each predictor holds most likely now; None where the category is new."""
         one = self._categories.get(category)
         if one is None:
             return None
@@ -154,7 +154,7 @@ class Panel:
         one.ahead = None
 
     def weights(self, category: int) -> dict[str, float]:
-        """How much each predictor counts in `auto`, together 1."""
+        """The weight of each predictor in `auto`, with a sum of 1."""
         one = self._categories.get(category)
         found = self._weights(one if one is not None else _Category(self._begin))
         return dict(zip(self.names, found.tolist(), strict=False))

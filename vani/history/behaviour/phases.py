@@ -99,7 +99,7 @@ def phases(series: Floats) -> list[Phase]:
 
 
 def _floors(series: Floats) -> Floats:
-    """What is as good as nothing: a share of the most, or what noise around 0 reaches, shape (figures,)."""
+    """Values as good as nothing: a share of the most, or the reach of noise around 0, shape (figures,)."""
     most = series.max(axis=0)
     found: Floats = np.maximum(_IDLE * most, np.finfo(float).tiny)
     for number, column in enumerate(series.T):
@@ -131,7 +131,7 @@ def _noise(levels: Floats) -> Floats:
 
 
 def _candidates(levels: Floats, noise: Floats) -> Ints:
-    """Where the series changes once its wavelet transform is cleared of noise."""
+    """Places where the series changes once its wavelet transform is cleared of noise."""
     try:
         import pywt  # noqa: PLC0415 - an extra, loaded where it is used
     except ImportError as error:
@@ -154,7 +154,7 @@ def _candidates(levels: Floats, noise: Floats) -> Ints:
 
 
 class _Sums:
-    """What tells in a moment how well a stretch is cut in two.
+    """Sums that show in constant time how well a place cuts a stretch in two.
 
     Noise is that of the stretch, by its steps from sample to sample, but never less than that of the whole run: where
     nothing happens, a figure may be much noisier in logarithms than where much does.
@@ -170,7 +170,7 @@ class _Sums:
         self._noise = noise**2
 
     def apart(self, begin: int, places: Ints, end: int) -> Floats:
-        """How far the means on both sides are apart, shape (places, figures)."""
+        """Difference of the means on both sides, shape (places, figures)."""
         of, left, right = self._levels, (places - begin)[:, None], (end - places)[:, None]
         found: Floats = (of[places] - of[begin]) / left - (of[end] - of[places]) / right
         return found

@@ -1,4 +1,4 @@
-"""What a run moves over time: from the calls that Darshan's DXT kept, else from its heat map; traces tell more exactly.
+"""Bytes that a run moves over time, from the calls of Darshan's DXT or from its heat map; traces show more.
 
 The history of runs keeps sums alone, no series: a series is read again from the log or the trace.
 """

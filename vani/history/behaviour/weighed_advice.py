@@ -86,7 +86,7 @@ def _key(one: Recommendation) -> _Key:
 
 
 def _goes_with(shown: dict[_Key, list[Recommendation]], key: _Key, best: _Key, parts: Sequence[Part]) -> bool:
-    """Whether the same advice recommends both."""
+    """True where the same advice recommends both."""
     return any(
         shown[key][0] in part.advice.recommendations and shown[best][0] in part.advice.recommendations
         for part in parts

@@ -1,1 +1,1 @@
-"""Which files a run is going to create: how many, by which process, how large."""
+"""The files that a run is going to create: their number, processes and sizes."""

@@ -210,7 +210,7 @@ def _best(outcomes: Mapping[str, Sequence[Outcome]]) -> str:
 
 
 def _by_key(outcomes: Sequence[Outcome], came: Sequence[Creations], foreseen: Foreseen) -> Floats:
-    """How often the same creation of the same rank was right; of one seldom held out, how often all were."""
+    """Accuracy for the same creation of the same rank; for one seldom held out, accuracy of all."""
     nth = nth_of_rank(foreseen.ranks)
     hits, seen = np.zeros(len(foreseen)), np.zeros(len(foreseen))
     for outcome, run in zip(outcomes, came, strict=True):

@@ -1,4 +1,4 @@
-"""How a run goes on in itself: a creation is like one some creations before, or larger by a constant factor or step.
+"""The law by which a run continues: a creation equals an earlier one, or is larger by a constant factor or step.
 
 Before means: of the same rank (so that it does not matter in which order ranks come), or of all.
 """

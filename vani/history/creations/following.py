@@ -29,7 +29,7 @@ _OVER: Final = 0.5
 
 
 class ToDo(Enum):
-    """What a creation makes necessary."""
+    """The consequence of a creation."""
 
     NOTHING = "nothing"
     PREDICT = "predict again"
@@ -87,7 +87,7 @@ class Misses:
 
 @dataclass(frozen=True)
 class Followed:
-    """How it went.
+    """The outcome of following a run.
 
     Attributes
     ----------
@@ -101,7 +101,7 @@ class Followed:
     done: tuple[tuple[int, ToDo], ...]
 
     def times(self, todo: ToDo) -> int:
-        """How often something had to be done."""
+        """The number of times that something had to be done."""
         return sum(one is todo for _, one in self.done)
 
 
@@ -147,7 +147,7 @@ def follow(past: Sequence[Creations], came: Creations, names: Iterable[str] | No
 
 
 def _hits(foreseen: Foreseen, came: Creations, begin: int) -> Flags:
-    """Which files from `begin` on are among those that were foreseen."""
+    """True for each file from `begin` on that was foreseen."""
     none = np.zeros(len(foreseen), dtype=np.int64)
     table = Creations(none, foreseen.ranks, none)
     # Both count from what was created before.

@@ -1,4 +1,4 @@
-"""How figures of runs follow one another, and so how many files the next run creates, by which ranks."""
+"""Laws by which figures of runs follow one another; from them, the number and ranks of the next run's creations."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def best_law(rows: Rows, *, exact: bool = False) -> tuple[RunLaw, float, int]:
 
 
 def expected_count(past: Sequence[Creations]) -> tuple[int, str]:
-    """How many creations the run after `past` is going to have, and by which law."""
+    """The number of creations of the run after `past`, and the law that gives it."""
     law, _, _ = best_law([np.array([float(len(run))]) for run in past], exact=True)
     return max(0, round(float(law.follow([np.array([float(len(run))]) for run in past])[0]))), law.name
 

@@ -71,7 +71,7 @@ class Creations:
 
     @cached_property
     def nth(self) -> Ints:
-        """Which creation of its rank each is, from 0."""
+        """Index of each creation among those of its rank, from 0."""
         return nth_of_rank(self.ranks)
 
     @cached_property
@@ -90,7 +90,7 @@ class Creations:
         return Creations(self.sizes[cut], self.ranks[cut], self.stripes[cut], self.paths[cut])
 
     def find(self, ranks: Ints, nth: Ints) -> Ints:
-        """Where the nth creations of ranks stand; -1 where there is none. All of shape (asked,)."""
+        """Places of the nth creations of ranks; -1 where there is none. All of shape (wanted,)."""
         found = np.full(len(ranks), -1, dtype=np.int64)
         keys, order = self._sorted_keys
         if not len(keys):
@@ -111,7 +111,7 @@ class Creations:
 
 @dataclass(frozen=True)
 class Foreseen:
-    """What a predictor expects to be created next, in order.
+    """The creations that a predictor expects next, in order.
 
     Attributes
     ----------
@@ -157,7 +157,7 @@ def joined(parts: Sequence[Creations]) -> Creations:
 
 
 def nth_of_rank(ranks: Ints, before: Creations | None = None) -> Ints:
-    """Which creation of its rank each is, from 0, or from what the rank has created `before`."""
+    """Index of each creation among those of its rank, from 0, or from the rank's number of creations `before`."""
     if not len(ranks):
         return np.zeros(0, dtype=np.int64)
     order = np.argsort(ranks, kind="stable")
@@ -174,7 +174,7 @@ def nth_of_rank(ranks: Ints, before: Creations | None = None) -> Ints:
 
 
 def is_right(foreseen: Floats, came: Floats) -> Flags:
-    """Whether sizes are within 1 % of what came; what was not foreseen is not right."""
+    """True for sizes within 1 % of the actual ones; a size that was not foreseen is not right."""
     with np.errstate(invalid="ignore"):
         return np.asarray(np.abs(foreseen - came) <= WITHIN * came)
 
@@ -199,7 +199,7 @@ def pack_creations(creations: Creations) -> bytes:
 
 
 def unpack_creations(content: bytes) -> Creations:
-    """What was packed.
+    """Creations from their packed form.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""Which method, and how far its predictions are off: both by holding out the largest scale, since that is the use.
+"""The choice of a method, and the error of its predictions, both by holding out the largest scale, as in use.
 
 A model is made from small runs to predict large ones. So each method is fitted without the largest scale of the samples
 and scores on it; the best one is fitted again to all. The ratios of measured to predicted time on the scale held out

@@ -48,7 +48,7 @@ class _Test:
 
 
 def is_ior(text: str) -> bool:
-    """Whether a text is what IOR prints, whole or in part."""
+    """True for a text that IOR printed, whole or in part."""
     begin = text.lstrip()
     return begin.startswith("{") or bool(_BANNER.search(text) or _TITLES.search(text))
 
@@ -170,7 +170,7 @@ def _of_text(text: str, path: Path) -> Iterator[tuple[_Test, float, float]]:
 
 
 def _is_summary(text: str, line: str) -> bool:
-    """Whether a line is behind the results, where IOR sums them up."""
+    """True for a line behind the results, where IOR sums them up."""
     end = text.find("Summary of all tests:")
     begin = text.find("Max Write:")
     behind = min((at for at in (begin, end) if at >= 0), default=-1)

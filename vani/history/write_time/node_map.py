@@ -1,4 +1,4 @@
-"""Which router, or link, bridge and I/O node, each compute node is behind: a CSV file of the site."""
+"""The router, or link, bridge and I/O node, of each compute node, from a CSV file of the site."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _SHOWN: Final = 3
 
 @dataclass(frozen=True)
 class NodeMap:
-    """What each node is behind.
+    """The components in front of each node.
 
     Parameters
     ----------

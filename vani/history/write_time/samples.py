@@ -143,7 +143,7 @@ _ERROR: Final = 0.1
 
 
 def converged(samples: Samples, confidence: float = CONFIDENCE) -> npt.NDArray[np.bool_]:
-    """Which means have converged, or were measured once; shape (samples,)."""
+    """True for means that have converged, or were measured once; shape (samples,)."""
     if samples.standard_error is None:
         return np.ones(len(samples), dtype=bool)
     times = NormalDist().inv_cdf((1 + confidence) / 2)

@@ -1,4 +1,4 @@
-"""What each stage of a path costs, with ranges: the reciprocal of a cost is the bandwidth of the stage.
+"""The cost of each stage of a path, with ranges: the reciprocal of a cost is the bandwidth of the stage.
 
 The range is that of a bootstrap: the samples are drawn anew, with replacement, and the costs fitted again. A stage that
 makes up little of the time of every sample, or whose cost such drawings change by more than a factor of ten, is not
@@ -80,7 +80,7 @@ def stage_costs(fitted: Fitted, samples: Samples, scale: Floats) -> list[Stage]:
 
 
 def _in_proportion(loads: Floats) -> Floats:
-    """What a unit of cost of each load (row) is worth as a cost of another (column), shape (stages, stages).
+    """The cost of another load (column) that equals a unit of cost of each load (row), shape (stages, stages).
 
     Loads in proportion to each other, such as bytes and requests of one size, cannot be told apart: their costs are one
     cost, of the first of them.

@@ -91,7 +91,7 @@ def only_loads(columns: Mapping[str, Floats]) -> dict[str, Floats]:
 
 
 def described(samples: Samples, kinds: Kinds) -> dict[str, Floats]:
-    """What tells samples apart, in doublings where they are sizes and counts: for distances and trees."""
+    """Columns that distinguish samples, in doublings where they are sizes and counts: for distances and trees."""
     numbers = samples.numbers
     columns = {name: np.log2(np.maximum(column, 0.5)) for name, column in numbers.items()}
     for name in _SPREADS[1:]:

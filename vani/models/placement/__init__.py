@@ -1,1 +1,1 @@
-"""Where stripes of files lie: bytes of each stripe, and ways to choose targets for them."""
+"""The placement of stripes: bytes of each stripe, and ways to choose targets for them."""

@@ -1,4 +1,4 @@
-"""How Lustre itself chooses targets (Tarazu calls it LSA), by the account of Tarazu, section 2.1.2.
+"""The choice of targets by Lustre itself (Tarazu calls it LSA), by the account of Tarazu, section 2.1.2.
 
 While free space differs by no more than a window (equation 1), targets are taken in turn, server by server; beyond
 it, at random by free space. Lustre knows no sizes: what counts is free space when a file is made. Here files are made

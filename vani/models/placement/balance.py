@@ -20,7 +20,7 @@ _NEAR = 1e-9
 
 @dataclass(frozen=True)
 class Balanced:
-    """Where stripes lie.
+    """A placement of stripes.
 
     Attributes
     ----------

@@ -1,4 +1,4 @@
-"""What no placement of stripes can do better than: counting proofs."""
+"""Bounds that no placement of stripes can beat, by counting."""
 
 from __future__ import annotations
 

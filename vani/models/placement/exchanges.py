@@ -92,7 +92,7 @@ class _Search:
         return False
 
     def regroup(self, bound: float) -> None:
-        """Where exchanges do not help: place the stripes of the fullest target and a few others anew, in every way.
+        """Place the stripes of the fullest target and a few others again, in every way, where exchanges do not help.
 
         The others are drawn by a fixed seed.
         """
@@ -241,7 +241,7 @@ class _Search:
         return self.on[where][float(self.stripes.bytes[stripe])][:_ALIKE]
 
     def _meets(self, stripe: int, target: int, besides: int) -> bool:
-        """Whether another stripe of its request lies on the target already."""
+        """True where another stripe of its request is on the target already."""
         request = int(self.stripes.request[stripe])
         first, end = int(self.stripes.first[request]), int(self.stripes.first[request + 1])
         found = np.flatnonzero(self.place[first:end] == target) + first

@@ -1,4 +1,4 @@
-"""Which bytes of a file lie on which stripe, by component of its layout.
+"""The bytes of a file on each stripe, by component of its layout.
 
 Tarazu cuts a component into one piece per stripe (section 5.5.2): stripe size = length / stripes, rounded up to an
 even multiple of 64 KiB (equations 2 and 3). Lustre refuses some of these sizes: a component's end is a multiple of its

@@ -78,7 +78,7 @@ class _State:
         self._take(where, dealt.T.ravel(), np.full(len(where), float(size)))
 
     def _that_fit(self, requests: int, count: int, most: Floats) -> int:
-        """How many of the requests have room, each on as many targets as it has stripes."""
+        """The number of requests that have room, each on as many targets as it has stripes."""
         low, high = 0, requests
         while low < high:
             middle = (low + high + 1) // 2

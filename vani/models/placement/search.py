@@ -66,7 +66,7 @@ class _Tries:
             self.best, self.worth = place.copy(), worth
 
     def run(self) -> bool:
-        """Whether the end was reached before the number of tries ran out."""
+        """True where the end was reached before the number of tries ran out."""
         return self._go(0, max((b / s for b, s in zip(self.base, self.size, strict=True)), default=0.0))
 
     def _go(self, depth: int, fullest: float) -> bool:

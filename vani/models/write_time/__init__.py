@@ -1,1 +1,1 @@
-"""How long a write takes, by models that are linear in features of the write (Xie et al., IPDPS 2019)."""
+"""The time of a write, by models that are linear in features of the write (Xie et al., IPDPS 2019)."""

@@ -32,13 +32,13 @@ class Term:
 
     @property
     def seconds(self) -> float:
-        """What the term adds."""
+        """The seconds that the term adds."""
         return self.coefficient * self.value
 
 
 @dataclass(frozen=True)
 class Tested:
-    """How many writes of a test set a model was off by at most so much of their time (table VI).
+    """The number of writes of a test set for which a model was off by at most so much of their time (table VI).
 
     The sizes of the sets are the only ones that give the printed shares and add up to the printed totals.
     """
@@ -81,7 +81,7 @@ class Published:
     default_stripes: int = 1
 
     def off_by_at_most(self, nodes: int) -> tuple[float, float]:
-        """What share of the time a write from so many nodes is off by at most, and how many of the tested ones were.
+        """The largest error of a write from so many nodes as a share of its time, and the number of tested writes.
 
         Of 20 and 30 %, the least that nine of ten converged writes of the nearest test set kept to; else 30 %.
         """

@@ -1,4 +1,4 @@
-"""What Alembic runs for each step; the connection, and its transaction, are the caller's."""
+"""The script that Alembic runs for each step; the connection, and its transaction, are the caller's."""
 
 from __future__ import annotations
 

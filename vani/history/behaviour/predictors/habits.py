@@ -1,4 +1,4 @@
-"""What any category does after repeats and changes like the last ones; known even where a category is new.
+"""The behaviour that follows repeats and changes like the last ones in any category, also in a new one.
 
 A run is told by how many other behaviours came since its behaviour was last there: 0 is the last one again, 1 the one
 before, and so on up to "long ago" and "never before". What follows the last four of these is counted over all

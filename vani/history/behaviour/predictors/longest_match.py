@@ -1,4 +1,4 @@
-"""What followed the last time that the same runs came before: the longest such sequence decides."""
+"""The behaviour that followed the last time that the same runs came before; the longest such sequence decides."""
 
 from __future__ import annotations
 

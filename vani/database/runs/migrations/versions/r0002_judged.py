@@ -1,4 +1,4 @@
-"""What could be saved in a run, from its advice."""
+"""The possible saving of a run, from its advice."""
 
 from __future__ import annotations
 
