@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
-from vani.errors import InputError
+from vani.errors import InputError, refuse_named_pipe
 
 __all__ = ["Settings", "read_settings", "settings_of"]
 
@@ -69,6 +69,7 @@ def settings_of(table: object, path: Path) -> Settings:
 
 
 def _tables(path: Path) -> dict[str, Any]:
+    refuse_named_pipe(path)
     try:
         with path.open("rb") as file:
             content = file.read(_MAX_BYTES + 1)

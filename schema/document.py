@@ -21,7 +21,7 @@ from pydantic import BaseModel, TypeAdapter, ValidationError
 from pydantic_core import ErrorDetails
 
 from vani.atomic import write_text
-from vani.errors import DocumentError
+from vani.errors import DocumentError, refuse_named_pipe
 from vani.garbage import collection_paused
 from vani.schema.lifts import profile_2, system_2
 from vani.schema.reading import MAX_BYTES
@@ -193,6 +193,7 @@ def read_text(path: str | Path) -> str:
     try:
         if path.is_dir():
             raise DocumentError("is a directory", where=path, todo="name a YAML file")
+        refuse_named_pipe(path)
         with path.open("rb") as file:
             content = file.read(MAX_BYTES + 1)
     except FileNotFoundError:

@@ -11,7 +11,7 @@ import threading
 from pathlib import Path
 from typing import Final
 
-from vani.errors import DocumentError
+from vani.errors import DocumentError, refuse_named_pipe
 
 __all__ = ["MAX_BYTES", "Reading"]
 
@@ -56,6 +56,7 @@ class Reading:
 
     def _read(self) -> None:
         try:
+            refuse_named_pipe(self.path)
             with self.path.open("rb") as file:
                 content = file.read(MAX_BYTES + 1)
             if len(content) > MAX_BYTES:

@@ -13,6 +13,8 @@ The command line prints the line and exits with the error's `exit_code`.
 
 from __future__ import annotations
 
+import os
+import stat
 from pathlib import Path
 
 __all__ = [
@@ -25,6 +27,7 @@ __all__ = [
     "UnknownFormatError",
     "VaniError",
     "refuse_missing_links",
+    "refuse_named_pipe",
 ]
 
 _LINKED = ("schema", "analyzers", "advisors")
@@ -106,3 +109,19 @@ class NoRoomError(InputError):
 
 class DocumentError(InputError):
     """A YAML document does not hold what its schema says."""
+
+
+def refuse_named_pipe(path: Path) -> None:
+    """Refuse a FIFO, which would be waited for without end; a shell's `<(command)` is none, as it has no name.
+
+    Raises
+    ------
+    DocumentError
+        It is one.
+    """
+    try:
+        is_pipe = stat.S_ISFIFO(path.stat().st_mode) and Path(os.path.realpath(path)).exists()
+    except (OSError, ValueError):
+        return
+    if is_pipe:
+        raise DocumentError("is a named pipe", where=path, todo="name a file")

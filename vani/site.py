@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from vani.errors import InputError
+from vani.errors import InputError, refuse_named_pipe
 
 __all__ = ["KEYS", "SITE_FILE", "Setting", "contact_lines", "setting", "settings", "thresholds"]
 
@@ -118,6 +118,7 @@ def _placed(key: str, value: str, path: Path) -> str:
 
 @functools.lru_cache(maxsize=8)
 def _read(path: Path) -> Mapping[str, Any]:
+    refuse_named_pipe(path)
     try:
         with path.open("rb") as file:
             content = file.read(_MAX_BYTES + 1)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -120,3 +121,13 @@ def test_what_is_wrong_with_a_file_is_one_line(run, files, tmp_path, content, to
 def test_a_file_that_the_environment_names_must_be_there(run, monkeypatch):
     monkeypatch.setenv("VANI_SITE", "/nowhere/site.toml")
     assert run("config").line == "/nowhere/site.toml: no such file; VANI_SITE names it"
+
+
+def test_a_named_pipe_is_refused_as_settings(run, files, tmp_path):
+    # Was: waited for ever.
+    files()
+    (tmp_path / "site.toml").unlink()
+    os.mkfifo(tmp_path / "site.toml")
+    done = run("config")
+    assert done.status == 2
+    assert done.line.endswith("site.toml: is a named pipe; name a file")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from pathlib import Path
 
 import numpy as np
@@ -273,3 +274,19 @@ def test_bandwidths_are_shown_with_ranges_and_what_never_binds_is_not_identified
     assert "not identified" in rows["processes"]
     assert "done" not in run("model", "show", "none.yaml").line
     assert run("model", "show", WRITES).status == 2
+
+
+def test_numbers_at_the_limits_of_floats_are_answered_in_a_line(run, tmp_path):
+    # Was: warnings of numpy, among them paths of its modules.
+    rows = [
+        f"{nodes},{size},{seconds}"
+        for nodes in (1, 2, 4, 8)
+        for size, seconds in ((1e30, 1e-9), (1, 1e9), (1e29, 1), (1e-300, 1e8))
+    ]
+    (tmp_path / "w.csv").write_text("\n".join(["nodes,bytes,seconds", *rows]))
+    with warnings.catch_warnings(record=True) as printed:
+        warnings.simplefilter("always")
+        done = run("model", "fit", tmp_path / "w.csv", "-o", tmp_path / "m.yaml")
+    assert [str(warning.message) for warning in printed] == []
+    assert done.status == 2
+    assert "no method explains the largest scale" in done.line

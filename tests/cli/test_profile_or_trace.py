@@ -87,15 +87,29 @@ def test_a_trace_that_is_a_folder_is_taken_too(run, mix, command):
 @each_command
 def test_a_profile_in_a_pipe_is_read_once(run, desk, command):
     # Was: `report` read it a second time and waited for ever.
-    os.mkfifo("pipe")
     shutil.copy(PROFILE, "p.yaml")
-    writer = threading.Thread(target=lambda: Path("pipe").write_bytes(PROFILE.read_bytes()), daemon=True)
     if command[:2] == ["plot", "heat-map"]:
         pytest.skip("its trace is not there")
+    end, begin = os.pipe()
+
+    def write() -> None:
+        with os.fdopen(begin, "wb") as pipe:
+            pipe.write(PROFILE.read_bytes())
+
+    writer = threading.Thread(target=write, daemon=True)
     writer.start()
-    done = run(*command, "pipe", "-q")
+    done = run(*command, f"/dev/fd/{end}", "-q")
     writer.join(timeout=10)
+    os.close(end)
     assert (done.status, writer.is_alive()) == (0, False), done.err
+
+
+@each_command
+def test_a_named_pipe_is_refused_as_nobody_may_ever_write_into_it(run, desk, command):
+    # Was: waited for ever.
+    os.mkfifo("pipe.yaml")
+    done = run(*command, "pipe.yaml")
+    assert (done.status, done.line) == (2, "pipe.yaml: is a named pipe; name a file")
 
 
 def test_no_format_takes_a_document_of_vani_for_its_trace(csv_reader, desk, monkeypatch):

@@ -5,8 +5,11 @@ from __future__ import annotations
 import base64
 import gzip
 import json
+import resource
 import shutil
 import sqlite3
+import subprocess
+import sys
 import zlib
 from contextlib import closing
 from pathlib import Path
@@ -18,6 +21,7 @@ from vani import api
 from vani.database.runs import read, write
 from vani.database.runs.connect import Store
 from vani.errors import DocumentError, InputError, StoreError
+from vani.history.creations import series
 from vani.history.names import Names
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -221,6 +225,34 @@ def test_a_part_of_an_export_is_not_imported(db, tmp_path):
         if (tmp_path / "new.sqlite").exists():
             with closing(sqlite3.connect(tmp_path / "new.sqlite")) as left:
                 assert left.execute("SELECT count(*) FROM sqlite_master").fetchone() == (0,)
+
+
+def test_a_line_of_an_export_is_bounded(tmp_path):
+    # Was: 1.6 GiB for 262 kB of gzip.
+    head = b'{"schema": "vani.history-export/1", "layout": "0003", "names": null}\n'
+    with gzip.open(tmp_path / "bomb.gz", "wb") as file:
+        file.write(head + b'{"profile": ["' + b"x" * (17 << 20))
+    with pytest.raises(DocumentError, match="has a line longer than 16 MiB"):
+        api.history_import(tmp_path / "bomb.gz", db=tmp_path / "new.sqlite")
+
+
+def test_creations_that_inflate_without_end_are_none(monkeypatch):
+    monkeypatch.setattr(series, "_MOST_INFLATED", 1000)
+    tree = {"size": [1] * 1000, "rank": [0] * 1000, "stripes": [0] * 1000, "path": []}
+    with pytest.raises(ValueError, match="no creations"):
+        series.unpack_creations(zlib.compress(json.dumps(tree).encode()))
+
+
+def test_a_full_disk_leaves_no_empty_database(tmp_path):
+    done = subprocess.run(
+        [sys.executable, "-m", "vani", "history", "add", PROFILE, "--database", tmp_path / "h.sqlite"],
+        check=False,
+        capture_output=True,
+        text=True,
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0)),
+    )
+    assert (done.returncode, len(done.stderr.splitlines())) == (2, 1), done.stderr
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_names_and_hashes_are_not_mixed(db, tmp_path):

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from vani.errors import DocumentError
+from vani.errors import DocumentError, refuse_named_pipe
 from vani.schema.columns_of_files import Column
 from vani.schema.document import loads
 from vani.schema.long_profile import excerpt, file_columns
@@ -79,6 +79,7 @@ def read_bytes(path: Path, *, todo: str = "", most: int | None = None) -> bytes:
         It cannot be read, or is longer.
     """
     most = MAX_BYTES if most is None else most
+    refuse_named_pipe(path)
     try:
         with path.open("rb") as file:
             content = file.read(most + 1)

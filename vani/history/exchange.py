@@ -24,7 +24,9 @@ __all__ = ["export", "import_", "refuse_impossible_values"]
 
 _SCHEMA: Final = "vani.history-export/1"
 _AT_ONCE: Final = 2000
-_MOST_LINE: Final = 1 << 28
+_MOST_LINE: Final = 16 << 20
+"""Bytes: a run with a profile of many files takes a tenth."""
+_MOST_INFLATED: Final = 1 << 28
 
 
 def export(store: Store, path: Path) -> int:
@@ -66,8 +68,8 @@ def import_(store: Store, path: Path) -> tuple[int, int]:
     new = number = 0
     ended = False
     lines = _lines(path)
-    first = next(lines, None)
-    if first is None or first.get("schema") != _SCHEMA:
+    first, _ = next(lines, ({}, 0))
+    if first.get("schema") != _SCHEMA:
         raise DocumentError(
             "is no exported history", where=path, todo="name what `vani history export` wrote"
         )
@@ -100,28 +102,38 @@ def import_(store: Store, path: Path) -> tuple[int, int]:
                 some.clear()
             return len(added)
 
-        for tree in lines:
+        bytes_waiting = 0
+        for tree, length in lines:
             kind, value = _row(path, tree)
             ended = kind == "end"
             if not ended:
                 waiting[kind].append(value)
                 number += kind == "run"
-                if sum(map(len, waiting.values())) >= _AT_ONCE:
+                bytes_waiting += length
+                if sum(map(len, waiting.values())) >= _AT_ONCE or bytes_waiting >= _MOST_LINE:
                     new += put()
+                    bytes_waiting = 0
         if not ended:
             raise DocumentError("was cut off", where=path, todo="copy it once more, or export again")
         new += put()
     return new, number
 
 
-def _lines(path: Path) -> Iterator[dict[str, Any]]:
+def _lines(path: Path) -> Iterator[tuple[dict[str, Any], int]]:
+    """Each line as a mapping, with its length in bytes."""
     try:
         with gzip.open(path, "rb") as file:
-            while line := file.readline(_MOST_LINE):
+            while line := file.readline(_MOST_LINE + 1):
+                if len(line) > _MOST_LINE:
+                    raise DocumentError(
+                        f"has a line longer than {_MOST_LINE >> 20} MiB",
+                        where=path,
+                        todo="name what `vani history export` wrote",
+                    )
                 tree = json.loads(line)
                 if not isinstance(tree, dict):
                     raise ValueError("no mapping")
-                yield tree
+                yield tree, len(line)
     except gzip.BadGzipFile as error:
         raise DocumentError(
             "is no exported history", where=path, todo="name what `vani history export` wrote"
@@ -168,7 +180,7 @@ def _row(path: Path, tree: dict[str, Any]) -> tuple[str, Any]:
 def _packed(content: bytes) -> bytes:
     """A profile as it is kept, if it is one."""
     stream = zlib.decompressobj()
-    text = stream.decompress(content, _MOST_LINE)
+    text = stream.decompress(content, _MOST_INFLATED)
     if not stream.eof or not str(json.loads(text)["schema"]).startswith("vani.profile/"):
         raise ValueError("no packed profile")
     return content

@@ -194,7 +194,7 @@ def _known(method: str | None) -> Sequence[str] | None:
 
 
 def _refuse_unexplained(best: Fitted, where: str) -> None:
-    if best.low < 1 / MOST_WIDTH or best.high > MOST_WIDTH:
+    if not (best.low >= 1 / MOST_WIDTH and best.high <= MOST_WIDTH):
         raise InputError(
             f"no method explains the largest scale: the best, {best.method}, is off by a factor of "
             f"{max(1 / best.low, best.high):.1f}; no model is written",

@@ -127,7 +127,7 @@ class Store:
             # SQLite says so only when it is to write, and a hundred thousand logs may be read before that.
             if self.file is not None and self.file.exists() and not _is_writable(self.file):
                 raise StoreError(_READ_ONLY[0], where=self.name, todo=_READ_ONLY[1])
-            with self.engine.connect() as connection, connection.begin():
+            with self._removed_if_empty(), self.engine.connect() as connection, connection.begin():
                 if make and version_of(connection) is None:
                     if not self.is_file:
                         # Two who make the tables of one server at once.
@@ -149,6 +149,17 @@ class Store:
                     return
                 for table in metadata.tables:
                     connection.exec_driver_sql(f"VACUUM FULL {table}")
+
+    @contextmanager
+    def _removed_if_empty(self) -> Iterator[None]:
+        """After an error, remove the file that SQLite makes before it finds that it cannot write."""
+        is_new = self.file is not None and not self.file.exists()
+        try:
+            yield
+        except sa.exc.DBAPIError:
+            if self.file is not None and is_new and self.file.exists() and not self.file.stat().st_size:
+                self.file.unlink()
+            raise
 
     def _refuse_foreign(self) -> None:
         """Before SQLite looks at it, which would take an empty file, and a folder, for a new database."""

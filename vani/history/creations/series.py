@@ -184,6 +184,8 @@ def _keys(ranks: Ints, nth: Ints) -> Ints:
 
 
 _MOST_RANK = 1 << 28
+_MOST_INFLATED: Final = 1 << 28
+"""Bytes: more than a million files with long paths."""
 
 
 def pack_creations(creations: Creations) -> bytes:
@@ -207,7 +209,11 @@ def unpack_creations(content: bytes) -> Creations:
         It is none.
     """
     try:
-        tree = json.loads(zlib.decompress(content))
+        stream = zlib.decompressobj()
+        text = stream.decompress(content, _MOST_INFLATED)
+        if not stream.eof:
+            raise ValueError("no creations")
+        tree = json.loads(text)
         columns = [np.array(tree[name], dtype=np.int64) for name in ("size", "rank", "stripes")]
         paths = tuple(tree["path"])
     except (zlib.error, KeyError, TypeError, OverflowError) as error:

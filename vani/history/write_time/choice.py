@@ -32,6 +32,9 @@ _FEW: Final = 19
 _FEWEST: Final = 9
 """Held-out samples below which nine of ten are not known."""
 
+# Sizes and times near the limits of floats overflow; a method that they spoil is judged by its predictions.
+_extreme_numbers = np.errstate(all="ignore")
+
 
 @dataclass(frozen=True)
 class Fitted:
@@ -55,11 +58,13 @@ class Fitted:
     scores: tuple[MethodScore, ...]
     held_out: int = 0
 
+    @_extreme_numbers
     def predict(self, samples: Samples) -> Floats:
         """Seconds, shape (samples,)."""
         return np.asarray(methods()[self.method].predict(self.parameters, samples, self.known), dtype=float)
 
 
+@_extreme_numbers
 def judge(method: str, train: Samples, scale: Floats, test: Samples) -> MethodScore:
     """Fit to `train`, whose scales are `scale`, and hold it against `test`."""
     known = kinds_of(train)
@@ -128,6 +133,7 @@ def choose(
     return fit_with(scores[0].method, samples, scale, tuple(scores))
 
 
+@_extreme_numbers
 def fit_with(method: str, samples: Samples, scale: Floats, scores: tuple[MethodScore, ...]) -> Fitted:
     """Fit one method to all samples; the interval is that of its held-out ratios, `scores` on the largest scale."""
     known = kinds_of(samples)

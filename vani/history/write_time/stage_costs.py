@@ -48,6 +48,7 @@ class Stage:
     share: float
 
 
+@np.errstate(all="ignore")
 def stage_costs(fitted: Fitted, samples: Samples, scale: Floats) -> list[Stage]:
     """The stages of a fitted method that has any, those first that count most.
 
