@@ -19,7 +19,7 @@ from vani.analyzers.workload.renamed_files import renames_of
 from vani.analyzers.workload.workload import Context, Workload
 from vani.calls import MOST_SUM, FileClass
 from vani.columns import Texts, to_numpy
-from vani.engine.run import Engine
+from vani.engine.executor import Executor
 from vani.errors import InputError
 from vani.schema.profile import Profile
 from vani.store.partial_results import PartialResults
@@ -140,7 +140,7 @@ def _numbered(tables: Sequence[pa.Table]) -> tuple[Texts, NDArray[np.int8], list
 def characterise(
     stores: Sequence[Store],
     names: Sequence[str],
-    engine: Engine,
+    executor: Executor,
     *,
     version: str,
     job_: Job | None = None,
@@ -187,7 +187,7 @@ def characterise(
         workload,
         stores,
         contexts,
-        engine,
+        executor,
         phase_gap_s=options.phase_gap_s,
         list_files=options.list_files,
         known=known,

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import vani
-from vani.engine.run import workers_here
+from vani.engine.local import available_processors
 
 __all__ = ["machine", "versions"]
 
@@ -23,7 +23,7 @@ def machine() -> dict[str, Any]:
         "processor": _processor(),
         "architecture": platform.machine(),
         "cores": os.cpu_count(),
-        "cores_usable": workers_here(),
+        "cores_usable": available_processors(),
         "memory_bytes": _memory(),
         "system": f"{platform.system()} {platform.release()}",
         "load_1min": os.getloadavg()[0] if hasattr(os, "getloadavg") else None,

@@ -18,7 +18,7 @@ from typing import Any, get_args
 from benchmarks.processes import Run, run
 from benchmarks.rates import VANI
 from tests.traces.trace_generator import GeneratedLayout, Workload, generate_trace
-from vani.engine.run import workers_here
+from vani.engine.local import available_processors
 from vani.errors import InputError
 from vani.readers.open import open_trace
 
@@ -48,7 +48,7 @@ class Peer:
 _JUDGE = ("profile", "advise")
 # Hydra's own quotes: a folder's name may hold what it takes for grammar.
 _HYDRA = (
-    "analyzer.checkpoint=false", "trace_path='{quoted}'", f"cluster.n_workers={workers_here()}",
+    "analyzer.checkpoint=false", "trace_path='{quoted}'", f"cluster.n_workers={available_processors()}",
     "cluster.local_directory='{folder}'", "hydra.run.dir='{folder}'",
 )  # fmt: skip
 _DFANALYZER = ("analyzer=recorder", "analyzer/preset=posix", *_HYDRA)

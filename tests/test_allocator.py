@@ -9,7 +9,7 @@ import sys
 
 import pytest
 
-from vani.engine import Engine
+from vani.engine.executor import open_executor
 
 FAULTS = """
 import resource
@@ -83,8 +83,5 @@ def test_what_the_user_sets_for_the_allocator_stays():
 
 @pytest.mark.skipif(not hasattr(ctypes.CDLL(None), "mallopt"), reason="the C library is not glibc")
 def test_worker_processes_keep_freed_memory_from_their_first_task_on():
-    engine = Engine("processes")
-    try:
-        assert engine.map(eval, [KEEPS] * 4) == [True] * 4
-    finally:
-        engine.close()
+    with open_executor("processes") as executor:
+        assert executor.map(eval, [KEEPS] * 4) == [True] * 4

@@ -13,20 +13,20 @@ from dataclasses import dataclass, replace
 from functools import partial
 from itertools import pairwise
 from math import prod
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from vani.analyzers.passes.calls_in_time import CallsInTime, widths_of
-from vani.analyzers.passes.timed_groups import NotedGroup, TimedGroup, calls_between
+from vani.analyzers.passes.timed_groups import TimedGroup, calls_between
 from vani.analyzers.tables.int_table import IntTable, group
 from vani.analyzers.tables.intervals import Intervals, merge, total_length
 from vani.analyzers.tables.keys import KINDS, beside, pack, unpack
 from vani.analyzers.workload.survey_findings import SurveyFindings
+from vani.analyzers.workload.workload import Context
 from vani.calls import Kind
 from vani.distinct import distinct
-from vani.engine.run import Engine
+from vani.engine.executor import Executor
 from vani.kernels.library import call
 from vani.store.read import ROW_GROUP
 
@@ -37,6 +37,7 @@ __all__ = [
     "WRITE_OR_SYNC",
     "BusyTimes",
     "Window",
+    "WindowInputs",
     "busy",
     "busy_in",
     "finish",
@@ -99,6 +100,12 @@ class Window:
     begin: int
     end: int
     groups: tuple[TimedGroup, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class WindowInputs:
+    """SurveyFindings that all windows need."""
+
     findings: SurveyFindings
     listed: Ints
     """Shape (files,): number of a listed file, -1 for others."""
@@ -170,10 +177,10 @@ def busy(
     groups: Sequence[TimedGroup],
     findings: SurveyFindings,
     listed: Ints,
-    engine: Engine,
+    executor: Executor,
     *,
     workload: bool,
-    constants: Sequence[Any],
+    contexts: Sequence[Context],
 ) -> IntTable:
     """Busy time of the whole run; see `busy_in`.
 
@@ -187,25 +194,23 @@ def busy(
         return IntTable()
     first, _, reach, rows = _extents(groups)
     low, high = int(first.min()), int(reach.max()) + 1
-    whole = Window(low, high, tuple(groups), findings, listed, workload)
+    whole = Window(low, high, tuple(groups))
+    broadcast = (WindowInputs(findings, listed, workload), contexts)
     active = _most_active(groups)
-    # Others read Arrow's files, and begin its threads.
-    noted = int(rows.sum()) if all(isinstance(group, NotedGroup) for group in groups) else 0
     if active <= _HELD:
-        few = stretches(whole, active, engine.workers)
-        return engine.reduce(busy_in, few, IntTable.merged, stage="overlap", constants=constants, calls=noted)
+        few = stretches(whole, active, executor.workers)
+        return executor.reduce(busy_in, few, IntTable.merged, stage="overlap", broadcast=broadcast)
 
     # Calls of one process hardly overlap: the more are merged that took place together, the fewer intervals are left.
     whole = replace(whole, groups=tuple(groups[i] for i in np.argsort(first, kind="stable").tolist()))
 
     def left_of(window: Window, most: int) -> Intervals | None:
-        left: Intervals | None = engine.reduce(
+        left: Intervals | None = executor.reduce(
             partial(_finest_in, most=most),
-            _pieces(window, engine.workers),
+            _pieces(window, executor.workers),
             partial(_joined, most=most),
             stage="overlap",
-            constants=constants,
-            calls=noted,
+            broadcast=broadcast,
         )
         return left
 
@@ -214,8 +219,8 @@ def busy(
         short = _cut(whole, _SAMPLE)
         sample = left_of(short[len(short) // 2], MOST)
         pieces = -(-2 * _SAMPLE * (MOST if sample is None else len(sample)) // MOST)
-        if pieces > engine.workers:
-            pieces += -pieces % engine.workers
+        if pieces > executor.workers:
+            pieces += -pieces % executor.workers
 
     def most_in(window: Window) -> int:
         long = (window.end - window.begin) * _SHORTEST > high - low
@@ -224,15 +229,15 @@ def busy(
     done = []
     todo = _cut(whole, pieces)
     while todo:
-        if len(todo) >= engine.workers:
+        if len(todo) >= executor.workers:
             now, todo = todo, []
             tasks = [(window, most_in(window)) for window in now]
-            found = engine.map(_busy_if_few, tasks, stage="overlap", constants=constants, calls=noted)
+            found = executor.map(_busy_if_few, tasks, stage="overlap", broadcast=broadcast)
         else:
             # Fewer pieces than workers: all work on one of them.
             now, todo = todo[:1], todo[1:]
             left = left_of(now[0], most_in(now[0]))
-            found = [None if left is None else _rolled_up(left, now[0])]
+            found = [None if left is None else _rolled_up(left, broadcast[0])]
         for window, times in zip(now, found, strict=True):
             if times is None:
                 todo += _cut(window, 4)
@@ -241,11 +246,13 @@ def busy(
     return IntTable.merged(done)
 
 
-def _busy_if_few(task: tuple[Window, int]) -> IntTable | None:
+def _busy_if_few(
+    task: tuple[Window, int], inputs: WindowInputs, contexts: Sequence[Context]
+) -> IntTable | None:
     """Busy time in a window; None if more intervals are left than the number beside it."""
     window, most = task
-    left = _finest_in(window, most)
-    return None if left is None else _rolled_up(left, window)
+    left = _finest_in(window, inputs, contexts, most)
+    return None if left is None else _rolled_up(left, inputs)
 
 
 def _pieces(window: Window, workers: int) -> list[Window]:
@@ -280,10 +287,12 @@ def _joined(parts: Sequence[Intervals | None], most: int) -> Intervals | None:
     return joined if len(joined) <= most else None
 
 
-def _finest_in(window: Window, most: int) -> Intervals | None:
+def _finest_in(
+    window: Window, inputs: WindowInputs, contexts: Sequence[Context], most: int
+) -> Intervals | None:
     """What is left of calls in a window; None if it is more than `most`."""
     left, calls, size = Intervals(), list[CallsInTime](), 0
-    for some in _calls_in(window, window.groups, ordered=False):
+    for some in _calls_in(window, inputs, contexts, window.groups, ordered=False):
         calls.append(some)
         size += len(some)
         if size > max(2 * _ROWS, len(left)):
@@ -302,7 +311,7 @@ def _with_calls(left: Intervals, calls: Sequence[CallsInTime]) -> Intervals:
     return merge(code, start, end)
 
 
-def busy_in(window: Window) -> IntTable:
+def busy_in(window: Window, inputs: WindowInputs, contexts: Sequence[Context]) -> IntTable:
     """Busy time in one window: column `time` by group and kind (or `WRITE_OR_SYNC` or `ALL`).
 
     Groups are phases 0..phases-1, excluded calls, the workload (phases + 1), listed files (from phases + 2 on), and
@@ -314,47 +323,47 @@ def busy_in(window: Window) -> IntTable:
     found: list[IntTable] = []
     for begin, end in pairwise(_borders(window, -(-int(rows.sum()) // _ROWS))):
         while order and first[order[0]] < end:
-            waiting += _calls_in(window, [window.groups[order.pop(0)]], ordered=True)
+            waiting += _calls_in(window, inputs, contexts, [window.groups[order.pop(0)]], ordered=True)
         now, behind = CallsInTime.joined([one.take_until(end) for one in waiting]).cut_at(end)
         waiting = [one for one in (*waiting, behind) if len(one)]
-        found.append(_times(now, replace(window, begin=begin, end=end)))
+        found.append(_times(now, begin, end, inputs))
     return IntTable.merged(found)
 
 
-def _times(calls: CallsInTime, window: Window) -> IntTable:
-    """Busy time of calls that lie in the window."""
-    findings = window.findings
-    _, width, _ = window.widths
+def _times(calls: CallsInTime, begin: int, end: int, inputs: WindowInputs) -> IntTable:
+    """Busy time of calls that lie between two moments."""
+    findings = inputs.findings
+    _, width, _ = inputs.widths
     out = None
-    if prod(window.widths) <= _MOST_CODES:
+    if prod(inputs.widths) <= _MOST_CODES:
         out = call(
             "sweep",
             code=calls.code,
             start=calls.start,
             end=calls.end,
-            low=window.begin,
-            high=window.end,
+            low=begin,
+            high=end,
             width=width,
             app=findings.phase_app,
             apps=len(findings.first_phase) - 1,
-            workload=window.workload,
+            workload=inputs.workload,
         )
     if out is None:
-        return _rolled_up(merge(calls.code.astype(np.int64, copy=False), calls.start, calls.end), window)
+        return _rolled_up(merge(calls.code.astype(np.int64, copy=False), calls.start, calls.end), inputs)
     keys = np.flatnonzero(out["times"])
     return IntTable(keys, {"time": out["times"][keys]})
 
 
-def _rolled_up(finest: Intervals, window: Window) -> IntTable:
+def _rolled_up(finest: Intervals, inputs: WindowInputs) -> IntTable:
     """Calls are merged by phase, listed file and kind first; every other union is one of what is left of them."""
-    phase, number, kind = unpack(finest.group, window.widths)
-    phases, files = window.findings.phases, window.widths[1]
+    phase, number, kind = unpack(finest.group, inputs.widths)
+    phases, files = inputs.findings.phases, inputs.widths[1]
     by_phase = _union(finest, pack((phase, kind), _OF_GROUP))
     owner, by_kind = unpack(by_phase.group, _OF_GROUP)
     included = owner < phases
-    app = np.append(window.findings.phase_app, -1)[owner]
+    app = np.append(inputs.findings.phase_app, -1)[owner]
     found = [by_phase, _union(by_phase, pack((phases + 1 + files + app, by_kind), _OF_GROUP), included)]
-    if window.workload:
+    if inputs.workload:
         found.append(_union(by_phase, pack((phases + 1, by_kind), _OF_GROUP), included))
     found.append(_union(finest, pack((phases + 1 + number, kind), _OF_GROUP), number > 0))
     together = [_write_or_sync(one) for one in found]
@@ -383,9 +392,22 @@ def _with_writes_alone(times: IntTable) -> IntTable:
     return IntTable.merged([times, more])
 
 
-def _calls_in(window: Window, groups: Sequence[TimedGroup], *, ordered: bool) -> Iterator[CallsInTime]:
+def _calls_in(
+    window: Window,
+    inputs: WindowInputs,
+    contexts: Sequence[Context],
+    groups: Sequence[TimedGroup],
+    *,
+    ordered: bool,
+) -> Iterator[CallsInTime]:
     return calls_between(
-        groups, window.findings, window.listed, begin=window.begin, end=window.end, ordered=ordered
+        groups,
+        contexts,
+        inputs.findings,
+        inputs.listed,
+        begin=window.begin,
+        end=window.end,
+        ordered=ordered,
     )
 
 

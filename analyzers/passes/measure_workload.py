@@ -32,7 +32,7 @@ from vani.analyzers.workload.renamed_files import Openings, lives_of
 from vani.analyzers.workload.survey_findings import SurveyFindings
 from vani.analyzers.workload.workload import Context, Workload
 from vani.calls import FileClass
-from vani.engine.run import Engine
+from vani.engine.executor import Executor
 from vani.errors import InputError
 from vani.plug_ins import described, plug_ins
 from vani.store.manifest import Manifest
@@ -98,7 +98,7 @@ def measure(
     workload: Workload,
     stores: Sequence[Store],
     contexts: Sequence[Context],
-    engine: Engine,
+    executor: Executor,
     *,
     phase_gap_s: float | None = None,
     list_files: int | None = 100,
@@ -123,11 +123,9 @@ def measure(
         What is known does not serve, and the stores have no calls.
     """
     recalled: _Recalled = _made if known is None else known.of
-    workload, contexts = with_names(workload, stores, contexts, engine, recalled)
-    tasks = tasks_of(stores, contexts)
-    # Tasks refer to these; a cluster sends them to each worker once.
-    constants: list[object] = [*stores, *contexts]
-    survey = recalled("survey", (), lambda: run_pass(Survey(), None, tasks, engine, constants, "survey"))
+    workload, contexts = with_names(workload, stores, contexts, executor, recalled)
+    tasks = tasks_of(stores)
+    survey = recalled("survey", (), lambda: run_pass(Survey(), None, tasks, executor, stores, contexts, "survey"))
     floor = pause_floor_ns(workload)
     busy = join_busy(survey.busy, floor)
     listed = _important(workload, survey.files, list_files)
@@ -136,12 +134,9 @@ def measure(
     # All else that findings hold follows from the survey.
     about: list[NDArray[Any] | str] = [one.name for one in wanted.measures]
     about += [findings.phase_start, findings.phase_app, listed]
-    constants.append(findings)
-    times = TimedCalls(workload, tasks, findings, listed, engine, constants)
+    times = TimedCalls(workload, tasks, findings, listed, executor, stores, contexts)
     collected = recalled("measure", about, lambda: times.noted_beside(wanted))
     total = recalled("overlap", about, times.busy)
-    # Forks end here: the system may put away their memory, which takes some time, beside what follows.
-    engine.rest()
     results, extensions = _by_type(wanted.measures, wanted.finish(collected, workload, findings))
     results.append(busy_time.finish(total, findings.phases, len(listed), len(workload.apps)))
     every = Results(results, unknown={PossibleExchanges: _ORDER_IS_KNOWN})
@@ -207,7 +202,7 @@ def with_names(
     workload: Workload,
     stores: Sequence[Store],
     contexts: Sequence[Context],
-    engine: Engine,
+    executor: Executor,
     recalled: _Recalled = _made,
 ) -> tuple[Workload, Sequence[Context]]:
     """The workload with what its names stand for, which takes a look at all opens where files are renamed."""
@@ -215,8 +210,11 @@ def with_names(
     if lives is None:
         return workload, contexts
     openings = Openings(lives)
-    tasks, constants = tasks_of(stores, contexts), [*stores, *contexts]
-    opened = recalled("names", (), lambda: run_pass(openings, None, tasks, engine, constants, "survey"))
+    opened = recalled(
+        "names",
+        (),
+        lambda: run_pass(openings, None, tasks_of(stores), executor, stores, contexts, "survey"),
+    )
     workload = replace(workload, lives=openings.placed(opened))
     return workload, [replace(context, workload=workload) for context in contexts]
 

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import TypeVar
 
 from vani.analyzers.calls.batch import Batch
 from vani.analyzers.passes.measure import Collects
 from vani.analyzers.workload.survey_findings import SurveyFindings
 from vani.analyzers.workload.workload import Context
-from vani.engine.run import Engine
+from vani.engine.executor import Executor
 from vani.store.read import Store
 
 __all__ = ["Task", "run_pass", "tasks_of"]
@@ -19,20 +18,29 @@ __all__ = ["Task", "run_pass", "tasks_of"]
 Partial = TypeVar("Partial")
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True)
 class Task:
-    store: Store
+    """One partition: the number of its trace, and its own among the parts of that trace's store."""
+
+    trace: int
     part: int
-    context: Context
+    rows: int
 
 
-def _run_part(task: Task, wanted: Collects[Partial], findings: SurveyFindings | None) -> Partial:
+def _run_part(
+    task: Task,
+    wanted: Collects[Partial],
+    findings: SurveyFindings | None,
+    stores: Sequence[Store],
+    contexts: Sequence[Context],
+) -> Partial:
     """One partition, once."""
-    collector = wanted.begin(task.context, findings)
-    for calls in task.store.batches(
-        task.store.manifest.parts[task.part], sorted(wanted.columns | {"layer", "flags"})
+    store, context = stores[task.trace], contexts[task.trace]
+    collector = wanted.begin(context, findings)
+    for calls in store.batches(
+        store.manifest.parts[task.part], sorted(wanted.columns | {"layer", "flags"})
     ):
-        collector.add(Batch(task.context, calls, findings))
+        collector.add(Batch(context, calls, findings))
         # The next one is decoded into its memory.
         del calls
     return collector.result()
@@ -42,30 +50,26 @@ def run_pass(
     wanted: Collects[Partial],
     findings: SurveyFindings | None,
     tasks: Sequence[Task],
-    engine: Engine,
-    constants: Sequence[object],
+    executor: Executor,
+    stores: Sequence[Store],
+    contexts: Sequence[Context],
     stage: str,
 ) -> Partial:
     """What is collected in a pass over all partitions."""
-    apart = not any(task.store.has_files for task in tasks)
-    return engine.reduce(
-        partial(_run_part, wanted=wanted, findings=findings),
+    collected: Partial = executor.reduce(
+        _run_part,
         # A long one that began last would keep all other workers waiting.
-        sorted(tasks, key=_rows, reverse=True),
+        sorted(tasks, key=lambda task: task.rows, reverse=True),
         wanted.combine,
         stage=stage,
-        constants=constants,
-        calls=sum(map(_rows, tasks)) if apart else 0,
+        broadcast=(wanted, findings, stores, contexts),
     )
+    return collected
 
 
-def _rows(task: Task) -> int:
-    return task.store.manifest.parts[task.part].rows
-
-
-def tasks_of(stores: Sequence[Store], contexts: Sequence[Context]) -> list[Task]:
+def tasks_of(stores: Sequence[Store]) -> list[Task]:
     return [
-        Task(store, part, context)
-        for store, context in zip(stores, contexts, strict=True)
-        for part in range(len(store.manifest.parts))
+        Task(trace, number, part.rows)
+        for trace, store in enumerate(stores)
+        for number, part in enumerate(store.manifest.parts)
     ]

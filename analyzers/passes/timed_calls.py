@@ -11,12 +11,13 @@ from numpy.typing import NDArray
 from vani.analyzers.measures import busy_time
 from vani.analyzers.passes.measure import Both, Collects
 from vani.analyzers.passes.run_pass import Task, run_pass
-from vani.analyzers.passes.scratch_file import ScratchFile, can_lie_in_memory
+from vani.analyzers.passes.scratch_file import ScratchFile
 from vani.analyzers.passes.timed_groups import NotedGroup, NoteTimes, StoredGroup
 from vani.analyzers.tables.int_table import IntTable
 from vani.analyzers.workload.survey_findings import SurveyFindings
-from vani.analyzers.workload.workload import Workload
-from vani.engine.run import Engine
+from vani.analyzers.workload.workload import Context, Workload
+from vani.engine.executor import Executor
+from vani.store.read import Store
 
 __all__ = ["TimedCalls"]
 
@@ -26,9 +27,10 @@ _MOST_NOTED = 16_000_000
 Partial = TypeVar("Partial")
 
 
-def _stored_groups(task: Task) -> list[StoredGroup]:
-    groups = task.store.row_groups(task.store.manifest.parts[task.part])
-    return [StoredGroup(task.context, group) for group in groups if group.rows]
+def _stored_groups(task: Task, stores: Sequence[Store], contexts: Sequence[Context]) -> list[StoredGroup]:
+    store, shift = stores[task.trace], contexts[task.trace].workload.shift_ns[task.trace]
+    groups = store.row_groups(store.manifest.parts[task.part])
+    return [StoredGroup(task.trace, shift, group) for group in groups if group.rows]
 
 
 class TimedCalls:
@@ -40,16 +42,19 @@ class TimedCalls:
         tasks: Sequence[Task],
         findings: SurveyFindings,
         listed: NDArray[np.int64],
-        engine: Engine,
-        constants: Sequence[object],
+        executor: Executor,
+        stores: Sequence[Store],
+        contexts: Sequence[Context],
     ) -> None:
-        self._at_hand = [task for task in tasks if not task.store.has_files or task.store.is_at_hand]
-        self._in_files = [task for task in tasks if task.store.has_files and not task.store.is_at_hand]
-        self._findings, self._engine, self._apps = findings, engine, len(workload.apps)
+        self._at_hand, self._in_files = list[Task](), list[Task]()
+        for task in tasks:
+            store = stores[task.trace]
+            (self._at_hand if not store.has_files or store.is_at_hand else self._in_files).append(task)
+        self._stores, self._contexts = stores, contexts
+        self._findings, self._executor, self._apps = findings, executor, len(workload.apps)
         self._rows = busy_time.rows_of_groups(workload.processes)
         self._numbers = np.full(workload.files, -1, np.int64)
         self._numbers[listed] = np.arange(len(listed))
-        self._constants = [*constants, self._numbers]
         self._noted: list[NotedGroup] | None = None
 
     def noted_beside(self, wanted: Collects[Partial]) -> Partial:
@@ -61,28 +66,30 @@ class TimedCalls:
         return wanted.combine([of_others, of_files]) if self._in_files else of_others
 
     def _notes(self) -> NoteTimes:
-        calls = sum(task.store.manifest.parts[task.part].rows for task in self._at_hand)
-        folder = next((task.store.scratch for task in self._at_hand if task.store.scratch), None)
-        if folder is None or (calls <= _MOST_NOTED and not can_lie_in_memory()):
-            return NoteTimes(self._numbers, None, self._rows)
-        # Forks of this process read there what others noted: it is not sent from one to the other and back.
-        file = ScratchFile(folder if calls > _MOST_NOTED else None)
+        calls = sum(task.rows for task in self._at_hand)
+        folders = (self._stores[task.trace].scratch for task in self._at_hand)
+        folder = next((folder for folder in folders if folder), None)
+        file = None if folder is None or calls <= _MOST_NOTED else ScratchFile(folder)
         return NoteTimes(self._numbers, file, self._rows)
 
     def _collected(self, wanted: Collects[Partial], tasks: Sequence[Task]) -> Partial:
-        return run_pass(wanted, self._findings, tasks, self._engine, self._constants, "measure")
+        return run_pass(
+            wanted, self._findings, tasks, self._executor, self._stores, self._contexts, "measure"
+        )
 
     def busy(self) -> IntTable:
         """When any process was busy; see `busy_time.busy`."""
         if self._at_hand and self._noted is None:
             self._noted = self._collected(self._notes(), self._at_hand)
-        found = self._engine.map(_stored_groups, self._in_files, stage="overlap", constants=self._constants)
+        found = self._executor.map(
+            _stored_groups, self._in_files, stage="overlap", broadcast=(self._stores, self._contexts)
+        )
         groups = [*(self._noted or ()), *(group for some in found for group in some)]
         return busy_time.busy(
             groups,
             self._findings,
             self._numbers,
-            self._engine,
+            self._executor,
             workload=self._apps > 1,
-            constants=self._constants,
+            contexts=self._contexts,
         )

@@ -48,7 +48,9 @@ class TimedGroup(Protocol):
 class StoredGroup:
     """A row group of a file of a store."""
 
-    context: Context
+    trace: int
+    shift_ns: int
+    """From the clock of the trace to that of the workload."""
     group: RowGroup
 
     @property
@@ -57,11 +59,11 @@ class StoredGroup:
 
     @property
     def first(self) -> int:
-        return self.group.first_start + self.context.workload.shift_ns[self.context.trace]
+        return self.group.first_start + self.shift_ns
 
     @property
     def last(self) -> int:
-        return self.group.last_start + self.context.workload.shift_ns[self.context.trace]
+        return self.group.last_start + self.shift_ns
 
     @property
     def reach(self) -> int:
@@ -159,7 +161,14 @@ class _Noting:
 
 
 def calls_between(
-    groups: Sequence[TimedGroup], findings: SurveyFindings, listed: Ints, *, begin: int, end: int, ordered: bool
+    groups: Sequence[TimedGroup],
+    contexts: Sequence[Context],
+    findings: SurveyFindings,
+    listed: Ints,
+    *,
+    begin: int,
+    end: int,
+    ordered: bool,
 ) -> Iterator[CallsInTime]:
     """The calls of groups within a stretch of time, cut at its ends; in order of their starts if `ordered`.
 
@@ -180,5 +189,5 @@ def calls_between(
             together.append(other.group)
         at += len(together) - 1
         for calls in calls_of(together, COLUMNS):
-            batch = Batch(one.context, calls, findings)
+            batch = Batch(contexts[one.trace], calls, findings)
             yield calls_in_time(batch, findings, listed, begin=begin, end=end, ordered=ordered)

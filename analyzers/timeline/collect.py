@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
 
 from vani.analyzers.calls.batch import Batch
+from vani.analyzers.passes.run_pass import Task
 from vani.analyzers.tables.int_table import NO_VALUE, Factorized, IntTable, group
 from vani.analyzers.tables.intervals import Intervals, merge
 from vani.analyzers.tables.keys import KINDS, pack, unpack
@@ -18,7 +20,7 @@ from vani.analyzers.workload.workload import Context
 from vani.calls import Kind, Layer
 from vani.store.read import Store
 
-__all__ = ["TABLES", "Sums", "Task", "collect"]
+__all__ = ["TABLES", "Sums", "collect"]
 
 Ints = NDArray[np.int64]
 
@@ -28,13 +30,6 @@ _SIZE_EDGES = np.array([1024 * 4**k for k in range(12)])
 _MOST_HELD = 1 << 20
 _LOOK_BACK_NS = 10_000_000_000
 """No call is recorded later than this after calls that began after it (as in `measures/io_time.py`)."""
-
-
-@dataclass(frozen=True)
-class Task:
-    store: Store
-    part: int
-    context: Context
 
 
 @dataclass
@@ -67,11 +62,12 @@ class Sums:
         self.longest = [Long.joined(self.longest)]
 
 
-def collect(task: Task, grid: Grid) -> Sums:
+def collect(task: Task, grid: Grid, stores: Sequence[Store], contexts: Sequence[Context]) -> Sums:
+    store = stores[task.trace]
     found = Sums()
     union = _Union(grid, found)
-    for calls in task.store.batches(task.store.manifest.parts[task.part], _COLUMNS):
-        batch = Batch(task.context, calls)
+    for calls in store.batches(store.manifest.parts[task.part], _COLUMNS):
+        batch = Batch(contexts[task.trace], calls)
         rows = np.flatnonzero(batch.included)
         if len(rows):
             _add(batch, rows, grid, found)

@@ -8,7 +8,6 @@ over them in proportion; the parts are integers that add up to its bytes.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,9 +15,10 @@ from numpy.typing import NDArray
 from vani.analyzers.characterise import workload_of
 from vani.analyzers.entities.transfer_sizes import BINS
 from vani.analyzers.passes.measure_workload import trace_facts, with_names
+from vani.analyzers.passes.run_pass import tasks_of
 from vani.analyzers.tables.int_table import NO_VALUE, IntTable, group
 from vani.analyzers.tables.keys import KINDS, pack, unpack
-from vani.analyzers.timeline.collect import TABLES, Sums, Task, collect
+from vani.analyzers.timeline.collect import TABLES, Sums, collect
 from vani.analyzers.timeline.grid import (
     OF_LAYER,
     SIZE_CLASSES,
@@ -31,7 +31,7 @@ from vani.analyzers.timeline.grid import (
 from vani.analyzers.timeline.long_calls import DURATIONS, EDGES, Long
 from vani.analyzers.workload.workload import Workload
 from vani.calls import Layer
-from vani.engine.run import Engine
+from vani.engine.executor import Executor
 from vani.schema.timeline import (
     LAYERS,
     CallTimes,
@@ -55,7 +55,7 @@ _KIND_NAMES = ("read", "write", "metadata", "sync")
 """In the order of `Kind`."""
 
 
-def heat_map(stores: Sequence[Store], names: Sequence[str], engine: Engine) -> HeatMap:
+def heat_map(stores: Sequence[Store], names: Sequence[str], executor: Executor) -> HeatMap:
     """Read the stores of a workload once and lay their calls out over time and processes.
 
     Parameters
@@ -64,20 +64,17 @@ def heat_map(stores: Sequence[Store], names: Sequence[str], engine: Engine) -> H
         One per trace, with the name of its app, as for `characterise`.
     """
     workload, own = workload_of([trace_facts(store.manifest) for store in stores], stores, names, None)
-    workload, contexts = with_names(workload, stores, own, engine)
+    workload, contexts = with_names(workload, stores, own, executor)
     rows = rows_of(workload, [s.manifest.ranks for s in stores])
     row_of_process = np.repeat(np.arange(len(rows)), [r.processes for r in rows])
     length = bin_ns(workload.span_ns)
     bins = max(1, -(-workload.span_ns // length))
     patterns, pattern_of_file = patterns_of(workload.paths)
     grid = Grid(bins, length, row_of_process, pattern_of_file, len(patterns), workload.processes)
-    tasks = [
-        Task(store, part, context)
-        for store, context in zip(stores, contexts, strict=True)
-        for part in range(len(store.manifest.parts))
-    ]
     total = Sums()
-    for part in engine.map(partial(collect, grid=grid), tasks, stage="timeline"):
+    for part in executor.map(
+        collect, tasks_of(stores), stage="timeline", broadcast=(grid, stores, contexts)
+    ):
         for table in TABLES:
             getattr(total, table).extend(getattr(part, table))
         total.longest.extend(part.longest)

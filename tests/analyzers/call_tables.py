@@ -15,7 +15,8 @@ from hypothesis import strategies as st
 
 from vani.analyzers.characterise import Options, characterise
 from vani.calls import CALLS, FILES, FUNCTIONS, FileClass, Flag, Kind, Layer
-from vani.engine.run import Engine
+from vani.engine.executor import open_executor
+from vani.engine.local import Synchronous
 from vani.readers.trace_reader import Limit, Piece
 from vani.schema.profile import Profile
 from vani.store.read import Store, open_store
@@ -160,7 +161,7 @@ def stored(trace: InventedTrace, folder: Path, *, cuts: Sequence[int] = ()) -> S
     bounds = [0, *sorted({c for c in cuts if 0 < c < trace.ranks}), trace.ranks]
     parts = [range(a, b) for a, b in pairwise(bounds)]
     with patch("vani.store.write.plan_parts", lambda _: parts):
-        write_store(trace, folder, version="0", run=lambda f, tasks: [f(t) for t in tasks])
+        write_store(trace, folder, version="0", executor=Synchronous())
     return open_store(folder)
 
 
@@ -176,7 +177,7 @@ def profile_of(
     """The profile of a workload of invented traces."""
     stores = [stored(t, folder / str(i), cuts=cuts) for i, t in enumerate(traces)]
     options = Options(phase_gap_s=gap_s, list_files=files)
-    return characterise(stores, [t.app for t in traces], Engine(scheduler), version="0", options=options)[0]
+    return characterise(stores, [t.app for t in traces], open_executor(scheduler), version="0", options=options)[0]
 
 
 OFFSETS = st.one_of(st.none(), st.sampled_from([0, 100, 200, 300, 400, 1000, 5000]))

@@ -99,7 +99,6 @@ def test_borders_are_where_about_as_many_calls_are_before_as_behind(groups, begi
         begin,
         end,
         tuple(SimpleNamespace(first=a, last=a + n, reach=a + n, rows=rows) for a, n, rows in groups),
-        *(None, None, False),
     )
 
     def before(moment):
@@ -144,7 +143,7 @@ def test_no_call_is_read_more_than_twice(tmp_path, workers):
         patch("vani.store.write.ROW_GROUP", 8),
         patch("vani.analyzers.measures.busy_time._ROWS", 32),
         patch("vani.analyzers.passes.timed_groups.calls_of", counted),
-        patch("vani.engine.run.Engine.workers", workers),
+        patch("vani.engine.local.Synchronous.workers", workers),
     ):
         found = profile_of([InventedTrace(rows)], tmp_path).workflow.io
     assert found.busy_s.read == pytest.approx(0.032)

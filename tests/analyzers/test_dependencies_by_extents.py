@@ -22,7 +22,7 @@ from vani.analyzers.measures import extents
 from vani.analyzers.measures.exchanges import ExchangeCounts
 from vani.analyzers.measures.extents import ProcessExtents
 from vani.calls import Flag
-from vani.engine.run import Engine
+from vani.engine.executor import open_executor
 
 DATA = Path(__file__).resolve().parents[1] / "data" / "traces"
 KiB = 1024
@@ -33,7 +33,7 @@ def characterised(traces, cuts=()):
     """The profile of traces, and what was measured."""
     with tempfile.TemporaryDirectory() as folder:
         stores = [stored(t, Path(folder) / str(i), cuts=cuts) for i, t in enumerate(traces)]
-        yield characterise(stores, [t.app for t in traces], Engine("synchronous"), version="0")
+        yield characterise(stores, [t.app for t in traces], open_executor("synchronous"), version="0")
 
 
 def edges(view):

@@ -20,7 +20,7 @@ from vani.analyzers.timeline import collect, grid, spread
 from vani.analyzers.timeline.grid import MOST_BINS, MOST_ROWS
 from vani.analyzers.timeline.heat_map import heat_map
 from vani.calls import FileClass, Flag, Kind, Layer
-from vani.engine.run import Engine
+from vani.engine.executor import open_executor
 from vani.schema.timeline import HeatMap
 from vani.store.read import open_store
 
@@ -29,7 +29,7 @@ TRACES = Path(__file__).resolve().parents[1] / "data" / "traces"
 
 def heat_of(traces: Sequence[InventedTrace], folder: Path, cuts: Sequence[int] = ()) -> HeatMap:
     stores = [stored(t, folder / str(i), cuts=cuts) for i, t in enumerate(traces)]
-    return heat_map(stores, [t.app for t in traces], Engine("synchronous"))
+    return heat_map(stores, [t.app for t in traces], open_executor("synchronous"))
 
 
 def counted(trace: InventedTrace) -> list[dict]:
@@ -271,7 +271,7 @@ def stores(tmp_path_factory) -> Path:
 def test_a_real_trace_adds_up_to_its_profile(name, stores):
     profile = vani.profile(TRACES / name, store=stores, files=0, scheduler="synchronous")
     found = [open_store(p) for p in sorted(stores.glob(f"{name}-*"))][:1]
-    heat = heat_map(found, [t.app for t in profile.traces], Engine("synchronous"))
+    heat = heat_map(found, [t.app for t in profile.traces], open_executor("synchronous"))
     io = profile.workflow.io
     assert heat.bins <= MOST_BINS
     assert heat.runtime_s == profile.workflow.runtime_s <= heat.bins * heat.bin_s

@@ -252,7 +252,7 @@ def test_ctrl_c_in_the_middle_of_the_work_leaves_nothing(desk, scheduler):
     (desk / "sitecustomize.py").write_text(
         "import time\n"
         "import vani.store.write as write\n"
-        "def slow(task):\n"
+        "def slow(task, reader):\n"
         "    for _ in range(600): time.sleep(0.05)\n"
         "write.decode_part = slow\n"
     )

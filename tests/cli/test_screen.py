@@ -166,7 +166,7 @@ def test_a_long_run_shows_its_progress_and_wipes_it(desk, mix):
     # What takes a second is imitated: Dask and Arrow are slow to load only the first time.
     code = (
         "import time, sys, vani.store.write as w; real = w.decode_part\n"
-        "def slow(task): time.sleep(1.6); return real(task)\n"
+        "def slow(*task): time.sleep(1.6); return real(*task)\n"
         "w.decode_part = slow\n"
         "from vani.cli.main import main; main(sys.argv[1:])"
     )

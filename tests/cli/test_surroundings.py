@@ -150,7 +150,7 @@ def test_a_signal_leaves_no_process_and_only_sigkill_leaves_files(desk, name, sc
     (desk / "sitecustomize.py").write_text(
         "import pathlib, time\n"
         "import vani.store.write as write\n"
-        "def slow(task):\n"
+        "def slow(task, reader):\n"
         "    pathlib.Path('begun').touch()\n"
         "    time.sleep(60)\n"
         "write.decode_part = slow\n"

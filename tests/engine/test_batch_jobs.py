@@ -23,7 +23,7 @@ from running import is_running
 import vani
 from vani.cli.main import main
 from vani.engine import BatchJobs
-from vani.engine.batch import open_jobs, speaks_tls
+from vani.engine.batch_jobs import open_jobs, speaks_tls
 from vani.errors import InputError
 
 TRACE = Path(__file__).resolve().parents[1] / "data" / "traces" / "v3-cm1like-16r"

@@ -19,9 +19,10 @@ from distributed import Client, LocalCluster
 
 import vani
 from tests.traces.trace_generator import Workload, generate_trace
-from vani.engine import Engine, SchedulerFile
-from vani.engine import cluster as cluster_module
-from vani.errors import InputError, VaniError
+from vani.engine import SchedulerFile, dask_client
+from vani.engine.executor import open_executor
+from vani.engine.local import Synchronous
+from vani.errors import InputError
 from vani.readers.open import open_trace
 from vani.store import parts, write
 from vani.store.read import open_store
@@ -132,11 +133,11 @@ def test_the_profile_is_the_same_if_a_worker_is_killed_and_gone(trace, at_home, 
 
 def test_a_task_that_kills_its_workers_is_told_in_one_line():
     with dask.config.set({"distributed.scheduler.allowed-failures": 0}), local_cluster(1) as cluster:
-        engine = Engine(cluster.scheduler_address)
-        with pytest.raises(VaniError) as told:
+        engine = open_executor(cluster.scheduler_address)
+        with pytest.raises(InputError) as told:
             engine.map(os._exit, [1], stage="decode")
         engine.close()
-    assert told.value.exit_code == 3
+    assert told.value.exit_code == 2
     assert str(told.value) == (
         f"{cluster.scheduler_address}: 1 workers died of one task while decoding, as happens where memory runs out; "
         "give each worker more memory or fewer threads, and look into the workers' logs"
@@ -145,9 +146,9 @@ def test_a_task_that_kills_its_workers_is_told_in_one_line():
 
 @pytest.mark.slow
 def test_when_the_last_worker_is_gone_the_run_ends(monkeypatch):
-    monkeypatch.setattr(cluster_module, "NO_WORKER_S", 2.0)
+    monkeypatch.setattr(dask_client, "NO_WORKER_S", 2.0)
     with local_cluster(0) as cluster, unwatched_workers(cluster, 1):
-        engine = Engine(cluster.scheduler_address, progress=Killer(cluster.scheduler_address, "nap"))
+        engine = open_executor(cluster.scheduler_address, progress=Killer(cluster.scheduler_address, "nap"))
         began = time.monotonic()
         with pytest.raises(InputError, match="no workers for 2 s; start some"):
             engine.map(time.sleep, [0.0] + [0.5] * 40, stage="nap")
@@ -185,9 +186,9 @@ def test_when_the_scheduler_is_gone_the_run_ends(monkeypatch, tmp_path):
             if done and not killed:
                 killed.append(scheduler.kill())
 
-        engine = Engine(address, progress=kill)
+        engine = open_executor(address, progress=kill)
         try:
-            with pytest.raises(VaniError, match="the connection to the scheduler was lost"):
+            with pytest.raises(InputError, match="the connection to the scheduler was lost"):
                 engine.map(time.sleep, [0.0] + [0.5] * 60, stage="nap")
         finally:
             engine.close()
@@ -201,21 +202,22 @@ def test_when_the_scheduler_is_gone_the_run_ends(monkeypatch, tmp_path):
 def test_a_part_may_be_written_twice(tmp_path):
     # A worker that was taken for lost may finish after the one that took over its task.
     reader = open_trace(TRACES / "v3-posix-mix-4r")
-    task = PartTask(reader, range(4), tmp_path / "part-00000.parquet")
-    decode_part(task)
+    task = PartTask(range(4), tmp_path / "part-00000.parquet")
+    decode_part(task, reader)
     first = task.file.read_bytes()
-    decode_part(task)
+    decode_part(task, reader)
     assert task.file.read_bytes() == first
     assert [p.name for p in tmp_path.iterdir()] == ["part-00000.parquet"]
 
 
 def test_what_a_killed_worker_began_is_not_part_of_the_store(tmp_path):
-    def run(function, tasks):
-        begun = tasks[0].file.with_name(f".{tasks[0].file.name}.0123.partial")
-        begun.write_bytes(b"PAR1 half of it")
-        return [function(task) for task in tasks]
+    class Interrupted(Synchronous):
+        def map(self, function, items, **options):
+            begun = items[0].file.with_name(f".{items[0].file.name}.0123.partial")
+            begun.write_bytes(b"PAR1 half of it")
+            return super().map(function, items, **options)
 
-    write_store(open_trace(TRACES / "v3-posix-mix-4r"), tmp_path / "s", version="0", run=run)
+    write_store(open_trace(TRACES / "v3-posix-mix-4r"), tmp_path / "s", version="0", executor=Interrupted())
     assert [p.name for p in (tmp_path / "s" / "calls").iterdir()] == ["part-00000.parquet"]
 
 
@@ -228,7 +230,7 @@ def test_a_part_that_fails_leaves_nothing(tmp_path, monkeypatch):
 
     monkeypatch.setattr(reader, "batches", fails)
     with pytest.raises(OSError, match="no such device"):
-        decode_part(PartTask(reader, range(4), tmp_path / "part-00000.parquet"))
+        decode_part(PartTask(range(4), tmp_path / "part-00000.parquet"), reader)
     assert list(tmp_path.iterdir()) == []
 
 
@@ -236,14 +238,15 @@ def test_a_worker_that_still_writes_does_not_bring_an_abandoned_store_back(tmp_p
     reader = open_trace(TRACES / "v3-posix-mix-4r")
     late = []
 
-    def run(function, tasks):
-        late.extend(tasks)
-        raise KeyboardInterrupt
+    class Interrupted(Synchronous):
+        def map(self, function, items, **options):
+            late.extend(items)
+            raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        write_store(reader, tmp_path / "s", version="0", run=run)
+        write_store(reader, tmp_path / "s", version="0", executor=Interrupted())
     with pytest.raises(FileNotFoundError):
-        write.decode_part(late[0])
+        write.decode_part(late[0], reader)
     assert list(tmp_path.iterdir()) == []
 
 

@@ -127,7 +127,7 @@ def test_of_several_traces_the_one_that_changed_is_told(trace, tmp_path, rewritt
 
 
 def test_what_cannot_be_decoded_because_it_changed_is_said_to_have_changed(trace, tmp_path, monkeypatch):
-    def torn(task):
+    def torn(task, reader):
         (trace / "0.ts").unlink()
         raise TraceError("0.ts is cut short", where=trace)
 

@@ -17,7 +17,6 @@ from tests.traces.random_runs import random_run
 from tests.traces.trace_generator import Workload, generate_trace
 from vani.analyzers.measures import busy_time
 from vani.analyzers.passes import timed_calls
-from vani.analyzers.passes.scratch_file import can_lie_in_memory
 from vani.cli.main import main
 from vani.errors import TraceError, VaniError
 from vani.readers.open import open_trace
@@ -135,7 +134,7 @@ def test_one_trace_may_have_a_store_and_another_none(cache, monkeypatch):
     assert len(list((cache / "stores").iterdir())) == 1
     done: list[Path] = []
     real = write.decode_part
-    monkeypatch.setattr(write, "decode_part", lambda task: done.append(task.reader.path) or real(task))
+    monkeypatch.setattr(write, "decode_part", lambda task, reader: done.append(reader.path) or real(task, reader))
     assert vani.profile(*some).to_yaml() == expected
     assert done == [some[1]]
 
@@ -164,21 +163,13 @@ def test_of_few_calls_per_rank_files_are_written(cache, tmp_path, monkeypatch, l
         assert len(list((cache / "stores").iterdir())) == (most > calls)
 
 
-@pytest.mark.parametrize(
-    "linux",
-    [
-        pytest.param(True, marks=pytest.mark.skipif(not can_lie_in_memory(), reason="no files in memory")),
-        False,
-    ],
-)
-def test_times_are_put_into_a_folder_only_where_they_are_many(no_room, cache, monkeypatch, linux):
+def test_times_are_put_into_a_folder_only_where_they_are_many(no_room, cache, monkeypatch):
     folders: list[Path | None] = []
     real = timed_calls.ScratchFile
     monkeypatch.setattr(timed_calls, "ScratchFile", lambda folder: folders.append(folder) or real(folder))
-    monkeypatch.setattr(timed_calls, "can_lie_in_memory", lambda: linux)
     calls = int(open_trace(TRACE).calls_per_rank().sum())
     found = []
-    for most, expected in ((calls, [None] if linux else []), (calls - 1, [cache / "stores"])):
+    for most, expected in ((calls, []), (calls - 1, [cache / "stores"])):
         monkeypatch.setattr(timed_calls, "_MOST_NOTED", most)
         found.append(vani.profile(TRACE).to_yaml())
         assert folders == expected

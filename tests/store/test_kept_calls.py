@@ -11,7 +11,8 @@ import pytest
 
 import vani
 from vani.calls import CALLS
-from vani.engine import Engine
+from vani.engine.executor import open_executor
+from vani.engine.local import Synchronous
 from vani.readers.open import open_trace
 from vani.readers.recorder.reader import RecorderReader
 from vani.store import provide, read, write
@@ -24,12 +25,8 @@ TRACE = TRACES / "v3-posix-mix-4r"
 COLUMNS = ["rank", "file", "offset", "bytes", "start_ns", "duration_ns"]
 
 
-def here(function, tasks):
-    return [function(task) for task in tasks]
-
-
 def written(trace, place):
-    kept = write_store(open_trace(trace), place, version="0", run=here, keep=True)
+    kept = write_store(open_trace(trace), place, version="0", executor=Synchronous(), keep=True)
     return open_store(place, kept), open_store(place)
 
 
@@ -44,7 +41,7 @@ def small_groups(monkeypatch):
 def stores(request, tmp_path, small_groups):
     beside, files = written(TRACE, tmp_path / "s")
     if request.param == "in memory":
-        return decode_into_memory(open_trace(TRACE), version="0", run=here), files
+        return decode_into_memory(open_trace(TRACE), version="0", executor=Synchronous()), files
     return beside, files
 
 
@@ -62,7 +59,7 @@ def test_calls_in_memory_are_those_in_the_files(stores):
 
 
 def test_a_store_in_memory_knows_what_the_one_in_a_folder_knows(tmp_path):
-    made, files = decode_into_memory(open_trace(TRACE), version="0", run=here), written(TRACE, tmp_path / "s")[1]
+    made, files = decode_into_memory(open_trace(TRACE), version="0", executor=Synchronous()), written(TRACE, tmp_path / "s")[1]
     assert files.has_files
     assert not made.has_files
     for name in ("files", "function_names", "renames"):
@@ -138,10 +135,10 @@ def test_all_traces_of_a_run_share_one_room(cache, tmp_path, monkeypatch):
 def test_a_page_decodes_a_trace_once(monkeypatch):
     done = []
     real = write.decode_part
-    monkeypatch.setattr(write, "decode_part", lambda task: done.append(task.ranks) or real(task))
+    monkeypatch.setattr(write, "decode_part", lambda task, reader: done.append(task.ranks) or real(task, reader))
     assert "<svg" in vani.report(TRACE)
     assert len(done) == len(set(done))
 
 
 def test_calls_stay_only_where_all_work_in_one_memory():
-    assert [Engine(s).shares_memory for s in ("threads", "synchronous", "processes")] == [True, True, False]
+    assert [open_executor(s).shares_memory for s in ("threads", "synchronous", "processes")] == [True, True, False]

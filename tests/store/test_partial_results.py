@@ -39,9 +39,9 @@ def decoded(monkeypatch) -> list[range]:
     found: list[range] = []
     real = write.decode_part
 
-    def noted(task):
+    def noted(task, reader):
         found.append(task.ranks)
-        return real(task)
+        return real(task, reader)
 
     monkeypatch.setattr(write, "decode_part", noted)
     return found
@@ -111,10 +111,10 @@ def test_what_is_known_of_all_traces_is_not_told_of_some(monkeypatch):
     alone = fresh(monkeypatch, TRACE, phase_gap=1e-6)
     real = write.decode_part
 
-    def failing(task):
-        if task.reader.path == OTHER:
+    def failing(task, reader):
+        if reader.path == OTHER:
             raise TraceError("cannot be read (Input/output error)", where=OTHER)
-        return real(task)
+        return real(task, reader)
 
     monkeypatch.setattr(write, "decode_part", failing)
     found = vani.profile(TRACE, OTHER, phase_gap=1e-6)

@@ -11,12 +11,11 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from traces.trace_generator import Workload, generate_trace
 
-from vani.engine.run import Engine
+from vani.engine.local import Synchronous
 from vani.readers.open import open_trace
-from vani.readers.trace_reader import Piece
+from vani.readers.trace_reader import Piece, TraceReader
 from vani.store import write
 from vani.store.parts import LARGE_PART, SMALL_PART, plan_parts
-from vani.store.provide import decoding
 from vani.store.write import PartTask
 
 CALLS = st.lists(st.integers(0, 3 * LARGE_PART), min_size=1, max_size=60)
@@ -59,12 +58,12 @@ def test_long_parts_are_decoded_first_and_told_in_the_order_of_the_ranks(tmp_pat
     monkeypatch.setattr(type(reader), "calls_per_rank", lambda _: calls)
     begun: list[int] = []
 
-    def told(task: PartTask) -> Piece:
+    def told(task: PartTask, reader: TraceReader) -> Piece:
         begun.append(task.ranks.start)
         return Piece(records=int(calls[task.ranks.start]))
 
-    tasks = [PartTask(reader, range(rank, rank + 1), None) for rank in range(6)]
-    pieces = decoding(reader, Engine("synchronous"))(told, tasks)
+    tasks = [PartTask(range(rank, rank + 1), None) for rank in range(6)]
+    pieces = write._pieces(reader, Synchronous(), told, tasks)
     assert begun == [1, 3, 4, 5, 2, 0]
     assert [piece.records for piece in pieces] == calls.tolist()
 
@@ -74,7 +73,7 @@ def test_calls_that_are_decoded_anew_lie_in_parts_that_become_shorter(tmp_path, 
     generate_trace(tmp_path / "trace", Workload(calls=40_000, ranks=40, files=40, zlib_level=1))
     reader = open_trace(tmp_path / "trace")
     store = write.decode_on_demand(
-        reader, version="0", run=decoding(reader, Engine("synchronous")), scratch=tmp_path
+        reader, version="0", executor=Synchronous(), scratch=tmp_path
     )
     ranks = [stop - start for start, stop in (part.ranks for part in store.manifest.parts)]
     assert ranks == sorted(ranks, reverse=True)

@@ -11,7 +11,7 @@ from vani.api.run import Run
 from vani.api.source import is_trace, profile_of
 
 if TYPE_CHECKING:
-    from vani.engine.run import Progress
+    from vani.engine.executor import Progress
     from vani.engine.scheduler import SchedulerLike
     from vani.schema.advice import Advice
     from vani.schema.profile import Profile

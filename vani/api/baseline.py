@@ -11,7 +11,7 @@ from vani.api.run import Run
 from vani.errors import InputError
 
 if TYPE_CHECKING:
-    from vani.engine.run import Progress
+    from vani.engine.executor import Progress
     from vani.engine.scheduler import SchedulerLike
     from vani.schema.profile import Profile
     from vani.schema.system import System

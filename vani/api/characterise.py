@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from vani.analyzers.entities.view import View
-    from vani.engine.run import Progress
+    from vani.engine.executor import Progress
     from vani.engine.scheduler import SchedulerLike
     from vani.readers.trace_reader import TraceReader
     from vani.schema.job import Job
@@ -69,33 +69,23 @@ def characterise_in(
     files: int | None = 100,
 ) -> Characterised:
     """`characterise` as a part of a longer run, which keeps the stores."""
-    from concurrent.futures import ThreadPoolExecutor  # noqa: PLC0415
-
     from vani.readers.identity import changed_error  # noqa: PLC0415
     from vani.readers.open import open_workload  # noqa: PLC0415 - loads Arrow
 
-    # Loaded by the analyzers, too, but so many frames further down that Python's stack of frames is at the end of a
-    # chunk of memory, and maps another one for each of a thousand calls.
-    from vani.schema import profile  # noqa: F401, PLC0415
-
     if phase_gap is not None and not 0 < phase_gap < 1e9:
         raise InputError(f"a phase gap of {phase_gap} s", todo="give a positive number of seconds")
+    from vani.analyzers.characterise import Options  # noqa: PLC0415
+    from vani.analyzers.characterise import characterise as measured  # noqa: PLC0415
     from vani.store.provide import while_stores_vanish  # noqa: PLC0415
     from vani.store.read import CallsNeeded  # noqa: PLC0415
 
     places = run.stores
-    with ThreadPoolExecutor(1) as other:
-        # Tables are read while the analyzers are loaded. What keeps counts has no store.
-        opening = other.submit(
-            open_workload,
-            [Path(t) for t in traces],
-            decoded=lambda reader: not counting([reader]) and _is_known(places, reader),
-        )
-        from vani.analyzers.characterise import Options  # noqa: PLC0415
-        from vani.analyzers.characterise import characterise as measured  # noqa: PLC0415
-
-        job_model, system_model = job_of(job), system_of(system)
-        workload = opening.result()
+    job_model, system_model = job_of(job), system_of(system)
+    # A trace of counts has no store.
+    workload = open_workload(
+        [Path(t) for t in traces],
+        decoded=lambda reader: not counting([reader]) and _is_known(places, reader),
+    )
     refused = [(str(path), str(error)) for path, error in workload.refused]
     logs = counting(workload.readers)
     if logs:
@@ -103,10 +93,10 @@ def characterise_in(
             raise InputError("counts tell no phases", where=logs[0].path, todo="leave the phase gap out")
         return Characterised(*profile_of_counts(logs, job_model, system_model, files, refused))
     known = _known(places, workload.readers, job_model)
-    engine = run.engine
-    if engine.is_elsewhere:
+    executor = run.executor
+    if executor.is_remote:
         reads = [reader.path for reader in workload.readers]
-        engine.check_workers(version=vani.__version__, reads=reads, writes=places.folder)
+        executor.check_workers(version=vani.__version__, reads=reads, writes=places.folder)
 
     def measured_of(
         stores: list[Store], names: list[str], lost: list[tuple[str, str]], known: PartialResults | None
@@ -115,7 +105,7 @@ def characterise_in(
         made = measured(
             stores,
             names,
-            engine,
+            executor,
             version=vani.__version__,
             job_=job_model,
             system=system_model,
@@ -130,7 +120,7 @@ def characterise_in(
         lost = list(refused)
         for reader in workload.readers:
             try:
-                stores.append(places.provide(reader, engine))
+                stores.append(places.provide(reader, executor))
                 readers.append(reader)
             except TraceError as error:
                 if len(workload.readers) == 1:

@@ -15,7 +15,7 @@ from vani.api.run import Run
 from vani.errors import InputError
 
 if TYPE_CHECKING:
-    from vani.engine.run import Progress
+    from vani.engine.executor import Progress
     from vani.engine.scheduler import SchedulerLike
     from vani.gate.advice import RulesAdvice
     from vani.gate.policy_checks import PolicyChecks

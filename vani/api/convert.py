@@ -10,7 +10,7 @@ from vani.api.arguments import PathLike
 from vani.errors import InputError, TraceError, VaniError
 
 if TYPE_CHECKING:
-    from vani.engine.run import Progress
+    from vani.engine.executor import Progress
     from vani.engine.scheduler import SchedulerLike
 
 __all__ = ["convert"]
@@ -43,9 +43,8 @@ def convert(
     InputError
         A trace that cannot be read or has no call sites that were asked for, or a place that cannot be written.
     """
-    from vani.engine.run import Engine  # noqa: PLC0415
+    from vani.engine.executor import open_executor  # noqa: PLC0415
     from vani.readers.open import open_workload  # noqa: PLC0415
-    from vani.store.provide import decoding  # noqa: PLC0415
     from vani.store.write import check_call_sites, write_store  # noqa: PLC0415
 
     target = Path(store)
@@ -65,17 +64,15 @@ def convert(
     if call_sites:
         for reader in workload.readers:
             check_call_sites(reader)
-    engine = Engine(scheduler, progress=progress)
     places = []
-    try:
-        engine.check_workers(
+    with open_executor(scheduler, progress=progress) as executor:
+        executor.check_workers(
             version=vani.__version__, reads=[r.path for r in workload.readers], writes=target.parent
         )
         for reader in workload.readers:
             place = target if len(workload.readers) == 1 else target / reader.path.name
-            run = decoding(reader, engine)
-            write_store(reader, place, version=vani.__version__, run=run, call_sites=call_sites)
+            write_store(
+                reader, place, version=vani.__version__, executor=executor, call_sites=call_sites
+            )
             places.append(place)
-    finally:
-        engine.close()
     return places

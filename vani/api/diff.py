@@ -13,7 +13,7 @@ from vani.api.run import Run
 from vani.api.source import is_trace
 
 if TYPE_CHECKING:
-    from vani.engine.run import Progress
+    from vani.engine.executor import Progress
     from vani.engine.scheduler import SchedulerLike
     from vani.schema.diff import Diff
     from vani.schema.profile import Profile

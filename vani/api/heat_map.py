@@ -11,7 +11,7 @@ from vani.api.source import profile_of, read_profile
 from vani.errors import InputError
 
 if TYPE_CHECKING:
-    from vani.engine.run import Progress
+    from vani.engine.executor import Progress
     from vani.engine.scheduler import SchedulerLike
     from vani.schema.profile import Profile
     from vani.schema.timeline import HeatMap
@@ -65,15 +65,15 @@ def heat_map_in(
     # Whoever asked for a quick profile did not ask for the trace to be decoded.
     is_quick = profile.workflow.runtime_s is None
     decode = decode and not is_quick
-    engine = run.engine
+    executor = run.executor
 
     def from_stores(stores: list[Store]) -> HeatMap | str:
-        why = run.stores.of_profile(profile, engine, stores, decode=decode, is_quick=is_quick)
+        why = run.stores.of_profile(profile, executor, stores, decode=decode, is_quick=is_quick)
         if why is not None:
             return why
         from vani.analyzers.timeline.heat_map import heat_map as laid_out  # noqa: PLC0415 - loads Arrow
 
-        return laid_out(stores, [t.app for t in profile.traces], engine)
+        return laid_out(stores, [t.app for t in profile.traces], executor)
 
     found = while_stores_vanish(from_stores)
     if isinstance(found, str):

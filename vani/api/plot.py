@@ -13,7 +13,7 @@ from vani.api.source import profile_of, read_profile
 from vani.errors import InputError
 
 if TYPE_CHECKING:
-    from vani.engine.run import Progress
+    from vani.engine.executor import Progress
     from vani.engine.scheduler import SchedulerLike
     from vani.schema.profile import Profile
 

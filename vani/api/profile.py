@@ -10,7 +10,7 @@ from vani.api.quick import quick_profile
 from vani.errors import InputError
 
 if TYPE_CHECKING:
-    from vani.engine.run import Progress
+    from vani.engine.executor import Progress
     from vani.engine.scheduler import SchedulerLike
     from vani.schema.job import Job
     from vani.schema.profile import Profile

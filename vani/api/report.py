@@ -12,7 +12,7 @@ from vani.garbage import collection_paused
 from vani.render.report import FORMATS, WITH_PLOTS
 
 if TYPE_CHECKING:
-    from vani.engine.run import Progress
+    from vani.engine.executor import Progress
     from vani.engine.scheduler import SchedulerLike
     from vani.schema.advice import Advice
     from vani.schema.profile import Profile

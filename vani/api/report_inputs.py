@@ -18,7 +18,7 @@ from vani.errors import InputError, VaniError
 
 if TYPE_CHECKING:
     from vani.advisors.advise import Part
-    from vani.engine.run import Progress
+    from vani.engine.executor import Progress
     from vani.engine.scheduler import SchedulerLike
     from vani.render.report.prepared import Inputs
     from vani.schema.advice import Advice

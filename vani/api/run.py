@@ -14,7 +14,7 @@ from vani.api.arguments import PathLike
 from vani.engine.scheduler import scheduler_of
 
 if TYPE_CHECKING:
-    from vani.engine.run import Engine, Progress
+    from vani.engine.executor import Executor, Progress
     from vani.engine.scheduler import SchedulerLike
     from vani.schema.profile import Profile
     from vani.store.provide import Stores
@@ -71,10 +71,8 @@ class Run:
         return Stores(self._store, self._until, version=vani.__version__, traces=self._sources)
 
     @cached_property
-    def engine(self) -> Engine:
-        """Where it works."""
-        from vani.engine.run import Engine  # noqa: PLC0415
+    def executor(self) -> Executor:
+        """Where its tasks run."""
+        from vani.engine.executor import open_executor  # noqa: PLC0415
 
-        engine = Engine(self._scheduler, progress=self._progress)
-        self._until.callback(engine.close)
-        return engine
+        return self._until.enter_context(open_executor(self._scheduler, progress=self._progress))

@@ -14,7 +14,7 @@ from vani.errors import InputError
 from vani.schema.beginning import beginning
 
 if TYPE_CHECKING:
-    from vani.engine.run import Progress
+    from vani.engine.executor import Progress
     from vani.engine.scheduler import SchedulerLike
     from vani.schema.profile import Profile
     from vani.schema.run_table import RunTable

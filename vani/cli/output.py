@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 import sys
+import threading
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from vani.atomic import write_bytes, write_together
-from vani.cli.ticks import ticking, ticks_come_here
 from vani.errors import InputError
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from vani.engine.run import Progress
+    from vani.engine.executor import Progress
 
 __all__ = [
     "emit",
@@ -36,7 +36,6 @@ _STAGES = {
     "timeline": "laying out calls",
 }
 _SHOW_AFTER_S = 1.0
-_DRAW_EVERY_S = 0.1
 _PAGE_WIDTH = 100
 
 
@@ -94,7 +93,7 @@ def progress_bar(*, show: bool) -> Iterator[Progress | None]:
     """A progress bar on stderr, which appears when work takes longer than a second."""
     console = summary_console() if show else None
     # On a terminal that cannot move its cursor, a bar would be many lines.
-    if console is None or not console.is_interactive or not ticks_come_here():
+    if console is None or not console.is_interactive:
         yield None
         return
     from rich.progress import BarColumn, Progress, ProgressColumn, Task, TextColumn  # noqa: PLC0415
@@ -112,13 +111,17 @@ def progress_bar(*, show: bool) -> Iterator[Progress | None]:
         TextColumn("{task.fields[count]:>10}"),
         Clock(),
     )
-    bar = Progress(*columns, console=console, transient=True, auto_refresh=False)
+    bar = Progress(*columns, console=console, transient=True)
     # Without a total the bar only moves, which is all that can be said about a single piece of work.
     task = bar.add_task(_STAGES["decode"], total=None, count="")
 
-    def draw() -> None:
-        bar.start()
-        bar.refresh()
+    def show_bar() -> None:
+        # Where the system allows no thread there is no bar.
+        with suppress(RuntimeError):
+            bar.start()
+
+    late = threading.Timer(_SHOW_AFTER_S, show_bar)
+    late.daemon = True
 
     def report(stage: str, done: int, total: int) -> None:
         many = total > 1
@@ -130,8 +133,12 @@ def progress_bar(*, show: bool) -> Iterator[Progress | None]:
             count=f"{done}/{total}" if many else "",
         )
 
+    with suppress(RuntimeError):
+        late.start()
     try:
-        with ticking(draw, after_s=_SHOW_AFTER_S, every_s=_DRAW_EVERY_S):
-            yield report
+        yield report
     finally:
+        late.cancel()
+        if late.ident is not None:
+            late.join()
         bar.stop()

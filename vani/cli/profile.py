@@ -18,7 +18,7 @@ from vani.render.graph import FORMATS as GRAPHS
 from vani.render.profile import FORMATS
 
 if TYPE_CHECKING:
-    from vani.engine.run import Progress
+    from vani.engine.executor import Progress
     from vani.engine.scheduler import Scheduler
     from vani.schema.profile import Profile
 

@@ -10,7 +10,7 @@ import click
 
 from vani.cli.options import FILE
 from vani.engine.batch_system import BATCH_SYSTEMS
-from vani.engine.scheduler import BatchJobs, LocalScheduler, Scheduler, SchedulerFile, scheduler_of
+from vani.engine.scheduler import BatchJobs, Scheduler, SchedulerFile, scheduler_of
 
 __all__ = ["decoding_options", "scheduler_files", "where_options"]
 
@@ -104,7 +104,7 @@ def _scheduler(
             raise click.UsageError(f"{lonely} goes with --cluster")
     if scheduler_file is not None:
         return SchedulerFile(scheduler_file)
-    return LocalScheduler(forks=True) if scheduler is None else scheduler_of(scheduler)
+    return scheduler_of(scheduler)
 
 
 def _pair(option: str) -> tuple[str, str]:

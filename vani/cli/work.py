@@ -12,7 +12,7 @@ from vani.cli.output import progress_bar, shows_progress
 from vani.schema.beginning import is_document
 
 if TYPE_CHECKING:
-    from vani.engine.run import Progress
+    from vani.engine.executor import Progress
 
 __all__ = ["working"]
 

@@ -11,7 +11,7 @@ from vani.engine.batch_system import OptionValue, parsed_options
 from vani.errors import InputError
 
 __all__ = [
-    "HERE",
+    "LOCAL",
     "BatchJobs",
     "Client",
     "Elsewhere",
@@ -24,7 +24,7 @@ __all__ = [
     "scheduler_of",
 ]
 
-HERE = ("threads", "processes", "synchronous")
+LOCAL = ("threads", "processes", "synchronous")
 
 _PROTOCOLS = ("tcp", "tls", "ucx", "ucxx", "ws", "wss", "inproc")
 _LONGEST_FILE = 1 << 20
@@ -39,20 +39,15 @@ class Client(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class LocalScheduler:
-    """This machine: one of `HERE`.
+    """This machine: one of `LOCAL`."""
 
-    With `forks`, tasks of much work run in forks of this process in place of threads, where that is safe. Commands
-    say so; what else goes on in a program that uses the library, nobody knows.
-    """
-
-    name: str = HERE[0]
-    forks: bool = False
+    name: str = LOCAL[0]
 
     def __post_init__(self) -> None:
-        if self.name not in HERE:
+        if self.name not in LOCAL:
             raise InputError(
                 f"unknown scheduler {self.name!r}",
-                todo=f"known are {', '.join(HERE)} and the address of a Dask scheduler (tcp://host:port)",
+                todo=f"known are {', '.join(LOCAL)} and the address of a Dask scheduler (tcp://host:port)",
             )
 
 

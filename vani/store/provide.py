@@ -7,14 +7,14 @@ import tempfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, suppress
 from functools import cached_property
-from operator import itemgetter
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from vani.allocator import give_back
+from vani.engine.executor import Executor
 from vani.errors import InputError, NoRoomError, StoreError, TraceError
 from vani.readers.open import open_trace, traces_at
-from vani.readers.trace_reader import DecodesAgain, KeepsTables, Piece, TraceReader
+from vani.readers.trace_reader import DecodesAgain, KeepsTables, TraceReader
 from vani.store import cache, write
 from vani.store.kept import Kept, Room
 from vani.store.locks import InUse
@@ -25,38 +25,11 @@ from vani.units import counted
 if TYPE_CHECKING:
     from vani.schema.profile import Profile, TraceEntity
 
-__all__ = ["Stores", "Workers", "decoding", "while_stores_vanish"]
+__all__ = ["Stores", "while_stores_vanish"]
 
-Item = TypeVar("Item")
 Result = TypeVar("Result")
 
 _TRIES = 3
-
-
-class Workers(Protocol):
-    """Whoever decodes: what of `vani.engine.run.Engine` a store needs."""
-
-    @property
-    def is_elsewhere(self) -> bool:
-        """They may see other files than this process."""
-
-    @property
-    def shares_memory(self) -> bool:
-        """They work in the memory of this process."""
-
-    def check_workers(self, *, version: str, reads: Sequence[Path], writes: Path) -> None:
-        """Raise InputError where they do not see these folders."""
-
-    def map(
-        self,
-        function: Callable[[Item], Result],
-        items: Sequence[Item],
-        *,
-        stage: str = "",
-        constants: Sequence[object] = (),
-        calls: int = 0,
-    ) -> list[Result]:
-        """Apply a function to every item; results in the order of the items. See `vani.engine.run.Engine.map`."""
 
 
 class Stores:
@@ -158,7 +131,7 @@ class Stores:
                 return found
         return None
 
-    def provide(self, reader: TraceReader, workers: Workers) -> Store:
+    def provide(self, reader: TraceReader, executor: Executor) -> Store:
         """The store of a trace: the one there is if it is whole and current, else a new one.
 
         Raises
@@ -171,41 +144,40 @@ class Stores:
         found = self.find(reader)
         if found is not None:
             return found
-        keep = workers.shares_memory and self._room.take(
+        keep = executor.shares_memory and self._room.take(
             int(reader.calls_per_rank().sum()), len(reader.files())
         )
-        run = decoding(reader, workers)
         if keep and self._named is None:
-            made = write.decode_into_memory(reader, version=self._version, run=run)
+            made = write.decode_into_memory(reader, version=self._version, executor=executor)
             self._without_files.append(made)
-        elif self._named is None and workers.shares_memory and _decodes_quickly(reader):
-            made = write.decode_on_demand(reader, version=self._version, run=run, scratch=self.folder)
+        elif self._named is None and executor.shares_memory and _decodes_quickly(reader):
+            made = write.decode_on_demand(reader, version=self._version, executor=executor, scratch=self.folder)
             self._without_files.append(made)
             return made
         else:
-            made = self._made(reader, workers, keep=keep)
+            made = self._made(reader, executor, keep=keep)
         if isinstance(reader, KeepsTables):
             reader.release()
             give_back()
         return made
 
-    def _made(self, reader: TraceReader, workers: Workers, *, keep: bool) -> Store:
+    def _made(self, reader: TraceReader, executor: Executor, *, keep: bool) -> Store:
         """A new store in a folder."""
         name, digest = reader.path.resolve().name, reader.digest()
         path = cache.own_place(self.folder, name, digest)
         try:
-            kept = self._decode(reader, path, workers, keep=keep)
+            kept = self._decode(reader, path, executor, keep=keep)
         except NoRoomError as error:
             if not self._may_move:
                 raise
-            path = cache.own_place(self._elsewhere(reader, workers, error), name, digest)
-            kept = self._decode(reader, path, workers, keep=keep)
+            path = cache.own_place(self._elsewhere(reader, executor, error), name, digest)
+            kept = self._decode(reader, path, executor, keep=keep)
         self._in_use.hold(path)
         self._used[path] = True
         return open_store(path, kept, made_here=True)
 
     def of_profile(
-        self, profile: Profile, workers: Workers, stores: list[Store], *, decode: bool, is_quick: bool
+        self, profile: Profile, executor: Executor, stores: list[Store], *, decode: bool, is_quick: bool
     ) -> str | None:
         """Put the store of each trace of a profile into a list; returns why one is not to be had.
 
@@ -241,15 +213,15 @@ class Stores:
                 what += f" ({_why_not(named)})"
             todo = "name its folder with --store"
             return f"{what}: {'profile the trace without --quick, or ' if is_quick else ''}{todo}"
-        if workers.is_elsewhere and any(source.path not in self._used for source in sources):
+        if executor.is_remote and any(source.path not in self._used for source in sources):
             # Where all is there already, the folder of the stores may be another user's.
             needs_room = not all(isinstance(source, Store) for source in sources)
             is_own = named is None or needs_room or os.access(named, os.W_OK)
             place = cached if is_own else Stores(None, self._until, version=self._version, traces=())
-            workers.check_workers(version=self._version, reads=[s.path for s in sources], writes=place.folder)
+            executor.check_workers(version=self._version, reads=[s.path for s in sources], writes=place.folder)
         for source in sources:
             try:
-                stores.append(source if isinstance(source, Store) else cached.provide(source, workers))
+                stores.append(source if isinstance(source, Store) else cached.provide(source, executor))
             except TraceError as error:
                 return f"the trace cannot be decoded: {error}"
         return None
@@ -267,7 +239,7 @@ class Stores:
         found = cache.cache_directory()
         return [] if found is None else stores_in(found / "stores", traces)
 
-    def _decode(self, reader: TraceReader, path: Path, workers: Workers, *, keep: bool) -> Kept:
+    def _decode(self, reader: TraceReader, path: Path, executor: Executor, *, keep: bool) -> Kept:
         """Decode a trace into a store; one that another run of this version made meanwhile stays."""
 
         def is_there() -> bool:
@@ -278,17 +250,17 @@ class Stores:
             reader,
             path,
             version=self._version,
-            run=decoding(reader, workers),
+            executor=executor,
             keep=keep,
             is_short_lived=not self.are_named,
             unless=is_there,
         )
 
-    def _elsewhere(self, reader: TraceReader, workers: Workers, error: NoRoomError) -> Path:
+    def _elsewhere(self, reader: TraceReader, executor: Executor, error: NoRoomError) -> Path:
         """A temporary folder in place of a cache that takes nothing more, if workers see it."""
         try:
             folder = self._temporary()
-            workers.check_workers(version=self._version, reads=[reader.path], writes=folder)
+            executor.check_workers(version=self._version, reads=[reader.path], writes=folder)
         except (OSError, InputError):
             raise error from None
         return folder
@@ -322,31 +294,6 @@ def while_stores_vanish(work: Callable[[list[Store]], Result]) -> Result:
             if stores and _all_there(stores):
                 raise
     return work([])
-
-
-def decoding(reader: TraceReader, workers: Workers) -> write.RunTasks:
-    """What runs the tasks of `write_store` on workers."""
-
-    def run(function: Callable[[write.PartTask], Piece], tasks: Sequence[write.PartTask]) -> list[Piece]:
-        # Other readers keep files open, whose place forks would share; calls that are kept are too much to be sent.
-        apart = isinstance(reader, DecodesAgain) and not any(task.keep for task in tasks)
-        per_rank = reader.calls_per_rank()
-        calls = int(per_rank.sum()) if apart else 0
-        # A long one that began last would keep all other workers waiting.
-        sizes = [int(per_rank[task.ranks.start : task.ranks.stop].sum()) for task in tasks]
-        order = sorted(range(len(tasks)), key=sizes.__getitem__, reverse=True)
-        found = workers.map(
-            function, [tasks[number] for number in order], stage="decode", constants=[reader], calls=calls
-        )
-        pieces = [piece for _, piece in sorted(zip(order, found, strict=True), key=itemgetter(0))]
-        # Workers in other folders open the trace by its whole path: what they tell names it as the user did.
-        there, here = (str(p / "_")[:-1] for p in (reader.path.absolute(), reader.path))
-        if here != there:
-            for piece in pieces:
-                piece.problems = [text.replace(there, here) for text in piece.problems]
-        return pieces
-
-    return run
 
 
 def _decodes_quickly(reader: TraceReader) -> bool:

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
+from operator import itemgetter
 from pathlib import Path
 from uuid import uuid4
 
@@ -20,6 +21,7 @@ import pyarrow as pa
 from vani.atomic import new_directory
 from vani.calls import CALL_SITE, CALL_SITES, CALLS, MOST_SUM, RENAMES
 from vani.columns import small_table
+from vani.engine.executor import Executor
 from vani.errors import InputError, TraceError
 from vani.readers.identity import changed_error, explained, unchanged
 from vani.readers.trace_reader import DecodesAgain, Piece, TellsCallSites, TraceReader
@@ -31,7 +33,6 @@ from vani.store.read import FILE_TABLE, FUNCTION_TABLE, RENAME_TABLE, ROW_GROUP,
 
 __all__ = [
     "PartTask",
-    "RunTasks",
     "check_call_sites",
     "decode_into_memory",
     "decode_on_demand",
@@ -48,14 +49,10 @@ _FAST: Mapping[str, object] = {"compression": "lz4"}
 _STATISTICS = ["rank", "start_ns", "duration_ns"]
 # By rank and time row groups are passed over; to find the extremes of the others takes a tenth of writing them.
 
-RunTasks = Callable[[Callable[["PartTask"], Piece], Sequence["PartTask"]], list[Piece]]
-
-
 @dataclass(frozen=True, eq=False)
 class PartTask:
-    """Decode `ranks` of `reader`."""
+    """Decode some ranks of a trace."""
 
-    reader: TraceReader
     ranks: range
     file: Path | None
     """What they are written to; None: nothing is written."""
@@ -67,17 +64,17 @@ class PartTask:
     """With the place that each call was made from; the reader is one that tells it."""
 
 
-def decode_part(task: PartTask) -> Piece:
+def decode_part(task: PartTask, reader: TraceReader) -> Piece:
     """Decode some ranks, into one Parquet file if that is asked for, and tell what was found on the way.
 
     May run several times, even at once: a worker that was taken for lost may still be writing.
     """
 
     piece = Piece()
-    if task.call_sites and isinstance(task.reader, TellsCallSites):
-        schema, batches = CALLS.append(CALL_SITE), task.reader.batches(task.ranks, piece, call_sites=True)
+    if task.call_sites and isinstance(reader, TellsCallSites):
+        schema, batches = CALLS.append(CALL_SITE), reader.batches(task.ranks, piece, call_sites=True)
     else:
-        schema, batches = CALLS, task.reader.batches(task.ranks, piece)
+        schema, batches = CALLS, reader.batches(task.ranks, piece)
     if task.file is None:
         piece.calls.extend(batches)
     else:
@@ -86,10 +83,10 @@ def decode_part(task: PartTask) -> Piece:
     return piece
 
 
-def tell_part(task: PartTask) -> Piece:
-    """What is to be told of some ranks, found without the columns of their calls."""
-    assert isinstance(task.reader, DecodesAgain)
-    return task.reader.tell(task.ranks)
+def tell_part(task: PartTask, reader: TraceReader) -> Piece:
+    """The counts of some ranks, without the columns of their calls."""
+    assert isinstance(reader, DecodesAgain)
+    return reader.tell(task.ranks)
 
 
 def _write_part(
@@ -138,13 +135,13 @@ def check_call_sites(reader: TraceReader) -> Iterator[pa.RecordBatch]:
     return found
 
 
-def decode_into_memory(reader: TraceReader, *, version: str, run: RunTasks) -> Store:
+def decode_into_memory(reader: TraceReader, *, version: str, executor: Executor) -> Store:
     """Decode a trace into a store that lies in no folder.
 
     Parameters
     ----------
-    run
-        Runs `decode_part` on all tasks, in this process, and returns the pieces in order.
+    executor
+        One that shares memory with this process.
 
     Raises
     ------
@@ -153,22 +150,22 @@ def decode_into_memory(reader: TraceReader, *, version: str, run: RunTasks) -> S
     """
     with unchanged(reader):
         parts = plan_parts(reader.calls_per_rank())
-        pieces = run(decode_part, [PartTask(reader, ranks, None, keep=True) for ranks in parts])
+        pieces = _pieces(reader, executor, decode_part, [PartTask(ranks, None, keep=True) for ranks in parts])
         entries = _entries(parts, pieces)
         manifest, tables = _manifest(reader, pieces, entries, version=version), _tables(reader, pieces)
     kept = {entry.file: piece.calls for entry, piece in zip(entries, pieces, strict=True)}
     return Store(_nowhere(reader), manifest, kept, tables)
 
 
-def decode_on_demand(reader: TraceReader, *, version: str, run: RunTasks, scratch: Path) -> Store:
+def decode_on_demand(reader: TraceReader, *, version: str, executor: Executor, scratch: Path) -> Store:
     """A store that lies in no folder, and whose calls are decoded each time that they are asked for.
 
     Parameters
     ----------
     reader
         One that is a `DecodesAgain`.
-    run
-        Runs `tell_part` on all tasks, in this process, and returns the pieces in order.
+    executor
+        One that shares memory with this process.
     scratch
         Folder for what is noted of the calls while they are measured, see `Store`.
 
@@ -179,7 +176,7 @@ def decode_on_demand(reader: TraceReader, *, version: str, run: RunTasks, scratc
     """
     with unchanged(reader):
         parts = plan_parts(reader.calls_per_rank(), short_last=True)
-        pieces = run(tell_part, [PartTask(reader, ranks, None) for ranks in parts])
+        pieces = _pieces(reader, executor, tell_part, [PartTask(ranks, None) for ranks in parts])
         entries = _entries(parts, pieces)
         manifest, tables = _manifest(reader, pieces, entries, version=version), _tables(reader, pieces)
     told = {entry.file: (piece.records, piece.problems) for entry, piece in zip(entries, pieces, strict=True)}
@@ -202,7 +199,7 @@ def write_store(
     path: Path,
     *,
     version: str,
-    run: RunTasks,
+    executor: Executor,
     keep: bool = False,
     is_short_lived: bool = False,
     call_sites: bool = False,
@@ -212,8 +209,8 @@ def write_store(
 
     Parameters
     ----------
-    run
-        Runs `decode_part` on all tasks, wherever the engine does that, and returns the pieces in order.
+    executor
+        Where parts are decoded and written.
     keep
         Keep the calls in memory, too: they will be read next, in this process.
     is_short_lived
@@ -243,10 +240,10 @@ def write_store(
         parts = plan_parts(reader.calls_per_rank())
         files = [folder.absolute() / _part_name(index) for index in range(len(parts))]
         tasks = [
-            PartTask(reader, ranks, file, keep, is_short_lived, call_sites)
+            PartTask(ranks, file, keep, is_short_lived, call_sites)
             for ranks, file in zip(parts, files, strict=True)
         ]
-        pieces = run(decode_part, tasks)
+        pieces = _pieces(reader, executor, decode_part, tasks)
         for stray in (folder / "calls").glob(".*.partial"):
             # Begun by a worker that was lost.
             stray.unlink(missing_ok=True)
@@ -269,6 +266,29 @@ def write_store(
     if not keep:
         return {}
     return {entry.file: piece.calls for entry, piece in zip(entries, pieces, strict=True)}
+
+
+def _pieces(
+    reader: TraceReader,
+    executor: Executor,
+    function: Callable[[PartTask, TraceReader], Piece],
+    tasks: Sequence[PartTask],
+) -> list[Piece]:
+    """Results of the tasks, in their order."""
+    per_rank = reader.calls_per_rank()
+    calls = [int(per_rank[task.ranks.start : task.ranks.stop].sum()) for task in tasks]
+    # A long task that began last would keep all other workers waiting.
+    order = sorted(range(len(tasks)), key=calls.__getitem__, reverse=True)
+    results = executor.map(
+        function, [tasks[number] for number in order], stage="decode", broadcast=[reader]
+    )
+    pieces = [piece for _, piece in sorted(zip(order, results, strict=True), key=itemgetter(0))]
+    # Workers in other folders open the trace by its absolute path; messages name it as the user did.
+    absolute, given = (str(path / "_")[:-1] for path in (reader.path.absolute(), reader.path))
+    if absolute != given:
+        for piece in pieces:
+            piece.problems = [text.replace(absolute, given) for text in piece.problems]
+    return pieces
 
 
 def _entries(

@@ -16,7 +16,7 @@ from vani.api.source import is_trace, profile_of, read_profile
 from vani.errors import InputError
 
 if TYPE_CHECKING:
-    from vani.engine.run import Progress
+    from vani.engine.executor import Progress
     from vani.engine.scheduler import SchedulerLike
     from vani.plan.simulate.calls import DataCalls
     from vani.plan.simulate.play import Named

@@ -1,4 +1,4 @@
-"""Do workers see the files that this machine sees? Asked once before work begins, of one worker on each host."""
+"""Check before work begins that one worker on each host sees the files that this machine sees."""
 
 from __future__ import annotations
 
@@ -12,21 +12,24 @@ from pathlib import Path
 
 from vani.errors import InputError
 
-__all__ = ["Question", "ask", "question", "trouble"]
+__all__ = ["Witness", "check_folders", "trouble", "witness"]
 
 
 @dataclass(frozen=True)
-class Question:
-    """`reads`: (folder, name of something in it, its size). `token`: a file here whose content is `content`."""
+class Witness:
+    """Files that every worker must find."""
 
     reads: tuple[tuple[str, str, int], ...]
+    """A folder, the name of a file in it, and its size in bytes, of each trace or store."""
     token: str
+    """Path of a file that was written for this check."""
     content: str
+    """Content of that file."""
 
 
 @contextmanager
-def question(reads: Sequence[Path], writes: Path) -> Iterator[Question]:
-    """Put a file where workers will write, for as long as they are asked about it.
+def witness(reads: Sequence[Path], writes: Path) -> Iterator[Witness]:
+    """A file where workers will write, for as long as they look for it.
 
     Raises
     ------
@@ -46,7 +49,7 @@ def question(reads: Sequence[Path], writes: Path) -> Iterator[Question]:
     try:
         with os.fdopen(handle, "w") as file:
             file.write(content)
-        yield Question(tuple(_sample(path) for path in reads), name, content)
+        yield Witness(tuple(_sample(path) for path in reads), name, content)
     finally:
         Path(name).unlink(missing_ok=True)
 
@@ -61,23 +64,23 @@ def _sample(folder: Path) -> tuple[str, str, int]:
     return str(folder.absolute()), "", 0
 
 
-def ask(asked: Question) -> tuple[str, str, str] | None:
-    """Run by a worker: (host, what is wrong, path), or None where all is well.
+def check_folders(files: Witness) -> tuple[str, str, str] | None:
+    """Run by a worker: None, or the host, what is wrong, and the path.
 
     What is wrong is `trace` (not seen, or another one), `store` (not seen) or `write` (seen, but not writable).
     """
     host = socket.gethostname()
-    for folder, name, size in asked.reads:
+    for folder, name, size in files.reads:
         try:
-            here = Path(folder, name)
-            same = here.stat().st_size == size if name else here.is_dir()
+            path = Path(folder, name)
+            same = path.stat().st_size == size if name else path.is_dir()
         except OSError:
             same = False
         if not same:
             return host, "trace", folder
-    token = Path(asked.token)
+    token = Path(files.token)
     try:
-        if token.read_text() != asked.content:
+        if token.read_text() != files.content:
             return host, "store", str(token.parent)
     except OSError:
         return host, "store", str(token.parent)
@@ -91,15 +94,15 @@ def ask(asked: Question) -> tuple[str, str, str] | None:
     return None
 
 
-def trouble(host: str, what: str, path: str) -> InputError:
-    """What a worker's answer means for the user."""
-    if what == "trace":
+def trouble(host: str, problem: str, path: str) -> InputError:
+    """The error that a worker's answer means for the user."""
+    if problem == "trace":
         return InputError(
             f"is not what workers see on {host}",
             where=path,
             todo="put the trace on a file system that all nodes share",
         )
-    if what == "store":
+    if problem == "store":
         return InputError(
             f"is not seen by workers on {host}",
             where=path,

@@ -1,0 +1,210 @@
+"""Work on this machine: the same results wherever it runs, and an end without delay."""
+
+from __future__ import annotations
+
+import operator
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from functools import partial
+from pathlib import Path
+from unittest.mock import patch
+
+import numpy as np
+import pytest
+
+from vani.engine import dask_client
+from vani.engine.executor import open_executor
+from vani.engine.local import Synchronous, Threads
+from vani.errors import InputError
+
+SLEEPER = """
+from vani.engine.executor import open_executor
+
+if __name__ == "__main__":
+    begun = "import os, time; os.write(1, bytes([66, 10])); time.sleep(60)"
+    open_executor("processes").map(exec, [begun] * 20)
+"""
+
+TRACE = Path(__file__).resolve().parents[1] / "data" / "traces" / "v3-cm1like-16r"
+NO_THREADS = """
+import sys, threading
+
+def refused(thread):
+    raise RuntimeError("can't start new thread")
+
+threading.Thread.start = refused
+from vani.cli.main import main
+from vani.engine import executor, local
+from vani.store import parts
+
+parts.SMALL_PART = parts.LARGE_PART = 1
+executor.available_processors = local.available_processors = lambda: 2
+main(sys.argv[1:])
+"""
+
+
+@pytest.fixture(scope="module", params=["threads", "processes", "synchronous"])
+def executor(request):
+    with patch("vani.engine.local.available_processors", return_value=2):
+        executor = Threads() if request.param == "threads" else open_executor(request.param)
+    with executor:
+        yield executor
+
+
+def test_results_come_in_the_order_of_the_items(executor):
+    assert executor.map(partial(operator.mul, 3), range(20), stage="any") == list(range(0, 60, 3))
+
+
+def test_a_reduction_combines_all_results(executor):
+    assert executor.reduce(partial(operator.mul, 3), range(20), sum) == 570
+
+
+def test_a_reduction_of_nothing_is_what_combine_makes_of_nothing(executor):
+    assert executor.map(abs, []) == []
+    assert executor.reduce(abs, [], sum) == 0
+
+
+def test_every_task_gets_the_broadcast_objects(executor):
+    table = np.arange(10)
+    for _ in range(2):
+        assert executor.map(pow, [1, 2, 3], broadcast=[3, 5]) == [1, 3, 2]
+        assert executor.reduce(np.isin, [[1], [20]], np.concatenate, broadcast=[table]).tolist() == [True, False]
+
+
+def test_an_error_of_a_task_is_the_error_of_the_run(executor):
+    with pytest.raises(ZeroDivisionError):
+        executor.map(operator.truediv, [1, 2], broadcast=[0])
+    assert executor.map(abs, [-1, 2]) == [1, 2], "it can be used again"
+
+
+def test_progress_counts_every_item(executor):
+    calls = []
+    with patch.object(executor, "_progress", lambda *call: calls.append(call)):
+        executor.map(abs, [1, 2, 3], stage="s")
+    assert calls[0] == ("s", 0, 3)
+    assert calls[-1] == ("s", 3, 3)
+
+
+def test_one_processor_needs_no_threads():
+    with patch("vani.engine.executor.available_processors", return_value=1):
+        assert type(open_executor("threads")) is Synchronous
+
+
+def test_nothing_is_at_work_any_more_when_an_error_arrives():
+    begun, ended = [], []
+
+    def work(item):
+        if not item:
+            while not begun:
+                time.sleep(0.001)
+            raise ZeroDivisionError
+        begun.append(item)
+        time.sleep(0.2)
+        ended.append(item)
+
+    with patch("vani.engine.local.available_processors", return_value=2), Threads() as executor:
+        with pytest.raises(ZeroDivisionError):
+            executor.map(work, range(40))
+        assert sorted(begun) == sorted(ended)
+        time.sleep(0.3)
+        assert sorted(begun) == sorted(ended)
+        assert len(begun) < 39, "what had not begun never did"
+        assert executor.map(abs, [-1, 2]) == [1, 2], "it can be used again"
+
+
+@pytest.mark.parametrize("allowed", [0, 1])
+def test_a_system_that_refuses_threads_gets_the_work_done_by_this_one(monkeypatch, allowed):
+    started, start = [], threading.Thread.start
+
+    def refused(thread):
+        if len(started) == allowed:
+            raise RuntimeError("can't start new thread")
+        started.append(thread)
+        start(thread)
+
+    with patch("vani.engine.local.available_processors", return_value=3), Threads() as executor:
+        monkeypatch.setattr(threading.Thread, "start", refused)
+        assert executor.map(operator.neg, range(30)) == [-item for item in range(30)]
+        assert executor.reduce(operator.neg, range(30), sum) == -435
+        assert executor.workers == 1
+
+
+@pytest.mark.parametrize(("scheduler", "status"), [("threads", 0), ("processes", 2)])
+def test_a_command_that_gets_no_threads_works_or_says_so_in_one_line(tmp_path, scheduler, status):
+    arguments = ["profile", str(TRACE), "-q", "-o", str(tmp_path / "p.yaml"), "--scheduler", scheduler]
+    run = subprocess.run(
+        [sys.executable, "-c", NO_THREADS, *arguments, "--store", str(tmp_path / "stores")],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+    assert run.returncode == status
+    line = "vani: --scheduler processes: worker processes cannot be started (can't start new thread); use --scheduler "
+    assert run.stderr == (line + "threads\n" if status else "")
+
+
+def test_processes_speak_no_plain_text(monkeypatch):
+    monkeypatch.setitem(sys.modules, "cryptography", None)
+    monkeypatch.setitem(sys.modules, "cryptography.hazmat", None)
+    with pytest.raises(InputError, match="worker processes speak TLS, which needs the package cryptography"):
+        open_executor("processes").map(abs, [1])
+
+
+def _killed(item: int, once: str = "") -> int:
+    """End the worker process without a word: always, or where the file `once` is not there yet."""
+    try:
+        if once:
+            os.close(os.open(once, os.O_CREAT | os.O_EXCL))
+    except FileExistsError:
+        return item
+    os.kill(os.getpid(), signal.SIGKILL)
+    return item
+
+
+def test_a_process_that_is_killed_once_changes_no_result(tmp_path):
+    with patch.object(dask_client, "available_processors", return_value=2), open_executor("processes") as executor:
+        assert executor.map(_killed, range(4), broadcast=[str(tmp_path / "killed")]) == [0, 1, 2, 3]
+        assert (tmp_path / "killed").exists()
+
+
+def test_a_task_that_kills_every_process_is_one_line():
+    with (
+        patch.object(dask_client, "available_processors", return_value=1),
+        open_executor("processes") as executor,
+        pytest.raises(InputError) as raised,
+    ):
+        executor.map(_killed, [1], stage="decode")
+    assert raised.value.exit_code == 2
+    assert str(raised.value) == (
+        "--scheduler processes: 4 workers died of one task while decoding, as happens where memory runs out; "
+        "use --scheduler synchronous, or a machine with more memory"
+    )
+
+
+def test_an_interrupt_does_not_wait_for_what_runs():
+    with subprocess.Popen(
+        [sys.executable, "-c", SLEEPER],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        start_new_session=True,
+    ) as run:
+        assert run.stdout is not None
+        assert run.stdout.readline() == b"B\n", "it sleeps now"
+        os.killpg(run.pid, signal.SIGINT)
+        began = time.monotonic()
+        _, errors = run.communicate(timeout=30)
+    assert time.monotonic() - began < 20
+    assert errors.count(b"Traceback") == errors.count(b"KeyboardInterrupt") == 1, "of the parent alone"
+
+
+@pytest.mark.parametrize(
+    "name", ["slurm", "tcp", "tcp://", "tcp://:8786", "tcp://host:99999", "ftp://host:21", 3]
+)
+def test_what_is_no_scheduler_is_refused_at_once(name):
+    with pytest.raises(InputError, match="scheduler"):
+        open_executor(name)
