@@ -19,7 +19,7 @@ from distributed import Client, LocalCluster
 
 import vani
 from vani.cli.main import main
-from vani.engine import SchedulerFile, dask_client
+from vani.engine import SchedulerFile, dask_client, dask_connection
 from vani.engine.dask_client import DaskClient
 from vani.engine.executor import open_executor
 from vani.engine.shared_fs_check import Witness, check_folders, trouble, witness
@@ -157,7 +157,7 @@ def test_workers_are_asked_whether_they_see_the_store_of_a_plot(tmp_path, dask, 
     assert heat == vani.api.heat_map(profile, store=tmp_path / "S")
     (store,) = (tmp_path / "S").iterdir()
     assert checks == [([store], tmp_path / "S")]
-    monkeypatch.setattr(os, "access", lambda *_: False)
+    monkeypatch.setattr(os, "access", lambda path, mode: mode != os.W_OK)
     assert vani.api.heat_map(profile, store=tmp_path / "S", scheduler=dask.scheduler_address) == heat
     assert checks[1:] == [([store], tmp_path / "cache" / "stores")]
 
@@ -208,7 +208,7 @@ def test_all_threads_of_all_workers_count(engine):
 
 
 def test_a_scheduler_that_does_not_answer(tmp_path, capfd, monkeypatch):
-    monkeypatch.setattr(dask_client, "CONNECT_S", 0.3)
+    monkeypatch.setattr(dask_connection, "CONNECT_S", 0.3)
     monkeypatch.chdir(tmp_path)
     status, out, err = command(
         capfd, "profile", MANY_RANKS, "--store", "s", "--scheduler", "tcp://127.0.0.1:9"
@@ -240,7 +240,7 @@ def test_a_scheduler_file_that_is_none(tmp_path, content, what):
 
 
 def test_a_cluster_without_workers(tmp_path, monkeypatch):
-    monkeypatch.setattr(dask_client, "NO_WORKER_S", 0.2)
+    monkeypatch.setattr(dask_connection, "NO_WORKER_S", 0.2)
     with (
         local_cluster(0) as empty,
         pytest.raises(InputError, match=r"no workers for 0 s; start some \(`dask worker tcp"),
@@ -251,7 +251,7 @@ def test_a_cluster_without_workers(tmp_path, monkeypatch):
 
 def test_workers_that_have_all_paused(tmp_path, monkeypatch):
     # Was: waited for ever.
-    monkeypatch.setattr(dask_client, "NO_WORKER_S", 0.5)
+    monkeypatch.setattr(dask_connection, "NO_WORKER_S", 0.5)
     options = {"processes": False, "memory_limit": "1GB", "dashboard_address": ":0"}
     with (
         config.set({"distributed.worker.memory.pause": 0.0001, "distributed.worker.memory.spill": False}),
@@ -353,9 +353,9 @@ def test_an_interrupt_cancels_the_tasks_and_leaves_nothing(tmp_path, dask, a_par
 
 
 def test_logging_is_as_it_was_when_the_work_is_done(tmp_path, dask):
-    before = [logging.getLogger(name).level for name in dask_client._LOGGERS]
+    before = [logging.getLogger(name).level for name in dask_connection._LOGGERS]
     vani.convert(MANY_RANKS, tmp_path / "s", scheduler=dask.scheduler_address)
-    assert [logging.getLogger(name).level for name in dask_client._LOGGERS] == before
+    assert [logging.getLogger(name).level for name in dask_connection._LOGGERS] == before
 
 
 # ------------------------------------------------------------- shared files

@@ -16,7 +16,7 @@ from unittest.mock import patch
 import numpy as np
 import pytest
 
-from vani.engine import dask_client
+from vani.engine import dask_connection
 from vani.engine.executor import open_executor
 from vani.engine.local import Synchronous, Threads
 from vani.errors import InputError
@@ -167,14 +167,14 @@ def _killed(item: int, once: str = "") -> int:
 
 
 def test_a_process_that_is_killed_once_changes_no_result(tmp_path):
-    with patch.object(dask_client, "available_processors", return_value=2), open_executor("processes") as executor:
+    with patch.object(dask_connection, "available_processors", return_value=2), open_executor("processes") as executor:
         assert executor.map(_killed, range(4), broadcast=[str(tmp_path / "killed")]) == [0, 1, 2, 3]
         assert (tmp_path / "killed").exists()
 
 
 def test_a_task_that_kills_every_process_is_one_line():
     with (
-        patch.object(dask_client, "available_processors", return_value=1),
+        patch.object(dask_connection, "available_processors", return_value=1),
         open_executor("processes") as executor,
         pytest.raises(InputError) as raised,
     ):

@@ -19,7 +19,7 @@ from distributed import Client, LocalCluster
 
 import vani
 from tests.traces.trace_generator import Workload, generate_trace
-from vani.engine import SchedulerFile, dask_client
+from vani.engine import SchedulerFile, dask_connection
 from vani.engine.executor import open_executor
 from vani.engine.local import Synchronous
 from vani.errors import InputError
@@ -146,7 +146,7 @@ def test_a_task_that_kills_its_workers_is_told_in_one_line():
 
 @pytest.mark.slow
 def test_when_the_last_worker_is_gone_the_run_ends(monkeypatch):
-    monkeypatch.setattr(dask_client, "NO_WORKER_S", 2.0)
+    monkeypatch.setattr(dask_connection, "NO_WORKER_S", 2.0)
     with local_cluster(0) as cluster, unwatched_workers(cluster, 1):
         engine = open_executor(cluster.scheduler_address, progress=Killer(cluster.scheduler_address, "nap"))
         began = time.monotonic()

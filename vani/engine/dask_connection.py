@@ -1,0 +1,327 @@
+"""The connection to a Dask cluster: processes of this machine, a user's cluster, or jobs of a batch system."""
+
+from __future__ import annotations
+
+import logging
+import signal
+import time
+import warnings
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from types import TracebackType
+from typing import Any, Self
+
+from vani.engine.local import Progress, available_processors, silent
+from vani.engine.scheduler import (
+    BatchJobs,
+    LocalScheduler,
+    OpenClient,
+    Scheduler,
+    SchedulerAddress,
+    SchedulerFile,
+)
+from vani.engine.shared_fs_check import check_folders, trouble, witness
+from vani.errors import InputError
+
+__all__ = ["CONNECT_S", "DaskConnection"]
+
+CONNECT_S = 10.0
+"""Time in which a scheduler must answer."""
+NO_WORKER_S = 120.0
+"""Time after which a cluster is given up that has no worker that takes tasks.
+
+Adaptive clusters start workers on demand; those that pause because their memory is full may go on.
+"""
+_LOGGERS = ("distributed", "distributed.client", "distributed.scheduler", "tornado.application")
+
+
+class DaskConnection:
+    """A `distributed.Client`, connected at the first use.
+
+    Parameters
+    ----------
+    place
+        The cluster: `LocalScheduler("processes")` starts worker processes on this machine; an `OpenClient` stays open.
+    """
+
+    def __init__(self, place: Scheduler, progress: Progress | None = None) -> None:
+        self.place = place
+        self._progress = progress or silent
+        self._client: Any = None
+        self._cluster: Any = None
+        """Workers that were started for this run: processes or jobs."""
+        self._levels: dict[str, int] = {}
+        self._without_worker_since: float | None = None
+        self._shared_folder = Path()
+        """A folder that workers see, too."""
+        self._keys: TemporaryDirectory[str] | None = None
+
+    @property
+    def is_remote(self) -> bool:
+        return not isinstance(self.place, LocalScheduler)
+
+    @property
+    def client(self) -> Any:
+        """The `distributed.Client`.
+
+        Raises
+        ------
+        InputError
+            The cluster cannot be reached or started.
+        """
+        if self._client is None:
+            self._client = self._connect()
+        return self._client
+
+    @property
+    def name(self) -> str:
+        """The cluster as the user named it."""
+        if isinstance(self.place, LocalScheduler):
+            return f"--scheduler {self.place.name}"
+        if isinstance(self.place, SchedulerAddress):
+            return self.place.address
+        if isinstance(self.place, SchedulerFile):
+            return str(self.place.path)
+        if isinstance(self.place, BatchJobs):
+            return f"--cluster {self.place.system}"
+        return "the Dask cluster"
+
+    # ------------------------------------------------------------- connection
+
+    def _connect(self) -> Any:
+        from distributed import Client  # noqa: PLC0415 - heavy, and needed for a cluster only
+
+        if isinstance(self.place, OpenClient):
+            return self.place.client
+        # Errors end in one line; Dask's own log would repeat them in many.
+        for name in _LOGGERS:
+            logger = logging.getLogger(name)
+            self._levels[name] = logger.level
+            logger.setLevel(logging.CRITICAL + 1)
+        try:
+            address = self._address()
+            try:
+                with warnings.catch_warnings():
+                    # Versions are compared afterwards.
+                    warnings.simplefilter("ignore")
+                    return Client(address, timeout=CONNECT_S, set_as_default=False)
+            except (OSError, TimeoutError, ValueError, TypeError, RuntimeError, ImportError) as error:
+                raise InputError(
+                    "no Dask scheduler answers",
+                    where=self.name,
+                    todo="start one (`dask scheduler`), or leave --scheduler out",
+                ) from error
+        except BaseException:
+            self.close()
+            raise
+
+    def _address(self) -> Any:
+        """The cluster to connect to, started where it is this run's own."""
+        if isinstance(self.place, LocalScheduler):
+            self._cluster = _started_processes()
+            return self._cluster
+        if isinstance(self.place, BatchJobs):
+            from vani.engine.batch_jobs import open_jobs, speaks_tls  # noqa: PLC0415 - needs an extra
+
+            if speaks_tls(self.place):
+                self._keys = self._new_folder()
+            keys = None if self._keys is None else Path(self._keys.name)
+            self._cluster = open_jobs(self.place, keys=keys)
+            return self._cluster
+        if isinstance(self.place, SchedulerFile):
+            return self.place.address()
+        assert isinstance(self.place, SchedulerAddress)
+        return self.place.address
+
+    def _new_folder(self) -> TemporaryDirectory[str]:
+        """A folder that the user's own jobs see, and nobody else."""
+        place = self._shared_folder.absolute()
+        while not place.is_dir() and place != place.parent:
+            place = place.parent
+        try:
+            return TemporaryDirectory(prefix=".vani-tls-", dir=place)
+        except OSError as error:
+            raise InputError(
+                f"cannot write here ({error.strerror})", where=place, todo="name a folder that is writable"
+            ) from error
+
+    def close(self) -> None:
+        """Leave the cluster; end the processes or jobs that were started for this run."""
+        if self._client is not None and not isinstance(self.place, OpenClient):
+            with suppress(Exception):
+                self._client.close(timeout=5)
+        self._client = None
+        if self._cluster is not None:
+            with suppress(Exception):
+                self._cluster.close(timeout=10)
+            self._cluster = None
+        if self._keys is not None:
+            self._keys.cleanup()
+            self._keys = None
+        for name, level in self._levels.items():
+            logging.getLogger(name).setLevel(level)
+        self._levels = {}
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    # ------------------------------------------------------------ before work
+
+    def check_workers(self, *, version: str, reads: Sequence[Path], writes: Path) -> None:
+        """See `Executor.check_workers`."""
+        if not self.is_remote:
+            return
+        self._shared_folder = writes
+        self._wait_for_a_worker()
+        self._check_versions(version)
+        with witness(reads, writes) as files:
+            answers = self.client.run(check_folders, files, workers=self._one_per_host(), on_error="return")
+        for answer in answers.values():
+            if isinstance(answer, BaseException):
+                raise InputError(
+                    f"a worker does not do as it is asked ({type(answer).__name__}: {answer})",
+                    where=self.name,
+                    todo="install Vani where the workers run",
+                )
+            if answer is not None:
+                raise trouble(*answer)
+
+    def _wait_for_a_worker(self) -> None:
+        self._progress("workers", 0, (isinstance(self.place, BatchJobs) and self.place.workers) or 1)
+        # A task makes an adaptive cluster start workers.
+        hello = self.client.submit(int, pure=False)
+        self._without_worker_since = None
+        try:
+            while hello.status == "pending" and not self.client.ncores():
+                # A job may wait in its queue for hours; whoever submitted it knows that.
+                if not isinstance(self.place, BatchJobs):
+                    self.see_workers()
+                time.sleep(0.05)
+        finally:
+            hello.release()
+
+    def see_workers(self) -> None:
+        """Give up after some time without any worker that takes tasks."""
+        try:
+            workers = len(self.client.ncores())
+            running = bool(self.client.sync(self.client.scheduler.ncores_running)) if workers else False
+        except (OSError, TimeoutError) as error:
+            raise self.lost_error() from error
+        now = time.monotonic()
+        if running:
+            self._without_worker_since = None
+        elif self._without_worker_since is None:
+            self._without_worker_since = now
+        elif now - self._without_worker_since > NO_WORKER_S:
+            if workers:
+                who = "the worker has paused" if workers == 1 else f"all {workers} workers have paused"
+                raise InputError(
+                    f"{who} for {NO_WORKER_S:.0f} s, as they do where memory runs out",
+                    where=self.name,
+                    todo="give each worker more memory or fewer threads, and run it again",
+                )
+            todo = (
+                "ask for a longer walltime or more memory, and run it again"
+                if isinstance(self.place, BatchJobs)
+                else f"start some (`dask worker {self._scheduler_address}`), and run it again"
+            )
+            raise InputError(f"no workers for {NO_WORKER_S:.0f} s", where=self.name, todo=todo)
+
+    @property
+    def _scheduler_address(self) -> str:
+        scheduler = getattr(self.client, "scheduler", None)
+        return str(getattr(scheduler, "address", "ADDRESS"))
+
+    def _check_versions(self, version: str) -> None:
+        reported = self.client.get_versions(packages=["vani-io", "vani"])
+        ours = {**_compared(reported["client"]), "Vani": version}
+        # The scheduler unpacks tasks to plan them, so it needs Vani, too.
+        for side in (reported["scheduler"], *reported["workers"].values()):
+            theirs = _compared(side)
+            is_worker = side is not reported["scheduler"]
+            for package, version_here in ours.items():
+                if theirs[package] is None:
+                    raise InputError(
+                        f"{package} is not installed where {'workers run' if is_worker else 'the scheduler runs'}",
+                        where=self.name,
+                        todo=f"start them in an environment with Vani {version}",
+                    )
+                if theirs[package] != version_here:
+                    raise InputError(
+                        f"{'workers run' if is_worker else 'the scheduler runs'} {package} {theirs[package]}, "
+                        f"this is {package} {version_here}",
+                        where=self.name,
+                        todo="use the same environment on both sides",
+                    )
+
+    def _one_per_host(self) -> list[str]:
+        from distributed.comm.addressing import get_address_host  # noqa: PLC0415
+
+        return list({get_address_host(a): a for a in sorted(self.client.ncores())}.values())
+
+    def lost_error(self) -> InputError:
+        return InputError(
+            "the connection to the scheduler was lost, or somebody cancelled the tasks",
+            where=self.name,
+            todo="run it again",
+        )
+
+
+def _started_processes() -> Any:
+    """A `distributed.LocalCluster` with a process for each processor.
+
+    Raises
+    ------
+    InputError
+        The system refuses the processes, or there is no package to encrypt what they say.
+    """
+    from distributed import LocalCluster  # noqa: PLC0415 - heavy
+    from distributed.security import Security  # noqa: PLC0415 - heavy
+
+    try:
+        # Any user of this machine could reach the port of a scheduler that speaks without.
+        security = Security.temporary()
+    except ImportError as error:
+        raise InputError(
+            "worker processes speak TLS, which needs the package cryptography",
+            where="--scheduler processes",
+            todo="pip install 'vani-io[cluster]', or use --scheduler threads",
+        ) from error
+    # An interrupt of the terminal reaches all its processes. These leave it to this one: they inherit the mask.
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        return LocalCluster(
+            n_workers=available_processors(),
+            threads_per_worker=1,
+            host="127.0.0.1",
+            dashboard_address="127.0.0.1:0",
+            security=security,
+            silence_logs=logging.CRITICAL + 1,
+        )
+    except (OSError, RuntimeError, TimeoutError) as error:
+        raise InputError(
+            f"worker processes cannot be started ({error or type(error).__name__})",
+            where="--scheduler processes",
+            todo="use --scheduler threads",
+        ) from error
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def _compared(versions: Any) -> dict[str, str | None]:
+    """Versions that must agree, out of those that one side reports."""
+    packages = versions["packages"]
+    python = str(versions["host"]["python"]).split(".")
+    return {
+        "Python": ".".join(python[:2]),
+        "Dask": packages.get("dask"),
+        "distributed": packages.get("distributed"),
+        "Vani": packages.get("vani-io") or packages.get("vani"),
+    }
