@@ -158,7 +158,7 @@ def test_whoever_installs_vani_can_use_a_dask_cluster():
     assert extra == {"cryptography", "dask-jobqueue"}
     # Nothing else tells that Dask is missing, and what to do about it.
     asked = {path.name for folder in CODE for path in (ROOT / folder).rglob("*.py") if "[cluster]" in path.read_text()}
-    assert asked == {"batch.py"}
+    assert asked == {"batch_jobs.py", "dask_connection.py"}
 
 
 def test_every_dependency_is_explained_and_nothing_else():
