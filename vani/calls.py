@@ -1,7 +1,7 @@
-"""The table of calls: what every reader delivers and every analyzer sees.
+"""The table of calls, which every reader delivers and every analyzer sees.
 
 One row per traced call, in the order in which the tracer recorded them, process after process.
-Integers only; what a trace cannot tell is null.
+Integers only; unknown values are null.
 """
 
 from __future__ import annotations
@@ -49,19 +49,19 @@ class Layer(IntEnum):
 
 
 class Kind(IntEnum):
-    """What a call does. For a file-system call exactly one of the first four."""
+    """Effect of a call. A file-system call has exactly one of the first four."""
 
     READ = 0
     WRITE = 1
     METADATA = 2
     SYNC = 3
-    """Flushes what was written (fsync, fdatasync, fflush, msync, sync_file_range, MPI_File_sync)."""
+    """Flushes written data (fsync, fdatasync, fflush, msync, sync_file_range, MPI_File_sync)."""
     COMMUNICATION = 4
     OTHER = 5
 
 
 class Flag(IntFlag):
-    """Facts about one call that attributes need and its function's name does not tell."""
+    """Facts about one call that attributes need and its function's name does not show."""
 
     OPEN = 1 << 0
     """Opens (or creates) its file."""
@@ -95,7 +95,7 @@ class Flag(IntFlag):
 
 
 class FileClass(IntEnum):
-    """Whether a path is a file of the data set (contract, "file"). All but `PROBE` follow from the path."""
+    """Class of a path: a file of the data set, or none (contract, "file"). All but `PROBE` follow from the path."""
 
     DATASET = 0
     STANDARD_STREAM = 1

@@ -57,7 +57,7 @@ def with_validity(values: NDArray[Any], known: NDArray[np.uint8], unknown: int) 
 
 
 def raw(column: pa.Array) -> Column:
-    """Numbers of an Arrow array in its memory, read-only, those that are unknown as they lie there."""
+    """Numbers of an Arrow array, which shares its memory, read-only; unknown ones have any value."""
     validity, data = column.buffers()
     n, skipped, dtype = len(column), column.offset, _dtype(column.type)
     if data is None or not n:

@@ -49,7 +49,7 @@ COLUMNS: Final = (
 data operations that the three after it tell of."""
 
 Beside = Literal["layouts", "segments", "heat"]
-"""What a run tells beside its counts."""
+"""Facts about a run beside its counts."""
 
 Ints = NDArray[np.int64]
 
@@ -82,7 +82,7 @@ class CountedSizes:
 
 @dataclass(frozen=True, eq=False)
 class FileLayout:
-    """How a file lay on Lustre; None: not known."""
+    """Layout of a file on Lustre; None: not known."""
 
     stripe_count: int | None
     stripe_size: int | None

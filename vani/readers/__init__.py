@@ -13,7 +13,7 @@ __all__ = ["Workload", "open_trace", "open_workload"]
 
 
 def __getattr__(name: str) -> Any:
-    # Who asks for one module of a reader does not pay for all readers.
+    # Importing one module of a reader does not load all readers.
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from vani.readers import open as door  # noqa: PLC0415

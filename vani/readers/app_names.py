@@ -6,11 +6,11 @@ names may hold hyphens, and the folder does not say where one ends. In this orde
 1. a user without a name: getlogin(3) failed, and Recorder wrote `(null)` or `user-unknown`;
 2. three words: one for each;
 3. the paths of the trace: a folder on them that is named as the user is, such as `/home/alice`;
-4. the words: a host goes on as long as parts of host names follow, numbers (`login-01`, `ip-10-0-12-34`), places of a
-   rack (`r2i0n4`) and what nodes are called (`gpu-login`), at most one other word before them; the next word is the
+4. the words: a host goes on as long as parts of host names follow, numbers (`login-01`, `ip-10-0-12-34`), places in a
+   rack (`r2i0n4`) and usual names of nodes (`gpu-login`), after at most one other word; the next word is the
    user. So `n1-login-01-alice-xhpl` is xhpl, and `host-alice-my-solver` is my-solver.
 
-What 3 and 4 decide may be wrong, and is said to be.
+Rules 3 and 4 may be wrong; the result says so.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from typing import Final
 
 __all__ = ["AppName", "app_name", "app_of_folder"]
 
-# Compiled where a name is looked at: most traces ask for few of them.
+# Compiled on first use: most traces need few of them.
 _DEFAULT_NAMES: Final = (
     r"(?P<names>.+-.+-.+)-\d+-\d{6}\.\d+",
     r"\d{6}\.\d+-(?P<names>.+-.+-.+)-\d+",
@@ -51,7 +51,7 @@ class AppName:
     doubt: str | None = None
     """Why it may be another one, as a sentence."""
     user: str | None = None
-    """Who ran it; None where the folder's name does not say."""
+    """User who ran it; None where the folder's name does not say."""
 
 
 def app_of_folder(directory: str, holds: Callable[[str], bool] = lambda _: False) -> AppName:
@@ -60,13 +60,13 @@ def app_of_folder(directory: str, holds: Callable[[str], bool] = lambda _: False
     Parameters
     ----------
     holds
-        Tells whether a path of the trace leads through a folder of that name; asked only where the words do not tell.
+        Tells whether a path of the trace leads through a folder of that name; called only if the words are not enough.
     """
     for form in _DEFAULT_NAMES:
         match = re.fullmatch(form, directory)
         if match:
             return _executable(match["names"], holds)
-    # Steps that run side by side are often told apart by a letter: 01a-sim, 01b-weather.
+    # Steps that run side by side often differ by a letter: 01a-sim, 01b-weather.
     stripped = re.sub(r"^\d+[A-Za-z]?[._-]+(?=[^\d._-])", "", directory)
     stripped = re.sub(r"^[\d._-]+(?=[^\d._-])", "", stripped)
     stripped = re.sub(r"(?<=[^\d._-])[._-]\d+$", "", stripped)

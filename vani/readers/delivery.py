@@ -75,7 +75,7 @@ class Delivery:
         self._piece.ranks_read += int((rank[1:] != rank[:-1]).sum()) + (int(rank[0]) != self._last_rank)
         self._last_rank = int(rank[-1])
         _note(rows, file, func, self._names, self._piece)
-        # A library's own offset (in units of its view) is what its call says; positions are followed below it only.
+        # A library's call names its own offset (in units of its view); positions are followed below libraries only.
         above = np.flatnonzero((layer == Layer.MPIIO) & (s.value[ids] != NO_VALUE))
         offset[above] = s.value[ids[above]]
         arrays = [

@@ -1,4 +1,4 @@
-"""Ends of files that one process uses alone, as far as its own calls tell (see `vani.readers.positions`)."""
+"""Ends of files that one process uses alone, as far as its own calls show them (see `vani.readers.positions`)."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from vani.readers.plausible import NO_VALUE
 __all__ = ["ASSUMED", "GONE", "USED", "BatchEnds", "CallsOnFiles"]
 
 USED, GONE, ASSUMED = 1, 2, 4
-"""What a process did to a file before: it read or wrote it, or does not know what became of it; it took the name away
-and has not opened it since; O_CREAT alone says that it is empty, and nothing was read or written since."""
+"""Past of a file in a process: it was read or written, or its length was lost; its name was taken away and not opened
+since; it is empty for no other reason than O_CREAT, and was not read or written since."""
 
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
@@ -27,15 +27,15 @@ class CallsOnFiles(Protocol):
     """Calls in order of process, file and record; shape (n,) each."""
 
     starts: Bools
-    """Where another process or file begins."""
+    """First row of each process and file."""
     rule: NDArray[np.int8]
     writes: Bools
     value: Ints
     flags: NDArray[np.int16]
     unknown: Bools
-    """How long the file is from here on is unknown."""
+    """The length of the file is unknown from here on."""
     uses: Bools
-    """After such a call O_CREAT does not tell that the file is empty."""
+    """After such a call O_CREAT does not show that the file is empty."""
 
 
 def _behind_removal(rule: NDArray[np.int8], group: Ints, gone: Bools) -> Bools:
@@ -56,21 +56,21 @@ class BatchEnds:
     """Ends of files within a batch, for processes that are alone on their file."""
 
     def __init__(self, calls: CallsOnFiles, end0: Ints, past0: NDArray[np.int8], own: Bools) -> None:
-        """Find where something tells how long a file is.
+        """Find the calls that determine the length of a file.
 
         Parameters
         ----------
         end0
             End of each group's file before, NO_VALUE where unknown.
         past0
-            What was done to it before: bits `USED`, `GONE`, `ASSUMED`.
+            Its past: bits `USED`, `GONE`, `ASSUMED`.
         own
             Groups whose process is alone on its file.
         """
         n = len(calls.rule)
         first = np.flatnonzero(calls.starts)
         bounds = np.append(first, n)
-        # Few calls tell how long a file is, or that it is no longer known.
+        # Few calls determine the length of a file, or make it unknown.
         is_open = calls.rule == PositionRule.OPEN
         rows = np.flatnonzero(
             is_open | calls.unknown | (calls.rule == PositionRule.RESIZE) | (calls.rule == PositionRule.GONE)
@@ -88,7 +88,7 @@ class BatchEnds:
             unused = np.searchsorted(used, rows) == np.searchsorted(used, first[group])
             creates &= empties | (unused & ((past0[group] & USED) == 0))
         tells = empties | creates | resizes
-        # O_CREAT empties nothing: it tells only where nothing was known before.
+        # O_CREAT empties nothing: it counts only where nothing was known before.
         since = bounds[1:].copy()
         np.minimum.at(since, group[tells], rows[tells])
         begins = creates & ~empties & (rows == since[group]) & (end0[group] == NO_VALUE)
@@ -96,7 +96,7 @@ class BatchEnds:
         read, self.assumed = self._read_before_written(
             calls, bounds, rows[empties | resizes | forgets], rows[begins], past0
         )
-        # Known, or not, from each of these calls on; before them as at the end of the batch before.
+        # Each of these calls makes the length known or unknown; the first ones go on from the batch before.
         at = np.concatenate((rows[anew], rows[forgets], read))
         knows = np.repeat([True, False], [int(anew.sum()), len(at) - int(anew.sum())])
         turns = distinct(first, at)
@@ -116,16 +116,16 @@ class BatchEnds:
     def _read_before_written(
         calls: CallsOnFiles, bounds: Ints, settle: Ints, begins: Ints, past0: NDArray[np.int8]
     ) -> tuple[Ints, NDArray[np.int8]]:
-        """Reads of files of which O_CREAT alone says that they are empty, and groups where that is still open.
+        """Reads of files that are empty for no other reason than O_CREAT, and groups where that is still open.
 
         Parameters
         ----------
         bounds
             First row of each group, and the end of the last.
         settle
-            Calls that tell, in another way, how long the file is, or that this is unknown.
+            Calls that determine the length of the file in another way, or make it unknown.
         begins
-            Opens with O_CREAT that tell, at most one in a group.
+            Opens with O_CREAT that count, at most one in a group.
         """
         open_ = np.where((past0 & ASSUMED) != 0, bounds[:-1], -1)
         open_[np.searchsorted(bounds, begins, side="right") - 1] = begins
@@ -144,7 +144,7 @@ class BatchEnds:
         return stop[moves[stop] & ~calls.writes[stop]], assumed
 
     def begins(self, rows: slice) -> list[int | None]:
-        """Where the file ends at calls that make that known anew, None at others."""
+        """End of the file at calls that determine it again, None at others."""
         low, high = np.searchsorted(self._cuts, (rows.start, rows.stop))
         found: list[int | None] = [None] * (rows.stop - rows.start)
         for cut, floor in zip(self._cuts[low:high].tolist(), self._floor[low:high].tolist(), strict=True):

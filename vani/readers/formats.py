@@ -1,7 +1,7 @@
 """The formats that Vani reads: those in the table below, then those of other distributions.
 
 A plug-in is an entry point of the group `vani.readers` that names a `Format`. Plug-ins are loaded when no format of the
-table fits, or when all formats are asked for: most traces need none, and one that is broken hinders no other.
+table fits, or to list all formats: most traces need none, and one that is broken hinders no other.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def _open_strace(path: Path) -> TraceReader:
 
 
 BUILT_IN = (
-    # A Recorder trace may hold converted copies of itself; the original has more to tell.
+    # A Recorder trace may contain converted copies of itself; the original has more detail.
     Format("recorder", is_recorder, RecorderReader, is_recorder_part, has_recorder_parts),
     Format("parquet", is_parquet, open_parquet, is_parquet_part, is_converted),
     Format("darshan", is_darshan, _open_darshan, is_darshan_part, is_named_darshan),
@@ -50,7 +50,7 @@ BUILT_IN = (
 
 @dataclass(frozen=True, eq=False)
 class _PlugIns:
-    """What the entry points name."""
+    """Formats that the entry points name."""
 
     formats: tuple[Format, ...]
     broken: tuple[InputError, ...]
@@ -71,7 +71,7 @@ def formats() -> tuple[Format, ...]:
 
 
 def format_of(path: Path, *, named: bool) -> Format | None:
-    """The first format that a path is a trace of; a plug-in that cannot tell is passed over.
+    """The first format that recognises a path as its trace; a plug-in that fails is skipped.
 
     Parameters
     ----------
@@ -93,18 +93,18 @@ def format_of(path: Path, *, named: bool) -> Format | None:
         except VaniError:
             raise
         except Exception:
-            # `unusable` says it, if no other format fits.
+            # `unusable` reports it, if no other format fits.
             continue
     return None
 
 
 def has_plug_ins() -> bool:
-    """Whether there is any format besides those of the table; loads them."""
+    """Tell whether there is any format besides those of the table; loads them."""
     return bool(_plug_ins().formats)
 
 
 def unusable(path: Path) -> list[InputError]:
-    """What kept plug-ins from telling whether a path is one of their traces."""
+    """Failures of plug-ins that were to recognise a path."""
     found = _plug_ins()
     errors = list(found.broken)
     for plug_in in found.formats:

@@ -1,4 +1,4 @@
-"""What the functions of a trace do and what their arguments mean: data, not branches.
+"""The functions of a trace and the meaning of their arguments: data, not branches.
 
 Sources: the tracer's wrappers as listed in Recorder's format (format document, section 6), and POSIX.
 A function that is not here still has a layer and a kind, by its name.
@@ -16,7 +16,7 @@ __all__ = ["DATATYPE_BYTES", "Meaning", "PositionRule", "layer_of", "meaning_of"
 
 
 class PositionRule(IntEnum):
-    """How a call relates to the position in its file."""
+    """Relation of a call to the position in its file."""
 
     NONE = 0
     ADVANCE = 1
@@ -29,9 +29,9 @@ class PositionRule(IntEnum):
     OPEN = 6
     RESIZE = 7
     GONE = 8
-    """Takes the name away (unlink, rename): what is made under it next begins empty."""
+    """Takes the name away (unlink, rename): the next file of that name begins empty."""
     FORGET = 9
-    """Neither the position nor how long the file is are known from here on."""
+    """Neither the position nor the length of the file is known from here on."""
 
 
 _NONE = Flag(0)
@@ -39,7 +39,7 @@ _NONE = Flag(0)
 
 @dataclass(frozen=True, eq=False)
 class Meaning:
-    """Where a function keeps what Vani wants to know; an index of -1 means that it has no such argument."""
+    """Positions of a function's arguments by their meaning; -1 means that it has no such argument."""
 
     layer: Layer
     kind: Kind
@@ -352,7 +352,7 @@ _STREAM_CALLS = frozenset(
 
 
 def layer_of(name: str) -> Layer:
-    """Tell a function's layer from its name (format document, section 4)."""
+    """The layer of a function, by its name (format document, section 4)."""
     if name.startswith(_PREFIXES):
         return next(layer for prefix, layer in _LAYER_PREFIXES if name.startswith(prefix))
     known = _TABLE.get(name)
@@ -363,7 +363,7 @@ def layer_of(name: str) -> Layer:
 
 @cache
 def meaning_of(name: str) -> Meaning:
-    """What is known of a function: its entry in the table, else what its name alone says."""
+    """The row of a function in the table, else one derived from its name alone."""
     known = _TABLE.get(name)
     if known is not None:
         return known
@@ -396,7 +396,7 @@ def meaning_of(name: str) -> Meaning:
 
 @cache
 def _of_layer(layer: Layer, kind: Kind, handle: int = -1) -> Meaning:
-    """What many functions share: a trace lists two thousand, and start-up is what a small one costs."""
+    """A row that many functions share: a trace lists two thousand, and a small one costs little but start-up."""
     return Meaning(layer, kind, handle=handle)
 
 

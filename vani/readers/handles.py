@@ -1,4 +1,4 @@
-"""The ids by which calls name files that earlier calls opened: their codes, and the files that they stand for."""
+"""Codes of the ids by which calls name open files, and the files that these ids stand for."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ class OpenHandles:
             if len(carried) and self._bound:
                 before = np.full(len(rows), -1, dtype=np.int32)
                 before[carried] = [self._bound.get(h, -1) for h in handle[rows[carried]].tolist()]
-                # A call before the first bind of its group takes what the batch before left.
+                # A call before the first bind of its group uses the file bound in the batch before.
                 found = np.where(bind[source], found, before[source])
             unbound = ~bind
             file[rows[unbound]] = found[unbound]

@@ -1,9 +1,9 @@
-"""What tells states of a trace apart: whether a store still fits it, and whether it changed while it was read.
+"""Identity of the state of a trace: whether a store still fits it, and whether it changed while it was read.
 
 Contents are not hashed, which would cost as much as decoding a large trace. A file's size, inode and both times of
 change stand for them: the time of the last change of its inode (ctime) is set by the system alone, so that tools which
 keep the other one (`rsync -a`, `cp -p`, `touch -r`) do not hide that they wrote. A copy of a trace is thus another
-trace, and decoded anew.
+trace, and decoded again.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class Identity:
 
     text: str
     error: TraceError | None = field(default=None, compare=False)
-    """Why a file could not be looked at."""
+    """Reason why a file could not be examined."""
 
     def digest(self) -> str:
         """The state in 64 letters.
@@ -45,7 +45,7 @@ class Identity:
 
 
 def identity_of(path: Path, files: Callable[[Path], Sequence[Path]], *, with_ends: bool = False) -> Identity:
-    """Look at all files of the trace at `path`, and read the beginning (and the end) of each.
+    """Examine all files of the trace at `path`, and read the beginning (and the end) of each.
 
     Parameters
     ----------
@@ -83,7 +83,7 @@ def _unreadable(error: OSError, path: Path) -> TraceError:
 
 @contextmanager
 def explained(reader: TraceReader) -> Iterator[None]:
-    """What goes wrong inside because the trace changed since it was opened is said to be that.
+    """Explain an error in the block by a change of the trace since it was opened, if there was one.
 
     Raises
     ------
@@ -100,7 +100,7 @@ def explained(reader: TraceReader) -> Iterator[None]:
 
 @contextmanager
 def unchanged(reader: TraceReader) -> Iterator[None]:
-    """What was read inside is of one state of the trace, that in which it was opened.
+    """Check that all data read in the block is of the state in which the trace was opened.
 
     Raises
     ------
@@ -114,7 +114,7 @@ def unchanged(reader: TraceReader) -> Iterator[None]:
 
 
 def changed_error(reader: TraceReader) -> TraceError:
-    """What to say of a trace that is another one by now."""
+    """The error for a trace that has changed."""
     return TraceError(
         "changed while it was read",
         where=reader.path,

@@ -1,4 +1,4 @@
-"""What each distinct call means: its file, bytes, offset and effect on the file position, once per signature."""
+"""Meaning of each distinct call: its file, bytes, offset and effect on the file position, once per signature."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def interpret(
     names
         The trace's own function list.
     paths, handles
-        Grow by what is new.
+        Extended by new ones.
     user_function_id
         Id that the tracer reserves for compiler-instrumented functions (2 arguments), though its name in the
         list is another call's.
@@ -89,7 +89,7 @@ def interpret(
         Ascending ids of the signatures of a table that is a part of a larger one. Relative paths are left to
         `complete_relative_paths` then.
     ranks
-        By as many an interprocess pattern may multiply.
+        Largest factor of an interprocess pattern.
     """
     n = len(table)
     signatures = Signatures(
@@ -167,7 +167,7 @@ class _Arguments:
     def __init__(self, lists: pa.ListArray, rows: NDArray[np.int64], ranks: int) -> None:
         self._lists, self._ranks = take(lists, to_arrow(rows)), ranks
         self.unbelieved: str | None = None
-        """What is wrong with a size or an offset that was left out."""
+        """The fault of a size or an offset that was left out."""
         self._fewest = int(min_of(list_value_length(self._lists)).as_py())
 
     def text(self, index: int) -> pa.Array | None:
@@ -205,7 +205,7 @@ class _Arguments:
         return a, b
 
     def size(self, indices: tuple[int, ...], widths: NDArray[np.int64] | None) -> NDArray[np.int64]:
-        """Product of the arguments at `indices` and of `widths`; NO_VALUE where it is none that a call can have."""
+        """Product of the arguments at `indices` and of `widths`; NO_VALUE where it is implausible."""
         columns = [self.text(index) for index in indices]
         factors = [self.numbers(index) for index in indices]
         wrong = np.zeros(len(self), np.bool_)

@@ -1,12 +1,12 @@
-"""Who called whom: the library calls in which a file-system call was made.
+"""Nesting: the library calls in which a file-system call was made.
 
 An outer call is recorded before the calls it made (format document, section 5.3), so a call of depth d + 1 belongs
 to the nearest call of depth d before it on the same thread. Where no depth is stored, a call belongs to the library
 calls whose intervals contain its own.
 
-Newer traces tell which library's code made a call, its origin. Beside depths it adds that library, of which no call may
-be in the trace. Where no depth is stored it stands in for times: what the executable calls is in no library call, and
-what a library calls belongs to the nearest call of that library before it on the same thread.
+Newer traces also name the library whose code made a call, its origin. It adds to depths that library, whose calls may
+be missing in the trace. Where no depth is stored it replaces times: a call of the executable is in no library call, and
+a call of a library belongs to the nearest call of that library before it on the same thread.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ LIBRARIES = tuple(range(Layer.MPIIO, Layer.NETCDF + 1))
 def unsurrounded(
     layer: NDArray[np.int8], origin: NDArray[np.int8] | None
 ) -> tuple[NDArray[np.int8], NDArray[np.int16]]:
-    """What is known of calls on their own, shape (n,) each: `via` and `within` if no traced call is around them."""
+    """`via` and `within` of calls that no traced call surrounds, shape (n,) each."""
     own = (np.int16(1) << layer.astype(np.int16)).astype(np.int16)
     if origin is None:
         return layer, own
@@ -39,7 +39,7 @@ def unsurrounded(
 
 
 def made_by_library(layer: NDArray[np.int8], origin: NDArray[np.int8]) -> NDArray[np.bool_]:
-    """Whether a call was made by a library of a layer above its own; shape (n,)."""
+    """Calls that were made by a library of a layer above their own; shape (n,), bool."""
     found: NDArray[np.bool_] = (origin > layer) & (origin >= Layer.MPIIO) & (origin <= Layer.NETCDF)
     return found
 
@@ -47,7 +47,7 @@ def made_by_library(layer: NDArray[np.int8], origin: NDArray[np.int8]) -> NDArra
 def outermost(
     own: NDArray[np.int8], around: NDArray[np.int8], layer: NDArray[np.int8], origin: NDArray[np.int8]
 ) -> NDArray[np.int8]:
-    """`via` of calls that lie within others, shape (n,); `own` is theirs, `around` that of the calls around them.
+    """`via` of calls within others, shape (n,); `own` is their own layer, `around` that of the calls around them.
 
     MPI finishes its non-blocking file operations in MPI_Wait and the like, which are no library of files themselves.
     """
@@ -81,7 +81,7 @@ class Nesting:
 
     @property
     def knows_origins(self) -> bool:
-        """Some call of the batch before was made by code that is known."""
+        """The origin of some call of the batch before is known."""
         return bool(self._last)
 
     def before(self, rank: int) -> list[Opened]:
@@ -105,7 +105,7 @@ class Nesting:
     ) -> tuple[NDArray[np.int8], NDArray[np.int16]]:
         """Find for each call the layer of the outermost call around it, and all layers around it.
 
-        Marks `Flag.NESTED` in `flags` in place. `origin`: what made each call (see `call_sites.Origins.of`).
+        Marks `Flag.NESTED` in `flags` in place. `origin`: that of each call, see `call_sites.Origins.of`.
 
         Returns
         -------
@@ -135,7 +135,7 @@ class Nesting:
         origin: NDArray[np.int8] | None,
         flags: NDArray[np.int16],
     ) -> tuple[NDArray[np.int8], NDArray[np.int16]]:
-        # Open calls of the batch before go in front, as if they were the first calls of this one.
+        # Open calls of the batch before come first, as if they were calls of this one.
         ghosts = len(self._open)
         alone, own = unsurrounded(layer, origin)
         rank = np.concatenate((np.full(ghosts, rank[0], np.int32), rank))
@@ -185,7 +185,7 @@ class Nesting:
         within: NDArray[np.int16],
         inside: NDArray[np.bool_],
     ) -> list[Opened]:
-        """The last call of each thread and depth of the last rank: what comes next belongs to one of these."""
+        """The last call of each thread and depth of the last rank: later calls belong to one of these."""
         found = []
         last_rank = int(key[-1] >> 32)
         bounds = np.append(np.flatnonzero(np.append(True, key[1:] != key[:-1])), len(key))
@@ -227,7 +227,7 @@ class Nesting:
                 continue
             for number, (a, b) in enumerate(pairwise(bounds.tolist())):
                 before = carried if number == 0 else None
-                # The call that reaches furthest is the outermost of its layer: it is recorded before what it made.
+                # The call that ends last is the outermost of its layer: it is recorded before the calls that it made.
                 reach = np.where(calls[a:b], end[a:b], np.iinfo(np.int64).min)
                 highest = np.maximum.accumulate(reach)
                 fresh = calls[a:b] & np.append(True, highest[1:] > highest[:-1])
@@ -257,7 +257,7 @@ class Nesting:
         via: NDArray[np.int8],
         within: NDArray[np.int16],
     ) -> tuple[NDArray[np.int8], NDArray[np.int16]]:
-        """Put what origins tell in place of what times do; `via` and `within` are what they do."""
+        """Replace `via` and `within`, found by times, where origins are known."""
         if int(rank[0]) != self._rank:
             self._last = []
         ghosts = len(self._last)

@@ -18,7 +18,7 @@ from vani.readers.trace_reader import TraceReader
 __all__ = ["Workload", "has_part", "is_trace", "open_trace", "open_workload", "trace_with", "traces_at"]
 
 _NESTED = 2
-"""How deep traces may lie below a directory that is given: `<directory>/recorder-YYYYMMDD/<trace>`."""
+"""Depth to which traces are searched below a given directory: `<directory>/recorder-YYYYMMDD/<trace>`."""
 
 _RECORDER_SUFFIXES = (".cst", ".cfg", ".ts", ".mt", ".itf", ".callsites")
 _RECORDER_NAMES = ("VERSION", "recorder.dat")
@@ -27,18 +27,18 @@ _WITH_RECORDER = "trace the run with Recorder 2.3 or newer"
 
 @dataclass(frozen=True, eq=False)
 class _Foreign:
-    """What another tracer leaves behind, and what to do with it."""
+    """Files of another tracer, and advice on what to do with them."""
 
     tool: str
     suffixes: tuple[str, ...]
     todo: str = _WITH_RECORDER
 
     def wrote(self, name: str) -> bool:
-        """Tell it by a file's name."""
+        """Recognise them by a file's name."""
         return name.lower().endswith(self.suffixes)
 
 
-# The order decides where a directory holds several kinds: summaries are often kept beside full traces.
+# The first that fits counts where a directory has several kinds: summaries are often kept beside full traces.
 _FOREIGN = (
     _Foreign(
         "an OTF2 trace (Score-P, TAU)", (".otf2",), "OTF2 holds events of other layers; " + _WITH_RECORDER
@@ -51,11 +51,11 @@ _TAU_PROFILE = "profile.0.0.0"
 
 @dataclass
 class Workload:
-    """The traces that were given together, those that can be read and those that cannot."""
+    """Traces that belong together, those that can be read and those that cannot."""
 
     readers: list[TraceReader] = field(default_factory=list)
     refused: list[tuple[Path, InputError]] = field(default_factory=list)
-    """What looks like a trace, or was named as one, and cannot be read."""
+    """A trace, by its look or because it was named, that cannot be read."""
 
 
 def is_trace(path: Path) -> bool:
@@ -78,7 +78,7 @@ def trace_with(file: Path) -> Path | None:
 
 
 def traces_at(path: Path) -> list[Path]:
-    """What is read where `path` is named: the traces there or below, or itself where none is recognised."""
+    """Paths that are read if `path` is named: the traces there or below, or itself where none is recognised."""
     return ([] if not path.is_dir() else list(_traces_in(path, _NESTED))) or [path]
 
 
@@ -88,7 +88,7 @@ def has_part(path: Path, name: str, device: int, inode: int) -> bool:
     Parameters
     ----------
     name, device, inode
-        One name of the file, and what the system knows it by.
+        One name of the file, and the system's numbers of it.
     """
     try:
         traces = traces_at(path)
@@ -104,7 +104,7 @@ def has_part(path: Path, name: str, device: int, inode: int) -> bool:
         for folder in (trace, trace / "_parquet"):
             try:
                 with os.scandir(folder) as entries:
-                    # Of a hundred thousand files, none but those that may be the one is looked at.
+                    # Of a hundred thousand files, only those with a matching name are examined.
                     near = [
                         e
                         for e in entries
@@ -134,7 +134,7 @@ def open_trace(path: Path) -> TraceReader:
     Raises
     ------
     UnknownFormatError
-        What is there is not a trace, or of a tool or version that Vani does not read; says what to do.
+        There is no trace, or one of a tool or version that Vani does not read; says what to do.
     TraceError
         The trace is damaged so that nothing of it can be read.
     InputError
@@ -159,7 +159,7 @@ def open_workload(paths: Sequence[Path], *, decoded: Callable[[TraceReader], boo
     Parameters
     ----------
     decoded
-        Tells of a trace whether its calls are known already, so that its tables need not be read.
+        Tells whether the calls of a trace are known already, so that its tables need not be read.
 
     Raises
     ------
@@ -188,7 +188,7 @@ def open_workload(paths: Sequence[Path], *, decoded: Callable[[TraceReader], boo
             try:
                 reader = open_trace(trace)
                 if decoded is None or not decoded(reader):
-                    # Whether anything can be decoded shows in the tables, which are needed next.
+                    # Reading the tables, which are needed next, shows whether anything can be decoded.
                     with explained(reader):
                         reader.calls_per_rank()
             except InputError as error:
@@ -204,7 +204,7 @@ def _exists(path: Path) -> bool:
     try:
         return path.exists()
     except (OSError, ValueError) as error:
-        # A name too long, a loop of links, a byte 0: the text of the error says which.
+        # The error's text says what is wrong: a name too long, a loop of links, a byte 0.
         raise InputError(
             f"cannot be looked at ({error})", where=path, todo="name the folder of a trace"
         ) from error
@@ -220,14 +220,14 @@ def _traces_in(path: Path, depth: int) -> Iterator[Path]:
         try:
             yield from _traces_in(entry, depth - 1)
         except TraceError:
-            # A folder beside the traces that may not be listed is none of them.
+            # A folder beside the traces that cannot be listed is not one of them.
             continue
 
 
 def _possible_traces(path: Path) -> list[Path]:
     # Of the built-in formats, only logs of Darshan are files.
     with_files = has_plug_ins()
-    # Names that begin with `_` or `.` are what tools put beside traces (`_text`, `_parquet`).
+    # Tools put folders whose names begin with `_` or `.` beside traces (`_text`, `_parquet`).
     return sorted(
         (
             p
@@ -246,7 +246,7 @@ def _entries(path: Path) -> list[Path]:
 
 
 def _about(path: Path) -> UnknownFormatError:
-    """Say what is there that no format knows, and which plug-in could not say whether it does."""
+    """Explain what is at a path that no format recognises, and which plug-in failed on it."""
     error = _about_directory(path) if path.is_dir() else _about_file(path)
     broken = unusable(path)
     if not broken:
@@ -259,7 +259,7 @@ def _about(path: Path) -> UnknownFormatError:
 
 
 def _about_file(path: Path) -> UnknownFormatError:
-    """Say what a file is that was named in place of a directory."""
+    """Explain a file that was named in place of a directory."""
     name = path.name
     if name in _RECORDER_NAMES or path.suffix in _RECORDER_SUFFIXES:
         return UnknownFormatError(
@@ -288,7 +288,7 @@ def _about_file(path: Path) -> UnknownFormatError:
 
 
 def _about_directory(path: Path) -> UnknownFormatError:
-    """Say what a directory holds that is not a trace."""
+    """Explain a directory that is not a trace."""
     if is_store(path):
         return UnknownFormatError(
             "is a store that `vani convert` wrote", where=path, todo="name the trace that it was made from"

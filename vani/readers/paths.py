@@ -33,7 +33,7 @@ def normal_path(path: str) -> str:
 
 
 def classify_path(path: str) -> FileClass:
-    """Tell files of the data set from what is counted apart (contract, "file")."""
+    """The class of a file by its path: of the data set, or counted apart (contract, "file")."""
     if path in ("stdin", "stdout", "stderr", "<stdin>", "<stdout>", "<stderr>"):
         return FileClass.STANDARD_STREAM
     if path.startswith(("socket:", "pipe:", "anon_inode:", "/memfd:")):
@@ -51,7 +51,7 @@ class Paths(Protocol):
     """Gives paths their codes."""
 
     def codes(self, spellings: pa.Array, positions: NDArray[np.int64]) -> NDArray[np.int32]:
-        """Codes of many paths, shape (n,); `positions` (n,), ascending, tell where in the trace they stand."""
+        """Codes of many paths, shape (n,); `positions` (n,), ascending, are their places in the trace."""
 
 
 class PathTable:
@@ -80,7 +80,7 @@ class PathTable:
         return code
 
     def codes(self, spellings: pa.Array, positions: NDArray[np.int64] | None = None) -> NDArray[np.int32]:
-        """Codes of many paths, shape (n,); every distinct one is looked at once.
+        """Codes of many paths, shape (n,); every distinct one is looked up once.
 
         Parameters
         ----------
@@ -95,7 +95,7 @@ class PathTable:
 
 
 def complete_relative_paths(file: NDArray[np.int32], layer: NDArray[np.int8], paths: Sequence[str]) -> None:
-    """Take a library call's relative path for the absolute one that ends with it, if there is just one.
+    """Replace a library call's relative path by the absolute one that ends with it, if there is just one.
 
     HDF5, NetCDF and MPI-IO calls hold the path as the program gave it; the file-system calls they make hold it
     with the directory in front.

@@ -1,6 +1,6 @@
-"""Which numbers of a trace can be true: what is beyond is unknown, and said, before anything adds it up.
+"""Plausible numbers of a trace: larger ones are taken as unknown, and reported, before they are added up.
 
-Sizes and offsets that pass leave room to add them in 64 bits; whether their sums over a trace do, `claimed` tells.
+Plausible sizes and offsets leave room to add two of them in 64 bits; `claimed` adds up those of a trace.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ NO_VALUE = np.iinfo(np.int64).min
 
 MOST_BYTES = 1 << 56
 """No process can address more (64-bit processors with page tables of five levels), so no call can move it. `-1`, also
-as 2^64 - 1, is what programs pass on from a call that failed."""
+as 2^64 - 1, comes from programs that pass on the result of a call that failed."""
 MOST_OFFSET = 1 << 60
-"""No file system stores a file of 1 EiB; twice as much still leaves room for what is added to it."""
+"""No file system stores a file of 1 EiB; sums with twice as much still fit 64 bits."""
 Ints = NDArray[np.int64]
 
 
 def believed(sizes: Ints) -> NDArray[np.bool_]:
-    """Which sizes a call can have; `NO_VALUE` is believed, too."""
+    """Sizes that a call can have, shape (n,), bool; `NO_VALUE` is one of them."""
     found: NDArray[np.bool_] = ((sizes >= 0) & (sizes < MOST_BYTES)) | (sizes == NO_VALUE)
     return found
 
@@ -34,6 +34,6 @@ def believed(sizes: Ints) -> NDArray[np.bool_]:
 def claimed(values: NDArray[Any], most: int) -> float:
     """Sum of values from 0 to `most` or `NO_VALUE`, which counts as 0; exact where it fits 64 bits."""
     if float(most) * len(values) < MOST_SUM:
-        # Two times `NO_VALUE` are 2^64, which is 0: an odd one is taken off with the sign.
+        # Two times `NO_VALUE` are 2^64, which is 0: an odd one is removed with the sign.
         return float(int(values.sum()) & (1 << 63) - 1)
     return float(np.where(values == NO_VALUE, 0, values).sum(dtype=np.float64))

@@ -1,20 +1,21 @@
-"""File positions: at which offset a call that names none begins.
+"""File positions: the offset of a call that names none.
 
 A sequential `read` begins where the call before it on the same file ended, a seek moves that place, an open sets
 it to 0. The tracer names files by path, not by descriptor, so a process has one position per path (two descriptors
 of one path at a time cannot be told apart). Hardly anything loops per call: within a process and file, positions are
-sums since the last call that set one; only where many calls in a row depend on the end of the file they are walked.
+sums since the last call that set one; only where many calls in a row depend on the end of the file, they are followed
+one by one.
 
-What the trace does not say is assumed, and the readers say so in their limits:
+The following is assumed, as the readers report in their limits:
 
 - a file that only one process uses, and that it opens with O_CREAT before anything else, was empty then, unless it is
   read before it is written: programs open inputs with O_CREAT, too. Its end is followed through writes and
   truncations, reads stop there, SEEK_END and O_APPEND begin there;
-- the end of a file that several processes use is not known to one of them: reads move what they ask for,
+- the end of a file that several processes use is not known to one of them: reads move as much as they request,
   positions after SEEK_END and offsets of appended data are null;
-- what is made under a name that was removed or renamed away begins empty; how long the file is that a rename put
-  under a name is unknown, and so are position and end behind a call after which the file may be written through a
-  descriptor that the tracer does not follow.
+- a file made under a name that was removed or renamed away begins empty; the length of a file that a rename put under a
+  name is unknown, and so are position and end after a call that lets the program write the file through a descriptor
+  that the tracer does not follow.
 """
 
 from __future__ import annotations
@@ -55,7 +56,7 @@ def stable_order(keys: NDArray[Any]) -> Ints:
 
 @dataclass
 class _State:
-    """What one process knows of its files between two batches; arrays sorted by file, shape (files,)."""
+    """State of the files of one process between two batches; arrays sorted by file, shape (files,)."""
 
     rank: int = -1
     file: NDArray[np.int64] = field(default_factory=lambda: np.empty(0, np.int64))
@@ -88,7 +89,7 @@ class _State:
             append = np.concatenate((self.append[old], append))
             past = np.concatenate((self.past[old], past))
         order = np.argsort(file)
-        # What lies so far out would leave 64 bits as it moves on.
+        # Positions so far out would overflow 64 bits as they move on.
         position = np.where(np.abs(position) < _FAR, position, NO_VALUE)
         self.rank, self.file, self.position = rank, file[order], position[order]
         self.end, self.append, self.past = end[order], append[order], past[order]
@@ -103,14 +104,14 @@ class Positions:
         self._state = _State()
 
     def before(self, rank: int, file: Ints) -> tuple[Ints, Ints, Bools, NDArray[np.int8]]:
-        """What `rank` knows of files, shape (n,) each: position and end, `NO_VALUE` where unknown, whether writes
+        """State of files in `rank`, shape (n,) each: position and end, `NO_VALUE` where unknown, whether writes
         append, and the bits of `vani.readers.file_ends`."""
         return self._state.of(file, np.full(len(file), rank == self._state.rank))
 
     def keep(
         self, rank: int, file: Ints, position: Ints, end: Ints, append: Bools, past: NDArray[np.int8]
     ) -> None:
-        """Note what `rank` knows of some files now."""
+        """Note the state of some files in `rank`."""
         self._state.keep(rank, file, position, end, append, past)
 
     def resolve(
@@ -135,14 +136,14 @@ class Positions:
         value
             Offset, seek distance or new length as the call gives it, `NO_VALUE` for none.
         size
-            Bytes asked for, `NO_VALUE` for unknown.
+            Bytes requested, `NO_VALUE` for unknown.
         rename_to
             Code of the name that the file gets, -1 for none; None where no call of the batch renames.
         """
         renames = np.empty(0, np.int64) if rename_to is None else np.flatnonzero(rename_to >= 0)
         if rename_to is None or not len(renames):
             return self._resolve(rank, file, rule, kind, value, size, flags)
-        # A row of its own tells the new name what a rename does to it.
+        # A rename is a row of the new name as well.
         target, moves = rename_to[renames], rename_to[renames] != file[renames]
         rule = rule.copy()
         rule[renames[~moves]] = PositionRule.NONE
@@ -217,7 +218,7 @@ class Positions:
         is_open = rule == PositionRule.OPEN
         writes = kind == Kind.WRITE
         own = flags[rows]
-        # The last open says whether writes append, before the first one what the batch before left.
+        # The last open decides whether writes append; before the first one, the state of the batch before holds.
         opened = np.flatnonzero(is_open | starts)
         appending = (own[opened] & Flag.APPEND) != 0
         appending[~is_open[opened]] = append0[~is_open[first]]
@@ -239,18 +240,18 @@ class Positions:
 
 
 def _past(calls: _Calls, before: NDArray[np.int8]) -> NDArray[np.int8]:
-    """`USED` and `GONE` of each group behind the batch."""
+    """`USED` and `GONE` of each group after the batch."""
     rule, first = calls.rule, np.flatnonzero(calls.starts)
     used = np.logical_or.reduceat(calls.uses, first) | ((before & USED) != 0)
     gone = (before & GONE) != 0
     rows = np.flatnonzero((rule == PositionRule.OPEN) | (rule == PositionRule.GONE))
-    # The last one written stays.
+    # The last assignment stays.
     gone[np.searchsorted(first, rows, side="right") - 1] = rule[rows] == PositionRule.GONE
     return np.where(used, USED, 0).astype(np.int8) | np.where(gone, GONE, 0).astype(np.int8)
 
 
 class _Calls:
-    """Calls in order of process, file and record, and what each does to the position; shape (n,) each."""
+    """Calls in order of process, file and record, and their effect on the position; shape (n,) each."""
 
     def __init__(
         self,
@@ -276,36 +277,36 @@ class _Calls:
             lost |= np.abs(step) >= _FAR // len(step)
             step[lost] = 0
         self.asked = step
-        # An appending write behind another one goes on where that ended; only the first looks for the end.
+        # An appending write after another one goes on where that ended; only the first needs the end of the file.
         self._heads = appends & (starts | ~np.append(False, appends[:-1]))
         self.step = np.where(self._heads, 0, step) if self._heads.any() else step
-        """By how much each call that sets no position moves it."""
+        """Bytes by which each call that sets no position moves it."""
         is_open = rule == PositionRule.OPEN
         forgets = rule == PositionRule.FORGET
         resizes = np.flatnonzero(rule == PositionRule.RESIZE)
         self.unknown = forgets.copy()
-        """How long the file is from here on is unknown."""
+        """The length of the file is unknown from here on."""
         self.unknown[resizes[value[resizes] == NO_VALUE]] = True
         self.uses = self._advances | (rule == PositionRule.AT) | self.unknown
-        """After such a call O_CREAT does not tell that the file is empty."""
+        """After such a call O_CREAT does not show that the file is empty."""
         sets = is_open | (rule == PositionRule.SEEK_SET) | (rule == PositionRule.SEEK_END)
         self._sets = sets | self._heads | lost | forgets
         self._anchors = np.flatnonzero(self._sets | starts)
         """Calls that set the position or are the first of their group."""
         of_anchor = rule[self._anchors]
         self._place = np.where(of_anchor == PositionRule.SEEK_SET, value[self._anchors], NO_VALUE)
-        """To where each of them sets it, if it does."""
+        """The position that each of them sets, if it does."""
         self._place[of_anchor == PositionRule.OPEN] = 0
         self._since = np.diff(np.append(self._anchors, len(rule)))
         self._first = np.flatnonzero(starts)
         self._before = np.empty(0, np.int64)
 
     def begin(self, position: Ints) -> None:
-        """Say where each group begins, shape (groups,); NO_VALUE where unknown."""
+        """Set the position at which each group begins, shape (groups,); NO_VALUE where unknown."""
         self._before = position
 
     def positions(self) -> Ints:
-        """Position after each call: where it was last set, and what moved since."""
+        """Position after each call: the last one that was set, and the bytes moved since."""
         anchors = self._anchors
         anchor = self._place.copy()
         begins = np.where(self._before != NO_VALUE, self._before + self.step[self._first], NO_VALUE)
@@ -325,12 +326,12 @@ class _Calls:
         offset[moves] = after[moves]
         offset[(offset < 0) | (after == NO_VALUE) | (self.rule > PositionRule.SEEK_END)] = NO_VALUE
         names = np.flatnonzero((self.rule == PositionRule.AT) | (self.rule == PositionRule.RESIZE))
-        # A seek to before the beginning fails; what its caller did then is unknown.
+        # A seek to before the beginning fails; the position is unknown then.
         offset[names] = np.where(self.value[names] < 0, NO_VALUE, self.value[names])
         return offset
 
     def write_ends(self, after: Ints) -> Ints:
-        """Where each write ends, NO_VALUE for other calls and where unknown."""
+        """End of each write, NO_VALUE for other calls and where unknown."""
         ends = np.where(self._advances & self.writes, after, NO_VALUE)
         at = np.flatnonzero((self.rule == PositionRule.AT) & self.writes)
         value, size = self.value[at], self.size[at]
@@ -338,7 +339,7 @@ class _Calls:
         return ends
 
     def settle(self, ends: BatchEnds) -> Ints:
-        """Let reads stop at the end of the file, and find what begins there; the position after each call."""
+        """Let reads stop at the end of the file, and calls begin there; returns the position after each call."""
         reads = np.flatnonzero(self._advances & ~self.writes & ends.known)
         anchors, known = self._anchors, ends.known[self._anchors]
         heads = self._heads[anchors] & known
@@ -366,7 +367,7 @@ class _Calls:
         return self.positions()
 
     def _walk(self, rows: slice, position: int, ends: BatchEnds) -> None:
-        """Settle one process and file call by call: each of many calls depends on the one before."""
+        """Follow one process and file call by call: each of many calls depends on the one before."""
         anchors = slice(*np.searchsorted(self._anchors, (rows.start, rows.stop)).tolist())
         set_at = self._anchors[anchors] - rows.start
         of_anchors = np.full(rows.stop - rows.start, NO_VALUE)
@@ -384,7 +385,7 @@ class _Calls:
             end = end if begins is None else begins
             if appends[i] or to_end[i]:
                 position = end + (asked[i] if appends[i] else values[i])
-                # Absurd arguments must not lead out of 64 bits.
+                # Absurd arguments must not overflow 64 bits.
                 position = places[i] = position if abs(position) < _FAR else NO_VALUE
             elif sets[i]:
                 position = places[i]

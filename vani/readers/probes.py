@@ -1,7 +1,7 @@
 """Paths that were only looked for: the tracer records an open that fails like one that succeeds.
 
-A path is a probe if nothing says that it was there: in the whole trace it was opened without O_CREAT and O_TRUNC, and
-asked about by name (stat, access), but never closed, read, written, or anything else. Programs look for settings files
+A path is a probe if no call shows that it existed: in the whole trace it was opened without O_CREAT and O_TRUNC, and
+tested by name (stat, access), but never closed, read, written, or anything else. Programs look for settings files
 like that (`/etc/romio-hints`). A program that opens a file, leaves it open to its end and moves all data in ways that
 leave no records (fgets, mmap) is mistaken for one that looked in vain.
 """
@@ -19,7 +19,7 @@ from vani.calls import Flag, Layer
 __all__ = ["Probes"]
 
 _ON_DESCRIPTORS = frozenset(["fstat", "fstat64", "__fxstat", "__fxstat64"])
-"""These ask about what is open already."""
+"""These query open files."""
 _ON_ALL_STREAMS = frozenset(["fflush", "fflush_unlocked"])
 """These take NULL for all streams, which is written under the name of the last file that fopen did not find."""
 
@@ -27,7 +27,7 @@ Bools = NDArray[np.bool_]
 
 
 class _Signatures(Protocol):
-    """Columns of `vani.readers.signatures.Signatures` that tell probes; some of them may be packed."""
+    """Columns of `vani.readers.signatures.Signatures` that show probes; some of them may be packed."""
 
     func: Any
     layer: Any
@@ -37,7 +37,7 @@ class _Signatures(Protocol):
 
 
 class Probes:
-    """Collects what is done to each path of a trace."""
+    """Collects the uses of each path of a trace."""
 
     def __init__(self, functions: Sequence[str]) -> None:
         """`functions`: names by code."""
@@ -47,7 +47,7 @@ class Probes:
         self._looked_for, self._there = np.zeros(0, np.bool_), np.zeros(0, np.bool_)
 
     def see(self, signatures: _Signatures, ids: NDArray[np.int64]) -> None:
-        """Take signatures that were called."""
+        """Add signatures that were called."""
         layer, file, flags = signatures.layer[ids], signatures.file[ids], signatures.flags[ids]
         ours = (layer <= Layer.STDIO) & (file >= 0)
         kind = flags & (Flag.OPEN | Flag.CREATE | Flag.TRUNCATE | Flag.DIRECTORY)
@@ -61,7 +61,7 @@ class Probes:
         self._there = _marked(self._there, there)
 
     def found(self, files: int) -> Bools:
-        """Tell which paths were only looked for, shape (files,)."""
+        """Paths that were only looked for, shape (files,), bool."""
         return _padded(self._looked_for, files)[:files] & ~_padded(self._there, files)[:files]
 
 

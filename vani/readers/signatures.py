@@ -1,4 +1,4 @@
-"""Distinct calls of a trace, the signatures: as the trace has them, and what each of them means."""
+"""Distinct calls of a trace, the signatures: as the trace has them, and their meaning."""
 
 from __future__ import annotations
 
@@ -59,9 +59,9 @@ class Signatures:
     slope: NDArray[np.int64]
     """a of an interprocess pattern `a*r+b` (b is `value`), else 0."""
     slope_group: NDArray[np.int8]
-    """Which function's groups r counts in, else -1."""
+    """Function in whose groups r counts, else -1."""
     running: NDArray[np.int8]
-    """Which function's offsets are stored as differences, else -1."""
+    """Function whose offsets are stored as differences, else -1."""
     handle: NDArray[np.int32]
     """Code of the id that names the file, else -1."""
     binds: NDArray[np.bool_]
@@ -69,14 +69,14 @@ class Signatures:
     unnamed: list[int] = field(default_factory=list)
     """Numbers of functions that the trace does not name."""
     unbelieved: dict[str, str] = field(default_factory=dict)
-    """By function, what is wrong with a size or an offset that no call can have, which is left out."""
+    """By function, the fault of an implausible size or offset, which is left out."""
 
     def __len__(self) -> int:
         return len(self.func)
 
     @property
     def problems(self) -> list[str]:
-        """What is wrong with the table."""
+        """Faults of the table."""
         return [
             *(f"calls of function number {func}, which the trace does not name" for func in self.unnamed),
             *self.unbelieved.values(),
@@ -90,12 +90,12 @@ class Signatures:
         )
 
     def take(self, ids: NDArray[Any]) -> Signatures:
-        """Some of the signatures, numbered anew."""
+        """Some of the signatures, renumbered."""
         return Signatures(**{name: getattr(self, name)[ids] for name in Signatures.columns()})
 
     @staticmethod
     def join(parts: list[Signatures]) -> Signatures:
-        """Put tables one behind the other."""
+        """Concatenate tables."""
         if len(parts) == 1:
             return parts[0]
         columns: dict[str, Any] = {

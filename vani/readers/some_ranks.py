@@ -1,4 +1,4 @@
-"""How a problem names ranks, which may be many."""
+"""Names of ranks, of which there may be many, in a problem."""
 
 from __future__ import annotations
 
@@ -10,6 +10,6 @@ __all__ = ["some_ranks"]
 
 
 def some_ranks(ranks: NDArray[Any]) -> str:
-    """The first five, and how many there are if there are more."""
+    """The first five ranks, and the number of all if there are more."""
     shown = ", ".join(str(r) for r in ranks[:5])
     return shown if len(ranks) <= 5 else f"{shown}, ... ({len(ranks)} in all)"

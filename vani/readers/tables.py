@@ -1,4 +1,4 @@
-"""The tables of functions and files that a reader delivers, made of the names that its trace has."""
+"""The tables of functions and files that a reader delivers, from the names in its trace."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a trace reader is: it knows its trace's size before it reads a call, and reads ranks in bounded batches."""
+"""Interface of trace readers: they know a trace's size before they read a call, and read ranks in bounded batches."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ BATCH_ROWS = 1 << 18
 
 @dataclass(frozen=True, eq=False)
 class Limit:
-    """What this trace can never tell, or what its reader assumed."""
+    """Facts that this trace can never have, or assumptions of its reader."""
 
     attribute: str
     why: str
@@ -40,7 +40,7 @@ class Limit:
 
 @dataclass
 class Piece:
-    """What reading some ranks found out besides the calls themselves."""
+    """Summary of the calls of some ranks, made while they are read."""
 
     records: int = 0
     span_ns: int = 0
@@ -55,11 +55,11 @@ class Piece:
     problems: list[str] = field(default_factory=list)
     renames: list[tuple[int, int, int, int]] = field(default_factory=list)
     calls: list[pa.RecordBatch] = field(default_factory=list)
-    """The calls themselves, where they are to stay in memory."""
+    """The calls, where they stay in memory."""
 
 
 class TraceReader(Protocol):
-    """One trace, a folder or a file, behind one door, whatever tool and version wrote it."""
+    """One trace, a folder or a file, of any tool and version."""
 
     @property
     def path(self) -> Path: ...
@@ -78,7 +78,7 @@ class TraceReader(Protocol):
 
     @property
     def app(self) -> str:
-        """Name of the executable, as far as the trace or its directory's name tells."""
+        """Name of the executable, if the trace or its directory's name has it."""
 
     @property
     def ranks(self) -> int: ...
@@ -91,13 +91,13 @@ class TraceReader(Protocol):
 
     @property
     def problems(self) -> Sequence[str]:
-        """What is damaged and was left out, as far as the tables tell; more may come with a `Piece`."""
+        """Damage that was left out, as far as the tables show it; a `Piece` may have more."""
 
     def digest(self) -> str:
         """Identify the state of the files on disk when the trace was opened, before anything of it was read."""
 
     def changed(self) -> bool:
-        """Tell whether that state is another one by now."""
+        """Tell whether that state has changed."""
 
     def calls_per_rank(self) -> np.ndarray[Any, np.dtype[np.int64]]:
         """Number of calls of each rank, shape (ranks,), known without reading them."""
@@ -115,14 +115,14 @@ class TraceReader(Protocol):
         """Yield the calls of `ranks`, in rank order, in batches that fit `vani.calls.CALLS`.
 
         A batch holds about `BATCH_ROWS` rows, and hardly ever more than twice as many, so memory does not grow with the
-        trace. What is found on the way is added to `piece`. A damaged rank is reported there and the others are still
+        trace. The summary is added to `piece`. A damaged rank is reported there and the others are still
         read.
         """
 
 
 @runtime_checkable
 class CountsCalls(Protocol):
-    """A reader that can tell how often each call occurs at a cost that does not grow with the number of calls."""
+    """A reader that can count occurrences of calls at a cost that does not grow with the number of calls."""
 
     def occurrences(self) -> Occurrences:
         """Count the calls; nothing is expanded and no time stamp is read."""
@@ -133,18 +133,18 @@ class KeepsCounts(Protocol):
     """A reader whose tracer added up calls while the program ran, and kept none of them."""
 
     def counts(self) -> RunCounts:
-        """All that was counted."""
+        """All counts."""
 
     def content(self) -> str:
-        """Digest of all that is in the log, wherever it lies: copies have the same."""
+        """Digest of the content of the log: copies have the same."""
 
 
 @runtime_checkable
 class KeepsTables(Protocol):
-    """A reader that keeps what it knows of its trace in memory."""
+    """A reader that keeps the tables of its trace in memory."""
 
     def release(self) -> None:
-        """Forget what can be read again; it is, when it is asked for."""
+        """Forget the tables, which are read again when they are needed."""
 
 
 @runtime_checkable
@@ -153,10 +153,10 @@ class DecodesAgain(Protocol):
 
     @property
     def decodes_quickly(self) -> bool:
-        """Whether that costs less."""
+        """Tell whether that costs less."""
 
     def tell(self, ranks: range) -> Piece:
-        """All that `batches` would note of some ranks, found without the columns of their calls."""
+        """The summary that `batches` would make of some ranks, without the columns of their calls."""
 
     def batches(self, ranks: range, piece: Piece) -> Iterator[pa.RecordBatch]:
         """See `TraceReader.batches`."""
@@ -164,7 +164,7 @@ class DecodesAgain(Protocol):
 
 @runtime_checkable
 class TellsCallSites(Protocol):
-    """A reader that can tell from where in a program or library each call was made."""
+    """A reader that knows the place in a program or library from which each call was made."""
 
     def call_sites(self) -> Iterator[pa.RecordBatch] | None:
         """`vani.calls.CALL_SITES` in batches; None where the tracer did not store them."""
@@ -180,12 +180,12 @@ def _any_name(name: str) -> bool:
 
 @dataclass(frozen=True, eq=False)
 class Format:
-    """A kind of trace: how it is recognised, and what reads it."""
+    """A kind of trace: its recognition and its reader."""
 
     name: str
     probe: Callable[[Path], bool]
-    """Tells whether a path, a folder or a file, is such a trace, damaged or not. It is asked about all that is there,
-    and so reads no more than it needs; a trace that is damaged is for `open` to explain."""
+    """Tells whether a path, a folder or a file, is such a trace, damaged or not. It is called for every file,
+    so it must read little; `open` explains a damaged trace."""
     open: Callable[[Path], TraceReader]
     """Makes the reader; reads no calls yet. Raises TraceError or UnknownFormatError."""
     is_part: Callable[[str], bool] = _any_name

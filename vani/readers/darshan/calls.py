@@ -24,7 +24,7 @@ def segments_of(
 ) -> Segments | None:
     """Calls of POSIX that read or write, in order of time within rank, file and direction; None without DXT.
 
-    What cannot be is left out: counters then tell more calls than there are here.
+    Impossible calls are left out: counters then count more calls than there are here.
     """
     table = records.calls
     if table is None:
@@ -54,7 +54,7 @@ def hosts_of(records: Records) -> tuple[str, ...] | None:
 
 
 def heat_of(records: Records) -> Heat | None:
-    """What each process moved when, by POSIX and STDIO; None where the log does not tell it of all processes."""
+    """Bytes that each process moved over time, by POSIX and STDIO; None where the log lacks some processes."""
     table = records.heat
     if table is None or "HEATMAP" in records.partial or not len(table["id"]):
         return None
@@ -62,7 +62,7 @@ def heat_of(records: Records) -> Heat | None:
     layers = np.array([_COUNTED.get(names.get(one, ""), -1) for one in table["id"].tolist()], np.int64)
     mine = layers >= 0
     widths = np.unique(table["width"][mine])
-    # Processes put bins together when they run out of them, and agree on how many in the end.
+    # Processes merge bins when they run out of them, and agree on a number in the end.
     if len(widths) != 1 or not 0 < widths[0] * table["read"].shape[1] < _MOST_SECONDS:
         return None
     ranks = table["rank"][mine] if records.ranks > 1 else np.zeros(int(mine.sum()), np.int64)

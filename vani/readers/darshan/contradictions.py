@@ -15,7 +15,7 @@ __all__ = ["without_contradictions"]
 def without_contradictions(
     modules: Mapping[str, Module], names: Mapping[int, str]
 ) -> tuple[dict[str, Module], list[str]]:
-    """The modules without what their records contradict, and the records that do so.
+    """Remove contradictory values; returns the modules and the records that had some.
 
     Left out are bytes that no operation moved, and sizes of more operations than there were.
     """

@@ -1,4 +1,4 @@
-"""From Darshan's counters to counts: which counter is what, and what each of them hides (docs/darshan.md).
+"""From Darshan's counters to counts: the meaning of each counter, and what it hides (docs/darshan.md).
 
 - `OPENS` of POSIX counts `fileno` and `dup`, too, that of STDIO `fdopen`.
 - `SEQ` includes `CONSEC`. A stride of Darshan is the hole between two operations.
@@ -46,7 +46,7 @@ BINS = (
 _ENDS = np.array([100, 1 << 10, 10 << 10, 100 << 10, 1 << 20, 4 << 20, 10 << 20, 100 << 20, 1 << 30])
 STREAMS = ("<STDIN>", "<STDOUT>", "<STDERR>")
 _NEVER_COUNTED = frozenset({"POSIX_MMAPS", "STDIO_FDOPENS"})
-"""That Darshan, or versions of it, do not count."""
+"""Counts that Darshan, or versions of it, do not have."""
 _NOT_A_COUNT = ("RANK", "MODE", "RENAMED_FROM", "ALIGNMENT")
 _MODULES = (("POSIX", Layer.POSIX), ("STDIO", Layer.STDIO))
 _LIBRARIES = (
@@ -57,7 +57,7 @@ _LIBRARIES = (
     ("PNETCDF_VAR", Layer.PNETCDF),
 )
 _BESIDE: Mapping[str, Beside] = {"LUSTRE": "layouts", "DXT_POSIX": "segments", "HEATMAP": "heat"}
-"""Modules without counters, and what they tell."""
+"""Modules without counters, and the facts that they hold."""
 _FUNCTIONS = {
     "POSIX": {
         "open": "opens", "read": "READS", "write": "WRITES", "lseek": "SEEKS", "stat": "STATS", "fsync": "FSYNCS",
@@ -79,7 +79,7 @@ _MOVING = ("", "INDEP_", "COLL_", "SPLIT_", "NB_")
 
 
 class _Columns:
-    """Counters of a module by what is behind its prefix; what was not counted is 0 in sums."""
+    """Counters of a module without its prefix; those that were not counted are 0 in sums."""
 
     def __init__(self, name: str, module: Module) -> None:
         self.prefix = "MPIIO" if name == "MPI-IO" else name
@@ -206,7 +206,7 @@ def _sum(values: Ints) -> int:
 
 
 def _problems(records: Records) -> list[str]:
-    """What was dropped while the program ran, and what was not counted."""
+    """Limits: records dropped while the program ran, and calls that were not counted."""
     counters = {name for name, _ in (*_MODULES, *_LIBRARIES)}
     found = [
         f"{name}: records were dropped when memory ran out: counts are lower bounds"
@@ -253,7 +253,7 @@ def _table(columns: _Columns, records: Records) -> dict[str, Ints]:
     found = {
         "reads": reads,
         "writes": writes,
-        # Only what the module has: text may name any counter.
+        # Only counters of the module: the text may name any.
         "metadata": columns.opens + columns.count("SEEKS", *(("STATS", "RENAME_SOURCES") if posix else ())),
         "syncs": columns.count(*(("FSYNCS", "FDSYNCS") if posix else ("FLUSHES",))),
         "opens": columns.opens,

@@ -47,7 +47,7 @@ def read_created(log: Log) -> CreatedFiles:
     Raises
     ------
     TraceError
-        The log claims what cannot be.
+        The log claims something impossible.
     """
     processes = log.job().processes
     modules = [log.records("POSIX", processes, POSIX), log.records("STDIO", processes, STDIO)]

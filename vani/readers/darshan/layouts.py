@@ -1,4 +1,4 @@
-"""How files lay on Lustre, by the components of their layouts."""
+"""Layouts of files on Lustre, from the components that the log lists."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def layouts_of(
     found = {}
     for file, own in rows.items():
         last = max(0, int(reach[file]) - 1)
-        # An end below 0 is none. Mirrors and extents that a damaged log invents: the first that fits.
+        # An end below 0 is none. Of mirrors, or extents that a damaged log invents, the first that fits counts.
         held = next((r for r in own if begin[r] <= last and (end[r] < 0 or last < end[r])), own[-1])
         found[file] = FileLayout(_known(count[held]), _known(size[held]), len(own))
     return found

@@ -1,4 +1,4 @@
-"""What darshan-parser prints of a log, read back: for logs of which nothing else is left. May be compressed by gzip."""
+"""Logs as text that darshan-parser printed, perhaps compressed by gzip: for logs of which nothing else is left."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class ParserTextReader(DarshanReader):
         records = parsed(path, content.decode(errors="surrogateescape"))
         refuse_impossible(path, records)
         self.format = records.version
-        # Instead of what PyDarshan would read.
+        # In place of PyDarshan.
         self.__dict__["_records"] = records
 
 
@@ -115,7 +115,7 @@ def parsed(path: Path, text: str) -> Records:
 
 
 def _note(line: str, facts: dict[str, str], mounts: list[tuple[str, str]], partial: list[str]) -> None:
-    """A comment: what the log tells of itself, a mount, or a module of which records were dropped."""
+    """Read a comment: a fact about the log, a mount, or a module of which records were dropped."""
     name, colon, value = line[1:].partition(":")
     if name.strip() == "mount entry":
         folder, _, kind = value.strip().rpartition("\t")

@@ -1,4 +1,4 @@
-"""Which files are logs of Darshan."""
+"""Recognise logs of Darshan."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _HEAD = 4096
 """The name of a file that gzip compressed stands before its content."""
 SUFFIXES = (".darshan", ".darshan_partial")
 _COMPRESSED = tuple(f"{suffix}.gz" for suffix in SUFFIXES)
-"""Named by a user, they are told what to do."""
+"""For files that a user named, the error says what to do."""
 
 
 def is_darshan(path: Path) -> bool:
@@ -26,7 +26,7 @@ def is_darshan(path: Path) -> bool:
 
 
 def is_parser_text(path: Path) -> bool:
-    """Tell whether a file is what darshan-parser prints of a log, compressed or not."""
+    """Tell whether a file is a log that darshan-parser printed, compressed or not."""
     try:
         with path.open("rb") as file:
             head = file.read(_HEAD)

@@ -85,7 +85,7 @@ class DarshanReader:
         return self._counted[1]
 
     def counts(self) -> RunCounts:
-        """All that the log counted."""
+        """All counts of the log."""
         return self._counted[0]
 
     def content(self) -> str:
@@ -93,7 +93,7 @@ class DarshanReader:
         return self._content
 
     def calls_per_rank(self) -> np.ndarray[Any, np.dtype[np.int64]]:
-        """None: whether the log can be read shows here."""
+        """Return None; an unreadable log raises its error here."""
         self.counts()
         return np.zeros(self.ranks, np.int64)
 

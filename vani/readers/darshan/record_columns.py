@@ -1,4 +1,4 @@
-"""Records of a log's modules as columns: where each counter lies in each version of POSIX, STDIO and MPI-IO."""
+"""Records of a log's modules as columns: the position of each counter in each version of POSIX, STDIO and MPI-IO."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 
 MOST_SECONDS: Final = 1e9
-"""A longer time is none."""
+"""Longer times are damage."""
 _STREAMS: Final = np.array([0xCC7A12A8F35A0099, 0xDCEFD8E1E1999787, 0x6473749C774423AF], np.uint64)
 
 
 @dataclass(frozen=True)
 class RecordLayout:
-    """Where the counters of a version of a module's records lie."""
+    """Positions of counters in a version of a module's records."""
 
     counters: int
     times: int
@@ -109,7 +109,7 @@ class RecordColumns:
         return len(self.id)
 
     def count(self, *names: str) -> Ints:
-        """Counters added up; what was not counted is 0."""
+        """Sum of counters; those that were not counted are 0."""
         total = np.zeros(len(self), np.int64)
         for name in names:
             if name in self._layout.at:
@@ -117,12 +117,12 @@ class RecordColumns:
         return total
 
     def begins(self) -> tuple[Floats, Floats, Floats]:
-        """When the first open, read and write began, in seconds since the run did; 0 where there was none."""
+        """Start of the first open, read and write, in seconds since the run began; 0 where there was none."""
         opened, read, wrote = (self._seconds[:, at] for at in self._layout.begin_at)
         return opened, read, wrote
 
     def lost(self) -> bool:
-        """Whether a counter of data or opens is negative."""
+        """Tell whether a counter of data or opens is negative."""
         names = ("opens", "reads", "writes", "bytes_read", "bytes_written")
         return bool((self._counters[:, [self._layout.at[name] for name in names]] < 0).any())
 

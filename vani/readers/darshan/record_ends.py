@@ -1,4 +1,4 @@
-"""Where the records of a module end: whether the last one in a region is whole."""
+"""Sizes of the records of a module, which show whether the last one in a region is whole."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["damaged_log", "module_numbers", "without_cut_record"]
 
 _AGAIN: Final = "copy it once more from where Darshan wrote it, or leave it out"
 _MOST: Final = 1 << 40
-"""Bytes of a record that can be."""
+"""Largest plausible record, in bytes."""
 
 
 @dataclass(frozen=True)
@@ -25,13 +25,13 @@ class _Growing:
     head: int
     """Bytes before the arrays."""
     at: int
-    """Where the numbers are."""
+    """Positions of the numbers."""
     bytes_each: tuple[int, ...]
-    """Of what each of them counts."""
+    """Bytes of each element that they count."""
 
 
 def _fixed(*, counters: int, times: int, more: int = 0) -> int:
-    """Bytes of a record: file and rank, what a module has beside them, counters."""
+    """Bytes of a record: file and rank, fields of the module, counters."""
     return 16 + 8 * (more + counters + times)
 
 
@@ -50,12 +50,12 @@ _RECORDS: Final[Mapping[str, Mapping[int, int | _Growing]]] = {
     "DXT_MPIIO": {1: _CALLS, 2: _CALLS},
     "HEATMAP": {1: _Growing(head=48, at=24, bytes_each=(16,))},
 }
-"""By module and version of its records, which older logs have in other lengths."""
+"""By module and version of its records, whose lengths have changed."""
 
 
 def module_numbers(version: str) -> dict[str, int]:
-    """Where in the header a module stands, in logs of a version."""
-    # Where PnetCDF and HDF5 were split in two, what comes behind them moved.
+    """Place of a module in the header of logs of a version."""
+    # PnetCDF and HDF5 were split in two, which moved the modules behind them.
     stdio = 9 if version >= "3.41" else 8 if version >= "3.20" else 7
     found = {"POSIX": 1, "MPI-IO": 2, "LUSTRE": stdio - 1, "STDIO": stdio}
     found |= {"DXT_POSIX": stdio + 1, "DXT_MPIIO": stdio + 2}
@@ -67,7 +67,7 @@ def module_numbers(version: str) -> dict[str, int]:
 
 
 def damaged_log(path: Path, what: str) -> TraceError:
-    """The error that says what is wrong with a log."""
+    """An error that names the fault of a log."""
     return TraceError(f"is a damaged Darshan log: {what}", where=path, todo=_AGAIN)
 
 
@@ -111,7 +111,7 @@ def _of_any_length(
                 wrong = min(counts) if min(counts) < 0 else max(counts)
                 raise damaged_log(path, f"{module} has a record that counts {wrong:,} of its parts")
             at += sized
-        # What the last record still lacks is passed over in the pieces to come.
+        # The rest of the last record is skipped in the pieces to come.
         ahead, rest = max(0, at - len(rest)), rest[at:]
         yield piece
     if ahead or rest:

@@ -43,7 +43,7 @@ class Module:
 
 @dataclass(frozen=True)
 class Records:
-    """What a log tells."""
+    """Content of a log."""
 
     version: str
     exe: str
@@ -68,7 +68,7 @@ class Records:
 
 
 class _Worker:
-    """One process, started when it is first asked and again when it has died."""
+    """A process that is started on first use, and again after it has died."""
 
     def __init__(self) -> None:
         self._process: subprocess.Popen[bytes] | None = None
@@ -143,14 +143,14 @@ def _unread(path: Path, why: str) -> TraceError:
 
 
 def read_records(path: Path) -> Records:
-    """Read the log; what its regions are was checked before.
+    """Read the log, whose regions were checked before.
 
     Raises
     ------
     InputError
         PyDarshan is not installed.
     TraceError
-        The log cannot be read, or tells what cannot be.
+        The log cannot be read, or claims something impossible.
     """
     if importlib.util.find_spec("darshan") is None:
         raise InputError(
@@ -209,7 +209,7 @@ def _impossible(path: Path, what: str) -> TraceError:
 
 
 def refuse_impossible(path: Path, found: Records) -> None:
-    """Raise TraceError where a log tells what no run can be."""
+    """Raise TraceError where a log claims something that no run can do."""
     if not 0 < found.ranks <= _MOST_RANKS:
         raise _impossible(path, f"it claims {found.ranks:,} processes")
     if not 0 <= found.end_s - found.start_s <= _MOST_SECONDS:

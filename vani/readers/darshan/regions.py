@@ -1,8 +1,8 @@
-"""Is a log whole? Asked before PyDarshan sees it, which ends the interpreter on many damaged logs and accepts others.
+"""Check that a log is whole before PyDarshan sees it, which ends the interpreter on many damaged logs.
 
 A log begins with a header (version as text, a magic number, how regions are compressed, and where the name table and
-the records of each module lie), then comes the job's own region, then the others. Here every region must lie inside the
-file, behind the header, none over another one, and inflate whole, those of counters to whole records. A region is one
+the records of each module are), then comes the job's own region, then the others. Here every region must be inside the
+file, behind the header, overlap no other one, and inflate whole, those of counters to whole records. A region is one
 compressed stream after the other: each process compressed its own.
 """
 
@@ -39,7 +39,7 @@ _AGAIN = "copy it once more from where Darshan wrote it, or leave it out"
 
 @dataclass(frozen=True)
 class Header:
-    """What the first bytes of a log tell."""
+    """The header of a log."""
 
     version: str
     compression: int
@@ -137,7 +137,7 @@ def _modules(version: str) -> dict[int, str]:
 
 
 def inflated(path: Path, content: bytes, header: Header, number: int, *, keep: bool = False) -> bytes:
-    """Inflate a region of a log, and return what is in it if it is to be kept (else nothing).
+    """Inflate a region of a log, and return its content if it is to be kept (else nothing).
 
     Parameters
     ----------

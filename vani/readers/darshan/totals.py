@@ -1,7 +1,7 @@
-"""The sums of a log's counters, without PyDarshan: what a ranking of many runs needs, some ten times as fast.
+"""The sums of a log's counters, without PyDarshan: enough to rank many runs, some ten times as fast.
 
 Region by region as in `regions`, then the records of POSIX, STDIO, MPI-IO and Lustre as arrays. Older records have
-other counters: where each one lies is a row of a table. What counters mean is told in `counters`.
+other counters: a table has the position of each one. `counters` explains their meaning.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _BESIDE = ("LUSTRE", "DXT_POSIX", "DXT_MPIIO", "HEATMAP")
 
 @dataclass(frozen=True)
 class Totals:
-    """What a log counted, added up over files and processes; standard streams are left out.
+    """Sums of a log's counters over files and processes; standard streams are left out.
 
     Attributes
     ----------
@@ -52,10 +52,10 @@ class Totals:
     start_s
         Since 1970.
     slowest_s
-        Time in I/O calls of the slowest process. Where a file has one record of all, that tells of the slowest one
-        alone: the least that fits all records.
+        Time in I/O calls of the slowest process. Where a file has one record of all processes, it has the time of
+        the slowest one alone: then the least time that fits all records.
     writers
-        Processes that wrote; None where a record of all processes does not tell.
+        Processes that wrote; None where a file has one record of all processes.
     file_system, mount
         Type and folder of the one that holds the file with the most I/O time; empty where none is known.
     stripes
@@ -101,7 +101,7 @@ def open_log(path: Path) -> Log:
     UnknownFormatError
         It is no log, or of a version that is not read.
     TraceError
-        It is damaged, or claims what cannot be.
+        It is damaged, or claims something impossible.
     """
     try:
         content = path.read_bytes()
@@ -208,7 +208,7 @@ class Log:
         self.lost_counters = bool(flags & ~beside)
 
     def job(self) -> _Job:
-        """Who ran what, when; raises TraceError where it claims what cannot be."""
+        """The job: user, command and times; raises TraceError where it claims something impossible."""
         region = self._regions["the job's region"]
         numbers = 7 if self.version >= _WIDE else 5
         begin = 8 * numbers + 1024
@@ -234,7 +234,7 @@ class Log:
         return _Job(uid, job_id, exe, processes, float(start), float(end - start), tuple(by_length))
 
     def records(self, name: str, processes: int, layouts: Mapping[int, RecordLayout]) -> RecordColumns:
-        """The records of a module; raises TraceError where they are not what they should be."""
+        """The records of a module; raises TraceError where they have another form."""
         region = self._regions.get(name, b"")
         version = self._versions[self._number[name]] if region else max(layouts)
         layout = layouts.get(version)
@@ -321,7 +321,7 @@ def _slowest(moving: list[RecordColumns], spent: list[Floats], processes: int) -
     for module, part in zip(moving, spent, strict=True):
         rank, slowest = module.slowest
         of_all = module.rank < 0
-        # Of all processes' time, one can have no more than all.
+        # One process cannot have more than the time of all together.
         ranks.append(np.where(of_all, rank, module.rank))
         times.append(np.where(of_all, np.minimum(slowest, part), part))
     rank, seconds = np.concatenate(ranks), np.concatenate(times)

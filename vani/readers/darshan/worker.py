@@ -1,7 +1,7 @@
 """Reads logs with PyDarshan, in a process of its own: `python -m vani.readers.darshan.worker IN OUT`.
 
 PyDarshan ends the interpreter on some damaged logs. The names of logs come through the pipe IN; for each, OUT gets
-JSON (a dictionary with `error`, or with what the log tells) and, where there was no error, arrays as numpy writes them.
+JSON (a dictionary with `error`, or with the content of the log) and, if there was no error, arrays in numpy's format.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _LONGEST = 4096
 
 
 def main(incoming: int, outgoing: int) -> None:
-    """Answer until the other end of the pipe is closed."""
+    """Answer until the pipe is closed."""
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     resource.setrlimit(resource.RLIMIT_AS, (_MOST_MEMORY, resource.getrlimit(resource.RLIMIT_AS)[1]))
     names, answers = Connection(incoming, writable=False), Connection(outgoing, readable=False)
@@ -66,7 +66,7 @@ def _read(path: str) -> tuple[dict[str, Any], bytes]:
         for module in MODULES:
             if module not in modules:
                 continue
-            # The record is taken apart while it is there.
+            # The record is copied while it exists.
             records = [
                 backend._make_generic_record([record], module, "numpy")
                 for record in _records(backend, log, module)
@@ -98,7 +98,7 @@ _SEGMENT = np.dtype([("offset", "i8"), ("length", "i8"), ("start", "f8"), ("end"
 
 
 def _text(backend: Any, text: Any) -> str:
-    """Text of the log; file systems ask for no encoding of names."""
+    """Text of the log; names on file systems may have any encoding."""
     found: str = backend.ffi.string(text).decode(errors="backslashreplace")
     return found
 
@@ -180,7 +180,7 @@ def _segments(backend: Any, log: Any) -> tuple[list[str], dict[str, np.ndarray[A
 
 
 def _heat(backend: Any, log: Any) -> dict[str, np.ndarray[Any, Any]]:
-    """Bytes in each bin: a row per record, filled up with 0."""
+    """Bytes in each bin: a row per record, padded with 0."""
     ids, ranks, widths = [], [], []
     reads: list[np.ndarray[Any, Any]] = []
     writes: list[np.ndarray[Any, Any]] = []

@@ -30,7 +30,7 @@ def is_parquet_part(name: str) -> bool:
 
 
 def is_store(path: Path) -> bool:
-    """Tell whether a directory is what `vani convert` wrote."""
+    """Tell whether a directory was written by `vani convert`."""
     return (path / "manifest.json").is_file() and (path / "calls").is_dir()
 
 
@@ -47,7 +47,7 @@ def is_converted(path: Path) -> bool:
 
 
 def _kind(names: Sequence[str]) -> Literal["recorder2parquet", "wisio"] | None:
-    """The converter with more of its own columns: if one of them is missing, its reader says so."""
+    """The converter that has more of its own columns; its reader reports missing ones."""
     if "func_id" not in names and "rank" not in names:
         return None
     of_recorder, of_wisio = len(_OF_RECORDER.intersection(names)), len(_OF_WISIO.intersection(names))

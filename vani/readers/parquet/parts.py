@@ -1,4 +1,4 @@
-"""The Parquet files of one trace: which they are, what their footers say, their rows in bounded batches."""
+"""The Parquet files of one trace: their names, footers, and rows in bounded batches."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class DamagedPartError(TraceError):
 
 
 def damage(error: BaseException) -> str:
-    """What a library says about a damaged file, in one short sentence."""
+    """A library's error about a damaged file, in one short sentence."""
     first = str(error).strip().splitlines()
     return re.sub(r"\s+", " ", first[0])[:160].rstrip(". ") if first else type(error).__name__
 
@@ -95,7 +95,7 @@ def column_names(paths: list[Path]) -> tuple[str, ...]:
 
 @dataclass(frozen=True)
 class Part:
-    """What the footer of one file says, by row group."""
+    """The footer of one file, by row group."""
 
     path: Path
     rows: Ints
@@ -105,7 +105,7 @@ class Part:
 
 
 class Parts:
-    """All files of a trace, and their rows as batches of the few columns that are asked for."""
+    """All files of a trace, and their rows as batches of chosen columns."""
 
     def __init__(
         self, path: Path, required: Mapping[str, pa.DataType], optional: Mapping[str, pa.DataType]
@@ -208,7 +208,7 @@ class Parts:
 
         Columns that the files do not have are left out. Only row groups that can hold `ranks` are read, and
         only rows of them are delivered. Rows without a rank that a machine can have, or null where a number is needed,
-        are left out; `left_out` counts them by what is wrong.
+        are left out; `left_out` counts them by their fault.
 
         Raises
         ------
@@ -299,7 +299,7 @@ def _fits(found: pa.DataType, wanted: pa.DataType) -> bool:
 class _Spans:
     """Lowest and highest rank of each row group, from the rows of a whole file.
 
-    The footer's statistics tell them, too, but of one that is damaged pyarrow ends the process when it is asked.
+    The footer's statistics have them, too, but on damaged ones pyarrow ends the process.
     """
 
     def __init__(self, part: Part) -> None:
@@ -309,7 +309,7 @@ class _Spans:
         self._at = 0
 
     def add(self, rank: pa.Array) -> None:
-        """Take the ranks of the next rows."""
+        """Add the ranks of the next rows."""
         begin, self._at = self._at, self._at + len(rank)
         if not len(rank) or self._at > self._ends[-1]:
             return

@@ -1,4 +1,4 @@
-"""What both kinds of Parquet trace share: one scan for the tables, then ranks in groups that fit memory."""
+"""Base of both kinds of Parquet trace: one scan for the tables, then ranks in groups that fit memory."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ _LONGEST_S = 1.0e9
 """31 years: rows of times beyond are damage."""
 
 SET_BACK_S = 10.0
-"""As much may lie before the start of the run, where a clock was set back."""
+"""Times may be so far before the start of the run, where a clock was set back."""
 
 _DENSE, _BELIEVED, _SPARSE = 1 << 20, 1 << 16, 16
 """Ranks that are counted in a table; that are believed of any trace; and times the number of ranks, of larger ones."""
@@ -67,7 +67,7 @@ Columns = dict[str, NDArray[Any]]
 
 @dataclass
 class Known:
-    """What one scan of all rows tells."""
+    """Results of one scan of all rows."""
 
     calls: Ints
     """By rank."""
@@ -180,13 +180,13 @@ class RankCounter:
 
 
 def too_long(seconds: NDArray[Any]) -> NDArray[np.bool_]:
-    """Which times are beyond all that a run takes; what is not a number is not."""
+    """Times that are longer than any run, shape (n,), bool; a NaN is not."""
     found: NDArray[np.bool_] = np.abs(seconds) > _LONGEST_S
     return found
 
 
 def nanoseconds(seconds: NDArray[Any], *, least: float = 0.0) -> Ints:
-    """Whole nanoseconds of times that are not `too_long`; 0 for what is no time (below `least`, not a number)."""
+    """Whole nanoseconds of times that are not `too_long`; 0 where they are below `least` or not a number."""
     clean = np.nan_to_num(seconds.astype(np.float64), nan=0.0, posinf=_LONGEST_S, neginf=0.0)
     clean[clean < least] = 0.0
     return np.rint(np.minimum(clean, _LONGEST_S) * 1e9).astype(np.int64)
@@ -241,7 +241,7 @@ class ParquetReader(ABC):
             No file can be read, or a column is missing.
         """
         self.path = path
-        # Before anything is read: what changes from now on is noticed.
+        # Taken before anything is read, so that later changes are noticed.
         self._identity = identity_of(path, find_parts, with_ends=True)
         self._parts = Parts(path, self._required, self._optional)
         self._lock = threading.Lock()
@@ -312,7 +312,7 @@ class ParquetReader(ABC):
                     self._parts.drop(error)
                     continue
                 if not known.calls.any():
-                    # Damage that left nothing says more than that nothing is left.
+                    # Report the damage rather than an empty trace.
                     why = f": {known.problems[0]}" if known.problems else ""
                     raise TraceError(
                         f"holds no call{why}", where=self.path, todo="trace or convert the run again"
@@ -322,11 +322,11 @@ class ParquetReader(ABC):
 
     @abstractmethod
     def _scan(self) -> Known:
-        """Read every row once; the order of what is found must not depend on anything but the files."""
+        """Read every row once; the order of results must depend on the files alone."""
 
     @abstractmethod
     def _columns(self, ranks: range, left_out: Counter[str]) -> Iterator[Columns]:
-        """All rows of `ranks` in the order on disk, as columns of equal length; `left_out` counts what is not read."""
+        """All rows of `ranks` in the order on disk, as columns of equal length; `left_out` counts those not read."""
 
     @abstractmethod
     def _order(self, column: Columns) -> tuple[Ints, Ints]:
@@ -364,7 +364,7 @@ class ParquetReader(ABC):
     def _in_pieces(
         self, group: range, private: NDArray[np.bool_], piece: Piece, left_out: Counter[str]
     ) -> Iterator[pa.RecordBatch]:
-        """The calls of one rank with many, some at a time; what a piece must know of the one before is carried on."""
+        """The calls of one rank with many, piece by piece; each piece goes on with the state of the one before."""
         known, rank = self.known, group.start
         expected, given = int(known.calls[rank]), 0
         delivery = Delivery(private, known.names, piece, by_time=not known.nested)
@@ -400,7 +400,7 @@ class ParquetReader(ABC):
 
 
 def _joined(parts: list[Columns]) -> Columns | None:
-    """One behind the other; None of none."""
+    """Concatenate arrays; None for none."""
     if not parts:
         return None
     return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}

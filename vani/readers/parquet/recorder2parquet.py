@@ -1,6 +1,6 @@
 """Recorder traces that Recorder's own recorder2parquet converted.
 
-What the files hold (facts from the converter, and format document, section 7): a series of files
+Content of the files (facts from the converter, and format document, section 7): a series of files
 `<process of the converter>_<number>.parquet` with rank after rank, calls in recorded order, numbered by
 `index` from 1 in each series (32 bits, so it wraps); at most ten arguments as texts, `arg_count` may be
 larger; times as float32 seconds; row groups of 1,024 rows. Of a compiler-instrumented function (`cat` 4) only
@@ -131,7 +131,7 @@ class Recorder2ParquetReader(ParquetReader):
         keys, counts, calls, problems = self._distinct()
         table = _call_table(keys, names)
         signatures = interpret(table, tuple(names.names), paths, HandleTable())
-        # `a*r+b`: r counts calls of a group of ranks, which only the compressed trace tells.
+        # `a*r+b`: r numbers the ranks of a group, which only the compressed trace has.
         unresolved = signatures.slope != 0
         signatures.value[unresolved] = NO_VALUE
         signatures.slope[:] = 0
@@ -157,7 +157,7 @@ class Recorder2ParquetReader(ParquetReader):
         )
 
     def _distinct(self) -> tuple[pa.LargeBinaryArray, Ints, Ints, list[str]]:
-        """Distinct keys in order of appearance, how often each occurs, calls by rank, and what is wrong with ranks."""
+        """Distinct keys in order of appearance, how often each occurs, calls by rank, and problems with ranks."""
         keys = pa.array([], pa.large_binary())
         counts = np.zeros(0, dtype=np.int64)
         counter, left_out = RankCounter(), Counter[str]()
@@ -181,7 +181,7 @@ class Recorder2ParquetReader(ParquetReader):
         return keys, counts, calls, problems
 
     def _note_series(self, number: int, rank: Ints, seen: dict[str, Ints]) -> None:
-        """Refuse what two conversions with different numbers of processes leave in one folder."""
+        """Refuse a folder with files of two conversions with different numbers of processes."""
         match = _SERIES.fullmatch(self._parts.names[number])
         if match is None:
             return
@@ -246,7 +246,7 @@ class Recorder2ParquetReader(ParquetReader):
 
 
 def _keys_of(batch: dict[str, pa.Array]) -> tuple[Ints, pa.LargeBinaryArray]:
-    """Distinct calls of a batch: number of each row's, and what tells it from others but its time."""
+    """Distinct calls of a batch: the number of each row's, and the text of each distinct one, without times."""
     combined = np.zeros(len(batch["rank"]), np.int64)
     kinds = 1
     for name in (*_HEAD, *_ARGUMENTS):
@@ -256,7 +256,7 @@ def _keys_of(batch: dict[str, pa.Array]) -> tuple[Ints, pa.LargeBinaryArray]:
         column = column if pa.types.is_dictionary(column.type) else pc.dictionary_encode(column)
         size = len(column.dictionary) + 1
         if kinds * size > _MOST_COMBINATIONS:
-            # Few of the possible combinations occur: numbered anew they fit 64 bits again.
+            # Few of the possible combinations occur: renumbered they fit 64 bits again.
             again = pc.dictionary_encode(pa.array(combined))
             combined, kinds = indices(again), len(again.dictionary)
         combined = combined * size + indices(column)

@@ -1,6 +1,6 @@
 """Recorder traces that WisIO (also: dfanalyzer) converted to Parquet.
 
-What the columns hold (facts from the converter and from a trace of 1,280 processes):
+Content of the columns (facts from the converter and from a trace of 1,280 processes):
 
 - `tmid`, the middle of the call, is a whole number of the tracer's ticks; the tick is not stored. `tstart`
   and `tend` are float32 seconds, too coarse for order; `duration` is float32 too, but of the small number.
@@ -80,9 +80,9 @@ _BARE_LIBRARIES = Limit("interfaces", "calls of libraries above POSIX have neith
 
 
 def spelled_whole(path: str) -> str:
-    """Take off a working directory that was put in front of an absolute path (`/p/run//dev/null`).
+    """Remove a working directory that was put in front of an absolute path (`/p/run//dev/null`).
 
-    The doubled slash alone says too little (programs write `dir//file`): what follows must begin like a path
+    The doubled slash alone is not enough (programs write `dir//file`): the rest must begin like a path
     of the system, or like the directory in front of it.
     """
     at = path.rfind("//")
@@ -158,7 +158,7 @@ class WisIOReader(ParquetReader):
             seconds += float(middle[whole].sum())
             late = whole & (tick > 0) & (middle > 0)
             if late.any():
-                # Float times of the later half are the more exact.
+                # Times of the later half have the smaller relative error.
                 late &= tick >= np.median(tick[late])
                 ratios.append(float(np.median(middle[late] / tick[late])))
             if "proc" in batch and len(processes) < 2:
@@ -207,7 +207,7 @@ class WisIOReader(ParquetReader):
         tie = column["index"] if "index" in column else np.arange(len(column["rank"]))
         layers = np.array([layer_of(n) for n in self._names.names])
         if (layers > Layer.STDIO).any() and (layers[column["func"]] > Layer.STDIO).any():
-            # An outer call begins first but its middle may lie behind that of a call made inside it.
+            # An outer call begins first but its middle may come after that of a call made inside it.
             start, duration = self._times(column)
             return np.lexsort((tie, -duration, start, column["rank"])), start
         return np.lexsort((tie, column["tmid"], column["rank"])), column["tmid"]
@@ -217,7 +217,7 @@ class WisIOReader(ParquetReader):
         duration = nanoseconds(column["duration"])
         middle = np.rint(column["tmid"] * self._tick_ns).astype(np.int64)
         start = middle - duration // 2
-        # What lies further back than a clock is set is no time; the middle of a first call may be near 0.
+        # Times further back than a clock is ever set are damage; the middle of a first call may be near 0.
         return np.where(
             middle < 0, np.where(start < -SET_BACK_S * 1e9, 0, start), np.maximum(start, 0)
         ), duration

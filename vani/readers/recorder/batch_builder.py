@@ -35,11 +35,11 @@ class Chunk(NamedTuple):
     value: Ints | None
     """Offsets after resolving patterns; None where there are none to resolve."""
     origin: NDArray[np.int8] | None = None
-    """What made the calls; None where nothing tells."""
+    """Origin of the calls; None where it is unknown."""
 
 
 class BatchBuilder:
-    """Turns chunks into batches, carrying what one batch must know of the one before."""
+    """Turns chunks into batches; each batch goes on with the state of the one before."""
 
     def __init__(
         self,
@@ -139,7 +139,7 @@ class BatchBuilder:
         kind, layer, depth, size = s.kind[at], s.layer[at], s.depth[at], s.bytes[at]
         renames = s.rename_to[at] if s.rename_to.max(initial=-1) >= 0 else None
         offset = self._positions.resolve(rank, file, s.rule[at], kind, value, size, flags, renames)
-        # A library's own offset (in units of its view) is what its call says; positions are followed below it only.
+        # A library's call names its own offset (in units of its view); positions are followed below libraries only.
         above = np.flatnonzero(layer == Layer.MPIIO)
         above = above[value[above] != NO_VALUE]
         offset[above] = value[above]
@@ -187,14 +187,14 @@ class BatchBuilder:
 
 
 def note_calls(piece: Piece, functions: Sequence[str], count: Ints, first: int, last: int) -> None:
-    """Add calls to what is known of some ranks.
+    """Add calls to the summary of some ranks.
 
     Parameters
     ----------
     count
-        How many there are by function, of functions without a name in front; shape (functions + 1,) at most.
+        Calls by function, those of functions without a name in front; shape (functions + 1,) at most.
     first, last
-        When the first began and the last ended, ns.
+        Start of the first and end of the last call, ns.
     """
     piece.records += int(count.sum())
     piece.span_ns = max(piece.span_ns, last)

@@ -1,4 +1,4 @@
-"""The calls of ranks, put together of signatures, expanded grammars and time stamps, batch by batch."""
+"""The calls of ranks, from signatures, expanded grammars and time stamps, batch by batch."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ class CallReader:
                     pending, rows = [], 0
                 pending.append(chunk)
                 rows += len(chunk.ids)
-                # What it is made of gives room to the next one.
+                # Free the memory of its parts before the next one.
                 del chunk
                 if rows >= BATCH_ROWS:
                     yield builder.build(pending)
@@ -79,7 +79,7 @@ class CallReader:
             yield builder.build(pending)
 
     def tell(self, ranks: range, *, by_time: bool) -> Piece:
-        """What `batches` notes: of the calls only when they were, and how many have which signature."""
+        """The summary that `batches` makes, from times and the number of calls of each signature alone."""
         tables, piece = self._tables, Piece()
         wanted = ranks.start + np.flatnonzero(tables.calls[ranks.start : ranks.stop] > 0)
         ahead = _Ahead(tables, wanted)
@@ -180,7 +180,7 @@ class CallReader:
         piece.time_ns += clock.spent * self._meta.resolution_s * 1e9
 
     def _expansion(self, rank: int, ahead: _Ahead) -> tuple[Signatures, Iterator[NDArray[np.int32]]] | None:
-        """What the rank's calls are, and the calls in order."""
+        """Signatures of the rank, and its calls in order."""
         tables = self._tables
         ids = ahead.calls_of(rank)
         if ids is not None and tables.shared is not None:
@@ -191,7 +191,7 @@ class CallReader:
         signatures, grammar = of_rank
         shared = len(tables.sharing) and tables.sharing[tables.of_rank[rank]] > 1
         if grammar.calls > _CACHED_CALLS or not shared:
-            # Each batch costs something, so a short one at the end is none.
+            # Each batch costs something, so a short rest joins the last one.
             runs = max(1, -(-grammar.calls // (2 * BATCH_ROWS)))
             return signatures, grammar.expand(-(-grammar.calls // runs))
         # Ranks that share a small grammar expand it once.
@@ -221,7 +221,7 @@ class _Ahead:
     """Expands the grammars of many ranks that come one after the other together, where each has a small one."""
 
     def __init__(self, tables: Tables, ranks: Ints) -> None:
-        """`ranks`: all that will be asked for, in that order."""
+        """`ranks`: all that will be read, in that order."""
         self._tables, self._ranks = tables, ranks
         self._at = 0
         self._ids: dict[int, NDArray[np.int32]] = {}

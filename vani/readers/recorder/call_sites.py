@@ -35,11 +35,11 @@ __all__ = [
 ]
 
 UNKNOWN = -1
-"""Stands for the origin of a call that no call site tells, or whose module is no library of a layer."""
+"""Origin of a call without a known call site, or whose module is no library of a layer."""
 
 _HEAD = struct.Struct("<4I")
 _ENTRY = np.dtype([("module", "<u4"), ("offset", "<u8")])
-# Compiled where a call site is looked at: most traces have none.
+# Compiled on first use: most traces have no call sites.
 _SHARED_LIBRARY = r"\.so(\.|$)|^ld-|^\[|^$"
 _LIBRARIES = (
     # MPICH and its kin, Open MPI with its MPI-IO components, ROMIO on its own. MPIR is a library for integers.
@@ -79,7 +79,7 @@ class CallSites:
 
 
 def decode_call_sites(content: bytes, *, where: str) -> CallSites:
-    """Decode and check the table of one rank; counts are checked before anything is made of their size.
+    """Decode and check the table of one rank; counts are checked before memory of their size is taken.
 
     Raises
     ------
@@ -137,7 +137,7 @@ def executable_of(modules: Iterable[str]) -> str | None:
 
 
 class Origins:
-    """What made each call, by rank and call site.
+    """Origins of calls, by rank and call site.
 
     Attributes
     ----------
@@ -235,7 +235,7 @@ def read_origins(source: Source, ranks: int) -> Origins:
 
 
 def _kinds(sites: CallSites) -> NDArray[np.int8]:
-    """Origin of each site, without those at the end that are unknown."""
+    """Origin of each site, without unknown ones at the end."""
     program = executable_of(sites.modules)
     layers = []
     for module in sites.modules:
@@ -248,7 +248,7 @@ def _kinds(sites: CallSites) -> NDArray[np.int8]:
 
 
 def is_interpreter(program: str) -> bool:
-    """Whether an executable says nothing about what runs: a script of it does."""
+    """Tell whether an executable is an interpreter, whose script is the program."""
     return re.fullmatch(_INTERPRETER, program) is not None
 
 

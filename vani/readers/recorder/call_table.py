@@ -40,7 +40,7 @@ _MOST_ARGUMENTS = 1 << 24
 
 
 class Part(NamedTuple):
-    """Some entries of a call table: `table` has them in the order of `ids`, which ascend."""
+    """Some entries of a call table: those of `table` have the `ids`, which ascend."""
 
     ids: NDArray[np.int64]
     table: CallTable
@@ -87,8 +87,8 @@ def call_table_parts(
     Raises
     ------
     TraceError
-        Lengths that do not add up, ids that are no permutation, or an argument count that is not what is there, when
-        the part with the damage is reached; earlier for what the sizes tell.
+        Lengths that do not add up, ids that are no permutation, or a wrong argument count, when
+        the part with the damage is reached; earlier where the sizes show the damage.
     """
     if source.size < 4:
         raise TraceError(f"call table of {written(source.size, 'byte')}", where=where)
@@ -107,7 +107,7 @@ def call_table_parts(
     seen = np.zeros(entries, dtype=np.bool_)
     buffer, left, done = b"", source.size - 4, 0
     while True:
-        # An entry that is longer than a part asks for more than one.
+        # An entry that is longer than a part needs several.
         size = min(max(part_bytes - len(buffer), part_bytes // 2, 1), left)
         buffer += source.read(size)
         left -= size
@@ -134,9 +134,9 @@ def call_table_parts(
 
 
 def keys_have_sites(head: bytes) -> bool:
-    """Tell by the first entry of a table whether the keys of layout 3.x hold a call site; `head` is how it begins.
+    """Tell by the first entry of a table whether the keys of layout 3.x have a call site; `head` is its beginning.
 
-    The length of the arguments lies at the end of what precedes them, and the key's own length must agree.
+    The length of the arguments is the last field before them, and the key's own length must agree.
     """
     plain, wide = _Shape(16, 4, 0), _Shape(16, 4, 4)
     if len(head) < 4 + 16 + wide.key_head:
@@ -170,7 +170,7 @@ class Buffer:
 
 @dataclass(frozen=True, eq=False)
 class _Shape:
-    """Sizes of what precedes a key, and of what in a key precedes its arguments."""
+    """Sizes of the fields before a key, and of those in a key before its arguments."""
 
     head: int
     function_bytes: int
@@ -190,7 +190,7 @@ def _columns(
     func = _field(raw, key + 8, "<i4") if function_bytes == 4 else raw[key + 8].astype(np.int64)
     depth = raw[key + 8 + function_bytes].astype(np.int64)
     if shape.site_bytes:
-        # The tracer writes 0xFFFFFFFF for what it could not find; no run has 2^31 places that call.
+        # The tracer writes 0xFFFFFFFF for unknown sites; no run has 2^31 of them.
         site = np.maximum(_field(raw, key + 9 + function_bytes, "<i4"), -1).astype(np.int32)
     else:
         site = np.full(len(at), -1, np.int32)
@@ -214,7 +214,7 @@ def _columns(
 def _walk(
     buffer: bytes, more: int, done: int, entries: int, shape: _Shape, where: str
 ) -> tuple[NDArray[np.int64], int]:
-    """Positions of the whole entries in `buffer`, and where the last of them ends; `more` bytes lie behind it.
+    """Positions of the whole entries in `buffer`, and the end of the last one; `more` bytes follow it.
 
     Each entry begins where the one before ends: this is the only loop over entries.
     """

@@ -1,4 +1,4 @@
-"""Call tables as they lie in a trace: opened, read part by part where they are large, and interpreted."""
+"""Files of call tables: opened, read part by part where they are large, and interpreted."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ __all__ = ["CallTableFiles", "Kept"]
 
 _USER_FUNCTION_ID = 255
 _SMALL_TABLE = 1 << 16
-"""Bytes of a file whose table is inflated at once, whatever it holds."""
+"""Size of a file up to which its table is inflated at once, in bytes."""
 _MOST_FACTS = 10_000
 
 Ints = NDArray[np.int64]
@@ -76,7 +76,7 @@ class CallTableFiles:
     def read(
         self, name: str, source: TableBytes, paths: Paths, handles: Handles
     ) -> tuple[Signatures | SignaturePacker, Kept]:
-        """Read and interpret a call table, a large one part by part, and keep what else is asked of it later."""
+        """Read and interpret a call table, a large one part by part, and keep the counts and texts needed later."""
         layout = self._meta.layout
         kept, packer = Kept(self._meta.functions), None
         for part in call_table_parts(
@@ -97,7 +97,7 @@ class CallTableFiles:
         return packer, kept
 
     def read_shared(self) -> tuple[Signatures, Kept, Sequence[str], int]:
-        """Signatures, what else is kept of them, all paths and the number of handles."""
+        """Signatures, counts and texts, all paths and the number of handles."""
         name = "recorder.cst" if self._meta.layout.framed else "0.cst"
         with closing(self.open(name)) as source:
             if source.size <= PART_BYTES:
@@ -115,18 +115,18 @@ class CallTableFiles:
 
 
 class Kept:
-    """What is kept of a call table besides the meaning of its signatures: counts, and the texts of a few functions."""
+    """Counts of a call table, and the texts of a few functions: all that is kept besides its signatures."""
 
     def __init__(self, functions: tuple[str, ...]) -> None:
         self._functions = functions
         self._wanted = [i for i, n in enumerate(functions) if n in FACTS]
         self.counts: NDArray[np.uint32] | None = None
-        """Calls of each signature as the table tells; None where it does not."""
+        """Calls of each signature; None where the table does not have them."""
         self._facts: list[tuple[Ints, Ints, pa.ListArray]] = []
         self._held = 0
 
     def add(self, part: Part) -> None:
-        """Take a part of the table."""
+        """Add a part of the table."""
         table = part.table
         if table.count is not None:
             if self.counts is None:

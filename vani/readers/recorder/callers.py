@@ -1,11 +1,11 @@
-"""Who called whom, without expanding the grammar.
+"""Nesting of calls, without expanding the grammar.
 
 Which library calls surround a call depends on what was recorded before it: a call of depth d + 1 belongs to the
 nearest call of depth d before it on the same thread (see `nesting`). A rule of the grammar may be used where
-different calls surround it, so rules are told apart by what lies around them where they begin. What matters of the
-surrounding call is only through which layers it was made, of which there are few, so few rules become several.
+different calls surround it, so rules are distinguished by the call around their beginning. Of that call only the layers
+through which it was made matter, and there are few of them, so few rules become several.
 
-One pass for each depth (and thread): a rule's last call of depth d is found from the leaves up, then what precedes
+One pass for each depth (and thread): a rule's last call of depth d is found from the leaves up, then the call before
 each use of a rule from the start down. Every step works on all rules of one height, of all grammars together.
 
 Where no depth is stored but it is known which library made a call, there is a pass for each library instead.
@@ -28,7 +28,7 @@ from vani.readers.recorder.grammar import Grammar, ragged
 __all__ = ["Callers", "Resolved"]
 
 _NONE, _ANY = -1, -2
-"""What surrounds a rule: nothing, or whatever it is (no call in the rule depends on it)."""
+"""Surroundings of a rule: none, or any (no call in the rule depends on them)."""
 _MOST_GROWTH = 16
 _FREE_SYMBOLS = 1 << 20
 
@@ -38,7 +38,7 @@ Bools = NDArray[np.bool_]
 
 @dataclass(frozen=True, eq=False)
 class Resolved:
-    """How often each call signature of each grammar occurs within the same layers; shape (n,) each.
+    """Counts of each call signature of each grammar within the same layers; shape (n,) each.
 
     `via` is the layer of the outermost call around, `within` has a bit for each layer around and the own one,
     `nested` tells that a file-system call surrounds it. Both are -1 where only times could tell.
@@ -54,7 +54,7 @@ class Resolved:
 
 @dataclass
 class _Calls:
-    """Signatures of all grammars, told apart by what surrounds them; shape (n,) each."""
+    """Signatures of all grammars, distinguished by the calls around them; shape (n,) each."""
 
     grammar: Ints
     terminal: Ints
@@ -72,7 +72,7 @@ class _Calls:
 
 @dataclass
 class _Rules:
-    """Grammars behind one another: values >= 0 are positions in `_Calls`, others -1 - (index of a rule)."""
+    """Concatenated grammars: values >= 0 are positions in `_Calls`, others -1 - (index of a rule)."""
 
     bodies: Ints
     values: Ints
@@ -82,7 +82,7 @@ class _Rules:
 
 
 class Callers:
-    """Collects grammars, then finds what surrounds the calls of all of them."""
+    """Collects grammars, then finds the calls around the calls of all of them."""
 
     def __init__(self, *, by_origin: bool = False) -> None:
         """`by_origin`: no depth is stored, the libraries that made the calls decide."""
@@ -104,7 +104,7 @@ class Callers:
         layer: NDArray[np.int8],
         origin: NDArray[np.int8] | None = None,
     ) -> None:
-        """Take one grammar; the columns are those of its `names`; see `call_sites.Origins.of` for `origin`."""
+        """Add one grammar; the columns are those of its `names`; see `call_sites.Origins.of` for `origin`."""
         if origin is None:
             origin = np.full(len(layer), -1, np.int8)
         self._grammars.append(grammar)
@@ -113,17 +113,17 @@ class Callers:
         self.symbols += grammar.symbols
 
     def resolve(self, where: str) -> Resolved:
-        """Find what surrounds every call, and count.
+        """Find the calls around every call, and count.
 
         Raises
         ------
         TraceError
-            Rules are used in so many surroundings that telling them apart would take too much memory.
+            Rules are used in so many surroundings that keeping them apart would take too much memory.
         """
         calls, rules = self._joined()
         most = _MOST_GROWTH * len(rules.values) + _FREE_SYMBOLS
         deepest = int(calls.depth.max(initial=0))
-        # Outer calls are resolved before what they surround.
+        # Outer calls are resolved before the calls that they surround.
         for level in reversed(LIBRARIES) if self._by_origin else range(1, deepest + 1):
             target, _ = self._level(calls, level)
             for thread in distinct(calls.thread[target]).tolist():
@@ -185,7 +185,7 @@ class Callers:
         via, within = unsurrounded(layer, origin)
         if self._by_origin:
             known = (origin == Layer.USER) | made_by_library(layer, origin)
-            # Times would tell of calls of unknown origin, but for processes that make no calls of libraries.
+            # Calls of unknown origin would need times, except in processes that make no calls of libraries.
             library = (layer >= Layer.MPIIO) & (layer <= Layer.NETCDF)
             known |= np.bincount(owner[library], minlength=len(nodes))[owner] == 0
             via, within = np.where(known, via, np.int8(-1)), np.where(known, within, np.int16(-1))
@@ -240,7 +240,7 @@ def _resolve(rules: _Rules, calls: _Calls, target: Bools, marks: Ints) -> tuple[
 
 
 def _summaries(rules: _Rules, mark: Ints, target: Bools) -> tuple[Ints, Bools]:
-    """Of each rule: the state that it leaves behind (-1: that from before), and whether it depends on it."""
+    """Of each rule: the state after it (-1: that from before), and whether it depends on the state before."""
     count = len(rules.bodies) - 1
     last = np.full(count, _NONE)
     exposed = np.zeros(count, np.bool_)
@@ -266,7 +266,7 @@ def _summaries(rules: _Rules, mark: Ints, target: Bools) -> tuple[Ints, Bools]:
 def _specialised(
     rules: _Rules, mark: Ints, target: Bools, last: Ints, exposed: Bools, width: int
 ) -> tuple[list[Ints], list[tuple[Ints, Ints, Ints, Ints]]]:
-    """Rules by what surrounds them, level by level from the start down.
+    """Rules by their surroundings, level by level from the start down.
 
     Returns
     -------
@@ -274,7 +274,7 @@ def _specialised(
         Of each level: rule * width + surrounding state + 2, ascending.
     bodies
         Of each level: (symbols of each rule, value, key, exponent); the key is -1 for terminals that do not depend on
-        what surrounds them, (state + 2) for those that do, and that of the rule for rules.
+        their surroundings, (state + 2) for those that do, and that of the rule for rules.
     """
     height = np.empty(len(rules.bodies) - 1, np.int64)
     for number, level in enumerate(rules.levels):
@@ -305,7 +305,7 @@ def _specialised(
         here = np.where(is_rule, last[child], mark[np.maximum(values, 0)])
         before = _before(here, begins[owner])
         state = np.where(before >= 0, here[np.maximum(before, 0)], outer[owner])
-        # A rule that depends on what surrounds it and changes that sees itself from its second repetition on.
+        # A rule that depends on its surroundings, and changes them, sees itself from its second repetition on.
         again = is_rule & (exponents > 1)
         again[again] = exposed[child[again]] & (last[child[again]] >= 0)
         again[again] = last[child[again]] != state[again]
@@ -366,7 +366,7 @@ def _rebuilt(
 
 
 def _count(rules: _Rules, calls: int) -> Ints:
-    """How often each call occurs; shape (calls,)."""
+    """Occurrences of each call; shape (calls,)."""
     times = np.zeros(len(rules.bodies) - 1, np.int64)
     times[rules.starts] = 1
     count = np.zeros(calls, np.int64)

@@ -55,7 +55,7 @@ class CompiledColumns:
 
 @dataclass(frozen=True, eq=False)
 class _Packed:
-    """Signatures as the kernel takes them, and the codes behind the positions that stand in them."""
+    """Signatures as the kernel takes them, and the codes to which their positions refer."""
 
     signatures: Signatures
     table: NDArray[Any]
@@ -66,7 +66,7 @@ class _Packed:
 
 
 class CompiledBatches:
-    """Finds the columns of batches; what one must know of the one before stays where numpy's code looks for it."""
+    """Finds the columns of batches; the state between two batches is kept where numpy's code keeps it."""
 
     def __init__(self, positions: Positions, nesting: Nesting, handles: OpenHandles, functions: int) -> None:
         """`functions`: how many the trace names."""
@@ -100,7 +100,7 @@ class CompiledBatches:
             return None
         beside_times = self._nesting.by_time and (origin is not None or self._nesting.knows_origins)
         if beside_times or not isinstance(s.func, np.ndarray):
-            # Of large packed tables few signatures are looked at, once each.
+            # Of large packed tables few signatures are used, once each.
             note("calls", used=False)
             return None
         if self._packed is None or self._packed.signatures is not s:
@@ -247,7 +247,7 @@ def _pack(s: Signatures) -> _Packed:
 
 
 def _places(codes: NDArray[np.int32], wanted: NDArray[np.int32]) -> Ints:
-    """Where each of `wanted` stands in `codes`, which hold them all."""
+    """Position of each of `wanted` in `codes`, which have them all."""
     order = np.argsort(codes)
     found: Ints = order[np.searchsorted(codes[order], wanted)]
     return found

@@ -1,7 +1,7 @@
 """Many small grammars at once: arrays over all of them, where a hundred thousand objects would cost more than a trace.
 
-Put behind one another, grammars are one with many start rules. What `decode_grammar` checks is checked for all of them
-together; which one is wrong, and how, it is asked then.
+Concatenated grammars are one with many start rules. They are checked together as `decode_grammar` checks one; if one is
+wrong, `decode_grammar` finds out which, and why.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ Ints = NDArray[np.int64]
 
 @dataclass(frozen=True, eq=False)
 class Forest:
-    """Checked grammars behind one another.
+    """Concatenated grammars that were checked.
 
     Attributes
     ----------
@@ -64,7 +64,7 @@ class Forest:
 
     @property
     def cost(self) -> NDArray[np.float64]:
-        """Calls of all rules of each grammar: what expanding every rule once takes, shape (grammars,)."""
+        """Calls of all rules of each grammar: the cost of expanding every rule once, shape (grammars,)."""
         return np.add.reduceat(self.lengths.astype(np.float64), self.first_rule[:-1])
 
     @cached_property
@@ -123,7 +123,7 @@ class Forest:
     def expanded(self) -> tuple[NDArray[np.int32], Ints]:
         """Terminal ids of all grammars: (ids, where each grammar's begin), the latter of shape (grammars + 1,).
 
-        Every rule is expanded once, so ask for the `cost` beforehand.
+        Every rule is expanded once: check `cost` beforehand.
         """
         terminal = self.values >= 0
         place = np.cumsum(terminal) - 1
@@ -200,7 +200,7 @@ def decode_forest(buffers: Sequence[bytes | memoryview], terminals: int) -> Fore
 def _rules_of(ints: NDArray[np.int32], begins: Ints, ends: Ints) -> tuple[Ints, Ints, Ints] | None:
     """Positions of all rules, which grammar each belongs to, and where the grammars begin.
 
-    A rule begins where the one before ends: one step goes to the next rule of every grammar.
+    A rule begins where the one before ends: one step finds the next rule of every grammar.
     """
     rules = ints[begins].astype(np.int64)
     if (rules < 1).any() or (rules > (ends - begins - 1) // 2).any():

@@ -1,4 +1,4 @@
-"""Reading the files of a Recorder trace: bounded, and with one clear line when something is not as it says."""
+"""Reading the files of a Recorder trace: bounded, and with one clear line where a file contradicts itself."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from isal import isal_zlib
 from vani.errors import TraceError
 from vani.units import counted
 
-# isal raises its own error, whose stub does not say that it is one.
+# isal's stub does not declare its error as an exception.
 _DAMAGED: tuple[type[Exception], ...] = (zlib.error, cast("type[Exception]", isal_zlib.error))
 
 __all__ = [
@@ -27,7 +27,7 @@ __all__ = [
 ]
 
 CUT_OFF = "the file was cut off or damaged: copy the trace once more, or run the program again"
-"""What to do where a file ends before what it holds does."""
+"""Advice on a file whose content is cut off."""
 
 MOST_TABLE_BYTES = 1 << 27
 """Largest call table that is taken into memory (two million calls); real ones are a few MB, and decoding takes about
@@ -62,7 +62,7 @@ def read_file(path: Path, *, most: int = MOST_TABLE_BYTES) -> bytes:
 
 
 def split_frames(buffer: memoryview, *, where: str) -> list[memoryview]:
-    """Split zlib frames that lie back to back (16 bytes of sizes, then a stream each).
+    """Split concatenated zlib frames (16 bytes of sizes, then a stream each).
 
     Raises
     ------
@@ -161,7 +161,7 @@ class Inflater:
                 raise TraceError(
                     f"{self._what}zlib stream is damaged ({error})", where=self._where
                 ) from error
-            # The last input may be taken in long before what it stands for comes out.
+            # All input may be read long before the last output comes.
             if not source and not piece:
                 break
             self._pending = self._stream.unconsumed_tail
@@ -171,7 +171,7 @@ class Inflater:
 
     @property
     def finished(self) -> bool:
-        """The stream has come to its own end."""
+        """The stream has ended as it should."""
         return bool(self._stream.eof)
 
     def close(self) -> None:
@@ -220,7 +220,7 @@ class FramedTable:
         data = self._stream.read(wanted)
         self._left -= len(data)
         short = len(data) < wanted
-        # What lies behind the content is asked for once all of it was read: the end of the stream must be there.
+        # After all content was read, one more byte is requested: the end of the stream must be there.
         if short or (not self._left and (self._stream.read(1) or not self._stream.finished)):
             raise TraceError(
                 f"zlib stream holds {counted(self.size - self._left, 'byte')} or more, its header says {self.size:,}",

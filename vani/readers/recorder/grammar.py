@@ -325,7 +325,7 @@ def decode_grammar(buffer: bytes | memoryview, *, terminals: int, where: str) ->
 
 
 def compact_names(values: Ints, highest: int | None = None) -> Ints:
-    """Number the terminals in `values` anew, in place, and return their ids; `highest` of them, if that is known.
+    """Renumber the terminals in `values` in place, and return their ids; `highest` of them, if that is known.
 
     Of thousands of grammars over one large call table each uses a few signatures only; arrays over all of them would
     cost more than the trace.
@@ -403,7 +403,7 @@ def heights_and_lengths(
     # Terminals first: some million exponents below 2^31 do not overflow.
     upto = np.zeros(len(values) + 1, dtype=np.int64)
     np.cumsum(np.where(values < 0, 0, exponents), out=upto[1:])
-    # Floats are exact up to what is refused, and tell what is beyond 64 bits.
+    # Floats are exact up to the numbers that are refused, and do not overflow at 64 bits.
     lengths = (upto[bodies[1:]] - upto[bodies[:-1]]).astype(np.float64)
     owner = np.repeat(np.arange(rules, dtype=np.int32), np.diff(bodies))
     nested = np.flatnonzero(values < 0)
@@ -428,7 +428,7 @@ def heights_and_lengths(
         np.add.at(lengths, above, lengths[child[edges]] * times[edges])
         np.subtract.at(waiting, above, 1)
         ready = above[waiting[above] == 0]
-        # Each once: of those that say so, the last one.
+        # Each rule once: the last assignment stays.
         said[ready] = np.arange(len(ready))
         ready = np.sort(ready[said[ready] == np.arange(len(ready))])
     if done < rules:

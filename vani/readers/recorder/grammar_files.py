@@ -1,4 +1,4 @@
-"""Where the grammars lie that ranks share: frames back to back in ug.cfg, or a file each."""
+"""Files of the grammars that ranks share: concatenated frames in ug.cfg, or a file each."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def grammar_files(source: Source, *, framed: bool, count: int, problems: list[st
     count
         How many there should be.
     problems
-        Told if there are fewer.
+        Extended if there are fewer.
 
     Raises
     ------
@@ -94,7 +94,7 @@ class _Files:
 
 
 def _whole_frames(content: memoryview, most: int, where: str, problems: list[str]) -> tuple[Ints, Ints, Ints]:
-    """Frames up to the first that is not whole, `most` and one at most: where each begins, its length, its content."""
+    """Frames up to the first that is not whole, `most` + 1 at most: beginning, length and content of each."""
     begins: list[int] = []
     lengths: list[int] = []
     sizes: list[int] = []

@@ -62,13 +62,13 @@ class InternedTexts:
         if not encoded.num_chunks:
             return
         new = np.concatenate([to_numpy(chunk.indices) for chunk in encoded.chunks]).astype(np.int32)
-        # Codes of before begin as they were: their texts come first.
+        # Earlier codes stay as they were: their texts come first.
         self._codes.append(new[self._unified :])
         unified = encoded.chunk(encoded.num_chunks - 1).dictionary
         self._texts = [unified]
         self._unified = len(unified)
         self._unified_bytes = self._held_bytes = unified.nbytes
-        # What tables of this size leave behind, nothing else needs.
+        # Free the memory, which nothing else needs.
         pa.default_memory_pool().release_unused()
 
 
@@ -134,7 +134,7 @@ class InternedHandles:
 
 
 def _normal(paths: pa.Array) -> pa.Array:
-    """Each path in the spelling that stands for all of its spellings; most have it already."""
+    """Each path in its normal spelling; most have it already."""
     import pyarrow.compute as pc  # noqa: PLC0415 - few tables are read in parts
 
     odd: Any = pc.invert(pc.starts_with(paths, "/"))

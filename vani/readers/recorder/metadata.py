@@ -1,4 +1,4 @@
-"""recorder.mt: how the trace was made, and the names of the functions (format document, sections 4, 8, 9)."""
+"""recorder.mt: settings of the tracer, and names of the functions (format document, sections 4, 8, 9)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["LAYOUTS", "Metadata", "TraceLayout", "decode_metadata"]
 
 @dataclass(frozen=True, eq=False)
 class TraceLayout:
-    """Where a version keeps things: a version is a row of this table, not a branch."""
+    """Layout of a version: a version is a row of this table, not a branch."""
 
     name: str
     fields: str
@@ -27,7 +27,7 @@ class TraceLayout:
     counted: bool
     """Call-table entries carry rank and count."""
     framed: bool
-    """Tables are zlib frames and all time stamps lie in one recorder.ts."""
+    """Tables are zlib frames and all time stamps are in one recorder.ts."""
     site_bytes: int = 0
     """Width of the call site in a call's key: 4, or 0 where keys have none."""
 
@@ -120,7 +120,7 @@ _FLAGS = {"posix", "mpi", "mpiio", "hdf5", "pnetcdf", "netcdf", "thread", "depth
 
 @dataclass(frozen=True, eq=False)
 class Metadata:
-    """What recorder.mt says; None where the layout does not say it."""
+    """Content of recorder.mt; None where the layout does not have a value."""
 
     layout: TraceLayout
     ranks: int

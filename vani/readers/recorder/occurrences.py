@@ -1,6 +1,6 @@
-"""How often each call occurs, counted on the grammars: nothing is expanded and no time stamp is read.
+"""Occurrences of each call, counted on the grammars: nothing is expanded and no time stamp is read.
 
-A process that shares its grammar with others costs nothing of its own.
+A process that shares its grammar with others costs nothing extra.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from vani.readers.signatures import Signatures
 __all__ = ["occurrences"]
 
 _ROWS = 1 << 19
-"""Rows of a batch, and symbols of the grammars that are looked at together."""
+"""Rows of a batch, and symbols of the grammars that are examined together."""
 _AT_ONCE = 1024
 """Ranks with tables of their own in a batch."""
 
@@ -45,7 +45,7 @@ OriginsOf = Callable[[int, NDArray[np.int32]], "NDArray[np.int8] | None"]
 
 
 class _How(NamedTuple):
-    """How it is told who called whom."""
+    """Source of the nesting of calls."""
 
     by_time: bool
     origins: OriginsOf | None
@@ -70,9 +70,9 @@ def occurrences(
     of_rank
         Signatures and grammar of a rank.
     by_time
-        No depth is stored: origins tell who called whom, and where they do not, intervals of time alone.
+        No depth is stored: origins show the nesting, or, where they are unknown, intervals of time alone.
     origins
-        What made the calls from these call sites of a rank, see `call_sites.Origins.of`; None: not known.
+        Origins of the calls from these call sites of a rank, see `call_sites.Origins.of`; None: not known.
     where
         Named in errors.
     """
@@ -129,7 +129,7 @@ def _batches(group_of_rank: Ints, of_rank: TablesOf, how: _How) -> Iterator[pa.R
 
 
 def _flat(group: int, signatures: Signatures, ids: Ints, count: Ints, *, by_time: bool) -> _Rows:
-    """Calls that nothing surrounds, or nobody knows what."""
+    """Calls that no call surrounds, or an unknown one."""
     layer = signatures.layer[ids]
     via, within = layer, (np.int16(1) << layer.astype(np.int16)).astype(np.int16)
     if by_time and ((layer >= Layer.MPIIO) & (layer <= Layer.NETCDF)).any():

@@ -1,7 +1,7 @@
 """Tables of millions of signatures in little memory: columns that hold one value, or small ones, take little.
 
-A call table of 10^5 ranks has millions of entries. What they mean are seventeen columns of 55 bytes in all, most of
-which are the same everywhere or need fewer bits than their type has.
+A call table of 10^5 ranks has millions of entries. Their meaning is seventeen columns of 55 bytes in all, most of which
+are constant or need fewer bits than their type has.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class PackedColumn:
     n
         Length of the column.
     dtype
-        Type of what is taken out.
+        Type of the values read.
     """
 
     def __init__(self, values: NDArray[Any], n: int, dtype: np.dtype[Any]) -> None:
@@ -52,7 +52,7 @@ class PackedColumn:
         return wide
 
     def any(self) -> bool:
-        """Some value is not zero."""
+        """Tell whether some value is not zero."""
         return bool(self._values.any())
 
     def max(self, initial: int) -> int:
@@ -65,7 +65,7 @@ class PackedColumn:
 
 
 class SignaturePacker:
-    """Puts a table together whose parts come in any order."""
+    """Builds a table whose parts come in any order."""
 
     def __init__(self, n: int) -> None:
         """`n`: signatures in all."""
@@ -75,7 +75,7 @@ class SignaturePacker:
         self._unbelieved: dict[str, str] = {}
 
     def add(self, ids: NDArray[np.int64], part: Signatures) -> None:
-        """Take the signatures with these ids, which ascend."""
+        """Add the signatures with these ids, which ascend."""
         self._unnamed.update(part.unnamed)
         self._unbelieved = part.unbelieved | self._unbelieved
         in_a_row = int(ids[-1]) - int(ids[0]) + 1 == len(ids)
@@ -90,7 +90,7 @@ class SignaturePacker:
         path_codes: NDArray[np.int32] | None = None,
         handle_codes: NDArray[np.int32] | None = None,
     ) -> Signatures:
-        """The whole table, once all parts were put in.
+        """The whole table, once all parts were added.
 
         Parameters
         ----------
@@ -107,7 +107,7 @@ class SignaturePacker:
         file, layer = (np.broadcast_to(stored[name], self._n) for name in ("file", "layer"))
         stored["file"] = np.array(file, dtype=np.int32)
         complete_relative_paths(stored["file"], layer, paths)
-        # Whoever reads signatures takes rows of a column, or asks for its largest value.
+        # Readers of signatures use rows of a column, or its largest value.
         columns: dict[str, Any] = {
             name: PackedColumn(values, self._n, self._columns[name].dtype) for name, values in stored.items()
         }
@@ -115,7 +115,7 @@ class SignaturePacker:
 
 
 class _Growing:
-    """A column that is stored as one value until there is another, and then in the narrowest type so far."""
+    """A column that is stored as one value as long as all are equal, then in the narrowest type that fits."""
 
     def __init__(self, n: int) -> None:
         self._n = n
@@ -132,7 +132,7 @@ class _Growing:
         if len(self.values) == 1 < self._n:
             if (_widened(narrow, self.values.dtype) == self.values[0]).all():
                 return
-            # Pages that are never written to, in a table that claims too much, take no memory: nothing but zeros do so.
+            # Zeroed pages that are never written take no memory, in a table that claims too much.
             one, self.values = self.values[0], np.zeros(self._n, self.values.dtype)
             if one:
                 self.values[:] = one
@@ -157,7 +157,7 @@ def _narrow(column: NDArray[Any]) -> NDArray[Any]:
 
 
 def _widened(values: NDArray[Any], dtype: np.dtype[Any]) -> NDArray[Any]:
-    """Stored values in a wider type; what is absent stays so."""
+    """Stored values in a wider type; absent ones stay absent."""
     if dtype == values.dtype:
         return values
     wide = values.astype(dtype)

@@ -43,21 +43,21 @@ class RunningOffsets:
     """Undoes the intra-process differences of one rank, batch after batch."""
 
     def __init__(self, *, from_first: bool) -> None:
-        """`from_first`: differences are to the first offset of the function (2.5g), not to the one before (3.0)."""
+        """`from_first`: differences are from the first offset of the function (2.5g), not from the one before (3.0)."""
         self._from_first = from_first
         self.lost = 0
-        """Calls whose offsets add up to more than can be counted, and are unknown."""
+        """Calls whose offsets add up to an implausible number, and are unknown."""
         self._base: dict[int, int] = {}
 
     def resolve(self, function: NDArray[Any], stored: NDArray[np.int64]) -> None:
-        """Replace differences in `stored` by offsets, in place; `function` is -1 where nothing is to be done."""
+        """Replace differences in `stored` by offsets, in place; `function` is -1 where nothing is to do."""
         for code in distinct(function[function >= 0]).tolist():
             rows = np.flatnonzero((function == code) & (stored != NO_VALUE))
             if not len(rows):
                 continue
             values = stored[rows]
             if np.abs(values).sum(dtype=np.float64) + abs(self._base.get(code, 0)) >= _FAR:
-                # Sums of them would lead out of 64 bits: from here on nothing is known.
+                # Their sums would overflow 64 bits: offsets are unknown from here on.
                 stored[rows] = NO_VALUE
                 self._base[code] = _FAR
                 self.lost += len(rows)

@@ -1,4 +1,4 @@
-"""What is this directory? Recognise first, read second (format document, sections 1, 8 and 9)."""
+"""Recognise the kind of a Recorder trace by its files (format document, sections 1, 8 and 9)."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ _PART = re.compile(r"(recorder|ug|\d+)\.(mt|dat|ts|cst|cfg|itf)")
 
 @dataclass(frozen=True, eq=False)
 class Shape:
-    """What kind of trace a directory holds."""
+    """The kind of trace in a directory."""
 
     path: Path
     version: str
     layout: str
     """A name of `metadata.LAYOUTS`."""
     combined: bool = False
-    """Everything lies in one recorder.dat."""
+    """All parts are in one recorder.dat."""
 
 
 def is_recorder(path: Path) -> bool:
-    """Tell whether a path is a directory that holds anything that a Recorder tracer leaves, readable or not."""
+    """Tell whether a path is a directory with any file of a Recorder tracer, readable or not."""
     if not path.is_dir():
         return False
     names = {entry.name for entry in _entries(path)}
@@ -73,7 +73,7 @@ def probe(path: Path) -> Shape:
             where=path,
             todo="convert it with recorder2parquet of that release, or trace again with Recorder 2.3 or newer",
         )
-    # Beside it, recorder.mt and VERSION are left from a run before: the tracer removes its own.
+    # A recorder.mt and VERSION beside it are of an earlier run: the tracer removes its own.
     if "recorder.dat" in names:
         sites = format_of(path / "recorder.dat") > 1
         return Shape(path, "3.x", "3.x-sites" if sites else "3.x", combined=True)
@@ -110,7 +110,7 @@ def probe(path: Path) -> Shape:
 
 
 def _has_sites(path: Path, names: set[str]) -> bool:
-    """Whether the keys of a trace of several files hold call sites, which nothing else in it tells."""
+    """Tell whether the keys of a trace of several files have call sites, which only the keys show."""
     tables = sorted((n for n in names if re.fullmatch(r"\d+\.cst", n)), key=lambda n: int(n[:-4]))
     table = path / ("recorder.cst" if "recorder.cst" in names else tables[0] if tables else "recorder.cst")
     try:

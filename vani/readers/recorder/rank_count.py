@@ -1,4 +1,4 @@
-"""Does the rest of a trace bear out the number of ranks that its metadata claims?"""
+"""Check the number of ranks that the metadata of a trace claims against its other files."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from vani.units import counted
 __all__ = ["ranks_borne_out"]
 
 _BELIEVED = 1 << 16
-"""Tables by rank of so many cost nothing: such a number need not be borne out, and lost ranks are told one by one."""
+"""So many ranks cost nothing: such a number needs no check, and lost ranks are reported one by one."""
 _LOST = 16
 """Of ranks with files of their own, one in so many must have them."""
 
 
 def ranks_borne_out(source: Source, metadata: Metadata) -> tuple[int, str | None]:
-    """Number of ranks to read, and what is wrong with the number that the metadata claims.
+    """Number of ranks to read, and a problem with the number that the metadata claims.
 
-    Tables by rank are made of what is claimed, so a large number counts only where `ug.mt`, the table of segments of
+    Tables by rank take memory for each of them, so a large number counts only where `ug.mt`, the table of segments of
     `recorder.ts` or the files of the ranks have room for it.
     """
     claimed = metadata.ranks
@@ -26,7 +26,7 @@ def ranks_borne_out(source: Source, metadata: Metadata) -> tuple[int, str | None
     if metadata.layout.framed and _length(source, "recorder.ts") >= 8 * claimed:
         return claimed, None
     if metadata.interprocess:
-        # Behind the ranks stands the number of grammars.
+        # The number of grammars follows the ranks.
         found, what = _length(source, "ug.mt") // 4 - 1, "ug.mt has room for"
         borne_out = found >= claimed
     else:

@@ -1,4 +1,4 @@
-"""A Recorder trace behind `TraceReader`: what is known of it, what it cannot tell, and its calls."""
+"""`TraceReader` of Recorder traces: their facts, limits and calls."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ class RecorderReader:
             The trace cannot be decoded at all.
         """
         self.path = path
-        # Before anything is read: what changes from now on is noticed.
+        # Taken before anything is read, so that later changes are noticed.
         self._identity = identity or identity_of(path, part_files)
         self._shape = shape or probe(path)
         self._source = open_source(path, combined=self._shape.combined)
@@ -91,14 +91,14 @@ class RecorderReader:
     def app(self) -> str:
         """Name of the executable by its call sites, else by the directory's name.
 
-        An interpreter says nothing of the program that it ran, whose name the directory may have.
+        An interpreter is not the program that ran; the directory may have the program's name.
         """
         program = self._program
         return self._app_name.name if program is None else program
 
     @property
     def _program(self) -> str | None:
-        """Name of the executable that call sites tell, unless it is an interpreter."""
+        """Name of the executable by its call sites, unless it is an interpreter."""
         program = next(iter(self._origins.programs), None)
         return None if program is None or is_interpreter(program) else program
 
@@ -107,7 +107,7 @@ class RecorderReader:
         return app_of_folder(self.path.resolve().name, self._holds_folder)
 
     def _holds_folder(self, name: str) -> bool:
-        """Whether a path of the trace, or its own, leads through a folder of that name."""
+        """Tell whether a path of the trace, or its own, leads through a folder of that name."""
         if name in self.path.resolve().parent.parts:
             return True
         try:
@@ -134,7 +134,7 @@ class RecorderReader:
 
     @property
     def limits(self) -> tuple[Limit, ...]:
-        """What Recorder's traces never tell, and what is assumed in its place."""
+        """Facts that Recorder's traces never have, and the assumptions in their place."""
         limits = [
             Limit(
                 "io.bytes",
@@ -201,7 +201,7 @@ class RecorderReader:
         return self.tables.facts
 
     def occurrences(self) -> Occurrences:
-        """How often each call occurs, counted on the grammars alone."""
+        """Occurrences of each call, counted on the grammars alone."""
         tables = self.tables
         group = (
             np.where(tables.calls > 0, np.arange(self.ranks), -1) if tables.shared is None else tables.of_rank
@@ -232,14 +232,14 @@ class RecorderReader:
 
     @property
     def _telling_origins(self) -> Origins | None:
-        """Origins, if they can tell more than depths do: that no library made a call is told by its depth, too."""
+        """Origins, if they add to depths: a call that no library made has depth 0 anyway."""
         origins = self._origins
         tells = origins.libraries or (origins.stored and self._meta.stores_depth is False)
         return origins if tells else None
 
     @property
     def _nested_by_time(self) -> bool:
-        """No depth is stored: intervals tell who called whom."""
+        """No depth is stored: intervals show the nesting."""
         return self._meta.stores_depth is False or not self.tables.nested
 
     @property
@@ -273,7 +273,7 @@ class RecorderReader:
 
     @property
     def decodes_quickly(self) -> bool:
-        """Not where ranks have few calls: then most of the time goes into beginning with a rank."""
+        """False where ranks have few calls: then most of the time goes into opening a rank."""
         if not available():
             return False
         calls = self.tables.calls

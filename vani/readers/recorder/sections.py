@@ -37,7 +37,7 @@ Ints = NDArray[np.int64]
 
 @dataclass(frozen=True, eq=False)
 class Extent:
-    """Where the bytes of a part lie."""
+    """Place of the bytes of a part."""
 
     path: Path
     offset: int
@@ -45,12 +45,12 @@ class Extent:
 
 
 class Sections:
-    """Where the sections of a recorder.dat lie.
+    """Places of the sections of a recorder.dat.
 
     Attributes
     ----------
     problems
-        What is wrong with the table of sections, or with where it says that they lie.
+        Faults of the table of sections, or of the places that it names.
     """
 
     def __init__(
@@ -68,12 +68,12 @@ class Sections:
         self._keys, self._offset, self._length, self._cut = keys, offset, length, cut
 
     def extent(self, name: str) -> Extent | None:
-        """Where the section lies whose content has this name as a file; None if there is none."""
+        """Place of the section whose content has this name as a file; None if there is none."""
         at = self._find(name)
         return None if at is None else Extent(self.path, int(self._offset[at]), int(self._length[at]))
 
     def missing(self, name: str) -> str:
-        """Say why there is nothing for a content."""
+        """Explain why a content is missing."""
         at = self._find(name)
         if at is None:
             return f"has no section for {name}"
@@ -100,7 +100,7 @@ class Sections:
         return (self._keys[mine] & 0xFFFFFFFF) - 1, self._offset[mine], self._length[mine]
 
     def beyond(self, ranks: int) -> str | None:
-        """Say which sections are of ranks that there are not."""
+        """Report sections of ranks that do not exist."""
         strays = distinct((self._keys[self._keys & 0xFFFFFFFF > ranks] & 0xFFFFFFFF) - 1)
         if not len(strays):
             return None
@@ -157,8 +157,8 @@ def _header(file: Path) -> tuple[int, int, int]:
 def open_sections(file: Path) -> Sections:
     """Read and check the table of sections of a recorder.dat.
 
-    What can be told apart is kept: a section of an unknown type is passed over, of two for the same content the first
-    that is not empty counts, one that ends behind the file is cut there. All of these are among the problems.
+    As much as possible is kept: a section of an unknown type is skipped, of two for the same content the first that is
+    not empty counts, one that ends behind the end of the file is cut there. All of these are among the problems.
 
     Raises
     ------
@@ -215,7 +215,7 @@ def _known(table: NDArray[np.void], file: Path, problems: list[str]) -> NDArray[
 def _within(
     table: NDArray[np.void], keys: Ints, size: int, file: Path, problems: list[str]
 ) -> tuple[Ints, Ints, NDArray[np.bool_]]:
-    """Offset and length of each section as far as it lies in the file, and whether some of it does not."""
+    """Offset and length of each section as far as it is in the file, and whether some of it is not."""
     offset = np.minimum(table["offset"], np.uint64(size)).astype(np.int64)
     length = np.minimum(table["size"], np.uint64(size)).astype(np.int64)
     left = size - offset

@@ -23,8 +23,8 @@ _RANK_PART = re.compile(r"([0-9]{1,9})\.(cst|cfg|callsites)")
 class Source:
     """Parts of a trace by the names they have in the directory layouts.
 
-    A part whose section of recorder.dat is empty or missing may lie beside it: without inter-process compression
-    rank 0 does not wait for the files of the others when it puts them together.
+    A part whose section of recorder.dat is empty or missing may be a file beside it: without inter-process compression
+    rank 0 does not wait for the files of the others when it collects them.
     """
 
     def __init__(self, path: Path, sections: Sections | None) -> None:
@@ -32,14 +32,14 @@ class Source:
         self._sections = sections
 
     def problems(self, ranks: int) -> list[str]:
-        """What is wrong with the table of sections of a trace of so many ranks."""
+        """Faults of the table of sections of a trace of so many ranks."""
         if self._sections is None:
             return []
         strays = self._sections.beyond(ranks)
         return self._sections.problems if strays is None else [*self._sections.problems, strays]
 
     def extent(self, name: str) -> Extent | None:
-        """Where a part lies, or None if there is none."""
+        """Place of a part, or None if there is none."""
         if self._sections is not None:
             found = self._sections.extent(name)
             if found is not None and found.length:
@@ -95,7 +95,7 @@ class Source:
                     yield error
 
     def _in_sections(self, name: str) -> Extent | None:
-        """Where the section of a part lies; None where the part is a file.
+        """Place of the section of a part; None where the part is a file.
 
         Raises
         ------
@@ -128,7 +128,7 @@ class Source:
         return sorted(found)
 
     def names(self, suffix: str) -> bool:
-        """Tell whether parts of ranks with such names were written, be they lost by now."""
+        """Tell whether parts of ranks with such names were written, even if they are lost by now."""
         return (self._sections is not None and self._sections.names(suffix)) or bool(self.ranks_with(suffix))
 
     def where(self, name: str) -> str:

@@ -1,4 +1,4 @@
-"""Everything that a trace tells before a time stamp is read: signatures, grammars, files, and what is damaged."""
+"""Tables of a trace, from all of its files but the time stamps: signatures, grammars, files, and damage."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ Ints = NDArray[np.int64]
 
 @dataclass
 class Tables:
-    """What is known of the whole trace before a call is read."""
+    """Facts about the whole trace before a call is read."""
 
     paths: Sequence[str]
     """By code."""
@@ -70,7 +70,7 @@ class Tables:
 
 
 class TableReader:
-    """Reads the tables of one trace, and those of ranks that have tables of their own again when they are asked for."""
+    """Reads the tables of one trace, and on request again those of ranks that have their own."""
 
     def __init__(self, source: Source, meta: Metadata) -> None:
         self._source, self._meta = source, meta
@@ -86,7 +86,7 @@ class TableReader:
         Raises
         ------
         TraceError
-            What all ranks share cannot be read.
+            The files that all ranks share cannot be read.
         """
         return self._read_shared() if self._meta.interprocess else self._read_per_rank()
 

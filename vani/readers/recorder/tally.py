@@ -1,4 +1,4 @@
-"""What grammars tell of the calls that they stand for, without any of them being expanded."""
+"""Sums over the calls of grammars, without expanding any of them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Ints = NDArray[np.int64]
 
 
 class Tally:
-    """What all grammars together tell: calls by signature, ranks by file, kinds of calls with patterns by grammar."""
+    """Sums over all grammars: calls by signature, ranks by file, kinds of calls with patterns by grammar."""
 
     def __init__(self, signatures: Signatures, files: int, ranks: Ints, probes: Probes) -> None:
         """`ranks[grammar]`: ranks that share it."""
@@ -30,7 +30,7 @@ class Tally:
             )
 
     def add(self, grammar: Ints, ids: Ints, often: Ints) -> None:
-        """Take the terminals of some grammars."""
+        """Add the terminals of some grammars."""
         ranks = self._ranks[grammar]
         np.add.at(self.totals, ids, often * ranks)
         self.probes.see(self._signatures, ids)

@@ -1,4 +1,4 @@
-"""Where the time stamps of each rank lie, and how they are read."""
+"""Files of the time stamps of each rank, and their reading."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class TimeFiles:
 
     @property
     def problem(self) -> str | None:
-        """What is wrong with the table of a recorder.ts that all ranks share."""
+        """A fault of the table of a recorder.ts that all ranks share."""
         return self._segments.problem if self._meta.layout.framed else None
 
     def where(self, rank: int) -> str:
@@ -46,7 +46,7 @@ class TimeFiles:
 
     @functools.cached_property
     def _segments(self) -> _Segments:
-        """Where each rank's part of recorder.ts lies."""
+        """Place of each rank's part of recorder.ts."""
         where = self._source.where("recorder.ts")
         none = np.zeros(self._meta.ranks, dtype=np.int64)
         whole = self._source.extent("recorder.ts")
@@ -80,7 +80,7 @@ class TimeFiles:
         return _Segments(whole.path, whole.offset + starts, lengths, problem)
 
     def _segment(self, rank: int) -> Extent | None:
-        """Where the rank's time stamps lie; None where there are none."""
+        """Place of the rank's time stamps; None where there are none."""
         if not self._meta.layout.framed:
             return self._source.extent(f"{rank}.ts")
         offset, length = int(self._segments.offset[rank]), int(self._segments.length[rank])

@@ -1,4 +1,4 @@
-"""When calls began and ended: two 32-bit numbers per call (format document, section 5.3)."""
+"""Times of calls: two 32-bit numbers per call (format document, section 5.3)."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """The grammars of a trace whose ranks share them: a few that are kept as they are, or as many as there are ranks.
 
-Many are small, and looked at a few hundred at a time: once when the tables are read, and again where their calls are
-wanted. In between there are a few numbers per grammar.
+Many are small, and decoded a few hundred at a time: once when the tables are read, and again where their calls are
+needed. In between a few numbers per grammar are kept.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ _BLOCK_BYTES = 1 << 22
 
 Ints = NDArray[np.int64]
 Visit = Callable[[Ints, Ints, Ints], None]
-"""Told the terminals of some grammars: (grammar, terminal id, how often), shape (n,) each."""
+"""Receives the terminals of some grammars: (grammar, terminal id, how often), shape (n,) each."""
 
 
 class GrammarBytes(Protocol):
-    """Where grammars come from."""
+    """Source of grammars."""
 
     def sizes(self) -> Ints:
         """Bytes of each grammar, as far as headers and directories tell; shape (grammars,)."""
@@ -58,8 +58,8 @@ class UniqueGrammars:
         Shape (grammars,): calls that each stands for, 0 where it is lost.
     lost
         Shape (grammars,): those that cannot be decoded.
-    problems
-        Why.
+problems
+        Reasons.
     """
 
     def __init__(
@@ -74,9 +74,9 @@ class UniqueGrammars:
         terminals
             Number of entries of the call table.
         most_bytes
-            What all grammars may take together, decoded grammars that are kept, or bytes that are looked at.
+            Limit of all grammars together: of decoded ones that are kept, or of bytes that are decoded.
         threads
-            How many grammars to decode at a time.
+            Grammars to decode at a time.
         """
         self._source, self._terminals = source, terminals
         self.calls = np.zeros(count, dtype=np.int64)
@@ -84,7 +84,7 @@ class UniqueGrammars:
         self.problems: list[str] = []
         self._small = np.zeros(count, dtype=np.bool_)
         self._kept: OrderedDict[int, Grammar] = OrderedDict()
-        """All where there are few, else those that were asked for last."""
+        """All where there are few, else those that were used last."""
         self._held = 0
         self._spent, self._most_bytes = 0, most_bytes
         self._lock = threading.Lock()
@@ -165,7 +165,7 @@ class UniqueGrammars:
         return {g: forest.grammar(i) for i, g in enumerate(small)}
 
     def _look(self, block: range, visit: Visit) -> list[str]:
-        """Decode some grammars, note what is to be known of each, and tell what is wrong."""
+        """Decode some grammars, note the facts about each, and return their faults."""
         problems: list[tuple[int, str]] = []
         buffers: dict[int, bytes] = {}
         todo = iter(block)
@@ -214,7 +214,7 @@ class UniqueGrammars:
 
 
 def _blocks(sizes: Ints, most: int) -> list[range]:
-    """Runs of grammars that are looked at together."""
+    """Runs of grammars that are decoded together."""
     found, begin, held = [], 0, 0
     for index, size in enumerate(sizes.tolist()):
         if index > begin and (index - begin >= most or held + size > _BLOCK_BYTES):

@@ -1,4 +1,4 @@
-"""What a run is called: by its script where an interpreter runs one, else by its executable."""
+"""Name of a run: its script's where an interpreter runs one, else its executable's."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _TEXT = re.compile(r'"((?:[^"\\]|\\.)*)"')
 
 
 def app_of(command: Sequence[str]) -> str:
-    """The name of what a command runs; empty for no command."""
+    """The name of the program that a command runs; empty for no command."""
     if not command:
         return ""
     program = posixpath.basename(command[0]) or command[0]

@@ -1,7 +1,7 @@
-"""Lines of strace's output as columns: who called what, when, what came back, how long it took.
+"""Lines of strace's output as columns: thread, call, start, result and duration.
 
-A line is `PID TIME name(arguments) = value <seconds>`. Where lines of several threads meet, a call is in two: what
-strace knew as the call began (`name(... <unfinished ...>`), and the rest (`<... name resumed>...`). strace escapes `<`,
+A line is `PID TIME name(arguments) = value <seconds>`. Where lines of several threads meet, a call is in two: its
+beginning (`name(... <unfinished ...>`), and the rest (`<... name resumed>...`). strace escapes `<`,
 `>`, `"` and all bytes that are not printable in names of files, so that the end of a line is not mistaken for another.
 """
 
@@ -23,7 +23,7 @@ from vani.readers.plausible import NO_VALUE
 __all__ = ["Block", "Calls", "Exits", "LineReader"]
 
 _BLOCK = 1 << 23
-"""Bytes that are parsed at a time: what parsing takes besides is some ten times as much."""
+"""Bytes that are parsed at a time; parsing takes some ten times as much memory."""
 _LONGEST = 1 << 26
 """No line of strace is longer: arguments are abbreviated."""
 
@@ -55,7 +55,7 @@ class Calls:
     name: pa.DictionaryArray
     args: pa.Array
     value: Ints
-    """What was returned, addresses as numbers; `NO_VALUE` where a call was interrupted and begins anew."""
+    """Result, addresses as numbers; `NO_VALUE` where a call was interrupted and begins again."""
     real: pa.Array
     """Path of the descriptor that was returned; null for none."""
     start: Ints
@@ -92,7 +92,7 @@ class LineReader:
     pid: int = 0
     """The thread of lines that name none."""
     strange: int = 0
-    """Lines that are none of strace's."""
+    """Lines that strace did not write."""
     cut: bool = False
     """The last line has no end."""
     untimed: int = 0
@@ -127,7 +127,7 @@ class LineReader:
 
     @property
     def unfinished(self) -> list[int]:
-        """Threads in a call of those wanted at the end of what was read."""
+        """Threads that are in one of the calls at the end of the lines read."""
         return list(self._begun)
 
     def _block(self, data: bytes) -> Block:
@@ -182,7 +182,7 @@ class LineReader:
     def _joined(
         self, rows: Ints, resumed: NDArray[np.bool_], pid: Ints, text: pa.Array
     ) -> tuple[Ints, pa.Array]:
-        """Lines of whole calls: those in two become one, in the place of the first."""
+        """Lines of whole calls: two halves become one line, in the place of the first."""
         begins = to_numpy(pc.ends_with(text, _UNFINISHED))
         halves = np.flatnonzero(begins | resumed)
         self._begun = {}

@@ -1,4 +1,4 @@
-"""Names of files in strace's output: taken apart, joined to their folders, and given their codes."""
+"""Names of files in strace's output: split, joined to their folders, and given their codes."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _FIRST = (
 _ESCAPE = re.compile(rb"\\([0-7]{1,3}|.)", re.DOTALL)
 _LETTERS = {b"n": b"\n", b"t": b"\t", b"r": b"\r", b"v": b"\v", b"f": b"\f"}
 _BETWEEN = "\n"
-"""Stands in no line."""
+"""A character that is in no line."""
 
 
 def plain(escaped: str) -> str:
@@ -55,7 +55,7 @@ class Spellings:
         self._known: dict[str, int] = {_BETWEEN: -1}
 
     def codes(self, folder: pa.Array, name: pa.Array) -> NDArray[np.int32]:
-        """Codes, shape (n,); -1 where nothing is named. Every distinct spelling of a block is looked at once."""
+        """Codes, shape (n,); -1 where nothing is named. Every distinct spelling of a block is looked up once."""
         both = pc.dictionary_encode(pc.binary_join_element_wise(folder, name, scalar(_BETWEEN)))
         lookup = np.array([self._code(one) for one in both.dictionary.to_pylist()], np.int32)
         found: NDArray[np.int32] = lookup[to_numpy(both.indices)] if len(both) else np.zeros(0, np.int32)
@@ -70,7 +70,7 @@ class Spellings:
 
 
 def joined(folder: str, name: str) -> str:
-    """The path that a name stands for in a folder."""
+    """The path of a name in a folder."""
     if not folder or name.startswith("/"):
         return plain(name)
     return plain(f"{folder.rstrip('/')}/{name}" if name else folder)

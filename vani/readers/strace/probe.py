@@ -1,4 +1,4 @@
-"""Which files are logs of strace, and which process a log is of."""
+"""Recognise logs of strace, and the process of each."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from vani.readers.natural_order import natural
 __all__ = ["MARK", "SUFFIX", "is_named_strace", "is_strace", "is_strace_part", "logs_of", "pid_of", "rank_of"]
 
 MARK = "vani-trace.json"
-"""What `vani trace` writes beside the logs of one run."""
+"""File that `vani trace` writes beside the logs of one run."""
 SUFFIX = ".strace"
 
 _HEAD = 1 << 16
@@ -65,13 +65,13 @@ def logs_of(path: Path) -> list[Path]:
 
 
 def rank_of(log: Path) -> int | None:
-    """The MPI rank whose processes a log is of; None where its name does not say."""
+    """The MPI rank of a log's processes; None where its name does not have it."""
     match = re.match(_RANK, log.name)
     return int(match[1]) if match else None
 
 
 def pid_of(log: Path) -> int:
-    """The process that all lines of a log are of that name none; 0 where its name does not say."""
+    """The process of a log's lines that name none; 0 where its name does not have it."""
     match = re.search(_PID, log.name)
     return int(match[1]) if match else 0
 

@@ -1,6 +1,6 @@
-"""Which process made a call: threads belong to the process that began them, numbers are given away again.
+"""Processes of calls: threads belong to the process that began them, and numbers are used again.
 
-Also the working directory of each process, for names that begin at none.
+Also the working directory of each process, for relative names.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class Folders:
         self._rows = {thread: [-1] for thread in before}
         self._spelled = {thread: [folder] for thread, folder in before.items()}
         self.first = first
-        """Of a thread of which nothing is known."""
+        """Number of an unknown thread."""
 
     def at(self, thread: int, row: int) -> str:
         """The working directory of a thread at a call, as strace spells it; empty where it is not known."""
@@ -44,7 +44,7 @@ class Folders:
 
     def of(self, thread: Ints, rows: Ints) -> pa.Array:
         """The working directories of many calls, shape (n,)."""
-        # Which of a thread's folders it is: looked up once for all calls between two changes.
+        # A thread's folder is looked up once for all calls between two changes.
         key = np.zeros(len(rows), np.int64)
         spelled: list[str] = []
         for one in distinct(thread).tolist():
@@ -56,7 +56,7 @@ class Folders:
         return pa.array(spelled or [""], pa.string()).take(to_arrow(key))
 
     def change(self, thread: int, row: int, folder: str) -> None:
-        """From this call on, a thread is in another folder."""
+        """Note that a thread is in another folder from this call on."""
         if row < 0:
             self._rows[thread], self._spelled[thread] = [-1], [folder]
         else:
@@ -64,7 +64,7 @@ class Folders:
             self._spelled.setdefault(thread, [self.first]).append(folder)
 
     def last(self) -> dict[int, str]:
-        """Where each thread is behind the block."""
+        """Folder of each thread after the block."""
         return {thread: spelled[-1] for thread, spelled in self._spelled.items()}
 
 
@@ -74,25 +74,25 @@ def _below(folder: str, name: str) -> str:
 
 @dataclass
 class Processes:
-    """Threads by number, in the order in which they are seen; a number of the system's may be that of several."""
+    """Threads by number, in order of appearance; several may have had the same number of the system."""
 
     reused: bool = True
-    """Numbers of processes that ended may be given to others; not so where each has a log of its own."""
+    """Numbers of processes that ended may be used again, except where each has a log of its own."""
     begun_by: list[int] = field(default_factory=list)
     """By thread: the thread of the same process that began it, or itself."""
     ended: list[bool] = field(default_factory=list)
     program: list[str] = field(default_factory=list)
-    """By thread: what it executed last, and that program's arguments."""
+    """By thread: the program that it executed last, and its arguments."""
     _of_pid: dict[int, int] = field(default_factory=dict)
     _folder: dict[int, str] = field(default_factory=dict)
     """Working directory by thread, as strace spells it."""
     _first_folder: str = ""
 
     _gone: dict[int, list[tuple[int, int]]] = field(default_factory=dict)
-    """By number of the system's, where in the block it ended, and the thread that has it from there on, -1 for none."""
+    """By number of the system: place in the block where it ended, and the next thread that has it, -1 for none."""
 
     def next_log(self) -> None:
-        """What comes is of another host: the same number is another process."""
+        """Begin with the logs of another host, where the same number is another process."""
         self._of_pid.clear()
 
     def threads(self, block: Block) -> Ints:
@@ -100,7 +100,7 @@ class Processes:
         pids = block.pids
         present, where = np.unique(pids, return_inverse=True)
         numbers = np.array([self._number(pid) for pid in present.tolist()], np.int64)
-        # Of each line: what counts is that of lines with wanted calls.
+        # Of each line; later only those with selected calls count.
         thread = numbers[where] if len(numbers) else np.zeros(0, np.int64)
         if len(block.exits.pid):
             last = np.zeros(len(present), np.int64)
@@ -120,7 +120,7 @@ class Processes:
         return thread[block.calls.row]
 
     def learn(self, calls: Calls, thread: Ints) -> Folders:
-        """Note who began whom and what was executed; returns where working directories change in these calls."""
+        """Note new threads and programs; returns the calls at which working directories change."""
         names = calls.name.dictionary.to_pylist()
         rare = np.array([name in _RARE for name in names], np.bool_)
         at = np.flatnonzero(rare[to_numpy(calls.name.indices)]) if len(names) else np.zeros(0, np.int64)
@@ -166,7 +166,7 @@ class Processes:
         folders.change(child, -1, folders.at(parent, row))
 
     def _annotated(self, calls: Calls, thread: Ints, folders: Folders) -> None:
-        """strace tells the working directory where a call has AT_FDCWD: of those without one, the first."""
+        """Note the working directory that strace shows beside AT_FDCWD, of threads without a known one."""
         rows = np.flatnonzero(to_numpy(pc.starts_with(calls.args, "AT_FDCWD<")))
         some, first = np.unique(thread[rows], return_index=True)
         for one, row in zip(some.tolist(), rows[first].tolist(), strict=True):

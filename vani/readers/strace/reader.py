@@ -39,7 +39,7 @@ Ints = NDArray[np.int64]
 
 _GROUP_ROWS = 4 * BATCH_ROWS
 _LOADER = ("/etc/ld.so.cache", "/etc/ld.so.preload")
-"""Read to load shared libraries, as those are."""
+"""Read to load shared libraries, and classed as these are."""
 _KINDS = tuple(Kind.READ if name.endswith(":read") else CALLS[name].kind for name in system_calls.FUNCTIONS)
 _LIMITS = (
     Limit(
@@ -94,7 +94,7 @@ class StraceReader:
 
     @property
     def app(self) -> str:
-        # What `vani trace` noted is whole, strace cuts long arguments off.
+        # The note of `vani trace` is whole, while strace cuts long arguments.
         return app_of(command_of(self.path)) or app_of(self.known.command) or self.path.stem
 
     @property
@@ -135,7 +135,7 @@ class StraceReader:
         return table.set_column(table.schema.get_field_index("class"), FILES.field("class"), classes)
 
     def facts(self) -> list[tuple[str, list[str], int]]:
-        """System calls tell none."""
+        """System calls have no such facts."""
         return []
 
     @property
@@ -159,7 +159,7 @@ class StraceReader:
             for batch in known.rows.batches(wanted):
                 mine = np.flatnonzero(wanted[to_numpy(batch.column("thread"))])
                 held.append({name: _column(batch, name)[mine] for name in ROWS.names})
-                # A process with many calls is delivered as it comes.
+                # A process with many calls is delivered in pieces.
                 if alone and sum(len(one["start"]) for one in held) >= _GROUP_ROWS:
                     yield from delivery.batches(_rows(held, known))
                     held = []
@@ -191,7 +191,7 @@ def _rows(parts: list[dict[str, NDArray[Any]]], known: Known) -> Rows:
     column = {name: values[order] for name, values in column.items()}
     n, func = len(order), column["func"]
     kind = np.array(_KINDS, np.int8)[func]
-    # A call that moves no bytes is no data operation: a read at the end of a file, and one that fails.
+    # A call that moves no bytes, such as a failed one or a read at the end of a file, is no data operation.
     kind[((kind == Kind.READ) | (kind == Kind.WRITE)) & (column["bytes"] == NO_VALUE)] = Kind.METADATA
     signatures = Signatures(
         func=func,

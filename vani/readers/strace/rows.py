@@ -1,4 +1,4 @@
-"""From calls as strace wrote them to rows of numbers: file, bytes, offset, effect on the file position."""
+"""From strace's calls to rows of numbers: file, bytes, offset, effect on the file position."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ _OPEN_BITS = {
     "O_WRONLY": Flag.WRITABLE,
     "O_RDWR": Flag.WRITABLE,
     "O_DIRECTORY": Flag.DIRECTORY,
-    # Opened as a place, not to be read.
+    # Opened as a location (O_PATH), not to be read.
     "O_PATH": Flag.DIRECTORY,
 }
 
@@ -101,7 +101,7 @@ def rows_of(calls: Calls, thread: Ints, folders: Folders, spellings: Spellings) 
     )
     kind = _by_name([int(CALLS[n].kind) for n in _NAMES])[name]
     moves = (kind == Kind.READ) | (kind == Kind.WRITE)
-    # What moves nothing has no size: the read that finds the end of a file does not tell how large requests are.
+    # A read that finds the end of a file does not show how large requests are, so it has no size.
     some = moves & (value > 0)
     found.bytes[some] = value[some]
     found.bytes[~believed(found.bytes)] = NO_VALUE
@@ -139,7 +139,7 @@ def _on_files(calls: Calls) -> Ints:
     found[calls.value == NO_VALUE] = -1
     for name, pattern in (("fcntl", _LOCKS), ("mmap", _MAPPED), ("mmap2", _MAPPED)):
         at = np.flatnonzero(found == _CODE[name])
-        # Memory that is no file's, and what only changes a descriptor.
+        # Memory without a file, and calls that only change a descriptor.
         counts = to_numpy(pc.match_substring_regex(calls.args.take(to_arrow(at)), pattern))
         found[at[~counts]] = -1
     return found
@@ -164,7 +164,7 @@ def _files(
     folder, spelled = named_first(args)
     by_path = _of(name, Names.PATH)
     empty = scalar("")
-    # What stands in quotes behind a descriptor is data.
+    # The text in quotes after a descriptor is data.
     spelled = pc.if_else(pa.array(by_path), spelled, empty)
     if len(name):
         rows = np.flatnonzero(_of(name, Names.MAPPED))
@@ -179,7 +179,7 @@ def _files(
     rows = np.flatnonzero(free)
     if len(rows):
         folder = pc.replace_with_mask(folder, pa.array(free), folders.of(thread[rows], order[rows]))
-    # What was opened has the name by which all later calls know it, links followed.
+    # The returned descriptor has the name that later calls use, with links resolved.
     opened = (
         by_path
         & ok

@@ -1,4 +1,4 @@
-"""One pass over all lines of a trace: rows for a spool, and the tables that are needed before any is delivered."""
+"""One pass over all lines of a trace: rows for a spool, and the tables that are needed before any batch."""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ _AGAIN = "trace again: strace -f -ttt -T -y -o FILE COMMAND, or vani trace -- CO
 _DESCRIPTORS = np.array(
     [name in CALLS and CALLS[name].names is Names.DESCRIPTOR for name in system_calls.FUNCTIONS]
 )
-"""By function, whether its file is a descriptor's."""
+"""By function, whether a descriptor names its file."""
 
 
 @dataclass(frozen=True)
 class Known:
-    """What parsing all lines told."""
+    """Results of parsing all lines."""
 
     rows: Spool
     calls: Ints
@@ -61,7 +61,7 @@ def scan(path: Path) -> Known:
     Raises
     ------
     TraceError
-        No call is left, or what Vani needs was not asked of strace.
+        There is no call, or strace ran without options that Vani needs.
     """
     return _Scan(path).result()
 
@@ -94,7 +94,7 @@ class _Scan:
         Raises
         ------
         TraceError
-            No call is left, or what Vani needs was not asked of strace.
+            There is no call, or strace ran without options that Vani needs.
         """
         for log in self._logs:
             self._log(log)
@@ -179,7 +179,7 @@ class _Scan:
             )
 
     def _ranks(self) -> tuple[NDArray[np.int32], list[str]]:
-        """The rank of each thread, and what is wrong with them."""
+        """The rank of each thread, and problems."""
         leaders = self._processes.leaders()
         number = len(leaders)
         calls = np.zeros(number, np.int64)

@@ -1,6 +1,6 @@
-"""The system calls that work on files, and where their arguments are: data, not branches.
+"""The system calls that work on files, and the positions of their arguments: data, not branches.
 
-What is not here never reaches a file system: memory, signals, clocks, waiting, sockets, and calls that only change the
+Other calls never reach a file system: memory, signals, clocks, waiting, sockets, and calls that only change the
 table of descriptors (dup, most of fcntl).
 """
 
@@ -16,7 +16,7 @@ __all__ = ["CALLS", "FAMILY", "FUNCTIONS", "RING", "WANTED", "Names", "Offset", 
 
 
 class Names(Enum):
-    """Which argument names the file."""
+    """The argument that names the file."""
 
     DESCRIPTOR = 1
     PATH = 2
@@ -29,7 +29,7 @@ class Names(Enum):
 
 
 class Offset(Enum):
-    """Which argument says where."""
+    """The argument that has the offset."""
 
     NONE = 0
     LAST = 1
@@ -54,7 +54,7 @@ class SystemCall:
     """Has O_ flags."""
     renames: bool = False
     asks: bool = False
-    """Only asks about a path: one that is not there is no file of the run."""
+    """Only queries a path, which is no file of the run if it does not exist."""
 
 
 _READ, _WRITE, _META, _SYNC = Kind.READ, Kind.WRITE, Kind.METADATA, Kind.SYNC
