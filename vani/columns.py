@@ -85,8 +85,8 @@ def to_numpy(column: pa.Array, null: int = 0) -> NDArray[Any]:
 
 
 def _bits(data: pa.Buffer, skipped: int, n: int) -> NDArray[np.bool_]:
-    whole = np.frombuffer(data, np.uint8, (skipped + n + 7) // 8)
-    return np.unpackbits(whole, count=skipped + n, bitorder="little")[skipped:].view(np.bool_)
+    packed = np.frombuffer(data, np.uint8, (skipped + n + 7) // 8)
+    return np.unpackbits(packed, count=skipped + n, bitorder="little")[skipped:].view(np.bool_)
 
 
 def texts(values: Sequence[str]) -> pa.Array:
@@ -99,7 +99,7 @@ def texts(values: Sequence[str]) -> pa.Array:
     """
     encoded = [value.encode() for value in values]
     ends = np.zeros(len(encoded) + 1, np.int32)
-    np.cumsum([len(one) for one in encoded], out=ends[1:])
+    np.cumsum([len(text) for text in encoded], out=ends[1:])
     return pa.StringArray.from_buffers(len(encoded), pa.py_buffer(ends), pa.py_buffer(b"".join(encoded)))
 
 
@@ -121,8 +121,8 @@ class Texts(Sequence[str]):
     def __getitem__(self, index: slice) -> Sequence[str]: ...
     def __getitem__(self, index: int | slice) -> str | Sequence[str]:
         if isinstance(index, slice):
-            found: list[str] = self.column[index].to_pylist()
-            return found
+            texts_of_slice: list[str] = self.column[index].to_pylist()
+            return texts_of_slice
         return str(self.column[index].as_py())
 
     def __iter__(self) -> Iterator[str]:

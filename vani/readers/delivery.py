@@ -94,9 +94,9 @@ class Delivery:
             to_arrow(rows.start),
             to_arrow(rows.duration),
         ]
-        whole = pa.RecordBatch.from_arrays(arrays, schema=CALLS)
+        batch = pa.RecordBatch.from_arrays(arrays, schema=CALLS)
         for begin in range(0, len(rank), BATCH_ROWS):
-            yield whole.slice(begin, BATCH_ROWS)
+            yield batch.slice(begin, BATCH_ROWS)
 
 
 def _note(

@@ -41,15 +41,15 @@ class CallsOnFiles(Protocol):
 def _behind_removal(rule: NDArray[np.int8], group: Ints, gone: Bools) -> Bools:
     """Opens of names that were taken away and not opened since; rows in order, `gone` by group before them."""
     telling = np.flatnonzero((rule == PositionRule.OPEN) | (rule == PositionRule.GONE))
-    found = np.zeros(len(rule), np.bool_)
+    behind = np.zeros(len(rule), np.bool_)
     if not len(telling):
-        return found
+        return behind
     group = group[telling]
     before = gone[group]
     same = group[1:] == group[:-1]
     before[1:][same] = (rule[telling] == PositionRule.GONE)[:-1][same]
-    found[telling] = before
-    return found
+    behind[telling] = before
+    return behind
 
 
 class BatchEnds:
@@ -146,10 +146,10 @@ class BatchEnds:
     def begins(self, rows: slice) -> list[int | None]:
         """End of the file at calls that determine it again, None at others."""
         low, high = np.searchsorted(self._cuts, (rows.start, rows.stop))
-        found: list[int | None] = [None] * (rows.stop - rows.start)
+        ends: list[int | None] = [None] * (rows.stop - rows.start)
         for cut, floor in zip(self._cuts[low:high].tolist(), self._floor[low:high].tolist(), strict=True):
-            found[cut - rows.start] = floor
-        return found
+            ends[cut - rows.start] = floor
+        return ends
 
     def _reached(self, write_end: Ints) -> Ints:
         """Largest end so far within each segment, the row itself included."""

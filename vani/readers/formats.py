@@ -64,10 +64,10 @@ def formats() -> tuple[Format, ...]:
     InputError
         An entry point of another distribution cannot be loaded.
     """
-    found = _plug_ins()
-    if found.broken:
-        raise found.broken[0]
-    return (*BUILT_IN, *found.formats)
+    more = _plug_ins()
+    if more.broken:
+        raise more.broken[0]
+    return (*BUILT_IN, *more.formats)
 
 
 def format_of(path: Path, *, named: bool) -> Format | None:
@@ -105,9 +105,9 @@ def has_plug_ins() -> bool:
 
 def unusable(path: Path) -> list[InputError]:
     """Failures of plug-ins that were to recognise a path."""
-    found = _plug_ins()
-    errors = list(found.broken)
-    for plug_in in found.formats:
+    more = _plug_ins()
+    errors = list(more.broken)
+    for plug_in in more.formats:
         try:
             plug_in.is_at(path, named=True)
         except VaniError:
@@ -131,13 +131,13 @@ def _plug_ins() -> _PlugIns:
         try:
             loaded = point.load()
         except Exception as error:
-            what = f"the format of entry point {point.name!r} cannot be loaded ({described(error)})"
+            fault = f"the format of entry point {point.name!r} cannot be loaded ({described(error)})"
         else:
             if isinstance(loaded, Format):
                 found.append(loaded)
                 continue
-            what = f"entry point {point.name!r} is not a vani.readers.trace_reader.Format"
+            fault = f"entry point {point.name!r} is not a vani.readers.trace_reader.Format"
         broken.append(
-            InputError(what, where=point.value, todo="update or uninstall the package that brings it")
+            InputError(fault, where=point.value, todo="update or uninstall the package that brings it")
         )
     return _PlugIns(tuple(found), tuple(broken))

@@ -29,8 +29,8 @@ class HandleTable:
 
     def codes(self, layer: int, column: pa.Array) -> NDArray[np.int32]:
         """Codes of many ids, shape (n,)."""
-        found = [self._code.setdefault(f"{layer} {text}", len(self._code)) for text in column.to_pylist()]
-        return np.array(found, dtype=np.int32)
+        codes = [self._code.setdefault(f"{layer} {text}", len(self._code)) for text in column.to_pylist()]
+        return np.array(codes, dtype=np.int32)
 
 
 class OpenHandles:
@@ -67,15 +67,15 @@ class OpenHandles:
             starts = np.append(True, key[1:] != key[:-1])
             bind = binds[rows]
             source = np.maximum.accumulate(np.where(bind | starts, index, 0))
-            found = np.where(bind[source], file[rows[source]], -1)
+            bound = np.where(bind[source], file[rows[source]], -1)
             carried = np.flatnonzero(starts & ~bind & (rank[rows] == self._rank))
             if len(carried) and self._bound:
                 before = np.full(len(rows), -1, dtype=np.int32)
                 before[carried] = [self._bound.get(h, -1) for h in handle[rows[carried]].tolist()]
                 # A call before the first bind of its group uses the file bound in the batch before.
-                found = np.where(bind[source], found, before[source])
+                bound = np.where(bind[source], bound, before[source])
             unbound = ~bind
-            file[rows[unbound]] = found[unbound]
+            file[rows[unbound]] = bound[unbound]
             last = int(rank[-1])
             if last != self._rank:
                 self._rank, self._bound = last, {}

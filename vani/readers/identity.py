@@ -57,10 +57,10 @@ def identity_of(path: Path, files: Callable[[Path], Sequence[Path]], *, with_end
     digest = hashlib.sha256()
     error: TraceError | None = None
     try:
-        found = files(path)
+        paths = files(path)
     except (OSError, TraceError) as why:
         return Identity("", why if isinstance(why, TraceError) else _unreadable(why, path))
-    for file in found:
+    for file in paths:
         digest.update(f"{file.name}\0".encode(errors="surrogateescape"))
         try:
             stat = file.stat()

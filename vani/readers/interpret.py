@@ -194,10 +194,10 @@ class _Arguments:
         a = np.zeros(len(b), np.int64)
         if column is not None and (b == NO_VALUE).any():
             parts = extract_regex(column, r"^(?P<a>-?\d{1,18})\*r\+(?P<b>-?\d{1,18})$")
-            found = to_numpy(is_valid(parts))
-            if found.any():
-                a[found] = _integers(struct_field(parts, "a"))[found]
-                b[found] = _integers(struct_field(parts, "b"))[found]
+            is_pattern = to_numpy(is_valid(parts))
+            if is_pattern.any():
+                a[is_pattern] = _integers(struct_field(parts, "a"))[is_pattern]
+                b[is_pattern] = _integers(struct_field(parts, "b"))[is_pattern]
             far = np.abs(a.astype(np.float64)) * self._ranks >= MOST_OFFSET
             a[far], b[far] = 0, NO_VALUE
             wrong = far | ((b == NO_VALUE) & to_numpy(match_substring_regex(column, _LONG_OFFSET)))
@@ -229,12 +229,12 @@ class _Arguments:
             )
         return size
 
-    def _leave_out(self, what: str, wrong: NDArray[np.bool_], columns: list[pa.Array]) -> None:
+    def _leave_out(self, quantity: str, wrong: NDArray[np.bool_], columns: list[pa.Array]) -> None:
         rows = np.flatnonzero(wrong)
         if len(rows):
             first = int(rows[0])
             value = " x ".join(str(column[first].as_py())[:40] for column in columns)
-            self.unbelieved = self.unbelieved or what.format(value)
+            self.unbelieved = self.unbelieved or quantity.format(value)
 
     def __len__(self) -> int:
         return len(self._lists)
@@ -248,8 +248,8 @@ _LONG_OFFSET = r"^-?\d{19,}$|^-?\d+\*r\+-?\d+$"
 def _integers(column: pa.Array) -> NDArray[np.int64]:
     good = match_substring_regex(column, r"^-?\d{1,18}$")
     numbers = cast(if_else(good, column, pa.nulls(1, column.type)[0]), pa.int64())
-    found: NDArray[np.int64] = to_numpy(numbers, NO_VALUE).copy()
-    return found
+    values: NDArray[np.int64] = to_numpy(numbers, NO_VALUE).copy()
+    return values
 
 
 def _fill(

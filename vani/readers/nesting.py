@@ -33,15 +33,15 @@ def unsurrounded(
     own = (np.int16(1) << layer.astype(np.int16)).astype(np.int16)
     if origin is None:
         return layer, own
-    made = made_by_library(layer, origin)
-    via = np.where(made, origin, layer)
-    return via, np.where(made, own | (np.int16(1) << via.astype(np.int16)), own).astype(np.int16)
+    by_library = made_by_library(layer, origin)
+    via = np.where(by_library, origin, layer)
+    return via, np.where(by_library, own | (np.int16(1) << via.astype(np.int16)), own).astype(np.int16)
 
 
 def made_by_library(layer: NDArray[np.int8], origin: NDArray[np.int8]) -> NDArray[np.bool_]:
     """Calls that were made by a library of a layer above their own; shape (n,), bool."""
-    found: NDArray[np.bool_] = (origin > layer) & (origin >= Layer.MPIIO) & (origin <= Layer.NETCDF)
-    return found
+    by_library: NDArray[np.bool_] = (origin > layer) & (origin >= Layer.MPIIO) & (origin <= Layer.NETCDF)
+    return by_library
 
 
 def outermost(
@@ -51,8 +51,8 @@ def outermost(
 
     MPI finishes its non-blocking file operations in MPI_Wait and the like, which are no library of files themselves.
     """
-    found: NDArray[np.int8] = np.where((around == Layer.MPI) & made_by_library(layer, origin), own, around)
-    return found
+    via: NDArray[np.int8] = np.where((around == Layer.MPI) & made_by_library(layer, origin), own, around)
+    return via
 
 
 class Opened(NamedTuple):
@@ -186,14 +186,14 @@ class Nesting:
         inside: NDArray[np.bool_],
     ) -> list[Opened]:
         """The last call of each thread and depth of the last rank: later calls belong to one of these."""
-        found = []
+        chains = []
         last_rank = int(key[-1] >> 32)
         bounds = np.append(np.flatnonzero(np.append(True, key[1:] != key[:-1])), len(key))
         for a, b in pairwise(bounds.tolist()):
             if int(key[a] >> 32) != last_rank:
                 continue
             _, from_end = np.unique(depth[a:b][::-1], return_index=True)
-            found += [
+            chains += [
                 Opened(
                     int(key[row] & 0xFFFFFFFF),
                     int(depth[row]),
@@ -206,7 +206,7 @@ class Nesting:
                 )
                 for row in (b - 1 - from_end).tolist()
             ]
-        return sorted(found, key=lambda o: (o.thread, o.depth))
+        return sorted(chains, key=lambda o: (o.thread, o.depth))
 
     def _around(
         self,
@@ -219,7 +219,7 @@ class Nesting:
         via, within = layer.copy(), own.copy()
         widest = np.full(len(layer), -1, np.int64)
         bounds = np.append(np.flatnonzero(np.append(True, rank[1:] != rank[:-1])), len(rank))
-        kept = []
+        open_calls = []
         for library in LIBRARIES:
             calls = layer == library
             carried = next((o for o in self._open if o.layer == library), None)
@@ -244,8 +244,8 @@ class Nesting:
                 via[a:b][wider] = library
                 widest[a:b][wider] = (closes - begins)[wider]
                 if b == len(rank) and closes[-1] > begins[-1]:
-                    kept.append(Opened(0, 0, library, library, 0, False, int(begins[-1]), int(closes[-1])))
-        self._open = kept
+                    open_calls.append(Opened(0, 0, library, library, 0, False, int(begins[-1]), int(closes[-1])))
+        self._open = open_calls
         return via, within
 
     def _behind(
@@ -286,11 +286,11 @@ class Nesting:
             via[rows] = via[parent]
             within[rows] |= within[parent]
         self._last = []
-        mine = np.flatnonzero((key >> 32 == rank[-1]) & (layer >= Layer.MPIIO) & (layer <= Layer.NETCDF))[
+        of_libraries = np.flatnonzero((key >> 32 == rank[-1]) & (layer >= Layer.MPIIO) & (layer <= Layer.NETCDF))[
             ::-1
         ]
-        _, last = np.unique(key[mine] << 4 | layer[mine], return_index=True)
-        for row in mine[last].tolist():
+        _, last = np.unique(key[of_libraries] << 4 | layer[of_libraries], return_index=True)
+        for row in of_libraries[last].tolist():
             self._last.append(
                 Opened(
                     int(key[row] & 0xFFFFFFFF),

@@ -120,8 +120,8 @@ def has_part(path: Path, name: str, device: int, inode: int) -> bool:
 
 def _parts_of(trace: Path) -> Callable[[str], bool]:
     """Tells files of a trace by their names; a folder may hold traces of several built-in formats."""
-    found = format_of(trace, named=False)
-    return _is_part if found is None or found in BUILT_IN else found.is_part
+    trace_format = format_of(trace, named=False)
+    return _is_part if trace_format is None or trace_format in BUILT_IN else trace_format.is_part
 
 
 def _is_part(name: str) -> bool:
@@ -143,9 +143,9 @@ def open_trace(path: Path) -> TraceReader:
     path = Path(path)
     if not _exists(path):
         raise InputError("no such file or directory", where=path, todo="name the folder of a trace")
-    found = format_of(path, named=True)
-    if found is not None:
-        return found.open(path)
+    trace_format = format_of(path, named=True)
+    if trace_format is not None:
+        return trace_format.open(path)
     raise _about(path)
 
 
@@ -176,11 +176,11 @@ def open_workload(paths: Sequence[Path], *, decoded: Callable[[TraceReader], boo
     seen: set[Path] = set()
     for path in given:
         try:
-            found = traces_at(path)
+            traces = traces_at(path)
         except InputError as error:
             workload.refused.append((path, error))
             continue
-        for trace in found:
+        for trace in traces:
             real = trace.resolve()
             if real in seen:
                 continue

@@ -90,8 +90,8 @@ class PathTable:
         del positions
         encoded = dictionary_encode(spellings)
         lookup = np.array([self.code(s) for s in encoded.dictionary.to_pylist()], dtype=np.int32)
-        found: NDArray[np.int32] = lookup[to_numpy(encoded.indices)]
-        return found
+        codes: NDArray[np.int32] = lookup[to_numpy(encoded.indices)]
+        return codes
 
 
 def complete_relative_paths(file: NDArray[np.int32], layer: NDArray[np.int8], paths: Sequence[str]) -> None:
@@ -116,8 +116,8 @@ def complete_relative_paths(file: NDArray[np.int32], layer: NDArray[np.int8], pa
     if not relative:
         return
     # ROMIO allows a file-system prefix in front of the path (`ufs:/scratch/x`).
-    wanted = {c: re.sub(r"^[a-z0-9]+:(?=/)", "", path) for c, path in relative.items()}
-    names = {posixpath.basename(path) for path in wanted.values()}
+    tails = {c: re.sub(r"^[a-z0-9]+:(?=/)", "", path) for c, path in relative.items()}
+    names = {posixpath.basename(path) for path in tails.values()}
     by_name: dict[str, list[str]] = {}
     named[file[~library & (file >= 0)]] = True
     codes: dict[str, int] = {}
@@ -128,10 +128,10 @@ def complete_relative_paths(file: NDArray[np.int32], layer: NDArray[np.int8], pa
             by_name.setdefault(name, []).append(path)
             codes[path] = code
     new = np.arange(len(paths), dtype=np.int32)
-    for code, path in wanted.items():
+    for code, path in tails.items():
         tail = path if path.startswith("/") else "/" + path
-        found = [p for p in by_name.get(posixpath.basename(path), ()) if p.endswith(tail)]
-        if len(found) == 1:
-            new[code] = codes[found[0]]
+        matches = [p for p in by_name.get(posixpath.basename(path), ()) if p.endswith(tail)]
+        if len(matches) == 1:
+            new[code] = codes[matches[0]]
     changed = library & (file >= 0)
     file[changed] = new[file[changed]]

@@ -27,8 +27,8 @@ Ints = NDArray[np.int64]
 
 def believed(sizes: Ints) -> NDArray[np.bool_]:
     """Sizes that a call can have, shape (n,), bool; `NO_VALUE` is one of them."""
-    found: NDArray[np.bool_] = ((sizes >= 0) & (sizes < MOST_BYTES)) | (sizes == NO_VALUE)
-    return found
+    plausible: NDArray[np.bool_] = ((sizes >= 0) & (sizes < MOST_BYTES)) | (sizes == NO_VALUE)
+    return plausible
 
 
 def claimed(values: NDArray[Any], most: int) -> float:

@@ -66,16 +66,16 @@ class _State:
     past: NDArray[np.int8] = field(default_factory=lambda: np.empty(0, np.int8))
     """Bits `USED`, `GONE`, `ASSUMED` of `vani.readers.file_ends`."""
 
-    def of(self, file: Ints, mine: Bools) -> tuple[Ints, Ints, Bools, NDArray[np.int8]]:
+    def of(self, file: Ints, own: Bools) -> tuple[Ints, Ints, Bools, NDArray[np.int8]]:
         position = np.full(len(file), NO_VALUE)
         end = np.full(len(file), NO_VALUE)
         append, past = np.zeros(len(file), np.bool_), np.zeros(len(file), np.int8)
-        if len(self.file) and mine.any():
+        if len(self.file) and own.any():
             at = np.searchsorted(self.file, file)
             at[at == len(self.file)] = 0
-            found = mine & (self.file[at] == file)
-            position[found], end[found] = self.position[at][found], self.end[at][found]
-            append[found], past[found] = self.append[at][found], self.past[at][found]
+            known = own & (self.file[at] == file)
+            position[known], end[known] = self.position[at][known], self.end[at][known]
+            append[known], past[known] = self.append[at][known], self.past[at][known]
         return position, end, append, past
 
     def keep(
@@ -182,15 +182,15 @@ class Positions:
         key = (rank[rows].astype(np.int64) - base) * files + file[rows]
         order = stable_order(key)
         rows, key = rows[order], key[order]
-        found, after, end, append, past = self._follow(
+        places, after, end, append, past = self._follow(
             key, base, files, rule[rows], kind[rows], value[rows], size[rows], flags, rows
         )
-        offset[rows] = found
+        offset[rows] = places
         last_of_group = np.flatnonzero(np.append(key[1:] != key[:-1], True))
         current = int(rank[-1])
-        mine = key[last_of_group] // files + base == current
-        at = last_of_group[mine]
-        self._state.keep(current, key[at] % files, after[at], end[mine], append[at], past[mine])
+        of_current = key[last_of_group] // files + base == current
+        at = last_of_group[of_current]
+        self._state.keep(current, key[at] % files, after[at], end[of_current], append[at], past[of_current])
         return offset
 
     def _follow(
@@ -372,7 +372,7 @@ class _Calls:
         set_at = self._anchors[anchors] - rows.start
         of_anchors = np.full(rows.stop - rows.start, NO_VALUE)
         of_anchors[set_at] = self._place[anchors]
-        asked, steps, places = self.asked[rows].tolist(), self.step[rows].tolist(), of_anchors.tolist()
+        requested, steps, places = self.asked[rows].tolist(), self.step[rows].tolist(), of_anchors.tolist()
         sets, values, sizes = self._sets[rows].tolist(), self.value[rows].tolist(), self.size[rows].tolist()
         moves = (self._advances & self.writes)[rows].tolist()
         at = ((self.rule == PositionRule.AT) & self.writes)[rows].tolist()
@@ -384,14 +384,14 @@ class _Calls:
         for i, begins in enumerate(ends.begins(rows)):
             end = end if begins is None else begins
             if appends[i] or to_end[i]:
-                position = end + (asked[i] if appends[i] else values[i])
+                position = end + (requested[i] if appends[i] else values[i])
                 # Absurd arguments must not overflow 64 bits.
                 position = places[i] = position if abs(position) < _FAR else NO_VALUE
             elif sets[i]:
                 position = places[i]
             elif position != NO_VALUE:
                 if stops[i]:
-                    steps[i] = min(max(end - position, 0), asked[i])
+                    steps[i] = min(max(end - position, 0), requested[i])
                 position = position + steps[i] if abs(position + steps[i]) < _FAR else NO_VALUE
             if moves[i] and position != NO_VALUE:
                 end = max(end, position)

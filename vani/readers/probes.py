@@ -56,9 +56,9 @@ class Probes:
         asks = ours & ((flags & Flag.STAT) != 0) & ~self._on_descriptors[func]
         asks |= ours & self._on_all_streams[func]
         renamed = signatures.rename_to[ids]
-        there = np.concatenate((file[ours & ~looks & ~asks], renamed[renamed >= 0]))
+        existing = np.concatenate((file[ours & ~looks & ~asks], renamed[renamed >= 0]))
         self._looked_for = _marked(self._looked_for, file[looks])
-        self._there = _marked(self._there, there)
+        self._there = _marked(self._there, existing)
 
     def found(self, files: int) -> Bools:
         """Paths that were only looked for, shape (files,), bool."""

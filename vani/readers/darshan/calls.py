@@ -59,14 +59,14 @@ def heat_of(records: Records) -> Heat | None:
     if table is None or "HEATMAP" in records.partial or not len(table["id"]):
         return None
     names = dict(zip(records.ids.tolist(), records.names, strict=True))
-    layers = np.array([_COUNTED.get(names.get(one, ""), -1) for one in table["id"].tolist()], np.int64)
-    mine = layers >= 0
-    widths = np.unique(table["width"][mine])
+    layers = np.array([_COUNTED.get(names.get(record_id, ""), -1) for record_id in table["id"].tolist()], np.int64)
+    counted = layers >= 0
+    widths = np.unique(table["width"][counted])
     # Processes merge bins when they run out of them, and agree on a number in the end.
     if len(widths) != 1 or not 0 < widths[0] * table["read"].shape[1] < _MOST_SECONDS:
         return None
-    ranks = table["rank"][mine] if records.ranks > 1 else np.zeros(int(mine.sum()), np.int64)
-    read, written = (np.maximum(table[side][mine], 0) for side in ("read", "write"))
+    ranks = table["rank"][counted] if records.ranks > 1 else np.zeros(int(counted.sum()), np.int64)
+    read, written = (np.maximum(table[side][counted], 0) for side in ("read", "write"))
     if float(read.astype(np.float64).sum() + written.astype(np.float64).sum()) >= MOST_SUM:
         return None
     row, stretch = np.nonzero((read > 0) | (written > 0))
@@ -74,7 +74,7 @@ def heat_of(records: Records) -> Heat | None:
         return None
     return Heat(
         round(float(widths[0]) * 1e9),
-        layers[mine][row],
+        layers[counted][row],
         ranks[row],
         stretch,
         read[row, stretch],
@@ -85,5 +85,5 @@ def heat_of(records: Records) -> Heat | None:
 def _ranks(records: Records) -> Ints:
     """Of each record; a run of one process names none."""
     assert records.calls is not None
-    found: Ints = records.calls["rank"]
-    return found if records.ranks > 1 else np.zeros(len(found), np.int64)
+    ranks: Ints = records.calls["rank"]
+    return ranks if records.ranks > 1 else np.zeros(len(ranks), np.int64)

@@ -42,9 +42,9 @@ def without_contradictions(
                     continue
                 counters |= {column: np.where(wrong, 0, counters[column]) for column in columns}
                 path = names.get(int(module.id[wrong.argmax()]), "a file without a name")
-                others = f" (and {int(wrong.sum()) - 1:,} more)" if wrong.sum() > 1 else ""
+                more = f" (and {int(wrong.sum()) - 1:,} more)" if wrong.sum() > 1 else ""
                 problems.append(
-                    f"the {name} record of {path}{others} contradicts itself: {claim}, which are unknown and left out"
+                    f"the {name} record of {path}{more} contradicts itself: {claim}, which are unknown and left out"
                 )
         sound[name] = replace(module, counters=counters)
     return sound, problems

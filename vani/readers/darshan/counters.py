@@ -90,8 +90,8 @@ class _Columns:
         return self._module.counters.get(f"{self.prefix}_{name}", self._nothing)
 
     def count(self, *names: str) -> Ints:
-        found: Ints = sum((np.maximum(self.raw(name), 0) for name in names), self._nothing)
-        return found
+        total: Ints = sum((np.maximum(self.raw(name), 0) for name in names), self._nothing)
+        return total
 
     def ns(self, name: str) -> Ints:
         """Seconds as nanoseconds, 0 where none was kept."""
@@ -99,8 +99,8 @@ class _Columns:
         if seconds is None:
             return self._nothing
         sound = np.isfinite(seconds) & (seconds > 0) & (seconds < 1e9)
-        found: Ints = np.round(np.where(sound, seconds, 0) * 1e9).astype(np.int64)
-        return found
+        nanoseconds: Ints = np.round(np.where(sound, seconds, 0) * 1e9).astype(np.int64)
+        return nanoseconds
 
     def variance_is_0(self) -> NDArray[np.bool_]:
         variance = self._module.times.get(f"{self.prefix}_F_VARIANCE_RANK_BYTES")
@@ -109,8 +109,8 @@ class _Columns:
     @property
     def opens(self) -> Ints:
         twice = self.count("FILENOS", "DUPS") if self.prefix == "POSIX" else self.count("FDOPENS")
-        found: Ints = np.maximum(self.count("OPENS") - twice, 0)
-        return found
+        opens: Ints = np.maximum(self.count("OPENS") - twice, 0)
+        return opens
 
 
 def counts_of(records: Records) -> tuple[RunCounts, list[str]]:
@@ -126,19 +126,19 @@ def counts_of(records: Records) -> tuple[RunCounts, list[str]]:
     records = replace(records, modules=modules)
     used = [records.modules[name].id for name, _ in _MODULES if name in records.modules]
     ids = distinct(np.concatenate([np.empty(0, np.uint64), *used]))
-    names = [name_of.get(one) or f"(file {one} without a name)" for one in ids.tolist()]
+    names = [name_of.get(file_id) or f"(file {file_id} without a name)" for file_id in ids.tolist()]
     # Several ids of one name are one file.
     paths = list(dict.fromkeys(names))
     code_of = {path: code for code, path in enumerate(paths)}
     file_of_id = np.array([code_of[name] for name in names], np.int64)
 
-    def files(of: NDArray[np.uint64]) -> Ints:
+    def files(ids_of_records: NDArray[np.uint64]) -> Ints:
         """Codes of ids; `UNKNOWN` where no call of the file system was counted."""
         if not len(ids):
-            return np.full(len(of), UNKNOWN)
-        place = np.minimum(np.searchsorted(ids, of), len(ids) - 1)
-        found: Ints = np.where(ids[place] == of, file_of_id[place], UNKNOWN)
-        return found
+            return np.full(len(ids_of_records), UNKNOWN)
+        place = np.minimum(np.searchsorted(ids, ids_of_records), len(ids) - 1)
+        codes: Ints = np.where(ids[place] == ids_of_records, file_of_id[place], UNKNOWN)
+        return codes
 
     tables, sizes, functions = [], [], Counter[str]()
     problems = [*_problems(records), *contradictions]
@@ -165,7 +165,7 @@ def counts_of(records: Records) -> tuple[RunCounts, list[str]]:
             for function, counter in zip(both, ("READS", "WRITES"), strict=True):
                 functions[function] += _sum(columns.count(*(f"{kind}{counter}" for kind in _MOVING)))
     table = {
-        column: np.concatenate([np.empty(0, np.int64), *(one[column] for one in tables)])
+        column: np.concatenate([np.empty(0, np.int64), *(table[column] for table in tables)])
         for column in COLUMNS
     }
     for column in ("bytes_read", "bytes_written", "read_ns", "write_ns", "metadata_ns", "reads", "writes"):
@@ -194,9 +194,9 @@ def counts_of(records: Records) -> tuple[RunCounts, list[str]]:
 
 
 def _reach(table: Mapping[str, Ints], files: int) -> Ints:
-    found = np.zeros(files, np.int64)
-    np.maximum.at(found, table["file"], np.maximum(table["read_end"], table["write_end"]))
-    return found
+    reach = np.zeros(files, np.int64)
+    np.maximum.at(reach, table["file"], np.maximum(table["read_end"], table["write_end"]))
+    return reach
 
 
 def _sum(values: Ints) -> int:
@@ -208,7 +208,7 @@ def _sum(values: Ints) -> int:
 def _problems(records: Records) -> list[str]:
     """Limits: records dropped while the program ran, and calls that were not counted."""
     counters = {name for name, _ in (*_MODULES, *_LIBRARIES)}
-    found = [
+    problems = [
         f"{name}: records were dropped when memory ran out: counts are lower bounds"
         for name in records.partial
         if name in counters
@@ -223,10 +223,10 @@ def _problems(records: Records) -> list[str]:
                 counter.endswith(("READS", "WRITES", "OPENS", "BYTES_READ", "BYTES_WRITTEN"))
                 or "_SIZE_" in counter
             ):
-                found.append(
+                problems.append(
                     f"{counter} is negative in {lost:,} of {len(values):,} records, which were left out of its sums"
                 )
-    return found
+    return problems
 
 
 def _table(columns: _Columns, records: Records) -> dict[str, Ints]:
@@ -238,8 +238,8 @@ def _table(columns: _Columns, records: Records) -> dict[str, Ints]:
     def first(*names: str) -> Ints:
         far = np.iinfo(np.int64).max
         moments = [np.where(t > 0, t, far) for t in (columns.ns(f"{n}_START_TIMESTAMP") for n in names)]
-        found = np.minimum.reduce(moments)
-        moment: Ints = np.minimum(np.where(found == far, 0, found), span)
+        earliest = np.minimum.reduce(moments)
+        moment: Ints = np.minimum(np.where(earliest == far, 0, earliest), span)
         return moment
 
     def last(*names: str) -> Ints:
@@ -250,7 +250,7 @@ def _table(columns: _Columns, records: Records) -> dict[str, Ints]:
     every = ("OPEN", "READ", "WRITE", "CLOSE")
     sequential = columns.count("SEQ_READS", "SEQ_WRITES")
     consecutive = np.minimum(columns.count("CONSEC_READS", "CONSEC_WRITES"), sequential)
-    found = {
+    by_name = {
         "reads": reads,
         "writes": writes,
         # Only counters of the module: the text may name any.
@@ -283,8 +283,8 @@ def _table(columns: _Columns, records: Records) -> dict[str, Ints]:
         "consecutive": consecutive,
         "forward": np.minimum(sequential, reads + writes) - np.minimum(consecutive, reads + writes),
     }
-    found["consecutive"] = np.minimum(consecutive, reads + writes)
-    return found | _strides(columns, found["forward"])
+    by_name["consecutive"] = np.minimum(consecutive, reads + writes)
+    return by_name | _strides(columns, by_name["forward"])
 
 
 def _strides(columns: _Columns, forward: Ints) -> dict[str, Ints]:
@@ -316,18 +316,18 @@ def _sizes(columns: _Columns, before: int, rows: int) -> CountedSizes:
     length = np.stack([columns.count(f"ACCESS{i}_ACCESS") for i in range(1, 5)], axis=1)
     often = np.stack([columns.count(f"ACCESS{i}_COUNT") for i in range(1, 5)], axis=1)
     place = np.searchsorted(_ENDS, length, side="left")
-    one = np.arange(rows)[:, None]
+    each_row = np.arange(rows)[:, None]
     of_bin = np.zeros((rows, len(BINS)), np.int64)
-    np.add.at(of_bin, (np.broadcast_to(one, place.shape), place), (often > 0).astype(np.int64))
-    alone = (often > 0) & (of_bin[one, place] == 1)
-    reads, writes = read[one, place], write[one, place]
-    whole = alone & (often == reads + writes)
-    found = []
-    for kind, mine, others in ((0, reads, writes), (1, writes, reads)):
-        proven = np.where(whole, mine, np.where((others == 0) & (often <= mine), often, 0))
+    np.add.at(of_bin, (np.broadcast_to(each_row, place.shape), place), (often > 0).astype(np.int64))
+    alone = (often > 0) & (of_bin[each_row, place] == 1)
+    reads, writes = read[each_row, place], write[each_row, place]
+    complete = alone & (often == reads + writes)
+    exact = []
+    for kind, operations, other_operations in ((0, reads, writes), (1, writes, reads)):
+        proven = np.where(complete, operations, np.where((other_operations == 0) & (often <= operations), often, 0))
         row, slot = np.nonzero(proven)
-        found.append((row + before, np.full(len(row), kind), length[row, slot], proven[row, slot]))
-    row, kind_, size, count = (np.concatenate(columns_) for columns_ in zip(*found, strict=True))
+        exact.append((row + before, np.full(len(row), kind), length[row, slot], proven[row, slot]))
+    row, kind_, size, count = (np.concatenate(columns_) for columns_ in zip(*exact, strict=True))
     return CountedSizes(BINS, _ENDS, read, write, row, kind_, size, count)
 
 
@@ -341,7 +341,7 @@ def _joined(parts: list[CountedSizes]) -> CountedSizes:
 
 def _through(records: Records, files: Any) -> Mapping[int, Mapping[int, tuple[int, int, int]]]:
     """Calls of libraries by file: all, those that move data, and of these the collective ones."""
-    found: dict[int, dict[int, tuple[int, int, int]]] = {}
+    calls_of_layer: dict[int, dict[int, tuple[int, int, int]]] = {}
     for name, layer in _LIBRARIES:
         module = records.modules.get(name)
         if module is None or not len(module):
@@ -365,10 +365,10 @@ def _through(records: Records, files: Any) -> Mapping[int, Mapping[int, tuple[in
             "INDEP_WAITS",
             "COLL_WAITS",
         )
-        of_layer = found.setdefault(int(layer), {})
+        of_layer = calls_of_layer.setdefault(int(layer), {})
         for file, *numbers in zip(
             files(module.id).tolist(), calls.tolist(), data.tolist(), together.tolist(), strict=True
         ):
             had = of_layer.get(file, (0, 0, 0))
             of_layer[file] = (had[0] + numbers[0], had[1] + numbers[1], had[2] + numbers[2])
-    return found
+    return calls_of_layer

@@ -61,8 +61,8 @@ def read_created(log: Log) -> CreatedFiles:
         )
         # Logs of programs that write without seeking may lack the place of the last byte.
         end = np.where(end > 1, end, np.minimum(module.count("bytes_written"), _LARGEST))
-        made = (end > 0) & ~((read > 0) & (read < wrote))
-        parts.append((module.id[made], module.rank[made], end[made], opened[made]))
+        created = (end > 0) & ~((read > 0) & (read < wrote))
+        parts.append((module.id[created], module.rank[created], end[created], opened[created]))
     ids, ranks, ends, opened = (np.concatenate(column) for column in zip(*parts, strict=True))
     files, place = np.unique(ids, return_inverse=True)
     size, first = np.zeros(len(files), np.int64), np.full(len(files), np.inf)
@@ -74,12 +74,12 @@ def read_created(log: Log) -> CreatedFiles:
     rank = np.where(least == most, most, _OF_ALL) if processes > 1 else np.zeros(len(files), np.int64)
     order = np.lexsort((files, rank, first))
     names = log.names()
-    wanted = files[order].tolist()
+    codes = files[order].tolist()
     stripes = (
-        [log.stripes_of(file) or 0 for file in wanted] if len(wanted) <= _MOST_STRIPED else [0] * len(wanted)
+        [log.stripes_of(file) or 0 for file in codes] if len(codes) <= _MOST_STRIPED else [0] * len(codes)
     )
     return CreatedFiles(
-        tuple(names.get(file) or log.name_of(file) for file in wanted),
+        tuple(names.get(file) or log.name_of(file) for file in codes),
         size[order],
         rank[order],
         np.array(stripes, dtype=np.int64),

@@ -31,18 +31,18 @@ def layouts_of(
     if table is None:
         return None
     begin, end = (table[f"LUSTRE_COMP_EXT_{side}"] for side in ("START", "END"))
-    count, size = (table[f"LUSTRE_COMP_STRIPE_{what}"] for what in ("COUNT", "SIZE"))
+    count, size = (table[f"LUSTRE_COMP_STRIPE_{name}"] for name in ("COUNT", "SIZE"))
     code = files(table["id"])
     rows: dict[int, list[int]] = {}
     for row in np.flatnonzero(code >= 0).tolist():
         rows.setdefault(int(code[row]), []).append(row)
-    found = {}
+    layouts = {}
     for file, own in rows.items():
         last = max(0, int(reach[file]) - 1)
         # An end below 0 is none. Of mirrors, or extents that a damaged log invents, the first that fits counts.
-        held = next((r for r in own if begin[r] <= last and (end[r] < 0 or last < end[r])), own[-1])
-        found[file] = FileLayout(_known(count[held]), _known(size[held]), len(own))
-    return found
+        component = next((r for r in own if begin[r] <= last and (end[r] < 0 or last < end[r])), own[-1])
+        layouts[file] = FileLayout(_known(count[component]), _known(size[component]), len(own))
+    return layouts
 
 
 def _known(value: np.int64) -> int | None:

@@ -59,9 +59,9 @@ def _text(path: Path) -> bytes:
     return content
 
 
-def _damaged(path: Path, what: str) -> TraceError:
+def _damaged(path: Path, fault: str) -> TraceError:
     return TraceError(
-        f"is damaged text of darshan-parser: {what}",
+        f"is damaged text of darshan-parser: {fault}",
         where=path,
         todo="print the log once more with darshan-parser, or leave it out",
     )
@@ -120,8 +120,8 @@ def _note(line: str, facts: dict[str, str], mounts: list[tuple[str, str]], parti
     if name.strip() == "mount entry":
         folder, _, kind = value.strip().rpartition("\t")
         mounts.append((folder, kind))
-    elif found := _PARTIAL.search(line):
-        partial.append(found[1])
+    elif dropped := _PARTIAL.search(line):
+        partial.append(dropped[1])
     elif colon:
         facts.setdefault(name.strip(), value.strip())
 
@@ -130,16 +130,16 @@ def _modules(path: Path, records: dict[_Record, dict[str, str]]) -> Iterator[tup
     for module in dict.fromkeys(key[0] for key in records):
         if module in _OTHERS:
             continue
-        mine = {key: counters for key, counters in records.items() if key[0] == module}
-        first = next(iter(mine.values()))
-        if any(counters.keys() != first.keys() for counters in mine.values()):
+        of_module = {key: counters for key, counters in records.items() if key[0] == module}
+        first = next(iter(of_module.values()))
+        if any(counters.keys() != first.keys() for counters in of_module.values()):
             raise _damaged(path, f"a record of {module} lacks some of its counters: it was cut off")
-        table = {name: [counters[name] for counters in mine.values()] for name in first}
+        table = {name: [counters[name] for counters in of_module.values()] for name in first}
         yield (
             module,
             Module(
-                np.array([key[2] for key in mine], np.uint64),
-                np.array([key[1] for key in mine], np.int64),
+                np.array([key[2] for key in of_module], np.uint64),
+                np.array([key[1] for key in of_module], np.int64),
                 {n: _numbers(path, n, v, np.int64) for n, v in table.items() if "_F_" not in n},
                 {n: _numbers(path, n, v, np.float64) for n, v in table.items() if "_F_" in n},
             ),
@@ -164,8 +164,8 @@ def _layouts(path: Path, records: dict[_Record, dict[str, str]]) -> dict[str, ND
             continue
         parts: dict[int, dict[str, str]] = {}
         for name, value in counters.items():
-            if found := _COMPONENT.fullmatch(name):
-                parts.setdefault(int(found[1]), {})[found[2]] = value
+            if match := _COMPONENT.fullmatch(name):
+                parts.setdefault(int(match[1]), {})[match[2]] = value
             elif name in _OLD_LAYOUT:
                 parts.setdefault(0, {})[_OLD_LAYOUT[name]] = value
         rows += [(id_, part) for part in parts.values()]
@@ -180,23 +180,23 @@ def _layouts(path: Path, records: dict[_Record, dict[str, str]]) -> dict[str, ND
 
 
 def _heat(path: Path, records: dict[_Record, dict[str, str]]) -> dict[str, NDArray[Any]] | None:
-    mine = {key: counters for key, counters in records.items() if key[0] == "HEATMAP"}
-    if not mine:
+    of_heat_map = {key: counters for key, counters in records.items() if key[0] == "HEATMAP"}
+    if not of_heat_map:
         return None
     bins = {
-        key: [(found[1], int(found[2]), v) for n, v in counters.items() if (found := _BIN.fullmatch(n))]
-        for key, counters in mine.items()
+        key: [(match[1], int(match[2]), v) for n, v in counters.items() if (match := _BIN.fullmatch(n))]
+        for key, counters in of_heat_map.items()
     }
     longest = 1 + max((place for some in bins.values() for _, place, _ in some), default=-1)
-    table = {side: np.zeros((len(mine), longest), np.int64) for side in ("READ", "WRITE")}
+    table = {side: np.zeros((len(of_heat_map), longest), np.int64) for side in ("READ", "WRITE")}
     for row, some in enumerate(bins.values()):
         for side, cells in table.items():
-            places = [place for of, place, _ in some if of == side]
-            cells[row, places] = _numbers(path, side, [v for of, _, v in some if of == side], np.int64)
-    width = [counters.get("HEATMAP_F_BIN_WIDTH_SECONDS", "0") for counters in mine.values()]
+            places = [place for of_side, place, _ in some if of_side == side]
+            cells[row, places] = _numbers(path, side, [v for of_side, _, v in some if of_side == side], np.int64)
+    width = [counters.get("HEATMAP_F_BIN_WIDTH_SECONDS", "0") for counters in of_heat_map.values()]
     return {
-        "id": np.array([key[2] for key in mine], np.uint64),
-        "rank": np.array([key[1] for key in mine], np.int64),
+        "id": np.array([key[2] for key in of_heat_map], np.uint64),
+        "rank": np.array([key[1] for key in of_heat_map], np.int64),
         "width": _numbers(path, "HEATMAP_F_BIN_WIDTH_SECONDS", width, np.float64),
         "read": table["READ"],
         "write": table["WRITE"],

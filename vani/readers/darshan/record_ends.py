@@ -57,18 +57,18 @@ def module_numbers(version: str) -> dict[str, int]:
     """Place of a module in the header of logs of a version."""
     # PnetCDF and HDF5 were split in two, which moved the modules behind them.
     stdio = 9 if version >= "3.41" else 8 if version >= "3.20" else 7
-    found = {"POSIX": 1, "MPI-IO": 2, "LUSTRE": stdio - 1, "STDIO": stdio}
-    found |= {"DXT_POSIX": stdio + 1, "DXT_MPIIO": stdio + 2}
+    numbers = {"POSIX": 1, "MPI-IO": 2, "LUSTRE": stdio - 1, "STDIO": stdio}
+    numbers |= {"DXT_POSIX": stdio + 1, "DXT_MPIIO": stdio + 2}
     if version >= "3.20":
-        found |= {"H5F": 3, "H5D": 4, "HEATMAP": stdio + 6}
+        numbers |= {"H5F": 3, "H5D": 4, "HEATMAP": stdio + 6}
     if version >= "3.41":
-        found |= {"PNETCDF_FILE": 5, "PNETCDF_VAR": 6}
-    return found
+        numbers |= {"PNETCDF_FILE": 5, "PNETCDF_VAR": 6}
+    return numbers
 
 
-def damaged_log(path: Path, what: str) -> TraceError:
+def damaged_log(path: Path, fault: str) -> TraceError:
     """An error that names the fault of a log."""
-    return TraceError(f"is a damaged Darshan log: {what}", where=path, todo=_AGAIN)
+    return TraceError(f"is a damaged Darshan log: {fault}", where=path, todo=_AGAIN)
 
 
 def without_cut_record(

@@ -87,10 +87,10 @@ class _Worker:
                 self._names.send_bytes(os.fsencode(path))
                 if not self._answers.poll(_SECONDS):
                     raise _unread(path, f"it takes longer than {_SECONDS} s")
-                told = json.loads(self._answers.recv_bytes())
-                if "error" in told:
-                    raise _unread(path, one_line(told["error"]))
-                return told, self._answers.recv_bytes()
+                answer = json.loads(self._answers.recv_bytes())
+                if "error" in answer:
+                    raise _unread(path, one_line(answer["error"]))
+                return answer, self._answers.recv_bytes()
             except (EOFError, OSError) as error:
                 raise _unread(path, "it ends on this log") from error
             finally:
@@ -158,11 +158,11 @@ def read_records(path: Path) -> Records:
             where=path,
             todo="pip install 'vani-io[darshan]'",
         )
-    told, packed = WORKER.ask(path)
+    answer, packed = WORKER.ask(path)
     arrays = np.load(io.BytesIO(packed), allow_pickle=False)
-    job = told["job"]
+    job = answer["job"]
     modules = {}
-    for name, (integers, floats) in told["counters"].items():
+    for name, (integers, floats) in answer["counters"].items():
         counters = arrays[f"{name}.counters"].reshape(-1, len(integers))
         times = arrays[f"{name}.fcounters"].reshape(-1, len(floats))
         modules[name] = Module(
@@ -171,51 +171,51 @@ def read_records(path: Path) -> Records:
             {column: counters[:, i] for i, column in enumerate(integers)},
             {column: times[:, i] for i, column in enumerate(floats)},
         )
-    found = Records(
+    records = Records(
         version=job["log_ver"],
-        exe=told["exe"],
+        exe=answer["exe"],
         ranks=job["nprocs"],
         start_s=job["start_time_sec"] + job["start_time_nsec"] / 1e9,
         end_s=job["start_time_sec"] + job["start_time_nsec"] / 1e9 + job["run_time"],
-        mounts=[(place, kind) for place, kind in told["mounts"]],
-        partial=told["partial"],
+        mounts=[(place, kind) for place, kind in answer["mounts"]],
+        partial=answer["partial"],
         ids=arrays["ids"],
-        names=told["names"],
+        names=answer["names"],
         modules=modules,
         layouts=_under("LUSTRE", arrays),
         calls=_under("DXT", arrays),
-        hosts=told.get("hosts", ()),
+        hosts=answer.get("hosts", ()),
         heat=_under("HEATMAP", arrays),
     )
-    refuse_impossible(path, found)
-    return found
+    refuse_impossible(path, records)
+    return records
 
 
 def _under(module: str, arrays: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]] | None:
-    found = {name.partition(".")[2]: arrays[name] for name in arrays if name.startswith(f"{module}.")}
-    return found or None
+    of_module = {name.partition(".")[2]: arrays[name] for name in arrays if name.startswith(f"{module}.")}
+    return of_module or None
 
 
 _MOST_RANKS = 1 << 24
 _MOST_SECONDS = 1e9
 
 
-def _impossible(path: Path, what: str) -> TraceError:
+def _impossible(path: Path, fault: str) -> TraceError:
     return TraceError(
-        f"is a damaged Darshan log: {what}",
+        f"is a damaged Darshan log: {fault}",
         where=path,
         todo="copy it once more from where Darshan wrote it, or leave it out",
     )
 
 
-def refuse_impossible(path: Path, found: Records) -> None:
+def refuse_impossible(path: Path, records: Records) -> None:
     """Raise TraceError where a log claims something that no run can do."""
-    if not 0 < found.ranks <= _MOST_RANKS:
-        raise _impossible(path, f"it claims {found.ranks:,} processes")
-    if not 0 <= found.end_s - found.start_s <= _MOST_SECONDS:
-        raise _impossible(path, f"it claims to have run for {found.end_s - found.start_s:,.0f} s")
-    for name, module in found.modules.items():
-        if len(module) and not (int(module.rank.min()) >= -1 and int(module.rank.max()) < found.ranks):
+    if not 0 < records.ranks <= _MOST_RANKS:
+        raise _impossible(path, f"it claims {records.ranks:,} processes")
+    if not 0 <= records.end_s - records.start_s <= _MOST_SECONDS:
+        raise _impossible(path, f"it claims to have run for {records.end_s - records.start_s:,.0f} s")
+    for name, module in records.modules.items():
+        if len(module) and not (int(module.rank.min()) >= -1 and int(module.rank.max()) < records.ranks):
             raise _impossible(
-                path, f"{name} has a record of rank {int(module.rank.max()):,} of {found.ranks:,}"
+                path, f"{name} has a record of rank {int(module.rank.max()):,} of {records.ranks:,}"
             )

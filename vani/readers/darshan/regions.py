@@ -124,10 +124,10 @@ def header_of(path: Path, content: bytes) -> Header:
             path, f"{len(content) - end:,} bytes follow its last region: something was written behind it"
         )
     job = (size, (placed[0][0] if placed else len(content)) - size)
-    names, *others = pairs
+    names, *regions = pairs
     versions = struct.unpack_from(f"{order}{modules}I", content, at + 16 * (1 + modules))
     return Header(
-        text, compression, (job, names, *others), versions, order, hashlib.sha256(content).hexdigest()
+        text, compression, (job, names, *regions), versions, order, hashlib.sha256(content).hexdigest()
     )
 
 
@@ -159,8 +159,8 @@ def inflated(path: Path, content: bytes, header: Header, number: int, *, keep: b
     if header.compression == _NONE:
         pieces = iter([bytes(region)])
     else:
-        most, told = (MOST_KEPT, "512 MiB") if keep else (_MOST_INFLATED, "2 GiB")
-        pieces = _pieces(path, name, region, header.compression, most, told)
+        most, limit = (MOST_KEPT, "512 MiB") if keep else (_MOST_INFLATED, "2 GiB")
+        pieces = _pieces(path, name, region, header.compression, most, limit)
     if module:
         pieces = without_cut_record(path, module, header.versions[number - 2], header.order, pieces)
     if keep:
@@ -171,7 +171,7 @@ def inflated(path: Path, content: bytes, header: Header, number: int, *, keep: b
 
 
 def _pieces(
-    path: Path, name: str, region: memoryview, compression: int, most: int, told: str
+    path: Path, name: str, region: memoryview, compression: int, most: int, limit: str
 ) -> Iterator[bytes]:
     left, total = bytes(region), 0
     while left:
@@ -182,7 +182,7 @@ def _pieces(
                 piece = stream.decompress(data, _CHUNK)
                 total += len(piece)
                 if total > most:
-                    raise damaged_log(path, f"{name} inflates to more than {told}")
+                    raise damaged_log(path, f"{name} inflates to more than {limit}")
                 yield piece
                 data = stream.unconsumed_tail if compression == _ZLIB else b""  # type: ignore[union-attr]
                 if not data and not stream.eof and (compression == _ZLIB or stream.needs_input):  # type: ignore[union-attr]

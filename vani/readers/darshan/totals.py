@@ -230,7 +230,7 @@ class Log:
         text = region[begin:].split(b"\0", 1)[0].decode(errors="replace")
         exe, *lines = text.split("\n")
         mounts = [tuple(line.split("\t", 1)) for line in lines if "\t" in line]
-        by_length = sorted(((folder, kind) for kind, folder in mounts), key=lambda one: -len(one[0]))
+        by_length = sorted(((folder, kind) for kind, folder in mounts), key=lambda mount: -len(mount[0]))
         return _Job(uid, job_id, exe, processes, float(start), float(end - start), tuple(by_length))
 
     def records(self, name: str, processes: int, layouts: Mapping[int, RecordLayout]) -> RecordColumns:
@@ -240,11 +240,11 @@ class Log:
         layout = layouts.get(version)
         if layout is None:
             raise damaged_log(self.path, f"{name} has records of version {version:,}, which is not known")
-        found = RecordColumns(region, layout, self._order)
-        if len(found) and not (int(found.rank.min()) >= -1 and int(found.rank.max()) < processes):
-            wrong = int(found.rank.max() if found.rank.min() >= -1 else found.rank.min())
+        columns = RecordColumns(region, layout, self._order)
+        if len(columns) and not (int(columns.rank.min()) >= -1 and int(columns.rank.max()) < processes):
+            wrong = int(columns.rank.max() if columns.rank.min() >= -1 else columns.rank.min())
             raise damaged_log(self.path, f"{name} has a record of rank {wrong:,} of {processes:,} processes")
-        return found
+        return columns
 
     def name_of(self, file: int | None) -> str:
         """The path of a file; empty where there is none."""
@@ -261,12 +261,12 @@ class Log:
         """The paths of all files."""
         if self.version < "3.10":
             return {}
-        table, at, found = self._regions["the name table"], 0, {}
+        table, at, names = self._regions["the name table"], 0, {}
         while (end := table.find(b"\0", at + 8)) >= 0:
             (file,) = struct.unpack_from(f"{self._order}Q", table, at)
-            found[file] = table[at + 8 : end].decode(errors="replace")
+            names[file] = table[at + 8 : end].decode(errors="replace")
             at = end + 1
-        return found
+        return names
 
     def stripes_of(self, file: int | None) -> int | None:
         """Lustre targets under a file: of a composite layout those of its widest component."""
@@ -277,14 +277,14 @@ class Log:
         numbers = np.frombuffer(region[at : at + (len(region) - at) // 8 * 8], f"{self._order}i8")
         version = self._versions[self._number["LUSTRE"]]
         if version == 1:
-            found = int(numbers[6]) if len(numbers) > 6 else 0
+            stripes = int(numbers[6]) if len(numbers) > 6 else 0
         elif version == 2 and len(numbers) >= 4:
             # Seven numbers and a name of 16 bytes each; the second number is the count.
             parts = numbers[4 : 4 + 9 * int(np.clip(numbers[2], 0, 1000))]
-            found = int(parts[1::9].max()) if len(parts[1::9]) else 0
+            stripes = int(parts[1::9].max()) if len(parts[1::9]) else 0
         else:
-            found = 0
-        return found if 0 < found <= _MOST_STRIPES else None
+            stripes = 0
+        return stripes if 0 < stripes <= _MOST_STRIPES else None
 
 
 def _sum(path: Path, parts: list[Ints]) -> int:
@@ -333,10 +333,10 @@ def _slowest(moving: list[RecordColumns], spent: list[Floats], processes: int) -
 
 
 def _writers(moving: list[RecordColumns], processes: int) -> int | None:
-    found = []
+    writers = []
     for module in moving:
         wrote = module.count("writes") > 0
         if processes > 1 and bool((wrote & (module.rank < 0)).any()):
             return None
-        found.append(module.rank[wrote])
-    return len(distinct(np.concatenate(found)))
+        writers.append(module.rank[wrote])
+    return len(distinct(np.concatenate(writers)))

@@ -36,11 +36,11 @@ def main(incoming: int, outgoing: int) -> None:
         except EOFError:
             return
         try:
-            told, arrays = _read(path)
+            answer, arrays = _read(path)
         except Exception as error:
             answers.send_bytes(json.dumps({"error": f"{type(error).__name__}: {error}"}).encode())
             continue
-        answers.send_bytes(json.dumps(told).encode())
+        answers.send_bytes(json.dumps(answer).encode())
         answers.send_bytes(arrays)
 
 
@@ -52,16 +52,16 @@ def _read(path: str) -> tuple[dict[str, Any], bytes]:
         raise ValueError("PyDarshan cannot open it")
     try:
         modules = backend.log_get_modules(log)
-        told: dict[str, Any] = {
+        answer: dict[str, Any] = {
             "job": _job(backend, log),
             "exe": _exe(backend, log),
             "mounts": _mounts(backend, log),
-            "partial": sorted(name for name, one in modules.items() if one["partial_flag"]),
+            "partial": sorted(name for name, about in modules.items() if about["partial_flag"]),
             "modules": sorted(modules),
             "counters": {},
         }
         names = _names(backend, log)
-        told["names"] = list(names.values())
+        answer["names"] = list(names.values())
         arrays = {"ids": np.array(list(names), np.uint64)}
         for module in MODULES:
             if module not in modules:
@@ -73,7 +73,7 @@ def _read(path: str) -> tuple[dict[str, Any], bytes]:
             ]
             if modules[module]["len"] and not records:
                 raise ValueError(f"{module} holds no whole record")
-            told["counters"][module] = [backend.counter_names(module), backend.fcounter_names(module)]
+            answer["counters"][module] = [backend.counter_names(module), backend.fcounter_names(module)]
             of_file = "file_rec_id" if module in ("H5D", "PNETCDF_VAR") else "id"
             arrays |= {
                 f"{module}.id": np.array([r[of_file] for r in records], np.uint64),
@@ -83,15 +83,15 @@ def _read(path: str) -> tuple[dict[str, Any], bytes]:
             }
         arrays |= _layouts(backend, log) if "LUSTRE" in modules else {}
         if "DXT_POSIX" in modules:
-            hosts, found = _segments(backend, log)
-            told["hosts"] = hosts
-            arrays |= found
+            hosts, segments = _segments(backend, log)
+            answer["hosts"] = hosts
+            arrays |= segments
         arrays |= _heat(backend, log) if "HEATMAP" in modules else {}
     finally:
         backend.log_close(log)
     packed = io.BytesIO()
     np.savez(packed, allow_pickle=False, **arrays)
-    return told, packed.getvalue()
+    return answer, packed.getvalue()
 
 
 _SEGMENT = np.dtype([("offset", "i8"), ("length", "i8"), ("start", "f8"), ("end", "f8")])
@@ -99,8 +99,8 @@ _SEGMENT = np.dtype([("offset", "i8"), ("length", "i8"), ("start", "f8"), ("end"
 
 def _text(backend: Any, text: Any) -> str:
     """Text of the log; names on file systems may have any encoding."""
-    found: str = backend.ffi.string(text).decode(errors="backslashreplace")
-    return found
+    decoded: str = backend.ffi.string(text).decode(errors="backslashreplace")
+    return decoded
 
 
 def _job(backend: Any, log: Any) -> dict[str, Any]:
@@ -126,20 +126,20 @@ def _mounts(backend: Any, log: Any) -> list[tuple[str, str]]:
     mounts, count = backend.ffi.new("struct darshan_mnt_info **"), backend.ffi.new("int *")
     backend.libdutil.darshan_log_get_mounts(log["handle"], mounts, count)
     some = [mounts[0][i] for i in range(count[0])]
-    found = [(_text(backend, one.mnt_path), _text(backend, one.mnt_type)) for one in some]
+    pairs = [(_text(backend, mount.mnt_path), _text(backend, mount.mnt_type)) for mount in some]
     backend.libdutil.darshan_free(mounts[0])
-    return found
+    return pairs
 
 
 def _names(backend: Any, log: Any) -> dict[int, str]:
     records, count = backend.ffi.new("struct darshan_name_record **"), backend.ffi.new("int *")
     backend.libdutil.darshan_log_get_name_records(log["handle"], records, count)
-    found = {}
+    names = {}
     for number in range(count[0]):
-        found[records[0][number].id] = _text(backend, records[0][number].name)
+        names[records[0][number].id] = _text(backend, records[0][number].name)
         backend.libdutil.darshan_free(records[0][number].name)
     backend.libdutil.darshan_free(records[0])
-    return found
+    return names
 
 
 def _layouts(backend: Any, log: Any) -> dict[str, np.ndarray[Any, Any]]:
@@ -152,19 +152,19 @@ def _layouts(backend: Any, log: Any) -> dict[str, np.ndarray[Any, Any]]:
             rows.append(np.frombuffer(counters, np.int64).copy())
     names = backend.counter_names("LUSTRE_COMP")
     table = np.array(rows, np.int64).reshape(-1, len(names))
-    found = {f"LUSTRE.{name}": table[:, i] for i, name in enumerate(names)}
-    return found | {"LUSTRE.id": np.array(ids, np.uint64)}
+    columns = {f"LUSTRE.{name}": table[:, i] for i, name in enumerate(names)}
+    return columns | {"LUSTRE.id": np.array(ids, np.uint64)}
 
 
 def _segments(backend: Any, log: Any) -> tuple[list[str], dict[str, np.ndarray[Any, Any]]]:
     """Names of hosts, a record each; records with their counts of writes and reads; calls, writes before reads."""
     hosts, records, calls = [], [], []
     for record in _records(backend, log, "DXT_POSIX"):
-        whole = record.write_count + record.read_count
+        count = record.write_count + record.read_count
         at = backend.ffi.addressof(record)
         begin = backend.ffi.cast("char *", at) + backend.ffi.sizeof("struct dxt_file_record")
         calls.append(
-            np.frombuffer(backend.ffi.buffer(begin, whole * _SEGMENT.itemsize), _SEGMENT, whole).copy()
+            np.frombuffer(backend.ffi.buffer(begin, count * _SEGMENT.itemsize), _SEGMENT, count).copy()
         )
         hosts.append(backend.ffi.string(record.hostname).decode(errors="replace"))
         records.append((record.base_rec.id, record.base_rec.rank, record.write_count, record.read_count))
@@ -189,15 +189,15 @@ def _heat(backend: Any, log: Any) -> dict[str, np.ndarray[Any, Any]]:
         ranks.append(record.base_rec.rank)
         widths.append(record.bin_width_seconds)
         for side, bins in ((reads, record.read_bins), (writes, record.write_bins)):
-            found = np.frombuffer(backend.ffi.buffer(bins, 8 * record.nbins), np.int64, record.nbins)
-            side.append(found.copy())
-    longest = max((len(one) for one in reads), default=0)
+            moved = np.frombuffer(backend.ffi.buffer(bins, 8 * record.nbins), np.int64, record.nbins)
+            side.append(moved.copy())
+    longest = max((len(bins) for bins in reads), default=0)
     return {
         "HEATMAP.id": np.array(ids, np.uint64),
         "HEATMAP.rank": np.array(ranks, np.int64),
         "HEATMAP.width": np.array(widths, np.float64),
         **{
-            f"HEATMAP.{name}": np.array([np.pad(one, (0, longest - len(one))) for one in side], np.int64)
+            f"HEATMAP.{name}": np.array([np.pad(bins, (0, longest - len(bins))) for bins in side], np.int64)
             for name, side in (("read", reads), ("write", writes))
         },
     }
@@ -207,16 +207,16 @@ def _records(backend: Any, log: Any, module: str) -> Iterator[Any]:
     """Records of a module in the library's memory: each is gone when the next is asked for."""
     number, kind = backend.log_get_modules(log)[module]["idx"], backend._structdefs[module]
     while True:
-        held = backend.ffi.new("void **")
-        found = backend.libdutil.darshan_log_get_record(log["handle"], number, held)
-        if found < 0:
+        pointer = backend.ffi.new("void **")
+        status = backend.libdutil.darshan_log_get_record(log["handle"], number, pointer)
+        if status < 0:
             raise ValueError(f"a record of {module} cannot be read")
-        if not found:
+        if not status:
             return
         try:
-            yield backend.ffi.cast(kind, held)[0][0]
+            yield backend.ffi.cast(kind, pointer)[0][0]
         finally:
-            backend.libdutil.darshan_free(held[0])
+            backend.libdutil.darshan_free(pointer[0])
 
 
 if __name__ == "__main__":

@@ -43,8 +43,8 @@ _UNKNOWN = ("size",)
 class DamagedPartError(TraceError):
     """A file's rows cannot be read although its footer can."""
 
-    def __init__(self, what: str, *, where: str | Path = "", todo: str = "") -> None:
-        super().__init__(what, where=where, todo=todo)
+    def __init__(self, fault: str, *, where: str | Path = "", todo: str = "") -> None:
+        super().__init__(fault, where=where, todo=todo)
         self.path = Path(where)
 
 
@@ -63,13 +63,13 @@ def find_parts(path: Path) -> list[Path]:
     """Parquet files of the directory, else of `_parquet` in it, in natural order."""
     for folder in (path, path / "_parquet"):
         try:
-            found = [p for p in folder.iterdir() if p.suffix == ".parquet" and p.is_file()]
+            parts = [p for p in folder.iterdir() if p.suffix == ".parquet" and p.is_file()]
         except (FileNotFoundError, NotADirectoryError):
             continue
         except OSError as error:
             raise TraceError(f"cannot be listed ({error.strerror})", where=folder) from error
-        if found:
-            return sorted(found, key=lambda p: natural(p.name))
+        if parts:
+            return sorted(parts, key=lambda p: natural(p.name))
     return []
 
 
@@ -161,7 +161,7 @@ class Parts:
         required: Mapping[str, pa.DataType],
         optional: Mapping[str, pa.DataType],
     ) -> None:
-        for name, wanted in {**required, **optional}.items():
+        for name, target in {**required, **optional}.items():
             often = schema.names.count(name)
             if often > 1:
                 raise UnknownFormatError(
@@ -175,10 +175,10 @@ class Parts:
                     where=file,
                     todo="convert the trace again; all columns are needed",
                 )
-            found = schema.field(name).type
-            if not _fits(found, wanted):
+            kind = schema.field(name).type
+            if not _fits(kind, target):
                 raise UnknownFormatError(
-                    f"column {name!r} holds {found}, not {wanted}", where=file, todo="convert the trace again"
+                    f"column {name!r} holds {kind}, not {target}", where=file, todo="convert the trace again"
                 )
 
     @property
@@ -248,10 +248,10 @@ class Parts:
         rank = pc.cast(batch.column("rank"), pa.int64())
         bounds = pc.min_max(rank)
         low, high = bounds["min"].as_py(), bounds["max"].as_py()
-        wanted = range(self.ranks) if ranks is None else ranks
-        if rank.null_count or low is None or not (wanted.start <= low and high < wanted.stop):
+        selected = range(self.ranks) if ranks is None else ranks
+        if rank.null_count or low is None or not (selected.start <= low and high < selected.stop):
             inside = pc.fill_null(
-                pc.and_(pc.greater_equal(rank, wanted.start), pc.less(rank, wanted.stop)), fill_value=False
+                pc.and_(pc.greater_equal(rank, selected.start), pc.less(rank, selected.stop)), fill_value=False
             )
             if left_out is not None and ranks is None:
                 _count(left_out, "no rank", rank.null_count)
@@ -270,13 +270,13 @@ class Parts:
         yield number, {name: self._column(batch, name) for name in columns}
 
     def _column(self, batch: pa.RecordBatch, name: str) -> pa.Array:
-        column, wanted = batch.column(name), self._types[name]
+        column, target = batch.column(name), self._types[name]
         if name in self._texts:
             return column if pa.types.is_dictionary(column.type) else pc.dictionary_encode(column)
-        found = pc.cast(column, wanted)
-        if found.null_count and pa.types.is_integer(wanted) and name not in _UNKNOWN:
-            return pc.fill_null(found, 0)
-        return found
+        converted = pc.cast(column, target)
+        if converted.null_count and pa.types.is_integer(target) and name not in _UNKNOWN:
+            return pc.fill_null(converted, 0)
+        return converted
 
 
 def _count(left_out: Counter[str], why: str, rows: int) -> None:
@@ -284,16 +284,16 @@ def _count(left_out: Counter[str], why: str, rows: int) -> None:
         left_out[why] += rows
 
 
-def _fits(found: pa.DataType, wanted: pa.DataType) -> bool:
-    if pa.types.is_dictionary(found):
-        found = found.value_type
-    if pa.types.is_large_string(wanted):
+def _fits(kind: pa.DataType, target: pa.DataType) -> bool:
+    if pa.types.is_dictionary(kind):
+        kind = kind.value_type
+    if pa.types.is_large_string(target):
         return bool(
-            pa.types.is_string(found) or pa.types.is_large_string(found) or pa.types.is_string_view(found)
+            pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind)
         )
-    if pa.types.is_integer(wanted):
-        return bool(pa.types.is_integer(found))
-    return bool(pa.types.is_floating(found) or pa.types.is_integer(found))
+    if pa.types.is_integer(target):
+        return bool(pa.types.is_integer(kind))
+    return bool(pa.types.is_floating(kind) or pa.types.is_integer(kind))
 
 
 class _Spans:

@@ -181,8 +181,8 @@ class RankCounter:
 
 def too_long(seconds: NDArray[Any]) -> NDArray[np.bool_]:
     """Times that are longer than any run, shape (n,), bool; a NaN is not."""
-    found: NDArray[np.bool_] = np.abs(seconds) > _LONGEST_S
-    return found
+    is_longer: NDArray[np.bool_] = np.abs(seconds) > _LONGEST_S
+    return is_longer
 
 
 def nanoseconds(seconds: NDArray[Any], *, least: float = 0.0) -> Ints:
@@ -369,10 +369,10 @@ class ParquetReader(ABC):
         expected, given = int(known.calls[rank]), 0
         delivery = Delivery(private, known.names, piece, by_time=not known.nested)
         reached: int | None = None
-        held: Columns | None = None
+        waiting: Columns | None = None
         try:
             for columns in chain(self._columns(group, left_out), (None,)):
-                more = _joined([part for part in (held, columns) if part is not None])
+                more = _joined([part for part in (waiting, columns) if part is not None])
                 if more is None:
                     return
                 order, key = self._order(more)
@@ -384,7 +384,7 @@ class ParquetReader(ABC):
                     )
                     return
                 ready = order if columns is None else order[:-_HELD]
-                held = {name: values[order[len(ready) :]] for name, values in more.items()}
+                waiting = {name: values[order[len(ready) :]] for name, values in more.items()}
                 if not len(ready):
                     continue
                 reached = int(key[ready[-1]])

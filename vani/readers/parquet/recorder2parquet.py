@@ -166,10 +166,10 @@ class Recorder2ParquetReader(ParquetReader):
             rank = integers(batch["rank"])
             counter.add(rank)
             self._note_series(number, rank, series_of_rank)
-            number_of, found = _keys_of(batch)
-            known = pc.index_in(found, value_set=keys)
+            number_of, distinct_keys = _keys_of(batch)
+            known = pc.index_in(distinct_keys, value_set=keys)
             fresh = pc.is_null(known)
-            keys = pa.concat_arrays([keys, found.filter(fresh)])
+            keys = pa.concat_arrays([keys, distinct_keys.filter(fresh)])
             code = pc.fill_null(known, 0).to_numpy(zero_copy_only=False).astype(np.int64)
             is_fresh = fresh.to_numpy(zero_copy_only=False)
             code[is_fresh] = len(counts) + np.arange(int(is_fresh.sum()))
@@ -185,20 +185,20 @@ class Recorder2ParquetReader(ParquetReader):
         match = _SERIES.fullmatch(self._parts.names[number])
         if match is None:
             return
-        mine = distinct(rank)
-        for series, others in seen.items():
-            if series != match["series"] and (both := np.intersect1d(mine, others)).size:
+        ranks = distinct(rank)
+        for series, other_ranks in seen.items():
+            if series != match["series"] and (both := np.intersect1d(ranks, other_ranks)).size:
                 raise TraceError(
                     f"rank {both[0]} is in files {series}_* and {match['series']}_*: two conversions mixed",
                     where=self.path,
                     todo="empty the folder and convert again",
                 )
-        seen[match["series"]] = distinct(seen.get(match["series"], mine), mine)
+        seen[match["series"]] = distinct(seen.get(match["series"], ranks), ranks)
 
     def _ids(self, batch: dict[str, pa.Array]) -> NDArray[np.int32]:
         """Signature of each row."""
-        number, found = _keys_of(batch)
-        code = pc.fill_null(pc.index_in(found, value_set=self._keys), 0)
+        number, keys = _keys_of(batch)
+        code = pc.fill_null(pc.index_in(keys, value_set=self._keys), 0)
         ids: NDArray[np.int32] = code.to_numpy(zero_copy_only=False)[number]
         return ids
 
@@ -210,8 +210,8 @@ class Recorder2ParquetReader(ParquetReader):
         return tuple(limits)
 
     def _columns(self, ranks: range, left_out: Counter[str]) -> Iterator[Columns]:
-        wanted = ["rank", "index", "tstart", "tend", *_HEAD, *_ARGUMENTS]
-        for _, batch in self._parts.batches(wanted, ranks, left_out):
+        names = ["rank", "index", "tstart", "tend", *_HEAD, *_ARGUMENTS]
+        for _, batch in self._parts.batches(names, ranks, left_out):
             rank = integers(batch["rank"])
             column: Columns = {
                 "rank": rank,
@@ -306,12 +306,12 @@ def _call_table(keys: pa.LargeBinaryArray, names: FunctionNames) -> CallTable:
     # FunctionNames of a program's own functions could be those of traced calls, and there may be any number of them.
     called = pc.dictionary_encode(pc.if_else(is_user, _USER_FUNCTION, column(0)))
     lookup = np.array([names.code(n) for n in called.dictionary.to_pylist()], dtype=np.int64)
-    kept = np.clip(numbers("arg_count"), 0, len(_ARGUMENTS))
-    kept[is_user.to_numpy(zero_copy_only=False)] = 0
+    stored = np.clip(numbers("arg_count"), 0, len(_ARGUMENTS))
+    stored[is_user.to_numpy(zero_copy_only=False)] = 0
     grid = np.arange(len(texts))[:, None] * width + len(_HEAD) + np.arange(len(_ARGUMENTS))
-    chosen = grid[np.arange(len(_ARGUMENTS)) < kept[:, None]]
+    chosen = grid[np.arange(len(_ARGUMENTS)) < stored[:, None]]
     values = pieces.take(pa.array(chosen))
-    offsets = np.concatenate(([0], np.cumsum(kept))).astype(np.int32)
+    offsets = np.concatenate(([0], np.cumsum(stored))).astype(np.int32)
     return CallTable(
         thread=numbers("thread_id"),
         func=lookup[called.indices.to_numpy(zero_copy_only=False)] if len(texts) else np.empty(0, np.int64),
@@ -323,7 +323,7 @@ def _call_table(keys: pa.LargeBinaryArray, names: FunctionNames) -> CallTable:
 
 
 def _facts(table: CallTable, names: list[str], counts: Ints) -> list[tuple[str, list[str], int]]:
-    wanted = [i for i, n in enumerate(names) if n in FACTS]
-    rows = np.flatnonzero(np.isin(table.func, wanted))[:10_000]
+    of_facts = [i for i, n in enumerate(names) if n in FACTS]
+    rows = np.flatnonzero(np.isin(table.func, of_facts))[:10_000]
     texts = table.args.take(pa.array(rows)).to_pylist()
     return [(names[table.func[r]], t, int(counts[r])) for r, t in zip(rows, texts, strict=True)]

@@ -153,10 +153,10 @@ class WisIOReader(ParquetReader):
             nested = nested or bool("level" in batch and (integers(batch["level"]) > 0).any())
             middle = (_seconds(batch["tstart"]) + _seconds(batch["tend"])) / 2
             tick = integers(batch["tmid"]).astype(np.float64)
-            whole = np.isfinite(middle) & ~too_long(middle)
-            ticks += float(tick[whole].sum())
-            seconds += float(middle[whole].sum())
-            late = whole & (tick > 0) & (middle > 0)
+            plausible = np.isfinite(middle) & ~too_long(middle)
+            ticks += float(tick[plausible].sum())
+            seconds += float(middle[plausible].sum())
+            late = plausible & (tick > 0) & (middle > 0)
             if late.any():
                 # Times of the later half have the smaller relative error.
                 late &= tick >= np.median(tick[late])
@@ -187,8 +187,8 @@ class WisIOReader(ParquetReader):
         return Limit("io.time_s", times), *_LIMITS, above
 
     def _columns(self, ranks: range, left_out: Counter[str]) -> Iterator[Columns]:
-        wanted = ["rank", "func_id", "file_name", "size", "duration", "tmid", "index", "thread_id", "level"]
-        for _, batch in self._parts.batches(wanted, ranks, left_out):
+        names = ["rank", "func_id", "file_name", "size", "duration", "tmid", "index", "thread_id", "level"]
+        for _, batch in self._parts.batches(names, ranks, left_out):
             column: Columns = {
                 name: integers(a, NO_VALUE if name == "size" else 0)
                 for name, a in batch.items()
@@ -272,7 +272,7 @@ def _signatures(column: dict[str, Any], names: list[str]) -> Signatures:
     file = column["file"].astype(np.int32)
     file[of_function([n in _FILE_IS_ANOTHER_ARGUMENT for n in names], np.bool_)] = -1
     value = np.where(seeks & (np.abs(size) < MOST_OFFSET), size, NO_VALUE)
-    for wrong, what in (
+    for wrong, quantity in (
         (moves & ~believed(size), "ask for {} bytes, which no call can move: how many they moved is unknown"),
         (
             seeks & (size != NO_VALUE) & (value == NO_VALUE),
@@ -281,7 +281,7 @@ def _signatures(column: dict[str, Any], names: list[str]) -> Signatures:
     ):
         for code in distinct(func[wrong]).tolist():
             first = int(size[np.flatnonzero(wrong & (func == code))[0]])
-            unbelieved[names[code]] = f"calls of {names[code]} {what.format(first)}"
+            unbelieved[names[code]] = f"calls of {names[code]} {quantity.format(first)}"
     value[rewinds] = 0
     rule = of_function([m.rule for m in meanings], np.int8)
     rule[seeks] = PositionRule.SEEK_SET

@@ -93,7 +93,7 @@ class BatchBuilder:
         duration: Ints,
     ) -> dict[str, pa.Array] | None:
         """Columns by the compiled kernel; None if numpy decides."""
-        found = self._kernel.columns(
+        compiled = self._kernel.columns(
             s,
             ids,
             np.array([c.rank for c in chunks], np.int32),
@@ -103,14 +103,14 @@ class BatchBuilder:
             duration,
             _origins(chunks),
         )
-        if found is None:
+        if compiled is None:
             return None
-        self._piece.bytes += float(found.moved)
-        note_calls(self._piece, self._functions, found.count, found.first_start, found.last_end)
-        arrays = found.arrays
+        self._piece.bytes += float(compiled.moved)
+        note_calls(self._piece, self._functions, compiled.count, compiled.first_start, compiled.last_end)
+        arrays = compiled.arrays
         self._note_renames(arrays["rank"], arrays["file"], s, ids, start)
         return {
-            name: with_validity(arrays[name], arrays[f"{name}_known"], found.unknown[name])
+            name: with_validity(arrays[name], arrays[f"{name}_known"], compiled.unknown[name])
             if name in NULLABLE
             else to_arrow(arrays[name])
             for name in CALLS.names

@@ -61,9 +61,9 @@ class CallReader:
         )
         pending: list[Chunk] = []
         rows = 0
-        wanted = ranks.start + np.flatnonzero(tables.calls[ranks.start : ranks.stop] > 0)
-        ahead = _Ahead(tables, wanted)
-        for rank in wanted.tolist():
+        with_calls = ranks.start + np.flatnonzero(tables.calls[ranks.start : ranks.stop] > 0)
+        ahead = _Ahead(tables, with_calls)
+        for rank in with_calls.tolist():
             for chunk in self._chunks(rank, piece, ahead):
                 if rows and rows + len(chunk.ids) > 2 * BATCH_ROWS:
                     yield builder.build(pending)
@@ -81,9 +81,9 @@ class CallReader:
     def tell(self, ranks: range, *, by_time: bool) -> Piece:
         """The summary that `batches` makes, from times and the number of calls of each signature alone."""
         tables, piece = self._tables, Piece()
-        wanted = ranks.start + np.flatnonzero(tables.calls[ranks.start : ranks.stop] > 0)
-        ahead = _Ahead(tables, wanted)
-        for rank in wanted.tolist():
+        with_calls = ranks.start + np.flatnonzero(tables.calls[ranks.start : ranks.stop] > 0)
+        ahead = _Ahead(tables, with_calls)
+        for rank in with_calls.tolist():
             for chunk in self._chunks(rank, piece, ahead):
                 if chunk.signatures.rename_to.max(initial=-1) >= 0:
                     # Which file was renamed may depend on the calls before.
@@ -137,12 +137,12 @@ class CallReader:
             for expanded in expanding:
                 ids = expanded
                 raw = times.read(8 * len(ids))
-                whole = len(raw) // 8
-                if not whole:
+                rows = len(raw) // 8
+                if not rows:
                     break
-                start, duration = clock.times(np.frombuffer(raw, "<u4", 2 * whole).reshape(-1, 2))
-                ids = ids[:whole]
-                read += whole
+                start, duration = clock.times(np.frombuffer(raw, "<u4", 2 * rows).reshape(-1, 2))
+                ids = ids[:rows]
+                read += rows
                 yield Chunk(
                     rank,
                     signatures,
@@ -152,7 +152,7 @@ class CallReader:
                     self._offsets(rank, signatures, ids, running),
                     None if origins is None else origins.of(rank, signatures.site[ids]),
                 )
-                if whole < len(expanded):
+                if rows < len(expanded):
                     break
             if read < expected:
                 piece.problems.append(
@@ -236,8 +236,8 @@ class _Ahead:
             self._at += int(np.searchsorted(self._ranks[self._at :], rank))
             some = of_rank[self._ranks[self._at : self._at + _AT_ONCE]]
             some = some[np.cumsum(grammars.calls[some]) <= BATCH_ROWS]
-            wanted = {index, *(i for i in some.tolist() if grammars.is_small(i))}
-            self._ids = grammars.expanded(sorted(wanted))
+            indices = {index, *(i for i in some.tolist() if grammars.is_small(i))}
+            self._ids = grammars.expanded(sorted(indices))
         return self._ids[index]
 
 

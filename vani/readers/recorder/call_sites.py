@@ -184,8 +184,8 @@ class Origins:
             return None
         lookup = self._lookup[table]
         # The last entry stands for every number that the table does not have; -1 becomes the largest.
-        found: NDArray[np.int8] = lookup[np.minimum(sites.view(np.uint32), len(lookup) - 1)]
-        return found
+        origins: NDArray[np.int8] = lookup[np.minimum(sites.view(np.uint32), len(lookup) - 1)]
+        return origins
 
 
 def read_origins(source: Source, ranks: int) -> Origins:
@@ -195,17 +195,17 @@ def read_origins(source: Source, ranks: int) -> Origins:
     """
     if not source.names("callsites"):
         return Origins.none(ranks)
-    there = np.zeros(ranks, np.bool_)
-    there[[rank for rank in source.ranks_with("callsites") if rank < ranks]] = True
-    absent = np.flatnonzero(~there)
+    stored = np.zeros(ranks, np.bool_)
+    stored[[rank for rank in source.ranks_with("callsites") if rank < ranks]] = True
+    absent = np.flatnonzero(~stored)
     kinds: dict[bytes, int] = {}
     seen: dict[bytes, tuple[int, str | None]] = {}
     of_rank = np.full(ranks, -1, np.int32)
     programs: dict[str, int] = {}
     lost: list[str] = []
     # A wrong number of ranks may claim millions whose files no one needs to look for.
-    wanted = sorted([*np.flatnonzero(there).tolist(), *absent[:_TOLD].tolist()])
-    for rank, content in zip(wanted, source.read_ranks(wanted, "callsites"), strict=True):
+    ranks_to_read = sorted([*np.flatnonzero(stored).tolist(), *absent[:_TOLD].tolist()])
+    for rank, content in zip(ranks_to_read, source.read_ranks(ranks_to_read, "callsites"), strict=True):
         if isinstance(content, TraceError):
             lost.append(f"rank {rank}: call sites left out, {content}")
             continue
@@ -254,9 +254,9 @@ def is_interpreter(program: str) -> bool:
 
 def call_site_batches(source: Source, ranks: int) -> Iterator[pa.RecordBatch]:
     """`vani.calls.CALL_SITES` of all ranks whose call sites are whole."""
-    there = [rank for rank in source.ranks_with("callsites") if rank < ranks]
+    with_sites = [rank for rank in source.ranks_with("callsites") if rank < ranks]
     waiting: list[pa.RecordBatch] = []
-    for rank, content in zip(there, source.read_ranks(there, "callsites"), strict=True):
+    for rank, content in zip(with_sites, source.read_ranks(with_sites, "callsites"), strict=True):
         if isinstance(content, TraceError):
             continue
         try:

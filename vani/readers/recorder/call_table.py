@@ -260,31 +260,31 @@ def _split_arguments(
     where: str,
 ) -> pa.ListArray:
     # Every argument is followed by one space, so the last space is no separator: it is cut off before splitting.
-    kept = np.maximum(length - 1, 0)
-    if len(at) and (raw[(at + kept)[length > 0]] != 0x20).any():
+    sizes = np.maximum(length - 1, 0)
+    if len(at) and (raw[(at + sizes)[length > 0]] != 0x20).any():
         raise TraceError("arguments of a call do not end with a space", where=where)
-    text = raw[ragged(at, kept)].tobytes()
-    offsets = np.concatenate(([0], np.cumsum(kept))).astype(np.int64)
+    text = raw[ragged(at, sizes)].tobytes()
+    offsets = np.concatenate(([0], np.cumsum(sizes))).astype(np.int64)
     # Bytes that end one text and those that begin the next may look like one character.
-    torn = bool(((raw[at[kept > 0]] & 0xC0) == 0x80).any())
+    torn = bool(((raw[at[sizes > 0]] & 0xC0) == 0x80).any())
     try:
         if not torn:
             text.decode()
-        whole = text
+        full_text = text
     except UnicodeDecodeError:
         torn = True
     if torn:
         pieces = [text[a:b].decode("utf-8", "replace").encode() for a, b in pairwise(offsets.tolist())]
-        whole = b"".join(pieces)
+        full_text = b"".join(pieces)
         offsets = np.concatenate(([0], np.cumsum([len(p) for p in pieces]))).astype(np.int64)
-    strings = pa.LargeStringArray.from_buffers(len(at), pa.py_buffer(offsets), pa.py_buffer(whole))
+    strings = pa.LargeStringArray.from_buffers(len(at), pa.py_buffer(offsets), pa.py_buffer(full_text))
     lists = split_pattern(strings, " ")
-    found = to_numpy(list_value_length(lists)).astype(np.int64)
+    number = to_numpy(list_value_length(lists)).astype(np.int64)
     # Splitting an empty text gives one empty piece, but a call without arguments has none.
-    found[length == 0] = 0
-    if (found != given).any():
-        entry = int(np.flatnonzero(found != given)[0])
+    number[length == 0] = 0
+    if (number != given).any():
+        entry = int(np.flatnonzero(number != given)[0])
         raise TraceError(
-            f"call signature {ids[entry]} says {given[entry]} arguments and holds {found[entry]}", where=where
+            f"call signature {ids[entry]} says {given[entry]} arguments and holds {number[entry]}", where=where
         )
     return lists

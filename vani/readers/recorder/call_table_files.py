@@ -78,7 +78,7 @@ class CallTableFiles:
     ) -> tuple[Signatures | SignaturePacker, Kept]:
         """Read and interpret a call table, a large one part by part, and keep the counts and texts needed later."""
         layout = self._meta.layout
-        kept, packer = Kept(self._meta.functions), None
+        counts, packer = Kept(self._meta.functions), None
         for part in call_table_parts(
             source,
             function_bytes=layout.function_bytes,
@@ -87,14 +87,14 @@ class CallTableFiles:
             site_bytes=layout.site_bytes,
             part_bytes=PART_BYTES,
         ):
-            kept.add(part)
+            counts.add(part)
             if source.size <= PART_BYTES:
-                return self._interpret(part.table, paths, handles), kept
+                return self._interpret(part.table, paths, handles), counts
             if packer is None:
                 packer = SignaturePacker(part.entries)
             packer.add(part.ids, self._interpret(part.table, paths, handles, part.ids))
         assert packer is not None
-        return packer, kept
+        return packer, counts
 
     def read_shared(self) -> tuple[Signatures, Kept, Sequence[str], int]:
         """Signatures, counts and texts, all paths and the number of handles."""
@@ -102,16 +102,16 @@ class CallTableFiles:
         with closing(self.open(name)) as source:
             if source.size <= PART_BYTES:
                 paths, handles = PathTable(), HandleTable()
-                signatures, kept = self.read(name, source, paths, handles)
+                signatures, counts = self.read(name, source, paths, handles)
                 assert isinstance(signatures, Signatures)
-                return signatures, kept, paths.paths, len(handles)
+                return signatures, counts, paths.paths, len(handles)
             some_paths, some_handles = InternedPaths(), InternedHandles()
-            packer, kept = self.read(name, source, some_paths, some_handles)
+            packer, counts = self.read(name, source, some_paths, some_handles)
         assert isinstance(packer, SignaturePacker)
         path_codes, texts = some_paths.finish()
         handle_codes, count = some_handles.finish()
         signatures = packer.packed(texts, path_codes=path_codes, handle_codes=handle_codes)
-        return signatures, kept, texts, count
+        return signatures, counts, texts, count
 
 
 class Kept:

@@ -215,11 +215,11 @@ def _before(mark: Ints, first: Ints) -> Ints:
     `first` is the position at which each symbol's rule begins.
     """
     at = np.maximum.accumulate(np.where(mark >= 0, np.arange(len(mark)), -1))
-    found = np.empty(len(mark), np.int64)
-    found[:1] = -1
-    found[1:] = at[:-1]
-    found[found < first] = -1
-    return found
+    nearest = np.empty(len(mark), np.int64)
+    nearest[:1] = -1
+    nearest[1:] = at[:-1]
+    nearest[nearest < first] = -1
+    return nearest
 
 
 def _resolve(rules: _Rules, calls: _Calls, target: Bools, marks: Ints) -> tuple[_Rules, _Calls]:
@@ -251,15 +251,15 @@ def _summaries(rules: _Rules, mark: Ints, target: Bools) -> tuple[Ints, Bools]:
         values = rules.values[symbols]
         is_rule = values < 0
         child = np.where(is_rule, -1 - values, 0)
-        here = np.where(is_rule, last[child], mark[np.maximum(values, 0)])
+        state = np.where(is_rule, last[child], mark[np.maximum(values, 0)])
         depends = np.where(is_rule, exposed[child], target[np.maximum(values, 0)])
-        before = _before(here, np.repeat(begins, lengths))
+        before = _before(state, np.repeat(begins, lengths))
         full = lengths > 0
         heads = begins[full]
         exposed[level[full]] = np.logical_or.reduceat(depends & (before < 0), heads)
         ends = heads + lengths[full] - 1
-        final = np.where(here[ends] >= 0, ends, before[ends])
-        last[level[full]] = np.where(final >= 0, here[np.maximum(final, 0)], _NONE)
+        final = np.where(state[ends] >= 0, ends, before[ends])
+        last[level[full]] = np.where(final >= 0, state[np.maximum(final, 0)], _NONE)
     return last, exposed
 
 
@@ -285,8 +285,8 @@ def _specialised(
         key = rule * width + np.where(exposed[rule], state, _ANY) + 2
         used = distinct(key)
         heights = height[used // width]
-        for one in distinct(heights).tolist():
-            waiting[one].append(used[heights == one])
+        for level_height in distinct(heights).tolist():
+            waiting[level_height].append(used[heights == level_height])
         return key
 
     use(rules.starts, np.full(len(rules.starts), _NONE))
@@ -302,9 +302,9 @@ def _specialised(
         values, exponents = rules.values[symbols], rules.exponents[symbols]
         is_rule = values < 0
         child = np.where(is_rule, -1 - values, 0)
-        here = np.where(is_rule, last[child], mark[np.maximum(values, 0)])
-        before = _before(here, begins[owner])
-        state = np.where(before >= 0, here[np.maximum(before, 0)], outer[owner])
+        state_here = np.where(is_rule, last[child], mark[np.maximum(values, 0)])
+        before = _before(state_here, begins[owner])
+        state = np.where(before >= 0, state_here[np.maximum(before, 0)], outer[owner])
         # A rule that depends on its surroundings, and changes them, sees itself from its second repetition on.
         again = is_rule & (exponents > 1)
         again[again] = exposed[child[again]] & (last[child[again]] >= 0)
@@ -318,12 +318,12 @@ def _specialised(
             state = np.where(second, last[child[rows]], state[rows])
             exponents = np.where(second, exponents[rows] - 1, np.where(twice, 1, exponents[rows]))
             values, is_rule, child, owner = values[rows], is_rule[rows], child[rows], owner[rows]
-        made = np.full(len(values), -1)
+        key_of_symbol = np.full(len(values), -1)
         depends = np.flatnonzero(~is_rule & target[np.maximum(values, 0)])
-        made[depends] = state[depends] + 2
-        made[is_rule] = use(child[is_rule], state[is_rule])
+        key_of_symbol[depends] = state[depends] + 2
+        key_of_symbol[is_rule] = use(child[is_rule], state[is_rule])
         keys[number] = key
-        bodies[number] = (np.bincount(owner, minlength=len(key)), values, made, exponents)
+        bodies[number] = (np.bincount(owner, minlength=len(key)), values, key_of_symbol, exponents)
     return keys, bodies
 
 
@@ -340,13 +340,13 @@ def _rebuilt(
     levels = [np.arange(a, b) for a, b in zip(first[:-1].tolist(), first[1:].tolist(), strict=True)]
     every = np.concatenate(keys)
     order = np.argsort(every)
-    lengths, values, made, exponents = (np.concatenate([body[i] for body in bodies]) for i in range(4))
+    lengths, values, key_of_symbol, exponents = (np.concatenate([body[i] for body in bodies]) for i in range(4))
     is_rule = values < 0
-    found = np.empty(len(values), np.int64)
-    found[is_rule] = -1 - order[np.searchsorted(every, made[is_rule], sorter=order)]
-    node = values[~is_rule] * width + np.maximum(made[~is_rule], 0)
+    renumbered = np.empty(len(values), np.int64)
+    renumbered[is_rule] = -1 - order[np.searchsorted(every, key_of_symbol[is_rule], sorter=order)]
+    node = values[~is_rule] * width + np.maximum(key_of_symbol[~is_rule], 0)
     distinct, code = np.unique(node, return_inverse=True)
-    found[~is_rule] = code
+    renumbered[~is_rule] = code
     refined = calls.take(distinct // width)
     state = distinct % width - 2
     rows = np.flatnonzero(state >= 0)
@@ -362,7 +362,7 @@ def _rebuilt(
     starts = np.where(every[order[at]] == key + 1, order[at], -1)
     other = np.flatnonzero(starts < 0)
     starts[other] = order[np.searchsorted(every, key[other], sorter=order)]
-    return _Rules(np.append(0, np.cumsum(lengths)), found, exponents, levels, starts), refined
+    return _Rules(np.append(0, np.cumsum(lengths)), renumbered, exponents, levels, starts), refined
 
 
 def _count(rules: _Rules, calls: int) -> Ints:

@@ -246,8 +246,8 @@ def _pack(s: Signatures) -> _Packed:
     return _Packed(s, table, files, handles, threads, max(0, int(s.depth.max(initial=0))) + 1)
 
 
-def _places(codes: NDArray[np.int32], wanted: NDArray[np.int32]) -> Ints:
+def _places(codes: NDArray[np.int32], searched: NDArray[np.int32]) -> Ints:
     """Position of each of `wanted` in `codes`, which have them all."""
     order = np.argsort(codes)
-    found: Ints = order[np.searchsorted(codes[order], wanted)]
-    return found
+    places: Ints = order[np.searchsorted(codes[order], searched)]
+    return places

@@ -95,10 +95,10 @@ class Forest:
 
     @cached_property
     def _heights(self) -> NDArray[np.int32]:
-        found = np.empty(len(self.lengths), dtype=np.int32)
+        heights = np.empty(len(self.lengths), dtype=np.int32)
         for height, level in enumerate(self.levels):
-            found[level] = height
-        return found
+            heights[level] = height
+        return heights
 
     def grammar(self, index: int) -> Grammar:
         """One of the grammars on its own."""
@@ -180,12 +180,12 @@ def decode_forest(buffers: Sequence[bytes | memoryview], terminals: int) -> Fore
     if (exponents < 1).any() or (values >= terminals).any():
         return None
     negative = np.flatnonzero(values < 0)
-    wanted = np.repeat(owner, counts)[negative] << 32 | (values[negative] & 0xFFFFFFFF)
-    found = np.searchsorted(ordered, wanted)
-    found[found == len(ordered)] = 0
-    if (ordered[found] != wanted).any():
+    searched = np.repeat(owner, counts)[negative] << 32 | (values[negative] & 0xFFFFFFFF)
+    places = np.searchsorted(ordered, searched)
+    places[places == len(ordered)] = 0
+    if (ordered[places] != searched).any():
         return None
-    values[negative] = -1 - order[found]
+    values[negative] = -1 - order[places]
     bodies = np.concatenate(([0], np.cumsum(counts)))
     try:
         levels, lengths = heights_and_lengths(bodies, values, exponents, "")
@@ -210,14 +210,14 @@ def _rules_of(ints: NDArray[np.int32], begins: Ints, ends: Ints) -> tuple[Ints, 
     heads, owners = [], []
     step = 0
     while len(active):
-        here = at[active]
-        if (here + 2 > ends[active]).any():
+        position = at[active]
+        if (position + 2 > ends[active]).any():
             return None
-        ids, counts = ints[here], ints[here + 1].astype(np.int64)
-        after = here + 2 + 2 * counts
+        ids, counts = ints[position], ints[position + 1].astype(np.int64)
+        after = position + 2 + 2 * counts
         if (ids >= 0).any() or (counts < 0).any() or (after > ends[active]).any():
             return None
-        heads.append(here)
+        heads.append(position)
         owners.append(active)
         at[active] = after
         step += 1

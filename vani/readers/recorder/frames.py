@@ -118,11 +118,11 @@ def inflate_frame(frame: memoryview | bytes, *, where: str) -> bytes:
     return bytes(data)
 
 
-def _wrong_size(claimed: int, found: int, where: str) -> TraceError:
+def _wrong_size(claimed: int, actual: int, where: str) -> TraceError:
     return TraceError(
-        f"zlib frame claims {counted(claimed, 'byte')}, there are {found:,}",
+        f"zlib frame claims {counted(claimed, 'byte')}, there are {actual:,}",
         where=where,
-        todo=CUT_OFF if found < claimed else "",
+        todo=CUT_OFF if actual < claimed else "",
     )
 
 
@@ -131,9 +131,9 @@ class Inflater:
 
     _READ = 1 << 18
 
-    def __init__(self, path: Path, offset: int, packed: int, what: str = "time stamps: ") -> None:
+    def __init__(self, path: Path, offset: int, packed: int, content: str = "time stamps: ") -> None:
         """Start at `offset` of the file; the stream has `packed` bytes; `what` it holds is named in errors."""
-        self._what = what
+        self._what = content
         self._file = path.open("rb")
         self._file.seek(offset)
         self._where = str(path)
@@ -206,7 +206,7 @@ class FramedTable:
                 f"zlib frame of {counted(claimed, 'byte')} claims to hold {self.size:,}", where=where
             )
         self._left = self.size
-        self._stream = Inflater(path, offset + 16, claimed, what="")
+        self._stream = Inflater(path, offset + 16, claimed, content="")
 
     def read(self, size: int) -> bytes:
         """Return the next `size` bytes, fewer at the end only.
@@ -216,10 +216,10 @@ class FramedTable:
         TraceError
             The stream is damaged, or holds less or more than its header says.
         """
-        wanted = min(size, self._left)
-        data = self._stream.read(wanted)
+        amount = min(size, self._left)
+        data = self._stream.read(amount)
         self._left -= len(data)
-        short = len(data) < wanted
+        short = len(data) < amount
         # After all content was read, one more byte is requested: the end of the stream must be there.
         if short or (not self._left and (self._stream.read(1) or not self._stream.finished)):
             raise TraceError(

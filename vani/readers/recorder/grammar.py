@@ -44,8 +44,8 @@ def ragged(starts: Ints, lengths: Ints) -> Ints:
     """Concatenate the ranges `starts[i] .. starts[i] + lengths[i]`; shape (sum of lengths,)."""
     total = int(lengths.sum())
     ends = np.cumsum(lengths)
-    found: Ints = np.arange(total, dtype=np.int64) + np.repeat(starts - (ends - lengths), lengths)
-    return found
+    indices: Ints = np.arange(total, dtype=np.int64) + np.repeat(starts - (ends - lengths), lengths)
+    return indices
 
 
 @dataclass(frozen=True, eq=False)
@@ -106,8 +106,8 @@ class Grammar:
             self.bodies, self.values, self.exponents, self.levels, start=self.start, names=len(self.names)
         )
         if by_kernel is not None:
-            found = np.flatnonzero(by_kernel)
-            return self.names[found], by_kernel[found]
+            occurring = np.flatnonzero(by_kernel)
+            return self.names[occurring], by_kernel[occurring]
         # Of terminals, and behind them of rules.
         counts = np.zeros(len(self.names) + len(self.bodies) - 1, dtype=np.int64)
         terminals, times = np.split(counts, [len(self.names)])
@@ -120,8 +120,8 @@ class Grammar:
             )
             values = self.values[symbols]
             np.add.at(counts, np.where(values < 0, len(self.names) - 1 - values, values), weight)
-        found = np.flatnonzero(terminals)
-        return self.names[found], terminals[found]
+        occurring = np.flatnonzero(terminals)
+        return self.names[occurring], terminals[occurring]
 
     @cached_property
     def whole(self) -> NDArray[np.int32]:
@@ -151,17 +151,17 @@ class Grammar:
     def _expanded(self, rows: int) -> Iterator[NDArray[np.int32]]:
         """The same by numpy."""
         waiting: list[NDArray[np.int32]] = []
-        held = 0
+        waiting_calls = 0
         for piece in self._pieces(rows):
             at = 0
-            while held + len(piece) - at >= rows:
-                waiting.append(piece[at : at + rows - held])
-                at += rows - held
+            while waiting_calls + len(piece) - at >= rows:
+                waiting.append(piece[at : at + rows - waiting_calls])
+                at += rows - waiting_calls
                 yield waiting[0] if len(waiting) == 1 else np.concatenate(waiting)
-                waiting, held = [], 0
+                waiting, waiting_calls = [], 0
             if at < len(piece):
                 waiting.append(piece[at:])
-                held += len(piece) - at
+                waiting_calls += len(piece) - at
         # Thousands of grammars are expanded one after the other: none keeps its arena.
         self.__dict__.pop("_arena", None)
         if waiting:
@@ -172,12 +172,12 @@ class Grammar:
         limit, offsets, arena = self._arena
         stack = [(int(self.bodies[self.start]), int(self.bodies[self.start + 1]))]
         repeats = [1]
-        whole = self.lengths
+        lengths = self.lengths
         values, exponents = self.values, self.exponents
         # Rules below the limit are in the arena; only the others are walked, symbol by symbol.
         length = np.ones(len(values), dtype=np.int64)
         is_rule = values < 0
-        length[is_rule] = whole[-1 - values[is_rule]]
+        length[is_rule] = lengths[-1 - values[is_rule]]
         source = np.where(is_rule, 0, values)
         source[is_rule] = offsets[-1 - values[is_rule]]
         walked = np.flatnonzero(is_rule & (length > limit))
@@ -194,7 +194,7 @@ class Grammar:
             stop = int(stops[first]) if first < len(stops) and stops[first] < end else end
             if stop == at:
                 value, exponent = int(values[at]), int(exponents[at])
-                if value < 0 and whole[-1 - value] > limit:
+                if value < 0 and lengths[-1 - value] > limit:
                     left = exponent - again
                     if left > 0:
                         stack.append((at, end))
@@ -374,17 +374,17 @@ def _split(ints: NDArray[Any], where: str) -> tuple[Ints, Ints, NDArray[Any]]:
     return ids, counts, pairs[is_symbol]
 
 
-def _index_of(ids: Ints, wanted: Ints) -> Ints:
+def _index_of(ids: Ints, searched: Ints) -> Ints:
     """Find each of `wanted` in `ids` (all negative); where it is absent, any index."""
     deepest = -int(ids.min())
     if deepest > 16 * len(ids) + 1024:
         ordered = np.argsort(ids)
-        place = np.searchsorted(ids[ordered], wanted)
+        place = np.searchsorted(ids[ordered], searched)
         place[place == len(ids)] = 0
         return ordered[place]
     table = np.zeros(deepest + 1, dtype=np.int64)
     table[-ids] = np.arange(len(ids))
-    return table[np.minimum(-wanted, deepest)]
+    return table[np.minimum(-searched, deepest)]
 
 
 def heights_and_lengths(
@@ -413,7 +413,7 @@ def heights_and_lengths(
     child, parent, times = child[by_child], parent[by_child], times[by_child].astype(np.float64)
     uses = np.searchsorted(child, np.arange(rules + 1))
     waiting = np.bincount(parent, minlength=rules)
-    said = np.zeros(rules, dtype=np.int64)
+    last_place = np.zeros(rules, dtype=np.int64)
     levels = []
     ready = np.flatnonzero(waiting == 0)
     done = 0
@@ -429,8 +429,8 @@ def heights_and_lengths(
         np.subtract.at(waiting, above, 1)
         ready = above[waiting[above] == 0]
         # Each rule once: the last assignment stays.
-        said[ready] = np.arange(len(ready))
-        ready = np.sort(ready[said[ready] == np.arange(len(ready))])
+        last_place[ready] = np.arange(len(ready))
+        ready = np.sort(ready[last_place[ready] == np.arange(len(ready))])
     if done < rules:
         raise TraceError("a grammar rule contains itself", where=where)
     return tuple(levels), lengths.astype(np.int64)

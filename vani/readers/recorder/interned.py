@@ -38,21 +38,21 @@ class InternedTexts:
 
     def add(self, distinct: pa.Array) -> NDArray[np.int32]:
         """Number texts (large strings), shape (n,)."""
-        found = np.arange(self._numbers, self._numbers + len(distinct), dtype=np.int32)
+        numbers = np.arange(self._numbers, self._numbers + len(distinct), dtype=np.int32)
         self._numbers += len(distinct)
         self._texts.append(distinct)
         self._held_bytes += distinct.nbytes
         if self._held_bytes > 2 * self._unified_bytes + _FREE_BYTES:
             self._unify()
-        return found
+        return numbers
 
     def finish(self) -> tuple[NDArray[np.int32], pa.Array]:
         """The code of each number, and the texts by code, in order of first appearance."""
         self._unify()
         codes = np.concatenate([np.empty(0, np.int32), *self._codes])
-        found = self._texts[0] if self._texts else _large([])
+        all_texts = self._texts[0] if self._texts else _large([])
         self._texts, self._codes = [], []
-        return codes, found
+        return codes, all_texts
 
     def _unify(self) -> None:
         if len(self._texts) <= 1 and self._unified:
@@ -94,8 +94,8 @@ class InternedPaths:
         first = np.zeros(len(distinct), dtype=np.int64)
         first[indices[::-1]] = positions[::-1]
         self._sights.append(first)
-        found: NDArray[np.int32] = self._texts.add(distinct)[indices]
-        return found
+        numbers: NDArray[np.int32] = self._texts.add(distinct)[indices]
+        return numbers
 
     def finish(self) -> tuple[NDArray[np.int32], Texts]:
         """The code of each number, and the paths by code: in the order in which the whole table shows them."""
@@ -124,8 +124,8 @@ class InternedHandles:
         encoded = pc.dictionary_encode(column)
         distinct = encoded.dictionary.cast(pa.large_string())
         named = pc.binary_join_element_wise(_large([f"{layer} "])[0], distinct, _large([""])[0])
-        found: NDArray[np.int32] = self._texts.add(named)[to_numpy(encoded.indices)]
-        return found
+        numbers: NDArray[np.int32] = self._texts.add(named)[to_numpy(encoded.indices)]
+        return numbers
 
     def finish(self) -> tuple[NDArray[np.int32], int]:
         """The code of each number, and how many codes there are."""

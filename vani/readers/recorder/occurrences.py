@@ -100,10 +100,10 @@ def _batches(group_of_rank: Ints, of_rank: TablesOf, how: _How) -> Iterator[pa.R
     used = np.flatnonzero(group_of_rank >= 0)
     groups, first = np.unique(group_of_rank[used], return_index=True)
     for group, rank in zip(groups.tolist(), used[first].tolist(), strict=True):
-        found = of_rank(rank)
-        if found is None:
+        tables = of_rank(rank)
+        if tables is None:
             continue
-        signatures, grammar = found
+        signatures, grammar = tables
         if signatures is not shared:
             yield from _put_out(shared, waiting, nested, how.where)
             waiting, rows, nested, shared = [], 0, how.callers(), signatures
@@ -145,10 +145,10 @@ def _put_out(
     signatures: Signatures | None, waiting: list[_Rows], nested: Callers, where: str
 ) -> Iterator[pa.RecordBatch]:
     if len(nested):
-        found = nested.resolve(where)
+        counts = nested.resolve(where)
         waiting = [
             *waiting,
-            _Rows(found.grammar, found.terminal, found.via, found.within, found.nested, found.count),
+            _Rows(counts.grammar, counts.terminal, counts.via, counts.within, counts.nested, counts.count),
         ]
     if signatures is None or not waiting:
         return

@@ -133,9 +133,9 @@ class _Growing:
             if (_widened(narrow, self.values.dtype) == self.values[0]).all():
                 return
             # Zeroed pages that are never written take no memory, in a table that claims too much.
-            one, self.values = self.values[0], np.zeros(self._n, self.values.dtype)
-            if one:
-                self.values[:] = one
+            constant, self.values = self.values[0], np.zeros(self._n, self.values.dtype)
+            if constant:
+                self.values[:] = constant
         self.values[rows] = _widened(narrow, self.values.dtype)
 
 

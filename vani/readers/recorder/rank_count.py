@@ -27,16 +27,16 @@ def ranks_borne_out(source: Source, metadata: Metadata) -> tuple[int, str | None
         return claimed, None
     if metadata.interprocess:
         # The number of grammars follows the ranks.
-        found, what = _length(source, "ug.mt") // 4 - 1, "ug.mt has room for"
-        borne_out = found >= claimed
+        plausible, evidence = _length(source, "ug.mt") // 4 - 1, "ug.mt has room for"
+        borne_out = plausible >= claimed
     else:
-        there = source.ranks_with("cst", "cfg")
-        found, what = max(there, default=0) + 1, "there are files of"
-        borne_out = not metadata.layout.framed and _LOST * len(there) >= claimed
-    if borne_out or found < 1 or found >= claimed:
+        with_files = source.ranks_with("cst", "cfg")
+        plausible, evidence = max(with_files, default=0) + 1, "there are files of"
+        borne_out = not metadata.layout.framed and _LOST * len(with_files) >= claimed
+    if borne_out or plausible < 1 or plausible >= claimed:
         return claimed, None
     where = source.where("recorder.mt")
-    return found, f"{where}: claims {counted(claimed, 'rank')}, {what} {found:,}: read as {found:,}"
+    return plausible, f"{where}: claims {counted(claimed, 'rank')}, {evidence} {plausible:,}: read as {plausible:,}"
 
 
 def _length(source: Source, name: str) -> int:

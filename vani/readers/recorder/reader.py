@@ -68,8 +68,8 @@ class RecorderReader:
         self._meta: Metadata = decode_metadata(
             self._source.read("recorder.mt"), layout, where=self._source.where("recorder.mt")
         )
-        found, self._miscounted = ranks_borne_out(self._source, self._meta)
-        self._meta = replace(self._meta, ranks=found)
+        ranks, self._miscounted = ranks_borne_out(self._source, self._meta)
+        self._meta = replace(self._meta, ranks=ranks)
         self._lock = threading.Lock()
         self._known: Tables | None = None
         self._table_reader = TableReader(self._source, self._meta)
@@ -162,12 +162,12 @@ class RecorderReader:
         if not self._meta.layers_traced.get("posix", True):
             limits.append(Limit("io", "POSIX tracing was off: file-system calls are not in the trace"))
         if self._nested_by_time:
-            told = ", where its call site does not tell" if self._telling_origins else ""
+            exception = ", where its call site does not tell" if self._telling_origins else ""
             limits.append(
                 Limit(
                     "interfaces",
                     "call depth is not stored or 0 everywhere: a call is taken as made by the library call "
-                    f"whose interval contains it{told}",
+                    f"whose interval contains it{exception}",
                 )
             )
         programs = self._origins.programs

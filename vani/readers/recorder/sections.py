@@ -96,8 +96,8 @@ class Sections:
 
     def of_ranks(self, suffix: str) -> tuple[Ints, Ints, Ints]:
         """Rank, offset and length of all sections, none of them empty, whose names as files end like this."""
-        mine = (self._keys >> 32 == _TYPE_OF_SUFFIX[suffix]) & (self._length > 0)
-        return (self._keys[mine] & 0xFFFFFFFF) - 1, self._offset[mine], self._length[mine]
+        of_suffix = (self._keys >> 32 == _TYPE_OF_SUFFIX[suffix]) & (self._length > 0)
+        return (self._keys[of_suffix] & 0xFFFFFFFF) - 1, self._offset[of_suffix], self._length[of_suffix]
 
     def beyond(self, ranks: int) -> str | None:
         """Report sections of ranks that do not exist."""
@@ -255,7 +255,7 @@ def _name(key: int) -> str:
     return _GLOBAL[kind] if kind < len(_GLOBAL) else f"{rank}.{_OF_RANK[kind]}"
 
 
-def _tell(problems: list[str], found: Sequence[int] | Ints, text: Callable[[int], str]) -> None:
-    problems += [text(int(one)) for one in found[:_TOLD]]
-    if len(found) > _TOLD:
-        problems.append(f"{text(int(found[_TOLD]))}; {len(found)} of this kind in all")
+def _tell(problems: list[str], numbers: Sequence[int] | Ints, text: Callable[[int], str]) -> None:
+    problems += [text(int(number)) for number in numbers[:_TOLD]]
+    if len(numbers) > _TOLD:
+        problems.append(f"{text(int(numbers[_TOLD]))}; {len(numbers)} of this kind in all")

@@ -41,9 +41,9 @@ class Source:
     def extent(self, name: str) -> Extent | None:
         """Place of a part, or None if there is none."""
         if self._sections is not None:
-            found = self._sections.extent(name)
-            if found is not None and found.length:
-                return found
+            extent = self._sections.extent(name)
+            if extent is not None and extent.length:
+                return extent
         path = self.path / name
         try:
             return Extent(path, 0, path.stat().st_size) if path.is_file() else None
@@ -119,13 +119,13 @@ class Source:
             names = [entry.name for entry in self.path.iterdir()]
         except OSError as error:
             raise TraceError(f"cannot be listed ({error.strerror})", where=self.path) from error
-        found = {
+        ranks = {
             int(match[1]) for name in names if (match := _RANK_PART.fullmatch(name)) and match[2] in suffixes
         }
         if self._sections is not None:
             for suffix in suffixes:
-                found.update(self._sections.of_ranks(suffix)[0].tolist())
-        return sorted(found)
+                ranks.update(self._sections.of_ranks(suffix)[0].tolist())
+        return sorted(ranks)
 
     def names(self, suffix: str) -> bool:
         """Tell whether parts of ranks with such names were written, even if they are lost by now."""

@@ -93,7 +93,7 @@ class TableReader:
     def _read_shared(self) -> Tables:
         """With inter-process compression: one call table, and unique grammars that ranks share."""
         framed = self._meta.layout.framed
-        signatures, kept, paths, handles = self._call_tables.read_shared()
+        signatures, counts_and_texts, paths, handles = self._call_tables.read_shared()
         problems = list(signatures.problems)
         ranks = self._meta.ranks
         ids = self._source.read("ug.mt")
@@ -137,7 +137,7 @@ class TableReader:
                 f"{self._source.where('ug.cfg')}: ranks {some_ranks(left_out)}: left out, their grammars are lost"
             )
         of_rank[left_out] = -1
-        counts = kept.counts
+        counts = counts_and_texts.counts
         if counts is not None and not problems and (tally.totals != counts).any():
             entry = int(np.flatnonzero(tally.totals != counts)[0])
             problems.append(
@@ -158,7 +158,7 @@ class TableReader:
             of_rank=of_rank,
             sharing=times,
             pattern_position=position,
-            facts=kept.facts(tally.totals),
+            facts=counts_and_texts.facts(tally.totals),
             problems=problems,
             nested=bool(signatures.depth.max(initial=0) > 0),
         )
@@ -174,18 +174,18 @@ class TableReader:
         nested = False
         unbelieved: set[str] = set()
         lost = np.ones(self._meta.ranks, dtype=np.bool_)
-        there = [rank for rank in self._source.ranks_with("cst", "cfg") if rank < self._meta.ranks]
-        lost[there] = False
+        with_tables = [rank for rank in self._source.ranks_with("cst", "cfg") if rank < self._meta.ranks]
+        lost[with_tables] = False
         absent = np.flatnonzero(lost)[:_TOLD].tolist()
-        told = 0
+        reported = 0
         # A wrong number of ranks may claim millions whose files no one needs to look for.
-        for rank in sorted([*there, *absent]):
+        for rank in sorted([*with_tables, *absent]):
             try:
-                signatures, grammar, kept = self._rank_tables(rank)
+                signatures, grammar, counts = self._rank_tables(rank)
             except TraceError as error:
                 lost[rank] = True
-                told += 1
-                if told <= _TOLD:
+                reported += 1
+                if reported <= _TOLD:
                     problems.append(f"rank {rank}: left out, {error}")
                 continue
             # Of many ranks each may have other numbers that are wrong: the first of each function stands for all.
@@ -199,7 +199,7 @@ class TableReader:
             if len(users) < len(paths.paths):
                 users = np.append(users, np.zeros(len(paths.paths), dtype=np.int32))
             users[distinct(used[used >= 0])] += 1
-            for name, args, count in kept.facts(grammar.occurrences(len(signatures))):
+            for name, args, count in counts.facts(grammar.occurrences(len(signatures))):
                 facts[(name, *args)] = facts.get((name, *args), 0) + count
         if lost.sum() > _TOLD:
             problems.append(f"ranks {some_ranks(np.flatnonzero(lost))}: left out")
@@ -222,8 +222,8 @@ class TableReader:
     def _rank_tables(self, rank: int) -> tuple[Signatures, Grammar, Kept]:
         name = f"{rank}.cst"
         with closing(self._call_tables.open(name)) as source:
-            found, kept = self._call_tables.read(name, source, self._own_paths, self._own_handles)
-        signatures = found.packed(self._own_paths.paths) if isinstance(found, SignaturePacker) else found
+            packer, counts = self._call_tables.read(name, source, self._own_paths, self._own_handles)
+        signatures = packer.packed(self._own_paths.paths) if isinstance(packer, SignaturePacker) else packer
         grammar = decode_grammar(
             self._call_tables.content(f"{rank}.cfg"),
             terminals=len(signatures),
@@ -233,7 +233,7 @@ class TableReader:
         if self._cached_symbols + size <= _CACHED_SYMBOLS:
             self._cached_symbols += size
             self._cache[rank] = signatures, grammar
-        return signatures, grammar, kept
+        return signatures, grammar, counts
 
     def of_rank(self, rank: int, tables: Tables) -> tuple[Signatures, Grammar] | None:
         """Signatures and grammar of a rank; None where it has no calls, or they are lost."""

@@ -49,35 +49,35 @@ class TimeFiles:
         """Place of each rank's part of recorder.ts."""
         where = self._source.where("recorder.ts")
         none = np.zeros(self._meta.ranks, dtype=np.int64)
-        whole = self._source.extent("recorder.ts")
-        if whole is None:
+        extent = self._source.extent("recorder.ts")
+        if extent is None:
             return _Segments(Path(), none, none, f"{where}: is missing")
         try:
-            with whole.path.open("rb") as file:
-                file.seek(whole.offset)
-                head = file.read(min(8 * self._meta.ranks, whole.length))
+            with extent.path.open("rb") as file:
+                file.seek(extent.offset)
+                head = file.read(min(8 * self._meta.ranks, extent.length))
         except OSError as error:
-            return _Segments(whole.path, none, none, f"{where}: cannot be read ({error.strerror})")
+            return _Segments(extent.path, none, none, f"{where}: cannot be read ({error.strerror})")
         if len(head) < 8 * self._meta.ranks:
             return _Segments(
-                whole.path,
+                extent.path,
                 none,
                 none,
                 f"{where}: ends within its table of {counted(self._meta.ranks, 'rank')}",
             )
         sizes = np.frombuffer(head, "<u8")
         # Sizes beyond the file are cut to it before they are added up, their sum to twice that: no overflow.
-        cut = np.minimum(sizes, whole.length).astype(np.int64)
-        cut[np.cumsum(cut, dtype=np.float64) > 2.0 * whole.length] = 0
+        cut = np.minimum(sizes, extent.length).astype(np.int64)
+        cut[np.cumsum(cut, dtype=np.float64) > 2.0 * extent.length] = 0
         starts = 8 * self._meta.ranks + np.cumsum(cut) - cut
-        lengths = np.clip(whole.length - starts, 0, cut)
+        lengths = np.clip(extent.length - starts, 0, cut)
         used = 8 * self._meta.ranks + float(sizes.sum(dtype=np.float64))
         problem = (
             None
-            if used == whole.length
-            else f"{where}: has {counted(whole.length, 'byte')}, its table claims {used:.0f}"
+            if used == extent.length
+            else f"{where}: has {counted(extent.length, 'byte')}, its table claims {used:.0f}"
         )
-        return _Segments(whole.path, whole.offset + starts, lengths, problem)
+        return _Segments(extent.path, extent.offset + starts, lengths, problem)
 
     def _segment(self, rank: int) -> Extent | None:
         """Place of the rank's time stamps; None where there are none."""

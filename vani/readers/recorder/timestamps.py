@@ -83,12 +83,12 @@ class Clock:
     def _whole_ns(self) -> int | None:
         """Nanoseconds of a tick, where that is a whole number."""
         per_tick = self.resolution * 1e9
-        whole = round(per_tick) if per_tick < _MOST_NS else 0
-        return whole if whole >= 1 and abs(per_tick - whole) < 1e-6 * per_tick else None
+        rounded = round(per_tick) if per_tick < _MOST_NS else 0
+        return rounded if rounded >= 1 and abs(per_tick - rounded) < 1e-6 * per_tick else None
 
     def _ns(self, ticks: NDArray[np.int64]) -> NDArray[np.int64]:
-        whole = self._whole_ns
-        if whole is not None:
-            return ticks * whole
-        found: NDArray[np.int64] = np.rint(ticks * (self.resolution * 1e9)).astype(np.int64)
-        return found
+        per_tick = self._whole_ns
+        if per_tick is not None:
+            return ticks * per_tick
+        nanoseconds: NDArray[np.int64] = np.rint(ticks * (self.resolution * 1e9)).astype(np.int64)
+        return nanoseconds

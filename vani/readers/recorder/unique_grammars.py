@@ -98,10 +98,10 @@ problems
         if threads > 1 and len(blocks) > 1:
             # Two threads halve it: most of the work is numpy's, which lets others run.
             with ThreadPoolExecutor(max_workers=threads) as pool:
-                told = list(pool.map(look, blocks))
+                faults = list(pool.map(look, blocks))
         else:
-            told = [look(block) for block in blocks]
-        self.problems += [problem for some in told for problem in some]
+            faults = [look(block) for block in blocks]
+        self.problems += [problem for some in faults for problem in some]
 
     def __len__(self) -> int:
         return len(self.calls)
@@ -145,10 +145,10 @@ problems
 
     def _read(self, indices: Sequence[int]) -> list[bytes]:
         buffers = []
-        for found in self._source.read(indices):
-            if isinstance(found, TraceError):
-                raise found
-            buffers.append(found)
+        for content in self._source.read(indices):
+            if isinstance(content, TraceError):
+                raise content
+            buffers.append(content)
         return buffers
 
     def _decoded(self, index: int) -> dict[int, Grammar]:
@@ -170,17 +170,17 @@ problems
         buffers: dict[int, bytes] = {}
         todo = iter(block)
         if self._spent <= self._most_bytes:
-            for found in self._source.read(block):
+            for content in self._source.read(block):
                 index = next(todo)
-                if isinstance(found, TraceError):
-                    problems.append((index, str(found)))
+                if isinstance(content, TraceError):
+                    problems.append((index, str(content)))
                     continue
                 with self._lock:
-                    self._spent += len(found)
+                    self._spent += len(content)
                     if self._spent > self._most_bytes:
                         problems.append((index, self._too_much(index)))
                         break
-                buffers[index] = found
+                buffers[index] = content
         problems += [(index, self._too_much(index)) for index in todo]
         small = [i for i, b in buffers.items() if len(b) <= _SMALL_BYTES] if not self._few else []
         forest = decode_forest([buffers[i] for i in small], self._terminals) if small else None
@@ -202,8 +202,8 @@ problems
         return [problem for _, problem in sorted(problems)]
 
     def _too_much(self, index: int) -> str:
-        what = f"grammars are larger than the {self._most_bytes} bytes that Vani takes"
-        return str(TraceError(what, where=self._source.where(index)))
+        fault = f"grammars are larger than the {self._most_bytes} bytes that Vani takes"
+        return str(TraceError(fault, where=self._source.where(index)))
 
     def _note(self, indices: Ints, forest: Forest, visit: Visit) -> None:
         self.calls[indices], self.lost[indices] = forest.calls, False
@@ -215,12 +215,12 @@ problems
 
 def _blocks(sizes: Ints, most: int) -> list[range]:
     """Runs of grammars that are decoded together."""
-    found, begin, held = [], 0, 0
+    blocks, begin, symbols = [], 0, 0
     for index, size in enumerate(sizes.tolist()):
-        if index > begin and (index - begin >= most or held + size > _BLOCK_BYTES):
-            found.append(range(begin, index))
-            begin, held = index, 0
-        held += size
+        if index > begin and (index - begin >= most or symbols + size > _BLOCK_BYTES):
+            blocks.append(range(begin, index))
+            begin, symbols = index, 0
+        symbols += size
     if begin < len(sizes):
-        found.append(range(begin, len(sizes)))
-    return found
+        blocks.append(range(begin, len(sizes)))
+    return blocks

@@ -40,7 +40,7 @@ def app_of(command: Sequence[str]) -> str:
 def command_in(args: str) -> list[str]:
     """The command in the arguments of an execve."""
     program, _, rest = args.partition(", [")
-    words = [plain(one) for one in _TEXT.findall(rest.partition("], ")[0])]
+    words = [plain(word) for word in _TEXT.findall(rest.partition("], ")[0])]
     path = _TEXT.search(program)
     return [plain(path[1]) if path else "", *words[1:]]
 

@@ -159,11 +159,11 @@ class LineReader:
         known = name.dictionary.to_pylist()
         codes = to_numpy(name.indices)
         is_wanted = (
-            np.array([one in self.wanted for one in known], np.bool_)[codes]
+            np.array([ended in self.wanted for ended in known], np.bool_)[codes]
             if known
             else np.zeros(0, np.bool_)
         )
-        ends = np.array([one in _ENDS for one in known], np.bool_)[codes] if known else is_wanted
+        ends = np.array([ended in _ENDS for ended in known], np.bool_)[codes] if known else is_wanted
         marks = to_numpy(pc.utf8_length(mark), 0)
         resumed = np.zeros(len(lines), np.bool_)
         marked = np.flatnonzero(marks > 0)
@@ -175,8 +175,8 @@ class LineReader:
         exits = Exits(np.flatnonzero(is_exit), pid[is_exit])
         rows = np.flatnonzero(is_wanted & (marks == 0) | is_wanted & resumed)
         rows, text = self._joined(rows, resumed[rows], pid[rows], lines.take(to_arrow(rows)))
-        for one in exits.pid.tolist():
-            self._begun.pop(one, None)
+        for ended in exits.pid.tolist():
+            self._begun.pop(ended, None)
         return Block(_calls(rows, pid, name, text, start), exits, pid)
 
     def _joined(
@@ -191,36 +191,36 @@ class LineReader:
         order = halves[np.argsort(pid[halves], kind="stable")]
         first, second = order[:-1], order[1:]
         pairs = begins[first] & resumed[second] & (pid[first] == pid[second])
-        one, two = first[pairs], second[pairs]
-        left = np.setdiff1d(np.flatnonzero(begins), one)
+        begin, end = first[pairs], second[pairs]
+        left = np.setdiff1d(np.flatnonzero(begins), begin)
         for at in left.tolist():
             self._begun[int(pid[at])] = text[at].as_py().encode()
-        head = pc.replace_substring_regex(text.take(to_arrow(one)), r" <unfinished \.\.\.>\n$", "")
+        head = pc.replace_substring_regex(text.take(to_arrow(begin)), r" <unfinished \.\.\.>\n$", "")
         tail = pc.struct_field(
-            pc.extract_regex(text.take(to_arrow(two)), rf"^[^>]*{_RESUMED}(?P<rest>.*\n)$"), "rest"
+            pc.extract_regex(text.take(to_arrow(end)), rf"^[^>]*{_RESUMED}(?P<rest>.*\n)$"), "rest"
         )
         joined = pc.binary_join_element_wise(head, tail, scalar(""))
-        whole = np.flatnonzero(~(begins | resumed))
-        at = np.concatenate((rows[whole], rows[one]))
+        complete = np.flatnonzero(~(begins | resumed))
+        at = np.concatenate((rows[complete], rows[begin]))
         order = np.argsort(at, kind="stable")
-        both = pa.concat_arrays([text.take(to_arrow(whole)), joined])
+        both = pa.concat_arrays([text.take(to_arrow(complete)), joined])
         return at[order], both.take(to_arrow(order))
 
 
 def _calls(rows: Ints, pid: Ints, name: pa.DictionaryArray, text: pa.Array, start: Ints) -> Calls:
-    found = pc.extract_regex(text, _CALL)
-    whole = to_numpy(pc.is_valid(found))
-    if not whole.all():
-        keep = np.flatnonzero(whole)
-        rows, found = rows[keep], found.take(to_arrow(keep))
-    real = pc.struct_field(found, "real")
-    took = _nanoseconds(pc.struct_field(found, "s"), pc.struct_field(found, "f"), missing=-1)
+    fields = pc.extract_regex(text, _CALL)
+    is_call = to_numpy(pc.is_valid(fields))
+    if not is_call.all():
+        keep = np.flatnonzero(is_call)
+        rows, fields = rows[keep], fields.take(to_arrow(keep))
+    real = pc.struct_field(fields, "real")
+    took = _nanoseconds(pc.struct_field(fields, "s"), pc.struct_field(fields, "f"), missing=-1)
     return Calls(
         row=rows,
         pid=pid[rows],
         name=name.take(to_arrow(rows)),
-        args=pc.struct_field(found, "args"),
-        value=_values(pc.struct_field(found, "ret")),
+        args=pc.struct_field(fields, "args"),
+        value=_values(pc.struct_field(fields, "ret")),
         real=pc.if_else(pc.equal(real, scalar("")), pa.scalar(None, real.type), real),
         start=start[rows],
         took=took,
@@ -247,8 +247,8 @@ def _numbers(column: pa.Array, missing: int) -> Ints:
 def _nanoseconds(seconds: pa.Array, fraction: pa.Array, *, missing: int = 0) -> Ints:
     """Of two texts of digits each; `missing` where they are empty."""
     none = to_numpy(pc.equal(seconds, scalar("")))
-    whole = _numbers(seconds, 0) * 1_000_000_000 + _numbers(pc.utf8_rpad(fraction, 9, "0"), 0)
-    return np.where(none, missing, whole)
+    nanoseconds = _numbers(seconds, 0) * 1_000_000_000 + _numbers(pc.utf8_rpad(fraction, 9, "0"), 0)
+    return np.where(none, missing, nanoseconds)
 
 
 def _values(column: pa.Array) -> Ints:

@@ -35,16 +35,16 @@ def plain(escaped: str) -> str:
 
 
 def _unescaped(match: re.Match[bytes]) -> bytes:
-    what = match[1]
-    if what[:1].isdigit():
-        return bytes([int(what, 8) & 255])
-    return _LETTERS.get(what, what)
+    escape = match[1]
+    if escape[:1].isdigit():
+        return bytes([int(escape, 8) & 255])
+    return _LETTERS.get(escape, escape)
 
 
 def named_first(args: pa.Array) -> tuple[pa.Array, pa.Array]:
     """Path of the descriptor that a call's arguments begin with, and the name behind it; empty for none."""
-    found = pc.extract_regex(args, _FIRST)
-    return pc.struct_field(found, "dir"), pc.struct_field(found, "name")
+    fields = pc.extract_regex(args, _FIRST)
+    return pc.struct_field(fields, "dir"), pc.struct_field(fields, "name")
 
 
 class Spellings:
@@ -57,9 +57,9 @@ class Spellings:
     def codes(self, folder: pa.Array, name: pa.Array) -> NDArray[np.int32]:
         """Codes, shape (n,); -1 where nothing is named. Every distinct spelling of a block is looked up once."""
         both = pc.dictionary_encode(pc.binary_join_element_wise(folder, name, scalar(_BETWEEN)))
-        lookup = np.array([self._code(one) for one in both.dictionary.to_pylist()], np.int32)
-        found: NDArray[np.int32] = lookup[to_numpy(both.indices)] if len(both) else np.zeros(0, np.int32)
-        return found
+        lookup = np.array([self._code(spelling) for spelling in both.dictionary.to_pylist()], np.int32)
+        codes: NDArray[np.int32] = lookup[to_numpy(both.indices)] if len(both) else np.zeros(0, np.int32)
+        return codes
 
     def _code(self, spelling: str) -> int:
         code = self._known.get(spelling)

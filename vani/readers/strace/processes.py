@@ -47,12 +47,12 @@ class Folders:
         # A thread's folder is looked up once for all calls between two changes.
         key = np.zeros(len(rows), np.int64)
         spelled: list[str] = []
-        for one in distinct(thread).tolist():
-            mine = np.flatnonzero(thread == one)
-            changes = self._rows.get(one, [-1])
-            which = np.maximum(np.searchsorted(np.array(changes), rows[mine], side="right") - 1, 0)
-            key[mine] = which + len(spelled)
-            spelled += self._spelled.get(one, [self.first])
+        for number in distinct(thread).tolist():
+            calls = np.flatnonzero(thread == number)
+            changes = self._rows.get(number, [-1])
+            which = np.maximum(np.searchsorted(np.array(changes), rows[calls], side="right") - 1, 0)
+            key[calls] = which + len(spelled)
+            spelled += self._spelled.get(number, [self.first])
         return pa.array(spelled or [""], pa.string()).take(to_arrow(key))
 
     def change(self, thread: int, row: int, folder: str) -> None:
@@ -128,18 +128,18 @@ class Processes:
         self._annotated(calls, thread, folders)
         # Processes begin and change folders rarely.
         for row in at.tolist():
-            value, one = int(calls.value[row]), int(thread[row])
+            value, parent = int(calls.value[row]), int(thread[row])
             name, args = str(calls.name[row].as_py()), str(calls.args[row].as_py())
             if name in FAMILY and value > 0:
-                self._family(folders, row, one, self._begun(value, int(calls.row[row])), args)
+                self._family(folders, row, parent, self._begun(value, int(calls.row[row])), args)
             elif name in ("execve", "execveat") and value == 0:
-                self.program[one] = args
+                self.program[parent] = args
             elif name in ("chdir", "fchdir") and value == 0:
                 folder, spelled = named_first(pa.array([args], pa.string()))
                 where = folder[0].as_py()
                 if name == "chdir":
-                    where = _below(folders.at(one, row), str(spelled[0].as_py()))
-                folders.change(one, row + 1, where)
+                    where = _below(folders.at(parent, row), str(spelled[0].as_py()))
+                folders.change(parent, row + 1, where)
         self._folder = folders.last()
         for pid, changes in self._gone.items():
             del self._of_pid[pid]
@@ -169,11 +169,11 @@ class Processes:
         """Note the working directory that strace shows beside AT_FDCWD, of threads without a known one."""
         rows = np.flatnonzero(to_numpy(pc.starts_with(calls.args, "AT_FDCWD<")))
         some, first = np.unique(thread[rows], return_index=True)
-        for one, row in zip(some.tolist(), rows[first].tolist(), strict=True):
-            if not folders.at(one, row) or one not in self._folder:
+        for number, row in zip(some.tolist(), rows[first].tolist(), strict=True):
+            if not folders.at(number, row) or number not in self._folder:
                 folder, _ = named_first(calls.args.slice(row, 1))
-                folders.change(one, -1, str(folder[0].as_py()))
-                self._first_folder = self._first_folder or folders.at(one, row)
+                folders.change(number, -1, str(folder[0].as_py()))
+                self._first_folder = self._first_folder or folders.at(number, row)
                 folders.first = self._first_folder
 
     def leaders(self) -> Ints:

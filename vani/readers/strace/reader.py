@@ -152,19 +152,19 @@ class StraceReader:
         private = known.users == 1
         for group in _groups(ranks, known.calls):
             delivery = Delivery(private, list(system_calls.FUNCTIONS), piece, by_time=False)
-            wanted = np.zeros(len(known.rank_of_thread), np.bool_)
-            wanted[(known.rank_of_thread >= group.start) & (known.rank_of_thread < group.stop)] = True
+            is_selected = np.zeros(len(known.rank_of_thread), np.bool_)
+            is_selected[(known.rank_of_thread >= group.start) & (known.rank_of_thread < group.stop)] = True
             alone = int(known.calls[group.start : group.stop].sum()) > _GROUP_ROWS
-            held: list[dict[str, NDArray[Any]]] = []
-            for batch in known.rows.batches(wanted):
-                mine = np.flatnonzero(wanted[to_numpy(batch.column("thread"))])
-                held.append({name: _column(batch, name)[mine] for name in ROWS.names})
+            waiting: list[dict[str, NDArray[Any]]] = []
+            for batch in known.rows.batches(is_selected):
+                rows = np.flatnonzero(is_selected[to_numpy(batch.column("thread"))])
+                waiting.append({name: _column(batch, name)[rows] for name in ROWS.names})
                 # A process with many calls is delivered in pieces.
-                if alone and sum(len(one["start"]) for one in held) >= _GROUP_ROWS:
-                    yield from delivery.batches(_rows(held, known))
-                    held = []
-            if held:
-                yield from delivery.batches(_rows(held, known))
+                if alone and sum(len(columns["start"]) for columns in waiting) >= _GROUP_ROWS:
+                    yield from delivery.batches(_rows(waiting, known))
+                    waiting = []
+            if waiting:
+                yield from delivery.batches(_rows(waiting, known))
 
 
 def _column(batch: pa.RecordBatch, name: str) -> NDArray[Any]:

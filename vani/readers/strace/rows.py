@@ -84,12 +84,12 @@ class _Columns:
 
 def rows_of(calls: Calls, thread: Ints, folders: Folders, spellings: Spellings) -> pa.RecordBatch:
     """The rows of a block's calls that work on files, in the order in which they began; `ROWS`."""
-    wanted = _on_files(calls)
-    order, name = np.flatnonzero(wanted >= 0), wanted[wanted >= 0]
+    selected = _on_files(calls)
+    order, name = np.flatnonzero(selected >= 0), selected[selected >= 0]
     args = calls.args.take(to_arrow(order))
     value = calls.value[order]
     ok = value >= 0
-    found = _Columns(
+    columns = _Columns(
         func=name.astype(np.int16),
         flags=np.where(ok, _by_name([int(CALLS[n].flags) for n in _NAMES])[name], 0).astype(np.int16),
         rule=np.where(ok, _by_name([int(CALLS[n].rule) for n in _NAMES])[name], 0).astype(np.int8),
@@ -103,20 +103,20 @@ def rows_of(calls: Calls, thread: Ints, folders: Folders, spellings: Spellings) 
     moves = (kind == Kind.READ) | (kind == Kind.WRITE)
     # A read that finds the end of a file does not show how large requests are, so it has no size.
     some = moves & (value > 0)
-    found.bytes[some] = value[some]
-    found.bytes[~believed(found.bytes)] = NO_VALUE
-    found.rule[moves & ~some] = PositionRule.NONE
-    _files(found, name, args, calls.real.take(to_arrow(order)), ok, thread[order], order, folders, spellings)
-    _offsets(found, name, args, value, ok)
-    _opens(found, name, args, ok)
-    second = _second_files(found, name, args, ok, spellings)
+    columns.bytes[some] = value[some]
+    columns.bytes[~believed(columns.bytes)] = NO_VALUE
+    columns.rule[moves & ~some] = PositionRule.NONE
+    _files(columns, name, args, calls.real.take(to_arrow(order)), ok, thread[order], order, folders, spellings)
+    _offsets(columns, name, args, value, ok)
+    _opens(columns, name, args, ok)
+    second = _second_files(columns, name, args, ok, spellings)
     took = np.maximum(calls.took[order], 0)
     batch = {
         "thread": thread[order].astype(np.int32),
         "pid": calls.pid[order].astype(np.int32),
         "start": calls.start[order],
         "took": took,
-        **vars(found),
+        **vars(columns),
     }
     if second is not None:
         batch = _with_reads(batch, *second)
@@ -135,23 +135,23 @@ def _on_files(calls: Calls) -> Ints:
     """Number of each call's name in `CALLS`, -1 for calls that do not count."""
     names = calls.name.dictionary.to_pylist()
     lookup = np.array([_CODE[n] if n in CALLS else -1 for n in names] or [-1], np.int64)
-    found = lookup[to_numpy(calls.name.indices)] if len(calls.row) else np.zeros(0, np.int64)
-    found[calls.value == NO_VALUE] = -1
+    codes = lookup[to_numpy(calls.name.indices)] if len(calls.row) else np.zeros(0, np.int64)
+    codes[calls.value == NO_VALUE] = -1
     for name, pattern in (("fcntl", _LOCKS), ("mmap", _MAPPED), ("mmap2", _MAPPED)):
-        at = np.flatnonzero(found == _CODE[name])
+        at = np.flatnonzero(codes == _CODE[name])
         # Memory without a file, and calls that only change a descriptor.
         counts = to_numpy(pc.match_substring_regex(calls.args.take(to_arrow(at)), pattern))
-        found[at[~counts]] = -1
-    return found
+        codes[at[~counts]] = -1
+    return codes
 
 
-def _of(name: Ints, *wanted: Names) -> Bools:
-    found: Bools = np.array([CALLS[n].names in wanted for n in _NAMES], np.bool_)[name]
-    return found
+def _of(name: Ints, *names: Names) -> Bools:
+    is_one: Bools = np.array([CALLS[n].names in names for n in _NAMES], np.bool_)[name]
+    return is_one
 
 
 def _files(
-    found: _Columns,
+    columns: _Columns,
     name: Ints,
     args: pa.Array,
     real: pa.Array,
@@ -188,47 +188,47 @@ def _files(
     )
     folder = pc.if_else(pa.array(opened), real, folder)
     spelled = pc.if_else(pa.array(opened), empty, spelled)
-    found.file[:] = spellings.codes(folder, spelled)
+    columns.file[:] = spellings.codes(folder, spelled)
     renames = np.flatnonzero(np.array([CALLS[n].renames for n in _NAMES], np.bool_)[name] & ok)
     if len(renames):
         both = pc.extract_regex(args.take(to_arrow(renames)), _SECOND_NAME)
         where, new = (pc.fill_null(pc.struct_field(both, part), "") for part in ("dir", "name"))
-        here = folders.of(thread[renames], order[renames])
+        cwd = folders.of(thread[renames], order[renames])
         begins = pc.or_(pc.starts_with(new, "/"), pc.not_equal(where, empty))
-        found.rename_to[renames] = spellings.codes(pc.if_else(begins, where, here), new)
+        columns.rename_to[renames] = spellings.codes(pc.if_else(begins, where, cwd), new)
 
 
-def _offsets(found: _Columns, name: Ints, args: pa.Array, value: Ints, ok: Bools) -> None:
+def _offsets(columns: _Columns, name: Ints, args: pa.Array, value: Ints, ok: Bools) -> None:
     where = np.array([CALLS[n].offset.value for n in _NAMES])[name]
     for kind, pattern in ((Offset.LAST, _LAST), (Offset.BEFORE_FLAGS, _BEFORE_FLAGS)):
         rows = np.flatnonzero((where == kind.value) & ok)
         if len(rows):
-            found.value[rows] = _numbers(args.take(to_arrow(rows)), pattern, "n")
-    at_position = (where == Offset.BEFORE_FLAGS.value) & (found.value == -1)
-    found.rule[at_position], found.value[at_position] = PositionRule.ADVANCE, NO_VALUE
+            columns.value[rows] = _numbers(args.take(to_arrow(rows)), pattern, "n")
+    at_position = (where == Offset.BEFORE_FLAGS.value) & (columns.value == -1)
+    columns.rule[at_position], columns.value[at_position] = PositionRule.ADVANCE, NO_VALUE
     returned = (where == Offset.RETURNED.value) & ok
-    found.value[returned] = value[returned]
-    found.value[(found.value >= MOST_OFFSET) | (found.value < 0)] = NO_VALUE
+    columns.value[returned] = value[returned]
+    columns.value[(columns.value >= MOST_OFFSET) | (columns.value < 0)] = NO_VALUE
 
 
-def _opens(found: _Columns, name: Ints, args: pa.Array, ok: Bools) -> None:
+def _opens(columns: _Columns, name: Ints, args: pa.Array, ok: Bools) -> None:
     rows = np.flatnonzero(np.array([CALLS[n].opens for n in _NAMES], np.bool_)[name])
     if len(rows):
         bits = pc.dictionary_encode(
             pc.struct_field(pc.extract_regex(args.take(to_arrow(rows)), _OPEN_FLAGS), "flags")
         )
-        lookup = np.array([_open_flags(one or "") for one in bits.dictionary.to_pylist()] + [0], np.int16)
+        lookup = np.array([_open_flags(text or "") for text in bits.dictionary.to_pylist()] + [0], np.int16)
         codes = np.where(
             to_numpy(pc.is_valid(bits)), to_numpy(pc.fill_null(bits.indices, 0)), len(lookup) - 1
         )
-        found.flags[rows] |= lookup[codes]
+        columns.flags[rows] |= lookup[codes]
         failed = rows[~ok[rows]]
-        found.flags[failed] &= int(Flag.DIRECTORY)
-    asks = np.flatnonzero((found.flags & Flag.STAT) != 0)
+        columns.flags[failed] &= int(Flag.DIRECTORY)
+    asks = np.flatnonzero((columns.flags & Flag.STAT) != 0)
     if len(asks):
         folders = to_numpy(pc.match_substring(args.take(to_arrow(asks)), "st_mode=S_IFDIR|"))
         folders |= to_numpy(pc.match_substring(args.take(to_arrow(asks)), "stx_mode=S_IFDIR|"))
-        found.flags[asks[folders]] |= int(Flag.DIRECTORY)
+        columns.flags[asks[folders]] |= int(Flag.DIRECTORY)
 
 
 def _open_flags(text: str) -> int:
@@ -247,7 +247,7 @@ def _numbers(args: pa.Array, pattern: str, part: str) -> Ints:
 
 
 def _second_files(
-    found: _Columns, name: Ints, args: pa.Array, ok: Bools, spellings: Spellings
+    columns: _Columns, name: Ints, args: pa.Array, ok: Bools, spellings: Spellings
 ) -> tuple[Ints, dict[str, NDArray[np.generic]]] | None:
     """Calls with two files: the columns become those of the file that is written; returned are those of the other."""
     rows = np.flatnonzero(_of(name, Names.TWO))
@@ -258,7 +258,7 @@ def _second_files(
     second = spellings.codes(
         pc.fill_null(pc.struct_field(both, "dir"), ""), pa.array([""] * len(rows), pa.string())
     )
-    first = found.file[rows].copy()
+    first = columns.file[rows].copy()
     sends = np.array([n.startswith("sendfile") for n in _NAMES], np.bool_)[name[rows]]
     # sendfile(out, in, offset, n); the others (in, offset, out, offset, n).
     offsets = [
@@ -268,10 +268,10 @@ def _second_files(
     out, source = np.where(sends, first, second), np.where(sends, second, first)
     out_at = np.where(sends, NO_VALUE, offsets[1])
     in_at = np.where(sends, offsets[1], offsets[0])
-    found.file[rows], found.value[rows] = out, out_at
-    advance, at, none = (int(one) for one in (PositionRule.ADVANCE, PositionRule.AT, PositionRule.NONE))
-    moved = ok[rows] & (found.bytes[rows] != NO_VALUE)
-    found.rule[rows] = np.where(moved, np.where(out_at == NO_VALUE, advance, at), none)
+    columns.file[rows], columns.value[rows] = out, out_at
+    advance, at, none = (int(rule) for rule in (PositionRule.ADVANCE, PositionRule.AT, PositionRule.NONE))
+    moved = ok[rows] & (columns.bytes[rows] != NO_VALUE)
+    columns.rule[rows] = np.where(moved, np.where(out_at == NO_VALUE, advance, at), none)
     reads = np.array([_CODE.get(f"{n}:read", -1) for n in _NAMES])[name[rows]]
     return rows, {
         "func": reads.astype(np.int16),

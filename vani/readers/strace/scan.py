@@ -113,15 +113,15 @@ class _Scan:
         files = len(self._paths.paths)
         pairs = distinct(ranks[self._pairs >> 32].astype(np.int64) << 32 | self._pairs & 0xFFFFFFFF)
         users = np.bincount(pairs & 0xFFFFFFFF, minlength=files).astype(np.int64)
-        there = np.zeros(files, np.bool_)
-        there[: len(self._there)] = self._there
+        exists = np.zeros(files, np.bool_)
+        exists[: len(self._there)] = self._there
         return Known(
             rows=self._spool,
             calls=calls,
             rank_of_thread=ranks,
             paths=self._paths.paths,
             users=users,
-            probes=~there,
+            probes=~exists,
             first_ns=self._first,
             command=command_in(self._processes.program[0]) if self._processes.program[0] else [],
             problems=[*self._problems, *problems],
@@ -156,8 +156,8 @@ class _Scan:
         self._named += int((opened & named).sum())
         self._nameless += int((opened & ~named).sum())
         self._pairs = distinct(self._pairs, thread[named].astype(np.int64) << 32 | file[named])
-        there = np.bincount(file[named & _numbers(rows, "there")]) > 0
-        self._there = _sum(self._there.astype(np.int64), there.astype(np.int64)) > 0
+        exists = np.bincount(file[named & _numbers(rows, "there")]) > 0
+        self._there = _sum(self._there.astype(np.int64), exists.astype(np.int64)) > 0
         renamed = _numbers(rows, "rename_to")
         if (renamed >= 0).any():
             self._there = _sum(self._there.astype(np.int64), np.bincount(renamed[renamed >= 0])) > 0
@@ -209,11 +209,11 @@ class _Scan:
         return rank[leaders].astype(np.int32), problems
 
 
-def _sum(one: Ints, other: Ints) -> Ints:
+def _sum(counts: Ints, more: Ints) -> Ints:
     """Sum of two columns by number, of which either may be longer."""
-    total = np.zeros(max(len(one), len(other)), np.int64)
-    total[: len(one)] += one
-    total[: len(other)] += other
+    total = np.zeros(max(len(counts), len(more)), np.int64)
+    total[: len(counts)] += counts
+    total[: len(more)] += more
     return total
 
 

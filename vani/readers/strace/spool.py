@@ -64,10 +64,10 @@ class Spool:
 
     def batches(self, threads: NDArray[np.bool_]) -> Iterator[pa.RecordBatch]:
         """The batches that have rows of some of the threads, marked by number."""
-        for kept in self._kept:
-            if not threads[kept.threads].any():
+        for stored in self._kept:
+            if not threads[stored.threads].any():
                 continue
             with self._lock:
-                self._file.seek(kept.at)
-                data = self._file.read(kept.size)
+                self._file.seek(stored.at)
+                data = self._file.read(stored.size)
             yield pa.ipc.read_record_batch(pa.py_buffer(data), self._schema)
