@@ -9,6 +9,7 @@ from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from vani.calls import Occurrences
 from vani.counts import RunCounts
@@ -24,6 +25,7 @@ __all__ = [
     "Piece",
     "TellsCallSites",
     "TraceReader",
+    "some_ranks",
 ]
 
 BATCH_ROWS = 1 << 18
@@ -197,3 +199,9 @@ class Format:
         """Tell whether such a trace is at a path that the user named, or that was found below one."""
         tells = self.probe if named or self.probe_unnamed is None else self.probe_unnamed
         return tells(path)
+
+
+def some_ranks(ranks: NDArray[Any]) -> str:
+    """Name ranks in a problem: the first five, and the number of all if there are more."""
+    shown = ", ".join(str(r) for r in ranks[:5])
+    return shown if len(ranks) <= 5 else f"{shown}, ... ({len(ranks)} in all)"

@@ -23,9 +23,8 @@ from vani.readers.delivery import Delivery, Rows
 from vani.readers.identity import identity_of
 from vani.readers.parquet.parts import DamagedPartError, Parts, find_parts, rows_left_out
 from vani.readers.paths import PathTable
-from vani.readers.some_ranks import some_ranks
 from vani.readers.tables import file_table, function_table
-from vani.readers.trace_reader import BATCH_ROWS, Limit, Piece
+from vani.readers.trace_reader import BATCH_ROWS, Limit, Piece, some_ranks
 from vani.units import counted
 
 __all__ = [

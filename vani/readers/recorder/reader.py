@@ -25,18 +25,22 @@ from vani.readers.recorder.grammar import Grammar
 from vani.readers.recorder.metadata import LAYOUTS, Metadata, decode_metadata
 from vani.readers.recorder.occurrences import occurrences
 from vani.readers.recorder.probe import Shape, probe
-from vani.readers.recorder.rank_count import ranks_borne_out
-from vani.readers.recorder.source import open_source, part_files
+from vani.readers.recorder.source import Source, open_source, part_files
 from vani.readers.recorder.tables import TableReader, Tables
 from vani.readers.recorder.time_files import TimeFiles
 from vani.readers.signatures import Signatures
 from vani.readers.tables import file_table, function_table
 from vani.readers.trace_reader import Limit, Piece
+from vani.units import counted
 
 __all__ = ["RecorderReader"]
 
 _TOLD = 8
 """Executables that are named one by one."""
+_BELIEVED = 1 << 16
+"""So many ranks cost nothing: such a number needs no check, and lost ranks are reported one by one."""
+_LOST = 16
+"""Of ranks with files of their own, one in so many must have them."""
 _FEWEST_FRAMED, _FEWEST_IN_FILES = 1 << 12, 1 << 15
 """Calls of a rank, in the mean, from which on it costs less to decode them twice more than to write and read them.
 To begin with a rank takes as long as some hundred calls; where it has files of its own, as five to ten thousand, and
@@ -68,7 +72,7 @@ class RecorderReader:
         self._meta: Metadata = decode_metadata(
             self._source.read("recorder.mt"), layout, where=self._source.where("recorder.mt")
         )
-        ranks, self._miscounted = ranks_borne_out(self._source, self._meta)
+        ranks, self._miscounted = _plausible_ranks(self._source, self._meta)
         self._meta = replace(self._meta, ranks=ranks)
         self._lock = threading.Lock()
         self._known: Tables | None = None
@@ -287,3 +291,33 @@ class RecorderReader:
     def _of_rank(self, rank: int) -> tuple[Signatures, Grammar] | None:
         tables = self.tables
         return self._table_reader.of_rank(rank, tables)
+
+
+def _plausible_ranks(source: Source, metadata: Metadata) -> tuple[int, str | None]:
+    """Number of ranks to read, and a problem with the number that the metadata claims.
+
+    Tables by rank take memory for each of them, so a large number counts only where `ug.mt`, the table of segments of
+    `recorder.ts` or the files of the ranks have room for it.
+    """
+    claimed = metadata.ranks
+    if claimed <= _BELIEVED:
+        return claimed, None
+    if metadata.layout.framed and _length(source, "recorder.ts") >= 8 * claimed:
+        return claimed, None
+    if metadata.interprocess:
+        # The number of grammars follows the ranks.
+        plausible, evidence = _length(source, "ug.mt") // 4 - 1, "ug.mt has room for"
+        borne_out = plausible >= claimed
+    else:
+        with_files = source.ranks_with("cst", "cfg")
+        plausible, evidence = max(with_files, default=0) + 1, "there are files of"
+        borne_out = not metadata.layout.framed and _LOST * len(with_files) >= claimed
+    if borne_out or plausible < 1 or plausible >= claimed:
+        return claimed, None
+    where = source.where("recorder.mt")
+    return plausible, f"{where}: claims {counted(claimed, 'rank')}, {evidence} {plausible:,}: read as {plausible:,}"
+
+
+def _length(source: Source, name: str) -> int:
+    extent = source.extent(name)
+    return 0 if extent is None else extent.length

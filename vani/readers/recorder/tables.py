@@ -22,10 +22,9 @@ from vani.readers.recorder.metadata import Metadata
 from vani.readers.recorder.packed import SignaturePacker
 from vani.readers.recorder.patterns import group_positions
 from vani.readers.recorder.source import Extent, Source
-from vani.readers.recorder.tally import Tally
 from vani.readers.recorder.unique_grammars import UniqueGrammars
 from vani.readers.signatures import Signatures
-from vani.readers.some_ranks import some_ranks
+from vani.readers.trace_reader import some_ranks
 from vani.units import counted
 
 __all__ = ["TableReader", "Tables"]
@@ -67,6 +66,36 @@ class Tables:
     problems: list[str]
     nested: bool
     """Some call has a depth above 0."""
+
+
+class _Tally:
+    """Sums over all grammars: calls by signature, ranks by file, kinds of calls with patterns by grammar."""
+
+    def __init__(self, signatures: Signatures, files: int, ranks: Ints, probes: Probes) -> None:
+        """`ranks[grammar]`: ranks that share it."""
+        self._signatures, self._ranks, self._files = signatures, ranks, files
+        self.probes = probes
+        self.totals = np.zeros(len(signatures), dtype=np.int64)
+        self.users = np.zeros(files, dtype=np.int32)
+        self.kinds: Ints | None = None
+        if signatures.slope.any():
+            self.kinds = np.zeros(
+                (len(ranks), int(signatures.slope_group.max(initial=-1)) + 1), dtype=np.int64
+            )
+
+    def add(self, grammar: Ints, ids: Ints, often: Ints) -> None:
+        """Add the terminals of some grammars."""
+        ranks = self._ranks[grammar]
+        np.add.at(self.totals, ids, often * ranks)
+        self.probes.see(self._signatures, ids)
+        file = self._signatures.file[ids]
+        named = np.flatnonzero(file >= 0)
+        pairs = distinct(grammar[named] * max(1, self._files) + file[named])
+        np.add.at(self.users, pairs % max(1, self._files), self._ranks[pairs // max(1, self._files)])
+        if self.kinds is not None:
+            group = self._signatures.slope_group[ids]
+            some = group >= 0
+            np.add.at(self.kinds, (grammar[some], group[some]), 1)
 
 
 class TableReader:
@@ -118,7 +147,7 @@ class TableReader:
             )
             of_rank[strays] = -1
         times = np.bincount(of_rank[of_rank >= 0], minlength=unique)
-        tally = Tally(signatures, len(paths), times, Probes(self._meta.functions))
+        tally = _Tally(signatures, len(paths), times, Probes(self._meta.functions))
         files = grammar_files(self._source, framed=framed, count=unique, problems=problems)
         large = (self._source.extent("ug.cfg") or _NOTHING).length > _SMALL_GRAMMARS
         grammars = UniqueGrammars(

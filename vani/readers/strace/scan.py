@@ -14,7 +14,6 @@ from vani.columns import to_numpy
 from vani.distinct import distinct
 from vani.errors import TraceError
 from vani.readers.paths import PathTable
-from vani.readers.some_ranks import some_ranks
 from vani.readers.strace import system_calls
 from vani.readers.strace.app import command_in
 from vani.readers.strace.lines import LineReader
@@ -24,6 +23,7 @@ from vani.readers.strace.processes import Processes
 from vani.readers.strace.rows import ROWS, rows_of
 from vani.readers.strace.spool import Spool
 from vani.readers.strace.system_calls import CALLS, RING, WANTED, Names
+from vani.readers.trace_reader import some_ranks
 from vani.units import counted
 
 __all__ = ["Known", "scan"]
