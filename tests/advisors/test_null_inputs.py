@@ -14,7 +14,6 @@ from builders import put
 from pydantic import ValidationError
 from test_thresholds import Made, cases
 
-from vani.advisors.catalogue import rules
 from vani.advisors.judge import judge
 from vani.schema.advice import Advice, ProfileRef, SystemRef
 from vani.schema.profile import Profile
@@ -53,16 +52,11 @@ def without() -> list[Any]:
     return [pytest.param(rule, *made, id=f"{rule}-{path}") for (rule, path), made in found.items()]
 
 
-@pytest.mark.parametrize("rule", rules(), ids=lambda rule: rule.id)
-def test_a_rule_answers_where_a_number_that_it_rests_on_is_null(rule):
+def test_a_rule_answers_where_a_number_that_it_rests_on_is_null():
     for parameter in without():
-        of, case, profile, path = parameter.values
-        if of != rule.id:
-            continue
-        advice = asked(of, case, profile)
-        told = [one for one in advice.recommendations if one.rule == of]
-        silent = [one for one in advice.no_recommendation if one.rule == of]
-        assert told or silent, path
-        assert not any("None" in one.reason for one in told) and not any(
-            "None" in one.why for one in silent
-        ), path
+        rule, case, profile, path = parameter.values
+        advice = asked(rule, case, profile)
+        answers = [answer.reason for answer in advice.recommendations if answer.rule == rule]
+        answers += [answer.why for answer in advice.no_recommendation if answer.rule == rule]
+        assert answers, (rule, path)
+        assert not any("None" in answer for answer in answers), (rule, path)

@@ -22,7 +22,7 @@ from vani.schema.job import Job
 DATA = Path(__file__).resolve().parents[1] / "data" / "traces"
 SHARED = Path(__file__).resolve().parents[3] / "shared" / "traces"
 BROKEN = {"v2-killed-2r", "v3-killed-2r", "v3-truncated-s3dio-8r"}  # by MANIFEST.yaml
-LONG = {"v2-medium-smallio-8r", "v3-medium-smallio-8r", "v3-large-smallio-8r", "v3-workflow-montage"}
+LONG = {"v2-medium-smallio-8r", "v3-medium-smallio-8r", "v3-large-smallio-8r", "v3-workflow-montage", "v2-mdtest-8r", "v3-mdtest-8r"}
 
 
 def bundled() -> list[str]:

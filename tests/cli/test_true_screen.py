@@ -31,7 +31,7 @@ def _traces():
     for folder in ("traces", "traces-new"):
         places += sorted((SHARED / folder).glob("*"))
     names = {p.name: p for p in places if p.is_dir() and "killed" not in p.name and "truncated" not in p.name}
-    large = {"v3-large-smallio-8r"}
+    large = {"v2-medium-smallio-8r", "v3-medium-smallio-8r", "v3-large-smallio-8r", "v3-workflow-montage"}
     return [
         pytest.param(path, id=name, marks=[pytest.mark.slow] if name in large else [])
         for name, path in sorted(names.items())
