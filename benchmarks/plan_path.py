@@ -8,7 +8,6 @@ and how long plans of the whole machine take. The demand of jobs is not public: 
 from __future__ import annotations
 
 import csv
-import time
 from collections.abc import Sequence
 from datetime import datetime
 from pathlib import Path
@@ -194,33 +193,11 @@ def print_balance() -> None:
         )
 
 
-def seconds(jobs: int, **more: bool) -> float:
-    """Time of a plan for all compute nodes of TaihuLight, shared alike by so many jobs."""
-    nodes = [NODES // jobs] * jobs
-    snapshot = machine(FORWARDING, STORAGE, PER_STORAGE)
-    asked = jobs_of(nodes, [300e9 / jobs] * jobs)
-    begin = time.perf_counter()
-    planned(asked, snapshot, **more)
-    return time.perf_counter() - begin
-
-
-def print_speed() -> None:
-    """The whole machine."""
-    print(
-        f"\n{NODES:,} compute nodes x {FORWARDING} forwarding x {STORAGE} storage x {STORAGE * PER_STORAGE} OSTs, "
-        "seconds"
-    )
-    for jobs in (1, 80, 1000, 10_000):
-        plain, packed, exact = seconds(jobs), seconds(jobs, pack=True), seconds(jobs, exact=True)
-        print(f"  {jobs:6,} jobs: {plain:.2f}, packed {packed:.2f}, exact {exact:.2f}")
-
-
 def main() -> None:
     """Print all tables."""
     print_table_3()
     print_flows()
     print_balance()
-    print_speed()
 
 
 if __name__ == "__main__":

@@ -7,7 +7,6 @@ simulated ranges; and how long it takes.
 
 from __future__ import annotations
 
-import time
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -17,15 +16,13 @@ import numpy as np
 from scipy.optimize import Bounds, LinearConstraint, milp
 
 from vani.models.pfl import Component, Layout
-from vani.models.placement.balance import balance
 from vani.models.placement.extents import extents
-from vani.models.placement.targets import Targets
 from vani.models.tarazu_layout import CONFIGURATION_1, CONFIGURATION_2
 from vani.plan.place import place
 from vani.schema.jobs import Jobs
 from vani.schema.plan import PlacePlan, PlaceSettings
 from vani.schema.snapshot import Snapshot
-from vani.units import GiB, MiB
+from vani.units import GiB
 
 OSTS, SERVERS = 35, 7
 
@@ -204,19 +201,6 @@ def _fills(ways: np.ndarray, counts: Sequence[int], targets: int) -> bool:
     return bool(found.status == 0)
 
 
-def large(requests: int, osts: int, kind: str) -> tuple[list[tuple[int, ...]], Targets]:
-    """Requests of eight stripes, or extents of files by PFL configuration 1, on empty OSTs with eight per server."""
-    if kind == "alike":
-        every = [(128 * MiB,) * 8] * requests
-    elif kind == "PFL-1":
-        every = [one.stripes for _ in range(requests // 4) for one in extents(CONFIGURATION_1, 8 * GiB, osts)]
-    else:
-        random = np.random.default_rng(1)
-        every = [(int(size) * MiB,) * 8 for size in random.integers(1, 1024, requests)]
-    size = np.full(osts, 1024.0 * GiB)
-    return every, Targets(size, np.zeros(osts), 0.95 * size, np.arange(osts) // 8)
-
-
 def print_tables() -> None:
     """Tables 1, 2, 4 and 5 for the first file: ours, and the paper's figures where they differ."""
     for title, layout, paper, lists in (
@@ -266,30 +250,10 @@ def print_costs(seeds: int = 200) -> None:
         )
 
 
-def print_times() -> None:
-    """Seconds for large pools."""
-    print("\nrequests x OSTs   kind     CPU s    OST Cost  no placement below")
-    for requests, osts, most in ((512, 1000, 0.5), (10_000, 3600, 5.0)):
-        for kind in ("alike", "PFL-1", "random"):
-            every, targets = large(requests, osts, kind)
-            begin = time.process_time()
-            found = balance(every, targets)
-            seconds = time.process_time() - begin
-            held = np.zeros(osts)
-            np.add.at(held, found.place, np.array([size for one in every for size in one], dtype=float))
-            mean = float(held.mean())
-            bound = found.bound * float(targets.size[0]) / mean
-            print(
-                f"{requests:8,} x {osts:5,}   {kind:7} {seconds:8.2f} (at most {most})  {held.max() / mean:.5f}"
-                f"  {bound:.5f}{' = least' if found.is_least else ''}"
-            )
-
-
 def main() -> None:
     """Print all tables."""
     print_tables()
     print_costs()
-    print_times()
 
 
 if __name__ == "__main__":

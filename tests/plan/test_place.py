@@ -22,7 +22,6 @@ from benchmarks.plan_place import (
     TABLE_5,
     Case,
     cost_of_lists,
-    large,
     planned,
     print_tables,
     proved_least,
@@ -34,6 +33,9 @@ from tests.plan.builders import SIX_JOBS
 from tests.plan.builders import planned as forward
 from vani.errors import InputError
 from vani.models.placement.balance import balance
+from vani.models.placement.extents import extents
+from vani.models.placement.targets import Targets
+from vani.models.tarazu_layout import CONFIGURATION_1
 from vani.plan.place import place
 from vani.render.plan import PLACE_FORMATS
 from vani.schema.jobs import Jobs
@@ -164,6 +166,19 @@ def test_algorithm_1_as_printed_piles_up_on_the_cheapest_osts():
     assert plan.after.ost_cost > 7
     assert any("linear costs" in note for note in plan.notes)
     assert any("201,326,592 bytes by the paper, which Lustre refuses" in note for note in plan.notes)
+
+
+def large(requests: int, osts: int, kind: str) -> tuple[list[tuple[int, ...]], Targets]:
+    """Requests of eight stripes, or extents of files by PFL configuration 1, on empty OSTs with eight per server."""
+    if kind == "alike":
+        every = [(128 * MiB,) * 8] * requests
+    elif kind == "PFL-1":
+        every = [one.stripes for _ in range(requests // 4) for one in extents(CONFIGURATION_1, 8 * GiB, osts)]
+    else:
+        random = np.random.default_rng(1)
+        every = [(int(size) * MiB,) * 8 for size in random.integers(1, 1024, requests)]
+    size = np.full(osts, 1024.0 * GiB)
+    return every, Targets(size, np.zeros(osts), 0.95 * size, np.arange(osts) // 8)
 
 
 @pytest.mark.parametrize(("requests", "osts", "most_s"), [(512, 1000, 0.5), (10_000, 3600, 5.0)])
