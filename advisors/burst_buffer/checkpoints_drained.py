@@ -30,7 +30,7 @@ class CheckpointsDrained(Rule):
         whether each file has one writer, what fits near the nodes, and how fast the file system takes it.
     Why
         The program waits until its data is taken. Storage near the nodes takes it at once; on its way to the file
-        system nobody waits for it, if it is there before the next one comes.
+        system no process waits for it, if it arrives before the next one is written.
     Recommends
         To write checkpoints to the burst buffer and to bring each to the file system while the run goes on, the last
         one before the job ends. Files of one process each may lie on storage of the node; a file of several nodes
@@ -39,8 +39,8 @@ class CheckpointsDrained(Rule):
         No app writes twice or more about the same amount, or less than `min_bytes`; the files already lie near;
         several nodes write one file and no burst buffer is shared; `copies` checkpoints do not fit; the file
         system takes longer for one than the time between two, so that the run would wait all the same; nothing is
-        known of who writes the files; all that is nearer than the file system is memory of the nodes, which loses
-        checkpoints with the node that they are for; what is written is read again, as benchmarks do.
+        known of the writers of the files; all that is nearer than the file system is memory of the nodes, which loses
+        checkpoints with the node that they protect; the files are read again at once, as benchmarks do.
     Source
         Xie et al., section II-A (checkpoints at a fixed interval). HPE and Slurm burst-buffer guides: checkpoints per
         rank to node-private storage, what is to survive is copied out.

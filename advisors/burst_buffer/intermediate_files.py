@@ -31,7 +31,7 @@ FOLDERS = 20
 
 
 class IntermediateFiles(Rule):
-    """Files that the run itself makes, and nobody needs afterwards, lie on the file system.
+    """Files that the run itself makes, and that no one needs afterwards, lie on the file system.
 
     Looks at
         Files that one app writes and another reads, in folders that hold mostly such files; files that the run removes
@@ -43,13 +43,13 @@ class IntermediateFiles(Rule):
     Recommends
         A folder on the node for them, by the program's arguments or by a link in place of the old folder, which is
         taken away and filled with what is left when the job's script ends. With one node this is certain; with
-        several it holds if who reads a file runs on the node of who wrote it (WFL001 places them so), or on a burst
+        several it holds if the reader of a file runs on the node of its writer (WFL001 places them so), or on a burst
         buffer that all nodes of the job see.
     Stays silent when
-        Nothing is written and read again; what is read again are checkpoints by their names, empty files (locks),
+        Nothing is written and read again; the files read again are checkpoints by their names, empty files (locks),
         results of which an app looks at some, or what the same app wrote and keeps, or reads back once (a check, a
         restart, a benchmark); such files have less than `min_share` of the I/O time; they already lie near; their
-        sizes are not known; they fit nowhere, or not on the nodes of who uses them; processes of several nodes use one
+        sizes are not known; they fit nowhere, or not on the nodes of their users; processes of several nodes use one
         file at the same time and no burst buffer is shared.
     Source
         Vani paper, section V-B (Montage: intermediate files have 95 % of the I/O time, 800 MB per node fit in shared

@@ -29,8 +29,8 @@ class MetadataStorm(Rule):
     Recommends
         Fewer and larger files. What is written: one file per process (or one for all) in a container format (HDF5,
         ADIOS, NetCDF) or an archive. What is only read: an archive (HDF5, tar, SquashFS) that each process opens once.
-        What the run removes: a folder on the node (`$TMPDIR`), where no server is asked; where a trace does not tell
-        of removal, both ways are named and no layout is set. Where many processes must make
+        What the run removes: a folder on the node (`$TMPDIR`), where no server is involved; where a trace does not show
+        removals, both ways are named and no layout is set. Where many processes must make
         files in one folder: a folder of its own for each.
     Stays silent when
         Small files are few; their metadata takes less of the I/O time; they lie on the node already; folders are not

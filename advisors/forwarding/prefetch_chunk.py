@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class PrefetchChunk(Rule):
-    """Forwarding nodes read ahead so much per file that they drop it before anyone asks, or too little.
+    """Forwarding nodes read ahead so much per file that they drop it before it is read, or too little.
 
     Looks at
         How many files the job reads, the usual size of a read, how many forwarding nodes serve the job, and how busy

@@ -30,8 +30,8 @@ class BlockAlignment(BlockRule):
         makes a block; in HDF5 the alignment of objects, in MPI-IO collective calls whose buffer is a block.
     Stays silent when
         No large file is written by several processes by themselves, or not in pieces of one usual size; pieces are
-        small (POS009); they fit the blocks; all processes run on one node, or may, since nobody says on how many and
-        one has cores for all; the block size is not known; the data is not on GPFS.
+        small (POS009); they fit the blocks; all processes run on one node, or may, since the number of nodes is not
+        known and one has cores for all; the block size is not known; the data is not on GPFS.
     Source
         Schmuck and Haskin, GPFS: a shared-disk file system for large computing clusters (FAST 2002), section 3.2:
         tokens are rounded to block boundaries, and several nodes that write in one block conflict.

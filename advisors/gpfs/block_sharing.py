@@ -32,8 +32,8 @@ class BlockSharing(BlockRule):
         node that keeps the block in place of the token, until GPFS_DATA_SHIP_STOP. All processes that write must ask.
     Stays silent when
         No large file is written by several processes by themselves; pieces are small (POS009 speaks of those); each
-        process has whole blocks of its own, or neighbours in a block run on one node, or may, since nobody says on how
-        many and one has cores for all; the block size is not known; the data is not on GPFS.
+        process has whole blocks of its own, or neighbours in a block run on one node, or may, since their number is not
+        known and one has cores for all; the block size is not known; the data is not on GPFS.
     Source
         Schmuck and Haskin, GPFS: a shared-disk file system for large computing clusters (FAST 2002), section 3.2
         (tokens are rounded to blocks); IBM, GPFS Administration and Programming Reference, gpfsDataShipStart_t: nodes

@@ -28,9 +28,9 @@ class SharedFolder(Rule):
         Folders on GPFS, over all files of the run and not only the listed ones, in which two processes or more make at
         least `min_creates` files, and whose metadata operations take at least `min_metadata_share` of the I/O time.
     Why
-        The nodes of a GPFS keep folders themselves: who makes or removes a name takes the token of a block of the
-        folder, and another node that wants the same block waits until it is written back and given up. A folder of a
-        node's own is changed in its memory.
+        The nodes of a GPFS keep folders themselves: a node that makes or removes a name takes the token of a block of
+        the folder, and another node that wants the same block waits until it is written back and given up. A folder
+        of a node's own is changed in its memory.
     Recommends
         A folder for each process, or for each node (`mkdir` before the run, by one process), or fewer processes that
         make files. How many files a folder has does not matter: GPFS finds names by hashing.

@@ -31,7 +31,7 @@ class HDF5Caches(Rule):
         `H5Pset_meta_block_size` of `meta_block`. A chunk cache of `cache_bytes`, more where one row of chunks is
         larger.
     Stays silent when
-        No app uses HDF5; few writes are small; bytes are read once, or are not stored in chunks, or nobody knows.
+        No app uses HDF5; few writes are small; bytes are read once, or are not stored in chunks as far as known.
     Source
         HDF5 reference manual: H5Pset_meta_block_size, H5Pset_cache, H5Pset_chunk_cache.
     Example

@@ -38,7 +38,7 @@ class DataOnMDT(Rule):
         load of the metadata targets are not known, it says so and is less sure.
     Stays silent when
         No folders have many small files; the largest component allowed there is not known; Data-on-MDT is off; the
-        metadata targets have too little room (the files may take `max_room`, or `unknown_room` where nobody knows what
+        metadata targets have too little room (the files may take `max_room`, or `unknown_room` if it is not known what
         is free) or are too busy (above `max_load`); the data is not on Lustre; the site asks not to override its
         layout.
     Source

@@ -30,11 +30,11 @@ class DirectoryStriping(Rule):
     Recommends
         A striped folder over as many metadata targets as there are, at most one per `files_per_target` files
         (`lfs mkdir -c`, which is `lfs setdirstripe -c`). A folder gets its stripes when it is made: the run's folder
-        is to be made anew, and files inside it are not moved.
+        must be created again, and files inside it are not moved.
     Stays silent when
         Metadata takes little of the I/O time (flushing and seeks are none of it); no folder has many files, or one
-        process makes them all; there is one metadata target, or nobody knows how many; folders are not known; the data
-        is not on Lustre.
+        process makes them all; there is one metadata target, or their number is not known; folders are not known; the
+        data is not on Lustre.
     Source
         Lustre manual, section 14.4 (striped directories), and lfs-setdirstripe(1). A striped folder costs more to list
         and to remove, hence the least number of files.

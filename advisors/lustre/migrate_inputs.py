@@ -37,7 +37,7 @@ class MigrateInputs(LayoutRule):
         may write the file meanwhile.
     Stays silent when
         No large file is read by many and written by none; each large input has few readers; the data is not
-        on Lustre, or nobody knows where it is; the default layout, which the input is thought to have, fits;
+        on Lustre, or its place is not known; the default layout, which the input is thought to have, fits;
         the site asks not to override its layout.
     Source
         lfs-migrate(1). AIOT, equation 3. Lustre manual, section 19.2. Contention model: docs/models.md.

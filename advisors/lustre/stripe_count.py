@@ -42,7 +42,7 @@ class StripeCount(LayoutRule):
         pool and all.
     Stays silent when
         No file is shared, or none of them large; all that are large are inputs (see LUS008); the data is not
-        on Lustre, or nobody knows where it is; the default layout is already the recommended one; the site
+        on Lustre, or its place is not known; the default layout is already the recommended one; the site
         asks not to override its layout.
     Source
         AIOT, equation 3 and figure 10. Lustre manual, section 19.2, and lfs-setstripe(1). Contention model:

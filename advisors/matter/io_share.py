@@ -27,7 +27,7 @@ class IOShare(Rule):
         the run. Of several traces, which wait for each other, the time in which any process does I/O.
     Why
         Nothing that is done to storage wins more than the time that the run spends there. Where that is next
-        to nothing, every other recommendation is true and useless. File-system calls alone do not tell: a
+        to nothing, every other recommendation is true and useless. File-system calls alone do not show it: a
         collective write is exchange and waiting inside MPI-IO first, and few processes then call the file system.
     Recommends
         To go on or to stop here: the verdict, and the seconds that bound every other recommendation and all of them

@@ -27,7 +27,7 @@ class GpfsLocking(Rule):
         app hand to each other through files, and what apps hand to other apps.
     Why
         ROMIO locks ranges of the file around its accesses, so that no process sees half of what another one
-        writes. Where nobody reads what others wrote, these locks protect nothing, and taking them costs a
+        writes. Where no process reads what others wrote, these locks protect nothing, and taking them costs a
         message to the node that holds the token.
     Recommends
         ROMIO's driver without locks (`BGLOCKLESSMPIO_F_TYPE`) and file domains that begin on blocks
@@ -40,7 +40,7 @@ class GpfsLocking(Rule):
         Vani paper, section IV-D (locks of ROMIO off where no process or app shares data); documentation of
         ROMIO on Blue Gene.
     Example
-        1,280 processes write `dump.dat` on GPFS, nobody reads it: `export BGLOCKLESSMPIO_F_TYPE=0x47504653`.
+        1,280 processes write `dump.dat` on GPFS and do not read it: `export BGLOCKLESSMPIO_F_TYPE=0x47504653`.
     """
 
     id = "MIO004"

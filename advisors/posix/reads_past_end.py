@@ -19,7 +19,7 @@ class ReadsPastEnd(Rule):
 
     Looks at
         Data files whose end is known: bytes of reads behind it, at least `min_bytes` in the files of one folder
-        and at least `min_share` of what is asked for.
+        and at least `min_share` of the requested bytes.
     Why
         The program gets nothing for such a request, but asks the server for it, and may take the request's length
         for data. Often the size of a buffer was meant to be that of the file, or a file is read before it is
@@ -28,7 +28,7 @@ class ReadsPastEnd(Rule):
         To ask for the file's size once and read that much, or to stop at the first short read; and to check that
         the file holds what it should.
     Stays silent when
-        Ends of files are not known; few bytes lie behind them, or little in comparison with what is read.
+        Ends of files are not known; few bytes lie behind them, or little in comparison with the bytes read.
     Source
         read(2): a read at or behind the end returns 0. The profile's `past_end` is a lower bound.
     Example

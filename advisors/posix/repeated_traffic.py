@@ -37,7 +37,7 @@ class RepeatedTraffic(Rule):
         listed files show nothing, the same of all files of an app together.
     Why
         Each time costs a call, and a way to the servers where the client's cache has let go of the bytes: a file
-        that is larger than what memory leaves for it, that others write, or that is opened anew.
+        that is larger than what memory leaves for it, that others write, or that is opened again.
     Recommends
         To read once and keep what is needed in memory, and to write when the bytes are final.
     Stays silent when

@@ -37,7 +37,7 @@ class CheckpointInterval(Rule):
         No app writes `min_count` times or more about the same amount, or less than `min_bytes` each time; what it
         writes it reads again, as benchmarks do; the bytes of the phases are not known; the write time is 0 by
         the trace's clock; the run is shorter than `min_run_s`, or than the interval that would be advised: it is begun
-        anew after a failure; the interval is within `tolerance` of the advised one, or I/O within the budget.
+        again after a failure; the interval is within `tolerance` of the advised one, or I/O within the budget.
     Source
         Young (CACM 17(9), 1974) and Daly (FGCS 22, 2006): the interval. Xie et al., section II-A (the cost of
         checkpoints is limited to 10 % of the run by choosing the write frequency) and section IV-D (repetitions of a
