@@ -53,14 +53,14 @@ def type_of_values(name: str) -> np.dtype:
         There is none, or its values are no real numbers.
     """
     try:
-        found = np.dtype(name)
+        dtype = np.dtype(name)
     except (TypeError, ValueError, SyntaxError):
-        found = None
-    if found is None or found.kind not in "fiu":
+        dtype = None
+    if dtype is None or dtype.kind not in "fiu":
         raise InputError(
             f"no type of numbers is called {name!r}", todo="name one as NumPy does: float32, >f8, int16, ..."
         )
-    return found
+    return dtype
 
 
 def sample_dataset(

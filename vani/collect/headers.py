@@ -82,14 +82,14 @@ def stored_array(path: Path, file_format: str) -> Stored | None:
         return None if found is None else _inside(found, file.seek(0, 2))
 
 
-def _inside(found: Stored, size: int) -> Stored:
+def _inside(array: Stored, size: int) -> Stored:
     """Without a place for its values where they would not lie in the file."""
-    if found.type is None or found.member is not None:
-        return found
-    piece = found.piece or found.count
-    pieces = -(-found.count // piece) if piece else 0
-    last = found.begin + max(pieces - 1, 0) * found.stride + min(piece, found.count) * found.type.itemsize
-    return found if 0 <= found.begin <= last <= size else replace(found, type=None)
+    if array.type is None or array.member is not None:
+        return array
+    piece = array.piece or array.count
+    pieces = -(-array.count // piece) if piece else 0
+    last = array.begin + max(pieces - 1, 0) * array.stride + min(piece, array.count) * array.type.itemsize
+    return array if 0 <= array.begin <= last <= size else replace(array, type=None)
 
 
 def _npy(file: BinaryIO) -> Stored | None:
@@ -319,6 +319,7 @@ def netcdf_array(head: bytes) -> Stored | None:
 def _record_bytes(variables: list[Stored]) -> int:
     """Bytes of one record: of each variable its part, padded to 4 bytes unless there is a single one."""
     parts = [
-        math.prod(one.shape[1:]) * (one.type.itemsize if one.type is not None else 0) for one in variables
+        math.prod(variable.shape[1:]) * (variable.type.itemsize if variable.type is not None else 0)
+        for variable in variables
     ]
     return parts[0] if len(parts) == 1 else sum(-(-part // 4) * 4 for part in parts)

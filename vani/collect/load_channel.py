@@ -72,22 +72,22 @@ def message_of(content: bytes) -> LoadMessage:
     if not content.startswith(TOPIC) or len(content) > LONGEST:
         raise InputError("is no message of a publisher")
     try:
-        found = LoadMessage.model_validate_json(content[len(TOPIC) :])
+        message = LoadMessage.model_validate_json(content[len(TOPIC) :])
     except ValidationError as error:
         one = error.errors(include_url=False, include_input=False)[0]
         place = ".".join(map(str, one["loc"]))
         raise InputError(f"{place or 'the message'}: {one['msg'].lower()}") from None
-    told = found.snapshot
+    told = message.snapshot
     told.refuse_contradictions("the message")
     parts: dict[str, set[str | None]] = {
         "oss": {*(one.name for one in told.oss), *(one.oss for one in told.ost)},
         "forwarding": {one.name for one in told.forwarding},
-        "mds": {found.publisher} if told.mds else set(),
+        "mds": {message.publisher} if told.mds else set(),
         "": {"somebody"} if told.storage or told.reach else set(),
     }
-    if any(names - ({found.publisher} if role == found.role else set()) for role, names in parts.items()):
-        raise InputError(f"{found.publisher} tells of other servers than itself")
-    return found
+    if any(names - ({message.publisher} if role == message.role else set()) for role, names in parts.items()):
+        raise InputError(f"{message.publisher} tells of other servers than itself")
+    return message
 
 
 ENDPOINT: Final = "tcp://127.0.0.1:5570"

@@ -153,7 +153,7 @@ def places_of_data(
     here
         Whether the folder in which this process runs counts as one where the job works.
     """
-    found: dict[str, str] = {}
+    places: dict[str, str] = {}
     mounts = list(mounts)
     folders = [str(dataset.parent if dataset.is_file() else dataset)] if dataset is not None else []
     folders += ["."] if here else []
@@ -166,8 +166,8 @@ def places_of_data(
             continue
         mount = _mount_of(real, mounts) if real.startswith("/") else None
         if mount is not None:
-            found.setdefault(mount.dir, real)
-    return found
+            places.setdefault(mount.dir, real)
+    return places
 
 
 def space_of(folder: str, timeout_s: float = 5.0) -> Space | None:

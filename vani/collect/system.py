@@ -104,15 +104,15 @@ def detect(
 
 def parse_burst_buffers(text: str) -> list[tuple[str, int | None]]:
     """Name and capacity in bytes of each burst buffer that `scontrol show burst` prints."""
-    found = []
+    buffers = []
     for block in re.split(r"(?m)^(?=Name=)", text):
         name = re.search(r"(?m)^Name=(\S+)", block)
         if name:
             # Slurm, burst_buffer.conf(5): K, M, G, T, P and KiB... are powers of 1024.
             space = re.search(r"\bTotalSpace=(\d+(?:\.\d+)?)([KMGTP]?)", block)
             size = round(float(space[1]) * _UNITS[space[2]]) if space else None
-            found.append((name[1], size))
-    return found
+            buffers.append((name[1], size))
+    return buffers
 
 
 def _nobody(command: list[str]) -> str:
@@ -176,11 +176,11 @@ def _file_systems(
 
 
 def _unique(name: str, taken: set[str]) -> str:
-    number, found = 2, name
-    while found in taken:
-        found, number = f"{name}-{number}", number + 1
-    taken.add(found)
-    return found
+    number, unique = 2, name
+    while unique in taken:
+        unique, number = f"{name}-{number}", number + 1
+    taken.add(unique)
+    return unique
 
 
 def _lustre(
@@ -247,7 +247,7 @@ def _burst_buffers(
 ) -> list[dict[str, Any]]:
     """Storage of the node in the order of `burst_buffer_dirs`, then what nodes share."""
     variables = {folder: name for name, folder in environment.items() if folder.startswith("/")}
-    found: list[dict[str, Any]] = []
+    buffers: list[dict[str, Any]] = []
     names: set[str] = set()
     for folder, kind in [(one, "node_local") for one in near] + [(one, "shared") for one in shared_near]:
         above = [mount for mount in mounts if is_below(folder, mount.dir)]
@@ -270,9 +270,9 @@ def _burst_buffers(
         # A job's number is in the path of what was made for the job alone.
         by = f"${variable}" if variable else "/proc/self/mountinfo"
         what = f": {mount.type}, files in the node's memory" if mount and facts["uses_memory"] else ""
-        sources[f"burst_buffers[{len(found)}]"] = f"{by}, on one node{what}"
-        found.append(facts)
-    return found
+        sources[f"burst_buffers[{len(buffers)}]"] = f"{by}, on one node{what}"
+        buffers.append(facts)
+    return buffers
 
 
 def _fill_in(

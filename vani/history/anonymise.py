@@ -52,12 +52,12 @@ def names_of(key: Path | None, *, make: bool = False) -> PlainNames:
             where=key,
             todo="name the file of the key",
         ) from error
-    found = b""
+    secret = b""
     with suppress(ValueError):
-        found = bytes.fromhex(text)
-    if len(found) != _KEY_BYTES:
+        secret = bytes.fromhex(text)
+    if len(secret) != _KEY_BYTES:
         raise InputError("holds no key", where=key, todo="name what `vani history anonymise --key` made")
-    return Names(found)
+    return Names(secret)
 
 
 def anonymise(store: Store, key: Path) -> int:

@@ -111,8 +111,8 @@ def _below(top: str, entered: set[tuple[int, int]]) -> Iterator[Candidate]:
 
 
 def _is_profile(path: Path) -> bool:
-    found = beginning(path)
-    return found is not None and b"vani.profile/" in found and is_document(path)
+    begin = beginning(path)
+    return begin is not None and b"vani.profile/" in begin and is_document(path)
 
 
 def _trace(folder: str, entries: Sequence[os.DirEntry[str]]) -> Candidate | None:

@@ -100,12 +100,13 @@ def add(
         known = read.known_files(connection)
     with closing(Readers(make, totals=totals, user=user, workers=workers)) as readers:
         new: list[Candidate] = []
-        for found in discover(paths):
+        for candidate in discover(paths):
             added.files += 1
-            if not found.named and known.get(_place(found.path, names)) == (found.size, found.changed_ns):
+            state = (candidate.size, candidate.changed_ns)
+            if not candidate.named and known.get(_place(candidate.path, names)) == state:
                 added.unchanged += 1
             else:
-                new.append(found)
+                new.append(candidate)
                 readers.look(new)
         if not added.files:
             raise InputError(

@@ -70,7 +70,7 @@ def hide_profile(content: bytes, names: PlainNames) -> bytes:
     return zlib.compress(json.dumps(tree, separators=(",", ":")).encode())
 
 
-def ingest_file(found: Candidate, make: MakeProfile, *, totals: bool, user: str | None) -> IngestResult:
+def ingest_file(candidate: Candidate, make: MakeProfile, *, totals: bool, user: str | None) -> IngestResult:
     """Read one file.
 
     Parameters
@@ -87,37 +87,37 @@ def ingest_file(found: Candidate, make: MakeProfile, *, totals: bool, user: str 
     InputError
         PyDarshan is missing; what is wrong with the file itself is its reason.
     """
-    source = Source(found.path, found.size, found.changed_ns, None, None)
+    source = Source(candidate.path, candidate.size, candidate.changed_ns, None, None)
     try:
-        if found.kind == "unreadable":
-            raise InputError(found.problem)
-        run, profile, creations = _read(found, make, totals=totals)
+        if candidate.kind == "unreadable":
+            raise InputError(candidate.problem)
+        run, profile, creations = _read(candidate, make, totals=totals)
         if any(
             isinstance(value := getattr(run, name), int) and abs(value) >= _MOST for name in Run.__slots__
         ):
             raise InputError("counts more than can be kept")
     except (VaniError, OSError) as error:
-        told = error.what if isinstance(error, VaniError) else f"cannot be read ({error.strerror})"
-        return IngestResult(replace(source, reason=one_line(told)), None, None, found.named)
+        reason = error.what if isinstance(error, VaniError) else f"cannot be read ({error.strerror})"
+        return IngestResult(replace(source, reason=one_line(reason)), None, None, candidate.named)
     except (ValueError, OverflowError, IndexError, MemoryError) as error:
         # What no check foresaw costs one log, not all of them.
-        told = f"cannot be read ({type(error).__name__})"
-        return IngestResult(replace(source, reason=told), None, None, found.named)
+        reason = f"cannot be read ({type(error).__name__})"
+        return IngestResult(replace(source, reason=reason), None, None, candidate.named)
     if user is not None:
         run = replace(run, user=_name(user))
-    made = None if creations is None else (len(creations), pack_creations(creations))
-    return IngestResult(replace(source, digest=run.digest), run, profile, found.named, made)
+    packed = None if creations is None else (len(creations), pack_creations(creations))
+    return IngestResult(replace(source, digest=run.digest), run, profile, candidate.named, packed)
 
 
-def _read(found: Candidate, make: MakeProfile, *, totals: bool) -> tuple[Run, bytes | None, Creations | None]:
-    path = Path(found.path)
-    if found.kind == "darshan":
+def _read(candidate: Candidate, make: MakeProfile, *, totals: bool) -> tuple[Run, bytes | None, Creations | None]:
+    path = Path(candidate.path)
+    if candidate.kind == "darshan":
         log = open_log(path)
         run = _of_totals(path, read_totals(log))
         created = read_created(log)
         creations = Creations(created.sizes, created.ranks, created.stripes, created.paths)
         return run, None if totals else _profile_if_any(path, make), creations
-    if found.kind == "profile":
+    if candidate.kind == "profile":
         from vani.schema.profile import Profile  # noqa: PLC0415
 
         profile, digest = Profile.load(path), hashlib.sha256(path.read_bytes()).hexdigest()
@@ -128,7 +128,7 @@ def _read(found: Candidate, make: MakeProfile, *, totals: bool) -> tuple[Run, by
         profile, digest = make(path), open_trace(path).digest()
         made = creations_of_trace(path)
         made = creations_of_profile(profile) if made is None else made
-    return _of_profile(profile, digest, found.kind, _owner(path)), pack_profile(profile), made
+    return _of_profile(profile, digest, candidate.kind, _owner(path)), pack_profile(profile), made
 
 
 def _profile_if_any(path: Path, make: MakeProfile) -> bytes | None:
@@ -139,41 +139,41 @@ def _profile_if_any(path: Path, make: MakeProfile) -> bytes | None:
         return None
 
 
-def _of_totals(path: Path, told: Totals) -> Run:
-    words = told.exe.split()
+def _of_totals(path: Path, totals: Totals) -> Run:
+    words = totals.exe.split()
     program = PurePath(words[0]).name if words else ""
     user, named = _from_name(path.name, program)
-    in_io = told.read_s + told.write_s + told.metadata_s
+    in_io = totals.read_s + totals.write_s + totals.metadata_s
     return Run(
-        digest=told.digest,
+        digest=totals.digest,
         kind="darshan",
-        user=_name(user or str(told.uid)),
-        uid=told.uid,
+        user=_name(user or str(totals.uid)),
+        uid=totals.uid,
         application=_name(program or named or "unknown"),
-        processes=told.processes,
-        submitted=told.start_s,
-        runtime_s=told.runtime_s,
-        bytes_read=told.bytes_read,
-        bytes_written=told.bytes_written,
-        reads=told.reads,
-        writes=told.writes,
-        opens=told.opens,
-        metadata=told.metadata,
-        collective=told.collective,
-        independent=told.independent,
-        files=told.files,
-        shared_files=told.shared_files,
-        read_s=told.read_s,
-        write_s=told.write_s,
-        metadata_s=told.metadata_s,
+        processes=totals.processes,
+        submitted=totals.start_s,
+        runtime_s=totals.runtime_s,
+        bytes_read=totals.bytes_read,
+        bytes_written=totals.bytes_written,
+        reads=totals.reads,
+        writes=totals.writes,
+        opens=totals.opens,
+        metadata=totals.metadata,
+        collective=totals.collective,
+        independent=totals.independent,
+        files=totals.files,
+        shared_files=totals.shared_files,
+        read_s=totals.read_s,
+        write_s=totals.write_s,
+        metadata_s=totals.metadata_s,
         in_io_s=in_io,
-        slowest_s=told.slowest_s,
-        waiting_s=told.slowest_s * told.processes,
-        writers=told.writers,
-        file_system=_name(told.file_system),
-        mount=_name(told.mount),
-        stripes=told.stripes,
-        complete=told.complete,
+        slowest_s=totals.slowest_s,
+        waiting_s=totals.slowest_s * totals.processes,
+        writers=totals.writers,
+        file_system=_name(totals.file_system),
+        mount=_name(totals.mount),
+        stripes=totals.stripes,
+        complete=totals.complete,
     )
 
 
@@ -223,8 +223,8 @@ def _of_profile(profile: Profile, digest: str, kind: str, user: str) -> Run:
 
 
 def _slowest(balance: object) -> float | None:
-    found = [getattr(balance, name, None) for name in ("slowest_call_time_s", "slowest_io_time_s")]
-    return next((float(one) for one in found if one is not None), None)
+    seconds = [getattr(balance, name, None) for name in ("slowest_call_time_s", "slowest_io_time_s")]
+    return next((float(one) for one in seconds if one is not None), None)
 
 
 def _from_name(name: str, program: str) -> tuple[str, str]:

@@ -69,8 +69,10 @@ class Names(PlainNames):
 
     def text(self, text: str) -> str:
         """Replace paths and users inside of a text."""
-        found = _PATH.sub(lambda match: self.path(match[0]), text)
-        return found if self._words is None else self._words.sub(lambda match: self._users[match[0]], found)
+        without_paths = _PATH.sub(lambda match: self.path(match[0]), text)
+        if self._words is None:
+            return without_paths
+        return self._words.sub(lambda match: self._users[match[0]], without_paths)
 
     def tree(self, tree: Any) -> Any:
         """Replace paths and users in every text of a document; whatever stands under `path` is one."""

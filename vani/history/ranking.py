@@ -41,8 +41,8 @@ def ranking(
         Rows and settings that are kept.
     """
     members: dict[tuple[str | int, ...], list[Group]] = {}
-    for one in groups:
-        members.setdefault(one.names, []).append(one)
+    for group in groups:
+        members.setdefault(group.names, []).append(group)
     rows = [_row(by, names, some, shares) for names, some in members.items()]
     little = _LITTLE * whole.waiting_s
     rows.sort(key=lambda row: (-_expected(row, little), -max(row.waiting_s, row.in_io_s), str(_key(row))))
@@ -71,10 +71,10 @@ def ranking(
 
 def saved_of(groups: Iterable[Group], shares: Mapping[Pair, Share]) -> Saved | None:
     """The possible saving of groups together; None where none was judged."""
-    known = [(one, shares[one.pair]) for one in groups if one.pair in shares]
+    known = [(group, shares[group.pair]) for group in groups if group.pair in shares]
     if not known:
         return None
-    waiting = sum(one.waiting_s for one in groups)
+    waiting = sum(group.waiting_s for group in groups)
     best = max(known, key=lambda one: one[0].waiting_s * one[1].expected)[1].best
     judged = sum(one.waiting_s for one, _ in known)
     return Saved(
@@ -91,9 +91,9 @@ def saved_of(groups: Iterable[Group], shares: Mapping[Pair, Share]) -> Saved | N
 def _row(
     by: str, names: tuple[str | int, ...], some: Sequence[Group], shares: Mapping[Pair, Share]
 ) -> RankedRow:
-    told: dict[str, Any] = dict(zip(GROUPS[by], names, strict=True))
+    names_by_column: dict[str, Any] = dict(zip(GROUPS[by], names, strict=True))
     return RankedRow(
-        **told,
+        **names_by_column,
         runs=sum(one.runs for one in some),
         core_s=sum(one.core_s for one in some),
         in_io_s=sum(one.in_io_s for one in some),
@@ -114,10 +114,10 @@ def _key(row: RankedRow) -> tuple[object, ...]:
 
 def _concentration(costs: Sequence[float]) -> int:
     """The number of groups that hold most of the time."""
-    wanted, so_far = _MOST_TIME * sum(costs), 0.0
+    threshold, so_far = _MOST_TIME * sum(costs), 0.0
     for number, cost in enumerate(sorted(costs, reverse=True), start=1):
         so_far += cost
-        if so_far >= wanted:
+        if so_far >= threshold:
             return number if cost else 0
     return len(costs)
 
@@ -131,11 +131,11 @@ def _settings(groups: Sequence[Group], shares: Mapping[Pair, Share]) -> list[Ran
         share = shares.get(pair)
         if share is not None and share.best.rule and seconds * share.expected > 0:
             by_rule.setdefault(share.best.rule, []).append((seconds, pair, share))
-    found = []
+    settings = []
     for rule, some in by_rule.items():
         some.sort(key=lambda one: (-one[0] * one[2].expected, one[1]))
         best = some[0][2].best
-        found.append(
+        settings.append(
             RankedSetting(
                 rule=rule,
                 setting=best.setting,
@@ -149,4 +149,4 @@ def _settings(groups: Sequence[Group], shares: Mapping[Pair, Share]) -> list[Ran
                 ],
             )
         )
-    return sorted(found, key=lambda one: (-one.expected_s, one.rule))
+    return sorted(settings, key=lambda one: (-one.expected_s, one.rule))

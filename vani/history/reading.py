@@ -82,21 +82,21 @@ class Readers:
         """True where only sums are kept of so many files."""
         return files >= MANY if self._totals is None else self._totals
 
-    def look(self, found: Sequence[Candidate]) -> None:
+    def look(self, candidates: Sequence[Candidate]) -> None:
         """Hand out what was found so far, if more of it will not change how it is read."""
-        if self._workers == 1 or len(found) - self._handed < _FEW:
+        if self._workers == 1 or len(candidates) - self._handed < _FEW:
             return
-        if len(found) < MANY and (self._totals is None or self._workers is None):
+        if len(candidates) < MANY and (self._totals is None or self._workers is None):
             return
-        size, ahead = self._pieces(len(found), _WHILE_FINDING)
+        size, ahead = self._pieces(len(candidates), _WHILE_FINDING)
         if (
-            len(found) - self._handed >= size
+            len(candidates) - self._handed >= size
             and len(self._waiting) < ahead
-            and self._processes(len(found)) > 1
+            and self._processes(len(candidates)) > 1
         ):
-            self._hand_out(found, size)
+            self._hand_out(candidates, size)
 
-    def taken(self, found: Sequence[Candidate]) -> Generator[IngestResult]:
+    def taken(self, candidates: Sequence[Candidate]) -> Generator[IngestResult]:
         """The results of all files; no more is read ahead than the processes need.
 
         Raises
@@ -104,16 +104,16 @@ class Readers:
         InputError
             One of the processes was killed.
         """
-        size, ahead = self._pieces(len(found), _AHEAD)
-        if self._processes(len(found)) <= 1:
-            reading = self._reading(len(found))
-            for start in range(0, len(found), size):
-                yield from reading(found[start : start + size])
+        size, ahead = self._pieces(len(candidates), _AHEAD)
+        if self._processes(len(candidates)) <= 1:
+            reading = self._reading(len(candidates))
+            for start in range(0, len(candidates), size):
+                yield from reading(candidates[start : start + size])
             return
         try:
-            while self._handed < len(found) or self._waiting:
-                while self._handed < len(found) and len(self._waiting) <= ahead:
-                    self._hand_out(found, size)
+            while self._handed < len(candidates) or self._waiting:
+                while self._handed < len(candidates) and len(self._waiting) <= ahead:
+                    self._hand_out(candidates, size)
                 yield from self._waiting.popleft().result()
         except BrokenProcessPool as error:
             raise InputError(
@@ -126,15 +126,15 @@ class Readers:
         if self._pool is not None:
             self._pool.shutdown(wait=True, cancel_futures=True)
 
-    def _hand_out(self, found: Sequence[Candidate], size: int) -> None:
+    def _hand_out(self, candidates: Sequence[Candidate], size: int) -> None:
         if self._pool is None:
             self._pool = ProcessPoolExecutor(
-                self._processes(len(found)),
+                self._processes(len(candidates)),
                 mp_context=multiprocessing.get_context("spawn"),
                 initializer=end_with_parent,
             )
-        piece = found[self._handed : self._handed + size]
-        self._waiting.append(self._pool.submit(self._reading(len(found)), piece))
+        piece = candidates[self._handed : self._handed + size]
+        self._waiting.append(self._pool.submit(self._reading(len(candidates)), piece))
         self._handed += len(piece)
 
     def _reading(self, files: int) -> Reading:

@@ -24,9 +24,9 @@ def row_of(profile: Profile, run: str) -> RunRow:
     """The figures of one run."""
     workflow = profile.workflow
     io, size = workflow.io, workflow.io.transfer_size
-    starts = [one.start_unix_s for one in profile.traces if one.start_unix_s]
-    tracers = sorted({f"{one.tool} {one.format}" for one in profile.traces})
-    calls = [one.name for one in io.calls or () if one.name is not None]
+    starts = [trace.start_unix_s for trace in profile.traces if trace.start_unix_s]
+    tracers = sorted({f"{trace.tool} {trace.format}" for trace in profile.traces})
+    calls = [call.name for call in io.calls or () if call.name is not None]
     return RunRow(
         run=run,
         apps=", ".join(app.name for app in profile.apps),

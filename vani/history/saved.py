@@ -38,14 +38,14 @@ class Share:
 
 def pairs_that_matter(groups: Sequence[Group], most: int) -> list[tuple[str, str]]:
     """Application and user of the pairs that cost most, by either cost."""
-    found: dict[tuple[str, str], None] = {}
+    costly: dict[tuple[str, str], None] = {}
     by_wait = sorted(groups, key=lambda one: (-one.waiting_s, one.pair))
     by_io = sorted(groups, key=lambda one: (-one.in_io_s, one.pair))
     for pair in zip(by_wait, by_io, strict=True):
         for one in pair:
-            if len(found) < most and max(one.waiting_s, one.in_io_s) > 0:
-                found[one.pair] = None
-    return list(found)
+            if len(costly) < most and max(one.waiting_s, one.in_io_s) > 0:
+                costly[one.pair] = None
+    return list(costly)
 
 
 def verdict_from(advice: Advice, run: Run, findings: dict[str, str]) -> Verdict:
@@ -56,7 +56,7 @@ def verdict_from(advice: Advice, run: Run, findings: dict[str, str]) -> Verdict:
     findings
         What is wrong, by rule, in a sentence.
     """
-    chosen = [one for one in advice.recommendations if _wins(one) > 0]
+    chosen = [recommendation for recommendation in advice.recommendations if _wins(recommendation) > 0]
     most = run.slowest_s if run.slowest_s is not None else float("inf")
 
     def total(seconds: Iterable[float]) -> float:
@@ -82,18 +82,18 @@ def shares(verdicts: Iterable[tuple[Verdict, Run]]) -> dict[tuple[str, str], Sha
     for judged, run in verdicts:
         if run.slowest_s:
             by_pair.setdefault((run.application, run.user), []).append((judged, run))
-    found = {}
+    by_pair_share = {}
     for pair, some in by_pair.items():
         slowest = [run.slowest_s or 0.0 for _, run in some]
         waiting = sum(seconds * run.processes for seconds, (_, run) in zip(slowest, some, strict=True))
         saved = sum(judged.saved_s * run.processes for judged, run in some)
-        found[pair] = Share(
+        by_pair_share[pair] = Share(
             low=min(1.0, *(judged.saved_low_s / s for s, (judged, _) in zip(slowest, some, strict=True))),
             expected=min(1.0, saved / waiting),
             high=min(1.0, max(judged.saved_high_s / s for s, (judged, _) in zip(slowest, some, strict=True))),
             best=max(some, key=lambda one: (one[0].saved_s * one[1].processes, one[0].digest))[0],
         )
-    return found
+    return by_pair_share
 
 
 def _before(one: Recommendation) -> float:
@@ -109,8 +109,8 @@ def _wins(one: Recommendation) -> float:
 def _speedup(one: Recommendation, end: str) -> float:
     """One end of the range; where it is not known, what is expected."""
     assert one.expected is not None
-    found = getattr(one.expected, end)
-    return max(1.0, found if found is not None else one.expected.speedup or 1.0)
+    bound = getattr(one.expected, end)
+    return max(1.0, bound if bound is not None else one.expected.speedup or 1.0)
 
 
 def _setting(one: Recommendation) -> str:

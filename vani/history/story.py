@@ -99,16 +99,16 @@ def _costs(runs: Sequence[Run]) -> dict[str, Any]:
 
 
 def _months(runs: Sequence[Run]) -> list[Month]:
-    found: dict[str, list[Run]] = {}
+    by_month: dict[str, list[Run]] = {}
     for run in runs:
         if run.submitted is not None:
             month = datetime.fromtimestamp(run.submitted, UTC).strftime("%Y-%m")
-            found.setdefault(month, []).append(run)
-    return [Month(month=month, **_costs(some)) for month, some in sorted(found.items())]
+            by_month.setdefault(month, []).append(run)
+    return [Month(month=month, **_costs(some)) for month, some in sorted(by_month.items())]
 
 
 def _spread(values: Sequence[float | None]) -> Spread | None:
-    known = np.array([one for one in values if one is not None], np.float64)
+    known = np.array([value for value in values if value is not None], np.float64)
     if not len(known):
         return None
     return Spread(least=float(known.min()), median=float(np.median(known)), most=float(known.max()))
@@ -121,12 +121,12 @@ def _changes(user: str, processes: int, runs: Sequence[Run]) -> list[Behaviour]:
         "in_io_s": [run.in_io_s for run in timed],
         "waiting_s": [run.waiting_s for run in timed],
     }
-    found = []
+    changes = []
     for figure, values in figures.items():
-        numbers = np.array([one or 0.0 for one in values], np.float64)
+        numbers = np.array([value or 0.0 for value in values], np.float64)
         at = _change(numbers)
         if at is not None:
-            found.append(
+            changes.append(
                 Behaviour(
                     user=user,
                     processes=processes,
@@ -136,7 +136,7 @@ def _changes(user: str, processes: int, runs: Sequence[Run]) -> list[Behaviour]:
                     after=float(np.median(numbers[at:])),
                 )
             )
-    return found
+    return changes
 
 
 def _change(values: Floats) -> int | None:

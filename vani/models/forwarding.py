@@ -197,7 +197,7 @@ def measured() -> tuple[Scenario, ...]:
 def curves_of(system: System) -> list[Scenario]:
     """The curves that were measured on a machine: those of its description, then what is bundled for it."""
     layer = system.forwarding
-    own = [_scenario(one) for one in layer.curves if one.is_complete] if layer is not None else []
+    own = [_scenario(curve) for curve in layer.curves if curve.is_complete] if layer is not None else []
     known = {one.pattern for one in own}
     bundled = measured() if system.name == _MEASURED_ON else ()
     return [*own, *(one for one in bundled if one.pattern not in known)]
@@ -328,7 +328,7 @@ def _scenario(curve: Curve) -> Scenario:
         curve.request or 1,
         curve.operation or "write",
     )
-    return Scenario(pattern, {one.io_nodes: Rate(one.bandwidth, one.deviation) for one in curve.points})
+    return Scenario(pattern, {point.io_nodes: Rate(point.bandwidth, point.deviation) for point in curve.points})
 
 
 def _weighted(values: Sequence[float], weights: Sequence[float]) -> float:

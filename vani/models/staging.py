@@ -109,14 +109,14 @@ def tiers(profile: Profile, system: System, *, spare: float, memory_share: float
     memory_share
         Share of a node's memory that files may take where nobody says how much the program leaves.
     """
-    found = [
+    usable = [
         _described(index, near, profile, system, spare=spare, memory_share=memory_share)
         for index, near in enumerate(system.burst_buffers)
     ]
-    if not any(not one.is_shared for one in found):
+    if not any(not one.is_shared for one in usable):
         guessed = _undescribed(profile, system, spare=spare, memory_share=memory_share)
-        found += [guessed] if guessed is not None else []
-    return found
+        usable += [guessed] if guessed is not None else []
+    return usable
 
 
 def choose(

@@ -29,11 +29,11 @@ def tarazu_stripe_sizes(layout: Layout, size: int) -> list[int]:
     Each target then holds one piece. Lustre itself refuses a component whose end is no multiple of its stripe
     size, so that these sizes serve for comparison; of a layout that is set, they are not taken.
     """
-    found = []
+    stripe_sizes = []
     for start, part in zip(layout.starts(), layout.components, strict=True):
         end = part.end if part.end is not None else max(size, start + 1)
-        found.append(max(1, math.ceil((end - start) / max(1, part.count or 1))))
-    return found
+        stripe_sizes.append(max(1, math.ceil((end - start) / max(1, part.count or 1))))
+    return stripe_sizes
 
 
 def parse_buckets(text: str, where: str) -> Layout:

@@ -47,11 +47,11 @@ def number_of(environment: Mapping[str, str]) -> str:
     InputError
         It is not set, or no number.
     """
-    found = environment.get("SLURM_JOB_ID") or environment.get("SLURM_JOBID") or ""
-    if not _NUMBER.fullmatch(found):
-        what = f"is {found[:40]!r}" if found else "is not set"
+    number = environment.get("SLURM_JOB_ID") or environment.get("SLURM_JOBID") or ""
+    if not _NUMBER.fullmatch(number):
+        what = f"is {number[:40]!r}" if number else "is not set"
         raise InputError(what, where="SLURM_JOB_ID", todo="run this as PrologSlurmctld or EpilogSlurmctld")
-    return found
+    return number
 
 
 def facts_of(environment: Mapping[str, str], now_s: float) -> JobFacts:

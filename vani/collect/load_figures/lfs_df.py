@@ -33,7 +33,7 @@ def read_lfs_df(text: str, figures: Figures, where: str) -> bool:
     for line in text.splitlines():
         if (match := _LINE.match(line)) is not None:
             sizes = [match["total"], match["used"], match["free"]]
-            if not all(one.isdecimal() for one in sizes):
+            if not all(size.isdecimal() for size in sizes):
                 raise InputError(f"{sizes[0]!r} is rounded", where=where, todo="run `lfs df` without -h")
             found = target_of(match["name"])
             assert found is not None

@@ -55,7 +55,7 @@ def read_csv(text: str, where: str) -> list[Interaction]:
     if len(set(columns)) != len(columns):
         raise InputError("a column is there twice", where=where, todo="name each once")
     rows = csv.reader(io.StringIO(body, newline=""), strict=True)
-    found = []
+    interactions = []
     try:
         next(rows)
         for cells in rows:
@@ -68,12 +68,12 @@ def read_csv(text: str, where: str) -> list[Interaction]:
                     where=line,
                     todo="quote what has commas",
                 )
-            found.append(_row(dict(zip(columns, cells, strict=True)), line))
+            interactions.append(_row(dict(zip(columns, cells, strict=True)), line))
     except csv.Error as error:
         raise InputError(
             f"is no CSV ({error})", where=f"{where}:{skipped + rows.line_num}", todo="mend the line"
         ) from error
-    return found
+    return interactions
 
 
 def write_csv(rows: Iterable[Interaction]) -> str:

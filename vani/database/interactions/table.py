@@ -74,7 +74,7 @@ def from_row(values: tuple[object, ...]) -> Interaction:
     if not (isinstance(name, str) and isinstance(osts, str)):
         raise TypeError("a name is no text")
     figures = (extent, start, stripe, count)
-    if not all(type(one) is int for one in figures) or not all(
+    if not all(type(figure) is int for figure in figures) or not all(
         one is None or type(one) is int for one in (size, end, rank)
     ):
         raise TypeError("a figure is no whole number")

@@ -61,12 +61,12 @@ class Period:
 
     def of(self, column: sa.ColumnElement[float | None]) -> sa.ColumnElement[bool]:
         """The condition."""
-        found: sa.ColumnElement[bool] = sa.true()
+        condition: sa.ColumnElement[bool] = sa.true()
         if self.since is not None:
-            found &= column >= self.since
+            condition &= column >= self.since
         if self.until is not None:
-            found &= column < self.until
-        return found
+            condition &= column < self.until
+        return condition
 
 
 @dataclass(frozen=True)
@@ -150,15 +150,15 @@ def whole(connection: sa.Connection, period: Period) -> Whole:
 def telling_runs(connection: sa.Connection, pairs: Sequence[tuple[str, str]]) -> list[Run]:
     """Of each pair (application, user) the run that cost most, and one that half of its runs cost less than."""
     of = tables.runs.c
-    found: dict[str, Run] = {}
+    by_digest: dict[str, Run] = {}
     for application, user in pairs:
         whose = (of.user == user) & (of.application == application) & (of.waiting_s > 0)
         number = connection.execute(sa.select(sa.func.count()).where(whose)).scalar_one()
         ordered = sa.select(tables.runs).where(whose).order_by(of.waiting_s.desc(), of.digest)
         for place in {0, number // 2} if number else ():
             row = connection.execute(ordered.limit(1).offset(place)).mappings().one()
-            found[row["digest"]] = _run(row)
-    return list(found.values())
+            by_digest[row["digest"]] = _run(row)
+    return list(by_digest.values())
 
 
 def runs_of(connection: sa.Connection, application: str, user: str | None, period: Period) -> list[Run]:
@@ -231,15 +231,15 @@ def all_sources(connection: sa.Connection) -> Iterator[Source]:
 
 def paths_of(connection: sa.Connection, digests: Sequence[str]) -> dict[str, list[str]]:
     """The files of runs by their digests; a run that was copied has several."""
-    found: dict[str, list[str]] = {digest: [] for digest in digests}
+    paths: dict[str, list[str]] = {digest: [] for digest in digests}
     of = tables.sources.c
     for start in range(0, len(digests), 500):
         some = digests[start : start + 500]
         for digest, path in connection.execute(
             sa.select(of.digest, of.path).where(of.digest.in_(some)).order_by(of.path)
         ):
-            found[digest].append(path)
-    return found
+            paths[digest].append(path)
+    return paths
 
 
 def verdicts(connection: sa.Connection) -> list[tuple[Verdict, Run]]:
@@ -255,12 +255,12 @@ def verdicts(connection: sa.Connection) -> list[tuple[Verdict, Run]]:
 
 def verdicts_of(connection: sa.Connection, digests: Sequence[str]) -> dict[str, Verdict]:
     """The possible saving of these runs, by their digests, as far as they were judged."""
-    found: dict[str, Verdict] = {}
+    by_digest: dict[str, Verdict] = {}
     for start in range(0, len(digests), 500):
         some = digests[start : start + 500]
         rows = connection.execute(sa.select(tables.judged).where(tables.judged.c.digest.in_(some)))
-        found |= {row["digest"]: _verdict(row) for row in rows.mappings()}
-    return found
+        by_digest |= {row["digest"]: _verdict(row) for row in rows.mappings()}
+    return by_digest
 
 
 def profile_content(connection: sa.Connection, digest: str) -> bytes | None:
@@ -316,14 +316,14 @@ def latest_digests(
 
 def creations_of(connection: sa.Connection, digests: Sequence[str]) -> dict[str, bytes]:
     """The packed creations of runs by their digests, as far as they are known."""
-    of, found = tables.creations.c, {}
+    of, by_digest = tables.creations.c, {}
     for start in range(0, len(digests), 500):
         some = digests[start : start + 500]
         for digest, content in connection.execute(
             sa.select(of.digest, of.content).where(of.digest.in_(some))
         ):
-            found[digest] = bytes(content)
-    return found
+            by_digest[digest] = bytes(content)
+    return by_digest
 
 
 def all_creations(connection: sa.Connection) -> Iterator[tuple[str, int, bytes]]:

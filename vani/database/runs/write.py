@@ -73,7 +73,7 @@ def settle_users(connection: sa.Connection, runs: Sequence[Run]) -> None:
 
 def add_sources(connection: sa.Connection, sources: Iterable[Source]) -> None:
     """Note what files were looked at; a file that has changed replaces what was noted of it."""
-    rows = {place_of(one.path): _row(one) for one in sources}
+    rows = {place_of(source.path): _row(source) for source in sources}
     _delete(connection, tables.sources.c.place, rows)
     if rows:
         _insert(connection, tables.sources, [{"place": place, **row} for place, row in rows.items()], "place")
@@ -106,8 +106,8 @@ def add_creations(connection: sa.Connection, contents: Mapping[str, tuple[int, b
 
 def add_verdicts(connection: sa.Connection, verdicts: Sequence[Verdict]) -> None:
     """Keep what runs could save; a verdict replaces an older one."""
-    rows = [_row(one) | {"lines": json.dumps(one.lines)} for one in verdicts]
-    _delete(connection, tables.judged.c.digest, [one.digest for one in verdicts])
+    rows = [_row(verdict) | {"lines": json.dumps(verdict.lines)} for verdict in verdicts]
+    _delete(connection, tables.judged.c.digest, [verdict.digest for verdict in verdicts])
     if rows:
         _insert(connection, tables.judged, rows, "digest")
 

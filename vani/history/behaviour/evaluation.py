@@ -74,10 +74,10 @@ def learnt(runs: Runs, first: int) -> tuple[dict[str, Begin], frozenset[str]]:
 
 def _sequences(runs: Runs, number: int) -> list[list[int]]:
     """The ids of each category among the first runs."""
-    found: dict[int, list[int]] = {}
+    by_category: dict[int, list[int]] = {}
     for mine, behaviour in zip(runs.category[:number].tolist(), runs.ids[:number].tolist(), strict=True):
-        found.setdefault(mine, []).append(behaviour)
-    return list(found.values())
+        by_category.setdefault(mine, []).append(behaviour)
+    return list(by_category.values())
 
 
 def judge(
@@ -212,14 +212,14 @@ def _mode(runs: Runs, tested: Tested, *, ended_only: bool) -> Mode:
     )
 
 
-def _reliability(said: Floats, right: Bools) -> tuple[Reliability, ...]:
-    found = []
+def _reliability(probabilities: Floats, right: Bools) -> tuple[Reliability, ...]:
+    rows = []
     for low, high in pairwise(_EDGES):
-        among = (said >= low) & ((said < high) | (high == _EDGES[-1]))
+        among = (probabilities >= low) & ((probabilities < high) | (high == _EDGES[-1]))
         if among.any():
-            found.append(
+            rows.append(
                 Reliability(
-                    low, high, int(among.sum()), float(said[among].mean()), float(right[among].mean())
+                    low, high, int(among.sum()), float(probabilities[among].mean()), float(right[among].mean())
                 )
             )
-    return tuple(found)
+    return tuple(rows)

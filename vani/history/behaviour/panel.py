@@ -156,8 +156,8 @@ class Panel:
     def weights(self, category: int) -> dict[str, float]:
         """The weight of each predictor in `auto`, with a sum of 1."""
         one = self._categories.get(category)
-        found = self._weights(one if one is not None else _Category(self._begin))
-        return dict(zip(self.names, found.tolist(), strict=False))
+        weights = self._weights(one if one is not None else _Category(self._begin))
+        return dict(zip(self.names, weights.tolist(), strict=False))
 
     def _ahead(self, one: _Category) -> list[Shares]:
         if one.ahead is None:
@@ -182,12 +182,12 @@ class Panel:
         return weights / float(weights.sum())
 
     def _together(self, one: _Category, ahead: list[Shares]) -> Shares:
-        found: Shares = {}
+        total: Shares = {}
         for weight, shares in zip(self._weights(one).tolist(), ahead, strict=True):
             if weight > _IGNORED:
                 for behaviour, share in shares.items():
-                    found[behaviour] = found.get(behaviour, 0.0) + weight * share
-        return found
+                    total[behaviour] = total.get(behaviour, 0.0) + weight * share
+        return total
 
 
 def replay(runs: Runs, panel: Panel, places: Iterable[int], *, ended_only: bool) -> Iterator[int]:

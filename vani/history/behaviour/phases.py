@@ -91,17 +91,17 @@ def phases(series: Floats) -> list[Phase]:
     edges = _settled(_Sums(levels, noise), _candidates(levels, noise))
     places = [0, *edges.tolist(), len(part)]
     sums = np.concatenate([np.zeros((1, part.shape[1])), np.cumsum(part, axis=0)])
-    found = []
+    stretches = []
     for begin, end in pairwise(places):
         means = (sums[end] - sums[begin]) / (end - begin)
-        found.append(Phase(first + begin, first + end, tuple(np.where(means > floors, means, 0.0).tolist())))
-    return found
+        stretches.append(Phase(first + begin, first + end, tuple(np.where(means > floors, means, 0.0).tolist())))
+    return stretches
 
 
 def _floors(series: Floats) -> Floats:
     """Values as good as nothing: a share of the most, or the reach of noise around 0, shape (figures,)."""
     most = series.max(axis=0)
-    found: Floats = np.maximum(_IDLE * most, np.finfo(float).tiny)
+    floors: Floats = np.maximum(_IDLE * most, np.finfo(float).tiny)
     for number, column in enumerate(series.T):
         moved = np.abs(np.diff(column))
         for share in _LOW:
@@ -112,22 +112,22 @@ def _floors(series: Floats) -> Floats:
                 break
             noise = float(np.median(steps)) / _DEVIATION / np.sqrt(2)
             if noise > float(column[low].mean()) * _NOT_RELATIVE:
-                found[number] = max(found[number], _REACH * noise)
+                floors[number] = max(floors[number], _REACH * noise)
                 break
-    return found
+    return floors
 
 
 def _noise(levels: Floats) -> Floats:
     """Standard deviation of each figure from one sample to the next, shape (figures,)."""
-    found = np.full(levels.shape[1], _LEAST_NOISE)
+    deviations = np.full(levels.shape[1], _LEAST_NOISE)
     for number, steps in enumerate(np.abs(np.diff(levels, axis=0)).T):
         moves = steps > 0
         # Noise moves a figure at each sample; what moves it now and then are edges.
         noisy = moves.copy()
         noisy[1:] &= moves[:-1]
         if noisy.sum() > moves.sum() / 2:
-            found[number] = max(_LEAST_NOISE, float(np.median(steps[noisy])) / _DEVIATION / np.sqrt(2))
-    return found
+            deviations[number] = max(_LEAST_NOISE, float(np.median(steps[noisy])) / _DEVIATION / np.sqrt(2))
+    return deviations
 
 
 def _candidates(levels: Floats, noise: Floats) -> Ints:
@@ -146,11 +146,11 @@ def _candidates(levels: Floats, noise: Floats) -> Ints:
     changes = np.zeros(samples - 1, np.bool_)
     for number, column in enumerate(levels.T):
         approximation, *details = pywt.wavedec(column, "haar", mode="symmetric", level=deepest)
-        kept = [np.where(np.abs(one) > least[number], one, 0.0) for one in details]
+        kept = [np.where(np.abs(detail) > least[number], detail, 0.0) for detail in details]
         cleared = pywt.waverec([approximation, *kept], "haar", mode="symmetric")[:samples]
         changes |= np.abs(np.diff(cleared)) > noise[number] / 2
-    found: Ints = np.flatnonzero(changes) + 1
-    return found
+    candidates: Ints = np.flatnonzero(changes) + 1
+    return candidates
 
 
 class _Sums:
@@ -172,18 +172,18 @@ class _Sums:
     def apart(self, begin: int, places: Ints, end: int) -> Floats:
         """Difference of the means on both sides, shape (places, figures)."""
         of, left, right = self._levels, (places - begin)[:, None], (end - places)[:, None]
-        found: Floats = (of[places] - of[begin]) / left - (of[end] - of[places]) / right
-        return found
+        differences: Floats = (of[places] - of[begin]) / left - (of[end] - of[places]) / right
+        return differences
 
     def gain(self, begin: int, places: Ints, end: int) -> Floats:
         """By how much the squares of what is left fall, in squares of the noise, shape (places,)."""
         left, right = (places - begin)[:, None], (end - places)[:, None]
         steps = self._squares[end - 1] - self._squares[begin] - self._steps[places - 1]
         noise = np.maximum(steps / (2 * max(1, end - begin - 2)), self._noise)
-        found: Floats = (left * right / (left + right) * self.apart(begin, places, end) ** 2 / noise).sum(
+        gains: Floats = (left * right / (left + right) * self.apart(begin, places, end) ** 2 / noise).sum(
             axis=1
         )
-        return found
+        return gains
 
     def worth(self, begin: int, place: int, end: int) -> float:
         """The gain of one edge; 0 where the levels on both sides are those of one behaviour."""
@@ -226,8 +226,8 @@ def _without_noise(sums: _Sums, edges: Ints) -> Ints:
 
 
 def _with_passed_over(sums: _Sums, edges: Ints) -> Ints:
-    found = edges.tolist()
-    todo = list(pairwise([0, *found, sums.samples]))
+    all_edges = edges.tolist()
+    todo = list(pairwise([0, *all_edges, sums.samples]))
     while todo:
         begin, end = todo.pop()
         if end - begin < 2:
@@ -235,9 +235,9 @@ def _with_passed_over(sums: _Sums, edges: Ints) -> Ints:
         among = np.arange(begin + 1, end)
         place = int(among[np.argmax(sums.gain(begin, among, end))])
         if sums.worth(begin, place, end) >= sums.price:
-            found.append(place)
+            all_edges.append(place)
             todo += [(begin, place), (place, end)]
-    return np.array(sorted(found), np.int64)
+    return np.array(sorted(all_edges), np.int64)
 
 
 def phase_ids(runs: Sequence[Sequence[Phase]], step_s: Sequence[float]) -> tuple[list[list[int]], list[int]]:

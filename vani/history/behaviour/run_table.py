@@ -98,11 +98,11 @@ def _table(path: Path) -> pa.Table:
 
 
 def _called(table: pa.Table, names: tuple[str, ...], path: Path) -> str:
-    found = [name for name in names if name in table.column_names]
-    if len(found) == 1:
-        return found[0]
-    if found:
-        raise InputError(f"columns {' and '.join(found)} are the same", where=path, todo="leave one out")
+    present = [name for name in names if name in table.column_names]
+    if len(present) == 1:
+        return present[0]
+    if present:
+        raise InputError(f"columns {' and '.join(present)} are the same", where=path, todo="leave one out")
     raise InputError(f"no column {' or '.join(names)}", where=path, todo="add it: one row is one run")
 
 
@@ -119,18 +119,18 @@ def _numbers(table: pa.Table, name: str, path: Path) -> Floats:
 
     cells: Any = pc.utf8_trim_whitespace(table[name])
     try:
-        found: Floats = pc.cast(cells, pa.float64()).to_numpy()
+        numbers: Floats = pc.cast(cells, pa.float64()).to_numpy()
     except pa.ArrowInvalid:
         texts = cells.to_pylist()
         row = next(row for row, cell in enumerate(texts) if not _is_number(cell))
         raise _wrong(name, texts[row], row, path) from None
-    sound = (found >= 0) & (found <= _MOST)
+    sound = (numbers >= 0) & (numbers <= _MOST)
     if name == "processes":
-        sound &= (found >= 1) & (found < 2**53) & (found == np.floor(found))
+        sound &= (numbers >= 1) & (numbers < 2**53) & (numbers == np.floor(numbers))
     if not sound.all():
         row = int(np.argmin(sound))
         raise _wrong(name, cells[row].as_py(), row, path)
-    return found
+    return numbers
 
 
 def _is_number(cell: str) -> bool:

@@ -42,14 +42,14 @@ def darshan_series(path: Path) -> Series:
         It has neither DXT nor a heat map, or cannot be read.
     """
     records = read_records(path)
-    found = _of_calls(records) or _of_heat(records)
-    if found is None:
+    series = _of_calls(records) or _of_heat(records)
+    if series is None:
         raise InputError(
             "tells totals alone, not when anything was moved",
             where=path,
             todo="record with DXT_ENABLE_IO_TRACE=1, or with Darshan 3.4 or later, which keeps heat maps",
         )
-    return found
+    return series
 
 
 def _of_calls(records: Records) -> Series | None:
@@ -92,8 +92,8 @@ def _spread(start: Floats, end: Floats, size: Floats, samples: float) -> Floats:
         until[some] += sign * (edges[some] * rates[number[some] - 1] - offsets[number[some] - 1])
     whole = size.sum()
     until[-1] = whole
-    found: Floats = np.maximum(np.diff(np.minimum(until, whole)), 0.0)
-    return found
+    moved_per_sample: Floats = np.maximum(np.diff(np.minimum(until, whole)), 0.0)
+    return moved_per_sample
 
 
 def _of_heat(records: Records) -> Series | None:

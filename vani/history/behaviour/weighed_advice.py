@@ -113,16 +113,16 @@ def _weighed(one: Recommendation, support: float) -> Recommendation:
     )
 
 
-def _expected(found: Expected, support: float) -> Expected:
-    if found.before is None or found.after is None:
-        return found
-    after = found.before - support * (found.before - found.after)
-    return found.model_copy(
+def _expected(expected: Expected, support: float) -> Expected:
+    if expected.before is None or expected.after is None:
+        return expected
+    after = expected.before - support * (expected.before - expected.after)
+    return expected.model_copy(
         update={
             "after": after,
-            "speedup": found.before / after if after > 0 else found.speedup,
-            "low": found.low if support >= _CERTAIN or found.low is None else min(1.0, found.low),
-            "method": f"{found.method}; won with the probability that the run behaves so, {support:.0%}",
+            "speedup": expected.before / after if after > 0 else expected.speedup,
+            "low": expected.low if support >= _CERTAIN or expected.low is None else min(1.0, expected.low),
+            "method": f"{expected.method}; won with the probability that the run behaves so, {support:.0%}",
         }
     )
 

@@ -174,7 +174,7 @@ def expected_files(
     columns = zip(
         paths,
         foreseen.ranks.tolist(),
-        *(one.tolist() for one in bounds),
+        *(bound.tolist() for bound in bounds),
         known.tolist(),
         ranged.tolist(),
         chosen.probability.tolist(),
@@ -209,6 +209,6 @@ def _stripes(past: Sequence[Creations], so_far: Creations, ranks: Ints, nth: Int
     at = last.find(ranks, nth)
     every = last.stripes[last.stripes > 0]
     common = int(np.bincount(every).argmax()) if len(every) else 0
-    found = np.full(len(ranks), common, dtype=np.int64)
-    found[at >= 0] = last.stripes[at[at >= 0]]
-    return found
+    stripe_counts = np.full(len(ranks), common, dtype=np.int64)
+    stripe_counts[at >= 0] = last.stripes[at[at >= 0]]
+    return stripe_counts

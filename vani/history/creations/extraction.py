@@ -25,7 +25,7 @@ def creations_of_profile(profile: Profile) -> Creations | None:
     """
     if profile.workflow.files.total is None or profile.workflow.files.total > len(profile.files):
         return None
-    made = [one for one in profile.files if one.role in _MADE and one.size is not None and one.writers]
+    made = [file for file in profile.files if file.role in _MADE and file.size is not None and file.writers]
     made.sort(key=lambda one: (one.first_s is None, one.first_s or 0.0, one.path))
     return Creations(
         np.array([min(one.size or 0, LARGEST) for one in made], dtype=np.int64),

@@ -30,12 +30,12 @@ def read_partial_run(path: Path) -> Creations:
     if path.is_dir():
         from vani.history.creations.extraction import creations_of_trace  # noqa: PLC0415 - loads Arrow
 
-        found = creations_of_trace(path)
-        if found is None:
+        creations = creations_of_trace(path)
+        if creations is None:
             raise InputError(
                 "does not tell when files were created", where=path, todo="name a trace of calls"
             )
-        return found
+        return creations
     try:
         with path.open(newline="", encoding="utf-8-sig") as file:
             rows = csv.reader(file)

@@ -91,21 +91,21 @@ class Creations:
 
     def find(self, ranks: Ints, nth: Ints) -> Ints:
         """Places of the nth creations of ranks; -1 where there is none. All of shape (wanted,)."""
-        found = np.full(len(ranks), -1, dtype=np.int64)
+        places = np.full(len(ranks), -1, dtype=np.int64)
         keys, order = self._sorted_keys
         if not len(keys):
-            return found
+            return places
         asked = _keys(ranks, nth)
         at = np.minimum(np.searchsorted(keys, asked), len(keys) - 1)
         there = (keys[at] == asked) & (nth >= 0)
-        found[there] = order[at[there]]
-        return found
+        places[there] = order[at[there]]
+        return places
 
     def at(self, ranks: Ints, nth: Ints) -> Floats:
         """Sizes of the nth creations of ranks, NaN where there is none."""
-        found = self.find(ranks, nth)
-        sizes = np.full(len(found), np.nan)
-        sizes[found >= 0] = self.values[found[found >= 0]]
+        places = self.find(ranks, nth)
+        sizes = np.full(len(places), np.nan)
+        sizes[places >= 0] = self.values[places[places >= 0]]
         return sizes
 
 
@@ -140,9 +140,9 @@ def nothing() -> Creations:
 
 def of_sizes(sizes: Sequence[int], ranks: Sequence[int] | None = None) -> Creations:
     """Creations of which sizes, and maybe ranks, are known."""
-    found = np.asarray(sizes, dtype=np.int64)
-    who = np.full(len(found), NO_RANK) if ranks is None else np.asarray(ranks)
-    return Creations(found, who.astype(np.int64), np.zeros(len(found), dtype=np.int64))
+    size_column = np.asarray(sizes, dtype=np.int64)
+    who = np.full(len(size_column), NO_RANK) if ranks is None else np.asarray(ranks)
+    return Creations(size_column, who.astype(np.int64), np.zeros(len(size_column), dtype=np.int64))
 
 
 def joined(parts: Sequence[Creations]) -> Creations:
@@ -220,8 +220,8 @@ def unpack_creations(content: bytes) -> Creations:
         raise ValueError("no creations") from error
     sizes, ranks, stripes = columns
     wrong = (
-        len({len(one) for one in columns} | ({len(paths)} if paths else set())) > 1
-        or any(one.ndim != 1 for one in columns)
+        len({len(column) for column in columns} | ({len(paths)} if paths else set())) > 1
+        or any(column.ndim != 1 for column in columns)
         or not all(isinstance(path, str) for path in paths)
         or bool(
             ((sizes < 0) | (sizes > LARGEST) | (ranks < NO_RANK) | (ranks > _MOST_RANK) | (stripes < 0)).any()

@@ -137,7 +137,7 @@ def choose(
 def fit_with(method: str, samples: Samples, scale: Floats, scores: tuple[MethodScore, ...]) -> Fitted:
     """Fit one method to all samples; the interval is that of its held-out ratios, `scores` on the largest scale."""
     known = kinds_of(samples)
-    ratios = next(one.ratios for one in scores if one.method == method)
+    ratios = next(score.ratios for score in scores if score.method == method)
     for limit in np.unique(scale)[-2:1:-1]:  # Of one scale alone nothing is learnt about larger ones.
         if len(ratios) >= _FEWEST:
             break

@@ -62,10 +62,10 @@ def _refuse_head(head: Sequence[str], path: Path) -> None:
             where=path,
             todo="add the time of each write",
         )
-    told = [name for name in (*_TIMES, "bandwidth") if name in head]
-    if len(told) > 1:
+    times = [name for name in (*_TIMES, "bandwidth") if name in head]
+    if len(times) > 1:
         raise InputError(
-            f"tells the time twice, as {told[0]!r} and as {told[1]!r}", where=path, todo="leave one out"
+            f"tells the time twice, as {times[0]!r} and as {times[1]!r}", where=path, todo="leave one out"
         )
 
 

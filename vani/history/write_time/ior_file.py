@@ -61,16 +61,16 @@ def read_ior(text: str, path: Path) -> Writes:
     InputError
         The text is damaged or cut off, or tells no write.
     """
-    found = list(_of_json(text, path) if text.lstrip().startswith("{") else _of_text(text, path))
-    if not found:
+    writes = list(_of_json(text, path) if text.lstrip().startswith("{") else _of_text(text, path))
+    if not writes:
         raise InputError("tells no write", where=path, todo="let IOR write (-w), or leave it out")
-    if len(found) > MOST_WRITES:
+    if len(writes) > MOST_WRITES:
         raise InputError(f"has more than {MOST_WRITES:,} writes", where=path, todo="leave some out")
-    tests = [test for test, _, _ in found]
+    tests = [test for test, _, _ in writes]
     numbers = {
         "nodes": np.array([float(test.nodes) for test in tests]),
         "processes": np.array([float(test.tasks) for test in tests]),
-        "bytes": np.array([_moved(*one, path) for one in found]),
+        "bytes": np.array([_moved(*write_, path) for write_ in writes]),
         "request": np.array([float(test.request) for test in tests]),
     }
     with_stripes = {test.stripe_count is not None for test in tests}
@@ -79,7 +79,7 @@ def read_ior(text: str, path: Path) -> Writes:
     if True in with_stripes:
         numbers["stripe_count"] = np.array([float(test.stripe_count or 0) for test in tests])
     words = {name: np.array([test.words[n] for test in tests]) for n, name in enumerate(_WORDS)}
-    return Writes(numbers, words, np.array([seconds for _, _, seconds in found]))
+    return Writes(numbers, words, np.array([seconds for _, _, seconds in writes]))
 
 
 def _moved(test: _Test, mib_per_s: float, seconds: float, path: Path) -> float:
@@ -97,7 +97,7 @@ def _moved(test: _Test, mib_per_s: float, seconds: float, path: Path) -> float:
 
 def _of_json(text: str, path: Path) -> Iterator[tuple[_Test, float, float]]:
     try:
-        whole = json.loads(text)
+        document = json.loads(text)
     except ValueError as error:
         raise InputError(
             f"is no whole JSON ({error})", where=path, todo="leave it out, or let IOR run to its end"
@@ -105,7 +105,7 @@ def _of_json(text: str, path: Path) -> Iterator[tuple[_Test, float, float]]:
     except RecursionError:
         raise InputError("is no JSON of IOR: it is nested too deep", where=path) from None
     try:
-        for number, test in enumerate(whole["tests"]):
+        for number, test in enumerate(document["tests"]):
             options, given = test["Options"], test["Parameters"]
             known = _known(
                 {**given, **options, "nodes": options.get("nodes") or given.get("nodes")},
@@ -128,8 +128,8 @@ def _of_json(text: str, path: Path) -> Iterator[tuple[_Test, float, float]]:
 
 def _flat(results: list[Any]) -> Iterator[Mapping[str, Any]]:
     """The results one by one: older versions have a list for each repetition."""
-    for one in results:
-        yield from one if isinstance(one, list) else [one]
+    for result in results:
+        yield from result if isinstance(result, list) else [result]
 
 
 def _of_text(text: str, path: Path) -> Iterator[tuple[_Test, float, float]]:
@@ -178,14 +178,14 @@ def _is_summary(text: str, line: str) -> bool:
 
 
 def _of_options(options: Mapping[str, Any], where: str) -> _Test:
-    told = dict(options)
-    clients = _CLIENTS.match(str(told.get("clients", "")))
+    settings = dict(options)
+    clients = _CLIENTS.match(str(settings.get("clients", "")))
     if clients is not None:
-        told |= {"tasks": clients[1], "clients per node": clients[2]}
+        settings |= {"tasks": clients[1], "clients per node": clients[2]}
     try:
         return _known(
-            told,
-            request=_size(told["xfersize"]),
+            settings,
+            request=_size(settings["xfersize"]),
             block=0,
             segments=0,
             where=where,
@@ -198,36 +198,36 @@ def _of_options(options: Mapping[str, Any], where: str) -> _Test:
         ) from None
 
 
-def _known(told: Mapping[str, Any], *, request: int, block: int, segments: int, where: str) -> _Test:
-    tasks = int(told["tasks"])
-    per_node = int(told.get("clients per node") or 0)
-    nodes = int(told.get("nodes") or 0) or (math.ceil(tasks / per_node) if per_node > 0 else 0)
-    size = block * segments * tasks or _size(told["aggregate filesize"])
+def _known(settings: Mapping[str, Any], *, request: int, block: int, segments: int, where: str) -> _Test:
+    tasks = int(settings["tasks"])
+    per_node = int(settings.get("clients per node") or 0)
+    nodes = int(settings.get("nodes") or 0) or (math.ceil(tasks / per_node) if per_node > 0 else 0)
+    size = block * segments * tasks or _size(settings["aggregate filesize"])
     if tasks < 1 or nodes < 1 or request < 1:
         raise InputError(
             f"{tasks} tasks on {nodes} nodes, {request} bytes at a time", where=where, todo="leave it out"
         )
-    stripes = str(told.get("stripe count", ""))
+    stripes = str(settings.get("stripe count", ""))
     return _Test(
         nodes=nodes,
         tasks=tasks,
         request=request,
         size=size,
         stripe_count=int(stripes.split(maxsplit=1)[0]) if stripes[:1].isdigit() else None,
-        deadline=any(str(told.get(name, "0")).split(" ")[0] not in ("0", "") for name in _DEADLINES),
+        deadline=any(str(settings.get(name, "0")).split(" ")[0] not in ("0", "") for name in _DEADLINES),
         words=(
-            str(told.get("access", "")).split(",")[0],
-            str(told.get("api", "")).split("-")[0].split(" ")[0],
-            str(told.get("type", "")) or "independent",
+            str(settings.get("access", "")).split(",")[0],
+            str(settings.get("api", "")).split("-")[0].split(" ")[0],
+            str(settings.get("type", "")) or "independent",
         ),
     )
 
 
 def _size(text: Any) -> int:
-    found = _SIZE.fullmatch(str(text).strip())
-    if found is None:
+    match = _SIZE.fullmatch(str(text).strip())
+    if match is None:
         raise ValueError(f"size {text!r}")
-    return parse_bytes(f"{found[1]}{'B' if found[2] == 'bytes' else found[2]}")
+    return parse_bytes(f"{match[1]}{'B' if match[2] == 'bytes' else match[2]}")
 
 
 def _number(cell: str, where: str) -> float:

@@ -31,17 +31,17 @@ def cheapest(counts: Sequence[int], costs: Floats, capacity: Ints) -> list[list[
         Stripes that each target takes, at most one per request.
     """
     left = np.array(counts, dtype=np.int64)
-    found: list[list[int]] = [[] for _ in counts]
+    targets_of_request: list[list[int]] = [[] for _ in counts]
     for target in np.argsort(costs, kind="stable").tolist():
-        taken = min(int(capacity[target]), int(np.count_nonzero(left)))
-        if taken <= 0:
+        count = min(int(capacity[target]), int(np.count_nonzero(left)))
+        if count <= 0:
             continue
         # Of requests with as many left, the first.
-        chosen = np.lexsort((np.arange(len(left)), -left))[:taken]
+        chosen = np.lexsort((np.arange(len(left)), -left))[:count]
         left[chosen] -= 1
         for request in chosen.tolist():
-            found[request].append(target)
-    return found
+            targets_of_request[request].append(target)
+    return targets_of_request
 
 
 def flow_cost(found: Sequence[Sequence[int]], costs: Floats) -> tuple[int, float]:

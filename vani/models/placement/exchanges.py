@@ -67,10 +67,10 @@ class _Search:
         self.ceiling = np.inf
 
     def _by_size(self, some: Ints) -> dict[float, list[int]]:
-        found: dict[float, list[int]] = {}
+        by_size: dict[float, list[int]] = {}
         for stripe, size in zip(some.tolist(), self.stripes.bytes[some].tolist(), strict=True):
-            found.setdefault(size, []).append(stripe)
-        return found
+            by_size.setdefault(size, []).append(stripe)
+        return by_size
 
     @property
     def level(self) -> Floats:

@@ -54,7 +54,7 @@ def extents(layout: Layout, size: int, targets: int, *, as_printed: bool = False
     as_printed
         Count bytes by Tarazu's stripe sizes, extent by extent, whether Lustre takes them or not.
     """
-    found = []
+    pieces = []
     stated: int | None = None
     on_all = sum(part.count == -1 for part in layout.components)
     wide = max(1, min(targets, 1 + (layout.max_stripes - layout.stripes) // max(1, on_all)))
@@ -71,7 +71,7 @@ def extents(layout: Layout, size: int, targets: int, *, as_printed: bool = False
         filled = min(size, part.end if part.end is not None else size)
         # The paper counts from where the extent begins.
         place = (0, filled - start, ours) if as_printed else (start, filled, can)
-        found.append(
+        pieces.append(
             Extent(
                 number,
                 start,
@@ -83,7 +83,7 @@ def extents(layout: Layout, size: int, targets: int, *, as_printed: bool = False
                 why_free=_why_free(part),
             )
         )
-    return found
+    return pieces
 
 
 def _why_free(part: Component) -> str | None:

@@ -48,17 +48,17 @@ class Targets:
         """Sums over the targets of each server; those without a server are left out."""
         known = self.server >= 0
         count = int(self.server.max(initial=-1)) + 1
-        found = np.zeros(count)
-        np.add.at(found, self.server[known], values[known])
-        return found
+        sums = np.zeros(count)
+        np.add.at(sums, self.server[known], values[known])
+        return sums
 
 
 def counted_anew(server: Ints) -> Ints:
     """The same servers, counted from 0 without gaps; -1 stays."""
     known = server >= 0
-    found = np.full(len(server), -1, dtype=np.int64)
-    found[known] = np.unique(server[known], return_inverse=True)[1]
-    return found
+    numbers = np.full(len(server), -1, dtype=np.int64)
+    numbers[known] = np.unique(server[known], return_inverse=True)[1]
+    return numbers
 
 
 @dataclass(frozen=True)
@@ -75,7 +75,7 @@ class Stripes:
     @classmethod
     def of(cls, requests: Sequence[Sequence[int]]) -> Stripes:
         """Stripes of requests, each the bytes of its stripes."""
-        counts = np.array([len(one) for one in requests], dtype=np.int64)
+        counts = np.array([len(request) for request in requests], dtype=np.int64)
         first = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
         held = np.fromiter((size for one in requests for size in one), np.float64, int(first[-1]))
         return cls(held, np.repeat(np.arange(len(requests), dtype=np.int64), counts), first)

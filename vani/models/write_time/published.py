@@ -100,21 +100,21 @@ class Published:
     def outside(self, write: Write, seconds: float) -> list[str]:
         """In what a write of at most so many seconds is unlike those that the model was made from and tested with."""
         low, high = self.megabytes
-        found = []
+        columns = []
         if write.nodes > self.most_nodes:
-            found.append(f"{write.nodes:,} nodes: the model was tested with at most {self.most_nodes:,}")
+            columns.append(f"{write.nodes:,} nodes: the model was tested with at most {self.most_nodes:,}")
         if write.per_node > self.most_per_node:
-            found.append(f"{write.per_node:,} processes per node: there were at most {self.most_per_node:,}")
+            columns.append(f"{write.per_node:,} processes per node: there were at most {self.most_per_node:,}")
         if not low <= write.megabytes <= high:
-            found.append(f"{write.megabytes:,.6g} MB per process: there were {low:,.0f} to {high:,.0f}")
+            columns.append(f"{write.megabytes:,.6g} MB per process: there were {low:,.0f} to {high:,.0f}")
         if self.stripes is not None and not self.stripes[0] <= write.stripes <= self.stripes[1]:
-            found.append(f"{write.stripes:,} stripes: there were {self.stripes[0]} to {self.stripes[1]}")
+            columns.append(f"{write.stripes:,} stripes: there were {self.stripes[0]} to {self.stripes[1]}")
         if seconds < self.least_seconds:
-            found.append(
+            columns.append(
                 f"{format_seconds(max(seconds, 0.0))} at most: the model was made from writes of more than "
                 f"{self.least_seconds:g} s"
             )
-        return found
+        return columns
 
     def terms(self, write: Write, groups: Mapping[str, Groups]) -> list[Term]:
         """Every summand for a write from nodes that lie in these groups, the intercept first."""

@@ -60,14 +60,14 @@ class _Habits:
             for kind, count in enumerate(counts):
                 told[kind] += left * count / whole
             left *= distinct / whole
-        found = dict(zip(self._latest_first, told[:_LONG_AGO], strict=False))
+        shares = dict(zip(self._latest_first, told[:_LONG_AGO], strict=False))
         long_ago = self._latest_first[_LONG_AGO:]
         # Those of long ago share what is theirs, the latest first; beyond a few none gets anything worth telling.
         rest = told[_LONG_AGO]
         for behaviour in long_ago[:_TOLD]:
-            found[behaviour] = rest / 2
+            shares[behaviour] = rest / 2
             rest /= 2
-        return found
+        return shares
 
     def _contexts(self) -> list[tuple[int, ...]]:
         """From none to all of the last habits, with how many runs and behaviours there are."""

@@ -69,12 +69,12 @@ class _Attention:
 
 def _told(sequence: Sequence[int]) -> list[int]:
     latest_first: list[int] = []
-    found = []
+    recency = []
     for behaviour in sequence:
         place = latest_first.index(behaviour) if behaviour in latest_first else _KINDS - 1
-        found.append(min(place, _KINDS - 1))
+        recency.append(min(place, _KINDS - 1))
         latest_first = [behaviour, *(one for one in latest_first if one != behaviour)][:_REMEMBERED]
-    return found
+    return recency
 
 
 def _prepare(sequences: Sequence[Sequence[int]]) -> Begin:
