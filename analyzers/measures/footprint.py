@@ -181,7 +181,8 @@ class _Collector:
 
         self._extents.append(found.under(key))
         self._held += len(found)
-        if self._held > _MOST_EXTENTS // 4 or len(self._extents) > 32:
+        # The first of them are merged already, and are merged again once there are many others.
+        if self._held - len(self._extents[0]) > _MOST_EXTENTS // 4 or len(self._extents) > 32:
             self._extents = [Intervals.joined(self._extents)]
             self._held = len(self._extents[0])
             if self._held > _MOST_EXTENTS:
