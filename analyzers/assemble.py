@@ -128,7 +128,7 @@ def _workflow(view: View, cores: int | None) -> tuple[Workflow, Notes]:
 
 
 def _excluded(view: View) -> Excluded:
-    """What is counted apart."""
+    """Remarks on calls that are counted separately."""
     operations = view.measured.operations
     apart = (operations.phase == view.excluded_phase) & (operations.file >= 0)
     mine = distinct(operations.file[apart])
@@ -147,7 +147,7 @@ def _of_links(view: View, profile: Profile) -> Notes:
 
 
 def _of_files(view: View, profile: Profile) -> Notes:
-    """Which files are listed, under which names, and how far each is known to reach."""
+    """Remarks on the listed files, their names, and how exactly their ends are known."""
     notes: Notes = {}
     moments = view.measured.survey.moments
     if moments < BUCKETS:
@@ -163,7 +163,7 @@ def _of_files(view: View, profile: Profile) -> Notes:
 
 
 def _of_measures(view: View, _: Profile) -> Notes:
-    """How phases were found, and what calls do not tell."""
+    """Remarks on how phases were found, and on attributes that calls do not give."""
     measured, notes = view.measured, dict[str, str]()
     if view.timed and "phases" not in measured.unknown:
         notes["apps.phase_gap_s"] = _GAP_GIVEN if measured.phases.gap_given else _GAP_FOUND
@@ -189,7 +189,7 @@ _GAP_FOUND = (
 
 
 def _of_clocks(view: View, profile: Profile) -> Notes:
-    """How far moments of several traces, and of the ranks of one, can be compared."""
+    """Remarks on how far moments of several traces, or of the ranks of one, can be compared."""
     notes: Notes = {}
     starts = [trace.start_unix_s for trace in profile.traces]
     if view.timed and len(starts) > 1 and None in starts:
@@ -205,7 +205,7 @@ def _of_clocks(view: View, profile: Profile) -> Notes:
 
 
 def _of_rates(view: View, _: Profile) -> Notes:
-    """Which bandwidths cannot be, and what was read before it was written."""
+    """Remarks on impossible bandwidths, and on data that was read before it was written."""
     notes: Notes = {}
     blocks = [
         view.workload_stats,

@@ -36,14 +36,14 @@ __all__ = ["Options", "Tables", "characterise", "workload_of"]
 
 @dataclass(frozen=True, eq=False)
 class Options:
-    """What a user can choose. `list_files`: how many files are listed, None for all."""
+    """Options of a user. `list_files`: number of files to list, None for all."""
 
     phase_gap_s: float | None = None
     list_files: int | None = 100
 
 
 class Tables(Protocol):
-    """What a store tells of its trace before a call is read."""
+    """Facts about a trace that its store has before a call is read."""
 
     @property
     def files(self) -> pa.Table: ...

@@ -1,4 +1,4 @@
-"""What measures without a place in the schema give: numbers, texts, lists and mappings, as a profile can hold them."""
+"""Results of measures without a place in the schema: numbers, texts, lists and mappings that a profile can hold."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def _plain(value: object, name: str, where: str, depth: int) -> Plain:
         return [_plain(one, name, f"{where}[{i}]", depth + 1) for i, one in enumerate(value)]
     what = f"{value}" if isinstance(value, float) else f"a {type(value).__name__}"
     raise InputError(
-        f"its `finish` gives {what} for {where}, which a profile cannot hold",
+        f"its `aggregate` gives {what} for {where}, which a profile cannot hold",
         where=f"measure {name!r}",
         todo="give numbers, texts, lists and mappings by text",
     )

@@ -1,4 +1,4 @@
-"""What was measured in a workload: all that entities see, wherever it comes from.
+"""Measurements of a workload: all that entities see, from whatever source.
 
 Sources (decoded calls, calls counted on grammars) end in one `Measurements`; `vani.analyzers.assemble` makes the
 profile of it. What every source must count are fields: without the files, who used them and the number of calls there
@@ -31,7 +31,7 @@ Result = TypeVar("Result")
 
 @dataclass(frozen=True, eq=False)
 class TraceFacts:
-    """What a trace tells of itself. Times are nanoseconds of the ranks' clocks."""
+    """Facts about a trace that need no call to be read. Times are nanoseconds of the ranks' clocks."""
 
     source: str
     tool: str
@@ -43,14 +43,14 @@ class TraceFacts:
     """Calls by function, most first."""
     start_unix_s: float | None
     begin_ns: int
-    """When it begins by its own clocks: below 0 where one was set back behind the start of the tracer."""
+    """Start by its own clocks: below 0 where one was set back to before the start of the tracer."""
     span_ns: int | None
     """End of the last call; None where no time was read."""
     repaired_times: int | None
     complete: bool | None
     problems: Sequence[str]
     limits: Sequence[tuple[str, str]]
-    """What the trace can never tell, by attribute, and why."""
+    """Attributes that the trace can never give, and the reasons."""
     facts: Sequence[tuple[str, Sequence[str], int]]
     """Library calls whose arguments were kept: function, arguments, how often."""
 
@@ -75,7 +75,7 @@ class Phases:
 
 @dataclass(frozen=True, eq=False)
 class PossibleExchanges:
-    """Where processes may have read what others wrote, if the order of calls is not known."""
+    """Files in which processes may have read what others wrote, if the order of calls is not known."""
 
     between_apps: bool
     processes: NDArray[np.bool_]
@@ -113,7 +113,7 @@ class Results:
         self._otherwise = otherwise
 
     def of(self, result: type[Result]) -> Result | None:
-        """What the source tells of this type; None where it cannot, and `why` tells the reason.
+        """The result of this type; None where the source cannot give it, for the reason of `why`.
 
         Raises
         ------
@@ -140,7 +140,7 @@ class Results:
 
 @dataclass(frozen=True, eq=False)
 class Measurements:
-    """What a source found out; see the module's docstring."""
+    """Measurements of a workload; see the module's docstring."""
 
     workload: Workload
     traces: Sequence[TraceFacts]
@@ -171,7 +171,7 @@ class Measurements:
     hidden_flushes: tuple[Ints, Ints] = (np.empty(0, np.int64), np.empty(0, np.int64))
     """Phases and files, a pair each, of flushes whose time is in that of writes."""
     extensions: Mapping[str, Plain] = field(default_factory=dict)
-    """What measures found that declare no type of result, such as those of plug-ins, by name."""
+    """Results, by name, of measures that declare no type of result, such as those of plug-ins."""
 
     def of(self, result: type[Result]) -> Result | None:
         """See `Results.of`."""

@@ -99,7 +99,7 @@ def _block(io: IOStats, *, counted: bool) -> Iterator[str]:
 
 
 def _longer(time: float | None, limit: float | None) -> bool:
-    """Whether a time is longer than it can be, as far as both are known."""
+    """True if a time is longer than it can be, as far as both are known."""
     return time is not None and limit is not None and time > limit * (1 + _CLOSE) + _CLOSE
 
 

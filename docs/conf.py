@@ -75,7 +75,6 @@ nitpick_ignore = [
     ("py:class", "Doc"),
     ("py:class", "vani.schema.document.Document"),
     # What a measure passes on and gives: variables for any type, and for any plain values.
-    ("py:class", "vani.analyzers.passes.measure.Other"),
     ("py:class", "vani.analyzers.passes.measure.Partial"),
     ("py:class", "vani.analyzers.passes.measure.Partial_co"),
     ("py:class", "vani.analyzers.passes.measure.Result_co"),
@@ -88,7 +87,6 @@ nitpick_ignore = [
     ("py:class", "vani.analyzers.entities.phase_rows.PhaseRows"),
     ("py:class", "vani.analyzers.entities.links.Links"),
     ("py:class", "vani.analyzers.tables.intervals.Intervals"),
-    ("py:class", "vani.analyzers.calls.call_groups.CallGroups"),
     ("py:class", "vani.analyzers.workload.renamed_files.Lives"),
     ("py:class", "vani.analyzers.workload.renamed_files.Renames"),
 ]

@@ -14,7 +14,7 @@ from guides import GUIDES, steps
 
 import vani
 from vani.advisors import catalogue
-from vani.analyzers.passes import measure_workload
+from vani.analyzers.passes.all_measures import all_measures
 from vani.cli.main import main
 from vani.errors import InputError, TraceError, UnknownFormatError
 from vani.readers import formats, open_workload
@@ -198,12 +198,12 @@ def test_a_format_that_fails_to_tell_is_named_where_no_other_fits(site, tmp_path
 
 
 def test_a_measure_of_another_distribution_is_found_and_runs(plugin, trace):
-    assert "longest_call" in {measure.name for measure in measure_workload.measures()}
+    assert "longest_call" in {measure.name for measure in all_measures()}
     assert vani.profile(trace).extensions == {"longest_call": {"duration_ns": 40_000}}
 
 
 def test_without_the_distribution_there_is_no_such_measure(site):
-    assert "longest_call" not in {measure.name for measure in measure_workload.measures()}
+    assert "longest_call" not in {measure.name for measure in all_measures()}
 
 
 def test_a_rule_of_another_distribution_is_found_and_judges(plugin, trace):
@@ -248,7 +248,7 @@ class Measure:
     name = {name!r}
     columns = frozenset({{"duration_ns"}})
 
-    def begin(self, context, findings):
+    def chunk(self, context, findings):
         return self
 
     def add(self, batch):
@@ -260,7 +260,7 @@ class Measure:
     def combine(self, parts):
         return 0
 
-    def finish(self, combined, workload, findings):
+    def aggregate(self, combined, workload, findings):
         import numpy as np
         return {result}
 """
@@ -268,7 +268,7 @@ class Measure:
 
 @pytest.fixture
 def measure(site, monkeypatch):
-    """Install a measure of a name whose `finish` gives a result."""
+    """Install a measure of a name whose `aggregate` gives a result."""
 
     def install_measure(name="mine", result="7"):
         (site / "their_measure.py").write_text(EXTENSION.format(name=name, result=result))
@@ -314,7 +314,7 @@ def test_a_report_without_extensions_has_no_section_for_them(trace):
 )
 def test_what_a_profile_cannot_hold_is_refused_with_the_name_of_the_measure(measure, trace, result, what):
     measure(result=result)
-    with pytest.raises(InputError, match=rf"measure 'mine': its `finish` gives {what} which a profile cannot hold"):
+    with pytest.raises(InputError, match=rf"measure 'mine': its `aggregate` gives {what} which a profile cannot hold"):
         vani.profile(trace)
 
 
@@ -322,7 +322,7 @@ def test_what_a_profile_cannot_hold_is_refused_with_the_name_of_the_measure(meas
 def test_a_name_that_is_taken_is_refused_when_the_measure_is_loaded(measure, name):
     measure(name=name)
     with pytest.raises(InputError, match=rf"plug-in mine: the measure .* is called '{name}', as another one is"):
-        measure_workload.measures()
+        all_measures()
 
 
 @pytest.mark.parametrize(
@@ -360,12 +360,12 @@ def test_a_fault_of_a_rule_names_the_rule_and_its_file(plugin, trace, monkeypatc
         vani.advise(vani.profile(trace), select=["EXA001"])
 
 
-def test_a_measure_without_finish_is_named(site, monkeypatch):
+def test_a_measure_without_its_functions_is_named(site, monkeypatch):
     monkeypatch.delitem(sys.modules, "their_measure", raising=False)
     (site / "their_measure.py").write_text("class Measure:\n    name = 'mine'\n")
     declared(site, {"vani.analyzers": {"mine": "their_measure:Measure"}}, "vani-measure")
     with pytest.raises(InputError, match=r"plug-in mine: the measure 'their_measure:Measure' cannot be loaded"):
-        measure_workload.measures()
+        all_measures()
 
 
 def test_what_a_measure_would_give_is_null_where_no_call_is_decoded(measure):

@@ -36,6 +36,8 @@ DESCRIBED = [
     "vani.store.manifest",
     "vani.analyzers.passes.measure",
     "vani.analyzers.calls.batch",
+    "vani.analyzers.calls.call_columns",
+    "vani.analyzers.calls.call_groups",
     "vani.analyzers.workload.workload",
     "vani.analyzers.workload.survey_findings",
     "vani.analyzers.tables.int_table",

@@ -17,7 +17,7 @@ Bools = NDArray[np.bool_]
 
 
 def distances(starts: Bools, begin: Ints) -> Ints:
-    """How far each operation begins behind the one before it in its stream; `NO_VALUE` where that is not known.
+    """Distance from the beginning of the operation before in its stream, bytes; `NO_VALUE` where it is not known.
 
     `starts`: where a stream, or a new part of it, begins; `begin`: offset (`NO_VALUE` where unknown); shape (n,) each.
     """

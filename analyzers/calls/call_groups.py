@@ -1,69 +1,129 @@
-"""Calls of a batch put together that share every attribute but place, size and time."""
+"""Calls of a batch grouped by everything but place, size and time: a few rows stand for many calls."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from vani.analyzers.tables.int_table import NO_VALUE, Factorized
+from vani.analyzers.calls.call_columns import CallColumns
+from vani.analyzers.tables.factorized import Factorized
+from vani.analyzers.workload.survey_findings import SurveyFindings
+from vani.analyzers.workload.workload import Context
 
-__all__ = ["CallGroups"]
+__all__ = ["CallGroups", "CountedGroups", "GroupSums", "group_codes"]
 
-_MOST = np.iinfo(np.int64).max
 _WIDE = 1 << 20
-"""Of more codes than this, those that occur are numbered anew."""
+"""Codes beyond this are numbered again."""
 _NARROW = 1 << 7
 """A column of fewer different values is packed as it is."""
 
 Ints = NDArray[np.int64]
 
 
+class CallGroups(CallColumns):
+    """Groups of calls, shape (groups,); calls of a group share process, file, phase, function, kind, layer and flags.
+
+    Parameters
+    ----------
+    columns
+        Columns of `vani.calls.CALLS` of one call of each group.
+    codes
+        Group of each call, shape (calls,).
+    rows
+        Place of each call among all calls of the batch, shape (calls,); None if these are all.
+    count
+        Calls of each group.
+    """
+
+    def __init__(
+        self,
+        context: Context,
+        findings: SurveyFindings | None,
+        columns: Mapping[str, NDArray[Any]],
+        codes: NDArray[Any],
+        rows: NDArray[Any] | None,
+        count: Ints,
+    ) -> None:
+        super().__init__(context, findings)
+        self._columns = columns
+        self.codes, self.rows, self.count = codes, rows, count
+
+    def __len__(self) -> int:
+        return len(self.count)
+
+    def _column(self, name: str) -> NDArray[Any]:
+        return self._columns[name]
+
+    def places(self, groups: NDArray[np.bool_]) -> Ints:
+        """Places, among all calls of the batch, of the calls of some groups, ascending."""
+        chosen = np.flatnonzero(groups[self.codes]) if groups.any() else np.empty(0, np.int64)
+        return chosen if self.rows is None else self.rows[chosen].astype(np.int64)
+
+
 @dataclass(frozen=True, eq=False)
-class CallGroups:
-    """Calls of a batch in groups that share every attribute but place, size and time: few, where calls are many."""
+class GroupSums:
+    """Sums and extremes over the calls of each group, shape (groups,)."""
 
-    codes: NDArray[Any]
-    """Group of each call."""
-    row: Ints
-    """One call of each group, shape (groups,)."""
-    count: Ints
-    """Calls of each group."""
+    bytes: Ints
+    time: Ints
+    """Durations, ns."""
+    unsized: Ints
+    """Data operations of unknown size."""
+    unplaced: Ints
+    """Calls of unknown offset."""
+    unplaced_sized: Ints
+    """Calls of unknown offset and more than 0 bytes."""
+    first_start: Ints
+    """ns, as the next two."""
+    last_start: Ints
+    last_end: Ints
 
-    @staticmethod
-    def of(*columns: NDArray[Any]) -> CallGroups:
-        """Groups of calls that agree in each of the columns, integers of shape (n,)."""
-        codes, width = np.zeros(len(columns[0]), np.int64), 1
-        for column in columns:
-            low, high = (int(column.min()), int(column.max())) if len(column) else (0, 0)
-            if low == high:
-                continue
-            if high - low < _NARROW:
-                numbers, count = column - column.dtype.type(low), high - low + 1
-            else:
-                dense = Factorized.of(column)
-                numbers, count = dense.codes, len(dense.keys)
-            codes *= count
-            codes += numbers
-            width *= count
-            if width > _WIDE:
-                few = Factorized.of(codes)
-                codes, width = few.codes, len(few.keys)
-        codes = Factorized.of(codes).codes
-        row = np.zeros(int(codes.max(initial=-1)) + 1, np.int64)
-        row[codes] = np.arange(len(codes))
-        return CallGroups(codes, row, np.bincount(codes, minlength=len(row)))
 
-    def range(self, values: Ints) -> tuple[Ints, Ints]:
-        """Smallest and largest value of each group."""
-        low, high = np.full(len(self.row), _MOST), np.full(len(self.row), -_MOST)
-        np.minimum.at(low, self.codes, values)
-        np.maximum.at(high, self.codes, values)
-        return low, high
+class CountedGroups(CallGroups):
+    """Groups of the counted calls of a batch, with their sums."""
 
-    def sum(self, values: Ints) -> Ints:
-        """Exact sum over the calls of each group; `NO_VALUE` counts as 0."""
-        unknown = values == NO_VALUE
-        return Factorized(self.row, self.codes).sum(np.where(unknown, 0, values) if unknown.any() else values)
+    def __init__(
+        self,
+        context: Context,
+        findings: SurveyFindings | None,
+        columns: Mapping[str, NDArray[Any]],
+        codes: NDArray[Any],
+        rows: NDArray[Any] | None,
+        count: Ints,
+        sums: GroupSums,
+    ) -> None:
+        super().__init__(context, findings, columns, codes, rows, count)
+        self.bytes, self.time, self.unsized = sums.bytes, sums.time, sums.unsized
+        self.unplaced, self.unplaced_sized = sums.unplaced, sums.unplaced_sized
+        self.first_start, self.last_start, self.last_end = sums.first_start, sums.last_start, sums.last_end
+
+    @cached_property
+    def phase_file(self) -> Factorized:
+        """Codes of the pairs of phase and file."""
+        return Factorized.of(self.phase_file_key)
+
+
+def group_codes(*columns: NDArray[Any]) -> NDArray[Any]:
+    """Number rows so that those that agree in each of the columns share a code; integers, shape (n,) each."""
+    codes, width = np.zeros(len(columns[0]), np.int64), 1
+    for column in columns:
+        low, high = (int(column.min()), int(column.max())) if len(column) else (0, 0)
+        if low == high:
+            continue
+        if high - low < _NARROW:
+            numbers, count = column - column.dtype.type(low), high - low + 1
+        else:
+            factorized = Factorized.of(column)
+            numbers, count = factorized.codes, len(factorized.keys)
+        codes *= count
+        codes += numbers
+        width *= count
+        if width > _WIDE:
+            factorized = Factorized.of(codes)
+            codes, width = factorized.codes, len(factorized.keys)
+    return Factorized.of(codes).codes

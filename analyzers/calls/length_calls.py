@@ -1,4 +1,4 @@
-"""Calls that tell how long a file is: those that name, empty or cut it, and writes."""
+"""Calls that determine how long a file is: those that name, empty or cut it, and writes."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vani.analyzers.calls.batch import Batch
-from vani.analyzers.tables.int_table import NO_VALUE, stable_order
+from vani.analyzers.tables.factorized import stable_order
+from vani.analyzers.tables.int_table import NO_VALUE
 from vani.analyzers.tables.keys import pack
 from vani.calls import Flag, Kind, Layer
 
@@ -23,7 +24,7 @@ NAMING = Flag.OPEN | Flag.REMOVE | Flag.TRUNCATE
 
 @dataclass(frozen=True, eq=False)
 class LengthCalls:
-    """Calls that tell how long a file is, by process and file, in recorded order; shape (n,) each."""
+    """Calls that determine how long a file is, by process and file, in recorded order; shape (n,) each."""
 
     place: NDArray[Any]
     """Among all calls of the batch."""
@@ -43,26 +44,26 @@ _NONE = LengthCalls(*(np.empty(0, t) for t in (*[np.int64] * 4, *[np.bool_] * 6)
 
 
 def firsts(key: Ints) -> Ints:
-    """Where each run of equal keys begins."""
+    """Beginning of each run of equal keys."""
     return np.flatnonzero(np.append(True, key[1:] != key[:-1])[: len(key)])
 
 
 def length_calls(batch: Batch, *, writes: bool) -> LengthCalls:
     """These calls of a batch, those of libraries that set the length among them; without writes unless asked for."""
-    examples = batch.examples
-    flags, kind = examples.flags, examples.kind
+    groups = batch.groups
+    flags, kind = groups.flags, groups.kind
     of = (kind == Kind.METADATA) & ((flags & (NAMING | Flag.RESIZE)) != 0)
-    of = (of | ((kind == Kind.WRITE) & writes)) & examples.included
-    rows = np.flatnonzero(of[batch.call_groups.codes]) if of.any() else np.empty(0, np.int64)
+    of = (of | ((kind == Kind.WRITE) & writes)) & groups.included
+    rows = np.flatnonzero(of[batch.groups.codes]) if of.any() else np.empty(0, np.int64)
     library = _lengths_set_by_libraries(batch)
     if not len(rows) and not len(library):
         return _NONE
     place: NDArray[Any] = rows if batch.complete else batch.rows[rows]
     columns: list[Any] = [
         place,
-        examples.process_file[batch.call_groups.codes[rows]],
+        groups.process_file[batch.groups.codes[rows]],
         batch.start[rows],
-        *(column[batch.call_groups.codes[rows]] for column in (flags, kind)),
+        *(column[batch.groups.codes[rows]] for column in (flags, kind)),
         *(column[rows] for column in (batch.offset, batch.bytes)),
     ]
     if len(library):

@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from vani.analyzers.tables.int_table import NO_VALUE, Factorized
+from vani.analyzers.tables.factorized import Factorized
+from vani.analyzers.tables.int_table import NO_VALUE
 from vani.analyzers.tables.keys import SIDES, beside, pack, unpack
 from vani.distinct import distinct
 from vani.kernels.codes import OperationBit
@@ -141,7 +142,7 @@ class Run:
         begins = self.ends - new - old
         self._behind = np.repeat(np.cumsum(new) - new, old)
         self.held_at = self._behind + np.arange(len(held.key))
-        """Where those that were held are."""
+        """Places of the operations held from earlier batches."""
         self._row = np.insert(calls.rows, self._behind, 0)
         self.group = self._column(calls.group, len(calls.phase_file) + np.arange(len(held.key)))
         """Of each operation; each that was held is a group of its own, behind the others."""
@@ -168,7 +169,7 @@ class Run:
         return found
 
     def place(self, new: Ints) -> Ints:
-        """Where some of the new operations are, given by their place among these."""
+        """Places of some of the new operations, given by their place among these."""
         return new + np.searchsorted(self._behind, new, side="right")
 
     def stream(self, at: Ints) -> Ints:
@@ -176,12 +177,12 @@ class Run:
         return np.searchsorted(self.ends, at, side="right")
 
     def follows(self, at: Ints) -> Bools:
-        """Which of some operations go on from the file position, and advance it."""
+        """True for operations that go on from the file position, and advance it."""
         found: Bools = self._follows[self.group[at]]
         return found
 
     def start(self, at: Ints) -> Ints:
-        """When some operations began, in nanoseconds."""
+        """Starts of some operations, ns."""
         held, new, found = self._apart(at)
         found[held] = self._held.start[self.group[at[held]] - len(self._calls.phase_file)]
         found[new] = self._calls.start[self._row[at[new]]]
@@ -195,7 +196,7 @@ class Run:
         return found
 
     def _apart(self, at: Ints) -> tuple[Ints, Ints, Ints]:
-        """Which of some operations were held, which are new, and room for something of each."""
+        """Places of held and of new operations among some, and an array of zeros for them."""
         is_held = self.group[at] >= len(self._calls.phase_file)
         return np.flatnonzero(is_held), np.flatnonzero(~is_held), np.zeros(len(at), np.int64)
 
@@ -254,7 +255,7 @@ class Events:
         return at[met]
 
     def among(self, streams: Ints) -> Bools:
-        """Which of some streams, ascending, those that had one among them."""
+        """True for the streams, ascending, that had an event."""
         found = np.zeros(len(streams), np.bool_)
         found[np.searchsorted(streams, self.pending)] = True
         return found
@@ -268,7 +269,7 @@ class Events:
 
 
 class Seeks:
-    """How many seeks a batch has on each file of each process."""
+    """Number of seeks of a batch on each file of each process."""
 
     def __init__(self, file: Ints, row: Ints) -> None:
         """`file`, `row`: process and file, and row in the batch, of the seeks in recorded order."""

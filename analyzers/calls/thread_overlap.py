@@ -1,4 +1,4 @@
-"""Which processes run calls at the same time, so that their I/O time is not just a sum."""
+"""Processes that run calls at the same time, so that their I/O time is not just a sum."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What data operations were like: sizes, places, what they touch; by counts, or by calls that were kept."""
+"""Sizes, places and extents of data operations, from counts or from traced segments."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What runs of a workload handed to later ones through files, and where processes of one may have.
+"""Data that runs of a workload passed to later ones through files, and that processes of one may have exchanged.
 
 Counts tell when a run first writes a file and when it last reads one, on one clock: a run that reads a file at or after
 the first write of another one depends on it. Within a run, who was first is not counted.

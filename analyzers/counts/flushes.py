@@ -1,4 +1,4 @@
-"""How long flushes took, where the source adds their time to that of writes and kept all writes one by one."""
+"""Time of flushes, where the source adds it to that of writes and traced all writes one by one."""
 
 from __future__ import annotations
 

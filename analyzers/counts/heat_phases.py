@@ -42,7 +42,7 @@ with less are left out if they move no more than the rest for files."""
 
 @dataclass(frozen=True)
 class HeatPhases:
-    """What a heat map tells of phases."""
+    """Phases in a heat map."""
 
     phases: list[Phase]
     gap_ns: Sequence[int | None]

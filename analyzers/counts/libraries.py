@@ -1,4 +1,4 @@
-"""Which libraries each file was used through, by the libraries' own counts of it."""
+"""Libraries that each file was used through, by their own counts of it."""
 
 from __future__ import annotations
 
@@ -9,8 +9,9 @@ from numpy.typing import NDArray
 
 from vani.analyzers.counts.rows import Rows
 from vani.analyzers.measures.libraries import ANY_LIBRARY, Libraries, LibrariesResult, LibraryUse
-from vani.analyzers.tables.int_table import IntTable, Pairs, count_pairs, group
+from vani.analyzers.tables.int_table import IntTable, group
 from vani.analyzers.tables.keys import LAYERS, pack
+from vani.analyzers.tables.pair_counts import Pairs, count_pairs
 from vani.analyzers.workload.survey_findings import SurveyFindings
 from vani.analyzers.workload.workload import Context
 from vani.calls import Layer
@@ -79,7 +80,7 @@ def library_use(rows: Rows, contexts: Sequence[Context], runs: Sequence[RunCount
         via=group(via, {"bytes": moved, "calls": own[mine]}),
     )
     empty = np.zeros(0, np.int64)
-    return Libraries().finish(result, workload, SurveyFindings(empty, empty, np.zeros(apps + 1, np.int64)))
+    return Libraries().aggregate(result, workload, SurveyFindings(empty, empty, np.zeros(apps + 1, np.int64)))
 
 
 def _is_known(known: dict[tuple[int, int], set[int]], app: Ints, file: Ints, layer: int) -> NDArray[np.bool_]:

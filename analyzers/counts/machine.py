@@ -1,4 +1,4 @@
-"""What logs tell of the machine: layouts of files, mounted file systems, nodes."""
+"""Facts about the machine in logs: layouts of files, mounted file systems, nodes."""
 
 from __future__ import annotations
 

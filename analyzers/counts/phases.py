@@ -1,4 +1,4 @@
-"""Phases of data calls that were kept one by one: found as those of whole traces are."""
+"""Phases of traced segments, found like those of whole traces."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ Ints = NDArray[np.int64]
 
 
 def phases_of_calls(segments: TracedSegments, traces: Sequence[TraceFacts]) -> Measurements | None:
-    """What the kept calls tell of phases: reads and writes of POSIX, and nothing else.
+    """Phases in the traced segments, which are reads and writes of POSIX, and nothing else.
 
     None where there are none, or where some of those that were counted were not kept.
     """
@@ -124,7 +124,7 @@ def found_phases(segments: TracedSegments) -> Phases:
 
 
 def _runs(segments: TracedSegments, app: int) -> Ints:
-    """When runs of the app begin, of those that overlap in time the first."""
+    """Starts of the runs of the app, of those that overlap in time the first."""
     workload = segments.rows.workload
     traces = distinct(segments.trace[segments.app == app])
     spans = merge(

@@ -41,7 +41,7 @@ from vani.analyzers.measures.lengths import FileLengths
 from vani.analyzers.measures.operations import OperationCounts
 from vani.analyzers.measures.processes import FileUsers, ProcessCounts
 from vani.analyzers.measures.survey import SurveyedFiles
-from vani.analyzers.passes.measure_workload import measures
+from vani.analyzers.passes.all_measures import extension_names
 from vani.analyzers.tables.int_table import NO_VALUE, IntTable, group
 from vani.analyzers.tables.keys import pack, unpack
 from vani.analyzers.workload.workload import Context, Workload
@@ -143,7 +143,7 @@ def counted_profile(
 
 
 def _with_flushes(measured: Measurements, rows: Rows, hidden: NDArray[np.bool_]) -> Measurements:
-    """Which flushes have no time of their own, and how those that have one got it."""
+    """Remarks on flushes without a time of their own, and on how others got theirs."""
     measured = replace(measured, hidden_flushes=(rows.phase[hidden], rows.file[hidden]))
     if (hidden == (rows["syncs"] > 0)).all():
         return measured
@@ -221,7 +221,7 @@ def _why_no_phases(lost: Collection[Beside]) -> str:
 @cache
 def _extensions() -> tuple[str, ...]:
     """Names of measures that plug-ins bring; all that is installed is looked through for them, once."""
-    return tuple(measure.name for measure in measures() if measure.result is None)
+    return tuple(extension_names())
 
 
 _NEVER = np.iinfo(np.int64).max

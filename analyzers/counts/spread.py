@@ -1,4 +1,4 @@
-"""What single processes did at least, where only sums over all of them are known."""
+"""Lower bounds for single processes, where only sums over all of them are known."""
 
 from __future__ import annotations
 

@@ -71,7 +71,7 @@ def _of_processes(rows: Rows) -> Ints:
 
 
 def _least(rows: Rows, rank: str, value: str, own: Ints) -> Ints:
-    """What each process has for certain; shape (processes,)."""
+    """Lower bound of each process; shape (processes,)."""
     found = np.zeros(rows.workload.processes, np.int64)
     alone = rows.included & (rows.process >= 0)
     np.add.at(found, rows.process[alone], own[alone])

@@ -1,4 +1,4 @@
-"""Data calls that were kept one by one beside the counts, and of which counts they are all."""
+"""Data calls that the source traced one by one beside its counts (segments of DXT), and which counts they make up."""
 
 from __future__ import annotations
 
@@ -12,9 +12,10 @@ from numpy.typing import NDArray
 from vani.analyzers.calls.access_classes import NAMES, classify, distances
 from vani.analyzers.counts.rows import Rows
 from vani.analyzers.measures.busy_time import ALL, WIDTH, WRITE_OR_SYNC
-from vani.analyzers.tables.int_table import NO_VALUE, IntTable, Pairs, count_pairs, group
+from vani.analyzers.tables.int_table import NO_VALUE, IntTable, group
 from vani.analyzers.tables.intervals import Intervals, merge, total_length
 from vani.analyzers.tables.keys import KINDS, SIDES, pack, unpack
+from vani.analyzers.tables.pair_counts import Pairs, count_pairs
 from vani.analyzers.workload.workload import Context
 from vani.calls import FileClass, Kind, Layer
 from vani.counts import RunCounts
@@ -163,7 +164,7 @@ class TracedSegments:
         return (1 << 62) // (2 * max(1, files)), max(1, files), 2
 
     def extents(self, phase: Ints) -> Intervals:
-        """What was touched, by the pairs of phase and file of `sizes`."""
+        """Extents that were touched, by the keys of `sizes`."""
         return merge(
             pack((phase, self.file, self.kind), self.phase_file_widths), self.offset, self.offset + self.size
         )

@@ -1,4 +1,4 @@
-"""What counts cannot tell, or not exactly, in the words of the provenance."""
+"""Words of the provenance for attributes that counts cannot give, or not exactly."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ DROPPED: Mapping[Beside, str] = {
     "segments": "DXT dropped calls when memory ran out",
     "heat": "records of the heat map were dropped when memory ran out",
 }
-"""What a source lost beside its counts."""
+"""Data beside its counts that a source lost."""
 UNKNOWN_ATTRIBUTES = {
     "phases": _NO_PHASES,
     "sync_time": "the time of flushes is counted with that of writes",
@@ -151,4 +151,4 @@ KEPT = {
     "apps.balance.reading_processes": _FROM_DXT,
     "apps.balance.writing_processes": _FROM_DXT,
 }
-"""Where DXT kept all reads and writes that were counted."""
+"""For counts of which DXT traced all reads and writes."""

@@ -98,7 +98,7 @@ def _slowest(view: View, processes: Ints, ranks: Ints) -> dict[str, Any]:
 
 
 def _nulls(view: View) -> Notes:
-    """What is null of every app, and why."""
+    """Attributes that are null in every app, and the reasons."""
     notes = view.nulls(BusyTimes, "apps.io_time_share") | view.nulls(LibraryTimes, "apps.library_time_s")
     notes |= view.nulls(SpentTime, "apps.phase_gap_s", *(f"apps.balance.{name}" for name in _OF_TIMES))
     notes |= view.nulls(MovedByProcess, "apps.balance")

@@ -91,7 +91,7 @@ def size_distribution(known: NDArray[np.int64]) -> SizeDistribution:
 
 
 def _explain_lengths(view: View, sizes: NDArray[np.int64]) -> tuple[bool, Notes]:
-    """Whether sizes depend on what the source cannot tell; and why others are null."""
+    """Remarks on sizes that depend on unknown facts, and reasons of those that are null."""
     lengths = view.measured.of(FileLengths)
     if lengths is None or view.measured.results.why(FileLengths) is None:
         return lengths is None, {}

@@ -30,7 +30,8 @@ from vani.analyzers.measures.io_time import SpentTime
 from vani.analyzers.measures.lengths import FileLengths
 from vani.analyzers.measures.libraries import LibraryUse
 from vani.analyzers.measures.survey import unfilled
-from vani.analyzers.tables.int_table import NO_VALUE, IntTable, group, stable_order
+from vani.analyzers.tables.factorized import stable_order
+from vani.analyzers.tables.int_table import NO_VALUE, IntTable, group
 from vani.calls import Layer
 from vani.schema.formats import format_of_name
 from vani.schema.profile import FileEntity

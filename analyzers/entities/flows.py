@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from vani.analyzers.tables.int_table import Factorized, IntTable
+from vani.analyzers.tables.factorized import Factorized
+from vani.analyzers.tables.int_table import IntTable
 from vani.analyzers.tables.keys import beside, pack, unpack
 from vani.calls import Kind
 from vani.distinct import distinct
@@ -157,7 +158,7 @@ class _Budget:
         self.over = _nothing()
 
     def within(self, file: Ints, pieces: Ints) -> NDArray[np.bool_]:
-        """Which rows can be looked at."""
+        """True for the rows that the budget allows."""
         if int(pieces.sum()) <= _MOST_PIECES:
             return np.ones(len(file), np.bool_)
         dense = Factorized.of(file)
@@ -196,7 +197,7 @@ class _Written:
         return pack((group, rank), beside(len(self._late) + len(self._early) + 1))
 
     def order(self, reads: _Calls) -> tuple[Ints, Ints]:
-        """What tells reads of one file apart: which of the file's writes were over, and which had begun."""
+        """Reads of one file differ by which of the file's writes were over, and which had begun."""
         over = np.searchsorted(self._late, reads.earliest, side="right")
         begun = np.searchsorted(self._early, reads.latest, side="right")
         return (

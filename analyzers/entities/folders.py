@@ -154,7 +154,7 @@ def _parents(paths: pa.Array) -> tuple[pa.Array, Ints]:
 
 
 def _folders_in(paths: pa.Array) -> dict[str, int]:
-    """How many folders lie directly in each folder, folders without files of their own included."""
+    """Number of folders directly in each folder, including folders without files of their own."""
     known: set[str] = set()
     level = set(paths.to_pylist())
     while level:

@@ -1,4 +1,4 @@
-"""How files hold their arrays (table XI), as far as job.yaml or the calls that made them tell.
+"""Layout of the arrays in files (table XI), as far as it is known from job.yaml or the calls that made them.
 
 Calls that make datasets and variables name their file by an identifier whose origin is a return value, and Recorder
 stores none. They are a file's only where it is the only one that its app accessed through the library. Of HDF5 the
@@ -31,7 +31,7 @@ _NETCDF_TYPES: Final = {
 def format_attributes(
     view: View, code: int, by_calls: dict[int, FormatAttributes]
 ) -> FormatAttributes | None:
-    """What is known of the file: what job.yaml has read in it, else what the calls tell that made its arrays."""
+    """Arrays of the file, as job.yaml has read them, else from the calls that made them."""
     sampled = view.job.file_at(view.workload.paths[code]) if view.job is not None else None
     if sampled is not None and sampled.attributes is not None:
         return sampled.attributes
@@ -73,7 +73,7 @@ def note_attributes(view: View) -> Notes:
 
 
 def _is_mpis(path: str) -> bool:
-    """Whether MPI made the file: shared memory in Open MPI's /tmp/ompi.HOST.UID, ROMIO's shared file pointers."""
+    """True if MPI made the file: shared memory in Open MPI's /tmp/ompi.HOST.UID, ROMIO's shared file pointers."""
     return path.startswith("/tmp/ompi.") or ".shfp." in path.rpartition("/")[2]
 
 

@@ -1,4 +1,4 @@
-"""What the functions of a group cost: the most costly ones, and metadata operations by what they do."""
+"""Costs of the functions of a group: the most costly ones, and metadata operations by kind."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _MOST_CALLS = 20
 
 @dataclass(frozen=True, eq=False)
 class Cost:
-    """What a function costs; `time` is None where no times are known."""
+    """Cost of a function; `time` is None where no times are known."""
 
     name: str
     count: int
@@ -36,7 +36,7 @@ class Cost:
 def costs_by(
     table: FunctionCosts, names: Sequence[str], groups: Groups, *, timed: bool
 ) -> dict[int, list[Cost]]:
-    """What each function costs by group: most time (most calls) first, then by name."""
+    """Cost of each function by group: most time (most calls) first, then by name."""
     number = groups(table.phase, table.file)
     widths = (int(number.max(initial=0)) + 1, len(names))
     key = np.where(number >= 0, pack((np.maximum(number, 0), table.function), widths), -1)

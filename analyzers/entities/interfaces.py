@@ -153,7 +153,7 @@ def _pattern(view: View, app: int, layer: int) -> Pattern | None:
 
 
 def _most_frequent(view: View, chosen: Callable[[Ints, Ints], NDArray[np.bool_]]) -> Pattern | None:
-    """Where most data operations begin, of those of the chosen apps and layers that they lie within."""
+    """The class of most data operations of the chosen apps and layers, by where they begin."""
     found = view.measured.of(PatternCounts)
     if found is None:
         return None
@@ -181,7 +181,7 @@ def _collective(view: View, use: LibraryUse, app: int, layer: int) -> tuple[floa
 
 
 def _of_mpiio(use: LibraryUse, app: int, transfers: int) -> Transfer | None:
-    """How HDF5 transfers data whose mode no call sets: each collective transfer is a collective call of MPI-IO.
+    """The mode of transfers of HDF5 that no call sets: each collective transfer is a collective call of MPI-IO.
 
     Metadata of the file goes beside them in independent calls, which therefore prove nothing. None where the
     collective calls may be those of PnetCDF.

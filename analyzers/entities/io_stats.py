@@ -20,7 +20,8 @@ from vani.analyzers.measures.io_time import SpentTime
 from vani.analyzers.measures.operations import OperationCounts
 from vani.analyzers.measures.past_end import BeyondEnds
 from vani.analyzers.measures.transfer_size import SizeCounts
-from vani.analyzers.tables.int_table import Factorized, IntTable, group
+from vani.analyzers.tables.factorized import Factorized
+from vani.analyzers.tables.int_table import IntTable, group
 from vani.analyzers.tables.intervals import merge, total_length
 from vani.analyzers.tables.keys import ALL_KINDS, KINDS, SIDES, pack, unpack
 from vani.analyzers.tables.sums_by_group import ByGroup, Groups, grouped, summed

@@ -1,4 +1,4 @@
-"""What links processes: the files that several of them wrote and read, and which bytes flowed between whom."""
+"""Links between processes: the files that several of them wrote and read, and the bytes that flowed between them."""
 
 from __future__ import annotations
 

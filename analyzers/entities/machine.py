@@ -58,7 +58,7 @@ def job(view: View) -> tuple[JobEntity, Notes]:
 
 
 def _of_machine(system: System) -> dict[str, Any]:
-    """What a machine gives to each of its jobs; nothing of one that is of no machine in particular."""
+    """Resources that a machine gives to each of its jobs; none if the system describes no particular machine."""
     if system.generic:
         return {}
     near = {
@@ -159,7 +159,7 @@ def storage(view: View) -> tuple[Storage, Notes]:
 
 
 def _on_one_file_system(view: View) -> bool:
-    """Whether all files of the data set lie on the same one."""
+    """True if all files of the data set are on the same one."""
     places: set[tuple[object, object]] = set()
     codes = view.files.tolist()
     for code in codes[:_LOOKED_AT]:

@@ -1,4 +1,4 @@
-"""What a metadata operation does, by the name of its function (POSIX.1-2017, and what glibc adds).
+"""Kinds of metadata operations, by the name of the function (POSIX.1-2017, and additions of glibc).
 
 Names are of the C library, not of a tracer: `64` at the end, `__x` in front and `_unlocked` change nothing.
 """

@@ -34,7 +34,7 @@ Ints = NDArray[np.int64]
 
 @dataclass(frozen=True, eq=False)
 class PhaseRows:
-    """Which phases are one row; rows in order of their first phase, app after app."""
+    """Phases by row; rows in order of their first phase, app after app."""
 
     row: Ints
     """Shape (phases,): -1 for a phase without a call."""

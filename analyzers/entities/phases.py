@@ -71,7 +71,7 @@ def phases(view: View) -> tuple[list[Phase] | None, Notes]:
 
 
 def dominant(io: IOStats) -> Dominant | None:
-    """What most of the I/O time went to; None where no time passed, or times are not known."""
+    """The kind of call that most of the I/O time went to; None where no time passed, or times are not known."""
     spent = {kind: getattr(io.time_s, kind) or 0.0 for kind in _KINDS}
     whole = sum(spent.values())
     if not whole:

@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vani.analyzers.measures.transfer_size import SizeBins, SizeCounts
-from vani.analyzers.tables.int_table import count_pairs
 from vani.analyzers.tables.keys import SIDES, pack, unpack
+from vani.analyzers.tables.pair_counts import count_pairs
 from vani.analyzers.tables.sums_by_group import Groups
 from vani.schema.profile import Sizes
 

@@ -1,4 +1,4 @@
-"""What several entities need of a measured workload, computed once."""
+"""Facts about a measured workload that several entities need, computed once."""
 
 from __future__ import annotations
 
@@ -56,12 +56,12 @@ class View:
 
     @property
     def timed(self) -> bool:
-        """Whether time stamps were read."""
+        """True if time stamps were read."""
         return self.measured.of(SpentTime) is not None
 
     @property
     def knows_callers(self) -> bool:
-        """Whether it is known which library made each call."""
+        """True if it is known which library made each call."""
         use = self.measured.of(LibraryUse)
         return use is not None and not use.caller_unknown.any()
 
@@ -73,7 +73,7 @@ class View:
 
     @property
     def limits(self) -> Notes:
-        """What the traces can never tell, by attribute; of several traces the first that says so."""
+        """Reasons of attributes that the traces can never give; of several traces that of the first."""
         found: Notes = {}
         for trace in self.measured.traces:
             named = self.job is not None and PurePath(trace.source).name in self.job.apps
@@ -239,7 +239,7 @@ class View:
 
     @cached_property
     def links(self) -> Links | None:
-        """What links processes; None where the order of calls is not known."""
+        """Links between processes; None where the order of calls is not known."""
         exchanges, extents = self.measured.of(ExchangeCounts), self.measured.of(ProcessExtents)
         if exchanges is None or extents is None:
             return None

@@ -1,1 +1,1 @@
-"""What is measured in calls, one measure per module."""
+"""Measures of calls, one per module."""

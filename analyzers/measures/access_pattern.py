@@ -28,11 +28,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vani.analyzers.calls.access_classes import CONSECUTIVE, NAMES, STRIDED, classify, distances
-from vani.analyzers.calls.batch import Batch, phases_and_files
+from vani.analyzers.calls.batch import Batch
+from vani.analyzers.calls.call_columns import phases_and_files
+from vani.analyzers.calls.call_groups import CallGroups
 from vani.analyzers.calls.streams import Calls, Events, HeldOperations, Operations, Run, Seeks
-from vani.analyzers.tables.int_table import NO_VALUE, IntTable, Pairs, count_pairs, group
+from vani.analyzers.tables.int_table import NO_VALUE, IntTable, IntTableBuilder
 from vani.analyzers.tables.keys import pack, unpack
-from vani.analyzers.tables.row_buffer import RowBuffer
+from vani.analyzers.tables.pair_counts import Pairs, PairsBuilder
 from vani.analyzers.workload.survey_findings import Ends, SurveyFindings
 from vani.analyzers.workload.workload import Context, Workload
 from vani.calls import Flag, Kind
@@ -83,7 +85,7 @@ class PatternResult:
 
 @dataclass(frozen=True, eq=False)
 class Strides:
-    """How often the operations of listed files lie so far apart; shape (n,) each."""
+    """Distances between operations on listed files, and how often each occurs; shape (n,) each."""
 
     file: Ints
     stride: Ints
@@ -116,7 +118,7 @@ class AccessPattern:
     result = PatternCounts
     columns = frozenset({"rank", "func", "kind", "file", "offset", "bytes", "start_ns", "within"})
 
-    def begin(self, context: Context, findings: SurveyFindings | None) -> _Collector:
+    def chunk(self, context: Context, findings: SurveyFindings | None) -> _Collector:
         return _Collector(context, findings)
 
     def combine(self, parts: Sequence[PatternResult]) -> PatternResult:
@@ -126,7 +128,7 @@ class AccessPattern:
             Pairs.merged([p.strides for p in parts]),
         )
 
-    def finish(self, combined: PatternResult, workload: Workload, findings: SurveyFindings) -> PatternCounts:
+    def aggregate(self, combined: PatternResult, workload: Workload, findings: SurveyFindings) -> PatternCounts:
         phase_files, layers, strides = combined.phase_files, combined.layers, combined.strides
         phase, file = phases_and_files(phase_files.keys, workload, findings)
         app, within = unpack(layers.keys, (len(workload.apps), _WITHIN))
@@ -152,23 +154,20 @@ class _Collector:
         self._follows = np.where(self._from_position, PatternBit.FOLLOWS, 0).astype(np.uint8)
         self._widths = (context.workload.processes, context.workload.files + 1, 2)
         """Of keys of process, file + 1 and direction."""
-        self._classes, self._apart = RowBuffer(), RowBuffer()
-        """Operations by class, and distances."""
-        self._phase_files: list[IntTable] = []
-        self._layers: list[IntTable] = []
-        self._strides: list[Pairs] = []
+        self._phase_files, self._layers = IntTableBuilder(), IntTableBuilder()
+        self._strides = PairsBuilder()
         self._held: Operations | HeldOperations | None = None
         self._jumps, self._opens = Events(), Events()
 
     def add(self, batch: Batch) -> None:
         if not len(batch) or self._add_compiled(batch):
             return
-        examples, codes, phase_file = batch.examples, batch.call_groups.codes, batch.examples.listed_phase_file
-        phase_files, flags, within = phase_file.keys[phase_file.codes], examples.flags, examples.within
-        nameless = (examples.kind <= Kind.WRITE) & (examples.file < 0)
+        groups, codes = batch.groups, batch.groups.codes
+        phase_files, flags, within = groups.listed_phase_file_key, groups.flags, groups.within
+        nameless = (groups.kind <= Kind.WRITE) & (groups.file < 0)
         if nameless.any():
             counts = np.zeros((int(nameless.sum()), len(NAMES)), np.int64)
-            counts[:, CONSECUTIVE] = batch.call_groups.count[nameless]
+            counts[:, CONSECUTIVE] = groups.count[nameless]
             self._add_table(phase_files[nameless], within[nameless], counts)
         calls = Calls(
             *batch.streams,
@@ -179,38 +178,38 @@ class _Collector:
             phase_files,
             within,
             (flags & Flag.APPEND) != 0,
-            self._from_position[examples.function],
+            self._from_position[groups.function],
         )
-        seeks = ((flags & Flag.SEEK) != 0) & (examples.file >= 0)
-        opens = ((flags & Flag.OPEN) != 0) & (examples.file >= 0)
+        seeks = ((flags & Flag.SEEK) != 0) & (groups.file >= 0)
+        opens = ((flags & Flag.OPEN) != 0) & (groups.file >= 0)
         sought = np.flatnonzero(seeks[codes])
         opened = np.flatnonzero(opens[codes]) if opens.any() else sought[:0]
         jumps = sought[batch.offset[sought] == NO_VALUE]
         held = self._as_columns()
         run = Run(calls, held)
         for events, rows, marks in ((self._jumps, jumps, run.jumped), (self._opens, opened, run.first)):
-            marks[run.place(events.since(examples.process_file[codes[rows]], rows, calls))] = True
-        seeks_of = Seeks(examples.process_file[codes[sought]], sought)
-        self._held = self._take(run, held, seeks_of, going_on=int(examples.process[codes[-1]]))
+            marks[run.place(events.since(groups.process_file[codes[rows]], rows, calls))] = True
+        seeks_of = Seeks(groups.process_file[codes[sought]], sought)
+        self._held = self._take(run, held, seeks_of, going_on=int(groups.process[codes[-1]]))
 
     def _as_columns(self) -> Operations:
-        """What is held, for numpy."""
+        """The held operations, as columns."""
         held = self._held or Operations.of_none()
         return held.as_columns() if isinstance(held, HeldOperations) else held
 
     def _add_compiled(self, batch: Batch) -> bool:
         """The same by a kernel; False if numpy decides."""
-        examples, codes = batch.examples, batch.call_groups.codes
+        groups, codes = batch.groups, batch.groups.codes
         held = self._held or Operations.of_none()
         if isinstance(held, Operations):
             held = HeldOperations.of(held)
-        named = examples.file >= 0
+        named = groups.file >= 0
         pending = (held.key, self._jumps.pending, self._opens.pending)
-        keys = distinct(examples.process_file[named], *(k // 2 for k in pending))
+        keys = distinct(groups.process_file[named], *(k // 2 for k in pending))
         streams = np.add.outer(2 * keys, (0, 1)).ravel()
         process, file = unpack(keys, self._widths[:2])
         file -= 1
-        going_on = process == examples.process[codes[-1]]
+        going_on = process == groups.process[codes[-1]]
         of = np.where(going_on, PatternBit.GOES_ON, 0)
         is_listed = True if self._listed_as is None else self._listed_as[file] >= 0
         of |= np.where(is_listed, PatternBit.LISTED, 0)
@@ -221,8 +220,8 @@ class _Collector:
             offset=batch.offset,
             bytes=batch.bytes,
             start=batch.start,
-            bits=self._bits(examples),
-            place=np.where(named, np.searchsorted(keys, examples.process_file), -1),
+            bits=self._bits(groups),
+            place=np.where(named, np.searchsorted(keys, groups.process_file), -1),
             held=held.operations,
             held_stream=np.searchsorted(streams, held.key),
             file=file,
@@ -235,7 +234,7 @@ class _Collector:
             return False
         counts = out["counts"].reshape(-1, len(NAMES))
         counted = counts.any(axis=1)
-        self._add_table(examples.listed_phase_file_key[counted], examples.within[counted], counts[counted])
+        self._add_table(groups.listed_phase_file_key[counted], groups.within[counted], counts[counted])
         known = out["held_class"] >= 0
         self._add_table(held.phase_file[known], held.within[known], _EACH[out["held_class"][known]])
         self._add_strides(np.stack(columns(out["strides"]), axis=1))
@@ -244,7 +243,7 @@ class _Collector:
         operations, stream = out["run"][:kept].copy(), out["kept_stream"][:kept]
         source = operations["source"]
         example = codes[np.maximum(source, 0)]
-        phase_files, within = examples.listed_phase_file_key[example], examples.within[example]
+        phase_files, within = groups.listed_phase_file_key[example], groups.within[example]
         old = source < 0
         phase_files[old], within[old] = (c[-1 - source[old]] for c in (held.phase_file, held.within))
         self._held = HeldOperations(streams[stream], phase_files, within, operations)
@@ -254,11 +253,11 @@ class _Collector:
         )
         return True
 
-    def _bits(self, examples: Batch) -> NDArray[Any]:
-        kind, flags = examples.kind, examples.flags
+    def _bits(self, groups: CallGroups) -> NDArray[Any]:
+        kind, flags = groups.kind, groups.flags
         bits = _BITS_OF_KIND[np.minimum(kind, len(_BITS_OF_KIND) - 1)]
         bits |= _bits_of_flags()[flags.view(np.uint16)]
-        bits |= self._follows[examples.function]
+        bits |= self._follows[groups.function]
         return bits
 
     def _take(self, run: Run, held: Operations, seeks: Seeks, *, going_on: int) -> Operations | None:
@@ -314,16 +313,7 @@ class _Collector:
 
     def _add_strides(self, strides: Ints) -> None:
         """`strides`: file, distance and how often, shape (n, 3)."""
-        if self._apart.add(strides):
-            self._count_strides()
-
-    def _count_strides(self) -> None:
-        if not len(self._apart):
-            return
-        (strides,) = self._apart.take()
-        self._strides.append(count_pairs(*strides.T))
-        if len(self._strides) > 32:
-            self._strides = [Pairs.merged(self._strides)]
+        self._strides.add(*strides.T)
 
     def _count(self, run: Run, kind: NDArray[np.int8], rows: Ints) -> None:
         table = np.bincount(
@@ -334,27 +324,16 @@ class _Collector:
 
     def _add_table(self, phase_file: Ints, within: NDArray[Any], counts: Ints) -> None:
         """`counts`: operations by class, shape (n, classes)."""
-        if self._classes.add(phase_file, within, counts):
-            self._count_classes()
-
-    def _count_classes(self) -> None:
-        if not len(self._classes):
-            return
-        phase_file, within, counts = self._classes.take()
         columns = {name: counts[:, i] for i, name in enumerate(NAMES)}
         around = pack((self._app, within), (self._apps, _WITHIN))
-        for keys, store in ((phase_file, self._phase_files), (around, self._layers)):
-            store.append(group(keys, columns))
-            if len(store) > 64:
-                store[:] = [IntTable.merged(store)]
+        self._phase_files.add(phase_file, columns)
+        self._layers.add(around, columns)
 
     def result(self) -> PatternResult:
         nothing = np.empty(0, np.int64)
         held = self._as_columns()
         self._take(Run(Calls.of_none(), held), held, Seeks(nothing, nothing), going_on=-1)
         self._held = None
-        self._count_classes()
-        self._count_strides()
         return PatternResult(
-            IntTable.merged(self._phase_files), IntTable.merged(self._layers), Pairs.merged(self._strides)
+            self._phase_files.table(), self._layers.table(), self._strides.pairs()
         )

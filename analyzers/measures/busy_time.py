@@ -17,8 +17,7 @@ from math import prod
 import numpy as np
 from numpy.typing import NDArray
 
-from vani.analyzers.passes.calls_in_time import CallsInTime, widths_of
-from vani.analyzers.passes.timed_groups import TimedGroup, calls_between
+from vani.analyzers.passes.call_times import CallTimes, TimedGroup, widths_of
 from vani.analyzers.tables.int_table import IntTable, group
 from vani.analyzers.tables.intervals import Intervals, merge, total_length
 from vani.analyzers.tables.keys import KINDS, beside, pack, unpack
@@ -104,7 +103,7 @@ class Window:
 
 @dataclass(frozen=True, eq=False)
 class WindowInputs:
-    """SurveyFindings that all windows need."""
+    """Arguments that all windows share."""
 
     findings: SurveyFindings
     listed: Ints
@@ -129,7 +128,7 @@ def stretches(whole: Window, active: int, workers: int) -> list[Window]:
 
 
 def rows_of_groups(processes: int) -> int:
-    """Calls that a `NotedGroup` should have, where so many processes are at work.
+    """Calls that a `NotedTimes` should have, where so many processes are at work.
 
     Groups that are merged one by one are as large as a store's.
     """
@@ -290,8 +289,8 @@ def _joined(parts: Sequence[Intervals | None], most: int) -> Intervals | None:
 def _finest_in(
     window: Window, inputs: WindowInputs, contexts: Sequence[Context], most: int
 ) -> Intervals | None:
-    """What is left of calls in a window; None if it is more than `most`."""
-    left, calls, size = Intervals(), list[CallsInTime](), 0
+    """Intervals that are left of the calls in a window; None if they are more than `most`."""
+    left, calls, size = Intervals(), list[CallTimes](), 0
     for some in _calls_in(window, inputs, contexts, window.groups, ordered=False):
         calls.append(some)
         size += len(some)
@@ -303,7 +302,7 @@ def _finest_in(
     return left if len(left) <= most else None
 
 
-def _with_calls(left: Intervals, calls: Sequence[CallsInTime]) -> Intervals:
+def _with_calls(left: Intervals, calls: Sequence[CallTimes]) -> Intervals:
     code, start, end = (
         np.concatenate([first, *(getattr(some, name) for some in calls)])
         for first, name in ((left.group, "code"), (left.start, "start"), (left.end, "end"))
@@ -319,18 +318,18 @@ def busy_in(window: Window, inputs: WindowInputs, contexts: Sequence[Context]) -
     """
     first, _, _, rows = _extents(window.groups)
     order = np.argsort(first, kind="stable").tolist()
-    waiting: list[CallsInTime] = []
+    waiting: list[CallTimes] = []
     found: list[IntTable] = []
     for begin, end in pairwise(_borders(window, -(-int(rows.sum()) // _ROWS))):
         while order and first[order[0]] < end:
             waiting += _calls_in(window, inputs, contexts, [window.groups[order.pop(0)]], ordered=True)
-        now, behind = CallsInTime.joined([one.take_until(end) for one in waiting]).cut_at(end)
+        now, behind = CallTimes.joined([one.take_until(end) for one in waiting]).cut_at(end)
         waiting = [one for one in (*waiting, behind) if len(one)]
         found.append(_times(now, begin, end, inputs))
     return IntTable.merged(found)
 
 
-def _times(calls: CallsInTime, begin: int, end: int, inputs: WindowInputs) -> IntTable:
+def _times(calls: CallTimes, begin: int, end: int, inputs: WindowInputs) -> IntTable:
     """Busy time of calls that lie between two moments."""
     findings = inputs.findings
     _, width, _ = inputs.widths
@@ -383,7 +382,7 @@ def _write_or_sync(one: Intervals) -> Intervals:
 
 
 def _with_writes_alone(times: IntTable) -> IntTable:
-    """Where nothing is flushed, the time of writes or flushes is that of writes."""
+    """Times in which groups that flush nothing have that of writes as their time of writes or flushes."""
     owner, kind = unpack(times.keys, _OF_GROUP)
     alone = np.flatnonzero((kind == Kind.WRITE) & ~np.isin(owner, owner[kind == WRITE_OR_SYNC]))
     if not len(alone):
@@ -399,16 +398,16 @@ def _calls_in(
     groups: Sequence[TimedGroup],
     *,
     ordered: bool,
-) -> Iterator[CallsInTime]:
-    return calls_between(
-        groups,
-        contexts,
-        inputs.findings,
-        inputs.listed,
-        begin=window.begin,
-        end=window.end,
-        ordered=ordered,
-    )
+) -> Iterator[CallTimes]:
+    for timed in groups:
+        yield from timed.times(
+            contexts,
+            inputs.findings,
+            inputs.listed,
+            begin=window.begin,
+            end=window.end,
+            ordered=ordered,
+        )
 
 
 def _union(intervals: Intervals, key: Ints, rows: NDArray[np.bool_] | None = None) -> Intervals:

@@ -1,4 +1,4 @@
-"""Do the ranks' clocks agree? What calls that wait for every rank prove.
+"""Disagreement of the ranks' clocks, as far as calls that wait for every rank prove it.
 
 No rank leaves an MPI_Barrier on MPI_COMM_WORLD before the last one has entered it. If by its own clock it did, the
 clocks disagree by at least the difference. The first 256 such calls of every rank are compared. Unit: nanoseconds.
@@ -28,7 +28,7 @@ _HOW: dict[str, How] = {"latest_start": "max", "earliest_end": "min"}
 
 @dataclass(frozen=True, eq=False)
 class ClockSkew:
-    """How far the ranks' clocks disagree at least."""
+    """Lower bound of the disagreement of the ranks' clocks."""
 
     traces: Sequence[int | None]
     """Of each trace, ns; None where no call tells."""
@@ -45,14 +45,14 @@ class Clocks:
     result = ClockSkew
     columns = frozenset({"rank", "start_ns", "duration_ns"})
 
-    def begin(self, context: Context, findings: SurveyFindings | None) -> _Collector:
+    def chunk(self, context: Context, findings: SurveyFindings | None) -> _Collector:
         del findings
         return _Collector(context.trace)
 
     def combine(self, parts: Sequence[IntTable]) -> IntTable:
         return IntTable.merged(parts, _HOW)
 
-    def finish(self, combined: IntTable, workload: Workload, findings: SurveyFindings) -> ClockSkew:
+    def aggregate(self, combined: IntTable, workload: Workload, findings: SurveyFindings) -> ClockSkew:
         del findings
         trace, _ = unpack(combined.keys, (len(workload.process_base), _FIRST))
         ranks = np.diff([*workload.process_base, workload.processes]).tolist()

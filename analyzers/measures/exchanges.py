@@ -28,7 +28,7 @@ Ints = NDArray[np.int64]
 
 NEVER = np.iinfo(np.int64).max
 HOW: dict[str, How] = {"first_write": "min", "last_write": "max", "first_read": "min", "last_read": "max"}
-"""How exchanges become one; bytes are added up."""
+"""Functions that make one exchange of several; bytes are added up."""
 
 
 COLUMNS = (
@@ -50,7 +50,7 @@ COLUMNS = (
 
 @dataclass(frozen=True, eq=False)
 class ExchangeCounts:
-    """What each process did to the files that link processes; shape (n,) each, process after process."""
+    """Reads and writes of each process on the files that link processes; shape (n,) each, process after process."""
 
     process: Ints
     file: Ints
@@ -71,7 +71,7 @@ class Exchanges:
     result = ExchangeCounts
     columns = frozenset({"rank", "kind", "file", "offset", "bytes", "start_ns"})
 
-    def begin(self, context: Context, findings: SurveyFindings | None) -> _Collector:
+    def chunk(self, context: Context, findings: SurveyFindings | None) -> _Collector:
         if findings is None:
             raise ValueError("what files are exchanged is known in the second pass")
         return _Collector(context, findings)
@@ -79,7 +79,7 @@ class Exchanges:
     def combine(self, parts: Sequence[IntTable]) -> IntTable:
         return IntTable.merged(parts, HOW)
 
-    def finish(self, combined: IntTable, workload: Workload, findings: SurveyFindings) -> ExchangeCounts:
+    def aggregate(self, combined: IntTable, workload: Workload, findings: SurveyFindings) -> ExchangeCounts:
         del findings
         process, file = unpack(combined.keys, (workload.processes, workload.files + 1))
         return ExchangeCounts(process, file - 1, {name: combined[name] for name in COLUMNS})
@@ -96,9 +96,8 @@ class _Collector:
     def add(self, batch: Batch) -> None:
         if not self._linked.any():
             return
-        # One row stands for all calls that are alike.
-        alike, examples = batch.call_groups, batch.examples
-        file, flags, kind = examples.file, examples.flags, examples.kind
+        groups = batch.groups
+        file, flags, kind = groups.file, groups.flags, groups.kind
         named = np.maximum(file, 0)
         moves = kind <= Kind.WRITE
         made = ((flags & Flag.TRUNCATE) != 0) & self._written_by_open[named]
@@ -107,26 +106,26 @@ class _Collector:
         rows = np.flatnonzero((moves | made | looked) & (file >= 0) & self._linked[named])
         if not len(rows):
             return
-        key = pack((examples.process, self._final[named] + 1), self._widths)
-        first, last = batch.group_starts
+        key = pack((groups.process, self._final[named] + 1), self._widths)
+        first, last = groups.first_start, groups.last_start
         write = (kind == Kind.WRITE) | made
         # A call of unknown size lies nowhere certain, one of no bytes touches nothing.
-        unsized = batch.group_unsized
-        unplaced = np.where(moves, unsized + batch.group_placeless[1], 0)
+        unsized = groups.unsized
+        unplaced = np.where(moves, unsized + groups.unplaced_sized, 0)
         columns = {
             "first_write": np.where(write, first, NEVER),
             "last_write": np.where(write, last, -NEVER),
             "first_read": np.where(write, NEVER, first),
             "last_read": np.where(write, -NEVER, last),
-            "bytes_written": np.where(write & moves, batch.group_bytes, 0),
-            "bytes_read": np.where(write, 0, batch.group_bytes),
+            "bytes_written": np.where(write & moves, groups.bytes, 0),
+            "bytes_read": np.where(write, 0, groups.bytes),
             "unplaced_writes": np.where(write, unplaced, 0),
             "unplaced_reads": np.where(write, 0, unplaced),
             "unsized_writes": np.where(write, unsized, 0),
             "unsized_reads": np.where(write, 0, unsized),
-            "reads": np.where(moves & ~write, alike.count, 0),
-            "made": np.where(made, alike.count, 0),
-            "looked": np.where(looked, alike.count, 0),
+            "reads": np.where(moves & ~write, groups.count, 0),
+            "made": np.where(made, groups.count, 0),
+            "looked": np.where(looked, groups.count, 0),
         }
         self._parts.append(group(key[rows], {n: c[rows] for n, c in columns.items()}, HOW))
         if len(self._parts) > 64:

@@ -15,8 +15,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from vani.analyzers.calls.batch import Batch, phases_and_files
-from vani.analyzers.tables.int_table import NO_VALUE, Factorized
+from vani.analyzers.calls.batch import Batch
+from vani.analyzers.calls.call_columns import phases_and_files
+from vani.analyzers.tables.factorized import Factorized
+from vani.analyzers.tables.int_table import NO_VALUE
 from vani.analyzers.tables.intervals import Intervals, merge, merge_runs
 from vani.analyzers.tables.keys import pack, unpack
 from vani.analyzers.workload.survey_findings import SurveyFindings
@@ -74,7 +76,7 @@ class Extents:
     result = ProcessExtents
     columns = frozenset({"rank", "kind", "file", "offset", "bytes", "start_ns"})
 
-    def begin(self, context: Context, findings: SurveyFindings | None) -> _OneByOne | _Merged:
+    def chunk(self, context: Context, findings: SurveyFindings | None) -> _OneByOne | _Merged:
         if findings is None:
             raise ValueError("which files link processes is known in the second pass")
         return (_OneByOne if findings.linked_calls <= _FEW_CALLS else _Merged)(context, findings)
@@ -96,7 +98,7 @@ class Extents:
                 return ExtentsResult(given_up=True)
         return ExtentsResult(merged)
 
-    def finish(self, combined: ExtentsResult, workload: Workload, findings: SurveyFindings) -> ProcessExtents:
+    def aggregate(self, combined: ExtentsResult, workload: Workload, findings: SurveyFindings) -> ProcessExtents:
         del findings
         extents = combined.extents
         process, file, kind = unpack(extents.group, (workload.processes, workload.files + 1, 2))
@@ -165,26 +167,26 @@ class _Merged(_Collector):
     def add(self, batch: Batch) -> None:
         if self._given_up or not len(batch):
             return
-        process = batch.examples.process
+        process = batch.groups.process
         found = self._of_one(batch) if process.min() == process.max() else self._of_several(batch)
         if not len(found):
             return
         self._parts.append(found)
         self._held += len(found)
         if self._held > _MOST_EXTENTS // 4 or len(self._parts) > 32:
-            self._shrink(int(process[batch.call_groups.codes[-1]]))
+            self._shrink(int(process[batch.groups.codes[-1]]))
 
     def _of_one(self, batch: Batch) -> Intervals:
-        """What the footprint is made of, which is by phase as well: the pieces of a file are put together."""
+        """Extents of the footprint, which are by phase as well: those of a file are joined."""
         found = batch.touched
-        _, file = phases_and_files(batch.examples.phase_file.keys, self._workload, self._findings)
+        _, file = phases_and_files(batch.groups.phase_file.keys, self._workload, self._findings)
         linked = (file >= 0) & self._linked[np.maximum(file, 0)]
         if not linked.all():
             found = found.where(linked[unpack(found.group, (batch.phase_file_width, 2))[0]])
 
         def key(group: Ints) -> Ints:
             code, kind = unpack(group, (batch.phase_file_width, 2))
-            return self._key(batch.examples.process[0], file[code], kind)
+            return self._key(batch.groups.process[0], file[code], kind)
 
         found = found.under(key)
         # Mostly all is of one phase, and no file has two names.
@@ -192,17 +194,17 @@ class _Merged(_Collector):
         return found if in_order else merge(found.group, found.start, found.end)
 
     def _of_several(self, batch: Batch) -> Intervals:
-        examples = batch.examples
-        file = examples.file
-        mine = np.flatnonzero((examples.kind <= Kind.WRITE) & (file >= 0) & self._linked[np.maximum(file, 0)])
+        groups = batch.groups
+        file = groups.file
+        mine = np.flatnonzero((groups.kind <= Kind.WRITE) & (file >= 0) & self._linked[np.maximum(file, 0)])
         if not len(mine):
             return Intervals()
-        keys = Factorized.of(self._key(examples.process[mine], file[mine], examples.kind[mine]))
+        keys = Factorized.of(self._key(groups.process[mine], file[mine], groups.kind[mine]))
         side = np.full(len(file), -1)
         side[mine] = keys.codes
         out = call(
             "extents",
-            codes=batch.call_groups.codes,
+            codes=batch.groups.codes,
             offset=batch.offset,
             bytes=batch.bytes,
             side=side,

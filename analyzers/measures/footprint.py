@@ -14,8 +14,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from vani.analyzers.calls.batch import Batch, phases_and_files
-from vani.analyzers.tables.int_table import NO_VALUE, Factorized, IntTable
+from vani.analyzers.calls.batch import Batch
+from vani.analyzers.calls.call_columns import phases_and_files
+from vani.analyzers.tables.factorized import Factorized
+from vani.analyzers.tables.int_table import NO_VALUE, IntTable
 from vani.analyzers.tables.intervals import Intervals
 from vani.analyzers.tables.keys import pack, unpack
 from vani.analyzers.workload.survey_findings import SurveyFindings
@@ -103,7 +105,7 @@ class Footprint:
     result = Touched
     columns = frozenset({"rank", "kind", "file", "offset", "bytes", "start_ns"})
 
-    def begin(self, context: Context, findings: SurveyFindings | None) -> _Collector:
+    def chunk(self, context: Context, findings: SurveyFindings | None) -> _Collector:
         del context, findings
         return _Collector()
 
@@ -115,7 +117,7 @@ class Footprint:
             given_up = given_up or len(extents) > _MOST_EXTENTS
         return _capped(FootprintResult(extents, IntTable.merged([p.others for p in parts]), given_up))
 
-    def finish(self, combined: FootprintResult, workload: Workload, findings: SurveyFindings) -> Touched:
+    def aggregate(self, combined: FootprintResult, workload: Workload, findings: SurveyFindings) -> Touched:
         extents, others, ends = combined.extents, combined.others, findings.ends
         first = extents.firsts
         phase, file, kind = phases_and_files(extents.group[first], workload, findings, 2)
@@ -156,13 +158,14 @@ class _Collector:
         self._given_up = False
 
     def add(self, batch: Batch) -> None:
-        blind = batch.blind
+        blind = batch.unplaced
         if len(blind):
-            dense = Factorized.of(batch.phase_file.codes[blind])
+            phase_files = batch.groups.phase_file
+            dense = Factorized.of(phase_files.codes[batch.groups.codes[blind]])
             appended = ((batch.flags[blind] & Flag.APPEND) != 0) & (batch.bytes[blind] != NO_VALUE)
             self._others.append(
                 IntTable(
-                    batch.phase_file.keys[dense.keys],
+                    phase_files.keys[dense.keys],
                     {
                         "appended": dense.sum(np.maximum(batch.bytes[blind], 0), appended),
                         "unplaced": dense.count(~appended),
@@ -177,7 +180,7 @@ class _Collector:
 
         def key(group: Ints) -> Ints:
             code, side = unpack(group, (batch.phase_file_width, 2))
-            return pack((batch.examples.phase_file.keys[code], side), (batch.phase_file_width, 2))
+            return pack((batch.groups.phase_file.keys[code], side), (batch.phase_file_width, 2))
 
         self._extents.append(found.under(key))
         self._held += len(found)

@@ -15,11 +15,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from vani.analyzers.calls.batch import Batch, phases_and_files
-from vani.analyzers.tables.int_table import Factorized, IntTable, group
+from vani.analyzers.calls.batch import Batch
+from vani.analyzers.calls.call_columns import phases_and_files
+from vani.analyzers.calls.call_groups import CallGroups
+from vani.analyzers.tables.factorized import Factorized
+from vani.analyzers.tables.int_table import IntTable, IntTableBuilder, group
 from vani.analyzers.tables.intervals import Intervals, merge, total_length
 from vani.analyzers.tables.keys import ALL_KINDS, KINDS, LAYERS, beside, pack, unpack
-from vani.analyzers.tables.row_buffer import RowBuffer
 from vani.analyzers.workload.survey_findings import SurveyFindings
 from vani.analyzers.workload.workload import Context, Workload
 from vani.distinct import distinct
@@ -32,7 +34,7 @@ _KINDS, _LAYERS = beside(_WIDTH), beside(LAYERS)
 _PHASES = -1 - _WIDTH
 """From here on downwards groups of kept intervals are phases."""
 _CUTS = ("phase_file_and_kind", "phase_file", "phase_and_kind", "phase", "process", "layer")
-"""What two calls in a row share."""
+"""Attributes that two calls in a row may share."""
 _SHARED = ("phase_file", "phase", "kind", "layer")
 _LOOK_BACK_NS = 10_000_000_000
 """No call is recorded later than this after calls that began after it (see the repair of time stamps)."""
@@ -89,7 +91,7 @@ class IoTime:
     result = SpentTime
     columns = frozenset({"rank", "kind", "layer", "file", "start_ns", "duration_ns"})
 
-    def begin(self, context: Context, findings: SurveyFindings | None) -> _Collector:
+    def chunk(self, context: Context, findings: SurveyFindings | None) -> _Collector:
         if findings is None:
             raise ValueError("I/O time needs phases")
         return _Collector(findings, context.app)
@@ -103,7 +105,7 @@ class IoTime:
             IntTable.merged([p.overlaps for p in parts]),
         )
 
-    def finish(self, combined: IoTimeResult, workload: Workload, findings: SurveyFindings) -> SpentTime:
+    def aggregate(self, combined: IoTimeResult, workload: Workload, findings: SurveyFindings) -> SpentTime:
         phase, file, kind = phases_and_files(combined.phase_files.keys, workload, findings, _WIDTH)
         return SpentTime(
             phase,
@@ -131,8 +133,8 @@ class _Last:
 
 
 @dataclass(frozen=True, eq=False)
-class _Groups:
-    """Calls that are alike, shape (groups + 1,) each; the last group is that of the call before the batch."""
+class _WithLast:
+    """Attributes of groups of calls, shape (groups + 1,) each; the last one is the call before the batch."""
 
     process: Ints
     phase_file: Ints
@@ -144,18 +146,10 @@ class _Groups:
     included: NDArray[np.bool_]
 
 
-def _behind(values: NDArray[Any], last: int) -> NDArray[Any]:
-    """The values with one more, which fits their type."""
-    found = np.empty(len(values) + 1, values.dtype)
-    found[:-1] = values
-    found[-1] = last
-    return found
-
-
 def _common_time(
-    codes: NDArray[Any], start: Ints, end: Ints, groups: _Groups, end_before: int
+    codes: NDArray[Any], start: Ints, end: Ints, groups: _WithLast, end_before: int
 ) -> tuple[Ints, Ints]:
-    """What calls have in common with the call before, of the same process: by group and `_CUTS`.
+    """Time that calls have in common with the call before, of the same process: by group and `_CUTS`.
 
     And of calls of different phases, both included: by the kind that they share, and at last of all of them.
     """
@@ -196,14 +190,10 @@ class _Collector:
 
     def __init__(self, findings: SurveyFindings, app: int) -> None:
         self._app = app
-        self._layers: list[IntTable] = []
         self._excluded = findings.phases
         self._threaded = findings.threaded
-        self._phase_files: list[IntTable] = []
-        self._phases: list[IntTable] = []
-        self._processes: list[IntTable] = []
-        self._overlaps: list[IntTable] = []
-        self._sums = RowBuffer()
+        self._phase_files, self._phases = IntTableBuilder(), IntTableBuilder()
+        self._processes, self._layers, self._overlaps = IntTableBuilder(), IntTableBuilder(), IntTableBuilder()
         self._before = _Last()
         self._held = Intervals()
         self._held_process = -1
@@ -211,32 +201,30 @@ class _Collector:
     def add(self, batch: Batch) -> None:
         if not len(batch):
             return
-        examples, before = batch.examples, self._before
-        process, phase_file, phase = examples.process, examples.listed_phase_file_key, examples.phase
-        kind, layer, included = examples.kind, examples.layer, examples.included
+        groups, before = batch.groups, self._before
+        process, phase_file, phase = groups.process, groups.listed_phase_file_key, groups.phase
+        kind, layer, included = groups.kind, groups.layer, groups.included
         alone = np.ones(len(process), np.bool_)
         if len(self._threaded):
             alone = np.isin(process, self._threaded, invert=True)
-        groups = _Groups(
-            _behind(process, before.process),
-            _behind(phase_file, before.phase_file),
-            _behind(phase, before.phase),
-            _behind(kind, before.kind),
-            _behind(layer, before.layer),
-            _behind(alone, False),
-            _behind(included, before.included),
+        with_last = _WithLast(
+            np.append(process, before.process),
+            np.append(phase_file, before.phase_file),
+            np.append(phase, before.phase),
+            np.append(kind, before.kind),
+            np.append(layer, before.layer),
+            np.append(alone, False),
+            np.append(included, before.included),
         )
-        codes = batch.call_groups.codes
-        cuts, apart = _common_time(codes, batch.start, batch.end, groups, before.end)
-        if self._sums.add(alone, phase_file, phase, kind, process, layer, included, batch.group_time, cuts):
-            self._add_sums()
+        cuts, apart = _common_time(groups.codes, batch.start, batch.end, with_last, before.end)
+        self._add_sums(groups, alone, groups.time[:, None] - cuts)
         if apart.any():
             key = pack((self._app, np.arange(_WIDTH)), _KINDS)
-            self._overlaps.append(IntTable(key, {"time": apart}).where(apart > 0))
+            self._overlaps.add(key[apart > 0], {"time": apart[apart > 0]})
         if not alone.all():
-            for one in distinct(process[~alone]).tolist():
-                self._hold(batch, one, np.flatnonzero(batch.process == one))
-        last = int(codes[-1])
+            for threaded in distinct(process[~alone]).tolist():
+                self._hold(batch, threaded, np.flatnonzero(batch.process == threaded))
+        last = int(groups.codes[-1])
         if self._held_process != int(process[last]):
             self._release()
         self._before = _Last(
@@ -248,33 +236,22 @@ class _Collector:
             int(layer[last]),
             bool(included[last]),
         )
-        if len(self._phase_files) > 64:
-            self._phase_files, self._phases = [IntTable.merged(self._phase_files)], [IntTable.merged(self._phases)]
-            self._processes, self._overlaps = [IntTable.merged(self._processes)], [IntTable.merged(self._overlaps)]
-            self._layers = [IntTable.merged(self._layers)]
 
-    def _add_sums(self) -> None:
-        """A union is the sum less what neighbours of one group have in common; no call reaches beyond its neighbour."""
-        if not len(self._sums):
-            return
-        alone, *columns = self._sums.take()
-        if not alone.any():
-            return
-        phase_file, phase, kind, process, layer, included, time, cuts = (column[alone] for column in columns)
-        of = {name: time - cuts[:, i] for i, name in enumerate(_CUTS)}
-        for store, keys, name in ((self._phase_files, phase_file, "phase_file"), (self._phases, phase, "phase")):
-            dense = Factorized.of(keys)
-            table = Factorized(np.arange(_WIDTH * len(dense.keys)), dense.codes * _WIDTH + kind).sum(
-                of[f"{name}_and_kind"]
-            )
-            table = table.reshape(-1, _WIDTH)
-            table[:, ALL_KINDS] = dense.sum(of[name])
-            every = pack((np.repeat(dense.keys, _WIDTH), np.tile(np.arange(_WIDTH), len(dense.keys))), _KINDS)
-            store.append(IntTable(every, {"time": table.reshape(-1)}))
-        if included.any():
-            self._processes.append(group(process[included], {"time": of["process"][included]}))
-            layer = pack((self._app, layer[included]), _LAYERS)
-            self._layers.append(group(layer, {"time": of["layer"][included]}))
+    def _add_sums(self, groups: CallGroups, alone: NDArray[np.bool_], times: Ints) -> None:
+        """A union is the sum less what neighbours of one group have in common; no call reaches beyond its neighbour.
+
+        `times`: by group and `_CUTS`.
+        """
+        of = {name: times[:, i] for i, name in enumerate(_CUTS)}
+        for builder, keys, name in (
+            (self._phase_files, groups.listed_phase_file_key, "phase_file"),
+            (self._phases, groups.phase, "phase"),
+        ):
+            for kind, column in ((groups.kind, f"{name}_and_kind"), (np.full(len(keys), ALL_KINDS), name)):
+                builder.add(pack((keys[alone], kind[alone]), _KINDS), {"time": of[column][alone]})
+        counted = alone & groups.included
+        self._processes.add(groups.process[counted], {"time": of["process"][counted]})
+        self._layers.add(pack((self._app, groups.layer[counted]), _LAYERS), {"time": of["layer"][counted]})
 
     def _hold(self, batch: Batch, process: int, rows: Ints) -> None:
         """Keep the intervals of a process whose calls overlap until all of them are known."""
@@ -282,7 +259,8 @@ class _Collector:
             self._release()
             self._held_process = process
         start, end, kind = batch.start[rows], batch.end[rows], batch.kind[rows].astype(np.int64)
-        phase_file, phase = batch.listed_phase_file.keys[batch.listed_phase_file.codes[rows]], batch.phase[rows]
+        code = batch.groups.codes[rows]
+        phase_file, phase = batch.groups.listed_phase_file_key[code], batch.groups.phase[code]
         # Negative groups are phases, those from 0 on pairs of phase and file, and the last ones the process.
         groups = [
             pack((phase_file, kind), _KINDS),
@@ -310,25 +288,24 @@ class _Collector:
         groups, lengths = total_length(intervals)
         phase_files, phases = groups >= 0, groups <= _PHASES
         own = ~phase_files & ~phases
-        self._phase_files.append(group(groups[phase_files], {"time": lengths[phase_files]}))
+        self._phase_files.add(groups[phase_files], {"time": lengths[phase_files]})
         by_phase = group(_PHASES - groups[phases], {"time": lengths[phases]})
-        self._phases.append(by_phase)
+        self._phases.add(by_phase.keys, by_phase.columns)
         in_all = groups == -1 - ALL_KINDS
         if in_all.any():
-            self._processes.append(IntTable(np.array([self._held_process]), {"time": lengths[in_all]}))
+            self._processes.add(np.array([self._held_process]), {"time": lengths[in_all]})
         phase, kind = unpack(by_phase.keys, _KINDS)
         mine = phase < self._excluded
         kinds = np.concatenate((kind[mine], -1 - groups[own]))
         more = np.concatenate((by_phase["time"][mine], -lengths[own]))
-        self._overlaps.append(group(pack((self._app, kinds), _KINDS), {"time": more}))
+        self._overlaps.add(pack((self._app, kinds), _KINDS), {"time": more})
 
     def result(self) -> IoTimeResult:
         self._release()
-        self._add_sums()
         return IoTimeResult(
-            IntTable.merged(self._phase_files),
-            IntTable.merged(self._phases),
-            IntTable.merged(self._processes),
-            IntTable.merged(self._layers),
-            IntTable.merged(self._overlaps),
+            self._phase_files.table(),
+            self._phases.table(),
+            self._processes.table(),
+            self._layers.table(),
+            self._overlaps.table(),
         )

@@ -1,4 +1,4 @@
-"""How long files are in the end: what was written since they were last emptied or cut.
+"""Lengths of files in the end: the reach of writes since they were last emptied or cut.
 
 A file is emptied by an open with O_TRUNC (`fopen` w) and by one with O_CREAT behind the removal of its name by the same
 process; it is cut, or lengthened, by truncate, ftruncate and MPI_File_set_size, also where the ftruncate below the
@@ -14,7 +14,7 @@ reached.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -22,9 +22,8 @@ from numpy.typing import NDArray
 
 from vani.analyzers.calls.batch import Batch
 from vani.analyzers.calls.length_calls import NAMING, LengthCalls, firsts, length_calls
-from vani.analyzers.tables.int_table import NO_VALUE, How, IntTable, group
+from vani.analyzers.tables.int_table import NO_VALUE, How, IntTable, IntTableBuilder, group
 from vani.analyzers.tables.keys import beside, pack, unpack
-from vani.analyzers.tables.row_buffer import RowBuffer
 from vani.analyzers.workload.survey_findings import SurveyFindings
 from vani.analyzers.workload.workload import Context, Workload
 from vani.calls import Flag, Kind
@@ -65,7 +64,7 @@ class LengthsResult:
 
 @dataclass(frozen=True, eq=False)
 class FileLengths:
-    """How long files are in the end."""
+    """Lengths of files in the end."""
 
     length: Ints
     """Shape (files,), bytes; `NO_VALUE` where nothing tells it."""
@@ -80,7 +79,7 @@ class Lengths:
     result = FileLengths
     columns = frozenset({"rank", "kind", "file", "offset", "bytes", "start_ns"})
 
-    def begin(self, context: Context, findings: SurveyFindings | None) -> _Collector:
+    def chunk(self, context: Context, findings: SurveyFindings | None) -> _Collector:
         del findings
         return _Collector(context)
 
@@ -94,7 +93,7 @@ class Lengths:
             stretches, given_up = _without_moments(stretches), True
         return LengthsResult(stretches, _latest([p.cuts for p in parts]), given_up)
 
-    def finish(self, combined: LengthsResult, workload: Workload, findings: SurveyFindings) -> FileLengths:
+    def aggregate(self, combined: LengthsResult, workload: Workload, findings: SurveyFindings) -> FileLengths:
         del findings
         return FileLengths(*_lengths_of(workload, combined))
 
@@ -119,15 +118,14 @@ def _latest(parts: Sequence[IntTable]) -> IntTable:
 
 
 class _Process:
-    """What the process that may still have calls did to its files, by process and file; ascending."""
+    """State of the files of the process that may still have calls, by process and file; ascending."""
 
     def __init__(self) -> None:
         nothing = np.empty(0, np.int64)
         self.key, self.reset, self.gone = nothing, nothing, np.empty(0, np.bool_)
-        """When it last emptied or cut the file, -1 if not; whether it removed the name and has not opened it since."""
-        self.writes = IntTable()
-        """Furthest end and last start of its writes since, by key and moment, but for those in `_more`."""
-        self._more = RowBuffer()
+        """Time when it last emptied or cut the file (-1: never), and if its name is removed and not opened since."""
+        self.writes = IntTableBuilder(_WRITES)
+        """Furthest end and last start of its writes since, by key and moment."""
         self.lowest, self.last = _NO_KEY, -1
         """No key is below the first one; the largest key, -1: there is none."""
 
@@ -144,13 +142,11 @@ class _Process:
         """Take what came next; a file that was emptied or cut now keeps nothing of what was written before."""
         anew = key[reset >= 0]
         if len(anew):
-            self.add_up()
-            if len(self.writes):
-                self.writes = self.writes.where(~np.isin(unpack(self.writes.keys, _KEY_MOMENT)[0], anew))
+            self.keep_writes(lambda key: ~np.isin(key, anew))
         if len(writes[0]):
             self._see(int(writes[0].min()) // _WIDTH, int(writes[0].max()) // _WIDTH)
-            if self._more.add(*writes):
-                self.add_up()
+            key_moment, end, start = writes
+            self.writes.add(key_moment, {"reach": end, "last": start})
         if not len(key):
             return
         self._see(int(key[0]), int(key[-1]))
@@ -165,22 +161,20 @@ class _Process:
     def _see(self, lowest: int, last: int) -> None:
         self.lowest, self.last = min(self.lowest, lowest), max(self.last, last)
 
-    def add_up(self) -> None:
-        """Bring all writes into `writes`."""
-        if len(self._more):
-            key, reach, last = self._more.take()
-            more = group(key, {"reach": reach, "last": last}, _WRITES)
-            self.writes = IntTable.merged([self.writes, more], _WRITES)
+    def keep_writes(self, chosen: Callable[[Ints], Bools]) -> None:
+        """Drop the writes whose keys are not chosen."""
+        writes = self.writes.table()
+        rows = chosen(unpack(writes.keys, _KEY_MOMENT)[0])
+        self.writes = IntTableBuilder(_WRITES, writes.where(rows))
 
     def split(self, first: int) -> tuple[_Process, _Process]:
-        """What lies before and from a key on, up to the last one."""
-        self.add_up()
-        parts = _Process(), _Process()
+        """The keys before one, and those from it on."""
+        writes, parts = self.writes.table(), (_Process(), _Process())
         for part, mine in zip(parts, (self.key < first, self.key >= first), strict=True):
             part.key, part.reset, part.gone = self.key[mine], self.reset[mine], self.gone[mine]
-        if len(self.writes):
-            early = unpack(self.writes.keys, _KEY_MOMENT)[0] < first
-            parts[0].writes, parts[1].writes = self.writes.where(early), self.writes.where(~early)
+            part.writes = IntTableBuilder(_WRITES, writes)
+        parts[0].keep_writes(lambda key: key < first)
+        parts[1].keep_writes(lambda key: key >= first)
         parts[1].lowest, parts[1].last = first, self.last
         return parts
 
@@ -207,9 +201,9 @@ class _Collector:
 
     def _compiled(self, batch: Batch) -> _Changes | None:
         """As `_found`, where a kernel looks at the writes; None if numpy decides."""
-        examples = batch.examples
-        tells = (examples.flags & (NAMING | Flag.RESIZE)) != 0
-        writes = (examples.kind == Kind.WRITE) & examples.included
+        groups = batch.groups
+        tells = (groups.flags & (NAMING | Flag.RESIZE)) != 0
+        writes = (groups.kind == Kind.WRITE) & groups.included
         if (tells & writes).any():
             return None
         others = length_calls(batch, writes=False)
@@ -219,10 +213,10 @@ class _Collector:
             # Of the batch's calls that count, the first one behind the last reset.
             place = np.where(last >= 0, others.place[np.maximum(last, 0)] + 1, 0)
             place = place if batch.complete else np.searchsorted(batch.rows, place)
-            after = IntTable(key, {"after": place}).at(examples.process_file, "after")
+            after = IntTable(key, {"after": place}).at(groups.process_file, "after")
         out = call(
             "reach",
-            codes=batch.call_groups.codes,
+            codes=batch.groups.codes,
             offset=batch.offset,
             bytes=batch.bytes,
             start=batch.start,
@@ -237,7 +231,7 @@ class _Collector:
             return None
         self._keep_cuts(others)
         of, moment, end, start = columns(out["reached"])
-        cell = pack((examples.process_file[of], moment + 1), _KEY_MOMENT)
+        cell = pack((groups.process_file[of], moment + 1), _KEY_MOMENT)
         return key, reset, gone, (cell, end, start)
 
     def _found(self, calls: LengthCalls) -> _Changes:
@@ -280,8 +274,7 @@ class _Collector:
         return np.where(time >= 0, np.minimum(time // self._moment, _MOMENTS) + 1, 0)
 
     def _put_out(self, done: _Process) -> None:
-        done.add_up()
-        writes = done.writes
+        writes = done.writes.table()
         key, _ = unpack(writes.keys, _KEY_MOMENT)
         reset, _ = done.known(key)
         silent = (done.reset >= 0) & ~np.isin(done.key, key)

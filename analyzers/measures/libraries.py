@@ -1,4 +1,4 @@
-"""What goes through which library (tables VI and VII).
+"""Calls and bytes by library (tables VI and VII).
 
 For file-system calls: bytes by every layer that they were made through, once in each: an H5Dwrite that
 becomes an MPI_File_write_at that becomes a pwrite64 counts in hdf5, mpiio and posix. For calls of libraries
@@ -16,9 +16,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vani.analyzers.calls.batch import Batch
-from vani.analyzers.tables.int_table import Factorized, IntTable, Pairs, count_pairs
+from vani.analyzers.calls.call_groups import CallGroups, CountedGroups
+from vani.analyzers.tables.int_table import IntTable, IntTableBuilder
 from vani.analyzers.tables.keys import LAYERS, pack, unpack
-from vani.analyzers.tables.row_buffer import RowBuffer
+from vani.analyzers.tables.pair_counts import Pairs, PairsBuilder, count_pairs
 from vani.analyzers.workload.survey_findings import SurveyFindings
 from vani.analyzers.workload.workload import Context, Workload
 from vani.calls import Flag, Kind, Layer
@@ -132,7 +133,7 @@ class Libraries:
     result = LibraryUse
     columns = frozenset({"rank", "kind", "file", "bytes", "start_ns", "duration_ns", "via", "within"})
 
-    def begin(self, context: Context, findings: SurveyFindings | None) -> _Collector:
+    def chunk(self, context: Context, findings: SurveyFindings | None) -> _Collector:
         del findings
         return _Collector(context)
 
@@ -146,7 +147,7 @@ class Libraries:
             IntTable.merged([p.via for p in parts]),
         )
 
-    def finish(self, combined: LibrariesResult, workload: Workload, findings: SurveyFindings) -> LibraryUse:
+    def aggregate(self, combined: LibrariesResult, workload: Workload, findings: SurveyFindings) -> LibraryUse:
         del findings
         apps = len(workload.apps)
 
@@ -187,120 +188,81 @@ class _Collector:
     def __init__(self, context: Context) -> None:
         self._widths = (len(context.workload.apps), LAYERS)
         self._app = context.app
-        self._groups, self._sizes, self._own = RowBuffer(), RowBuffer(), RowBuffer()
-        self._under: list[IntTable] = []
-        self._calls: list[IntTable] = []
-        self._files: list[Pairs] = []
-        self._data: list[Pairs] = []
-        self._outer: list[Pairs] = []
-        self._via: list[IntTable] = []
+        self._under, self._calls, self._via = IntTableBuilder(), IntTableBuilder(), IntTableBuilder()
+        self._files, self._outer = PairsBuilder(packed=True), PairsBuilder(packed=True)
+        self._data = PairsBuilder()
 
     def _of_layer(self, layer: NDArray[Any] | int) -> Ints:
         return pack((self._app, layer), self._widths)
 
     def add(self, batch: Batch) -> None:
-        every = batch.every
-        if self._own.add(*(every[name] for name in ("layer", "kind", "flags", "count"))):
-            self._count_own()
-        if not len(batch):
-            return
-        examples, sizes = batch.examples, batch.sizes
-        within, included = examples.within, examples.included
-        attributes = (within, examples.kind, examples.flags, examples.file, examples.via)
-        sums = (batch.call_groups.count, batch.group_bytes, batch.group_unsized)
-        if self._groups.add(included, *attributes, *sums):
-            self._count_groups()
-        if self._sizes.add(included[sizes.first], within[sizes.first], sizes.second, sizes.count):
-            self._count_sizes()
+        for groups in (batch.groups, batch.uncounted_groups):
+            self._add_calls(groups)
+        if len(batch):
+            self._add_file_system_calls(batch.groups)
+            self._add_sizes(batch.groups, batch.sizes)
 
-    def _count_groups(self) -> None:
-        if not len(self._groups):
-            return
-        included, *columns = self._groups.take()
-        if not included.any():
-            return
-        layers, kind, flags, file, via, count, size, unsized = (column[included] for column in columns)
+    def _add_calls(self, groups: CallGroups) -> None:
+        """Count the calls of each layer itself."""
+        known = groups.layer != Layer.USER
+        layer, kind, flags, count = (
+            column[known] for column in (groups.layer, groups.kind, groups.flags, groups.count)
+        )
+        data = np.where(kind <= Kind.WRITE, count, 0)
+        collective = np.where((flags & Flag.COLLECTIVE) != 0, data, 0)
+        self._calls.add(self._of_layer(layer), {"calls": count, "data": data, "collective": collective})
+
+    def _add_file_system_calls(self, groups: CountedGroups) -> None:
+        """Count calls on files of the data set by the layers that they were made through."""
+        columns = (groups.within, groups.kind, groups.flags, groups.file, groups.via)
+        sums = (groups.count, groups.bytes, groups.unsized)
+        layers, kind, flags, file, via, count, size, unsized = (
+            column[groups.included] for column in (*columns, *sums)
+        )
         read, write = kind == Kind.READ, kind == Kind.WRITE
         moves = read | write
         uses = moves | ((flags & Flag.OPEN) != 0)
         uses &= (flags & Flag.DIRECTORY) == 0
-        via = self._of_layer(via)
-        self._outer.append(count_pairs(via[uses], file[uses], count[uses]))
-        dense = Factorized.of(via)
-        self._via.append(IntTable(dense.keys, {"bytes": dense.sum(size, moves), "calls": dense.sum(count)}))
-        seen = int(np.bitwise_or.reduce(layers))
-        for layer in range(seen.bit_length()):
-            if not seen >> layer & 1:
-                continue
+        outer = self._of_layer(via)
+        self._outer.add(outer[uses], file[uses], count[uses])
+        self._via.add(outer, {"bytes": np.where(moves, size, 0), "calls": count})
+        for layer in _set_bits(layers):
             # A call counts once in each layer that it was made through.
-            mine = (layers >> layer & 1).astype(np.bool_)
-            key = int(self._of_layer(layer))
-            sums = {
-                "reads": count[read & mine],
-                "writes": count[write & mine],
-                "bytes_read": size[read & mine],
-                "bytes_written": size[write & mine],
-                "unsized_reads": unsized[read & mine],
-                "unsized_writes": unsized[write & mine],
+            through = (layers >> layer & 1).astype(np.bool_)
+            columns_of_layer = {
+                "reads": np.where(read, count, 0),
+                "writes": np.where(write, count, 0),
+                "bytes_read": np.where(read, size, 0),
+                "bytes_written": np.where(write, size, 0),
+                "unsized_reads": np.where(read, unsized, 0),
+                "unsized_writes": np.where(write, unsized, 0),
             }
-            self._under.append(IntTable(np.array([key]), {n: np.array([c.sum()]) for n, c in sums.items()}))
-            used = uses & mine
-            self._files.append(count_pairs(np.full(int(used.sum()), key), file[used], count[used]))
-        for store in (self._files, self._outer):
-            if len(store) > 32:
-                store[:] = [Pairs.merged(store)]
-        if len(self._under) > 64:
-            self._under, self._via = [IntTable.merged(self._under)], [IntTable.merged(self._via)]
+            key = np.full(len(through), self._of_layer(layer))
+            self._under.add(key[through], {n: c[through] for n, c in columns_of_layer.items()})
+            used = uses & through
+            self._files.add(key[used], file[used], count[used])
 
-    def _count_sizes(self) -> None:
-        if not len(self._sizes):
-            return
-        included, *columns = self._sizes.take()
-        within, size, count = (column[included] for column in columns)
-        found = count_pairs(within.astype(np.int64), size, count)
-        made = {
-            layer: (found.first >> layer & 1).astype(np.bool_)
-            for layer in range(int(np.bitwise_or.reduce(found.first, initial=0)).bit_length())
-        }
-        for layer, mine in (made | {ANY_LIBRARY: under_any_library(found.first)}).items():
-            if mine.any():
-                key = np.full(int(mine.sum()), self._of_layer(layer))
-                self._data.append(count_pairs(key, found.second[mine], found.count[mine]))
-        if len(self._data) > 32:
-            self._data = [Pairs.merged(self._data)]
-
-    def _count_own(self) -> None:
-        if not len(self._own):
-            return
-        layer, *columns = self._own.take()
-        mine = layer != Layer.USER
-        if not mine.any():
-            return
-        layer, kind, flags, count = (column[mine] for column in (layer, *columns))
-        dense = Factorized.of(self._of_layer(layer))
-        data = kind <= Kind.WRITE
-        self._calls.append(
-            IntTable(
-                dense.keys,
-                {
-                    "calls": dense.sum(count),
-                    "data": dense.sum(count, data),
-                    "collective": dense.sum(count, data & ((flags & Flag.COLLECTIVE) != 0)),
-                },
-            )
-        )
-        if len(self._calls) > 64:
-            self._calls = [IntTable.merged(self._calls)]
+    def _add_sizes(self, groups: CountedGroups, sizes: Pairs) -> None:
+        included = groups.included[sizes.first]
+        within = groups.within[sizes.first][included].astype(np.int64)
+        by_layers = count_pairs(within, sizes.second[included], sizes.count[included])
+        through = {layer: (by_layers.first >> layer & 1).astype(np.bool_) for layer in _set_bits(by_layers.first)}
+        for layer, rows in (through | {ANY_LIBRARY: under_any_library(by_layers.first)}).items():
+            key = np.full(int(rows.sum()), self._of_layer(layer))
+            self._data.add(key, by_layers.second[rows], by_layers.count[rows])
 
     def result(self) -> LibrariesResult:
-        self._count_own()
-        self._count_groups()
-        self._count_sizes()
         return LibrariesResult(
-            IntTable.merged(self._under),
-            IntTable.merged(self._calls),
-            Pairs.merged(self._files, packed=True),
-            Pairs.merged(self._data),
-            Pairs.merged(self._outer, packed=True),
-            IntTable.merged(self._via),
+            self._under.table(),
+            self._calls.table(),
+            self._files.pairs(),
+            self._data.pairs(),
+            self._outer.pairs(),
+            self._via.table(),
         )
+
+
+def _set_bits(layers: NDArray[Any]) -> list[int]:
+    """Layers that any of the numbers has a bit for."""
+    every = int(np.bitwise_or.reduce(layers, initial=0))
+    return [layer for layer in range(every.bit_length()) if every >> layer & 1]

@@ -58,13 +58,13 @@ class LibraryTime:
     result = LibraryTimes
     columns = frozenset({"rank", "file", "start_ns", "duration_ns", "within"})
 
-    def begin(self, context: Context, findings: SurveyFindings | None) -> _Collector:
+    def chunk(self, context: Context, findings: SurveyFindings | None) -> _Collector:
         return _Collector(context, np.empty(0, np.int64) if findings is None else findings.threaded)
 
     def combine(self, parts: Sequence[IntTable]) -> IntTable:
         return IntTable.merged(parts)
 
-    def finish(self, combined: IntTable, workload: Workload, findings: SurveyFindings) -> LibraryTimes:
+    def aggregate(self, combined: IntTable, workload: Workload, findings: SurveyFindings) -> LibraryTimes:
         del findings
         found = np.zeros((workload.processes, *_CODE), np.int64)
         found[unpack(combined.keys, (workload.processes, *_CODE))] = combined["time"]
@@ -89,30 +89,27 @@ class _Collector:
 
     def _add_compiled(self, batch: Batch) -> bool:
         """By a kernel; False if numpy decides, from here on."""
-        examples, others = batch.examples, batch.others
-        if others is None:
-            self._compiled.stop(self._union)
-            return False
-        included, within = examples.included, examples.within & _BITS
+        groups, others = batch.groups, batch.uncounted_groups
+        included, within = groups.included, groups.within & _BITS
         # Keys but for the process, which are below `KEYS`, are bits.
         keys = within.astype(np.int64) << WIDTH
         keys += ((within != 0) & included).astype(np.int64) << WIDTH + ANY
         if len(self._threaded):
-            threads = included & np.isin(examples.process, self._threaded)
-            keys += np.where(threads, 1 << examples.layer.astype(np.int64), 0)
-        layer = others.columns["layer"].astype(np.int64)
+            threads = included & np.isin(groups.process, self._threaded)
+            keys += np.where(threads, 1 << groups.layer.astype(np.int64), 0)
+        layer = others.layer.astype(np.int64)
         of_library = np.where((layer >= _FIRST) & (layer <= _LAST), (1 << layer) + (1 << ANY), 0)
         done = self._compiled.add(
             [
                 OfProcesses(
-                    batch.call_groups.codes,
+                    groups.codes,
                     None,
                     batch.start,
                     batch.duration,
                     0,
                     keys,
-                    examples.process,
-                    batch.call_groups.count,
+                    groups.process,
+                    groups.count,
                 ),
                 OfProcesses(
                     others.codes,
@@ -121,7 +118,7 @@ class _Collector:
                     batch.all_calls("duration_ns"),
                     self._shift,
                     of_library,
-                    others.columns["rank"] + np.int64(self._base),
+                    others.process,
                     others.count,
                 ),
             ],

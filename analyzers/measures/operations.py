@@ -13,9 +13,9 @@ from dataclasses import dataclass, fields
 import numpy as np
 from numpy.typing import NDArray
 
-from vani.analyzers.calls.batch import Batch, phases_and_files
-from vani.analyzers.tables.int_table import Factorized, How, IntTable
-from vani.analyzers.tables.row_buffer import RowBuffer
+from vani.analyzers.calls.batch import Batch
+from vani.analyzers.calls.call_columns import phases_and_files
+from vani.analyzers.tables.int_table import How, IntTable, IntTableBuilder
 from vani.analyzers.workload.survey_findings import SurveyFindings
 from vani.analyzers.workload.workload import Context, Workload
 from vani.calls import Flag, Kind
@@ -62,70 +62,41 @@ class Operations:
     result = OperationCounts
     columns = frozenset({"kind", "file", "bytes", "start_ns", "duration_ns", "rank", "via", "within"})
 
-    def begin(self, context: Context, findings: SurveyFindings | None) -> _Collector:
+    def chunk(self, context: Context, findings: SurveyFindings | None) -> _Collector:
         del context, findings
         return _Collector()
 
     def combine(self, parts: Sequence[IntTable]) -> IntTable:
         return IntTable.merged(parts, _HOW)
 
-    def finish(self, combined: IntTable, workload: Workload, findings: SurveyFindings) -> OperationCounts:
+    def aggregate(self, combined: IntTable, workload: Workload, findings: SurveyFindings) -> OperationCounts:
         phase, file = phases_and_files(combined.keys, workload, findings)
         return OperationCounts(phase, file, *(combined.stored(f.name) for f in fields(OperationCounts)[2:]))
 
 
 class _Collector:
     def __init__(self) -> None:
-        self._rows = RowBuffer()
-        self._parts: list[IntTable] = []
+        self._operations = IntTableBuilder(_HOW)
 
     def add(self, batch: Batch) -> None:
         if not len(batch):
             return
-        # One row stands for all calls that are alike.
-        examples = batch.examples
-        if self._rows.add(
-            examples.listed_phase_file_key,
-            examples.kind,
-            examples.flags,
-            batch.call_groups.count,
-            batch.group_bytes,
-            batch.group_unsized,
-            batch.group_starts[0],
-            batch.group_ends,
-        ):
-            self._count()
-
-    def _count(self) -> None:
-        if not len(self._rows):
-            return
-        phase_file, kind, flags, count, size, unsized, start, end = self._rows.take()
-        groups = Factorized.of(phase_file)
+        groups = batch.groups
+        kind, count = groups.kind, groups.count
         read, write = kind == Kind.READ, kind == Kind.WRITE
-        first = np.full(len(groups.keys), np.iinfo(np.int64).max)
-        last = np.full(len(groups.keys), np.iinfo(np.int64).min)
-        np.minimum.at(first, groups.codes, start)
-        np.maximum.at(last, groups.codes, end)
-        self._parts.append(
-            IntTable(
-                groups.keys,
-                {
-                    "reads": groups.sum(count, read),
-                    "writes": groups.sum(count, write),
-                    "metadata": groups.sum(count, kind == Kind.METADATA),
-                    "syncs": groups.sum(count, kind == Kind.SYNC),
-                    "bytes_read": groups.sum(size, read),
-                    "bytes_written": groups.sum(size, write),
-                    "unsized": groups.sum(unsized),
-                    "opens": groups.sum(count, (flags & Flag.OPEN) != 0),
-                    "first": first,
-                    "last": last,
-                },
-            )
-        )
-        if len(self._parts) > 64:
-            self._parts = [IntTable.merged(self._parts, _HOW)]
+        columns = {
+            "reads": np.where(read, count, 0),
+            "writes": np.where(write, count, 0),
+            "metadata": np.where(kind == Kind.METADATA, count, 0),
+            "syncs": np.where(kind == Kind.SYNC, count, 0),
+            "bytes_read": np.where(read, groups.bytes, 0),
+            "bytes_written": np.where(write, groups.bytes, 0),
+            "unsized": groups.unsized,
+            "opens": np.where((groups.flags & Flag.OPEN) != 0, count, 0),
+            "first": groups.first_start,
+            "last": groups.last_end,
+        }
+        self._operations.add(groups.listed_phase_file_key, columns)
 
     def result(self) -> IntTable:
-        self._count()
-        return IntTable.merged(self._parts, _HOW)
+        return self._operations.table()

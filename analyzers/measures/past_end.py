@@ -16,9 +16,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from vani.analyzers.calls.batch import Batch, phases_and_files
-from vani.analyzers.tables.int_table import NO_VALUE, Factorized, IntTable, group
-from vani.analyzers.tables.row_buffer import RowBuffer
+from vani.analyzers.calls.batch import Batch
+from vani.analyzers.calls.call_columns import phases_and_files
+from vani.analyzers.tables.factorized import Factorized
+from vani.analyzers.tables.int_table import NO_VALUE, IntTable, IntTableBuilder
 from vani.analyzers.workload.survey_findings import SurveyFindings
 from vani.analyzers.workload.workload import Context, Workload
 from vani.calls import Kind
@@ -49,7 +50,7 @@ class PastEnd:
     result = BeyondEnds
     columns = frozenset({"rank", "kind", "file", "offset", "bytes", "start_ns", "duration_ns"})
 
-    def begin(self, context: Context, findings: SurveyFindings | None) -> _Collector:
+    def chunk(self, context: Context, findings: SurveyFindings | None) -> _Collector:
         del context
         if findings is None:
             raise ValueError("ends of files are known in the second pass")
@@ -58,7 +59,7 @@ class PastEnd:
     def combine(self, parts: Sequence[IntTable]) -> IntTable:
         return IntTable.merged(parts)
 
-    def finish(self, combined: IntTable, workload: Workload, findings: SurveyFindings) -> BeyondEnds:
+    def aggregate(self, combined: IntTable, workload: Workload, findings: SurveyFindings) -> BeyondEnds:
         phase, file = phases_and_files(combined.keys, workload, findings)
         return BeyondEnds(phase, file, combined["beyond"], combined["reads"])
 
@@ -66,20 +67,19 @@ class PastEnd:
 class _Collector:
     def __init__(self, findings: SurveyFindings) -> None:
         self._ends = findings.ends
-        self._rows = RowBuffer()
-        self._parts: list[IntTable] = []
+        self._reads = IntTableBuilder()
 
     def add(self, batch: Batch) -> None:
         if not len(self._ends.known):
             return
-        examples = batch.examples
-        named = np.maximum(examples.file, 0)
-        mine = (examples.kind == Kind.READ) & (examples.file >= 0) & self._ends.known[named]
+        groups = batch.groups
+        named = np.maximum(groups.file, 0)
+        mine = (groups.kind == Kind.READ) & (groups.file >= 0) & self._ends.known[named]
         if not mine.any():
             return
         out = call(
             "past_end",
-            codes=batch.call_groups.codes,
+            codes=batch.groups.codes,
             offset=batch.offset,
             bytes=batch.bytes,
             start=batch.start,
@@ -89,26 +89,17 @@ class _Collector:
         )
         beyond, reads = self._by_call(batch, mine) if out is None else (out["beyond"], out["reads"])
         some = reads > 0
-        if some.any() and self._rows.add(examples.listed_phase_file_key[some], beyond[some], reads[some]):
-            self._count()
-
-    def _count(self) -> None:
-        if len(self._rows):
-            phase_file, beyond, reads = self._rows.take()
-            self._parts.append(group(phase_file, {"beyond": beyond, "reads": reads}))
-        if len(self._parts) > 64:
-            self._parts = [IntTable.merged(self._parts)]
+        self._reads.add(groups.listed_phase_file_key[some], {"beyond": beyond[some], "reads": reads[some]})
 
     def _by_call(self, batch: Batch, mine: NDArray[np.bool_]) -> tuple[Ints, Ints]:
         """Bytes beyond the end and reads, by group; `mine`: groups that read files whose end is known."""
-        codes, file = batch.call_groups.codes, batch.examples.file
+        codes, file = batch.groups.codes, batch.groups.file
         rows = np.flatnonzero(mine[codes] & (batch.bytes != NO_VALUE) & (batch.offset != NO_VALUE))
         rows = rows[np.flatnonzero(batch.end[rows] >= self._ends.since[file][codes[rows]])]
-        begin, size, of = batch.offset[rows], batch.bytes[rows], Factorized(batch.call_groups.row, codes[rows])
-        end = self._ends.at(file[of.codes], batch.end[rows])
+        begin, size, grouped = batch.offset[rows], batch.bytes[rows], Factorized(np.arange(len(file)), codes[rows])
+        end = self._ends.at(file[codes[rows]], batch.end[rows])
         beyond = begin + size - np.maximum(begin, end)
-        return of.sum(np.clip(beyond, 0, size)), of.count()
+        return grouped.sum(np.clip(beyond, 0, size)), grouped.count()
 
     def result(self) -> IntTable:
-        self._count()
-        return IntTable.merged(self._parts)
+        return self._reads.table()

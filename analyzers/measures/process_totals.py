@@ -1,4 +1,4 @@
-"""What each process moves in all (table IV, balance of processes): bytes and operations on files of the data set.
+"""Totals of each process (table IV, balance of processes): bytes and operations on files of the data set.
 
 Unit: bytes, operations.
 """
@@ -12,8 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vani.analyzers.calls.batch import Batch
-from vani.analyzers.tables.int_table import Factorized, IntTable
-from vani.analyzers.tables.row_buffer import RowBuffer
+from vani.analyzers.tables.int_table import IntTable, IntTableBuilder
 from vani.analyzers.workload.survey_findings import SurveyFindings
 from vani.analyzers.workload.workload import Context, Workload
 from vani.calls import Kind
@@ -40,14 +39,14 @@ class ProcessTotals:
     result = MovedByProcess
     columns = frozenset({"rank", "kind", "file", "bytes", "start_ns", "via", "within"})
 
-    def begin(self, context: Context, findings: SurveyFindings | None) -> _Collector:
+    def chunk(self, context: Context, findings: SurveyFindings | None) -> _Collector:
         del context, findings
         return _Collector()
 
     def combine(self, parts: Sequence[IntTable]) -> IntTable:
         return IntTable.merged(parts)
 
-    def finish(self, combined: IntTable, workload: Workload, findings: SurveyFindings) -> MovedByProcess:
+    def aggregate(self, combined: IntTable, workload: Workload, findings: SurveyFindings) -> MovedByProcess:
         del findings
         every = np.arange(workload.processes)
         return MovedByProcess(*(combined.at(every, name) for name in ("bytes", "reads", "writes")))
@@ -55,33 +54,20 @@ class ProcessTotals:
 
 class _Collector:
     def __init__(self) -> None:
-        self._rows = RowBuffer()
-        self._parts: list[IntTable] = []
+        self._totals = IntTableBuilder()
 
     def add(self, batch: Batch) -> None:
         if not len(batch):
             return
-        examples = batch.examples
-        sums = (batch.call_groups.count, batch.group_bytes)
-        if self._rows.add(examples.included, examples.process, examples.kind, *sums):
-            self._count()
-
-    def _count(self) -> None:
-        if not len(self._rows):
-            return
-        included, *columns = self._rows.take()
-        process, kind, count, size = (column[included] for column in columns)
-        dense = Factorized.of(process)
-        read, write = kind == Kind.READ, kind == Kind.WRITE
-        sums = {
-            "bytes": dense.sum(size, read | write),
-            "reads": dense.sum(count, read),
-            "writes": dense.sum(count, write),
+        groups = batch.groups
+        read, write = groups.kind == Kind.READ, groups.kind == Kind.WRITE
+        columns = {
+            "bytes": np.where(read | write, groups.bytes, 0),
+            "reads": np.where(read, groups.count, 0),
+            "writes": np.where(write, groups.count, 0),
         }
-        self._parts.append(IntTable(dense.keys, sums))
-        if len(self._parts) > 64:
-            self._parts = [IntTable.merged(self._parts)]
+        included = groups.included
+        self._totals.add(groups.process[included], {name: c[included] for name, c in columns.items()})
 
     def result(self) -> IntTable:
-        self._count()
-        return IntTable.merged(self._parts)
+        return self._totals.table()

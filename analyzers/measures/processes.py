@@ -12,13 +12,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vani.analyzers.calls.batch import Batch
-from vani.analyzers.tables.int_table import Factorized, IntTable, group
+from vani.analyzers.tables.int_table import IntTable, IntTableBuilder, group
 from vani.analyzers.tables.keys import pack, unpack
-from vani.analyzers.tables.row_buffer import RowBuffer
 from vani.analyzers.workload.survey_findings import SurveyFindings
 from vani.analyzers.workload.workload import Context, Workload
 from vani.calls import Flag, Kind
-from vani.distinct import distinct
 
 __all__ = ["FileUsers", "ProcessCounts", "Processes", "ProcessesResult"]
 
@@ -64,7 +62,7 @@ class Processes:
     result = ProcessCounts
     columns = frozenset({"rank", "kind", "file", "bytes", "start_ns", "via", "within"})
 
-    def begin(self, context: Context, findings: SurveyFindings | None) -> _Collector:
+    def chunk(self, context: Context, findings: SurveyFindings | None) -> _Collector:
         if findings is None:
             raise ValueError("phases are known in the second pass")
         return _Collector(context, findings)
@@ -74,7 +72,7 @@ class Processes:
             *(IntTable.merged([getattr(p, n) for p in parts]) for n in ("files", "apps", "phases"))
         )
 
-    def finish(self, combined: ProcessesResult, workload: Workload, findings: SurveyFindings) -> ProcessCounts:
+    def aggregate(self, combined: ProcessesResult, workload: Workload, findings: SurveyFindings) -> ProcessCounts:
         files = combined.files
         app, file = unpack(combined.apps.keys, (len(workload.apps), workload.files + 1))
         return ProcessCounts(
@@ -92,56 +90,32 @@ class _Collector:
         self._of_file = (workload.processes, workload.files + 1)
         self._of_phase = (workload.processes, findings.phases + 1)
         self._of_app = (len(workload.apps), workload.files + 1)
-        self._rows = RowBuffer()
-        self._uses: list[IntTable] = []
-        self._in_phase: list[Ints] = []
+        self._uses = IntTableBuilder({"readers": "max", "writers": "max"})
+        self._in_phase = IntTableBuilder()
 
     def add(self, batch: Batch) -> None:
         if not len(batch):
             return
-        examples = batch.examples
-        columns = (examples.process, examples.file, examples.kind, examples.flags, examples.phase)
-        if self._rows.add(*columns, examples.included):
-            self._count()
-
-    def _count(self) -> None:
-        if not len(self._rows):
-            return
-        process, file, kind, flags, phase, included = self._rows.take()
-        read, write = kind == Kind.READ, kind == Kind.WRITE
-        uses = (file >= 0) & (read | write | ((flags & Flag.OPEN) != 0)) & ((flags & Flag.DIRECTORY) == 0)
-        if uses.any():
-            dense = Factorized.of(pack((process[uses], file[uses] + 1), self._of_file))
-            self._uses.append(
-                IntTable(
-                    dense.keys,
-                    {
-                        "readers": (dense.count(read[uses]) > 0).astype(np.int64),
-                        "writers": (dense.count(write[uses]) > 0).astype(np.int64),
-                    },
-                )
-            )
-        in_phase = pack((process[included], phase[included]), self._of_phase)
-        self._in_phase.append(distinct(in_phase))
-        if len(self._in_phase) > 64:
-            self._shrink()
-
-    def _shrink(self) -> None:
-        self._uses = [IntTable.merged(self._uses, {"readers": "max", "writers": "max"})]
-        self._in_phase = [distinct(*self._in_phase)] if self._in_phase else []
+        groups = batch.groups
+        read, write = groups.kind == Kind.READ, groups.kind == Kind.WRITE
+        opens = (groups.flags & Flag.OPEN) != 0
+        uses = (groups.file >= 0) & (read | write | opens) & ((groups.flags & Flag.DIRECTORY) == 0)
+        self._uses.add(
+            pack((groups.process[uses], groups.file[uses] + 1), self._of_file),
+            {"readers": read[uses].astype(np.int64), "writers": write[uses].astype(np.int64)},
+        )
+        included = groups.included
+        self._in_phase.add(pack((groups.process[included], groups.phase[included]), self._of_phase), {})
 
     def result(self) -> ProcessesResult:
-        self._count()
-        self._shrink()
-        uses = self._uses[0]
+        uses, in_phase = self._uses.table(), self._in_phase.table()
+        files = apps = phases = IntTable()
         if len(uses):
             columns = {"processes": np.ones(len(uses), np.int64), **uses.columns}
             _, file = unpack(uses.keys, self._of_file)
             files = group(file - 1, columns)
             apps = group(pack((self._app, file), self._of_app), columns)
-        else:
-            files = apps = IntTable()
-        in_phase = self._in_phase[0] if self._in_phase else np.empty(0, np.int64)
-        _, phase = unpack(in_phase, self._of_phase)
-        phases = group(phase, {"processes": np.ones(len(in_phase), np.int64)})
-        return ProcessesResult(files, apps, phases if len(in_phase) else IntTable())
+        if len(in_phase):
+            _, phase = unpack(in_phase.keys, self._of_phase)
+            phases = group(phase, {"processes": np.ones(len(in_phase), np.int64)})
+        return ProcessesResult(files, apps, phases)

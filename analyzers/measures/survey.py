@@ -23,7 +23,8 @@ from numpy.typing import NDArray
 from vani.analyzers.calls.batch import Batch
 from vani.analyzers.calls.thread_overlap import Last, OverlapFinder
 from vani.analyzers.phases.activity import Activity, ActivityCollector, bucket_ns
-from vani.analyzers.tables.int_table import NO_VALUE, Factorized, How, IntTable, group
+from vani.analyzers.tables.factorized import Factorized
+from vani.analyzers.tables.int_table import NO_VALUE, How, IntTable, group
 from vani.analyzers.tables.intervals import Intervals, merge
 from vani.analyzers.tables.keys import pack, unpack
 from vani.analyzers.workload.survey_findings import BUCKETS, MOMENTS, Ends, SurveyFindings
@@ -72,7 +73,7 @@ class SurveyResult:
 
 @dataclass(frozen=True, eq=False)
 class SurveyedFiles:
-    """What was done to each file."""
+    """Calls on each file."""
 
     files: IntTable
     """By file code: calls (reads, writes, metadata, syncs, opens, makes, empties, looks, streams, resizes, unfollowed),
@@ -80,15 +81,15 @@ class SurveyedFiles:
     moments: int = BUCKETS
     """At how many moments of the run the ends of files are known."""
     tells_creation: bool = True
-    """Whether the source recorded which opens made (or emptied) a file."""
+    """True if the source recorded which opens made (or emptied) a file."""
 
     @property
     def tells_removal(self) -> bool:
-        """Whether the source recorded what was removed."""
+        """True if the source recorded removals."""
         return not len(self.files) or bool({"removes", "last_remove"} & set(self.files.columns))
 
     def removed(self, files: NDArray[np.int64]) -> NDArray[np.bool_]:
-        """Which of the files were removed, whatever happened to them afterwards; none where that is not told."""
+        """True for files that were removed, whatever happened to them later; False where removals are not recorded."""
         if "removes" in self.files.columns:
             return self.files.at(files, "removes") > 0
         if not self.tells_removal:
@@ -103,7 +104,7 @@ class Survey:
     result = SurveyedFiles
     columns = frozenset({"rank", "kind", "file", "offset", "bytes", "start_ns", "duration_ns"})
 
-    def begin(self, context: Context, findings: SurveyFindings | None) -> _Collector:
+    def chunk(self, context: Context, findings: SurveyFindings | None) -> _Collector:
         del findings
         return _Collector(context)
 
@@ -120,7 +121,7 @@ class Survey:
             Activity.combined([p.activity for p in parts]),
         )
 
-    def finish(self, combined: SurveyResult, workload: Workload, findings: SurveyFindings) -> SurveyedFiles:
+    def aggregate(self, combined: SurveyResult, workload: Workload, findings: SurveyFindings) -> SurveyedFiles:
         del workload, findings
         return SurveyedFiles(combined.files, BUCKETS >> combined.level)
 
@@ -156,7 +157,7 @@ class _Collector:
 
     def add(self, batch: Batch) -> None:
         found = self._in_time(batch)
-        if not batch.examples.included.any():
+        if not batch.groups.included.any():
             return
         self._add_busy(found)
         self._activity.add(batch)
@@ -166,19 +167,19 @@ class _Collector:
             self._shrink()
 
     def _in_time(self, batch: Batch) -> Intervals:
-        """When its calls were going on but for pauses up to the floor; and note which processes overlap themselves."""
-        examples = batch.examples
+        """Busy time of the batch but for pauses up to the floor; and note which processes overlap themselves."""
+        groups = batch.groups
         last = self._overlaps.last
-        processes = distinct(np.append(examples.process, last.process))
+        processes = distinct(np.append(groups.process, last.process))
         state = np.zeros(1, dtype_of("busy", "last"))
         state[0] = (np.searchsorted(processes, last.process), last.start, last.end, last.reach)
         out = call(
             "busy",
-            codes=batch.call_groups.codes,
+            codes=batch.groups.codes,
             start=batch.start,
             duration=batch.duration,
-            process=np.searchsorted(processes, examples.process),
-            included=examples.included,
+            process=np.searchsorted(processes, groups.process),
+            included=groups.included,
             processes=len(processes),
             floor=self._floor,
             last=state,
@@ -190,7 +191,7 @@ class _Collector:
             self._overlaps.last = Last(int(processes[of]), *times)
         else:
             threaded = self._overlaps.find(batch.process, batch.start, batch.end)
-            rows = batch.included_rows
+            rows = np.flatnonzero(batch.included)
             start, end = batch.start[rows], np.maximum(batch.end[rows], batch.start[rows] + 1)
         self._threaded.append(threaded)
         app = np.full(len(start), self._app, np.int64)
@@ -198,15 +199,15 @@ class _Collector:
 
     def _add_files(self, batch: Batch) -> None:
         # One row stands for all calls that are alike.
-        examples = batch.examples
-        mine = examples.included
-        kind, flags, layer = examples.kind[mine], examples.flags[mine], examples.layer[mine]
-        process = examples.process[mine]
-        count, time, moved = batch.call_groups.count[mine], batch.group_time[mine], batch.group_bytes[mine]
-        unsized = batch.group_unsized[mine]
-        placeless, displaced = (column[mine] for column in batch.group_placeless)
-        first, last = (column[mine] for column in batch.group_starts)
-        group = Factorized.of(examples.file[mine])
+        groups = batch.groups
+        mine = groups.included
+        kind, flags, layer = groups.kind[mine], groups.flags[mine], groups.layer[mine]
+        process = groups.process[mine]
+        count, time, moved = batch.groups.count[mine], groups.time[mine], groups.bytes[mine]
+        unsized = groups.unsized[mine]
+        placeless, displaced = (column[mine] for column in (groups.unplaced, groups.unplaced_sized))
+        first, last = (column[mine] for column in (groups.first_start, groups.last_start))
+        group = Factorized.of(groups.file[mine])
         blind = np.where(kind == Kind.WRITE, unsized + displaced, 0)
         blind = np.where((flags & Flag.RESIZE) != 0, np.maximum(blind, placeless), blind)
         made = (flags & (Flag.CREATE | Flag.TRUNCATE)) != 0
@@ -263,19 +264,19 @@ class _Collector:
         self._busy = _shorter(Intervals.joined(longer), self._floor)
 
     def _add_reach(self, batch: Batch) -> None:
-        examples = batch.examples
-        resizes = (examples.flags & Flag.RESIZE) != 0
-        what = np.where(examples.kind == Kind.WRITE, ReachKind.WRITES, ReachKind.LEFT_OUT)
+        groups = batch.groups
+        resizes = (groups.flags & Flag.RESIZE) != 0
+        what = np.where(groups.kind == Kind.WRITE, ReachKind.WRITES, ReachKind.LEFT_OUT)
         what = np.where(resizes, ReachKind.CUTS, what)
-        what[~examples.included] = ReachKind.LEFT_OUT
+        what[~groups.included] = ReachKind.LEFT_OUT
         if not what.any():
             return
         out = None
         # A write that sets the length, too, would be both.
-        if not (resizes & (examples.kind == Kind.WRITE)).any():
+        if not (resizes & (groups.kind == Kind.WRITE)).any():
             out = call(
                 "reach",
-                codes=batch.call_groups.codes,
+                codes=batch.groups.codes,
                 offset=batch.offset,
                 bytes=batch.bytes,
                 start=batch.start,
@@ -289,21 +290,21 @@ class _Collector:
             self._add_reach_by_call(batch, what != ReachKind.LEFT_OUT)
         elif len(out["reached"]):
             of, moment, end, _ = columns(out["reached"])
-            self._reach.append(group(pack((examples.file[of], moment), MOMENTS), {"reach": end}, _REACH))
+            self._reach.append(group(pack((groups.file[of], moment), MOMENTS), {"reach": end}, _REACH))
 
     def _add_reach_by_call(self, batch: Batch, mine: NDArray[np.bool_]) -> None:
         """`mine`: groups of calls that tell how far a file reaches."""
-        examples, codes = batch.examples, batch.call_groups.codes
+        groups, codes = batch.groups, batch.groups.codes
         rows = np.flatnonzero(mine[codes] & (batch.offset != NO_VALUE))
         size, of = batch.bytes[rows], codes[rows]
-        wrote = (examples.kind == Kind.WRITE)[of] & (size > 0)
-        telling = np.flatnonzero(wrote | ((examples.flags & Flag.RESIZE) != 0)[of])
+        wrote = (groups.kind == Kind.WRITE)[of] & (size > 0)
+        telling = np.flatnonzero(wrote | ((groups.flags & Flag.RESIZE) != 0)[of])
         if not len(telling):
             return
         rows, of = rows[telling], of[telling]
         furthest = batch.offset[rows] + np.where(wrote[telling], size[telling], 0)
         bucket = np.minimum(batch.start[rows] // self._bucket, BUCKETS)
-        key = pack((examples.file[of], bucket >> self._level), MOMENTS)
+        key = pack((groups.file[of], bucket >> self._level), MOMENTS)
         self._reach.append(group(key, {"reach": furthest}, _REACH))
 
     def _shrink(self) -> None:
@@ -354,7 +355,7 @@ def unfilled(files: IntTable, sized: NDArray[np.bool_]) -> NDArray[np.bool_]:
 
 
 def ends_of(workload: Workload, survey: SurveyResult) -> Ends:
-    """How far each file reached over time.
+    """Reach of each file over time.
 
     A file's end is known once the run made it (an open that creates or truncates) or set its length, or if job.yaml
     knows its size. That an open with O_CREAT made the file, and did not find it, is an assumption that the readers'

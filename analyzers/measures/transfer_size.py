@@ -11,10 +11,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from vani.analyzers.calls.batch import Batch, phases_and_files
-from vani.analyzers.tables.int_table import Pairs, count_pairs
+from vani.analyzers.calls.batch import Batch
+from vani.analyzers.calls.call_columns import phases_and_files
 from vani.analyzers.tables.keys import pack
-from vani.analyzers.tables.row_buffer import RowBuffer
+from vani.analyzers.tables.pair_counts import Pairs, PairsBuilder
 from vani.analyzers.workload.survey_findings import SurveyFindings
 from vani.analyzers.workload.workload import Context, Workload
 
@@ -59,14 +59,14 @@ class TransferSize:
     result = SizeCounts
     columns = frozenset({"rank", "kind", "file", "bytes", "start_ns", "via", "within"})
 
-    def begin(self, context: Context, findings: SurveyFindings | None) -> _Collector:
+    def chunk(self, context: Context, findings: SurveyFindings | None) -> _Collector:
         del context, findings
         return _Collector()
 
     def combine(self, parts: Sequence[Pairs]) -> Pairs:
         return Pairs.merged(parts)
 
-    def finish(self, combined: Pairs, workload: Workload, findings: SurveyFindings) -> SizeCounts:
+    def aggregate(self, combined: Pairs, workload: Workload, findings: SurveyFindings) -> SizeCounts:
         phase, file, kind = phases_and_files(combined.first, workload, findings, 2)
         return SizeCounts(
             phase.astype(np.int32),
@@ -79,26 +79,14 @@ class TransferSize:
 
 class _Collector:
     def __init__(self) -> None:
-        self._phase_files = 0
-        self._rows = RowBuffer()
-        self._parts: list[Pairs] = []
+        self._sizes = PairsBuilder()
 
     def add(self, batch: Batch) -> None:
         if not len(batch):
             return
-        sizes, examples, self._phase_files = batch.sizes, batch.examples, batch.phase_file_width
-        phase_file, kind = examples.listed_phase_file_key[sizes.first], examples.kind[sizes.first]
-        if self._rows.add(phase_file, kind, sizes.second, sizes.count):
-            self._count()
-
-    def _count(self) -> None:
-        if not len(self._rows):
-            return
-        phase_file, kind, size, count = self._rows.take()
-        self._parts.append(count_pairs(pack((phase_file, kind), (self._phase_files, 2)), size, count))
-        if len(self._parts) > 32:
-            self._parts = [Pairs.merged(self._parts)]
+        groups, sizes = batch.groups, batch.sizes
+        columns = (groups.listed_phase_file_key[sizes.first], groups.kind[sizes.first])
+        self._sizes.add(pack(columns, (batch.phase_file_width, 2)), sizes.second, sizes.count)
 
     def result(self) -> Pairs:
-        self._count()
-        return Pairs.merged(self._parts)
+        return self._sizes.pairs()

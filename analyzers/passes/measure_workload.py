@@ -1,14 +1,15 @@
-"""Runs the measures over the stores: a first pass for what others need to know, a second for the rest, then windows.
+"""The passes over the calls of a workload: a survey, the pass that measures, and busy time.
 
 Each partition is read once per pass for all its measures. What passes between is small.
 """
 
 from __future__ import annotations
 
-import pkgutil
+import tempfile
 from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from dataclasses import replace
-from importlib import import_module
+from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
 import numpy as np
@@ -20,64 +21,30 @@ from vani.analyzers.measurements import Measurements, Phases, PossibleExchanges,
 from vani.analyzers.measures import busy_time
 from vani.analyzers.measures.operations import OperationCounts
 from vani.analyzers.measures.processes import ProcessCounts
-from vani.analyzers.measures.survey import Survey, SurveyResult, ends_of, join_busy, pause_floor_ns
-from vani.analyzers.passes.measure import AnyMeasure, Together, one_of_many
-from vani.analyzers.passes.run_pass import run_pass, tasks_of
-from vani.analyzers.passes.timed_calls import TimedCalls
-from vani.analyzers.phases.activity import Cells
-from vani.analyzers.phases.phase_cuts import begins
+from vani.analyzers.measures.survey import Survey, join_busy, pause_floor_ns
+from vani.analyzers.passes.all_measures import all_measures
+from vani.analyzers.passes.call_times import NotedTimes, NoteTimes, StoredTimes
+from vani.analyzers.passes.findings_of_survey import files_to_list, findings_of
+from vani.analyzers.passes.measure import Measure, declared_result
+from vani.analyzers.passes.run_pass import Task, run_pass, tasks_of
 from vani.analyzers.tables.int_table import IntTable
-from vani.analyzers.tables.intervals import Intervals
 from vani.analyzers.workload.renamed_files import Openings, lives_of
 from vani.analyzers.workload.survey_findings import SurveyFindings
 from vani.analyzers.workload.workload import Context, Workload
-from vani.calls import FileClass
 from vani.engine.executor import Executor
-from vani.errors import InputError
-from vani.plug_ins import described, plug_ins
+from vani.errors import NoRoomError
 from vani.store.manifest import Manifest
 from vani.store.partial_results import PartialResults
 from vani.store.read import Store
 
-__all__ = ["exchanged", "measure", "measures", "trace_facts", "with_names"]
+__all__ = ["measure", "trace_facts", "with_names"]
 
-_ENTRY_POINTS = "vani.analyzers"
-_OTHER_PASSES = frozenset({"survey", "busy"})
-"""Names of what is measured in the first and in the last pass."""
 _ORDER_IS_KNOWN = "the order of calls is known"
+_MOST_IN_MEMORY = 8_000_000
+"""Calls whose times stay in memory, some 13 bytes each."""
 
 Partial = TypeVar("Partial")
 Result = TypeVar("Result")
-
-
-def measures() -> list[AnyMeasure]:
-    """The measures of the second pass: those of the package, and those that are installed as plug-ins."""
-    package = import_module("vani.analyzers.measures")
-    found: list[AnyMeasure] = []
-    for module in pkgutil.iter_modules(package.__path__):
-        members = vars(import_module(f"vani.analyzers.measures.{module.name}"))
-        for name in members.get("__all__", ()):
-            candidate = members[name]
-            if isinstance(candidate, type) and hasattr(candidate, "begin") and candidate is not Survey:
-                found.append(one_of_many(candidate()))
-    for point in plug_ins(_ENTRY_POINTS):
-        try:
-            loaded = point.load()()
-            name, _ = loaded.name, loaded.finish
-        except Exception as error:
-            raise InputError(
-                f"the measure {point.value!r} cannot be loaded ({described(error)})",
-                where=f"plug-in {point.name}",
-                todo="mend it or uninstall it",
-            ) from error
-        if name in _OTHER_PASSES.union(m.name for m in found):
-            raise InputError(
-                f"the measure {point.value!r} is called {name!r}, as another one is",
-                where=f"plug-in {point.name}",
-                todo="give it another name or uninstall it",
-            )
-        found.append(one_of_many(loaded))
-    return found
 
 
 class _Recalled(Protocol):
@@ -88,8 +55,7 @@ class _Recalled(Protocol):
     ) -> Partial: ...
 
 
-def _made(name: str, about: Sequence[NDArray[Any] | str], make: Callable[[], Partial]) -> Partial:
-    """Where nothing is recalled."""
+def _nothing_recalled(name: str, about: Sequence[NDArray[Any] | str], make: Callable[[], Partial]) -> Partial:
     del name, about
     return make()
 
@@ -115,70 +81,173 @@ def measure(
     list_files
         How many files to look at one by one, those with most I/O time; None for all.
     known
-        What the passes found before, and where to put what they find.
+        Results of earlier passes, and where to put new ones.
 
     Raises
     ------
     CallsNeeded
         What is known does not serve, and the stores have no calls.
     """
-    recalled: _Recalled = _made if known is None else known.of
+    recalled: _Recalled = _nothing_recalled if known is None else known.of
     workload, contexts = with_names(workload, stores, contexts, executor, recalled)
     tasks = tasks_of(stores)
-    survey = recalled("survey", (), lambda: run_pass(Survey(), None, tasks, executor, stores, contexts, "survey"))
+    (survey,) = recalled(
+        "survey", (), lambda: run_pass([Survey()], None, tasks, executor, stores, contexts, "survey")
+    )
     floor = pause_floor_ns(workload)
     busy = join_busy(survey.busy, floor)
-    listed = _important(workload, survey.files, list_files)
-    findings, gaps = _findings(workload, stores, survey, busy, floor, phase_gap_s, listed)
-    wanted = Together(measures())
-    # All else that findings hold follows from the survey.
-    about: list[NDArray[Any] | str] = [one.name for one in wanted.measures]
+    listed = files_to_list(workload, survey.files, list_files)
+    findings, gaps = findings_of(workload, stores, survey, busy, floor, phase_gap_s, listed)
+    measures = all_measures()
+    # All other findings follow from the survey.
+    about: list[NDArray[Any] | str] = [measure.name for measure in measures]
     about += [findings.phase_start, findings.phase_app, listed]
-    times = TimedCalls(workload, tasks, findings, listed, executor, stores, contexts)
-    collected = recalled("measure", about, lambda: times.noted_beside(wanted))
-    total = recalled("overlap", about, times.busy)
-    results, extensions = _by_type(wanted.measures, wanted.finish(collected, workload, findings))
-    results.append(busy_time.finish(total, findings.phases, len(listed), len(workload.apps)))
-    every = Results(results, unknown={PossibleExchanges: _ORDER_IS_KNOWN})
-    processes = _certain(every, ProcessCounts)
+    with ExitStack() as stack:
+        second = _SecondPass(workload, tasks, findings, listed, executor, stores, contexts, stack)
+        combined = recalled("measure", about, lambda: second.combined(measures))
+        total = recalled("overlap", about, second.busy)
+    typed, extensions = _by_type(
+        measures,
+        [m.aggregate(part, workload, findings) for m, part in zip(measures, combined, strict=True)],
+    )
+    typed.append(busy_time.finish(total, findings.phases, len(listed), len(workload.apps)))
+    results = Results(typed, unknown={PossibleExchanges: _ORDER_IS_KNOWN})
+    processes = _certain(results, ProcessCounts)
     return Measurements(
         workload=workload,
         traces=[trace_facts(store.manifest) for store in stores],
         phases=Phases(findings.phase_start, findings.phase_app, gaps, gap_given=phase_gap_s is not None),
         listed=listed,
-        survey=Survey().finish(survey, workload, findings),
-        operations=_certain(every, OperationCounts),
+        survey=Survey().aggregate(survey, workload, findings),
+        operations=_certain(results, OperationCounts),
         processes=processes,
-        results=every,
+        results=results,
         formats_on_disk=formats_on_disk(workload, processes.files.file, listed),
         extensions=extensions,
     )
 
 
+class _SecondPass:
+    """The pass that measures, and busy time by when calls took place.
+
+    When they did is noted in the pass; that of calls in files of a store is read again from these. Where many calls are
+    noted, they are in files of a temporary folder, which goes with the `stack`.
+    """
+
+    def __init__(
+        self,
+        workload: Workload,
+        tasks: Sequence[Task],
+        findings: SurveyFindings,
+        listed: NDArray[np.int64],
+        executor: Executor,
+        stores: Sequence[Store],
+        contexts: Sequence[Context],
+        stack: ExitStack,
+    ) -> None:
+        self._at_hand, self._in_files = list[Task](), list[Task]()
+        for task in tasks:
+            store = stores[task.trace]
+            (self._at_hand if not store.has_files or store.is_at_hand else self._in_files).append(task)
+        self._stores, self._contexts = stores, contexts
+        self._findings, self._executor, self._apps = findings, executor, len(workload.apps)
+        self._rows = busy_time.rows_of_groups(workload.processes)
+        self._numbers = np.full(workload.files, -1, np.int64)
+        self._numbers[listed] = np.arange(len(listed))
+        self._stack = stack
+        self._noted: list[NotedTimes] | None = None
+
+    def combined(self, measures: Sequence[Measure[Any, Any]]) -> list[Any]:
+        """The combined partial result of each measure; when calls took place is noted on the way."""
+        noted: list[Any] = []
+        if self._at_hand:
+            *noted, self._noted = self._run([*measures, self._note_times()], self._at_hand)
+        if not self._in_files:
+            return noted
+        stored = self._run(measures, self._in_files)
+        if not noted:
+            return stored
+        return [m.combine(parts) for m, *parts in zip(measures, noted, stored, strict=True)]
+
+    def busy(self) -> IntTable:
+        """Busy time of the workload; see `busy_time.busy`."""
+        if self._at_hand and self._noted is None:
+            (self._noted,) = self._run([self._note_times()], self._at_hand)
+        stored = self._executor.map(
+            _stored_times, self._in_files, stage="overlap", broadcast=(self._stores, self._contexts)
+        )
+        return busy_time.busy(
+            [*(self._noted or ()), *(group for groups in stored for group in groups)],
+            self._findings,
+            self._numbers,
+            self._executor,
+            workload=self._apps > 1,
+            contexts=self._contexts,
+        )
+
+    def _run(self, measures: Sequence[Any], tasks: Sequence[Task]) -> list[Any]:
+        return run_pass(
+            measures, self._findings, tasks, self._executor, self._stores, self._contexts, "measure"
+        )
+
+    def _note_times(self) -> NoteTimes:
+        folders = (self._stores[task.trace].scratch for task in self._at_hand)
+        scratch = next((folder for folder in folders if folder), None)
+        folder = None
+        if scratch is not None and sum(task.rows for task in self._at_hand) > _MOST_IN_MEMORY:
+            folder = _temporary_folder(scratch, self._stack)
+        return NoteTimes(self._numbers, self._rows, folder)
+
+
+def _temporary_folder(within: Path, stack: ExitStack) -> Path:
+    """A new folder, which goes with the stack.
+
+    Raises
+    ------
+    NoRoomError
+        None can be made.
+    """
+    try:
+        return Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="vani-", dir=within)))
+    except OSError as error:
+        raise NoRoomError(
+            f"cannot write temporary data here ({error.strerror})",
+            where=within,
+            todo="free some space, or name another folder with VANI_CACHE",
+        ) from error
+
+
+def _stored_times(task: Task, stores: Sequence[Store], contexts: Sequence[Context]) -> list[StoredTimes]:
+    store, shift = stores[task.trace], contexts[task.trace].workload.shift_ns[task.trace]
+    groups = store.row_groups(store.manifest.parts[task.part])
+    return [StoredTimes(task.trace, shift, group) for group in groups if group.rows]
+
+
 def _by_type(
-    measured: Sequence[AnyMeasure], results: Sequence[object]
+    measures: Sequence[Measure[Any, Any]], results: Sequence[object]
 ) -> tuple[list[object], dict[str, Plain]]:
     """Results of a declared type, and by name those of other measures."""
     typed: list[object] = []
-    others: dict[str, Plain] = {}
-    for one, result in zip(measured, results, strict=True):
-        if one.result is None:
-            others[one.name] = plain(result, one.name)
-        elif type(result) is one.result:
+    extensions: dict[str, Plain] = {}
+    for measure, result in zip(measures, results, strict=True):
+        declared = declared_result(measure)
+        if declared is None:
+            extensions[measure.name] = plain(result, measure.name)
+        elif type(result) is declared:
             typed.append(result)
         else:
-            raise TypeError(f"{one.name} gives {type(result).__name__} and declares {one.result.__name__}")
-    return typed, others
+            raise TypeError(f"{measure.name} gives {type(result).__name__} and declares {declared.__name__}")
+    return typed, extensions
 
 
 def _certain(results: Results, wanted: type[Result]) -> Result:
-    found = results.of(wanted)
-    assert found is not None
-    return found
+    result = results.of(wanted)
+    assert result is not None
+    return result
 
 
 def trace_facts(manifest: Manifest) -> TraceFacts:
-    """What a store tells of its trace."""
+    """Facts about a trace, as the manifest of its store records them."""
     return TraceFacts(
         source=manifest.source,
         tool=manifest.tool,
@@ -203,138 +272,16 @@ def with_names(
     stores: Sequence[Store],
     contexts: Sequence[Context],
     executor: Executor,
-    recalled: _Recalled = _made,
+    recalled: _Recalled = _nothing_recalled,
 ) -> tuple[Workload, Sequence[Context]]:
     """The workload with what its names stand for, which takes a look at all opens where files are renamed."""
     lives = lives_of(workload.renames, workload.files)
     if lives is None:
         return workload, contexts
     openings = Openings(lives)
-    opened = recalled(
-        "names",
-        (),
-        lambda: run_pass(openings, None, tasks_of(stores), executor, stores, contexts, "survey"),
+    tasks = tasks_of(stores)
+    (opened,) = recalled(
+        "names", (), lambda: run_pass([openings], None, tasks, executor, stores, contexts, "survey")
     )
     workload = replace(workload, lives=openings.placed(opened))
     return workload, [replace(context, workload=workload) for context in contexts]
-
-
-def _findings(
-    workload: Workload,
-    stores: Sequence[Store],
-    survey: SurveyResult,
-    busy: Intervals,
-    floor: int,
-    phase_gap_s: float | None,
-    listed: NDArray[np.int64],
-) -> tuple[SurveyFindings, list[int | None]]:
-    starts: list[NDArray[np.int64]] = []
-    apps, firsts = [], [0]
-    gaps: list[int | None] = []
-    trace_of_process = np.searchsorted(workload.process_base, np.arange(workload.processes), side="right") - 1
-    app_of_process = np.array(workload.app_of_trace, np.int64)[trace_of_process]
-    for app in range(len(workload.apps)):
-        mine = busy.group == app
-        start, end = busy.start[mine], busy.end[mine]
-        gap: int | None = None
-        if len(start):
-            start, gap = begins(
-                start,
-                end,
-                Cells.of(survey.activity.cells, np.flatnonzero(app_of_process == app)),
-                runs=_runs(workload, stores, app),
-                floor_ns=floor,
-                gap_ns=None if phase_gap_s is None else round(phase_gap_s * 1e9),
-            )
-        starts.append(start)
-        apps.append(np.full(len(start), app, np.int64))
-        firsts.append(firsts[-1] + len(start))
-        gaps.append(gap)
-    linked = by_open = written_by_open = np.zeros(workload.files, np.bool_)
-    linked_calls = 0
-    if len(survey.files):
-        written, read, opened_new, opened_read = exchanged(workload, survey.files)
-        several = _of_several(workload, survey.files)
-        linked = ((written | opened_new) & (read | opened_read) & several)[workload.final_name]
-        by_open, written_by_open = (opened_new | opened_read)[workload.final_name], opened_new[workload.final_name]
-        mine = linked[survey.files.keys]
-        linked_calls = int((survey.files["reads"] + survey.files["writes"])[mine].sum())
-    findings = SurveyFindings(
-        np.concatenate(starts),
-        np.concatenate(apps),
-        np.array(firsts),
-        ends_of(workload, survey),
-        linked,
-        by_open,
-        written_by_open,
-        survey.threaded,
-        _listed_as(workload, survey.files, listed),
-        linked_calls,
-    )
-    return findings, gaps
-
-
-def _runs(workload: Workload, stores: Sequence[Store], app: int) -> NDArray[np.int64]:
-    """When the traces of an app begin, of those that overlap in time the first."""
-    spans = sorted(
-        (shift + store.manifest.begin_ns, shift + store.manifest.span_ns)
-        for shift, store, of in zip(workload.shift_ns, stores, workload.app_of_trace, strict=True)
-        if of == app
-    )
-    found, reached = [], -1
-    for start, end in spans:
-        if start > reached:
-            found.append(start)
-        reached = max(reached, end)
-    return np.array(found, np.int64)
-
-
-def exchanged(workload: Workload, files: IntTable) -> tuple[NDArray[np.bool_], ...]:
-    """Files (by last name) that were written, read, made anew without a traced write, opened without a traced read.
-
-    Formatted output and input of streams leaves no records, the opens around it do.
-    """
-    final = workload.final_name[files.keys]
-
-    def some(column: str) -> NDArray[np.bool_]:
-        found = np.zeros(workload.files, np.bool_)
-        found[final[files[column] > 0]] = True
-        return found
-
-    written, read = some("writes"), some("reads")
-    return written, read, some("empties") & ~written, some("looks") & some("makes") & ~read
-
-
-def _of_several(workload: Workload, files: IntTable) -> NDArray[np.bool_]:
-    """Files (by last name) that several processes called."""
-    final = workload.final_name[files.keys]
-    lowest, highest = np.full(workload.files, workload.processes), np.full(workload.files, -1)
-    np.minimum.at(lowest, final, files["first_process"])
-    np.maximum.at(highest, final, files["last_process"])
-    found: NDArray[np.bool_] = highest > lowest
-    return found
-
-
-def _used(files: IntTable) -> NDArray[np.int64]:
-    """Codes of the files of the data set that a process opened or accessed."""
-    return files.keys[files["uses"] > 0] if len(files) else np.empty(0, np.int64)
-
-
-def _important(workload: Workload, survey: IntTable, most: int | None) -> NDArray[np.int64]:
-    """Files of the data set that are listed: those that cost most time, then by name."""
-    files = _used(survey)
-    if not len(files):
-        return files
-    time = survey.at(files, "time")
-    chosen = np.arange(len(files)) if most is None else np.argsort(-time, kind="stable")[: max(0, most)]
-    order = sorted(chosen.tolist(), key=lambda i: (-int(time[i]), workload.paths[int(files[i])]))
-    return files[np.array(order, dtype=np.int64)]
-
-
-def _listed_as(workload: Workload, survey: IntTable, listed: NDArray[np.int64]) -> NDArray[np.int32] | None:
-    """See `SurveyFindings.listed_as`."""
-    if len(listed) == len(_used(survey)):
-        return None
-    found = np.where(workload.file_class == FileClass.DATASET, -1, np.arange(workload.files)).astype(np.int32)
-    found[listed] = listed
-    return np.append(found, np.int32(-1))

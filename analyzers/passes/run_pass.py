@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TypeVar
+from functools import partial
+from typing import Any
 
 from vani.analyzers.calls.batch import Batch
 from vani.analyzers.passes.measure import Collects
@@ -14,8 +15,6 @@ from vani.engine.executor import Executor
 from vani.store.read import Store
 
 __all__ = ["Task", "run_pass", "tasks_of"]
-
-Partial = TypeVar("Partial")
 
 
 @dataclass(frozen=True)
@@ -27,47 +26,53 @@ class Task:
     rows: int
 
 
-def _run_part(
-    task: Task,
-    wanted: Collects[Partial],
-    findings: SurveyFindings | None,
-    stores: Sequence[Store],
-    contexts: Sequence[Context],
-) -> Partial:
-    """One partition, once."""
-    store, context = stores[task.trace], contexts[task.trace]
-    collector = wanted.begin(context, findings)
-    for calls in store.batches(
-        store.manifest.parts[task.part], sorted(wanted.columns | {"layer", "flags"})
-    ):
-        collector.add(Batch(context, calls, findings))
-        # The next one is decoded into its memory.
-        del calls
-    return collector.result()
-
-
 def run_pass(
-    wanted: Collects[Partial],
+    measures: Sequence[Collects[Any]],
     findings: SurveyFindings | None,
     tasks: Sequence[Task],
     executor: Executor,
     stores: Sequence[Store],
     contexts: Sequence[Context],
     stage: str,
-) -> Partial:
-    """What is collected in a pass over all partitions."""
-    collected: Partial = executor.reduce(
-        _run_part,
+) -> list[Any]:
+    """The combined partial result of each measure over all partitions."""
+    combined: list[Any] = executor.reduce(
+        _collect,
         # A long one that began last would keep all other workers waiting.
         sorted(tasks, key=lambda task: task.rows, reverse=True),
-        wanted.combine,
+        partial(_combine, measures),
         stage=stage,
-        broadcast=(wanted, findings, stores, contexts),
+        broadcast=(measures, findings, stores, contexts),
     )
-    return collected
+    return combined
+
+
+def _collect(
+    task: Task,
+    measures: Sequence[Collects[Any]],
+    findings: SurveyFindings | None,
+    stores: Sequence[Store],
+    contexts: Sequence[Context],
+) -> list[Any]:
+    """The partial result of each measure for one partition."""
+    store, context = stores[task.trace], contexts[task.trace]
+    collectors = [measure.chunk(context, findings) for measure in measures]
+    columns = sorted({"layer", "flags"}.union(*(measure.columns for measure in measures)))
+    for calls in store.batches(store.manifest.parts[task.part], columns):
+        batch = Batch(context, calls, findings)
+        for collector in collectors:
+            collector.add(batch)
+        # The next batch is decoded into its memory.
+        del calls, batch
+    return [collector.result() for collector in collectors]
+
+
+def _combine(measures: Sequence[Collects[Any]], parts: Sequence[list[Any]]) -> list[Any]:
+    return [measure.combine([part[i] for part in parts]) for i, measure in enumerate(measures)]
 
 
 def tasks_of(stores: Sequence[Store]) -> list[Task]:
+    """All partitions."""
     return [
         Task(trace, number, part.rows)
         for trace, store in enumerate(stores)

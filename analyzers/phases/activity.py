@@ -1,4 +1,4 @@
-"""What processes do from moment to moment: in it the survey finds where their steps begin (`phase_cuts.py`).
+"""Activity of processes from moment to moment, in which the survey finds where their steps begin (`phase_cuts.py`).
 
 A cell is a process in one of 4,096 pieces of the run of equal length: start of its first and end of its last call in
 it, bytes read and written, data operations, opens and calls. Of more than 1,024 processes of a trace as many are
@@ -59,7 +59,7 @@ class Activity:
 
 @dataclass(frozen=True, eq=False)
 class Cells:
-    """What some processes did from moment to moment, by process, then time; shape (n,) each."""
+    """Activity of some processes from moment to moment, by process, then time; shape (n,) each."""
 
     process: Ints
     start: Ints
@@ -109,7 +109,7 @@ def _coarser(cells: IntTable, by: int) -> IntTable:
 
 
 def _looked_at(ranks: int) -> NDArray[np.bool_] | None:
-    """Which ranks of a trace are looked at; None for all."""
+    """True for the ranks of a trace that are looked at; None for all."""
     if ranks <= _MOST_PROCESSES:
         return None
     mixed = np.arange(ranks, dtype=np.uint64) * np.uint64(_MIX) % np.uint64(1 << 32)
@@ -133,9 +133,8 @@ class ActivityCollector:
         """Take the calls of the batch on files of the data set."""
         if self._add_compiled(batch):
             return
-        rows = batch.included_rows
+        rows = np.flatnonzero(batch.included)
         if self._chosen is not None:
-            rows = np.arange(len(batch))[rows]
             rows = rows[self._chosen[batch.rank[rows]]]
         kind, start, end = batch.kind[rows], batch.start[rows], batch.end[rows]
         if not len(kind):
@@ -166,22 +165,22 @@ class ActivityCollector:
 
     def _add_compiled(self, batch: Batch) -> bool:
         """The same by a kernel; False if numpy decides."""
-        examples = batch.examples
-        counted = examples.included
+        groups = batch.groups
+        counted = groups.included
         if self._chosen is not None:
-            counted = counted & self._chosen[examples.rank]
+            counted = counted & self._chosen[groups.rank]
         if not counted.any():
             return True
         what = np.where(counted, ActivityBit.COUNTED, 0)
-        what |= ActivityBit.READS * (examples.kind == Kind.READ) + ActivityBit.WRITES * (examples.kind == Kind.WRITE)
-        what |= ActivityBit.OPENS * ((examples.flags & (Flag.OPEN | Flag.DIRECTORY)) == Flag.OPEN)
+        what |= ActivityBit.READS * (groups.kind == Kind.READ) + ActivityBit.WRITES * (groups.kind == Kind.WRITE)
+        what |= ActivityBit.OPENS * ((groups.flags & (Flag.OPEN | Flag.DIRECTORY)) == Flag.OPEN)
         out = call(
             "activity",
-            codes=batch.call_groups.codes,
+            codes=batch.groups.codes,
             bytes=batch.bytes,
             start=batch.start,
             duration=batch.duration,
-            process=examples.process,
+            process=groups.process,
             what=what,
             length=self._bucket,
             most=BUCKETS,

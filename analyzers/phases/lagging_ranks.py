@@ -30,7 +30,7 @@ Ints = NDArray[np.int64]
 def without_lag(
     start: Ints, end: Ints, cells: Cells, order: Ints, gap: int, short: int, runs: Ints
 ) -> Ints:
-    """When stretches begin that a pause longer than the gap separates in which nobody lags.
+    """Starts of stretches that are separated by a pause longer than the gap in which nobody lags.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""When the phases of an app begin.
+"""Starts of the phases of an app.
 
 With a gap that the user gives, a phase ends where no process of the app is in a call for longer than the gap: that and
 nothing else. Without one, an app's calls are divided in three steps. All of them ask what processes do, so that a rank
@@ -75,7 +75,7 @@ def begins(
     floor_ns: int,
     gap_ns: int | None = None,
 ) -> tuple[Ints, int]:
-    """When each phase of an app begins, ascending, and the gap.
+    """Starts of the phases of an app, ascending, and the gap.
 
     Parameters
     ----------

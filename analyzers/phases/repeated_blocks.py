@@ -1,4 +1,4 @@
-"""Where a process begins the same anew, or turns from reading to writing or back.
+"""Repeated blocks of a process (rounds), and turns from reading to writing or back.
 
 - A round begins where a process opens a file after a pause (or turns). Rounds of less than 5 % of its largest one are
   prelude, such as a header or a folder, and count as pause. Rounds are alike if bytes read, bytes written and data
@@ -32,7 +32,7 @@ Bools = NDArray[np.bool_]
 
 @dataclass(frozen=True, eq=False)
 class Pauses:
-    """Where processes pause, from `low` to `high`; `weight` is what one moves, `turn` whether its kind changes."""
+    """Pauses of processes, from `low` to `high`; `weight` is what one moves, `turn` is True if its kind changes."""
 
     stretch: Ints
     low: Ints
@@ -46,7 +46,7 @@ class Pauses:
 
 
 def pauses_of(cells: Cells, stretch: Ints, short: int) -> Pauses:
-    """Where processes pause between rounds that are alike, or turn."""
+    """Pauses of processes between similar rounds, and turns."""
     reach = _reached(cells)
     owner = np.append(True, (cells.process[1:] != cells.process[:-1]) | (stretch[1:] != stretch[:-1]))
     step = np.append(True, cells.start[1:] - reach[:-1] > short) | owner
@@ -117,7 +117,7 @@ def _between_rounds(
     group, read, written, data, start, end = (c[keep] for c in (group, read, written, data, start, end))
 
     def alike(apart: int) -> Bools:
-        """Whether each round is like the one so many later; shape of all rounds."""
+        """True for rounds that are like the one so many later; shape (rounds,)."""
         found = np.zeros(len(group), np.bool_)
         if len(group) > apart:
             a, b = slice(None, -apart), slice(apart, None)

@@ -21,8 +21,10 @@ from vani.analyzers.measures.processes import ProcessesResult
 from vani.analyzers.quick.exchanges import ExchangeCounter
 from vani.analyzers.quick.libraries import LibraryCounter
 from vani.analyzers.quick.rows import Rows
-from vani.analyzers.tables.int_table import NO_VALUE, Factorized, IntTable, Pairs, count_pairs, group
+from vani.analyzers.tables.factorized import Factorized
+from vani.analyzers.tables.int_table import NO_VALUE, IntTable, group
 from vani.analyzers.tables.keys import pack, unpack
+from vani.analyzers.tables.pair_counts import Pairs, count_pairs
 from vani.analyzers.workload.renamed_files import groups_of_names, renames_of
 from vani.analyzers.workload.workload import Context, Workload
 from vani.calls import MOST_SUM, RENAMES, Flag, Kind, Layer, Occurrences
@@ -49,7 +51,7 @@ class Trace:
 
 @dataclass
 class Counts:
-    """What was counted in a workload."""
+    """Counts of a workload."""
 
     operations: IntTable
     """As the `combine` of the measure gives it, as the next four; columns of times are 0."""

@@ -1,13 +1,14 @@
-"""Which processes read and write the files that others write, as far as it can be told without the order of calls."""
+"""Processes that read and write the files that others write, as far as it is known without the order of calls."""
 
 from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
 
-from vani.analyzers.passes.measure_workload import exchanged
+from vani.analyzers.passes.findings_of_survey import exchanged
 from vani.analyzers.quick.rows import Rows
-from vani.analyzers.tables.int_table import Factorized, IntTable, group
+from vani.analyzers.tables.factorized import Factorized
+from vani.analyzers.tables.int_table import IntTable, group
 from vani.analyzers.tables.keys import pack, unpack
 from vani.analyzers.workload.workload import Workload
 from vani.calls import Kind

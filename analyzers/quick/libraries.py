@@ -1,4 +1,4 @@
-"""Which library made the calls that occur, as `vani.analyzers.measures.libraries` has it."""
+"""The libraries that made the calls, as `vani.analyzers.measures.libraries` defines them."""
 
 from __future__ import annotations
 
@@ -7,8 +7,10 @@ from numpy.typing import NDArray
 
 from vani.analyzers.measures.libraries import ANY_LIBRARY, LibrariesResult, under_any_library
 from vani.analyzers.quick.rows import Rows
-from vani.analyzers.tables.int_table import NO_VALUE, Factorized, IntTable, Pairs, count_pairs
+from vani.analyzers.tables.factorized import Factorized
+from vani.analyzers.tables.int_table import NO_VALUE, IntTable
 from vani.analyzers.tables.keys import LAYERS, pack
+from vani.analyzers.tables.pair_counts import Pairs, count_pairs
 from vani.analyzers.workload.workload import Workload
 from vani.calls import Flag, Kind, Layer
 

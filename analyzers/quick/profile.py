@@ -35,7 +35,7 @@ from vani.analyzers.measures.past_end import BeyondEnds
 from vani.analyzers.measures.processes import ProcessCounts, Processes
 from vani.analyzers.measures.survey import SurveyedFiles
 from vani.analyzers.measures.transfer_size import TransferSize
-from vani.analyzers.passes.measure_workload import measures
+from vani.analyzers.passes.all_measures import extension_names
 from vani.analyzers.quick.counts import Counts, Trace, count
 from vani.analyzers.tables.int_table import NO_VALUE, IntTable, group
 from vani.analyzers.tables.keys import unpack
@@ -115,14 +115,14 @@ def _measurements(
     findings = SurveyFindings(
         phase_start=np.zeros(len(apps), np.int64), phase_app=apps, first_phase=np.arange(len(apps) + 1)
     )
-    operations = Operations().finish(counts.operations, workload, findings)
-    processes = Processes().finish(counts.uses, workload, findings)
+    operations = Operations().aggregate(counts.operations, workload, findings)
+    processes = Processes().aggregate(counts.uses, workload, findings)
     listed = _listed(workload, counts, operations, processes, list_files)
-    extensions = [measure.name for measure in measures() if measure.result is None]
-    libraries = Libraries().finish(counts.libraries, workload, findings)
+    extensions = extension_names()
+    libraries = Libraries().aggregate(counts.libraries, workload, findings)
     results = [
-        TransferSize().finish(counts.transfer_size, workload, findings),
-        CallCosts().finish(counts.call_costs, workload, findings),
+        TransferSize().aggregate(counts.transfer_size, workload, findings),
+        CallCosts().aggregate(counts.call_costs, workload, findings),
         counts.totals,
         replace(
             libraries, caller_unknown=counts.caller_unknown, caller_unknown_files=counts.caller_unknown_files
@@ -181,7 +181,7 @@ def _listed(
 
 
 def _lengths(workload: Workload, counts: Counts, processes: ProcessCounts) -> FileLengths:
-    """Where nothing was written, a file has the length that it had; else it depends on offsets."""
+    """Lengths of files that were not written; those of others depend on offsets."""
     codes, survey = _of_data_set(workload, processes), counts.files
     length = np.full(workload.files, NO_VALUE)
     length[codes] = workload.known_sizes[codes]
@@ -194,7 +194,7 @@ def _lengths(workload: Workload, counts: Counts, processes: ProcessCounts) -> Fi
 
 
 def _may_exchange(users: IntTable) -> Bools:
-    """Where some process reads what another one writes, by file: in which order is not known."""
+    """Files in which some process reads what another one writes, in an unknown order."""
     pairs = users["readers"].astype(np.float64) * users["writers"]
     found: Bools = pairs > users["both"]
     return found
@@ -216,7 +216,7 @@ def _possible_exchanges(workload: Workload, counts: Counts) -> PossibleExchanges
 
 
 def _too_many_to_look_at(measured: Measurements, job_: Job | None) -> bool:
-    """Whether the formats of the data set depend on which of its files are looked at."""
+    """True if the formats of the data set depend on which of its files are looked at."""
     codes = _of_data_set(measured.workload, measured.processes)
     if len(codes) <= MOST_LOOKED_AT:
         return False

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from vani.analyzers.tables.int_table import Factorized
+from vani.analyzers.tables.factorized import Factorized
 
 __all__ = ["Intervals", "merge", "merge_runs", "total_length"]
 
@@ -38,7 +38,7 @@ class Intervals:
 
     @property
     def firsts(self) -> Ints:
-        """Where each run of intervals of one group begins; shape (runs,)."""
+        """Beginning of each run of intervals of one group; shape (runs,)."""
         return np.flatnonzero(np.append(True, self.group[1:] != self.group[:-1])[: len(self)])
 
     def under(self, key: Callable[[Ints], Ints]) -> Intervals:

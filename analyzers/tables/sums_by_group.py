@@ -9,7 +9,8 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from vani.analyzers.tables.int_table import Factorized, How, IntTable, group
+from vani.analyzers.tables.factorized import Factorized
+from vani.analyzers.tables.int_table import How, IntTable, group
 from vani.analyzers.tables.keys import KINDS
 
 __all__ = ["ByGroup", "Groups", "grouped", "summed"]

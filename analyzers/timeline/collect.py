@@ -1,4 +1,4 @@
-"""What the calls of a partition add to a heat map: sums under integer keys."""
+"""Sums of the calls of a partition for a heat map, under integer keys."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 
 from vani.analyzers.calls.batch import Batch
 from vani.analyzers.passes.run_pass import Task
-from vani.analyzers.tables.int_table import NO_VALUE, Factorized, IntTable, group
+from vani.analyzers.tables.factorized import Factorized
+from vani.analyzers.tables.int_table import NO_VALUE, IntTable, group
 from vani.analyzers.tables.intervals import Intervals, merge
 from vani.analyzers.tables.keys import KINDS, pack, unpack
 from vani.analyzers.timeline.grid import ALL_CALLS, CODES, LIBRARIES, OF_LAYER, SIZE_CLASSES, Grid

@@ -1,4 +1,4 @@
-"""Where calls go in a heat map: bins of time, rows of processes, patterns of paths."""
+"""The grid of a heat map: bins of time, rows of processes, patterns of paths."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ SIZE_CLASSES = (3, len(BINS))
 
 @dataclass(frozen=True, eq=False)
 class Grid:
-    """Where calls go: bins of time, rows of processes, patterns of files."""
+    """Bins of time, rows of processes, patterns of files."""
 
     bins: int
     bin_ns: int

@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vani.analyzers.calls.batch import Batch
-from vani.analyzers.tables.int_table import Factorized, IntTable
+from vani.analyzers.tables.factorized import Factorized
+from vani.analyzers.tables.int_table import IntTable
 from vani.analyzers.tables.keys import KINDS, pack
 
 __all__ = ["DURATIONS", "EDGES", "MOST", "Long", "by_duration", "longest"]

@@ -1,4 +1,4 @@
-"""Which file a name stands for when: a file that is renamed stays the file that it was.
+"""Files that names stand for over time: a file that is renamed stays the file that it was.
 
 A file is listed, counted and measured under the last name that it had: `x.tmp` that is written and renamed to `x` is
 `x` from its first byte on. The names of its life are not kept.
@@ -128,7 +128,7 @@ def _of_folders(time: Ints, old: Ints, new: Ints, paths: Texts) -> tuple[Ints, I
 
 @dataclass(frozen=True, eq=False)
 class Lives:
-    """What names stand for, one file after the other: each turn of a name ends one life and begins another."""
+    """Files that names stand for, one after the other: each turn of a name ends one life and begins another."""
 
     place: Ints
     """Shape (files + 1,): place of a name among those that have turns, else -1; the last is that of no file."""
@@ -212,7 +212,7 @@ class Openings:
     def __init__(self, lives: Lives) -> None:
         self._lives = lives
 
-    def begin(self, context: Context, findings: SurveyFindings | None) -> _Collector:
+    def chunk(self, context: Context, findings: SurveyFindings | None) -> _Collector:
         del context, findings
         return _Collector(self._lives)
 

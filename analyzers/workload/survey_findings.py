@@ -1,4 +1,4 @@
-"""What the first pass over the calls finds out, for the second."""
+"""Findings of the first pass over the calls, for the second."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ MOMENTS = beside(BUCKETS + 1)
 
 @dataclass(frozen=True, eq=False)
 class Ends:
-    """How far each file reached, by time: what is beyond has been asked for in vain."""
+    """Reach of each file by time; reads beyond it got nothing."""
 
     known: NDArray[np.bool_] = field(default_factory=lambda: np.empty(0, np.bool_))
     """Shape (files,): the run made the file, or its size before the run is known, and all that was written is seen."""
@@ -77,7 +77,7 @@ class Ends:
 
 @dataclass(frozen=True, eq=False)
 class SurveyFindings:
-    """What the first pass found out, for the second."""
+    """Findings of the first pass, for the second."""
 
     phase_start: Ints
     """Shape (phases,): start of each phase in ns, app after app, ascending within an app."""

@@ -1,4 +1,4 @@
-"""The workload before any call is read, and what makes the calls of one trace part of it."""
+"""The workload before any call is read, and the place of one trace in it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Ints = NDArray[np.int64]
 
 @dataclass(frozen=True, eq=False)
 class Workload:
-    """The workload as the manifests of its stores tell it, before any call is read."""
+    """The workload before any call is read, from the manifests of its stores."""
 
     paths: Sequence[str]
     """Path of each global file code; traces that name the same path share the code."""
@@ -40,7 +40,7 @@ class Workload:
     """Names of the functions of all traces, by global code."""
     renames: Renames = field(default_factory=Renames.none)
     lives: Lives | None = None
-    """What names stand for when, None where no file of the data set was renamed."""
+    """Files that names stand for over time; None where no file of the data set was renamed."""
 
     @property
     def files(self) -> int:
@@ -49,7 +49,7 @@ class Workload:
 
 @dataclass(frozen=True, eq=False)
 class Context:
-    """What a partition's batches need to become global."""
+    """A trace's place in the workload: the global codes of its own codes."""
 
     workload: Workload
     trace: int

@@ -142,7 +142,7 @@ def test_no_call_is_read_more_than_twice(tmp_path, workers):
     with (
         patch("vani.store.write.ROW_GROUP", 8),
         patch("vani.analyzers.measures.busy_time._ROWS", 32),
-        patch("vani.analyzers.passes.timed_groups.calls_of", counted),
+        patch("vani.analyzers.passes.call_times.calls_of", counted),
         patch("vani.engine.local.Synchronous.workers", workers),
     ):
         found = profile_of([InventedTrace(rows)], tmp_path).workflow.io

@@ -64,7 +64,7 @@ def table_of(wrote, read):
     }
 
 
-NO_EXTENTS = Extents().finish(ExtentsResult(start_ns=np.empty(0, np.int64)), SimpleNamespace(processes=1, files=1), None)
+NO_EXTENTS = Extents().aggregate(ExtentsResult(start_ns=np.empty(0, np.int64)), SimpleNamespace(processes=1, files=1), None)
 
 
 def view_with(exchanges, processes, files, apps):

@@ -58,7 +58,7 @@ NOTHING = ExchangeCounts(np.empty(0, np.int64), np.empty(0, np.int64), {})
 
 
 def finished(result):
-    return Extents().finish(result, WORLD, None)
+    return Extents().aggregate(result, WORLD, None)
 
 
 def one_by_one(used, far=1):

@@ -27,6 +27,7 @@ from vani.analyzers.measures.process_totals import MovedByProcess
 from vani.analyzers.measures.processes import ProcessCounts
 from vani.analyzers.measures.transfer_size import SizeCounts
 from vani.analyzers.passes import measure_workload
+from vani.analyzers.passes.all_measures import all_measures
 from vani.api import characterise
 from vani.schema.profile import Profile
 
@@ -85,7 +86,7 @@ def values(profile: Profile, path: str) -> list[object]:
 
 
 def test_no_two_measures_have_one_name():
-    names = [measure.name for measure in measure_workload.measures()]
+    names = [measure.name for measure in all_measures()]
     assert len(set(names)) == len(names)
 
 
@@ -97,13 +98,13 @@ def nothing(found: object) -> bool:
 
 
 def test_every_measure_with_a_result_of_its_own_is_looked_up_by_it(measured):
-    for measure in measure_workload.measures():
+    for measure in all_measures():
         assert measure.result is not None, measure.name
         assert type(measured.of(measure.result)) is measure.result
 
 
 def test_every_result_that_a_source_may_leave_out_is_tried_below():
-    declared = {measure.result for measure in measure_workload.measures()} | {BusyTimes}
+    declared = {measure.result for measure in all_measures()} | {BusyTimes}
     # Of these there is no profile without.
     assert set(NULLS) == declared - {OperationCounts, ProcessCounts}
 

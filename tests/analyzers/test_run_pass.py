@@ -16,13 +16,13 @@ def test_the_longest_partitions_come_first_so_that_no_worker_waits_for_one_that_
     for name, calls in (("a", 4_000), ("b", 64_000), ("c", 16_000)):
         generate_trace(tmp_path / name, Workload(calls=calls, ranks=2, files=4, zlib_level=1))
     begun: list[tuple[bool, int]] = []
-    run_part = run_pass._run_part
+    collect = run_pass._collect
 
-    def note(task: Any, wanted: Any, findings: Any) -> Any:
-        begun.append((findings is not None, task.store.manifest.parts[task.part].rows))
-        return run_part(task, wanted, findings)
+    def note(task: Any, measures: Any, findings: Any, *others: Any) -> Any:
+        begun.append((findings is not None, task.rows))
+        return collect(task, measures, findings, *others)
 
-    monkeypatch.setattr(run_pass, "_run_part", note)
+    monkeypatch.setattr(run_pass, "_collect", note)
     monkeypatch.setenv("VANI_PARTIAL_RESULTS", "0")
     profile(tmp_path, scheduler="synchronous")
     for later in (False, True):

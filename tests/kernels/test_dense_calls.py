@@ -18,7 +18,7 @@ from vani.analyzers.calls.batch import Batch
 from vani.analyzers.measures.access_pattern import AccessPattern
 from vani.analyzers.measures.past_end import PastEnd
 from vani.analyzers.measures.survey import Survey
-from vani.analyzers.passes.measure_workload import measures
+from vani.analyzers.passes.all_measures import all_measures
 from vani.kernels.library import times_used
 from vani.readers.trace_reader import Piece
 
@@ -33,7 +33,7 @@ def compare(measure: Any, seed: int, rows_per_batch: int, **size: int) -> None:
 
     def found(by_numpy: float) -> Any:
         known = None if isinstance(measure, Survey) else findings
-        collector = measure.begin(context, known)
+        collector = measure.chunk(context, known)
         for calls in batches:
             if chance.random() < by_numpy:
                 with numpy_alone():
@@ -61,7 +61,7 @@ def test_streams_and_ends_of_files_are_the_same(measure, rows_per_batch, runs, m
     assert times_used()[kernel][1] == declined
 
 
-@pytest.mark.parametrize("measure", [Survey(), *measures()], ids=lambda measure: measure.name)
+@pytest.mark.parametrize("measure", [Survey(), *all_measures()], ids=lambda measure: measure.name)
 def test_each_measure_is_the_same(measure):
     if measure.name == "io_time":
         pytest.skip("whether processes run calls at the same time is what the survey finds")

@@ -21,7 +21,7 @@ from switched import needs_kernels, numpy_alone
 from vani.analyzers.calls.batch import Batch
 from vani.analyzers.calls.thread_overlap import Last, OverlapFinder
 from vani.analyzers.measures.survey import Survey
-from vani.analyzers.passes.measure_workload import measures
+from vani.analyzers.passes.all_measures import all_measures
 from vani.analyzers.tables.int_table import NO_VALUE
 from vani.analyzers.tables.intervals import merge as merged
 from vani.analyzers.tables.keys import pack
@@ -128,12 +128,12 @@ def test_each_measure_finds_the_same_with_kernels_and_without(data, trace):
     batches = list(trace.batches(range(trace.ranks), Piece()))
 
     def found(measure: Any, findings: SurveyFindings | None) -> Any:
-        collector = measure.begin(context, findings)
+        collector = measure.chunk(context, findings)
         for calls in batches:
             collector.add(Batch(context, calls, findings))
         return plain(measure.combine([collector.result()]))
 
-    for measure in (Survey(), *measures()):
+    for measure in (Survey(), *all_measures()):
         known = None if isinstance(measure, Survey) else findings
         if known is not None and measure.name == "io_time":
             # Whether processes run calls at the same time is what the survey finds, and not free to choose.

@@ -8,6 +8,7 @@ import random
 import shutil
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 from switched import needs_kernels, numpy_alone
@@ -16,7 +17,7 @@ import vani
 from tests.traces.random_runs import random_run
 from tests.traces.trace_generator import Workload, generate_trace
 from vani.analyzers.measures import busy_time
-from vani.analyzers.passes import timed_calls
+from vani.analyzers.passes import measure_workload
 from vani.cli.main import main
 from vani.errors import TraceError, VaniError
 from vani.readers.open import open_trace
@@ -46,7 +47,7 @@ def no_room(cache, monkeypatch) -> None:
     """No call stays in memory, and none of their times."""
     monkeypatch.setattr(provide, "Room", lambda: Room(0))
     monkeypatch.setattr(RecorderReader, "decodes_quickly", True)
-    monkeypatch.setattr(timed_calls, "_MOST_NOTED", 0)
+    monkeypatch.setattr(measure_workload, "_MOST_IN_MEMORY", 0)
     monkeypatch.setattr(busy_time, "_FEW_ROWS", 20)
 
 
@@ -163,18 +164,24 @@ def test_of_few_calls_per_rank_files_are_written(cache, tmp_path, monkeypatch, l
         assert len(list((cache / "stores").iterdir())) == (most > calls)
 
 
-def test_times_are_put_into_a_folder_only_where_they_are_many(no_room, cache, monkeypatch):
+def test_times_are_put_into_files_only_where_they_are_many(no_room, cache, monkeypatch):
     folders: list[Path | None] = []
-    real = timed_calls.ScratchFile
-    monkeypatch.setattr(timed_calls, "ScratchFile", lambda folder: folders.append(folder) or real(folder))
+    real = measure_workload.NoteTimes
+
+    def note(listed: Any, rows: int, folder: Path | None) -> Any:
+        folders.append(None if folder is None else folder.parent)
+        return real(listed, rows, folder)
+
+    monkeypatch.setattr(measure_workload, "NoteTimes", note)
     calls = int(open_trace(TRACE).calls_per_rank().sum())
     found = []
-    for most, expected in ((calls, []), (calls - 1, [cache / "stores"])):
-        monkeypatch.setattr(timed_calls, "_MOST_NOTED", most)
+    for most, expected in ((calls, [None]), (calls - 1, [cache / "stores"])):
+        monkeypatch.setattr(measure_workload, "_MOST_IN_MEMORY", most)
         found.append(vani.profile(TRACE).to_yaml())
         assert folders == expected
         folders.clear()
     assert found[0] == found[1]
+    assert [path for path in cache.rglob("*") if path.is_file()] == []
 
 
 def test_files_are_written_where_numpy_decodes(cache, monkeypatch):

@@ -17,14 +17,14 @@ class LongestCall:
     name = "longest_call"
     columns = frozenset({"duration_ns"})
 
-    def begin(self, context: Context, findings: SurveyFindings | None) -> _Collector:
+    def chunk(self, context: Context, findings: SurveyFindings | None) -> _Collector:
         del context, findings
         return _Collector()
 
     def combine(self, parts: Sequence[int]) -> int:
         return max(parts, default=0)
 
-    def finish(self, combined: int, workload: Workload, findings: SurveyFindings) -> dict[str, int]:
+    def aggregate(self, combined: int, workload: Workload, findings: SurveyFindings) -> dict[str, int]:
         del workload, findings
         return {"duration_ns": combined}
 

@@ -1,0 +1,59 @@
+"""The measures of the second pass: those of the package, and those of plug-ins."""
+
+from __future__ import annotations
+
+import pkgutil
+from importlib import import_module
+from typing import Any
+
+from vani.analyzers.measures.survey import Survey
+from vani.analyzers.passes.measure import Measure, declared_result
+from vani.errors import InputError
+from vani.plug_ins import described, plug_ins
+
+__all__ = ["all_measures", "extension_names"]
+
+_PACKAGE = "vani.analyzers.measures"
+_ENTRY_POINTS = "vani.analyzers"
+_OTHER_PASSES = frozenset({"survey", "busy"})
+"""Names of what is measured in the first and in the last pass."""
+
+
+def all_measures() -> list[Measure[Any, Any]]:
+    """One of each measure.
+
+    Raises
+    ------
+    InputError
+        A plug-in cannot be loaded, or its measure has the name of another one.
+    """
+    measures: list[Measure[Any, Any]] = []
+    for module in pkgutil.iter_modules(import_module(_PACKAGE).__path__):
+        members = vars(import_module(f"{_PACKAGE}.{module.name}"))
+        for name in members.get("__all__", ()):
+            candidate = members[name]
+            if isinstance(candidate, type) and hasattr(candidate, "chunk") and candidate is not Survey:
+                measures.append(candidate())
+    for point in plug_ins(_ENTRY_POINTS):
+        try:
+            measure = point.load()()
+            name, *_ = measure.name, measure.chunk, measure.combine, measure.aggregate
+        except Exception as error:
+            raise InputError(
+                f"the measure {point.value!r} cannot be loaded ({described(error)})",
+                where=f"plug-in {point.name}",
+                todo="mend it or uninstall it",
+            ) from error
+        if name in _OTHER_PASSES.union(m.name for m in measures):
+            raise InputError(
+                f"the measure {point.value!r} is called {name!r}, as another one is",
+                where=f"plug-in {point.name}",
+                todo="give it another name or uninstall it",
+            )
+        measures.append(measure)
+    return measures
+
+
+def extension_names() -> list[str]:
+    """Names of the measures whose results are in the profile as extensions."""
+    return [measure.name for measure in all_measures() if declared_result(measure) is None]

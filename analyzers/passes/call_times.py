@@ -1,0 +1,314 @@
+"""Times of calls, for busy time, which is found over all processes together in the order of time.
+
+Times are noted in the pass that measures: in memory, or, for many calls, in a temporary file per batch. Those of a
+store's files are read again from them instead, row group by row group.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vani.analyzers.calls.batch import Batch
+from vani.analyzers.tables.keys import KINDS, pack
+from vani.analyzers.workload.survey_findings import SurveyFindings
+from vani.analyzers.workload.workload import Context
+from vani.calls import FileClass, Flag, Layer
+from vani.errors import NoRoomError
+from vani.kernels.library import call
+from vani.store.read import RowGroup, calls_of
+
+__all__ = ["CallTimes", "NoteTimes", "NotedTimes", "StoredTimes", "TimedGroup", "times_of", "widths_of"]
+
+_COLUMNS = ("rank", "layer", "kind", "flags", "file", "start_ns", "duration_ns")
+_ALWAYS = 1 << 62
+"""ns; no call is later, nor that much before the beginning."""
+
+Ints = NDArray[np.int64]
+
+
+@dataclass
+class CallTimes:
+    """Times of calls; shape (n,) each."""
+
+    code: NDArray[np.int32] | Ints
+    """Key of phase, number of the listed file + 1 (0 for others), and kind, see `widths_of`."""
+    start: Ints
+    """ns."""
+    end: Ints
+
+    def __len__(self) -> int:
+        return len(self.code)
+
+    @staticmethod
+    def joined(parts: Sequence[CallTimes]) -> CallTimes:
+        """Calls of several parts, one after the other: in no order."""
+        parts = [part for part in parts if len(part)]
+        if not parts:
+            return CallTimes(np.empty(0, np.int32), np.empty(0, np.int64), np.empty(0, np.int64))
+        if len(parts) == 1:
+            return parts[0]
+        return CallTimes(*(np.concatenate([getattr(p, n) for p in parts]) for n in ("code", "start", "end")))
+
+    def between_rows(self, begin: int, stop: int) -> CallTimes:
+        """Some that follow each other."""
+        return CallTimes(self.code[begin:stop], self.start[begin:stop], self.end[begin:stop])
+
+    def within(self, begin: int, end: int) -> CallTimes:
+        """The calls within a stretch of time, cut at its ends."""
+        if not len(self) or (self.start[0] >= begin and int(self.end.max()) <= end):
+            return self
+        start, stop = np.maximum(self.start, begin), np.minimum(self.end, end)
+        inside = start < stop
+        return CallTimes(self.code[inside], start[inside], stop[inside])
+
+    def take_until(self, moment: int) -> CallTimes:
+        """Take out the calls that begin before a moment; calls are in order of their starts."""
+        at = int(np.searchsorted(self.start, moment))
+        early = self.between_rows(0, at)
+        self.code, self.start, self.end = self.code[at:], self.start[at:], self.end[at:]
+        return early
+
+    def cut_at(self, moment: int) -> tuple[CallTimes, CallTimes]:
+        """Cut calls that begin before a moment: what lies before it, and what lies after it."""
+        over = self.end > moment
+        after = CallTimes(self.code[over], np.full(int(over.sum()), moment), self.end[over])
+        return CallTimes(self.code, self.start, np.minimum(self.end, moment)), after
+
+
+def widths_of(findings: SurveyFindings, listed: Ints) -> tuple[int, int, int]:
+    """Widths of keys of phase, number of the listed file + 1, and kind."""
+    return findings.phases + 1, int(listed.max(initial=-1)) + 2, KINDS
+
+
+def times_of(
+    batch: Batch, findings: SurveyFindings, listed: Ints, *, begin: int, end: int, ordered: bool = True
+) -> CallTimes:
+    """The calls of a batch within a stretch of time, cut at its ends; in order of their starts if `ordered`.
+
+    Parameters
+    ----------
+    listed
+        Shape (files,): number of a listed file, -1 for others.
+    """
+    context, widths = batch.context, widths_of(findings, listed)
+    number = np.append(listed, -1) + 1
+    if context.workload.lives is None:
+        file = np.append(context.file_codes, len(listed))
+        app = context.app
+        out = call(
+            "intervals",
+            **{name: batch.all_calls(name) for name in _COLUMNS if name != "rank"},
+            number=number[file],
+            included=np.append(context.workload.file_class == FileClass.DATASET, False)[file],
+            files=len(file) - 1,
+            width=widths[1],
+            phase_starts=findings.phase_start[findings.first_phase[app] : findings.first_phase[app + 1]],
+            first_phase=findings.first_phase[app],
+            excluded=findings.phases,
+            most_layer=Layer.STDIO,
+            nested=Flag.NESTED,
+            shift=context.workload.shift_ns[context.trace],
+            low=begin,
+            high=end,
+        )
+        if out is not None:
+            columns = out["code"], out["start"], out["end"]
+            return _in_order(*columns) if ordered and out["falls"][0] else CallTimes(*columns)
+    start, stop = np.maximum(batch.start, begin), np.minimum(batch.end, end)
+    inside = start < stop
+    key = pack((batch.phase[inside], number[batch.file[inside]], batch.kind[inside]), widths)
+    return _in_order(key, start[inside], stop[inside])
+
+
+def _in_order(code: NDArray[np.int32] | Ints, start: Ints, end: Ints) -> CallTimes:
+    if (start[1:] >= start[:-1]).all():
+        return CallTimes(code, start, end)
+    order = np.argsort(start, kind="stable")
+    return CallTimes(code[order], start[order], end[order])
+
+
+class TimedGroup(Protocol):
+    """Calls of one process or some; times are those of the workload's clock, ns."""
+
+    @property
+    def rows(self) -> int: ...
+
+    @property
+    def first(self) -> int:
+        """Earliest start."""
+
+    @property
+    def last(self) -> int:
+        """Latest start."""
+
+    @property
+    def reach(self) -> int:
+        """No call ends later."""
+
+    def times(
+        self,
+        contexts: Sequence[Context],
+        findings: SurveyFindings,
+        listed: Ints,
+        *,
+        begin: int,
+        end: int,
+        ordered: bool,
+    ) -> Iterator[CallTimes]:
+        """Calls within a stretch of time, cut at its ends; in order of their starts if `ordered`."""
+
+
+@dataclass(frozen=True, eq=False)
+class StoredTimes:
+    """A row group of a file of a store."""
+
+    trace: int
+    shift_ns: int
+    """From the clock of the trace to that of the workload."""
+    group: RowGroup
+
+    @property
+    def rows(self) -> int:
+        return self.group.rows
+
+    @property
+    def first(self) -> int:
+        return self.group.first_start + self.shift_ns
+
+    @property
+    def last(self) -> int:
+        return self.group.last_start + self.shift_ns
+
+    @property
+    def reach(self) -> int:
+        return self.last + self.group.longest
+
+    def times(
+        self,
+        contexts: Sequence[Context],
+        findings: SurveyFindings,
+        listed: Ints,
+        *,
+        begin: int,
+        end: int,
+        ordered: bool,
+    ) -> Iterator[CallTimes]:
+        for calls in calls_of([self.group], _COLUMNS):
+            batch = Batch(contexts[self.trace], calls, findings)
+            yield times_of(batch, findings, listed, begin=begin, end=end, ordered=ordered)
+
+
+@dataclass(frozen=True, eq=False)
+class NotedTimes:
+    """Rows of a table of times: `code`, `start` and `duration` of calls in order of their starts."""
+
+    rows: int
+    first: int
+    last: int
+    reach: int
+    table: NDArray[Any] | Path
+    """In memory, or the file that has it."""
+    row: int
+    """The first row."""
+
+    def times(
+        self,
+        contexts: Sequence[Context],
+        findings: SurveyFindings,
+        listed: Ints,
+        *,
+        begin: int,
+        end: int,
+        ordered: bool,
+    ) -> Iterator[CallTimes]:
+        del contexts, findings, listed, ordered
+        table = np.load(self.table, mmap_mode="r") if isinstance(self.table, Path) else self.table
+        rows = table[self.row : self.row + self.rows]
+        code, start = rows["code"], rows["start"].astype(np.int64)
+        code = code.astype(np.int32 if code.dtype.itemsize < 4 else np.int64)
+        yield CallTimes(code, start, start + rows["duration"].astype(np.int64)).within(begin, end)
+
+
+class NoteTimes:
+    """Notes the times of calls, as a measure among others.
+
+    Parameters
+    ----------
+    listed
+        Shape (files,): number of a listed file, -1 for others.
+    rows
+        Calls of a group, at most.
+    folder
+        Where the times of each batch are put in a file; None: they stay in memory.
+    """
+
+    columns = frozenset(_COLUMNS)
+
+    def __init__(self, listed: Ints, rows: int, folder: Path | None) -> None:
+        self._listed, self._rows, self._folder = listed, rows, folder
+
+    def chunk(self, context: Context, findings: SurveyFindings | None) -> _Collector:
+        del context
+        assert findings is not None
+        return _Collector(self._listed, findings, self._rows, self._folder)
+
+    def combine(self, parts: Sequence[list[NotedTimes]]) -> list[NotedTimes]:
+        return [group for part in parts for group in part]
+
+
+class _Collector:
+    def __init__(self, listed: Ints, findings: SurveyFindings, rows: int, folder: Path | None) -> None:
+        self._listed, self._findings, self._rows, self._folder = listed, findings, rows, folder
+        self._noted: list[NotedTimes] = []
+
+    def add(self, batch: Batch) -> None:
+        calls = times_of(batch, self._findings, self._listed, begin=-_ALWAYS, end=_ALWAYS)
+        if not len(calls):
+            return
+        table = _table(calls)
+        place = table if self._folder is None else _saved(table, self._folder)
+        for row in range(0, len(calls), self._rows):
+            group = calls.between_rows(row, row + self._rows)
+            first, last, reach = int(group.start[0]), int(group.start[-1]), int(group.end.max())
+            self._noted.append(NotedTimes(len(group), first, last, reach, place, row))
+
+    def result(self) -> list[NotedTimes]:
+        return self._noted
+
+
+def _table(calls: CallTimes) -> NDArray[Any]:
+    """The calls as a table, in small types: some 13 bytes each."""
+    duration = calls.end - calls.start
+    code_type, duration_type = (np.min_scalar_type(int(column.max())) for column in (calls.code, duration))
+    table = np.empty(len(calls), [("code", code_type), ("start", np.int64), ("duration", duration_type)])
+    table["code"], table["start"], table["duration"] = calls.code, calls.start, duration
+    return table
+
+
+def _saved(table: NDArray[Any], folder: Path) -> Path:
+    """A new file in the folder that has the table.
+
+    Raises
+    ------
+    NoRoomError
+        The folder takes nothing more.
+    """
+    try:
+        descriptor, name = tempfile.mkstemp(suffix=".npy", dir=folder)
+        with os.fdopen(descriptor, "wb") as file:
+            np.save(file, table)
+    except OSError as error:
+        raise NoRoomError(
+            f"cannot write temporary data here ({error.strerror})",
+            where=folder,
+            todo="free some space, or name another folder with VANI_CACHE",
+        ) from error
+    return Path(name)
