@@ -6,39 +6,26 @@ import hashlib
 import re
 from collections.abc import Iterable
 from pathlib import Path
-from typing import NamedTuple
 
 from vani.advisors.judge import UNKNOWN_SYSTEM, Thresholds, judge
-from vani.errors import DocumentError
 from vani.schema.advice import Advice, JudgedFiles, ProfileRef, SystemRef
-from vani.schema.document import dumps, loads
-from vani.schema.long_profile import excerpt, most_important
+from vani.schema.document import dumps
 from vani.schema.profile import Profile
-from vani.schema.reading import Reading
+from vani.schema.saved_profile import ProfilePart, SavedProfile, most_important
 from vani.schema.system import System
 
-__all__ = ["Part", "advise_document", "judged_part"]
-
-
-class Part(NamedTuple):
-    """A profile with the files that are judged."""
-
-    profile: Profile
-    kept: tuple[int, ...] | None
-    """Their positions in the whole list; None where it is whole."""
-    judged: JudgedFiles | None
-    """Their share of all I/O time, 0..1."""
+__all__ = ["advise_document", "judged_part"]
 
 
 def advise_document(
-    profile: Profile | Reading | str | Path,
+    profile: Profile | SavedProfile | str | Path,
     system: System | None = None,
     *,
     select: Iterable[str] | None = None,
     ignore: Iterable[str] | None = None,
     thresholds: Thresholds | None = None,
     files: int | None = None,
-    part: Part | None = None,
+    part: ProfilePart | None = None,
 ) -> Advice:
     """Judge a profile, or the profile in a file, and say which file and which machine were judged.
 
@@ -60,12 +47,13 @@ def advise_document(
     system_ref = SystemRef(
         name=None if system is None else system.name, sha256=_digest(dumps(machine).encode())
     )
+    if isinstance(profile, (str, Path)):
+        profile = SavedProfile.read(profile)
     model, positions, judged = judged_part(profile, files) if part is None else part
     if isinstance(profile, Profile):
         ref = ProfileRef(path=None, sha256=_digest(dumps(profile).encode()))
     else:
-        reading = profile if isinstance(profile, Reading) else Reading(profile)
-        ref = ProfileRef(path=str(reading.path), sha256=reading.sha256())
+        ref = ProfileRef(path=profile.where, sha256=profile.sha256)
     advice = judge(
         model,
         machine,
@@ -78,51 +66,18 @@ def advise_document(
     return advice if positions is None else _renumbered(advice, positions)
 
 
-def judged_part(profile: Profile | Reading | str | Path, files: int | None) -> Part:
-    """The files that rules see; of a long document that Vani wrote, no others are read.
-
-    Raises
-    ------
-    DocumentError
-        The file is no valid profile.
-    """
-    if isinstance(profile, Profile):
-        return _most_important(profile, files)
-    reading = profile if isinstance(profile, Reading) else Reading(profile)
-    return _load(reading.content(), str(reading.path), files)
-
-
-def _load(content: bytes, where: str, files: int | None) -> Part:
-    """Read a profile; of a long one that Vani wrote, only the entries of the files that are judged."""
-    part = None if files is None else excerpt(content, files)
-    if part is not None:
-        try:
-            model = loads(part.text.decode("utf-8-sig"), Profile, where=where)
-        except (DocumentError, UnicodeDecodeError):
-            pass  # The whole text is read, so that the error names the right line.
-        else:
-            judged = _judged_files(part.listed, part.kept, part.io_time_share)
-            return Part(model, part.kept, judged)
-    try:
-        text = content.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise DocumentError("is not UTF-8 text", where=where, todo="give a profile.yaml") from error
-    return _most_important(loads(text, Profile, where=where), files)
-
-
-def _most_important(profile: Profile, files: int | None) -> Part:
+def judged_part(profile: Profile | SavedProfile, files: int | None) -> ProfilePart:
+    """The profile with the files that rules see; raises DocumentError where it is not valid."""
+    if isinstance(profile, SavedProfile):
+        return profile.most_important(files)
     if files is None or len(profile.files) <= files:
-        return Part(profile, None, None)
+        return ProfilePart(profile, None, None)
     times = [file.io.time_s.total for file in profile.files if file.io.time_s.total is not None]
     if len(times) < len(profile.files):
-        return Part(profile, None, None)
+        return ProfilePart(profile, None, None)
     positions, share = most_important(times, files)
-    part = profile.model_copy(update={"files": [profile.files[i] for i in positions]})
-    return Part(part, positions, _judged_files(len(profile.files), positions, share))
-
-
-def _judged_files(listed: int, positions: tuple[int, ...], share: float) -> JudgedFiles:
-    return JudgedFiles(listed=listed, judged=len(positions), io_time_share=min(1.0, share))
+    part = profile.model_copy(update={"files": [profile.files[position] for position in positions]})
+    return ProfilePart(part, positions, JudgedFiles(listed=len(times), judged=files, io_time_share=min(1.0, share)))
 
 
 def _renumbered(advice: Advice, positions: tuple[int, ...]) -> Advice:
@@ -130,18 +85,18 @@ def _renumbered(advice: Advice, positions: tuple[int, ...]) -> Advice:
     if positions == tuple(range(len(positions))):
         return advice
 
-    def whole(match: re.Match[str]) -> str:
+    def in_whole_list(match: re.Match[str]) -> str:
         index = int(match[1])
         return f"files[{positions[index]}]" if index < len(positions) else match[0]
 
-    changed = []
+    recommendations = []
     for recommendation in advice.recommendations:
         evidence = [
-            item.model_copy(update={"attribute": re.sub(r"^files\[(\d+)\]", whole, item.attribute)})
+            item.model_copy(update={"attribute": re.sub(r"^files\[(\d+)\]", in_whole_list, item.attribute)})
             for item in recommendation.evidence
         ]
-        changed.append(recommendation.model_copy(update={"evidence": evidence}))
-    return advice.model_copy(update={"recommendations": changed})
+        recommendations.append(recommendation.model_copy(update={"evidence": evidence}))
+    return advice.model_copy(update={"recommendations": recommendations})
 
 
 def _digest(content: bytes) -> str:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, ClassVar, Literal
 
-from pydantic import Field, SerializerFunctionWrapHandler, model_serializer
+from pydantic import Field
 
-from vani.schema.model import Model
+from vani.schema.document import Document
+from vani.schema.model import Model, SparseModel
 
 __all__ = [
     "Advice",
@@ -47,13 +47,15 @@ class Evidence(Model):
     value: Setting
 
 
-class Expected(Model):
+class Expected(SparseModel):
     """What following the recommendation is expected to change, in seconds of the run.
 
     A part of the run takes no longer than the slowest process's I/O time. Recommendations are ordered by what each wins
     alone; what is expected of one is what it wins of the time that those before it leave, so that all of them together
     win no more than MAT001 names.
     """
+
+    optional_keys: ClassVar[tuple[str, ...]] = ("before_bounds",)
 
     metric: str
     before: float | None
@@ -68,12 +70,6 @@ class Expected(Model):
         "`low` and `high` they are the range of what is won; absent where it has none",
     )
 
-    @model_serializer(mode="wrap")
-    def _without_no_bounds(self, written: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        found: dict[str, Any] = written(self)
-        if found.get("before_bounds", True) is None:
-            del found["before_bounds"]
-        return found
 
 
 class Recommendation(Model):
@@ -145,8 +141,10 @@ class NextRun(Model):
     default: str | None = Field(description="why nothing is to be changed; null: enough is known")
 
 
-class Advice(Model):
+class Advice(SparseModel, Document):
     """Every rule that was looked at is in one of the two lists."""
+
+    optional_keys: ClassVar[tuple[str, ...]] = ("next_run",)
 
     schema_: Literal["vani.advice/1"] = Field(alias="schema", default="vani.advice/1")
     profile: ProfileRef
@@ -161,29 +159,3 @@ class Advice(Model):
     )
     recommendations: list[Recommendation]
     no_recommendation: list[NoRecommendation]
-
-    @model_serializer(mode="wrap")
-    def _without_no_next_run(self, written: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        found: dict[str, Any] = written(self)
-        if found.get("next_run", True) is None:
-            del found["next_run"]
-        return found
-
-    @classmethod
-    def load(cls, path: str | Path) -> Advice:
-        """Read advice from YAML; raises DocumentError if the file is no valid advice."""
-        from vani.schema.document import load  # noqa: PLC0415 - YAML is not needed to build advice
-
-        return load(Path(path), cls)
-
-    def save(self, path: str | Path) -> None:
-        """Write the advice as YAML; the file appears whole or not at all."""
-        from vani.schema.document import dump  # noqa: PLC0415
-
-        dump(self, Path(path))
-
-    def to_yaml(self) -> str:
-        """The advice as YAML text."""
-        from vani.schema.document import dumps  # noqa: PLC0415
-
-        return dumps(self)

@@ -6,11 +6,11 @@ machine paths but those of files, so that the same runs give the same bytes.
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any, Literal
 
 from pydantic import Field
 
+from vani.schema.document import Document
 from vani.schema.model import Model
 
 __all__ = ["Baseline", "BaselineRun"]
@@ -23,7 +23,7 @@ class BaselineRun(Model):
     sha256: str = Field(description="of the profile")
 
 
-class Baseline(Model):
+class Baseline(Document):
     """Figures of several runs."""
 
     schema_: Literal["vani.baseline/1"] = Field(
@@ -36,16 +36,3 @@ class Baseline(Model):
         description="as in a profile: numbers and names, without histograms, provenance and all but the most "
         "important files; a list holds one value per run; `in_runs` numbers the runs that have an entity"
     )
-
-    @classmethod
-    def load(cls, path: str | Path) -> Baseline:
-        """Read a baseline from YAML; raises DocumentError if the file is none."""
-        from vani.schema.document import load  # noqa: PLC0415 - YAML is not needed to build a baseline
-
-        return load(Path(path), cls)
-
-    def save(self, path: str | Path) -> None:
-        """Write the baseline as YAML; the file appears whole or not at all."""
-        from vani.schema.document import dump  # noqa: PLC0415
-
-        dump(self, Path(path))

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import posixpath
 from functools import cached_property
-from pathlib import Path
 from typing import Annotated, Literal
 
 from pydantic import Field
 
 from vani.schema.dataset_facts import Distribution, FormatAttributes
+from vani.schema.document import Document
 from vani.schema.model import Model
 
 __all__ = [
@@ -114,7 +114,7 @@ class DatasetSample(Model):
     problems: list[str] = Field(default_factory=list, description="folders and files that could not be read")
 
 
-class Job(Model):
+class Job(Document):
     """One job of a batch system (table II), as it sees itself."""
 
     schema_: Literal["vani.job/1"] = Field(default="vani.job/1", alias="schema")
@@ -178,25 +178,6 @@ class Job(Model):
         """Find the mount that holds `path`: the one with the longest mount point above it."""
         holding = [mount for mount in self.mounts or () if is_below(path, mount.dir)]
         return max(holding, key=lambda mount: len(mount.dir.rstrip("/")), default=None)
-
-    @classmethod
-    def load(cls, path: str | Path) -> Job:
-        """Read a job from YAML.
-
-        Raises
-        ------
-        DocumentError
-            The file is no valid job.
-        """
-        from vani.schema.document import load  # noqa: PLC0415 - YAML is not needed to build a job
-
-        return load(path, cls)
-
-    def save(self, path: str | Path) -> None:
-        """Write the job as YAML; the file appears whole or not at all."""
-        from vani.schema.document import dump  # noqa: PLC0415
-
-        dump(self, path)
 
 
 def is_below(path: str, folder: str) -> bool:

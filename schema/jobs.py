@@ -5,12 +5,12 @@ A person or a scheduler's script writes it. What is not known is left out, and a
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field
 
 from vani.errors import InputError
+from vani.schema.document import Document
 from vani.schema.host_list import HostList
 from vani.schema.model import Model
 
@@ -122,7 +122,7 @@ class PlannedJob(Model):
     )
 
 
-class Jobs(Model):
+class Jobs(Document):
     """The jobs of a machine."""
 
     schema_: Literal["vani.jobs/1"] = Field(
@@ -141,16 +141,3 @@ class Jobs(Model):
                     f"two jobs are named {job.name!r}", where=where, todo="give each its own name"
                 )
             seen.add(job.name)
-
-    @classmethod
-    def load(cls, path: str | Path) -> Jobs:
-        """Read jobs from YAML or JSON.
-
-        Raises
-        ------
-        DocumentError
-            The file is no valid list of jobs.
-        """
-        from vani.schema.document import load  # noqa: PLC0415 - YAML is not needed to build jobs
-
-        return load(path, cls)

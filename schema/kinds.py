@@ -1,17 +1,19 @@
-"""Documents that come in several kinds: one schema, a model per kind, told apart by the key `kind`."""
+"""Documents that come in several kinds: one schema, a model per kind, chosen by the key `kind`."""
 
 from __future__ import annotations
 
 from pathlib import Path
 from typing import Self
 
-from vani.schema.model import Model
+from vani.errors import DocumentError
+from vani.schema.document import Document, read_text, read_tree, validate
+from vani.schema.syntax.yaml_or_json import line_of
 
 __all__ = ["DocumentOfKinds"]
 
 
-class DocumentOfKinds(Model):
-    """What all kinds of a document have in common; each is a subclass with a field `kind: Literal[...] = ...`."""
+class DocumentOfKinds(Document):
+    """The base of all kinds of a document; each is a subclass with a field `kind: Literal[...] = ...`."""
 
     @classmethod
     def variants(cls) -> tuple[type[DocumentOfKinds], ...]:
@@ -20,35 +22,25 @@ class DocumentOfKinds(Model):
 
     @classmethod
     def load(cls, path: str | Path) -> Self:
-        """Read a document of this kind, or, where called on what the kinds have in common, of any, from YAML or JSON.
+        """Read a document of this kind from YAML or JSON; called on the base of the kinds, of any kind.
 
         Raises
         ------
         DocumentError
-            The file is no valid document, or one of another kind.
+            The file is not a valid document, or one of another kind.
         """
-        from vani.errors import DocumentError  # noqa: PLC0415 - YAML is not needed to build documents
-        from vani.schema.document import read_text, read_tree, validate  # noqa: PLC0415
-        from vani.schema.yaml.read import line_of  # noqa: PLC0415
-
         text = read_text(path)
         tree = read_tree(text, cls, where=str(path))
-        known = {model.model_fields["kind"].default: model for model in cls.variants()}
-        found = tree.get("kind")
-        model = known.get(found) if isinstance(found, str) else None
+        models = {model.model_fields["kind"].default: model for model in cls.variants()}
+        kind = tree.get("kind")
+        model = models.get(kind) if isinstance(kind, str) else None
         if model is None:
-            what = (
-                "key 'kind' is missing at the top" if "kind" not in tree else f"kind is {str(found)[:40]!r}"
+            fault = (
+                "key 'kind' is missing at the top" if "kind" not in tree else f"kind is {str(kind)[:40]!r}"
             )
             place = f"{path}:{line_of(text, ('kind',)) if 'kind' in tree else 1}"
             name = str(tree["schema"]).removeprefix("vani.").partition("/")[0]
-            raise DocumentError(what, where=place, todo=f"this takes a {name} of kind {' or '.join(known)}")
-        checked = validate(tree, model, text=text, where=str(path))
-        assert isinstance(checked, cls)
-        return checked
-
-    def to_yaml(self) -> str:
-        """Write the document as YAML."""
-        from vani.schema.document import dumps  # noqa: PLC0415
-
-        return dumps(self)
+            raise DocumentError(fault, where=place, todo=f"this takes a {name} of kind {' or '.join(models)}")
+        document = validate(tree, model, text=text, where=str(path))
+        assert isinstance(document, cls)
+        return document

@@ -1,16 +1,35 @@
-"""What every document model shares: unknown keys are errors, and a document never changes.
+"""The base of every document model: unknown keys are errors, and a document never changes.
 
 Modules of `profile.yaml` do without `from __future__ import annotations`: pydantic would parse each annotation again.
 """
 
 from __future__ import annotations
 
-from pydantic import BaseModel, ConfigDict
+from typing import Any, ClassVar
 
-__all__ = ["Model"]
+from pydantic import BaseModel, ConfigDict, SerializerFunctionWrapHandler, model_serializer
+
+__all__ = ["Model", "SparseModel"]
 
 
 class Model(BaseModel):
     """A part of a document. Sizes are bytes, times seconds, shares 0..1, rates bytes per second."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=True, serialize_by_alias=True)
+
+
+class SparseModel(Model):
+    """A part of a document that leaves some keys out where none of them has a value."""
+
+    optional_keys: ClassVar[tuple[str, ...]] = ()
+
+    def keys_left_out(self) -> tuple[str, ...]:
+        """The optional keys if all of them are null or empty, otherwise none."""
+        return () if any(getattr(self, name) for name in self.optional_keys) else self.optional_keys
+
+    @model_serializer(mode="wrap")
+    def _without_optional_keys(self, serialize: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        tree: dict[str, Any] = serialize(self)
+        for name in self.keys_left_out():
+            tree.pop(name, None)
+        return tree

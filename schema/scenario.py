@@ -7,12 +7,12 @@ rate nobody gives holds nothing back, and the plan says so.
 from __future__ import annotations
 
 from collections import Counter
-from pathlib import Path
 from typing import Annotated, Literal
 
 from pydantic import Field
 
 from vani.errors import DocumentError
+from vani.schema.document import Document
 from vani.schema.jobs import MOST_JOBS, Amount, AtLeastOne, Bytes, Count, Name
 from vani.schema.model import Model
 
@@ -182,7 +182,7 @@ class Variant(Model):
     )
 
 
-class Scenario(Model):
+class Scenario(Document):
     """A machine, its jobs, and what befalls them."""
 
     schema_: Literal["vani.scenario/1"] = Field(
@@ -247,18 +247,3 @@ class Scenario(Model):
                     where=where,
                     todo="let `until_s` be later",
                 )
-
-    @classmethod
-    def load(cls, path: str | Path) -> Scenario:
-        """Read a scenario from YAML or JSON.
-
-        Raises
-        ------
-        DocumentError
-            The file is no valid scenario, or contradicts itself.
-        """
-        from vani.schema.document import load  # noqa: PLC0415 - YAML is not needed to build scenarios
-
-        found = load(path, cls)
-        found.refuse_contradictions(str(path))
-        return found

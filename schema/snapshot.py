@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from datetime import datetime
-from pathlib import Path
 from typing import Annotated, Literal
 
 from pydantic import Field, field_serializer
 
 from vani.errors import DocumentError
+from vani.schema.document import Document
 from vani.schema.jobs import Demand, Name
 from vani.schema.model import Model
 
@@ -103,7 +103,7 @@ class Missing(Model):
     reason: str = Field(description="why")
 
 
-class Snapshot(Model):
+class Snapshot(Document):
     """What the machine does now."""
 
     schema_: Literal["vani.snapshot/1"] = Field(
@@ -152,12 +152,6 @@ class Snapshot(Model):
             if share is not None and share >= most
         ]
 
-    def to_yaml(self) -> str:
-        """Write the snapshot as YAML."""
-        from vani.schema.document import dumps  # noqa: PLC0415
-
-        return dumps(self)
-
     def refuse_contradictions(self, where: str) -> None:
         """Hold the parts against each other; `where` is what errors call the document.
 
@@ -185,21 +179,6 @@ class Snapshot(Model):
         _all_there("reach", "forwarding node", (("reach", name) for name in reach), nodes, where)
         pairs = ((name, node) for name, found in reach.items() for node in found)
         _all_there("reach of", "storage node", pairs, storage, where)
-
-    @classmethod
-    def load(cls, path: str | Path) -> Snapshot:
-        """Read a snapshot from YAML or JSON.
-
-        Raises
-        ------
-        DocumentError
-            The file is no valid snapshot, or contradicts itself.
-        """
-        from vani.schema.document import load  # noqa: PLC0415 - YAML is not needed to build snapshots
-
-        found = load(path, cls)
-        found.refuse_contradictions(str(path))
-        return found
 
 
 def _unique(what: str, names: Sequence[str | int], where: str) -> set[str | int]:

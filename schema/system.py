@@ -6,11 +6,11 @@ Figures that no source gives are null. `sources` says where each figure comes fr
 from __future__ import annotations
 
 import posixpath
-from pathlib import Path
 from typing import Annotated, Literal
 
 from pydantic import Field
 
+from vani.schema.document import Document
 from vani.schema.job import is_below
 from vani.schema.memory_file_systems import IN_MEMORY
 from vani.schema.model import Model
@@ -240,7 +240,7 @@ class Network(Model):
     bandwidth_per_node: Rate | None = Field(default=None, description="bytes per second")
 
 
-class System(Model):
+class System(Document):
     """A machine."""
 
     schema_: Literal["vani.system/2"] = Field(default="vani.system/2", alias="schema")
@@ -303,25 +303,6 @@ class System(Model):
                 return self.sources[path]
             path = path[: max(path.rfind("."), path.rfind("["), 0)]
         return None
-
-    @classmethod
-    def load(cls, path: str | Path) -> System:
-        """Read a machine from YAML, without following `base`; see `vani.systems.load_system`.
-
-        Raises
-        ------
-        DocumentError
-            The file is no valid system.
-        """
-        from vani.schema.document import load  # noqa: PLC0415 - YAML is not needed to build a system
-
-        return load(path, cls)
-
-    def save(self, path: str | Path) -> None:
-        """Write the machine as YAML; the file appears whole or not at all."""
-        from vani.schema.document import dump  # noqa: PLC0415
-
-        dump(self, path)
 
 
 def _depth(mount: str | None) -> int:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated, Literal
 
 from pydantic import Field, JsonValue, model_validator
 
+from vani.schema.document import Document
 from vani.schema.model import Model
 
 __all__ = ["Envelope", "JudgedMethod", "StageCost", "WriteModel"]
@@ -46,7 +46,7 @@ class StageCost(Model):
     share: Share = Field(description="largest share of a sample's time that the stage makes up")
 
 
-class WriteModel(Model):
+class WriteModel(Document):
     """A fitted model."""
 
     schema_: Literal["vani.model/1"] = Field(
@@ -91,22 +91,3 @@ class WriteModel(Model):
         if self.low > self.high:
             raise ValueError("`low` is above `high`")
         return self
-
-    @classmethod
-    def load(cls, path: str | Path) -> WriteModel:
-        """Read a model from YAML or JSON.
-
-        Raises
-        ------
-        DocumentError
-            The file is no valid model.
-        """
-        from vani.schema.document import load  # noqa: PLC0415 - YAML is not needed to build models
-
-        return load(path, cls)
-
-    def to_yaml(self) -> str:
-        """Write the model as YAML."""
-        from vani.schema.document import dumps  # noqa: PLC0415
-
-        return dumps(self)

@@ -1,11 +1,11 @@
 """Files: the data set, folders, single files, and what is counted apart (tables X and XI)."""
 
-from typing import Any, Literal
+from typing import ClassVar, Literal
 
-from pydantic import Field, SerializerFunctionWrapHandler, model_serializer
+from pydantic import Field
 
 from vani.schema.dataset_facts import Distribution, FormatAttributes
-from vani.schema.model import Model
+from vani.schema.model import Model, SparseModel
 from vani.schema.profile.iostats import ByteCounts, IOStats
 from vani.schema.profile.quantities import AtLeastOne, Bytes, Count, LayerName, Seconds
 
@@ -42,8 +42,10 @@ class Dataset(Model):
     )
 
 
-class FileEntity(Model):
+class FileEntity(SparseModel):
     """A file (table XI)."""
+
+    optional_keys: ClassVar[tuple[str, ...]] = ("stripe_count", "stripe_size", "components")
 
     path: str = Field(description="absolute, links not followed; of a file that was renamed its last name")
     format: str | None = Field(
@@ -82,13 +84,6 @@ class FileEntity(Model):
         description="arrays, dimensions, type, encoding and chunks: from job.yaml, else from the calls that made them",
     )
 
-    @model_serializer(mode="wrap")
-    def _without_unknown_layout(self, written: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        found: dict[str, Any] = written(self)
-        if self.components is None and self.stripe_count is None and self.stripe_size is None:
-            for name in ("stripe_count", "stripe_size", "components"):
-                found.pop(name, None)
-        return found
 
 
 class Folder(Model):

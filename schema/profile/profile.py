@@ -2,15 +2,15 @@
 
 from dataclasses import asdict, fields
 from importlib import import_module
-from pathlib import Path
 from types import ModuleType
-from typing import TYPE_CHECKING, Any, Final, Literal, get_args
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, get_args
 
-from pydantic import Field, SerializerFunctionWrapHandler, model_serializer
+from pydantic import Field
 
 from vani.errors import one_line
+from vani.schema.document import Document
 from vani.schema.extensions import ExtensionRow, extension_rows
-from vani.schema.model import Model
+from vani.schema.model import Model, SparseModel
 from vani.schema.profile.dataset import Dataset, Excluded, FileEntity, Folder
 from vani.schema.profile.interfaces import Interface, Middleware
 from vani.schema.profile.phases import Phase
@@ -68,8 +68,10 @@ class TraceEntity(Model):
     problems: list[str] = Field(description="what was damaged, and what was left out for it")
 
 
-class Profile(Model):
+class Profile(SparseModel, Document):
     """The characterisation of one workload."""
+
+    optional_keys: ClassVar[tuple[str, ...]] = ("bounds",)
 
     schema_: Literal["vani.profile/2"] = Field(
         alias="schema", default="vani.profile/2", description="name and version of this schema"
@@ -115,42 +117,11 @@ class Profile(Model):
         description="by attribute path: where a value is from, or why it is null"
     )
 
-    @model_serializer(mode="wrap")
-    def _without_empty_bounds(self, written: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        found: dict[str, Any] = written(self)
-        if not found.get("bounds", True):
-            del found["bounds"]
-        return found
 
     @property
     def lists_all_files(self) -> bool:
         """Whether every file of the data set is in `files`."""
         return self.dataset.files is not None and self.dataset.files <= len(self.files)
-
-    @classmethod
-    def load(cls, path: str | Path) -> "Profile":
-        """Read a profile from YAML.
-
-        Raises
-        ------
-        DocumentError
-            The file is no valid profile.
-        """
-        from vani.schema.document import load  # noqa: PLC0415 - YAML is not needed to build a profile
-
-        return load(Path(path), cls)
-
-    def save(self, path: str | Path) -> None:
-        """Write the profile as YAML; the file appears whole or not at all."""
-        from vani.schema.document import dump  # noqa: PLC0415
-
-        dump(self, Path(path))
-
-    def to_yaml(self) -> str:
-        """The profile as YAML text; the same profile gives the same bytes."""
-        from vani.schema.document import dumps  # noqa: PLC0415
-
-        return dumps(self)
 
     def summary(self) -> str:
         """The first screen: what ran, whether I/O matters, why, when and where."""

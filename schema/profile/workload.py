@@ -1,10 +1,10 @@
 """What ran: the job, the workflow and its apps, and who depends on whom (tables II to IV)."""
 
-from typing import Any, Literal
+from typing import ClassVar, Literal
 
-from pydantic import Field, SerializerFunctionWrapHandler, model_serializer
+from pydantic import Field
 
-from vani.schema.model import Model
+from vani.schema.model import Model, SparseModel
 from vani.schema.profile.iostats import IOStats, LibraryTime
 from vani.schema.profile.quantities import Bytes, Count, LayerName, Seconds, Share
 
@@ -20,8 +20,10 @@ __all__ = [
 ]
 
 
-class JobEntity(Model):
+class JobEntity(SparseModel):
     """Job configuration (table II)."""
+
+    optional_keys: ClassVar[tuple[str, ...]] = ("job_id",)
 
     nodes: Count | None = Field(description="nodes of the job")
     cpu_cores_per_node: Count | None = Field(description="cores of a node")
@@ -36,12 +38,6 @@ class JobEntity(Model):
         default=None, description="the scheduler's name of the job; absent where job.yaml does not tell"
     )
 
-    @model_serializer(mode="wrap")
-    def _without_unknown_id(self, written: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        found: dict[str, Any] = written(self)
-        if self.job_id is None:
-            found.pop("job_id", None)
-        return found
 
 
 class FileCounts(Model):

@@ -13,12 +13,8 @@ from builders import file, profile, shared, system
 
 import vani
 from vani.advisors.advise import advise_document
-from vani.schema.document import dumps, loads
-from vani.schema.long_profile import excerpt, most_important
+from vani.schema.document import dumps
 from vani.schema.profile import Profile
-from vani.schema.yaml import any_form
-from vani.schema.yaml.read import parse
-from vani.schema.yaml.read_own import parse_own
 from vani.units import GiB, MiB
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -62,31 +58,6 @@ def test_explain_and_rules_load_no_library_but_click(arguments):
 
 
 @pytest.mark.parametrize("in_order", [True, False])
-@pytest.mark.parametrize("count", [1, 7, 59])
-def test_an_excerpt_is_what_reading_all_and_choosing_gives(in_order, count):
-    whole = many(60, in_order=in_order)
-    content = dumps(whole).encode()
-    found = excerpt(content, count)
-    times = [one.io.time_s.total for one in loads(content.decode(), Profile).files]
-    kept, share = most_important(times, count)
-    assert found.kept == kept
-    assert (found.listed, found.io_time_share) == (60, pytest.approx(share))
-    part = loads(found.text.decode(), Profile)
-    careful = loads(content.decode(), Profile)
-    assert part == careful.model_copy(update={"files": [careful.files[i] for i in kept]})
-    assert (kept == tuple(range(count))) == in_order or count == 59
-
-
-def test_text_of_another_shape_is_read_whole():
-    text = dumps(many(10))
-    assert excerpt(text.encode(), 10) is None
-    assert excerpt(text.replace("\nexcluded:", "\n\nexcluded :").encode(), 3) is None
-    assert excerpt(text.replace("\n- path: /lustre/run/d0/out.00005", "\n- format: bin\n  path: x").encode(), 3) is None
-    assert excerpt(b"", 3) is None
-    assert excerpt(b"schema: vani.profile/1\nfiles: []\nexcluded: 1\n", 3) is None
-
-
-@pytest.mark.parametrize("in_order", [True, False])
 def test_advice_by_file_and_by_model_are_the_same(tmp_path, in_order):
     whole = many(60, in_order=in_order)
     whole.save(tmp_path / "p.yaml")
@@ -127,42 +98,15 @@ def test_an_error_in_a_long_profile_names_its_line(tmp_path):
         advise_document(tmp_path / "p.yaml", files=20)
 
 
-def test_what_vani_writes_is_read_by_the_fast_reader():
-    # Keys with points, as in `provenance`, and with brackets had every real profile read by the slow one.
-    text = dumps(
-        profile([file(written=MiB)], provenance={"io.bytes": "x", "files[].io.past_end": "y", "storage.shared": "z"})
-    )
-
-    assert parse_own(text) is not None
-    assert parse_own(text) == any_form._build(any_form.compose(text, ""), "")
-
-
-@pytest.mark.parametrize(
-    "line", ["{a: 1, b: 2.5}", "{a: 1, a: 2}", "{a: null, b: true}", "{a: no}", "{a: 01}", "{a: 1e5}", "{a: .5}", "{a: 1.}",
-             "{a: -0.0}", "{a: x}", "{a: ~}", "{}", "{a: 1,b: 2}", "{a: 1.0e+9}", "{a: yes}", "{a: -}", "{a: 1_000}"],
-)  # fmt: skip
-def test_a_short_mapping_is_read_as_libyaml_reads_it(line):
-    from vani.errors import DocumentError  # noqa: PLC0415
-
-    text = f"k: {line}\n"
-    try:
-        careful = any_form._build(any_form.compose(text, ""), "")
-    except DocumentError:
-        with pytest.raises(DocumentError):
-            parse(text, "")
-        return
-    assert repr(parse(text, "")) == repr(careful)
-
-
 @pytest.mark.slow
-def test_fifty_thousand_files_take_about_half_a_second(tmp_path):
-    many(50_000).save(tmp_path / "p.yaml")
-    command = [sys.executable, "-m", "vani", "advise", str(tmp_path / "p.yaml"), "--system", "generic-lustre", "-q"]
+def test_fifty_thousand_files_in_json_take_about_two_seconds(tmp_path):
+    many(50_000).save(tmp_path / "p.json")
+    command = [sys.executable, "-m", "vani", "advise", str(tmp_path / "p.json"), "--system", "generic-lustre", "-q"]
     took = []
     for _ in range(5):
         begin = time.perf_counter()
         subprocess.run(command, check=True, cwd=ROOT, stdout=subprocess.DEVNULL)
         took.append(time.perf_counter() - begin)
     print(f"\nbest of 5: {min(took):.2f} s")  # noqa: T201
-    # Other work on the machine makes it slower; a reader that parses everything needs more than 5 s.
-    assert min(took) < 2
+    # Other work on the machine makes it slower; YAML of that length takes more than ten seconds.
+    assert min(took) < 5

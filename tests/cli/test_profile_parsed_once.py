@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-import json
-from types import SimpleNamespace
-
 import pytest
 
 import vani.gate.profile_tree as profile_tree
-import vani.schema.json_reading as reading_json
-import vani.schema.yaml.read as reading_yaml
+import vani.schema.syntax.yaml_or_json as yaml_or_json
 from benchmarks.report import long_profile
 from vani.cli.main import main
 from vani.render.profile import FORMATS
@@ -35,18 +31,14 @@ def parsed(monkeypatch):
     lengths = []
 
     def counted(parse):
-        def count(text, **options):
+        def count(text, where):
             lengths.append(len(text))
-            return parse(text, **options)
+            return parse(text, where)
 
         return count
 
-    monkeypatch.setattr(reading_yaml, "parse_own", counted(reading_yaml.parse_own))
-    monkeypatch.setattr(
-        reading_json,
-        "json",
-        SimpleNamespace(loads=counted(json.loads), dumps=json.dumps, JSONDecoder=json.JSONDecoder),
-    )
+    for name in ("parse_yaml", "parse_json"):
+        monkeypatch.setattr(yaml_or_json, name, counted(getattr(yaml_or_json, name)))
     return lengths
 
 

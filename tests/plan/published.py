@@ -15,8 +15,8 @@ from vani.models.contention import Path as ContentionPath
 from vani.plan.simulate.play import TOLERANCE, Named, play, rate_of
 from vani.plan.simulate.rates import Floats
 from vani.schema.scenario import Pieces, Scenario, Stages, Variant
+from vani.schema.syntax.yaml_or_json import parse
 from vani.schema.system import System
-from vani.schema.yaml.read import parse
 from vani.units import GiB, MiB
 
 __all__ = [

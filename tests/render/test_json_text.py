@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from vani.cli.main import main
-from vani.render.json_text import json_text
-from vani.schema.yaml.read import parse
-from vani.schema.yaml.write import yaml_text
+from vani.schema.syntax.json_writer import json_text
+from vani.schema.syntax.yaml_or_json import parse
+from vani.schema.syntax.yaml_writer import yaml_text
 
 OBEYED = [
     *range(0x20),

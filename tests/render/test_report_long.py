@@ -13,8 +13,8 @@ from benchmarks.report import long_profile, measured
 from vani.api.report import report
 from vani.render.profile import FORMATS
 from vani.render.report.datasets import file_groups, groups_kept
-from vani.schema.file_summaries import FileSummary
 from vani.schema.profile import Profile
+from vani.schema.saved_profile import FileSummary
 
 GOLDEN = Path(__file__).resolve().parents[1] / "golden" / "v3-cm1like-16r.yaml"
 JUDGED = 3

@@ -20,10 +20,8 @@ from vani.errors import DocumentError, InputError
 from vani.schema import document
 from vani.schema.document import MODULES, document_model, dump, dumps, json_schema, load, loads, schema_name
 from vani.schema.model import Model
-from vani.schema.yaml import any_form, write
-from vani.schema.yaml.read import parse
-from vani.schema.yaml.read_own import parse_own
-from vani.schema.yaml.write import yaml_text
+from vani.schema.syntax.yaml_or_json import parse
+from vani.schema.syntax.yaml_writer import WIDTH, yaml_text
 
 
 class Layout(Model):
@@ -103,60 +101,6 @@ def test_every_tree_is_read_back_the_same_by_us_and_by_yaml(tree):
     assert yaml_text(tree) == written
 
 
-@given(mappings)
-def test_the_fast_reader_and_libyaml_agree(tree):
-    written = yaml_text(tree)
-    fast = parse_own(written)
-    slow = any_form._build(any_form.compose(written, "x"), "x")
-    assert fast is None or same(fast, slow)
-
-
-@given(mappings, st.data())
-def test_the_fast_reader_leaves_what_it_does_not_know_to_libyaml(tree, data):
-    written = yaml_text({"a": {"b": 1, "c": "x y"}, "d": [{"e": None, "f": [1.5, True]}, "g"], **tree})
-    at = data.draw(st.integers(0, len(written)))
-    cut = data.draw(st.integers(0, 3))
-    put = data.draw(
-        st.sampled_from(
-            [
-                "",
-                " ",
-                "\n",
-                ":",
-                ",",
-                "-",
-                "- ",
-                "'",
-                '"',
-                "#",
-                "{",
-                "}",
-                "[",
-                "]",
-                "*a",
-                "&a ",
-                "1",
-                "null",
-                "e",
-            ]
-        )
-    )
-    text = written[:at] + put + written[at + cut :]
-    fast = parse_own(text)
-    if fast is not None:
-        assert same(fast, any_form._build(any_form.compose(text, "x"), "x"))
-
-
-def test_the_fast_reader_reads_what_documents_hold():
-    paper = Paper(
-        files=[Layout(stripe_count=1, stripe_size=1 << 40), Layout()],
-        storage=Storage(dirs=("/p/a b", '/x"y', "/1"), figures={"1M-4M": 1e-7, "k": None, "n": 2.5e30}),
-        note="some words, with: colon",
-        extra={"deep": {"deeper": {"text " * 30: [1, {"a" * 50: "b" * 60}]}}},
-    )
-    assert parse_own(dumps(paper)) == yaml.load(dumps(paper), yaml.CSafeLoader)
-
-
 papers = st.builds(
     Paper,
     storage=st.builds(
@@ -215,7 +159,7 @@ def test_no_line_of_small_values_is_longer_than_the_width(length):
         {"k": [{"a": "x" * length}]},
     ):
         flow = [line for line in yaml_text(tree).splitlines() if line.endswith(("]", "}"))]
-        assert all(len(line) <= write.WIDTH for line in flow)
+        assert all(len(line) <= WIDTH for line in flow)
 
 
 def test_text_that_is_no_unicode_is_written_as_its_escape():

@@ -14,11 +14,9 @@ import pytest
 
 from vani.errors import DocumentError, InputError
 from vani.render.profile import FORMATS
-from vani.schema.json_reading import MAX_KEYS, line_in_json, parse_json
-from vani.schema.long_profile import excerpt, file_columns
 from vani.schema.profile import Profile
-from vani.schema.yaml import read
-from vani.schema.yaml.read import line_of, parse
+from vani.schema.syntax.json_reader import MAX_KEYS, line_in_json, parse_json
+from vani.schema.syntax.yaml_or_json import line_of, parse
 
 ROOT = Path(__file__).parents[2]
 GOLDEN = sorted((ROOT / "tests/golden").glob("v3-*.yaml"))
@@ -84,6 +82,14 @@ def test_writing_leaves_the_profile_as_it_is(profile):
     assert odd.model_dump() == before and odd.files[0].last_s == 1 / 3
 
 
+def test_a_profile_is_saved_as_its_name_says(profile, tmp_path):
+    for name in ("p.json", "p.JSON", "p.yaml", "p"):
+        profile.save(tmp_path / name)
+        text = (tmp_path / name).read_text()
+        assert text == FORMATS.render("json" if "." in name and name[2] in "jJ" else "yaml", profile)
+        assert Profile.load(tmp_path / name) == profile
+
+
 def test_a_path_that_is_no_utf_8_is_the_same_text_in_json_as_in_yaml(profile):
     first = profile.files[0].model_copy(update={"path": "/scratch/\udcff\x1b\u202e\U0001f600\\ud800"})
     odd = profile.model_copy(update={"files": [first, *profile.files[1:]]})
@@ -124,6 +130,12 @@ def test_too_many_keys_and_values_are_refused_before_they_take_memory():
     assert "has more than 12,000,000 commas and brackets" in refused('{"a": [' + "1," * 12_000_001 + "1]}")
 
 
+@pytest.mark.parametrize("word", ["NaN", "-Infinity", DEEP, "9" * 5000, '"\\ud800"', "1 2"])
+def test_a_long_text_is_refused_for_the_same_reason_as_a_short_one(word):
+    short = f'{{"a": {word}, "b": "%s"}}'
+    assert refused(short % ("x" * (1 << 20))) == refused(short % "x")
+
+
 def test_characters_beyond_16_bits_are_no_halves():
     assert parse_json('{"a": "\\ud83d\\ude00", "b": "\\\\ud800"}', "x") == {"a": "\U0001f600", "b": "\\ud800"}
 
@@ -153,40 +165,3 @@ def test_a_wrong_value_is_told_with_its_line(profile, tmp_path):
     line = 1 + next(i for i, one in enumerate(place.read_text().splitlines()) if '"size": "much"' in one)
     with pytest.raises(DocumentError, match=rf"p.json:{line}: files\[0\].size is 'much'"):
         Profile.load(place)
-
-
-def test_of_a_long_profile_in_json_the_same_files_are_kept(profile):
-    times = [0.5, 2.0, 1.0]
-    files = [
-        one.model_copy(
-            update={
-                "io": one.io.model_copy(update={"time_s": one.io.time_s.model_copy(update={"total": time})})
-            }
-        )
-        for one, time in zip(profile.files, times, strict=False)
-    ]
-    long = profile.model_copy(update={"files": files})
-    found = {kind: excerpt(FORMATS.render(kind, long).encode(), 2) for kind in FORMATS}
-    assert found["json"].kept == found["yaml"].kept == (1, 2)
-    assert found["json"].listed == found["yaml"].listed
-    assert found["json"].io_time_share == found["yaml"].io_time_share
-    assert read.parse(found["json"].text.decode(), "x") == read.parse(found["yaml"].text.decode(), "x")
-
-
-def test_columns_of_all_files_are_found_in_json_as_in_yaml(profile):
-    columns = {("io", "time_s"), ("size",)}
-    by = {kind: file_columns(FORMATS.render(kind, profile).encode(), columns) for kind in FORMATS}
-    for one, other in zip(by["yaml"], by["json"], strict=True):
-        assert (one["path"], one["size"]) == (other["path"], other["size"])
-        assert one["io"]["time_s"] == other["io"]["time_s"]
-    tree = json.loads(FORMATS.render("json", profile))
-    del tree["files"][-1]["size"]
-    assert file_columns(json.dumps(tree).encode(), columns) is None
-
-
-def test_entries_of_a_long_profile_in_json_hold_no_more_than_those_in_yaml(profile):
-    columns = {("io", "bytes"), ("size",)}
-    found = file_columns(FORMATS.render("json", profile).encode(), columns)
-    assert {tuple(sorted(one)) for one in found} == {("io", "path", "size")}
-    assert {tuple(one["io"]) for one in found} == {("bytes",)}
-    assert found == file_columns(FORMATS.render("yaml", profile).encode(), columns)

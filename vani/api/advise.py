@@ -65,16 +65,11 @@ def advise(
     InputError
         A document or a trace that cannot be read, or a rule or threshold that does not exist.
     """
-    from vani.schema.reading import Reading  # noqa: PLC0415
-
-    source: PathLike | Profile | Reading = profile
-    if isinstance(profile, (str, Path)) and not is_trace(profile):
-        # A long profile is read while the rules are imported.
-        source = Reading(profile)
     from vani.advisors.advise import advise_document  # noqa: PLC0415
     from vani.advisors.catalogue import pick  # noqa: PLC0415
     from vani.advisors.settings import Settings, read_settings  # noqa: PLC0415
 
+    source = profile
     settings = Settings() if config is None else read_settings(Path(config))
     merged: dict[str, dict[str, Any]] = {}
     for table in (site or {}, settings.thresholds, thresholds or {}):
@@ -82,7 +77,7 @@ def advise(
             merged[key] = merged.get(key, {}) | dict(values)
     chosen = settings.select if select is None else select
     passed_over = [*settings.ignore, *(ignore or ())]
-    if isinstance(source, (str, Path)):
+    if isinstance(source, (str, Path)) and is_trace(source):
         # Before a trace is profiled: a misspelt rule should not cost minutes.
         pick(chosen, passed_over)
         with Run([source], store=store, scheduler=scheduler, progress=progress) as run:

@@ -17,14 +17,12 @@ from vani.api.source import profile_of
 from vani.errors import InputError, VaniError
 
 if TYPE_CHECKING:
-    from vani.advisors.advise import Part
     from vani.engine.executor import Progress
     from vani.engine.scheduler import SchedulerLike
     from vani.render.report.prepared import Inputs
     from vani.schema.advice import Advice
-    from vani.schema.file_summaries import FileSummary
     from vani.schema.profile import Profile
-    from vani.schema.reading import Reading
+    from vani.schema.saved_profile import FileSummary, ProfilePart, SavedProfile
     from vani.schema.system import System
 
 __all__ = ["report_inputs", "rule_findings"]
@@ -85,39 +83,36 @@ def _given(advice: PathLike | Advice | None) -> Advice | None:
     return Model.load(advice) if isinstance(advice, (str, Path)) else advice
 
 
-def _read(source: PathLike | Profile) -> Reading | Profile:
-    """A file is read once, for its model, its advice and its digest: a pipe has no more to give."""
-    from vani.schema.reading import Reading  # noqa: PLC0415
+def _read(source: PathLike | Profile) -> SavedProfile | Profile:
+    """The profile, or the content of its file, which is read once: a pipe has no more to give."""
+    from vani.schema.saved_profile import SavedProfile  # noqa: PLC0415 - loads pydantic
 
-    return Reading(source) if isinstance(source, (str, Path)) else source
+    return SavedProfile.read(source) if isinstance(source, (str, Path)) else source
 
 
-def _model(source: Reading | Profile) -> tuple[Profile, list[FileSummary] | None, Part | None]:
-    """The profile; of a long one in a file the part that is judged, and what tables show of all of its files."""
+def _model(
+    source: SavedProfile | Profile,
+) -> tuple[Profile, list[FileSummary] | None, ProfilePart | None]:
+    """The profile; of a long one in a file the part that is judged, and all of its files as far as tables show them."""
     from vani.advisors.advise import judged_part  # noqa: PLC0415 - loads all rules
-    from vani.schema.document import loads, text_of  # noqa: PLC0415
-    from vani.schema.file_summaries import file_summaries  # noqa: PLC0415
     from vani.schema.profile import Profile as Model  # noqa: PLC0415
 
     if isinstance(source, Model):
         return source, None, None
     part = judged_part(source, JUDGED_FILES)
-    if part.judged is None:
-        return part.profile, None, part
-    files = file_summaries(source.content())
-    if files is not None and len(files) == part.judged.listed:
-        return part.profile, files, part
-    return loads(text_of(source.content(), source.path), Model, where=str(source.path)), None, part
+    return part.profile, None if part.judged is None else source.file_summaries(), part
 
 
-def _judged(source: Reading | Profile, system: PathLike | System | None, part: Part | None) -> Advice:
-    """Advice of the rules. A profile that is judged as a file has its name and digest in the advice."""
+def _judged(
+    source: SavedProfile | Profile, system: PathLike | System | None, part: ProfilePart | None
+) -> Advice:
+    """The advice. A profile that was read from a file is named in it, with the digest of that file."""
     from vani.advisors.advise import advise_document  # noqa: PLC0415 - loads all rules
 
     return advise_document(source, system_of(system), files=JUDGED_FILES, part=part)
 
 
-def _check_made_from(advice: Advice, given: PathLike | Advice | None, source: Reading | Profile) -> None:
+def _check_made_from(advice: Advice, given: PathLike | Advice | None, source: SavedProfile | Profile) -> None:
     """Raise InputError where advice is about another profile."""
     if advice.profile.sha256 != _digest(source):
         raise InputError(
@@ -127,7 +122,7 @@ def _check_made_from(advice: Advice, given: PathLike | Advice | None, source: Re
         )
 
 
-def _digest(source: Reading | Profile) -> str:
+def _digest(source: SavedProfile | Profile) -> str:
     """The digest of a profile's file, or of the YAML that it is written as."""
     import hashlib  # noqa: PLC0415
 
@@ -136,7 +131,7 @@ def _digest(source: Reading | Profile) -> str:
 
     if isinstance(source, Model):
         return hashlib.sha256(dumps(source).encode()).hexdigest()
-    return source.sha256()
+    return source.sha256
 
 
 def _users(profile: Profile) -> tuple[str, ...]:

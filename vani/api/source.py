@@ -9,7 +9,7 @@ from vani.api.arguments import PathLike
 from vani.api.characterise import characterise_in
 from vani.api.run import Run
 from vani.errors import InputError, UnknownFormatError
-from vani.schema.beginning import is_document, may_be_document
+from vani.schema.syntax.detection import is_document, may_be_document
 
 if TYPE_CHECKING:
     from vani.schema.profile import Profile

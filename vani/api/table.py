@@ -11,7 +11,7 @@ from vani.api.arguments import PathLike
 from vani.api.gate_inputs import figures_of
 from vani.api.run import Run
 from vani.errors import InputError
-from vani.schema.beginning import beginning
+from vani.schema.syntax.detection import first_bytes
 
 if TYPE_CHECKING:
     from vani.engine.executor import Progress
@@ -88,4 +88,4 @@ def _runs_of(one: PathLike | Profile) -> Sequence[PathLike | Profile]:
         )
     except OSError:
         return [one]
-    return [path for path in within if b"vani.profile/" in (beginning(path) or b"")] or [one]
+    return [path for path in within if b"vani.profile/" in (first_bytes(path) or b"")] or [one]

@@ -19,9 +19,9 @@ from vani.gate.policy_file import BASELINE, is_there
 from vani.gate.profile_tree import Figures, Tree, path_text, read_bytes, read_figures
 from vani.schema.baseline import Baseline, BaselineRun
 from vani.schema.check import Source
-from vani.schema.columns_of_files import Column
 from vani.schema.document import loads
 from vani.schema.lifts import profile_2
+from vani.schema.saved_profile import Column
 from vani.units import counted
 
 __all__ = [

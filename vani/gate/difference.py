@@ -30,9 +30,9 @@ from vani.gate.quantity import Dimension
 from vani.gate.tolerance import Allowed, allowed, tolerance_of
 from vani.schema import profile
 from vani.schema.check import Source
-from vani.schema.columns_of_files import Column
 from vani.schema.diff import Diff, DiffCounts, Difference, KeyFigure
 from vani.schema.model import Model
+from vani.schema.saved_profile import Column
 
 __all__ = ["FILE_COLUMNS", "MATTERS", "Side", "compare"]
 

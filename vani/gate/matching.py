@@ -24,7 +24,7 @@ from vani.gate.attribute import (
 from vani.gate.attribute_schema import Leaf
 from vani.gate.entity_names import IDENTITIES, Identity, Names, label
 from vani.gate.quantity import Dimension, Quantity
-from vani.schema.columns_of_files import Column
+from vani.schema.saved_profile import Column
 
 __all__ = [
     "Match",

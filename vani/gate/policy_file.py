@@ -18,7 +18,7 @@ from vani.schema import policy as spec
 from vani.schema.check import Source
 from vani.schema.document import YAML, read_tree, validate
 from vani.schema.policy import Policy
-from vani.schema.toml_text import TOML
+from vani.schema.syntax.toml_reader import TOML
 
 __all__ = ["BASELINE", "FILE_NAMES", "find_policy", "is_there", "project_folder", "read_policy"]
 

@@ -20,8 +20,8 @@ from vani.gate.outcome import Outcome
 from vani.gate.policy_checks import PolicyChecks
 from vani.gate.profile_tree import Figures, Tree
 from vani.schema.check import Check, CheckCounts, Judgement, Level, Source
-from vani.schema.columns_of_files import Column
 from vani.schema.damage import damage
+from vani.schema.saved_profile import Column
 
 __all__ = ["columns_compared", "verdict_on"]
 

@@ -11,7 +11,7 @@ from typing import Literal
 
 from vani.errors import InputError
 from vani.readers.darshan.probe import SUFFIXES
-from vani.schema.beginning import beginning, is_document
+from vani.schema.syntax.detection import first_bytes, is_document
 
 __all__ = ["Candidate", "Kind", "discover"]
 
@@ -111,7 +111,7 @@ def _below(top: str, entered: set[tuple[int, int]]) -> Iterator[Candidate]:
 
 
 def _is_profile(path: Path) -> bool:
-    begin = beginning(path)
+    begin = first_bytes(path)
     return begin is not None and b"vani.profile/" in begin and is_document(path)
 
 

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 from urllib.parse import quote
 
-from vani.render.json_text import json_text
+from vani.schema.syntax.json_writer import json_text
 
 __all__ = ["document", "uri"]
 

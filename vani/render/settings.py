@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from vani.errors import one_line
-from vani.render.json_text import json_text
 from vani.render.table import table
+from vani.schema.syntax.json_writer import json_text
 from vani.site import KEYS, Setting
 
 __all__ = ["render"]

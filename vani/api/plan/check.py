@@ -105,7 +105,7 @@ def _place(one: PlanInput, folder: Path) -> Path | None:
 
 def _digest(one: PlanInput, folder: Path) -> str | None:
     """SHA-256 of an input; None where it cannot be read."""
-    from vani.schema.reading import MAX_BYTES  # noqa: PLC0415 - loads YAML
+    from vani.schema.document import MAX_BYTES  # noqa: PLC0415 - loads YAML
 
     path = _place(one, folder)
     if path is None:

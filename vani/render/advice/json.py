@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from vani.render.json_text import json_text
+from vani.schema.syntax.json_writer import json_text
 
 if TYPE_CHECKING:
     from vani.schema.advice import Advice

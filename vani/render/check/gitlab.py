@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from vani.errors import one_line
 from vani.render.check.judgement import cut, findings, fingerprint, place
-from vani.render.json_text import json_text
+from vani.schema.syntax.json_writer import json_text
 
 if TYPE_CHECKING:
     from vani.schema.check import Check

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from vani.render.plots.drawing import Drawing, Plot
 from vani.render.plots.encoding import SHARE, chart, name, number, tail
 from vani.render.report.datasets import file_groups
-from vani.schema.file_summaries import IOSummary
 from vani.schema.profile import IOStats, Profile
+from vani.schema.saved_profile import IOSummary
 from vani.schema.timeline import HeatMap
 from vani.units import format_share
 

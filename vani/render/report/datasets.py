@@ -14,7 +14,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Final
 
-from vani.schema.file_summaries import ListedFile
+from vani.schema.saved_profile import ListedFile
 
 __all__ = ["FileGroup", "file_groups", "groups_kept", "pattern"]
 

@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterable, Sequence
 from vani.render.report.bounds import Limits, clip
 from vani.render.report.datasets import FileGroup
 from vani.render.report.tables import Cell, Column, Row, Table, count, seconds, size, words
-from vani.schema.file_summaries import ListedFile
 from vani.schema.profile import Profile
+from vani.schema.saved_profile import ListedFile
 from vani.units import counted, format_bytes, format_count, format_share
 
 __all__ = ["file_table"]

@@ -18,7 +18,6 @@ from jinja2 import Environment, FunctionLoader, StrictUndefined
 from markupsafe import Markup, escape
 
 from vani.errors import VaniError, one_line
-from vani.render.json_text import json_text
 from vani.render.plots.catalogue import theme
 from vani.render.plots.drawing import Drawing, Missing
 from vani.render.report.bounds import LEVELS, Limits, clip
@@ -26,6 +25,7 @@ from vani.render.report.datasets import groups_kept
 from vani.render.report.glossary import GLOSSARY, marked
 from vani.render.report.pictures import pictures
 from vani.render.report.prepared import Inputs, Prepared, prepare
+from vani.schema.syntax.json_writer import json_text
 from vani.units import format_share
 
 __all__ = ["MOST_BYTES", "json_in_html", "render"]

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 from vani.render.report.bounds import Limits
 from vani.render.report.tables import Column, Row, Table, count, seconds, size
-from vani.schema.file_summaries import ListedFile
+from vani.schema.saved_profile import ListedFile
 
 __all__ = ["layout_table"]
 

@@ -43,9 +43,9 @@ from vani.render.verdict import is_in_libraries
 from vani.render.wording import MATTERS, judged_by, matters, things_to_do
 from vani.schema.advice import Advice
 from vani.schema.damage import damage
-from vani.schema.file_summaries import ListedFile
 from vani.schema.prediction import WriteTimePrediction
 from vani.schema.profile import Profile
+from vani.schema.saved_profile import ListedFile
 from vani.schema.timeline import HeatMap
 from vani.units import format_bytes, format_count, format_seconds, format_share
 

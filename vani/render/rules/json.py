@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from vani.render.json_text import json_text
+from vani.schema.syntax.json_writer import json_text
 
 __all__ = ["render"]
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from vani.render.json_text import json_text
 from vani.render.plots.drawing import Drawing
 from vani.render.plots.image.specification import specification
+from vani.schema.syntax.json_writer import json_text
 
 __all__ = ["render"]
 

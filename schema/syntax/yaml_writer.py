@@ -1,21 +1,25 @@
 """Plain trees of dicts, lists and scalars to YAML text.
 
-Quotes whatever any reader, of YAML 1.1 or 1.2, could take for something else than text.
+Collections stand in block style, unless they fit on one line. Quotes whatever any reader, of YAML 1.1 or 1.2, could
+take for something other than text.
 """
 
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Collection, Mapping
 from datetime import datetime
 from enum import Enum
 from pathlib import PurePath
-from typing import Any, cast
-
-from vani.schema.yaml.layout import BARE, DASH, INDENT
+from typing import Any, Final, cast
 
 __all__ = ["WIDTH", "rounded", "yaml_text"]
 
+_INDENT: Final = "  "
+_DASH: Final = "- "
+_BARE: Final = re.compile(r"[A-Za-z_/](?:[A-Za-z0-9_./+()% -]*[A-Za-z0-9_./+()%-])?")
+"""Text that stands without quotes, unless it is one of the reserved words."""
 _RESERVED = {"true", "false", "null", "yes", "no", "on", "off", "y", "n"}
 
 WIDTH = 128
@@ -60,21 +64,21 @@ def _write_mapping(tree: Mapping[Any, object], first: str, rest: str, lines: lis
             continue
         lines.append(head)
         if isinstance(value, Mapping):
-            _write_mapping(value, rest + INDENT, rest + INDENT, lines)
+            _write_mapping(value, rest + _INDENT, rest + _INDENT, lines)
         else:
             _write_list(cast("Collection[object]", value), rest, lines)
 
 
 def _write_list(items: Collection[object], rest: str, lines: list[str]) -> None:
     for item in items:
-        short = _short(item, WIDTH - len(rest) - len(DASH), 0)
+        short = _short(item, WIDTH - len(rest) - len(_DASH), 0)
         if short is not None:
-            lines.append(f"{rest}{DASH}{short}")
+            lines.append(f"{rest}{_DASH}{short}")
         elif isinstance(item, Mapping):
-            _write_mapping(item, rest + DASH, rest + INDENT, lines)
+            _write_mapping(item, rest + _DASH, rest + _INDENT, lines)
         else:
-            lines.append(rest + DASH.rstrip())
-            _write_list(cast("Collection[object]", item), rest + INDENT, lines)
+            lines.append(rest + _DASH.rstrip())
+            _write_list(cast("Collection[object]", item), rest + _INDENT, lines)
 
 
 def _short(value: object, room: int, depth: int) -> str | None:
@@ -137,8 +141,7 @@ def _other(value: object) -> str:
 
 def _float(value: float) -> str:
     if math.isfinite(value):
-        # As in `rounded`, which a call more would slow down.
-        text = repr(float(f"{value:.9g}") if abs(value) < 1e8 else float(round(value)))
+        text = repr(rounded(value))
         # YAML 1.1 takes `1e-07` for text: a float needs a point.
         return text if "." in text else text.replace("e", ".0e")
     return ".nan" if math.isnan(value) else (".inf" if value > 0 else "-.inf")
@@ -165,7 +168,7 @@ def _escape(char: str) -> str:
 
 
 def _text(value: str) -> str:
-    if BARE.fullmatch(value) and value.lower() not in _RESERVED:
+    if _BARE.fullmatch(value) and value.lower() not in _RESERVED:
         return value
     return '"' + "".join(map(_escape, value)) + '"'
 

@@ -1,4 +1,7 @@
-"""JSON that any reader takes and a terminal can show: nothing in it moves the cursor or turns the order of letters."""
+"""Plain trees to JSON that any reader takes and a terminal can show.
+
+Nothing in the text moves a terminal's cursor or changes the direction of letters.
+"""
 
 from __future__ import annotations
 
@@ -7,10 +10,10 @@ import re
 from collections.abc import Callable
 from typing import Any
 
-__all__ = ["json_text", "unobeyed"]
+__all__ = ["harmless", "json_text"]
 
 _OBEYED = re.compile("[\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
-"""DEL and the control characters C1, what sets the direction of text, and halves of characters, which UTF-8 has not."""
+"""DEL and the control characters C1, marks of the direction of text, and surrogates, which UTF-8 does not have."""
 
 
 def json_text(
@@ -21,10 +24,10 @@ def json_text(
     allow_nan: bool = False,
     default: Callable[[object], Any] | None = None,
 ) -> str:
-    """Write a tree as JSON with a line end; letters of all languages stay, what a terminal obeys is escaped.
+    """Write a tree as JSON with a line end; letters of all languages stay, control characters are escaped.
 
-    A parser reads the same values as without escapes. Bytes of a file name that are no UTF-8 are the same text as in
-    YAML, such as `\\\\udcff`, since many readers refuse halves of characters.
+    A parser reads the same values as without escapes. Bytes of a file name that are not UTF-8 become the same text as
+    in YAML, such as `\\\\udcff`, since many readers refuse surrogates.
 
     Parameters
     ----------
@@ -49,17 +52,17 @@ def json_text(
         separators=separators,
         default=default,
     )
-    return unobeyed(text)
+    return harmless(text)
 
 
-def unobeyed(text: str) -> str:
+def harmless(text: str) -> str:
     """JSON with a line end, and with escapes for what a terminal obeys."""
     if text.isascii() and "\x7f" not in text:
         return text + "\n"
-    # These stand inside of strings only: JSON has no other place for them.
+    # These characters stand in strings only: JSON has no other place for them.
     return _OBEYED.sub(_escaped, text) + "\n"
 
 
-def _escaped(found: re.Match[str]) -> str:
-    char = found[0]
+def _escaped(match: re.Match[str]) -> str:
+    char = match[0]
     return ("\\\\" if "\ud800" <= char <= "\udfff" else "\\") + f"u{ord(char):04x}"

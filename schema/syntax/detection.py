@@ -1,4 +1,4 @@
-"""What a file begins with: enough to tell a document of Vani from all else, without loading what reads either."""
+"""Recognise a document of Vani by the first bytes of its file, without loading a reader."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from codecs import getincrementaldecoder
 from pathlib import Path
 from typing import Final
 
-__all__ = ["beginning", "is_document", "may_be_document"]
+__all__ = ["first_bytes", "is_document", "may_be_document"]
 
 _BYTES: Final = 4096
 _SCHEMA: Final = re.compile(
@@ -17,8 +17,8 @@ _MAPPING: Final = re.compile(r"""^\ufeff?[ \t]*(?:\{[ \t\r\n]*)?["']?\w+["']?[ \
 _SUFFIXES: Final = (".yaml", ".yml", ".json")
 
 
-def beginning(path: Path) -> bytes | None:
-    """The first bytes of a plain file; None for all else, above all for pipes, which can be read only once."""
+def first_bytes(path: Path) -> bytes | None:
+    """The first bytes of a regular file; None for anything else: a pipe can be read only once."""
     try:
         if not path.is_file():
             return None
@@ -30,21 +30,21 @@ def beginning(path: Path) -> bytes | None:
 
 def is_document(path: Path) -> bool:
     """Whether a file names a schema of Vani in its first lines, as all that Vani writes does."""
-    found = beginning(path)
-    return found is not None and _SCHEMA.search(found) is not None
+    content = first_bytes(path)
+    return content is not None and _SCHEMA.search(content) is not None
 
 
 def may_be_document(path: Path) -> bool:
-    """Whether it is worth telling what is wrong with a file as a document, whatever else it is.
+    """Whether errors about a file as a document make sense.
 
-    True for what is no plain file, for names of YAML and JSON files, and for text with a key in its first lines.
+    True for pipes and devices, for names of YAML and JSON files, and for text with a key in its first lines.
     """
-    found = beginning(path)
-    if found is None or path.suffix.lower() in _SUFFIXES:
+    content = first_bytes(path)
+    if content is None or path.suffix.lower() in _SUFFIXES:
         return True
     try:
-        # A letter that is cut at the end is no fault.
-        text = getincrementaldecoder("utf-8")().decode(found)
+        # A character that is cut off at the end does not matter.
+        text = getincrementaldecoder("utf-8")().decode(content)
     except UnicodeDecodeError:
         return False
     return "\0" not in text and _MAPPING.search(text) is not None

@@ -1,1 +1,0 @@
-"""YAML in and out, in the narrow form of Vani's documents."""
