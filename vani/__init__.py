@@ -27,6 +27,8 @@ __version__ = "0.1.0"
 # `import vani` and `vani --help` stay quick because Dask and Arrow, about a second together,
 # are loaded only by what needs them.
 _ORIGINS = {
+    # `Profile.summary`, which lies below the code that lays out screens.
+    "screen_of": "vani.render.profile.screen:screen_of",
     "Advice": "vani.schema.advice:Advice",
     "Profile": "vani.schema.profile:Profile",
     "advise": "vani.api:advise",

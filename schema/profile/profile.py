@@ -1,12 +1,13 @@
 """The whole profile of one workload, and the traces that it was made of."""
 
+import html
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, fields
-from importlib import import_module
-from types import ModuleType
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, get_args
 
 from pydantic import Field
 
+import vani
 from vani.errors import one_line
 from vani.schema.document import Document
 from vani.schema.extensions import ExtensionRow, extension_rows
@@ -117,7 +118,6 @@ class Profile(SparseModel, Document):
         description="by attribute path: where a value is from, or why it is null"
     )
 
-
     @property
     def lists_all_files(self) -> bool:
         """Whether every file of the data set is in `files`."""
@@ -125,27 +125,28 @@ class Profile(SparseModel, Document):
 
     def summary(self) -> str:
         """The first screen: what ran, whether I/O matters, why, when and where."""
-        return str(_presented().as_text(self))
+        return str(vani.screen_of(self))
 
     def __repr__(self) -> str:
         """One line, whatever the profile holds."""
         names = ", ".join(one_line(app.name) for app in self.apps[:_NAMED])
         more = f" and {len(self.apps) - _NAMED} more" if len(self.apps) > _NAMED else ""
         workflow = self.workflow
-        told = [counted(workflow.processes, "process")]
+        figures = [counted(workflow.processes, "process")]
         if workflow.runtime_s is not None:
-            told.append(format_seconds(workflow.runtime_s))
-        told += [
+            figures.append(format_seconds(workflow.runtime_s))
+        figures += [
             f"{format_bytes(workflow.io.bytes.written)} written",
             f"{format_bytes(workflow.io.bytes.read)} read",
         ]
-        return f"<Profile of {names}{more}: {', '.join(told)}>"
+        return f"<Profile of {names}{more}: {', '.join(figures)}>"
 
     __str__ = __repr__
 
     def _repr_html_(self) -> str:
         """The first screen, as notebooks show it."""
-        return str(_presented().as_html(self))
+        lines = [html.escape(line) for line in self.summary().split("\n")]
+        return f"<pre><b>{lines[0]}</b>\n" + "\n".join(lines[1:]) + "</pre>"
 
     def table(self, name: FrameName) -> "pa.Table":
         """One of the profile's tables as Arrow's, which needs no extra; columns as those of `frame`.
@@ -155,7 +156,7 @@ class Profile(SparseModel, Document):
         ValueError
             There is no such table; the message names those that there are.
         """
-        return _presented().as_arrow(self._rows(name))
+        return _arrow_table(self._rows(name))
 
     def frame(self, name: FrameName) -> "pd.DataFrame":
         """One of the profile's tables, see `FRAMES`, as a pandas frame: a row per entity, columns like `io.bytes.read`.
@@ -189,7 +190,27 @@ class Profile(SparseModel, Document):
         return [row.model_dump() for row in getattr(self, name) or ()]
 
 
-def _presented() -> ModuleType:
-    """What people see is for `render` to say, which lies above: it is found when it is asked for, as plug-ins are."""
-    return import_module("vani.render.profile.in_python")
+def _arrow_table(rows: Sequence[Mapping[str, Any]]) -> "pa.Table":
+    """Rows as a table of Arrow, a column per attribute; a column of several types becomes text."""
+    import pyarrow as pa  # noqa: PLC0415 - heavy, and few profiles are looked at as tables
+
+    flat_rows = [_flat(row) for row in rows]
+    columns = {}
+    for name in dict.fromkeys(key for row in flat_rows for key in row):
+        values = [row.get(name) for row in flat_rows]
+        try:
+            columns[name] = pa.array(values)
+        except (pa.ArrowInvalid, pa.ArrowTypeError):
+            columns[name] = pa.array([None if value is None else str(value) for value in values])
+    return pa.table(columns)
+
+
+def _flat(row: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    flat: dict[str, Any] = {}
+    for key, value in row.items():
+        if isinstance(value, Mapping):
+            flat |= _flat(value, f"{prefix}{key}.")
+        else:
+            flat[f"{prefix}{key}"] = value
+    return flat
 

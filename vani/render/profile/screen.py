@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import shlex
 from datetime import UTC, datetime
 from pathlib import Path
@@ -22,12 +23,21 @@ if TYPE_CHECKING:
 
     from vani.schema.profile import Profile
 
-__all__ = ["render", "shortened"]
+__all__ = ["render", "screen_of", "shortened"]
 
 _SHOWN = 3
 """Apps that fit a line; the profile has them all."""
 
 _LABEL, _LEAST_WIDTH = 7, 80
+
+
+def screen_of(profile: Profile) -> str:
+    """The first screen as text of 100 columns, without a line end; what comes next is left out."""
+    from rich.console import Console  # noqa: PLC0415 - heavy, and few profiles are looked at
+
+    sink = io.StringIO()
+    render(profile, Console(file=sink, width=100, color_system=None, highlight=False), next_steps=False)
+    return sink.getvalue().rstrip("\n")
 
 
 def render(
