@@ -11,7 +11,7 @@ from vani.render.report.bounds import LEVELS
 from vani.render.report.cost import call_table, kind_table, library_table, metadata_table
 from vani.render.report.html import render as page
 from vani.render.report.markdown import render as markdown
-from vani.render.report.prepared import prepare
+from vani.render.report.report_model import prepare
 from vani.render.report.structure import folder_table
 from vani.render.report.txt import render as text
 from vani.schema.profile import CallCost, LibraryTime

@@ -8,7 +8,7 @@ from report_inputs import file_at, golden, inputs_of, with_files
 
 from vani.render.report.bounds import LEVELS
 from vani.render.report.datasets import file_groups, pattern
-from vani.render.report.prepared import prepare
+from vani.render.report.report_model import prepare
 
 
 def names(paths, **changed):

@@ -19,7 +19,7 @@ from vani.errors import InputError, VaniError
 if TYPE_CHECKING:
     from vani.engine.executor import Progress
     from vani.engine.scheduler import SchedulerLike
-    from vani.render.report.prepared import Inputs
+    from vani.render.report.report_model import Inputs
     from vani.schema.advice import Advice
     from vani.schema.profile import Profile
     from vani.schema.saved_profile import FileSummary, ProfilePart, SavedProfile
@@ -50,7 +50,7 @@ def report_inputs(
     InputError
         A document that cannot be read, or advice that was made from another profile.
     """
-    from vani.render.report.prepared import Inputs  # noqa: PLC0415 - loads pydantic
+    from vani.render.report.report_model import Inputs  # noqa: PLC0415 - loads pydantic
 
     with Run([profile], store=store, scheduler=scheduler, progress=progress) as run:
         # Before a trace is profiled: what is wrong with a document should not cost minutes.

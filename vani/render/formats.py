@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import difflib
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
 from typing import Generic, TypeVar, cast
 
 from vani.errors import InputError
+from vani.render.whole_document import WRITERS
 
 __all__ = ["Formats"]
 
@@ -17,25 +19,33 @@ Written = TypeVar("Written", str, bytes)
 class Formats(Generic[Written]):
     """The formats of one document: a module of its folder each, loaded when the format is asked for.
 
-    A module `<name>.py` has one function `render(document, ...)`, which returns text, or bytes. What it needs beside
-    the document, it takes by name; what it does not need, it lets go by (`**_: object`).
+    A module `<name>.py` has one function `render(document, ...)`, which returns text, or bytes. It takes what it needs
+    beside the document by name, and ignores the rest (`**_: object`).
 
     Parameters
     ----------
     folder
         The package of the modules.
     names
-        Of the formats; as a mapping, with what the names of such files end in.
+        Of the formats; as a mapping, with the suffixes of such files.
     what
-        Is written, for messages.
+        The thing that is written, for messages.
+    whole
+        Formats that are the document itself, and have no module of their own.
     """
 
     def __init__(
-        self, folder: str, names: Sequence[str] | Mapping[str, Sequence[str]], *, what: str = ""
+        self,
+        folder: str,
+        names: Sequence[str] | Mapping[str, Sequence[str]],
+        *,
+        what: str = "",
+        whole: Collection[str] = (),
     ) -> None:
         self._folder = folder
         self._names = tuple(names)
         self._what = what
+        self._whole = frozenset(whole)
         ends = names if isinstance(names, Mapping) else {name: (f".{name}",) for name in names}
         self._by_suffix = {suffix: name for name, suffixes in ends.items() for suffix in suffixes}
 
@@ -51,6 +61,8 @@ class Formats(Generic[Written]):
             There is no such format.
         """
         self.check(name)
+        if name in self._whole:
+            return cast("Written", WRITERS[name](document))
         return cast("Written", import_module(f"{self._folder}.{name}").render(document, **more))
 
     def check(self, name: str) -> None:
@@ -74,8 +86,6 @@ class Formats(Generic[Written]):
         if found is not None:
             return found
         suffix, known = path.suffix.lower(), list(self._by_suffix)
-        import difflib  # noqa: PLC0415 - wanted only for what is misspelt
-
         near = difflib.get_close_matches(suffix, known, 1)
         raise InputError(
             f"unknown {self._what} format {suffix!r}" if suffix else f"no {self._what} format is named",

@@ -8,7 +8,9 @@ from vani.render.formats import Formats
 
 __all__ = ["FORMATS", "OF_HOSTS"]
 
-FORMATS: Final[Formats[str]] = Formats(__name__, ["text", "json", "sarif", "junit", "github", "gitlab"])
+FORMATS: Final[Formats[str]] = Formats(
+    __name__, ["text", "json", "sarif", "junit", "github", "gitlab"], whole=("json",)
+)
 """Each is given Vani's `version`."""
 
 OF_HOSTS: Final = ("sarif", "junit", "github", "gitlab")

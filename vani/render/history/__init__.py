@@ -17,5 +17,6 @@ FORMATS: Final[Formats[str]] = Formats(
         "markdown": (".md", ".markdown"),
         "html": (".html", ".htm"),
     },
+    whole=("json",),
 )
 """Of a ranking."""

@@ -9,5 +9,5 @@ from vani.render.formats import Formats
 __all__ = ["FORMATS"]
 
 FORMATS: Final[Formats[str]] = Formats(
-    __name__, {"text": (".txt",), "yaml": (".yaml", ".yml"), "json": (".json",)}
+    __name__, {"text": (".txt",), "yaml": (".yaml", ".yml"), "json": (".json",)}, whole=("json", "yaml")
 )

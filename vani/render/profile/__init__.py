@@ -8,4 +8,4 @@ from vani.render.formats import Formats
 
 __all__ = ["FORMATS"]
 
-FORMATS: Final[Formats[str]] = Formats(__name__, {"yaml": (".yaml", ".yml"), "json": (".json",)})
+FORMATS: Final[Formats[str]] = Formats(__name__, {"yaml": (".yaml", ".yml"), "json": (".json",)}, whole=("yaml",))

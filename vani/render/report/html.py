@@ -24,7 +24,7 @@ from vani.render.report.bounds import LEVELS, Limits, clip
 from vani.render.report.datasets import groups_kept
 from vani.render.report.glossary import GLOSSARY, marked
 from vani.render.report.pictures import pictures
-from vani.render.report.prepared import Inputs, Prepared, prepare
+from vani.render.report.report_model import Inputs, Prepared, prepare
 from vani.schema.syntax.json_writer import json_text
 from vani.units import format_share
 

@@ -9,7 +9,7 @@ from typing import Final
 from vani.render.advice.markdown import code, escaped, fenced
 from vani.render.report.bounds import LEVELS
 from vani.render.report.items import Item
-from vani.render.report.prepared import Gap, Inputs, Prepared, prepare
+from vani.render.report.report_model import Gap, Inputs, Prepared, prepare
 from vani.render.report.tables import Row, Table, one_by_one
 from vani.units import counted
 

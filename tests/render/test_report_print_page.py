@@ -12,7 +12,7 @@ from vani import api
 from vani.readers.app_names import app_of_folder
 from vani.render.plots.catalogue import draw, theme
 from vani.render.report.html import render as page
-from vani.render.report.prepared import prepare
+from vani.render.report.report_model import prepare
 
 
 def said(facts):

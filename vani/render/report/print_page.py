@@ -15,7 +15,7 @@ from vani.render.report.identity import Fact
 from vani.render.report.items import Item
 
 if TYPE_CHECKING:
-    from vani.render.report.prepared import Verdict
+    from vani.render.report.report_model import Verdict
 
 __all__ = ["Cause", "Ticket", "ticket"]
 

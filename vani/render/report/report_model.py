@@ -18,12 +18,13 @@ from vani.render.report.bounds import LEVELS, Limits, clip
 from vani.render.report.cost import call_table, kind_table, library_table, metadata_table
 from vani.render.report.datasets import file_groups
 from vani.render.report.file_table import file_table
-from vani.render.report.gists import gists
 from vani.render.report.glossary import GLOSSARY
 from vani.render.report.identity import Fact, identity
 from vani.render.report.items import Item, Silent, item, silent
 from vani.render.report.layouts import layout_table
+from vani.render.report.print_page import Ticket, ticket
 from vani.render.report.remarks import remarks
+from vani.render.report.section_summaries import gists
 from vani.render.report.slow_calls import slow_table
 from vani.render.report.structure import (
     app_table,
@@ -36,7 +37,6 @@ from vani.render.report.structure import (
     trace_table,
 )
 from vani.render.report.tables import Table
-from vani.render.report.ticket import Ticket, ticket
 from vani.render.report.unknowns import Unknown, unknowns
 from vani.render.report.write_time import measured_and_predicted
 from vani.render.verdict import is_in_libraries

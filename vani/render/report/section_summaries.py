@@ -10,7 +10,7 @@ from vani.units import counted, format_bytes, format_count, format_seconds, form
 
 if TYPE_CHECKING:
     from vani.render.report.items import Item, Silent
-    from vani.render.report.prepared import Gap
+    from vani.render.report.report_model import Gap
 
 __all__ = ["gists"]
 
