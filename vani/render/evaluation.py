@@ -16,7 +16,7 @@ __all__ = ["column_value", "evaluation_text"]
 
 
 def column_value(name: str, value: float | str) -> str:
-    """What a column of samples has, with its name: `nodes 32`, `bytes 17.2 GB`, `layout shared`."""
+    """Range of a column of samples, with its name: `nodes 32`, `bytes 17.2 GB`, `layout shared`."""
     if isinstance(value, str):
         return f"{name} {value}"
     return f"{name} {format_bytes(value) if name in ('bytes', 'bytes_per_process', 'request') else f'{value:,g}'}"

@@ -1,4 +1,4 @@
-"""What every SARIF 2.1.0 document of Vani has in common: the tool, its rules, one run, locations.
+"""The frame of every SARIF 2.1.0 document of Vani: the tool, its rules, one run, locations.
 
 Source: OASIS, Static Analysis Results Interchange Format (SARIF) Version 2.1.0.
 """

@@ -61,7 +61,7 @@ def deciding_share(profile: Profile) -> float | None:
 
 
 def most_share(profile: Profile) -> float | None:
-    """What `deciding_share` can be at most: more than it where busy times are bounded."""
+    """The upper bound of `deciding_share`: larger where busy times are bounded."""
     share, runtime = deciding_share(profile), profile.workflow.runtime_s
     bounds = profile.bounds.get("workflow.io.busy_s.total")
     if share is None or bounds is None or not runtime:

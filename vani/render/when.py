@@ -71,7 +71,7 @@ def _phase(phase: Phase, *, several: bool) -> str:
 
 
 def _done(phase: Phase) -> str:
-    """What a phase does, and how much of it each time."""
+    """The work of a phase, and how much of it each time."""
     io = phase.io
     data = {"read": (io.bytes.read or 0) // phase.count, "written": (io.bytes.written or 0) // phase.count}
     if phase.kind == "metadata":
@@ -98,7 +98,7 @@ def _metadata(phase: Phase) -> str:
 
 
 def costliest_metadata(phase: Phase) -> tuple[str, float | None]:
-    """What its metadata operations of the kind that costs most do, and their share of its I/O time."""
+    """The kind of metadata operations that costs most, and its share of the I/O time."""
     kinds, whole = phase.io.metadata_kinds, phase.io.time_s.total
     if kinds is None:
         return "metadata operations", phase.dominant.share if phase.dominant is not None else None

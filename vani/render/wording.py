@@ -85,7 +85,7 @@ def judged_part(files: JudgedFiles) -> str:
 
 
 def expected_gain(expected: Expected) -> str:
-    """What following a recommendation is expected to bring, with its range."""
+    """The expected gain of a recommendation, with its range."""
     what = expected.metric.removesuffix("_s").replace("_", " ")
     before, after = format_seconds(expected.before), format_seconds(expected.after)
     if expected.before == 0:
@@ -118,7 +118,7 @@ def how_sure(confidence: float) -> str:
 
 
 def target(one: Recommendation) -> str:
-    """What a recommendation is for, as it is called in the trace: not yet safe to print."""
+    """The target of a recommendation by its name in the trace, which is not yet safe to print."""
     return one.target.path or one.target.app or one.target.kind
 
 

@@ -1,4 +1,4 @@
-"""What `vani check` found, as text for people and for other programs."""
+"""Verdicts of `vani check`, as text for people and for other programs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the renderers of a check say alike about one judgement: its place, its details, its fingerprint."""
+"""A judgement as all formats of a check show it: its place, its details, its fingerprint."""
 
 from __future__ import annotations
 
@@ -49,14 +49,14 @@ def uncaused(check: Check) -> list[Judgement]:
 
 
 def cause_line(check: Check, cause: Cause) -> str:
-    """What changed, what to do, and whether it matters, on one line."""
+    """The change, what to do, and whether it matters, on one line."""
     explained = f" (vani explain {cause.rules[0]})" if cause.rules else ""
     share = f". {check.io_share}" if check.io_share else ""
     return one_line(f"{cause.message}; {cause.todo}{explained}{share}")
 
 
 def findings(check: Check) -> list[Judgement]:
-    """What failed, with a single judgement for all that follow from one cause; worst first, causes before the rest.
+    """Failures, with a single judgement for all that follow from one cause; worst first, causes before the rest.
 
     That one is named for its cause, so that it is the same in every run, whatever fails of it.
     """
@@ -86,7 +86,7 @@ def findings(check: Check) -> list[Judgement]:
 
 
 def details(one: Judgement) -> list[tuple[str, str]]:
-    """What is known beside the message, as (name, one line) pairs; what is null is left out."""
+    """Details beside the message, as (name, one line) pairs; null values are left out."""
     pairs = [
         ("attribute", one.attribute),
         ("target", one.target),

@@ -1,4 +1,4 @@
-"""What changed between two runs, as text for people and for other programs."""
+"""Changes between two runs, as text for people and for other programs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What `vani diff` found as JSON."""
+"""Differences as JSON."""
 
 from __future__ import annotations
 

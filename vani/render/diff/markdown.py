@@ -1,4 +1,4 @@
-"""What `vani diff` found as Markdown, for a pull request."""
+"""Differences as Markdown, for a pull request."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What text and Markdown show of a difference: the same rows in both."""
+"""Rows of a difference: the same in text and in Markdown."""
 
 from __future__ import annotations
 

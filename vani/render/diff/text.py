@@ -1,4 +1,4 @@
-"""What `vani diff` found as plain text: three lines a difference, so that paths of any length fit."""
+"""Differences as plain text: three lines each, so that paths of any length fit."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a history of runs tells, as text for people and for other programs."""
+"""A history of runs, as text for people and for other programs."""
 
 from __future__ import annotations
 

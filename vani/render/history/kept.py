@@ -1,4 +1,4 @@
-"""What a history holds, and what could not be read, as text for a terminal."""
+"""The runs of a history, and the files that could not be read, as text for a terminal."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What applications did over time, what their next run is expected to do, and how well that was known before."""
+"""Applications over time, what their next run is expected to do, and how well that was known before."""
 
 from __future__ import annotations
 

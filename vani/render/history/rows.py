@@ -1,4 +1,4 @@
-"""What text, Markdown and HTML show of a ranking: the same sentences and the same cells in all."""
+"""Rows of a ranking: text, Markdown and HTML show the same sentences and cells."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def table(ranking: Ranking) -> Table:
 
 
 def saved_text(saved: Saved | None, waiting_s: float) -> str:
-    """What could be saved, with its range."""
+    """The time that could be saved, with its range."""
     if saved is None:
         return "not judged"
     if _nothing(saved, waiting_s):

@@ -1,4 +1,4 @@
-"""What a plan could not do, in one line."""
+"""One line about the parts that a plan leaves out."""
 
 from __future__ import annotations
 

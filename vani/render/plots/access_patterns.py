@@ -24,7 +24,7 @@ _MEANINGS = {
     "random": "they go back and forth, by process and file",
 }
 _ALL = 0.9995
-"""What is no further from all than this is shown as all."""
+"""Shares that differ from all by no more than this are shown as all."""
 _MOST_APPS, _MOST_FILES = 10, 8
 
 

@@ -1,4 +1,4 @@
-"""What a plot is: a Vega-Lite specification with the words and the numbers that belong to it, or why there is none."""
+"""A plot: a Vega-Lite specification with its words and numbers, or the reason why there is none."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Drawing:
     """All that the plot says, where a sentence says as much: a report has it in the plot's place."""
 
     def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> dict[str, Any]:
-        """What Jupyter shows: the specification, a picture for those who cannot draw it, and the plot in words."""
+        """Formats for Jupyter: the specification, a picture for those who cannot draw it, and the plot in words."""
         from vani.render.plots.image import FORMATS  # noqa: PLC0415 - it needs this module
 
         del include, exclude
@@ -56,7 +56,7 @@ class Missing:
     kind: str
     title: str
     why: str
-    """What is lacking and how to get it."""
+    """The missing data, and how to get it."""
 
 
 @dataclass(frozen=True)
@@ -70,7 +70,7 @@ class Plot:
     kind: str
     title: str
     about: str
-    """What it shows, one line."""
+    """One line about the plot."""
     draw: Callable[[Profile, HeatMap | None], Drawing | str]
     position: int
     """Place in lists of all kinds."""

@@ -1,4 +1,4 @@
-"""What the plots have in common: axes with units, colours of kinds, names that fit and do no harm."""
+"""Encodings of all plots: axes with units, colours of kinds, names that fit and are harmless."""
 
 from __future__ import annotations
 

@@ -85,7 +85,7 @@ def _draw(profile: Profile, heat: HeatMap | None) -> Drawing | str:
 
 
 def _one_size(files: int, least: int | None, most: int | None) -> str:
-    """What one bar says."""
+    """Text about one bar."""
     if files == 1:
         return f"The one file of known size has {format_bytes(most)}."
     spread = (

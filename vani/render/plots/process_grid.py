@@ -1,4 +1,4 @@
-"""What maps of time and processes have in common: a field of coloured cells for each kind of amount."""
+"""Maps of time and processes: a field of coloured cells for each kind of amount."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ Cell = tuple[int, int, int, Any]
 
 @dataclass(frozen=True)
 class Amount:
-    """What cells are coloured by."""
+    """The amount that cells are coloured by."""
 
     name: str
     label: str
@@ -64,7 +64,7 @@ def cells_of(fields: Sequence[Field]) -> list[Cell]:
 
 
 def rows_in_words(heat: HeatMap) -> tuple[str, str]:
-    """What a row is: `process` or `4 processes`, and `each process` or `each row of up to 4 processes`."""
+    """The name of a row: `process` or `4 processes`, and `each process` or `each row of up to 4 processes`."""
     largest = max((row.processes for row in heat.rows), default=1)
     each = "process" if largest == 1 else f"{largest} processes"
     return each, "each process" if largest == 1 else f"each row of up to {each}"

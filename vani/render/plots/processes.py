@@ -183,7 +183,7 @@ def _each_process(heat: HeatMap) -> Drawing:
 
 
 def _balanced(every: list[_Process], mean_s: float, mean_bytes: float, moves: bool) -> str:
-    """What there is to say where all processes do alike; else nothing."""
+    """A sentence where all processes do the same; else empty."""
     ratios = [p.io_ratio for p in every] + ([p.bytes_ratio for p in every] if moves else [])
     if any(abs(ratio - 1) > _ALIKE for ratio in ratios):
         return ""
@@ -218,7 +218,7 @@ def _amount(process: _Process, measure: str) -> str:
 
 
 def _each_app(profile: Profile) -> Drawing | str:
-    """What the profile knows of each app: mean, median and slowest."""
+    """Mean, median and slowest process of each app."""
     apps = sorted(
         (a for a in profile.apps if a.balance is not None and a.io.time_s.total),
         key=lambda a: (-_times_of(a)[2], a.name),
@@ -317,7 +317,7 @@ def _each_app(profile: Profile) -> Drawing | str:
 
 
 def _alike(apps: list[App]) -> str:
-    """What there is to say where no process of an app is slower than the others; else nothing."""
+    """A sentence where no process of an app is slower than the others; else empty."""
     if any(_times(app) > 1 + _ALIKE for app in apps):
         return ""
     told = ", ".join(f"{name(app.name, 24)} {format_seconds(_times_of(app)[1])}" for app in apps[:5])

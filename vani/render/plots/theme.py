@@ -7,7 +7,7 @@ from typing import Any
 __all__ = ["GROUND", "theme"]
 
 GROUND = {"light": "#ffffff", "dark": "#15181b"}
-"""What plots are drawn on, as in the report: they are transparent, but letters over lines have a halo of it."""
+"""Background of plots, as in the report: they are transparent, but letters over lines have a halo of this colour."""
 
 # Okabe and Ito, "Color Universal Design" (2008): read, write, metadata, mixed, sync, further ones. Each differs from
 # its background by a contrast of 3 or more (WCAG 2.2, 1.4.11), for which some are lighter on dark and darker on light;

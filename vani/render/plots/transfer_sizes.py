@@ -169,7 +169,7 @@ def _draw(profile: Profile, heat: HeatMap | None) -> Drawing | str:
 
 
 def _one_size(profile: Profile, kind: str, size: str, total: int, rates: Rates) -> str:
-    """What one bar says."""
+    """Text about one bar."""
     found = getattr(profile.workflow.io.transfer_size, kind)
     rate = rates.get((kind, size), (None, None))[0]
     asked = (

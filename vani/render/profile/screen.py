@@ -178,7 +178,7 @@ def _rate(profile: Profile, side: str, amount: int | None, rate: float) -> str:
 
 
 def _remarks(profile: Profile) -> list[str]:
-    """What keeps the numbers above from being what they seem."""
+    """Reasons why the numbers above may mislead."""
     remarks = []
     inflated = inflated_by(profile)
     if inflated is not None:

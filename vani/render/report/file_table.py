@@ -157,7 +157,7 @@ def _file_row(file: ListedFile, skipped: int, limits: Limits, *, flushed: bool, 
 
 
 def _holds(files: Sequence[ListedFile]) -> str:
-    """What is known of the arrays in the files (table XI); empty where that is nothing, or they differ."""
+    """The arrays in the files (table XI); empty where nothing is known, or they differ."""
     found = files[0].format_attributes
     if found is None or any(file.format_attributes != found for file in files):
         return ""

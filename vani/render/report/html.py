@@ -31,7 +31,7 @@ from vani.units import format_share
 __all__ = ["MOST_BYTES", "json_in_html", "render"]
 
 MOST_BYTES: Final = 1_500_000
-"""What a page has at most: mail and code hosts take it, a browser shows it at once."""
+"""Most bytes of a page: mail and code hosts take it, a browser shows it at once."""
 
 _Plot = TypeVar("_Plot", bound=Drawing | Missing)
 

@@ -40,7 +40,7 @@ class Item:
     rule: str
     name: str
     title: str
-    """What the rule found, in a sentence without its stop; its name where the catalogue does not know it."""
+    """The rule's finding, a sentence without its stop; its name where the catalogue does not know it."""
     severity: str
     sure: str
     target: str
@@ -77,7 +77,7 @@ class Silent:
 def item(
     number: int, one: Recommendation, limits: Limits, findings: Mapping[str, str] = MappingProxyType({})
 ) -> Item:
-    """What a report says about a recommendation.
+    """A recommendation in a report.
 
     Parameters
     ----------

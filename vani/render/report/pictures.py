@@ -19,7 +19,7 @@ from vani.render.plots.theme import theme
 __all__ = ["WIDTH_PX", "pictures"]
 
 WIDTH_PX: Final = 720
-"""What a page of text is wide; narrower windows shrink the picture."""
+"""Width of a page of text; narrower windows shrink the picture."""
 
 _SVG: Final = "{http://www.w3.org/2000/svg}"
 _ELEMENTS: Final = {
@@ -64,7 +64,7 @@ def _drawn(drawing: Drawing) -> str:
 
 
 def _small(svg: str, kind: str) -> str:
-    """What shows, and nothing else: a name out of a trace cannot bring an element or an attribute of its own."""
+    """Only what is visible: a name from a trace cannot add an element or an attribute."""
     ET.register_namespace("", _SVG[1:-1])
     root = ET.fromstring(svg)
     _strip(root)

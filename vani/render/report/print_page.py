@@ -1,4 +1,4 @@
-"""What the page prints by default: one sheet of paper to go with a ticket, however long the report is.
+"""The page as it is printed by default: one sheet of paper to go with a ticket, however long the report is.
 
 It has the verdict, three causes, a line to paste for each, and which run it is. All texts are short enough that the
 sheet is never full; what does not fit whole, such as a long line to paste, is left to the page.
@@ -36,7 +36,7 @@ class Cause:
     gain: str
     """Empty where none is estimated."""
     line: str
-    """What to paste; empty where there is nothing, or nothing that is short."""
+    """Lines to paste; empty where there are none, or none that are short."""
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""What a report holds, before any format: the model that each of them writes.
+"""The content of a report, which every format writes.
 
 All texts in it are safe on one line (no control characters) but not escaped for a format, and everything is bounded
 by `Limits`; what a bound left out is in `left_out`.
@@ -63,7 +63,7 @@ _OVER_TIME = (*_MAPS, "phases", "bandwidth")
 
 @dataclass(frozen=True)
 class Inputs:
-    """What a report is made from."""
+    """The inputs of a report."""
 
     profile: Profile
     profile_sha256: str
@@ -75,9 +75,9 @@ class Inputs:
     version: str
     """Vani's."""
     rule_findings: Mapping[str, str] = field(default_factory=dict)
-    """What each rule looks for, in one sentence, by id."""
+    """One sentence about each rule, by id."""
     prediction: WriteTimePrediction | None = None
-    """What a model says of the time of its writes; None: no model was named."""
+    """The write time that a model predicts; None: no model was named."""
     files: Sequence[ListedFile] | None = None
     """All files of a long profile, of which `profile` has the most important ones; None: those of `profile`."""
     users: tuple[str, ...] = ()
@@ -109,7 +109,7 @@ class Verdict:
 
     @property
     def without_advice(self) -> str:
-        """What stands where there is nothing to do: that nothing is known, or found, is no all-clear."""
+        """The sentence where there is nothing to do: that nothing is known, or found, is no all-clear."""
         if self.does_matter is None:
             return "What to do is not known"
         if self.does_matter:
@@ -128,7 +128,7 @@ class Gap:
 
 @dataclass(frozen=True)
 class Sources:
-    """What the report was made from, for those who want to make it again."""
+    """The sources of the report, for those who want to make it again."""
 
     version: str
     profile_sha256: str
@@ -142,7 +142,7 @@ class Prepared:
 
     title: str
     damage: str
-    """What the traces lost, to be said first; empty where they are whole."""
+    """The loss of damaged traces, to be said first; empty where they are whole."""
     identity: tuple[Fact, ...]
     """Which run this is."""
     facts: tuple[Fact, ...]
@@ -152,7 +152,7 @@ class Prepared:
     """All recommendations, those of `todo` first."""
     silent: tuple[Silent, ...]
     remarks: tuple[str, ...]
-    """What keeps the numbers from being what they seem: time in libraries, reads past the end, ..."""
+    """Reasons why numbers may mislead: time in libraries, reads past the end, ..."""
     machine: str
     contact: tuple[str, ...]
     plots: tuple[Drawing | Missing, ...]
@@ -177,7 +177,7 @@ class Prepared:
     gaps: tuple[Gap, ...]
     """Attributes that are not known."""
     gists: Mapping[str, str]
-    """What sections of the page say where they are folded, by anchor."""
+    """One line about each folded section of the page, by anchor."""
     none: tuple[Gap, ...]
     """Attributes that there are not: nothing is missing."""
     origins: tuple[tuple[str, str], ...]

@@ -1,4 +1,4 @@
-"""What a folded section of the page says in its one line."""
+"""One line about each folded section of the page."""
 
 from __future__ import annotations
 

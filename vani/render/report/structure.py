@@ -232,7 +232,7 @@ def _apart(phase: Phase) -> str:
 
 
 def _spent(phase: Phase) -> str:
-    """What the time of a phase went to, where its kind does not tell."""
+    """The use of a phase's time, where its kind does not tell."""
     if phase.dominant is None or phase.dominant.kind == phase.kind != "metadata":
         return ""
     if phase.dominant.kind == "metadata":
@@ -378,7 +378,7 @@ def _costliest(apps: Sequence[App]) -> list[App]:
 
 
 def extension_table(profile: Profile, limits: Limits) -> Table | None:
-    """What measures of plug-ins found, as it is; None without any."""
+    """Results of plug-in measures, unchanged; None without any."""
     if not profile.extensions:
         return None
     found = list(extension_rows(profile.extensions))

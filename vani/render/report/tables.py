@@ -24,7 +24,7 @@ __all__ = [
 
 @dataclass(frozen=True)
 class Cell:
-    """What stands in a cell, and the number by which its column is sorted."""
+    """Text of a cell, and the number by which its column is sorted."""
 
     text: str
     value: float | None = None

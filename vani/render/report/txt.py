@@ -144,7 +144,7 @@ def _table(title: str, table: Table | None) -> Iterator[str]:
 
 
 def _widths(columns: list[Column], rows: list[list[Cell]]) -> list[int]:
-    """What each column needs; words give way where that is too much, the widest first."""
+    """Widths of the columns; where they are too wide, the widest columns of words shrink first."""
     widths = [max(len(column.title), *(len(row[i].text) for row in rows)) for i, column in enumerate(columns)]
     room = _WIDTH - 2 * (len(columns) - 1)
     while sum(widths) > room:

@@ -33,7 +33,7 @@ _ABSENT: Final = {
     "files[].interface": "where the file was only opened",
     "phases[].frequency.size": "without data operations",
 }
-"""What null means where neither the schema nor provenance says so, and nothing is missing."""
+"""Meaning of null where neither the schema nor provenance tells it, and nothing is missing."""
 
 _OF_IO: Final = ("apps[].interface", "apps[].phase_gap_s", "dataset.size")
 """Attributes (or beginnings of them) that an app or a data set without any call does not have."""
@@ -184,7 +184,7 @@ class _Values:
         return [(entry, stats) for entries, stats in values for entry in (entries or ())[:LOOKED_AT]]
 
     def _in(self, path: tuple[str, ...]) -> list[tuple[Any, IOStats | None]]:
-        """What is not null at a path, with the block of I/O statistics that its attributes are in."""
+        """Values at a path that are not null, with the block of I/O statistics that holds them."""
         if path not in self._inside:
             self._inside[path] = [
                 (item, _stats_of(item) or stats) for item, stats in self.at(path) if item is not None
@@ -219,7 +219,7 @@ def _below(model: type[BaseModel], path: tuple[str, ...]) -> Iterator[tuple[tupl
 
 
 def _meaning(description: str, about: str) -> str:
-    """What null means at an attribute, from the words of the schema; empty where it means "not known"."""
+    """Meaning of null at an attribute, from the words of the schema; empty where it is "not known"."""
     found = _NULL.search(description) or _NULL.search(about)
     return "" if found is None else found[1].strip()
 

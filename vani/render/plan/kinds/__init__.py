@@ -1,1 +1,1 @@
-"""What is particular to each kind of plan: a module of its name has `body(plan)` and `missing(plan)`, lists of text."""
+"""One module for each kind of plan: it has `body(plan)` and `missing(plan)`, lists of text."""

@@ -29,7 +29,7 @@ def body(plan: ForwardPlan) -> list[str]:
 
 
 def missing(plan: ForwardPlan) -> list[str]:
-    """What the plan leaves out, in parts of a sentence."""
+    """The parts that the plan leaves out, as parts of a sentence."""
     parts = []
     if plan.unplaced:
         parts.append(f"{counted(len(plan.unplaced), 'job')} unplaced")

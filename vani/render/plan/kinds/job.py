@@ -14,7 +14,7 @@ __all__ = ["body", "missing"]
 
 
 def body(plan: JobPlan) -> list[str]:
-    """What the job gets, and what that is worth."""
+    """The I/O nodes that the job gets, and what they are worth."""
     name = f" ({one_line(plan.job.name)})" if plan.job.name else ""
     nodes = counted(plan.job.nodes, "compute node")
     ways = {"direct": "direct access", "own": "of its own", "shared": "shared with others", None: "no plan"}
@@ -31,7 +31,7 @@ def body(plan: JobPlan) -> list[str]:
 
 
 def missing(plan: JobPlan) -> list[str]:
-    """What the plan leaves out, in parts of a sentence."""
+    """The parts that the plan leaves out, as parts of a sentence."""
     return [
         *(["the job is not placed"] if plan.unplaced else []),
         *(["it gets less than the policy gives"] if plan.over_capacity else []),

@@ -42,7 +42,7 @@ def body(plan: PathPlan) -> list[str]:
 
 
 def missing(plan: PathPlan) -> list[str]:
-    """What the plan leaves out, in parts of a sentence."""
+    """The parts that the plan leaves out, as parts of a sentence."""
     parts = []
     if plan.unplaced:
         parts.append(f"{counted(len(plan.unplaced), 'job')} unplaced")

@@ -36,7 +36,7 @@ def body(plan: PlacePlan) -> list[str]:
 
 
 def missing(plan: PlacePlan) -> list[str]:
-    """What the plan leaves out, in parts of a sentence."""
+    """The parts that the plan leaves out, as parts of a sentence."""
     parts = []
     if plan.unplaced:
         parts.append(f"{counted(len(plan.unplaced), 'extent')} left to Lustre")

@@ -32,7 +32,7 @@ def body(plan: ReplayPlan) -> list[str]:
 
 
 def missing(plan: ReplayPlan) -> list[str]:
-    """What the plan leaves out, in parts of a sentence."""
+    """The parts that the plan leaves out, as parts of a sentence."""
     parts = []
     if plan.after.over:
         parts.append(f"{plan.after.over:,} of {counted(plan.after.io_nodes or 0, 'I/O node')} not there")

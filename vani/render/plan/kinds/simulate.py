@@ -42,7 +42,7 @@ def body(plan: SimulatePlan) -> list[str]:
 
 
 def missing(plan: SimulatePlan) -> list[str]:
-    """What never ends, does not fit or is not known, in parts of a sentence."""
+    """Jobs that never end, do not fit or are not known, as parts of a sentence."""
     parts = []
     if plan.unplaced:
         jobs = {one.name for one in plan.unplaced}

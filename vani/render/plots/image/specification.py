@@ -19,7 +19,7 @@ _LETTERS = {"column": 8, "page": 10}
 
 
 def specification(drawing: Drawing, *, width_mm: float = 160, dark: bool = False) -> dict[str, Any]:
-    """What is drawn.
+    """The drawing.
 
     Parameters
     ----------

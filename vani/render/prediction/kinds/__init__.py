@@ -1,1 +1,1 @@
-"""What is particular to each kind of prediction: a module of its name has `body(prediction)`, lines of text."""
+"""One module for each kind of prediction: it has `body(prediction)`, lines of text."""

@@ -17,7 +17,7 @@ _SHOWN: Final = 12
 
 
 def body(prediction: CreationsPrediction) -> list[str]:
-    """What is expected, why, and how the methods did on what they had not seen."""
+    """Expected files, the reason, and the methods' success on files that they had not seen."""
     rows = prediction.creations
     lines = [
         f"{one_line(prediction.application)} by {one_line(prediction.user)}, "
