@@ -31,7 +31,7 @@ Severity = Literal["high", "medium", "low", "info"]
 
 
 class Target(Model):
-    """What a setting is for."""
+    """The target of a setting."""
 
     kind: Literal["file", "directory", "dataset", "app", "job"]
     path: str | None = None
@@ -48,7 +48,7 @@ class Evidence(Model):
 
 
 class Expected(SparseModel):
-    """What following the recommendation is expected to change, in seconds of the run.
+    """The expected effect of a recommendation, in seconds of the run.
 
     A part of the run takes no longer than the slowest process's I/O time. Recommendations are ordered by what each wins
     alone; what is expected of one is what it wins of the time that those before it leave, so that all of them together

@@ -1,4 +1,4 @@
-"""What a damaged trace lost, in one sentence: the first line of every text that is made from its profile.
+"""The loss of damaged traces in one sentence: the first line of every text that is made from its profile.
 
 A profile tells losses in words (`traces[].problems`, written by readers) and names traces that could not be read at
 all in `provenance` (`traces[PATH]`). Ranks and calls are counted from these words; where they give no number, none is
@@ -46,7 +46,7 @@ _MANY: Final = re.compile(
 
 @dataclass
 class _Loss:
-    """What one trace lost."""
+    """The loss of one trace."""
 
     trace: TraceEntity
     runs: list[_Run] = field(default_factory=list)
@@ -60,7 +60,7 @@ class _Loss:
 
 
 def damage(profile: Profile) -> str | None:
-    """What the profile lacks because its traces are damaged, as a sentence of one line; None where they are whole.
+    """One sentence about the parts that a profile lacks because its traces are damaged; None where they are whole.
 
     It names how many processes are lost, wholly or in part, their share of the calls where the trace tells it, which
     ranks they are and why, and traces that could not be read at all.
@@ -158,7 +158,7 @@ def _further(some: Sequence[object]) -> str:
 
 
 def _loss(trace: TraceEntity) -> _Loss:
-    """What the words of a trace's problems tell."""
+    """The loss that a trace's problems name."""
     loss = _Loss(trace)
     uncounted = summed = counted = 0
     for problem in trace.problems:

@@ -1,4 +1,4 @@
-"""What is known of a data set beside its sizes: how files hold their arrays, and how values are distributed.
+"""Facts about a data set beside its sizes: how files hold their arrays, and how values are distributed.
 
 Job.yaml has it from `vani collect`, profiles repeat it.
 """

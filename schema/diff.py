@@ -1,4 +1,4 @@
-"""What `vani diff` finds: two profiles, attribute by attribute, the most important difference first."""
+"""The differences of two profiles, attribute by attribute, the most important difference first."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a history of runs tells: the ranking of who loses most, and the story of one application.
+"""A history of runs: the ranking of who loses most, and the story of one application.
 
 Costs are seconds of processes: `in_io_s` adds up what all processes spend in I/O calls, `waiting_s` is the time of the
 slowest process times the number of processes, since the others mostly wait for it.
@@ -37,7 +37,7 @@ Moment = Annotated[float, Field(allow_inf_nan=False)]
 
 
 class Costs(Model):
-    """What runs cost."""
+    """The cost of runs."""
 
     runs: Count = Field(description="runs; copies of a log count once")
     core_s: Seconds = Field(description="processes times run time, added up")
@@ -48,7 +48,7 @@ class Costs(Model):
 
 
 class Saved(Model):
-    """What following the advice is expected to win, in the unit of `waiting_s`."""
+    """The expected gain of following the advice, in the unit of `waiting_s`."""
 
     low_s: Seconds
     expected_s: Seconds
@@ -190,7 +190,7 @@ class KeptMonth(Model):
 
 
 class Kept(Model):
-    """What a history holds."""
+    """The runs of a history."""
 
     place: str
     runs: Count

@@ -44,7 +44,7 @@ class Mount(Model):
 
 
 class Lustre(Model):
-    """What `lfs` says about a Lustre mount."""
+    """Settings of a Lustre mount, from `lfs`."""
 
     dir: str = Field(description="mount point")
     layout_dir: str | None = Field(
@@ -67,7 +67,7 @@ class Lustre(Model):
 
 
 class Gpfs(Model):
-    """What `mmlsfs` says about a GPFS (Storage Scale) mount."""
+    """Settings of a GPFS (Storage Scale) mount, from `mmlsfs`."""
 
     dir: str = Field(description="mount point")
     device: str = Field(description="name of the file system")
@@ -77,7 +77,7 @@ class Gpfs(Model):
 
 
 class Limits(Model):
-    """What the job may use of a node."""
+    """The part of a node that the job may use."""
 
     cpus: Annotated[float, Field(gt=0)] | None = Field(
         default=None, description="cores by CPU-time quota of the cgroup"

@@ -78,7 +78,7 @@ class AccessPattern(Model):
 
 
 class Demand(Model):
-    """What a job asks of the machine while it does I/O."""
+    """Load of a job on the machine while it does I/O."""
 
     iobw: Amount | None = Field(default=None, description="bytes per second")
     iops: Amount | None = Field(default=None, description="data operations per second")

@@ -117,7 +117,7 @@ class Rules(Model):
 
 
 class ExceptionSpec(Model):
-    """What is let pass for a while: one `[[check.except]]`; all keys given must fit."""
+    """An exception for a while: one `[[check.except]]`; all keys given must fit."""
 
     until: Day = Field(description="the last day on which it holds: 2026-12-31")
     reason: Reason = Field(description="why it is let pass")
@@ -137,7 +137,7 @@ class Paths(Model):
 
 
 class CheckTable(Model):
-    """What `vani check` reads: `[check]`."""
+    """The table `[check]`, which `vani check` reads."""
 
     baseline: str | list[str] | None = Field(
         default=None,

@@ -48,7 +48,7 @@ Speed = Rate | Speeds
 
 
 class Machine(Model):
-    """What bytes pass, and how fast each member of it is."""
+    """A part of the path that bytes pass, and the speed of each of its members."""
 
     system: PathText | None = Field(default=None, description="a bundled machine, or a system.yaml")
     file_system: str | None = Field(

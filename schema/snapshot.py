@@ -104,7 +104,7 @@ class Missing(Model):
 
 
 class Snapshot(Document):
-    """What the machine does now."""
+    """The present load of the machine."""
 
     schema_: Literal["vani.snapshot/1"] = Field(
         alias="schema", default="vani.snapshot/1", description="name and version of this schema"

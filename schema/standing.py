@@ -1,4 +1,4 @@
-"""What `vani plan check` finds: whether a plan still holds on the machine as it is now.
+"""The verdict of `vani plan check`: whether a plan still holds on the machine as it is now.
 
 Programs see only this document; it holds no time but that of the snapshot.
 """

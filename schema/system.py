@@ -52,7 +52,7 @@ class Compute(Model):
 
 
 class StripingRule(Model):
-    """What the site tells users to set for single files from a size on."""
+    """The setting that the site recommends for single files from a size on."""
 
     above: Bytes = Field(description="size of one file in bytes from which on the rule holds")
     stripe_count: int = Field(ge=-1, description="-1 is all targets")

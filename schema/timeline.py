@@ -78,7 +78,7 @@ class LayerCost(Model):
 
 
 class FileUse(Model):
-    """What the processes of one app do with files whose names differ in numbers only."""
+    """Calls of one app's processes on files whose names differ in numbers only."""
 
     pattern: str = Field(
         description="path with `#` for each number that differs; empty for all other files together"

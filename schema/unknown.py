@@ -41,5 +41,5 @@ _SUPPLY: Final = dict.fromkeys(
 
 
 def supply_of(why: str | None) -> str | None:
-    """What tells the attributes that are null for this reason; None for reasons of no source."""
+    """The way to get attributes that are null for this reason; None for reasons of no source."""
     return None if why is None else _SUPPLY.get(why)

@@ -27,14 +27,14 @@ class JudgedMethod(Model):
 
 
 class Envelope(Model):
-    """What the samples covered in one column."""
+    """The range of the samples in one column."""
 
     low: float = Field(allow_inf_nan=False, description="least value")
     high: float = Field(allow_inf_nan=False, description="largest value")
 
 
 class StageCost(Model):
-    """What a stage of the path costs per unit of its load; the reciprocal is its bandwidth."""
+    """Cost of a stage of the path per unit of its load; the reciprocal is its bandwidth."""
 
     stage: str = Field(description="load of the stage; 1 is what every write takes")
     cost: Cost | None = Field(

@@ -1,4 +1,4 @@
-"""What every plan has: what it rests on, what it is worth, and what could not be done.
+"""The base of every plan: what it rests on, what it is worth, and what could not be done.
 
 The same inputs give the same bytes: a plan holds no time and no names of machines but those it was given.
 """

@@ -22,7 +22,7 @@ Policy = Literal["mckp", "static", "size", "process", "zero", "one", "oracle"]
 
 
 class ForwardSettings(Model):
-    """What `vani plan forward` was asked."""
+    """The question that `vani plan forward` answered."""
 
     io_nodes: Count = Field(description="I/O nodes of the pool")
     policy: Policy = Field(description="how they are shared")
@@ -40,7 +40,7 @@ class ForwardSettings(Model):
 
 
 class Allotment(Model):
-    """What one job gets."""
+    """The share of one job."""
 
     name: str = Field(description="of the job")
     nodes: Count = Field(description="its compute nodes")
@@ -66,7 +66,7 @@ class Allotment(Model):
 
 
 class Outcome(Model):
-    """What a policy gives in sum."""
+    """The sum of what a policy gives."""
 
     policy: Policy | Literal["current"] = Field(description="current: the plan that is in force")
     io_nodes: Count = Field(description="I/O nodes that it hands out, the shared one included")
@@ -77,7 +77,7 @@ class Outcome(Model):
 
 
 class PoolWorth(Model):
-    """What the optimum would be with another pool; only where it differs from the pool before."""
+    """The optimum with another pool; only where it differs from the pool before."""
 
     io_nodes: Count = Field(description="I/O nodes of the pool")
     bandwidth: Amount = Field(description="sum over the jobs with a figure, bytes per second")

@@ -32,7 +32,7 @@ AtLeastOne = Annotated[int, Field(ge=1)]
 
 
 class PathSettings(Model):
-    """What `vani plan path` was asked."""
+    """The question that `vani plan path` answered."""
 
     capacity: Capacity = Field(
         description="what a node can carry: in each of bytes, operations and metadata operations what is free, of "
@@ -79,7 +79,7 @@ class RequestSplit(Model):
 
 
 class JobPath(Model):
-    """What one job gets."""
+    """The share of one job."""
 
     name: str = Field(description="of the job")
     nodes: Count = Field(description="its compute nodes")

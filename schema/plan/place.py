@@ -22,7 +22,7 @@ __all__ = [
 
 
 class PlaceSettings(Model):
-    """What `vani plan place` was asked."""
+    """The question that `vani plan place` answered."""
 
     method: Literal["balanced", "tarazu", "lsa"] = Field(
         description="how OSTs are chosen: the fullest as empty as possible; Tarazu's algorithm 1 as printed; as "
@@ -75,7 +75,7 @@ class PlacedFile(Model):
 
 
 class TargetUse(Model):
-    """What the plan puts on one OST."""
+    """The files that the plan puts on one OST."""
 
     index: Count = Field(description="as `lfs setstripe -o` counts them")
     oss: str | None = Field(description="its server; null: not known")
@@ -107,7 +107,7 @@ class Range(Model):
 
 
 class AllocatorRange(Model):
-    """What Lustre's own allocator gives by one of its rules, simulated."""
+    """A simulation of Lustre's own allocator by one of its rules."""
 
     rule: Literal["as-set", "going-on", "random-start", "by-space"] = Field(
         description="as-set: by `turn`, by free space beyond `window`; the others: always so"

@@ -40,7 +40,7 @@ class QueuedJob(Model):
 
 
 class QueueOutcome(Model):
-    """What a policy makes of the queue."""
+    """The queue under one policy."""
 
     policy: Policy = Field(description="how I/O nodes are shared")
     bandwidth: Amount | None = Field(

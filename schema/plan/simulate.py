@@ -33,7 +33,7 @@ class SimulateSettings(Model):
 
 
 class SimulatedJob(Model):
-    """What one job does, in the run that is the median by its end."""
+    """One job in the run that is the median by its end."""
 
     name: str = Field(description="of the job")
     begin_s: Amount = Field(description="when it begins")
@@ -69,7 +69,7 @@ class SimulatedStage(Model):
 
 
 class SimulatedVariant(Model):
-    """What happens in one variant."""
+    """The outcome of one variant."""
 
     name: str = Field(description="of the variant; `scenario` where there are none")
     stages: Stages = Field(description="overlapped or serial")
@@ -102,7 +102,7 @@ class Moment(Model):
 
 
 class SimulatePlan(Plan):
-    """What would happen."""
+    """The outcome of a simulation."""
 
     kind: Literal["simulate"] = Field(
         default="simulate", description="what is planned: nothing; it is played"

@@ -1,4 +1,4 @@
-"""What every prediction has: in what it is outside of what is known, and what its reader has to know."""
+"""The base of every prediction: where it leaves the known range, and notes for its reader."""
 
 from __future__ import annotations
 

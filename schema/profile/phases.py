@@ -36,7 +36,7 @@ class Repeats(Model):
 
 
 class Dominant(Model):
-    """What most of the I/O time went to."""
+    """The calls that most of the I/O time went to."""
 
     kind: Literal["read", "write", "metadata", "sync"] = Field(description="kind of call")
     share: Share = Field(description="its share of the times of all kinds")

@@ -1,4 +1,4 @@
-"""What ran: the job, the workflow and its apps, and who depends on whom (tables II to IV)."""
+"""The run: the job, the workflow and its apps, and who depends on whom (tables II to IV)."""
 
 from typing import ClassVar, Literal
 

@@ -154,7 +154,7 @@ def _no_number(word: str) -> NoReturn:
 
 
 def _explained(text: str, where: str, kind: str, word: str) -> tuple[str, str, str]:
-    """What is wrong, what to do, and where. The parser does not tell the place: it is searched for in the text."""
+    """The fault, what to do, and where. The parser does not tell the place: it is searched for in the text."""
     if kind == "number":
         # Strings are blanked, so that no word in them is taken for a number.
         match = _WORD.search(_TEXTS.sub(lambda string: " " * len(string[0]), text))
