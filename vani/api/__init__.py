@@ -17,8 +17,9 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from vani.api.advise import JUDGED_FILES, advise
+    from vani.api.advise import advise
     from vani.api.advise_next import advise_next
+    from vani.api.arguments import JUDGED_FILES
     from vani.api.baseline import baseline_figures, save_baseline
     from vani.api.characterise import Characterised, characterise
     from vani.api.check import check
@@ -118,7 +119,7 @@ __all__ = [
 ]
 
 _MODULES = {
-    "JUDGED_FILES": "advise",
+    "JUDGED_FILES": "arguments",
     "baseline_figures": "baseline",
     "save_baseline": "baseline",
     "Characterised": "characterise",

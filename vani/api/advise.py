@@ -6,7 +6,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from vani.api.arguments import PathLike, system_of
+from vani.advisors.advise import advise_document
+from vani.advisors.catalogue import pick
+from vani.advisors.settings import Settings, read_settings
+from vani.api.arguments import JUDGED_FILES, PathLike, system_of
 from vani.api.run import Run
 from vani.api.source import is_trace, profile_of
 
@@ -17,11 +20,7 @@ if TYPE_CHECKING:
     from vani.schema.profile import Profile
     from vani.schema.system import System
 
-__all__ = ["JUDGED_FILES", "advise"]
-
-
-JUDGED_FILES = 1000
-"""Files that `advise` judges of a profile that lists more: ten times as many as `profile` lists by default."""
+__all__ = ["advise"]
 
 
 def advise(
@@ -65,10 +64,6 @@ def advise(
     InputError
         A document or a trace that cannot be read, or a rule or threshold that does not exist.
     """
-    from vani.advisors.advise import advise_document  # noqa: PLC0415
-    from vani.advisors.catalogue import pick  # noqa: PLC0415
-    from vani.advisors.settings import Settings, read_settings  # noqa: PLC0415
-
     source = profile
     settings = Settings() if config is None else read_settings(Path(config))
     merged: dict[str, dict[str, Any]] = {}

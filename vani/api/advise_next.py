@@ -6,12 +6,16 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from vani.api.advise import JUDGED_FILES, advise
-from vani.api.arguments import PathLike, system_of
+from vani.api.advise import advise
+from vani.api.arguments import JUDGED_FILES, PathLike, system_of
+from vani.api.history.add import machine_like
+from vani.api.history.predict import history_predict
+from vani.api.profile import profile
 from vani.errors import VaniError
+from vani.schema.advice import Advice, NextRun, NextRunBehaviour, ProfileRef, SystemRef
+from vani.units import format_share
 
 if TYPE_CHECKING:
-    from vani.schema.advice import Advice
     from vani.schema.prediction import BehaviourPrediction, LikelyBehaviour
     from vani.schema.profile import Profile
     from vani.schema.system import System
@@ -54,10 +58,7 @@ def advise_next(
     InputError
         There is no history, or no run of the application in it.
     """
-    from vani.api.history.predict import history_predict  # noqa: PLC0415 - `vani --help` pays for no library
     from vani.history.behaviour.weighed_advice import LEAST_KNOWN, Part, weighed  # noqa: PLC0415
-    from vani.schema.advice import Advice, NextRun, NextRunBehaviour, ProfileRef, SystemRef  # noqa: PLC0415
-    from vani.units import format_share  # noqa: PLC0415
 
     predicted = history_predict(application, user=user, processes=processes, db=db)
     parts: list[Part] = []
@@ -107,7 +108,6 @@ def _why(predicted: BehaviourPrediction, known: str) -> str:
 
 def _profile_of(one: LikelyBehaviour, db: PathLike | None) -> tuple[Profile, str] | None:
     """The profile of the run that a behaviour is told by, and its file system; None where none can be made any more."""
-    from vani.api.profile import profile  # noqa: PLC0415
     from vani.database.runs import read  # noqa: PLC0415
     from vani.database.runs.connect import Store  # noqa: PLC0415
     from vani.history.contents import default_place  # noqa: PLC0415
@@ -129,6 +129,5 @@ def _profile_of(one: LikelyBehaviour, db: PathLike | None) -> tuple[Profile, str
 
 
 def _machine_of(file_system: str) -> System | None:
-    from vani.api.history.add import machine_like  # noqa: PLC0415
 
     return machine_like(file_system)

@@ -9,10 +9,13 @@ if TYPE_CHECKING:
     from vani.schema.job import Job
     from vani.schema.system import System
 
-__all__ = ["PathLike", "app_of", "job_of", "system_of"]
+__all__ = ["JUDGED_FILES", "PathLike", "app_of", "job_of", "system_of"]
 
 
 PathLike = str | Path
+
+JUDGED_FILES = 1000
+"""Files that `advise` judges of a profile that lists more: ten times as many as `profile` lists by default."""
 
 
 def job_of(job: PathLike | Job | None) -> Job | None:

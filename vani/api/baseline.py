@@ -9,6 +9,8 @@ from vani.api.arguments import PathLike
 from vani.api.gate_inputs import checks_of_policy, figures_of
 from vani.api.run import Run
 from vani.errors import InputError
+from vani.gate import baselines
+from vani.gate.key_figures import key_figures
 
 if TYPE_CHECKING:
     from vani.engine.executor import Progress
@@ -47,19 +49,17 @@ def save_baseline(
     InputError
         A document that cannot be used, or a file there that is no baseline.
     """
-    from vani.gate import baselines as saved  # noqa: PLC0415 - loads the models
-
     checks = checks_of_policy(policy, search=search)
-    place = saved.baseline_path(checks) if output is None else Path(output)
-    saved.refuse_to_overwrite(place)
+    place = baselines.baseline_path(checks) if output is None else Path(output)
+    baselines.refuse_to_overwrite(place)
     runs = []
     if add and place.is_file():
-        earlier = saved.read_runs(place, saved.FILE_COLUMNS)
+        earlier = baselines.read_runs(place, baselines.FILE_COLUMNS)
         runs += list(zip(earlier.origins, earlier.runs, strict=True))
     with Run(profiles, store=store, scheduler=scheduler, progress=progress) as run:
         for profile in profiles:
-            runs.append(saved.run_of(figures_of(run, profile, (), saved.FILES, system=system)))
-    saved.write(saved.baseline_of(runs[-keep:] if add else runs, checks.strip), place)
+            runs.append(baselines.run_of(figures_of(run, profile, (), baselines.FILES, system=system)))
+    baselines.write(baselines.baseline_of(runs[-keep:] if add else runs, checks.strip), place)
     return place
 
 
@@ -78,15 +78,12 @@ def baseline_figures(
     InputError
         A file that is no baseline, or there is none.
     """
-    from vani.gate import baselines as saved  # noqa: PLC0415 - loads the models
-    from vani.gate.key_figures import key_figures  # noqa: PLC0415
-
     checks = checks_of_policy(policy, search=True)
-    places = saved.files_to_compare(checks, [str(file) for file in files])
+    places = baselines.files_to_compare(checks, [str(file) for file in files])
     if not places:
         raise InputError(
             "there is no baseline here or above", todo="make one with `vani baseline save PROFILE`"
         )
-    earlier = [saved.read_runs(place, saved.FILE_COLUMNS) for place in places]
+    earlier = [baselines.read_runs(place, baselines.FILE_COLUMNS) for place in places]
     sources = [(one.source.path, len(one.runs)) for one in earlier]
     return sources, key_figures([run for one in earlier for run in one.runs])

@@ -8,16 +8,22 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import vani
-from vani.api.advise import JUDGED_FILES
-from vani.api.arguments import PathLike, system_of
+from vani.advisors.catalogue import find, pick
+from vani.advisors.judge import UNKNOWN_SYSTEM, judge
+from vani.advisors.settings import Settings, settings_of
+from vani.api.arguments import JUDGED_FILES, PathLike, system_of
 from vani.api.gate_inputs import checks_of_policy, figures_of
 from vani.api.run import Run
 from vani.errors import InputError
+from vani.gate import baselines as saved
+from vani.gate.advice import RulesAdvice
+from vani.gate.causes import FILES
+from vani.gate.verdict import columns_compared, verdict_on
+from vani.schema.advice import ProfileRef, SystemRef
 
 if TYPE_CHECKING:
     from vani.engine.executor import Progress
     from vani.engine.scheduler import SchedulerLike
-    from vani.gate.advice import RulesAdvice
     from vani.gate.policy_checks import PolicyChecks
     from vani.gate.profile_tree import Figures
     from vani.schema.check import Check, Level
@@ -73,10 +79,6 @@ def check(
     InputError
         A document that cannot be used, or nothing to check.
     """
-    from vani.gate import baselines as saved  # noqa: PLC0415 - loads the models
-    from vani.gate.causes import FILES  # noqa: PLC0415
-    from vani.gate.verdict import columns_compared, verdict_on  # noqa: PLC0415
-
     checks = checks_of_policy(policy, search=search)
     target = None
     if update_baseline:
@@ -115,11 +117,6 @@ def _asked_rules(
     if checks.rules is None:
         system_of(system)  # A misspelt name is told even where nobody asks about the machine.
         return None
-    from vani.advisors.catalogue import find, pick  # noqa: PLC0415 - loads all rules
-    from vani.advisors.judge import UNKNOWN_SYSTEM, judge  # noqa: PLC0415
-    from vani.advisors.settings import Settings, settings_of  # noqa: PLC0415
-    from vani.gate.advice import RulesAdvice  # noqa: PLC0415
-    from vani.schema.advice import ProfileRef, SystemRef  # noqa: PLC0415
 
     table = checks.rules.table
     place = f"{checks.rules.place.path}:{checks.rules.place.line}"

@@ -11,6 +11,9 @@ from vani.api.arguments import PathLike
 from vani.api.gate_inputs import checks_of_policy, figures_of, lists_all_files
 from vani.api.run import Run
 from vani.api.source import is_trace
+from vani.gate.baselines import read_runs
+from vani.gate.difference import FILE_COLUMNS, Side, compare
+from vani.schema.check import Source
 
 if TYPE_CHECKING:
     from vani.engine.executor import Progress
@@ -44,9 +47,6 @@ def diff(
     InputError
         A document or a trace that cannot be used.
     """
-    from vani.gate.baselines import read_runs  # noqa: PLC0415 - loads the models
-    from vani.gate.difference import FILE_COLUMNS, Side, compare  # noqa: PLC0415
-    from vani.schema.check import Source  # noqa: PLC0415
 
     def side(run: Run, one: PathLike | Profile) -> Side:
         if isinstance(one, (str, Path)) and not is_trace(one):

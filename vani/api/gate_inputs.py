@@ -9,10 +9,13 @@ from typing import TYPE_CHECKING, Any
 from vani.api.arguments import PathLike
 from vani.api.run import Run
 from vani.api.source import profile_of
+from vani.gate import baselines as saved
+from vani.gate.policy_checks import PolicyChecks, no_policy
+from vani.gate.policy_file import find_policy, project_folder, read_policy
+from vani.gate.profile_tree import Figures, path_text, read_bytes, read_figures
+from vani.systems import files_of_system
 
 if TYPE_CHECKING:
-    from vani.gate.policy_checks import PolicyChecks
-    from vani.gate.profile_tree import Figures
     from vani.schema.profile import Profile
     from vani.schema.system import System
 
@@ -21,9 +24,6 @@ __all__ = ["checks_of_policy", "figures_of", "files_of_gate", "lists_all_files"]
 
 def checks_of_policy(policy: PathLike | None, *, search: bool) -> PolicyChecks:
     """Checks of a policy: that of a file, the nearest one, or the built-in list."""
-    from vani.gate.policy_checks import no_policy  # noqa: PLC0415
-    from vani.gate.policy_file import find_policy, project_folder, read_policy  # noqa: PLC0415
-
     path = Path(policy) if policy is not None else find_policy(Path()) if search else None
     return read_policy(path) if path is not None else no_policy(project_folder(Path()) if search else Path())
 
@@ -37,8 +37,6 @@ def figures_of(
     system: PathLike | System | None = None,
 ) -> Figures:
     """A profile as a tree; a trace is held against a policy as its profile would be once it is written."""
-    from vani.gate.profile_tree import path_text, read_bytes, read_figures  # noqa: PLC0415
-
     profile = profile_of(run, source, system=system, files=None)
     where = path_text(source) if isinstance(source, (str, Path)) else "profile"
     if isinstance(profile, (str, Path)):
@@ -69,9 +67,6 @@ def files_of_gate(
     InputError
         The policy cannot be used.
     """
-    from vani.gate import baselines as saved  # noqa: PLC0415 - loads the models
-    from vani.systems import files_of_system  # noqa: PLC0415
-
     checks = checks_of_policy(policy, search=True)
     if checks.path is not None:
         yield checks.path

@@ -5,12 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from vani.api.advise import JUDGED_FILES
-from vani.api.arguments import PathLike
+from vani.api.arguments import JUDGED_FILES, PathLike
 from vani.api.heat_map import heat_map_in
 from vani.api.run import Run
 from vani.api.source import profile_of, read_profile
 from vani.errors import InputError
+from vani.render.plots.catalogue import Missing, draw, plot_of
+from vani.render.plots.image import FORMATS
 
 if TYPE_CHECKING:
     from vani.engine.executor import Progress
@@ -58,9 +59,6 @@ def plot(
     InputError
         There is no such kind or format, the profile cannot be read, or does not hold what the plot shows.
     """
-    from vani.render.plots.catalogue import Missing, draw, plot_of  # noqa: PLC0415 - loads pydantic
-    from vani.render.plots.image import FORMATS  # noqa: PLC0415
-
     wanted = plot_of(kind)
     FORMATS.check(format)
     with Run([profile], store=store, scheduler=scheduler, progress=progress) as run:

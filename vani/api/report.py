@@ -94,7 +94,7 @@ def reported(
     """Like `report`, but keeps the profile, which may have been made here."""
     FORMATS.check(format)
 
-    def made() -> Reported:
+    def rendered() -> Reported:
         found = report_inputs(
             profile,
             advice=advice,
@@ -110,4 +110,4 @@ def reported(
 
     with collection_paused():
         # The files of a long profile are gone by its end, and nobody searches them for cycles.
-        return made()
+        return rendered()

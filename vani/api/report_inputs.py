@@ -8,21 +8,24 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import vani
-from vani.api.advise import JUDGED_FILES
-from vani.api.arguments import PathLike, system_of
+from vani.advisors.advise import advise_document, judged_part
+from vani.advisors.catalogue import rules
+from vani.api.arguments import JUDGED_FILES, PathLike, system_of
 from vani.api.heat_map import heat_map_in
 from vani.api.model.write_time import profile_write_time
 from vani.api.run import Run
 from vani.api.source import profile_of
 from vani.errors import InputError, VaniError
+from vani.render.report.report_model import Inputs
+from vani.schema.advice import Advice
+from vani.schema.document import dumps
+from vani.schema.profile import Profile
+from vani.schema.saved_profile import SavedProfile
 
 if TYPE_CHECKING:
     from vani.engine.executor import Progress
     from vani.engine.scheduler import SchedulerLike
-    from vani.render.report.report_model import Inputs
-    from vani.schema.advice import Advice
-    from vani.schema.profile import Profile
-    from vani.schema.saved_profile import FileSummary, ProfilePart, SavedProfile
+    from vani.schema.saved_profile import FileSummary, ProfilePart
     from vani.schema.system import System
 
 __all__ = ["report_inputs", "rule_findings"]
@@ -50,8 +53,6 @@ def report_inputs(
     InputError
         A document that cannot be read, or advice that was made from another profile.
     """
-    from vani.render.report.report_model import Inputs  # noqa: PLC0415 - loads pydantic
-
     with Run([profile], store=store, scheduler=scheduler, progress=progress) as run:
         # Before a trace is profiled: what is wrong with a document should not cost minutes.
         given = _given(advice)
@@ -78,15 +79,12 @@ def report_inputs(
 
 
 def _given(advice: PathLike | Advice | None) -> Advice | None:
-    from vani.schema.advice import Advice as Model  # noqa: PLC0415 - loads pydantic
 
-    return Model.load(advice) if isinstance(advice, (str, Path)) else advice
+    return Advice.load(advice) if isinstance(advice, (str, Path)) else advice
 
 
 def _read(source: PathLike | Profile) -> SavedProfile | Profile:
     """The profile, or the content of its file, which is read once: a pipe has no more to give."""
-    from vani.schema.saved_profile import SavedProfile  # noqa: PLC0415 - loads pydantic
-
     return SavedProfile.read(source) if isinstance(source, (str, Path)) else source
 
 
@@ -94,10 +92,7 @@ def _model(
     source: SavedProfile | Profile,
 ) -> tuple[Profile, list[FileSummary] | None, ProfilePart | None]:
     """The profile; of a long one in a file the part that is judged, and all of its files as far as tables show them."""
-    from vani.advisors.advise import judged_part  # noqa: PLC0415 - loads all rules
-    from vani.schema.profile import Profile as Model  # noqa: PLC0415
-
-    if isinstance(source, Model):
+    if isinstance(source, Profile):
         return source, None, None
     part = judged_part(source, JUDGED_FILES)
     return part.profile, None if part.judged is None else source.file_summaries(), part
@@ -107,8 +102,6 @@ def _judged(
     source: SavedProfile | Profile, system: PathLike | System | None, part: ProfilePart | None
 ) -> Advice:
     """The advice. A profile that was read from a file is named in it, with the digest of that file."""
-    from vani.advisors.advise import advise_document  # noqa: PLC0415 - loads all rules
-
     return advise_document(source, system_of(system), files=JUDGED_FILES, part=part)
 
 
@@ -126,10 +119,7 @@ def _digest(source: SavedProfile | Profile) -> str:
     """The digest of a profile's file, or of the YAML that it is written as."""
     import hashlib  # noqa: PLC0415
 
-    from vani.schema.document import dumps  # noqa: PLC0415
-    from vani.schema.profile import Profile as Model  # noqa: PLC0415
-
-    if isinstance(source, Model):
+    if isinstance(source, Profile):
         return hashlib.sha256(dumps(source).encode()).hexdigest()
     return source.sha256
 
@@ -143,15 +133,12 @@ def _users(profile: Profile) -> tuple[str, ...]:
 
 
 def _rule_names() -> dict[str, str]:
-    from vani.advisors.catalogue import rules  # noqa: PLC0415
 
     return {rule.id: rule.name for rule in rules()}
 
 
 def rule_findings() -> dict[str, str]:
     """The finding of each rule in a sentence, by the rule's id."""
-    from vani.advisors.catalogue import rules  # noqa: PLC0415
-
     found = {}
     for rule in rules():
         # A rule of another distribution may have no docstring in this form: its name has to do.

@@ -11,13 +11,13 @@ from vani.api.arguments import PathLike
 from vani.api.gate_inputs import figures_of
 from vani.api.run import Run
 from vani.errors import InputError
+from vani.schema.run_table import RunTable, Unread
 from vani.schema.syntax.detection import first_bytes
 
 if TYPE_CHECKING:
     from vani.engine.executor import Progress
     from vani.engine.scheduler import SchedulerLike
     from vani.schema.profile import Profile
-    from vani.schema.run_table import RunTable
 
 __all__ = ["table"]
 
@@ -50,7 +50,6 @@ def table(
         No run could be read, or there is no such column. A run that cannot be read is in `unread`.
     """
     from vani.history.run_rows import row_of, sorted_rows  # noqa: PLC0415 - loads the models
-    from vani.schema.run_table import RunTable, Unread  # noqa: PLC0415
 
     sorted_rows((), sort, reverse=reverse)
     rows, unread = [], []

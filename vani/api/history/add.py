@@ -8,7 +8,10 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from vani.api.advise import advise
 from vani.api.arguments import PathLike, system_of
+from vani.api.profile import profile
+from vani.api.report_inputs import rule_findings
 from vani.errors import InputError, VaniError
 
 if TYPE_CHECKING:
@@ -99,14 +102,12 @@ def history_add(
 
 
 def _profile_of(path: Path) -> Profile:
-    from vani.api.profile import profile  # noqa: PLC0415
 
     return profile(path)
 
 
 def _judge(store: Store, pairs: int, system: System | None) -> tuple[int, list[str]]:
     """Judge runs of the pairs that cost most; returns how many, and why others were not."""
-    from vani.api.report_inputs import rule_findings  # noqa: PLC0415
     from vani.database.runs import read, write  # noqa: PLC0415
     from vani.history.ingest_result import pack_profile  # noqa: PLC0415
     from vani.history.saved import pairs_that_matter  # noqa: PLC0415
@@ -145,7 +146,6 @@ def machine_like(file_system: str) -> System | None:
 def _verdict(
     run: Run, content: bytes | None, paths: list[str], system: System | None, findings: dict[str, str]
 ) -> tuple[Profile, Verdict]:
-    from vani.api.advise import advise  # noqa: PLC0415
     from vani.history.ingest_result import unpack_profile  # noqa: PLC0415
     from vani.history.saved import verdict_from  # noqa: PLC0415
 

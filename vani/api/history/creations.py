@@ -8,6 +8,11 @@ from typing import TYPE_CHECKING
 import vani
 from vani.api.arguments import PathLike
 from vani.errors import InputError, StoreError, one_line
+from vani.models.tarazu_layout import parse_buckets
+from vani.plan.creations import files_to_place, is_layout_file
+from vani.schema.document import read_text
+from vani.schema.jobs import Creation, Jobs, PlannedJob
+from vani.schema.prediction import CreationsPrediction
 from vani.units import counted
 
 if TYPE_CHECKING:
@@ -16,8 +21,6 @@ if TYPE_CHECKING:
     from vani.database.interactions import Interaction
     from vani.history.creations.choice import Chosen
     from vani.history.creations.series import Creations
-    from vani.schema.jobs import Jobs
-    from vani.schema.prediction import CreationsPrediction
 
 __all__ = ["creations_jobs", "creations_rows", "history_creations"]
 
@@ -148,9 +151,8 @@ def _document(
     notes: list[str],
 ) -> CreationsPrediction:
     from vani.history.creations.expected_files import expected_files  # noqa: PLC0415
-    from vani.schema.prediction import CreationsPrediction as Document  # noqa: PLC0415
 
-    return Document(
+    return CreationsPrediction(
         version=vani.__version__,
         outside=[],
         notes=notes,
@@ -182,12 +184,6 @@ def creations_jobs(prediction: CreationsPrediction, layout: str | None = None) -
     InputError
         No file's name and size are known, or a layout that is none.
     """
-    from vani.models.tarazu_layout import parse_buckets  # noqa: PLC0415
-    from vani.plan.creations import is_layout_file  # noqa: PLC0415
-    from vani.schema.document import read_text  # noqa: PLC0415
-    from vani.schema.jobs import Creation, PlannedJob  # noqa: PLC0415
-    from vani.schema.jobs import Jobs as Document  # noqa: PLC0415
-
     if is_layout_file(layout):
         layout = parse_buckets(read_text(Path(str(layout))), str(layout)).to_options()
     wanted = [
@@ -213,7 +209,7 @@ def creations_jobs(prediction: CreationsPrediction, layout: str | None = None) -
         )
         for one in wanted
     ]
-    return Document(
+    return Jobs(
         jobs=[PlannedJob(name=name, nodes=1, processes=max(1, prediction.processes), creations=creations)]
     )
 
@@ -233,7 +229,6 @@ def creations_rows(prediction: CreationsPrediction, layout: str | None = None) -
     """
     from vani.database.interactions import Interaction as Row  # noqa: PLC0415
     from vani.database.interactions import refuse_contradictions  # noqa: PLC0415
-    from vani.plan.creations import files_to_place  # noqa: PLC0415
 
     files = files_to_place(
         creations_jobs(prediction, layout), {}, 1, prediction.application, as_printed=False

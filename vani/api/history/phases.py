@@ -6,11 +6,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from vani.api.arguments import PathLike
+from vani.api.heat_map import heat_map
+from vani.api.profile import profile
 from vani.errors import InputError
+from vani.models.behaviour import PhaseOfRun, RunPhases
 
 if TYPE_CHECKING:
     from vani.history.behaviour.time_series import Series
-    from vani.models.behaviour import RunPhases
 
 __all__ = ["history_phases", "series_of"]
 
@@ -34,7 +36,6 @@ def history_phases(*paths: PathLike) -> list[RunPhases]:
         A path cannot be read, tells nothing about time, or PyWavelets is missing.
     """
     from vani.history.behaviour.phases import phase_ids, phases  # noqa: PLC0415
-    from vani.models.behaviour import PhaseOfRun, RunPhases  # noqa: PLC0415
 
     read = [(path, series_of(path)) for path in paths]
     read.sort(key=lambda one: one[1].submitted if one[1].submitted is not None else float("inf"))
@@ -71,8 +72,6 @@ def series_of(path: PathLike) -> Series:
     """
     import numpy as np  # noqa: PLC0415
 
-    from vani.api.heat_map import heat_map  # noqa: PLC0415
-    from vani.api.profile import profile  # noqa: PLC0415
     from vani.history.behaviour.time_series import Series, darshan_series  # noqa: PLC0415
     from vani.readers.darshan.probe import is_darshan  # noqa: PLC0415
 

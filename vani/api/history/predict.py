@@ -6,6 +6,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from vani.api.arguments import PathLike
+from vani.api.history.show import nothing_found
 from vani.errors import InputError
 
 if TYPE_CHECKING:
@@ -49,7 +50,6 @@ def history_predict(
     InputError
         There is no history, or no run of the application in it.
     """
-    from vani.api.history.show import nothing_found  # noqa: PLC0415 - `vani --help` pays for no library
     from vani.database.runs import read  # noqa: PLC0415
     from vani.database.runs.connect import Store  # noqa: PLC0415
     from vani.history.behaviour.next_run import next_run  # noqa: PLC0415

@@ -9,13 +9,13 @@ import vani
 from vani.api.arguments import PathLike
 from vani.api.model.samples import Machine, Measured, measured, prepared
 from vani.errors import InputError
+from vani.models.write_time.cross_validation import CrossValidation
+from vani.schema.write_model import Envelope, JudgedMethod, StageCost, WriteModel
 from vani.units import parse_bytes
 
 if TYPE_CHECKING:
     from vani.history.write_time.choice import Fitted
     from vani.history.write_time.samples import Floats
-    from vani.models.write_time.cross_validation import CrossValidation
-    from vani.schema.write_model import WriteModel
 
 __all__ = ["model_evaluate", "model_fit"]
 
@@ -60,8 +60,6 @@ def model_fit(
     """
     from vani.history.write_time.choice import choose  # noqa: PLC0415 - heavy
     from vani.history.write_time.stage_costs import stage_costs  # noqa: PLC0415
-    from vani.schema.write_model import Envelope, JudgedMethod, StageCost  # noqa: PLC0415
-    from vani.schema.write_model import WriteModel as Document  # noqa: PLC0415
 
     names = _known(method)
     measurements = measured(
@@ -72,7 +70,7 @@ def model_fit(
     known = prepared(read, system)
     fitted = choose(known, measurements.scales, names)
     _refuse_unexplained(fitted, measurements.where)
-    return Document(
+    return WriteModel(
         version=vani.__version__,
         method=fitted.method,
         system=system,
@@ -126,7 +124,6 @@ def model_evaluate(
         Samples that cannot be used, or none on one side of `up_to`.
     """
     from vani.history.write_time.choice import choose, score_all  # noqa: PLC0415 - heavy
-    from vani.models.write_time.cross_validation import CrossValidation as Found  # noqa: PLC0415
 
     limit = _limit(up_to)
     measurements = measured(
@@ -149,7 +146,7 @@ def model_evaluate(
     whole = score_all(train, scales[small], test)
     beyond = measurements.unconverged_scales > limit
     ratios = test.seconds / chosen.predict(test)
-    return Found(
+    return CrossValidation(
         scale=measurements.scale,
         trained_on=len(train),
         by_scale={

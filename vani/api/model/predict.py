@@ -8,14 +8,15 @@ from typing import TYPE_CHECKING
 
 import vani
 from vani.api.arguments import PathLike
+from vani.api.model.write_time import placed_write_time
 from vani.errors import InputError
+from vani.models.write_time.features import Write
+from vani.models.write_time.published import PUBLISHED, Placement, Published
+from vani.schema.prediction import PredictedTerm, PredictedWrite, WriteEnd, WriteTimePrediction
 from vani.units import parse_bytes
 
 if TYPE_CHECKING:
-    from vani.models.write_time.features import Write
     from vani.models.write_time.placement import Groups
-    from vani.models.write_time.published import Placement, Published
-    from vani.schema.prediction import WriteTimePrediction
     from vani.schema.write_model import WriteModel
 
 __all__ = ["model_predict"]
@@ -61,8 +62,6 @@ def model_predict(
     if (model is None) == (system is None):
         raise InputError("name a model", todo="give --model FILE or --system NAME")
     if model is not None:
-        from vani.api.model.write_time import placed_write_time  # noqa: PLC0415 - `vani --help` pays for no library
-
         given: dict[str, object] = {
             "-n": nodes,
             "-m": processes_per_node,
@@ -84,7 +83,6 @@ def model_predict(
 
 
 def _published(system: str) -> Published:
-    from vani.models.write_time.published import PUBLISHED  # noqa: PLC0415
 
     model = PUBLISHED.get(system)
     if model is None:
@@ -117,7 +115,6 @@ def _write(
     size: int | str | None,
     stripe_count: int | None,
 ) -> Write:
-    from vani.models.write_time.features import Write  # noqa: PLC0415
 
     if nodes is None or per_node is None or size is None:
         missing = "-n" if nodes is None else "-m" if per_node is None else "-K"
@@ -129,8 +126,6 @@ def _write(
 
 
 def _predicted(model: Published, write: Write, mapped: dict[str, Groups] | None) -> WriteTimePrediction:
-    from vani.schema.prediction import PredictedTerm, PredictedWrite, WriteEnd  # noqa: PLC0415
-    from vani.schema.prediction import WriteTimePrediction as Document  # noqa: PLC0415
 
     places: dict[Placement, dict[str, Groups]] = (
         model.ends(write.nodes) if mapped is None else {"mapped": mapped}
@@ -161,7 +156,7 @@ def _predicted(model: Published, write: Write, mapped: dict[str, Groups] | None)
             f"{100 * share:.1f} % of the converged writes that the paper tested it with took {1 / (1 + off):.2f} to "
             f"{1 / (1 - off):.2f} times what it says"
         )
-    return Document(
+    return WriteTimePrediction(
         version=vani.__version__,
         outside=outside,
         notes=notes,

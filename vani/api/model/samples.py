@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final, Literal
 
 from vani.api.arguments import PathLike
 from vani.errors import InputError, one_line
+from vani.models.write_time.published import PUBLISHED
 
 if TYPE_CHECKING:
     from vani.history.write_time.samples import Floats, Samples, Writes
@@ -94,7 +95,6 @@ def prepared(samples: Samples, system: Machine | None) -> Samples:
     if system is None:
         return samples
     from vani.history.write_time.paper_columns import with_paper_features  # noqa: PLC0415
-    from vani.models.write_time.published import PUBLISHED  # noqa: PLC0415
 
     return with_paper_features(samples, PUBLISHED[system].pool)
 

@@ -9,14 +9,15 @@ from typing import TYPE_CHECKING, Final
 import vani
 from vani.api.arguments import PathLike
 from vani.errors import InputError, one_line
+from vani.models.write_time.published import PUBLISHED
+from vani.schema.prediction import WriteTimePrediction
+from vani.schema.write_model import WriteModel
 from vani.units import parse_bytes
 
 if TYPE_CHECKING:
     from vani.history.write_time.samples import Samples
     from vani.models.write_time.placement import Groups
-    from vani.schema.prediction import WriteTimePrediction
     from vani.schema.profile import Profile
-    from vani.schema.write_model import WriteModel
 
 __all__ = ["fitted_write_time", "placed_write_time", "profile_write_time"]
 
@@ -39,11 +40,8 @@ def fitted_write_time(model: PathLike | WriteModel, values: Mapping[str, str | f
     InputError
         A value is missing, unknown or none, or the model is damaged.
     """
-    from vani.schema.prediction import WriteTimePrediction as Document  # noqa: PLC0415
-    from vani.schema.write_model import WriteModel as ModelDocument  # noqa: PLC0415
-
     where = str(model) if isinstance(model, (str, Path)) else "model"
-    read = ModelDocument.load(model) if isinstance(model, (str, Path)) else model
+    read = WriteModel.load(model) if isinstance(model, (str, Path)) else model
     numbers, words = _values(read, values)
     seconds = _seconds(read, numbers, words, where)
     outside = [
@@ -51,7 +49,7 @@ def fitted_write_time(model: PathLike | WriteModel, values: Mapping[str, str | f
         for name, one in read.columns.items()
         if not one.low / _NEAR <= numbers[name] <= one.high * (BEYOND if _grows(name, read) else _NEAR)
     ]
-    return Document(
+    return WriteTimePrediction(
         version=vani.__version__,
         outside=outside,
         notes=[
@@ -134,7 +132,6 @@ def _prepared(samples: Samples, model: WriteModel) -> Samples:
     if model.system is None:
         return samples
     from vani.history.write_time.paper_columns import with_paper_features  # noqa: PLC0415
-    from vani.models.write_time.published import PUBLISHED  # noqa: PLC0415
 
     return with_paper_features(samples, PUBLISHED[model.system].pool)
 
@@ -156,10 +153,7 @@ def placed_write_time(
     InputError
         As `fitted_write_time`, and where a map is given to a model that knows no machine.
     """
-    from vani.models.write_time.published import PUBLISHED  # noqa: PLC0415
-    from vani.schema.write_model import WriteModel as Document  # noqa: PLC0415
-
-    read = Document.load(model) if isinstance(model, (str, Path)) else model
+    read = WriteModel.load(model) if isinstance(model, (str, Path)) else model
     if read.system is None:
         if mapping is not None or job_nodes is not None:
             raise InputError(
@@ -238,8 +232,6 @@ def profile_write_time(profile: Profile, model: PathLike) -> WriteTimePrediction
     InputError
         The model is damaged, asks for a column that no profile tells, or the run reads too much to compare.
     """
-    from vani.schema.write_model import WriteModel  # noqa: PLC0415
-
     known = WriteModel.load(model)
     moved, ops = profile.workflow.io.bytes, profile.workflow.io.ops
     if not moved.written or (moved.read or 0) > _MOST_READ * moved.written:

@@ -11,11 +11,14 @@ from typing import TYPE_CHECKING, Final
 import vani
 from vani.api.arguments import PathLike
 from vani.api.plan.inputs import loaded, refuse_old
+from vani.plan.check import check
+from vani.plan.checks.findings import Findings
+from vani.schema.document import MAX_BYTES
+from vani.schema.plan import Left, Plan
+from vani.schema.snapshot import Snapshot
 
 if TYPE_CHECKING:
-    from vani.plan.checks.findings import Findings
-    from vani.schema.plan import Plan, PlanInput
-    from vani.schema.snapshot import Snapshot
+    from vani.schema.plan import PlanInput
     from vani.schema.standing import Standing
 
 __all__ = ["files_compared", "plan_check"]
@@ -47,13 +50,9 @@ def plan_check(
     InputError
         A document that cannot be used, or a snapshot that is too old, from the future, or without a time.
     """
-    from vani.plan.check import check  # noqa: PLC0415 - loads the models
-    from vani.schema.plan import Plan as PlanModel  # noqa: PLC0415
-    from vani.schema.snapshot import Snapshot as SnapshotModel  # noqa: PLC0415
-
     # `Plan` itself stands for plans of all kinds.
-    known = loaded("plan", plan, PlanModel)
-    state = loaded("snapshot", snapshot, SnapshotModel)
+    known = loaded("plan", plan, Plan)
+    state = loaded("snapshot", snapshot, Snapshot)
     refuse_old(state.document, max_age, now, state.where)
     return check(
         known.document,
@@ -67,9 +66,6 @@ def plan_check(
 
 def _inputs_now(plan: Plan, folder: Path) -> Findings:
     """Compare the documents that a plan was made from, as far as they are found, with what they were then."""
-    from vani.plan.checks.findings import Findings  # noqa: PLC0415 - loads the models
-    from vani.schema.plan import Left  # noqa: PLC0415
-
     inputs_now = Findings()
     for one in plan.inputs:
         if one.kind in _OF_THEN or one.path is None:
@@ -105,8 +101,6 @@ def _place(one: PlanInput, folder: Path) -> Path | None:
 
 def _digest(one: PlanInput, folder: Path) -> str | None:
     """SHA-256 of an input; None where it cannot be read."""
-    from vani.schema.document import MAX_BYTES  # noqa: PLC0415 - loads YAML
-
     path = _place(one, folder)
     if path is None:
         return None

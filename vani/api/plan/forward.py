@@ -11,11 +11,13 @@ import vani
 from vani.api.arguments import PathLike, system_of
 from vani.api.plan.inputs import loaded, plan_input
 from vani.errors import InputError
+from vani.models.forwarding import Scenario, curves_of, measured, pattern_of, traffic_of
+from vani.plan.forward import forward
+from vani.schema.jobs import AccessPattern, Jobs, PlannedJob
+from vani.schema.plan import ForwardPlan, ForwardSettings, PlanInput
+from vani.schema.profile import Profile
 
 if TYPE_CHECKING:
-    from vani.models.forwarding import Scenario
-    from vani.schema.jobs import Jobs, PlannedJob
-    from vani.schema.plan import ForwardPlan, ForwardSettings, PlanInput
     from vani.schema.system import System
 
 __all__ = [
@@ -86,16 +88,13 @@ def plan_forward(
     InputError
         A document that cannot be used, figures that are none, or a pool that cannot serve all jobs.
     """
-    from vani.plan.forward import forward  # noqa: PLC0415 - loads the models
-    from vani.schema.plan import ForwardPlan as PlanModel  # noqa: PLC0415
-
     given = forward_inputs(jobs, io_nodes, system_of(system), **sharing)
     return forward(
         given.jobs,
         given.settings,
         scenarios=given.scenarios,
         estimate=estimate,
-        current=PlanModel.load(current) if isinstance(current, (str, Path)) else current,
+        current=ForwardPlan.load(current) if isinstance(current, (str, Path)) else current,
         compare=compare,
         inputs=[
             given.inputs[0],
@@ -134,20 +133,16 @@ def forward_inputs(
     change_cost: float = 0.0,
 ) -> ForwardInputs:
     """Read and check what plans of I/O nodes are made from; see `plan_forward`."""
-    from vani.models.forwarding import curves_of, measured  # noqa: PLC0415 - loads the models
-    from vani.schema.jobs import Jobs as JobsModel  # noqa: PLC0415
-    from vani.schema.plan import ForwardSettings as Settings  # noqa: PLC0415
-
     _refuse_wrong_figures(io_nodes, floor, change_cost, nodes_per_io_node)
     layer = None if machine is None else machine.forwarding
     if direct is None:
         direct = layer is None or layer.direct_access is not False
-    given = loaded("jobs", jobs, JobsModel)
+    given = loaded("jobs", jobs, Jobs)
     known, folder = given.document, given.folder
     own = curves_of(machine) if machine is not None else []
     return ForwardInputs(
         jobs=known.model_copy(update={"jobs": [with_pattern(job, folder) for job in known.jobs]}),
-        settings=Settings(
+        settings=ForwardSettings(
             io_nodes=io_nodes,
             policy=policy,
             objective=objective,
@@ -190,9 +185,6 @@ def with_pattern(job: PlannedJob, folder: Path) -> PlannedJob:
     """Fill in what the profile of an earlier run tells, where the job has neither curve nor pattern."""
     if job.profile is None or job.curve is not None or job.pattern is not None:
         return job
-    from vani.models.forwarding import pattern_of, traffic_of  # noqa: PLC0415
-    from vani.schema.jobs import AccessPattern  # noqa: PLC0415
-    from vani.schema.profile import Profile  # noqa: PLC0415
 
     run = Profile.load(folder / job.profile)
     traffic = traffic_of(run)

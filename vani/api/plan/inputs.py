@@ -11,6 +11,10 @@ from typing import TYPE_CHECKING, Generic, Literal, Protocol, Self, TypeVar, cas
 
 from vani.api.arguments import PathLike
 from vani.errors import InputError
+from vani.models.tarazu_layout import parse_buckets
+from vani.plan.creations import is_layout_file
+from vani.schema.document import dumps, read_text
+from vani.schema.plan import PlanInput
 from vani.units import format_seconds
 
 if TYPE_CHECKING:
@@ -18,7 +22,6 @@ if TYPE_CHECKING:
 
     from vani.models.pfl import Layout
     from vani.schema.jobs import Jobs
-    from vani.schema.plan import PlanInput
     from vani.schema.snapshot import Snapshot
 
 __all__ = [
@@ -52,7 +55,7 @@ class LoadedInput(Generic[Document]):
 
     document: Document
     where: str
-    """What errors call it: its path, or its kind."""
+    """Name of the document in errors: its path, or its kind."""
     folder: Path
     """The folder from which it names other files."""
     source: PlanInput
@@ -79,19 +82,16 @@ def plan_input(kind: InputKind, given: PathLike | BaseModel) -> PlanInput:
     InputError
         The file is not there or no text.
     """
-    from vani.schema.document import dumps, read_text  # noqa: PLC0415 - loads the models
-    from vani.schema.plan import PlanInput as Model  # noqa: PLC0415
-
     if isinstance(given, (str, Path)):
         read_text(given)  # What is no text is refused in words.
-        return Model(kind=kind, path=str(given), sha256=hashlib.sha256(Path(given).read_bytes()).hexdigest())
-    return Model(kind=kind, path=None, sha256=hashlib.sha256(dumps(given).encode()).hexdigest())
+        return PlanInput(
+            kind=kind, path=str(given), sha256=hashlib.sha256(Path(given).read_bytes()).hexdigest()
+        )
+    return PlanInput(kind=kind, path=None, sha256=hashlib.sha256(dumps(given).encode()).hexdigest())
 
 
 def layout_files_of(jobs: Jobs, folder: Path) -> dict[str, Path]:
     """By the name that jobs give them, seen from the folder of the jobs."""
-    from vani.plan.creations import is_layout_file  # noqa: PLC0415 - loads the models
-
     names = (creation.layout for job in jobs.jobs for creation in job.creations or [])
     return {name: folder / name for name in names if isinstance(name, str) and is_layout_file(name)}
 
@@ -104,9 +104,6 @@ def read_layouts(files: Mapping[str, Path]) -> dict[str, Layout]:
     InputError
         A file that is none.
     """
-    from vani.models.tarazu_layout import parse_buckets  # noqa: PLC0415 - loads the models
-    from vani.schema.document import read_text  # noqa: PLC0415
-
     return {name: parse_buckets(read_text(path), str(path)) for name, path in files.items()}
 
 

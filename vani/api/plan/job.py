@@ -15,13 +15,18 @@ import vani
 from vani.api.plan.inputs import plan_input
 from vani.api.plan.known_jobs import KnownJob, known_file, known_job
 from vani.errors import InputError
+from vani.models.forwarding import measured
+from vani.plan.job import Has, RunningJob, Shared, map_of, share
+from vani.schema.document import read_text
+from vani.schema.host_list import expand
+from vani.schema.jobs import PlannedJob
+from vani.schema.plan import ForwardSettings, JobPlan, Left, PlanInput, StartedJob
+from vani.schema.snapshot import Snapshot
 from vani.units import counted
 
 if TYPE_CHECKING:
-    from vani.plan.job import Has, Shared
     from vani.prolog.job_facts import JobFacts
     from vani.prolog.state import State
-    from vani.schema.plan import ForwardSettings, JobPlan, PlanInput
 
 __all__ = ["Pool", "SharingRules", "plan_running_jobs", "pool_of"]
 
@@ -76,8 +81,6 @@ def pool_of(rules: SharingRules) -> Pool:
     """
     hosts = None if rules.hosts_file is None else _forwarding_hosts(rules.hosts_file)
     if rules.snapshot is not None:
-        from vani.schema.snapshot import Snapshot  # noqa: PLC0415 - loads the models
-
         nodes = Snapshot.load(rules.snapshot).forwarding
         known = [node.name for node in nodes] if hosts is None else hosts
         working = [
@@ -104,8 +107,6 @@ def _numbers(names: Sequence[str]) -> dict[str, int]:
 
 def _forwarding_hosts(path: Path) -> list[str]:
     """Names in GekkoFS' file of hosts, one in front of each line, in the order in which it numbers them."""
-    from vani.schema.document import read_text  # noqa: PLC0415
-
     names = [words[0] for line in read_text(path).splitlines() if (words := line.split())]
     wrong = next(
         (name for name in names if not name.isprintable() or any(sign in name for sign in "\"'`\\$,")), None
@@ -130,9 +131,6 @@ def plan_running_jobs(
     InputError
         There is no plan, for want of an input or of a place to write.
     """
-    from vani.models.forwarding import measured  # noqa: PLC0415 - loads the models
-    from vani.plan.job import RunningJob, share  # noqa: PLC0415
-
     pool = pool_of(rules)
     settings = _settings(rules, len(pool.working))
     saved = state.load(say)
@@ -170,10 +168,8 @@ def plan_running_jobs(
 def _settings(rules: SharingRules, io_nodes: int) -> ForwardSettings:
     from pydantic import ValidationError  # noqa: PLC0415
 
-    from vani.schema.plan import ForwardSettings as Model  # noqa: PLC0415
-
     try:
-        return Model(
+        return ForwardSettings(
             io_nodes=io_nodes,
             policy=rules.policy,
             objective=rules.objective,
@@ -242,14 +238,10 @@ def _entry_of(job: JobFacts, saved: object) -> _Entry | None:
     """The saved entry of this run of the job; None where there is none that can be used."""
     from pydantic import ValidationError  # noqa: PLC0415
 
-    from vani.plan.job import Has  # noqa: PLC0415
-    from vani.schema.jobs import PlannedJob  # noqa: PLC0415
-    from vani.schema.plan import PlanInput as Input  # noqa: PLC0415
-
     try:
         if not isinstance(saved, dict) or saved["start_s"] != job.start_s:
             return None
-        inputs = tuple(Input.model_validate(one) for one in saved["inputs"])
+        inputs = tuple(PlanInput.model_validate(one) for one in saved["inputs"])
         known = KnownJob(PlannedJob.model_validate(saved["asked"]), inputs, tuple(map(str, saved["lacks"])))
         has = saved["has"]
         kept = None if has is None else Has(has["access"], tuple(map(str, has["io_nodes"])))
@@ -303,9 +295,6 @@ def _publish(
 
 def _map(entry: _Entry, pool: Pool) -> tuple[str, str | None]:
     """The forwarding map, empty where there is none, and why that is."""
-    from vani.plan.job import map_of  # noqa: PLC0415
-    from vani.schema.host_list import expand  # noqa: PLC0415
-
     if entry.has is None or not entry.has.io_nodes:
         return "", None
     try:
@@ -324,8 +313,6 @@ def _plan(
     place: str | None,
     why: str | None,
 ) -> JobPlan:
-    from vani.schema.plan import JobPlan as Model  # noqa: PLC0415
-    from vani.schema.plan import Left, StartedJob  # noqa: PLC0415
 
     job, whole = entry.facts, shared.plan
     lacks = [*entry.known.lacks, *([why] if why else [])]
@@ -334,7 +321,7 @@ def _plan(
     def left(reasons: Mapping[str, str]) -> list[Left]:
         return [Left(name=job.job, reason=reasons[job.job])] if job.job in reasons else []
 
-    return Model(
+    return JobPlan(
         version=vani.__version__,
         inputs=[*entry.known.inputs, *pool.inputs],
         job=StartedJob(

@@ -11,10 +11,12 @@ from typing import TYPE_CHECKING, Final
 from vani.api.plan.forward import with_pattern
 from vani.api.plan.inputs import plan_input
 from vani.errors import InputError
+from vani.plan.curves import offer_of
 from vani.prolog.job_facts import JobFacts
+from vani.schema.host_list import expand
+from vani.schema.jobs import Jobs, PlannedJob
 
 if TYPE_CHECKING:
-    from vani.schema.jobs import PlannedJob
     from vani.schema.plan import PlanInput
 
 __all__ = ["KnownJob", "known_file", "known_job"]
@@ -58,8 +60,6 @@ def known_job(job: JobFacts, path: Path | None) -> KnownJob:
     InputError
         Its number of nodes is not known.
     """
-    from vani.schema.jobs import PlannedJob  # noqa: PLC0415 - loads the models
-
     nodes = job.nodes or len(_hosts_of(job))
     if not nodes:
         raise InputError("neither SLURM_JOB_NUM_NODES nor SLURM_JOB_NODELIST is set", todo="see the prolog")
@@ -73,13 +73,11 @@ def known_job(job: JobFacts, path: Path | None) -> KnownJob:
 
 
 def _hosts_of(job: JobFacts) -> list[str]:
-    from vani.schema.host_list import expand  # noqa: PLC0415
 
     return [] if job.hosts is None else expand(job.hosts)
 
 
 def _read(plain: PlannedJob, path: Path) -> KnownJob:
-    from vani.schema.jobs import Jobs  # noqa: PLC0415
 
     if path.stat().st_size > _LONGEST:
         raise InputError(
@@ -109,8 +107,6 @@ def _inputs(path: Path, asked: PlannedJob) -> Iterator[PlanInput]:
 
 def _judged(asked: PlannedJob, inputs: tuple[PlanInput, ...], lacks: tuple[str, ...]) -> KnownJob:
     """Leave out a curve that has nothing for so many nodes: one job must not keep others from being planned for."""
-    from vani.plan.curves import offer_of  # noqa: PLC0415
-
     asked = asked.model_copy(update={"profile": None})
     try:
         offer_of(asked, (), direct=False, estimate="none")

@@ -6,7 +6,9 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+from vani.collect.load_listener import Listener
 from vani.errors import InputError
+from vani.schema.host_list import expand
 
 if TYPE_CHECKING:
     from vani.schema.snapshot import Snapshot
@@ -43,8 +45,6 @@ def snapshots(
     say: Callable[[str], None] = lambda _: None,
 ) -> Iterator[Iterator[Snapshot]]:
     """Listen from here on: a snapshot every so many seconds, without end or once; see `plan_listen`."""
-    from vani.collect.load_listener import Listener  # noqa: PLC0415 - loads the models
-    from vani.schema.host_list import expand  # noqa: PLC0415
 
     if not 0.1 <= seconds <= 86_400:
         raise InputError(f"is {seconds:g}", where="--interval", todo="give seconds, 0.1 to 86,400")

@@ -4,18 +4,17 @@ from __future__ import annotations
 
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 import vani
 from vani.api.arguments import PathLike
 from vani.api.plan.inputs import loaded, plan_input, refuse_old
 from vani.errors import InputError
-
-if TYPE_CHECKING:
-    from vani.schema.jobs import Jobs
-    from vani.schema.plan import PathPlan
-    from vani.schema.profile import Profile
-    from vani.schema.snapshot import Snapshot
+from vani.plan.path import path
+from vani.schema.jobs import Jobs
+from vani.schema.plan import PathPlan, PathSettings
+from vani.schema.profile import Profile
+from vani.schema.snapshot import Snapshot
 
 __all__ = ["plan_path", "profiles_by_job"]
 
@@ -53,15 +52,10 @@ def plan_path(
     InputError
         A document that cannot be used, or figures that are none.
     """
-    from vani.plan.path import path  # noqa: PLC0415 - loads the models
-    from vani.schema.jobs import Jobs as JobsModel  # noqa: PLC0415
-    from vani.schema.plan import PathSettings  # noqa: PLC0415
-    from vani.schema.snapshot import Snapshot as SnapshotModel  # noqa: PLC0415
-
     if metadata_share is not None and not 0 <= metadata_share <= 1:
         raise InputError(f"is {metadata_share:g}", where="--metadata-share", todo="give a share, 0 to 1")
-    given_jobs = loaded("jobs", jobs, JobsModel)
-    state = loaded("snapshot", snapshot, SnapshotModel)
+    given_jobs = loaded("jobs", jobs, Jobs)
+    state = loaded("snapshot", snapshot, Snapshot)
     if state.document is snapshot:
         state.document.refuse_contradictions(state.where)
     refuse_old(state.document, max_age, now, state.where)
@@ -84,8 +78,6 @@ def plan_path(
 
 def profiles_by_job(jobs: Jobs, folder: Path) -> tuple[dict[str, Profile], list[Path]]:
     """Profiles by the names of jobs, and their files, each once, seen from the folder of the jobs."""
-    from vani.schema.profile import Profile as Model  # noqa: PLC0415
-
     files = {job.name: folder / job.profile for job in jobs.jobs if job.profile is not None}
-    read = {file: Model.load(file) for file in dict.fromkeys(files.values())}
+    read = {file: Profile.load(file) for file in dict.fromkeys(files.values())}
     return {name: read[file] for name, file in files.items()}, list(read)

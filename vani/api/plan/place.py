@@ -4,17 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import datetime
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 import vani
 from vani.api.arguments import PathLike
 from vani.api.plan.inputs import layout_files_of, loaded, plan_input, read_layouts, refuse_old
 from vani.errors import InputError
-
-if TYPE_CHECKING:
-    from vani.schema.jobs import Jobs
-    from vani.schema.plan import PlacePlan
-    from vani.schema.snapshot import Snapshot
+from vani.plan.place import place
+from vani.schema.jobs import Jobs
+from vani.schema.plan import PlacePlan, PlaceSettings
+from vani.schema.snapshot import Snapshot
 
 __all__ = ["plan_place"]
 
@@ -58,15 +57,10 @@ def plan_place(
     InputError
         A document that cannot be used, figures that are none, a snapshot that is too old, or no OST that serves.
     """
-    from vani.plan.place import place  # noqa: PLC0415 - loads the models
-    from vani.schema.jobs import Jobs as JobsModel  # noqa: PLC0415
-    from vani.schema.plan import PlaceSettings  # noqa: PLC0415
-    from vani.schema.snapshot import Snapshot as SnapshotModel  # noqa: PLC0415
-
     weights = {"past": 1.0, **(size_weight or {})}
     _refuse_wrong_figures(weights, ceiling, cpu_weight, memory_weight, window, seed, seeds)
-    given_jobs = loaded("jobs", jobs, JobsModel)
-    state = loaded("snapshot", snapshot, SnapshotModel)
+    given_jobs = loaded("jobs", jobs, Jobs)
+    state = loaded("snapshot", snapshot, Snapshot)
     refuse_old(state.document, max_age, now, state.where)
     files = layout_files_of(given_jobs.document, given_jobs.folder)
     return place(

@@ -10,12 +10,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from vani.api.arguments import PathLike
+from vani.collect.load_publisher import Publisher, keep_sending
+from vani.collect.probe import ask
+from vani.collect.server_load import busy_share, memory_share, read_busy_time, read_targets
 from vani.errors import InputError
+from vani.schema.snapshot import IoNode, MetadataServer, Missing, Server, Snapshot
 
 if TYPE_CHECKING:
     from vani.collect.load_channel import Role
     from vani.collect.server_load import BusyTime
-    from vani.schema.snapshot import Snapshot
 
 __all__ = ["plan_publish"]
 
@@ -54,10 +57,6 @@ def plan_publish(
     """
     from pydantic import ValidationError  # noqa: PLC0415 - loads the models
 
-    from vani.collect.load_publisher import Publisher, keep_sending  # noqa: PLC0415
-    from vani.collect.server_load import read_busy_time  # noqa: PLC0415
-    from vani.schema.snapshot import Server  # noqa: PLC0415
-
     if not 0.1 <= interval_s <= 86_400:
         raise InputError(f"is {interval_s:g}", where="--interval", todo="give seconds, 0.1 to 86,400")
     try:
@@ -92,22 +91,18 @@ def _snapshot(
     root: Path,
     lctl: Path | None,
 ) -> Snapshot:
-    from vani.collect.probe import ask  # noqa: PLC0415
-    from vani.collect.server_load import busy_share, memory_share, read_targets  # noqa: PLC0415
-    from vani.schema.snapshot import IoNode, MetadataServer, Missing, Server  # noqa: PLC0415
-    from vani.schema.snapshot import Snapshot as Model  # noqa: PLC0415
 
     when = datetime.now(UTC).replace(microsecond=0)
     if role == "forwarding":
         # How long its queue is only its own daemon knows.
-        return Model(time=when, forwarding=[IoNode(name=name)])
+        return Snapshot(time=when, forwarding=[IoNode(name=name)])
     cpu, memory = busy_share(before, now), memory_share(root)
     lacks = [
         f"/proc/{file} does not tell" for file, one in (("stat", cpu), ("meminfo", memory)) if one is None
     ]
     if role == "mds":
         gaps = [Missing(name=name, reason=lack) for lack in lacks]
-        return Model(time=when, mds=MetadataServer(cpu=cpu, memory=memory), no_data=gaps)
+        return Snapshot(time=when, mds=MetadataServer(cpu=cpu, memory=memory), no_data=gaps)
     targets, why = read_targets(name, ask, lctl)
     gaps = [Missing(name=name, reason=lack) for lack in (*lacks, *([why] if why else []))]
-    return Model(time=when, oss=[Server(name=name, cpu=cpu, memory=memory)], ost=targets, no_data=gaps)
+    return Snapshot(time=when, oss=[Server(name=name, cpu=cpu, memory=memory)], ost=targets, no_data=gaps)

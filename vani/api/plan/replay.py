@@ -8,6 +8,7 @@ import vani
 from vani.api.arguments import PathLike, system_of
 from vani.api.plan.forward import Estimate, SharingOptions, forward_inputs
 from vani.errors import InputError
+from vani.plan.replay import replay
 
 if TYPE_CHECKING:
     from vani.schema.jobs import Jobs
@@ -47,8 +48,6 @@ def plan_replay(
         A document that cannot be used, figures that are none, a job that would never begin or end, or a pool that
         cannot serve the jobs that run together.
     """
-    from vani.plan.replay import replay  # noqa: PLC0415 - loads the models
-
     machine = system_of(system)
     if nodes is None:
         nodes = None if machine is None else machine.compute.nodes

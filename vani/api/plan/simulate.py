@@ -14,15 +14,19 @@ from vani.api.plan.inputs import layout_files_of, loaded, plan_input, read_layou
 from vani.api.run import Run
 from vani.api.source import is_trace, profile_of, read_profile
 from vani.errors import InputError
+from vani.plan.simulate.calls import DataCalls, data_calls
+from vani.plan.simulate.play import Named
+from vani.schema.document import dumps
+from vani.schema.jobs import Jobs
+from vani.schema.plan import Plan, PlanInput, SimulatePlan
+from vani.schema.scenario import Scenario
+from vani.schema.snapshot import Snapshot
+from vani.systems import known_systems, load_system
 
 if TYPE_CHECKING:
     from vani.engine.executor import Progress
     from vani.engine.scheduler import SchedulerLike
-    from vani.plan.simulate.calls import DataCalls
-    from vani.plan.simulate.play import Named
-    from vani.schema.plan import PlanInput, SimulatePlan
     from vani.schema.profile import Profile
-    from vani.schema.scenario import Scenario
     from vani.schema.system import System
 
 __all__ = ["files_of_scenario", "plan_simulate"]
@@ -59,11 +63,9 @@ def plan_simulate(
     InputError
         A document that cannot be used, or nothing that could ever move.
     """
-    from vani.schema.scenario import Scenario as Model  # noqa: PLC0415 - loads the models
-
     if tolerance is not None and not 0 <= tolerance <= 0.1:
         raise InputError(f"is {tolerance:g}", where="--tolerance", todo="give a share, 0 to 0.1")
-    given = loaded("scenario", scenario, Model)
+    given = loaded("scenario", scenario, Scenario)
     inputs = [given.source]
     with _read(given.document, given.folder, inputs, store, scheduler, progress) as named:
         from vani.plan.simulate.simulate import simulate  # noqa: PLC0415
@@ -81,12 +83,8 @@ def plan_simulate(
 
 def files_of_scenario(scenario: Path) -> Iterator[Path]:
     """The files and folders that a scenario names, and itself."""
-    from vani.schema.jobs import Jobs  # noqa: PLC0415 - only where an output exists
-    from vani.schema.scenario import Scenario as Model  # noqa: PLC0415
-    from vani.systems import known_systems  # noqa: PLC0415
-
     yield scenario
-    known, folder = Model.load(scenario), scenario.parent
+    known, folder = Scenario.load(scenario), scenario.parent
     yield from (folder / name for name in _snapshots(known))
     yield from (folder / name for name in _systems(known) if name not in known_systems())
     yield from (folder / name for name in _plans(known))
@@ -111,10 +109,6 @@ def _read(
     scheduler: SchedulerLike,
     progress: Progress | None,
 ) -> Iterator[Named]:
-    from vani.plan.simulate.play import Named  # noqa: PLC0415
-    from vani.schema.jobs import Jobs  # noqa: PLC0415
-    from vani.schema.plan import Plan  # noqa: PLC0415
-    from vani.schema.snapshot import Snapshot  # noqa: PLC0415
 
     systems = {name: _system(name, folder, inputs) for name in _systems(scenario)}
     snapshots = {}
@@ -147,19 +141,15 @@ def _read(
 
 
 def _calls(path: Path, inputs: list[PlanInput]) -> DataCalls:
-    from vani.plan.simulate.calls import data_calls  # noqa: PLC0415 - loads Arrow
-    from vani.schema.plan import PlanInput as Model  # noqa: PLC0415
     from vani.store.read import open_store  # noqa: PLC0415
 
     calls = data_calls(open_store(path))
     digest = hashlib.sha256((path / "manifest.json").read_bytes()).hexdigest()
-    inputs.append(Model(kind="trace", path=str(path), sha256=digest))
+    inputs.append(PlanInput(kind="trace", path=str(path), sha256=digest))
     return calls
 
 
 def _profile(run: Run, path: Path, inputs: list[PlanInput]) -> Profile:
-    from vani.schema.document import dumps  # noqa: PLC0415
-    from vani.schema.plan import PlanInput as Model  # noqa: PLC0415
 
     if not path.exists():
         raise InputError("no such profile or trace", where=path, todo="name one")
@@ -168,14 +158,13 @@ def _profile(run: Run, path: Path, inputs: list[PlanInput]) -> Profile:
     if trace:
         # A trace is many files: what was read of it is named.
         digest = hashlib.sha256(dumps(profile).encode()).hexdigest()
-        inputs.append(Model(kind="trace", path=str(path), sha256=digest))
+        inputs.append(PlanInput(kind="trace", path=str(path), sha256=digest))
     else:
         inputs.append(plan_input("profile", path))
     return profile
 
 
 def _system(name: str, folder: Path, inputs: list[PlanInput]) -> System:
-    from vani.systems import known_systems, load_system  # noqa: PLC0415
 
     if name in known_systems():
         system = load_system(name)
@@ -186,7 +175,6 @@ def _system(name: str, folder: Path, inputs: list[PlanInput]) -> System:
 
 
 def _missing(name: str) -> PlanInput:
-    from vani.systems import known_systems  # noqa: PLC0415
 
     known = ", ".join(known_systems())
     raise InputError(

@@ -8,6 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from vani.api.arguments import PathLike
+from vani.api.plan.listen import plan_listen
+from vani.collect.load_figures.snapshot import read_snapshot
 from vani.errors import InputError
 
 if TYPE_CHECKING:
@@ -45,11 +47,7 @@ def plan_snapshot(
     """
     from pydantic import ValidationError  # noqa: PLC0415 - loads the models
 
-    from vani.collect.load_figures.snapshot import read_snapshot  # noqa: PLC0415
-
     if listen is not None:
-        from vani.api.plan.listen import plan_listen  # noqa: PLC0415 - ZeroMQ is an extra
-
         for name, value in (("FILE", files), ("--time", time), ("--file-system", file_system)):
             if value:
                 raise InputError("does not go with --listen", where=name, todo="leave one of them out")

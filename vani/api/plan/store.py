@@ -6,10 +6,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from vani.api.arguments import PathLike
+from vani.errors import DocumentError
+from vani.schema.document import read_text
+from vani.schema.plan import PlacedFile, PlacePlan, Plan
 
 if TYPE_CHECKING:
     from vani.database.interactions import Interaction
-    from vani.schema.plan import PlacedFile
 
 __all__ = ["Stored", "plan_interactions", "plan_store"]
 
@@ -46,9 +48,6 @@ def plan_store(plan: PathLike, database: str) -> Stored:
 
 def _rows_of(plan: PathLike) -> list[Interaction]:
     from vani.database.interactions import is_csv, read_csv  # noqa: PLC0415
-    from vani.errors import DocumentError  # noqa: PLC0415
-    from vani.schema.document import read_text  # noqa: PLC0415
-    from vani.schema.plan import PlacePlan, Plan  # noqa: PLC0415 - loads the models
 
     text = read_text(plan)
     if str(plan).endswith(".csv") or is_csv(text):
