@@ -217,7 +217,7 @@ class _Builder:
         for (size, parts), lists in zip(sizes, self.file_sets[key], strict=True):
             # A file that an earlier phase left smaller grows into further components.
             while len(lists) < len(parts) and size > parts[len(lists)].start:
-                lists.append(self.placer.one(size, parts, len(lists)))
+                lists.append(self.placer.targets_of_component(size, parts, len(lists)))
         in_turn = (phase.pieces or self.pieces) == "in_turn"
         for (size, parts), lists, users in zip(sizes, self.file_sets[key], owners, strict=True):
             for place, process in enumerate(users):

@@ -51,10 +51,10 @@ class Placer:
         for number in range(max((len(parts) for _, parts in files), default=0)):
             for row, (size, parts) in zip(found, files, strict=True):
                 if number < len(parts) and (size > parts[number].start or number == 0):
-                    row.append(self.one(size, parts, number))
+                    row.append(self.targets_of_component(size, parts, number))
         return found
 
-    def one(self, size: float, parts: tuple[Component, ...], number: int) -> Ints:
+    def targets_of_component(self, size: float, parts: tuple[Component, ...], number: int) -> Ints:
         """Targets of one component of a file of `size` bytes."""
         part = parts[number]
         chosen = self._choose(min(part.count, len(self.usable)))
