@@ -97,16 +97,6 @@ def test_functions_of_the_library_are_found_whoever_loaded_their_modules():
     assert run.stdout == "\n\nmodule 'vani.api' has no attribute 'nothing'\n"
 
 
-def test_models_are_loaded_where_few_frames_are_in_use(tmp_path):
-    run = subprocess.run(
-        [sys.executable, "-X", "importtime", "-m", "vani", "profile", TRACE, "-o", "p.yaml", "-q"],
-        capture_output=True, text=True, cwd=tmp_path, check=True,
-    )  # fmt: skip
-    above = {line.split("|")[-1].strip(): line.split("|")[-1] for line in run.stderr.splitlines()}
-    # A module that others load is shown two columns further to the right.
-    assert above["vani.schema.profile"] == " vani.schema.profile"
-
-
 def test_annotations_of_a_profile_are_not_parsed_again():
     # As text, pydantic compiles each of some 270 when the models are loaded.
     parsed = [
