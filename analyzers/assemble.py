@@ -131,8 +131,8 @@ def _excluded(view: View) -> Excluded:
     """Remarks on calls that are counted separately."""
     operations = view.measured.operations
     apart = (operations.phase == view.excluded_phase) & (operations.file >= 0)
-    mine = distinct(operations.file[apart])
-    others = mine[view.workload.file_class[mine] != FileClass.DATASET]
+    excluded_files = distinct(operations.file[apart])
+    others = excluded_files[view.workload.file_class[excluded_files] != FileClass.DATASET]
     return Excluded(files=len(others), io=view.excluded_stats)
 
 

@@ -108,7 +108,7 @@ class Results:
         unknown: Mapping[type[object], str] | None = None,
         otherwise: str | None = None,
     ) -> None:
-        self._by_type = {type(one): one for one in results}
+        self._by_type = {type(result): result for result in results}
         self._unknown = dict(unknown or {})
         self._otherwise = otherwise
 
@@ -120,9 +120,9 @@ class Results:
         ValueError
             The source does not tell it, and gives no reason.
         """
-        found = self._by_type.get(result)
-        if isinstance(found, result):
-            return found
+        known = self._by_type.get(result)
+        if isinstance(known, result):
+            return known
         if self.why(result) is None:
             raise ValueError(f"{result.__name__} is not measured, and no reason is given")
         return None

@@ -164,9 +164,9 @@ class Run:
     def _column(self, new: NDArray[Any], held: NDArray[Any]) -> NDArray[Any]:
         if not len(new):
             return held.copy()
-        found = new[self._row]
-        found[self.held_at] = held
-        return found
+        column = new[self._row]
+        column[self.held_at] = held
+        return column
 
     def place(self, new: Ints) -> Ints:
         """Places of some of the new operations, given by their place among these."""
@@ -178,22 +178,22 @@ class Run:
 
     def follows(self, at: Ints) -> Bools:
         """True for operations that go on from the file position, and advance it."""
-        found: Bools = self._follows[self.group[at]]
-        return found
+        follows: Bools = self._follows[self.group[at]]
+        return follows
 
     def start(self, at: Ints) -> Ints:
         """Starts of some operations, ns."""
-        held, new, found = self._apart(at)
-        found[held] = self._held.start[self.group[at[held]] - len(self._calls.phase_file)]
-        found[new] = self._calls.start[self._row[at[new]]]
-        return found
+        held, new, starts = self._apart(at)
+        starts[held] = self._held.start[self.group[at[held]] - len(self._calls.phase_file)]
+        starts[new] = self._calls.start[self._row[at[new]]]
+        return starts
 
     def seeks(self, at: Ints, seeks: Seeks) -> Ints:
         """Seeks before some operations; see `Operations.seeks`."""
-        held, new, found = self._apart(at)
-        found[held] = self._held.seeks[self.group[at[held]] - len(self._calls.phase_file)]
-        found[new] = seeks.before(self.keys[self.stream(at[new])] // 2, self._row[at[new]])
-        return found
+        held, new, counts = self._apart(at)
+        counts[held] = self._held.seeks[self.group[at[held]] - len(self._calls.phase_file)]
+        counts[new] = seeks.before(self.keys[self.stream(at[new])] // 2, self._row[at[new]])
+        return counts
 
     def _apart(self, at: Ints) -> tuple[Ints, Ints, Ints]:
         """Places of held and of new operations among some, and an array of zeros for them."""
@@ -256,9 +256,9 @@ class Events:
 
     def among(self, streams: Ints) -> Bools:
         """True for the streams, ascending, that had an event."""
-        found = np.zeros(len(streams), np.bool_)
-        found[np.searchsorted(streams, self.pending)] = True
-        return found
+        among = np.zeros(len(streams), np.bool_)
+        among[np.searchsorted(streams, self.pending)] = True
+        return among
 
     def forget(self, widths: tuple[int, int, int], process: int) -> None:
         """Drop what belongs to processes that have no more calls.
@@ -289,9 +289,9 @@ class Seeks:
         files, ordered = self._ordered
         code = np.searchsorted(files, file)
         beyond = np.append(files, -1)[code] != file
-        found = np.searchsorted(ordered, code * self._rows + np.minimum(row, self._rows - 1))
-        found[beyond] = 0
-        return found
+        count = np.searchsorted(ordered, code * self._rows + np.minimum(row, self._rows - 1))
+        count[beyond] = 0
+        return count
 
     @cached_property
     def _rows(self) -> int:

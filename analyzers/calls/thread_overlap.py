@@ -44,12 +44,12 @@ class OverlapFinder:
         bad = np.zeros(n, np.bool_)
         if int(process[0]) == int(process[-1]) and (end[1:] >= end[:-1]).all():
             # No call outlasts the one behind it, so looking back two calls is enough.
-            mine = n
+            of_first = n
             bad[1:] = start[1:] < start[:-1]
             bad[2:] |= start[2:] < end[:-2]
         else:
             first = np.append(True, process[1:] != process[:-1])
-            mine = int(np.argmax(first[1:])) + 1 if first[1:].any() else n
+            of_first = int(np.argmax(first[1:])) + 1 if first[1:].any() else n
             bad[1:] = (start[1:] < start[:-1]) & ~first[1:]
             # One running maximum serves all processes of the batch, each lifted above the ones before it.
             low = int(min(start.min(), end.min()))
@@ -62,14 +62,14 @@ class OverlapFinder:
             before = max(self.last.end, self.last.reach)
             bad[0] |= start[0] < max(self.last.start, self.last.reach)
             # What reaches over from the batch before covers every call of the process that begins under it.
-            bad[1:mine] |= start[1:mine] < before
+            bad[1:of_first] |= start[1:of_first] < before
         self._keep(process, start, end, goes_on)
         return distinct(process[bad])
 
     def _keep(self, process: Ints, start: Ints, end: Ints, goes_on: bool) -> None:
         last = int(process[-1])
-        mine = end[process == last][:-1]
-        reach = int(mine.max(initial=_NEVER))
+        earlier_ends = end[process == last][:-1]
+        reach = int(earlier_ends.max(initial=_NEVER))
         if goes_on and last == self.last.process:
             reach = max(reach, self.last.end, self.last.reach)
         self.last = Last(last, int(start[-1]), int(end[-1]), reach)

@@ -43,10 +43,10 @@ def bounds_of(
     lowest = busy.apps if apps == 1 else busy.workload[None]
     flushed = np.zeros(apps, np.bool_)
     flushed[rows.app[rows.included & (rows["syncs"] > 0) & ~segments.whole[:, Kind.WRITE]]] = True
-    found = dict(_rows("workflow", lowest[0], workload[0], flushed=bool(flushed.any())))
+    bounds = dict(_rows("workflow", lowest[0], workload[0], flushed=bool(flushed.any())))
     for app in range(apps):
-        found |= dict(_rows(f"apps[{app}]", busy.apps[app], of_apps[app], flushed=bool(flushed[app])))
-    return found
+        bounds |= dict(_rows(f"apps[{app}]", busy.apps[app], of_apps[app], flushed=bool(flushed[app])))
+    return bounds
 
 
 def _at_most(
@@ -60,19 +60,19 @@ def _at_most(
 ) -> Ints:
     """Upper bounds by group of rows, of calls that were kept, and of runs; shape (groups, WIDTH)."""
     of = np.where(rows.included, of, -1)
-    found = busy_times_at_most(rows, of, groups, segments, of_calls)
+    highest = busy_times_at_most(rows, of, groups, segments, of_calls)
     moved = _moved(rows, groups, runs, of_runs)
     if moved is None:
-        return found
-    found[:, :2] = np.minimum(found[:, :2], moved[:, :2])
+        return highest
+    highest[:, :2] = np.minimum(highest[:, :2], moved[:, :2])
     # All else may have been when nothing was moved: how long flushes took is in the time of writes.
     flushed = np.zeros(groups, np.bool_)
     flushed[of[(of >= 0) & (rows["syncs"] > 0)]] = True
     others = np.zeros(groups, np.int64)
     np.add.at(others, of[of >= 0], rows["metadata_ns"][of >= 0])
-    most = np.where(flushed, found[:, ALL], moved[:, ALL] + others)
-    found[:, ALL] = np.minimum(found[:, ALL], most)
-    return found
+    most = np.where(flushed, highest[:, ALL], moved[:, ALL] + others)
+    highest[:, ALL] = np.minimum(highest[:, ALL], most)
+    return highest
 
 
 def _moved(rows: Rows, groups: int, runs: Sequence[RunCounts], of_runs: Sequence[int]) -> Ints | None:
@@ -89,12 +89,12 @@ def _moved(rows: Rows, groups: int, runs: Sequence[RunCounts], of_runs: Sequence
                 (np.full(len(begin), group), np.full(len(begin), kind), begin, begin + heat.width_ns)
             )
     owner, of_kind, begin, end = (np.concatenate(column) for column in zip(*parts, strict=True))
-    found = np.zeros((groups, WIDTH), np.int64)
+    moved_times = np.zeros((groups, WIDTH), np.int64)
     for kind in (int(Kind.READ), int(Kind.WRITE), ALL):
-        mine = np.ones(len(owner), np.bool_) if kind == ALL else of_kind == kind
-        keys, lengths = total_length(merge(owner[mine], begin[mine], end[mine]))
-        found[keys, kind] = lengths
-    return found
+        of_this_kind = np.ones(len(owner), np.bool_) if kind == ALL else of_kind == kind
+        keys, lengths = total_length(merge(owner[of_this_kind], begin[of_this_kind], end[of_this_kind]))
+        moved_times[keys, kind] = lengths
+    return moved_times
 
 
 def _rows(

@@ -30,11 +30,11 @@ def sizes(rows: Rows, runs: Sequence[RunCounts], segments: TracedSegments) -> Si
     before, parts = 0, []
     read, write = [], []
     for run in runs:
-        found = run.sizes
-        parts.append((found.row + before, found.kind, found.size, found.count))
-        read.append(found.read)
-        write.append(found.write)
-        before += len(found.read)
+        counted = run.sizes
+        parts.append((counted.row + before, counted.kind, counted.size, counted.count))
+        read.append(counted.read)
+        write.append(counted.write)
+        before += len(counted.read)
     row, kind, size, count = (np.concatenate(c) for c in zip(*parts, strict=True))
     # What was kept one by one needs no proof.
     others = ~segments.whole[row, kind]
@@ -90,8 +90,8 @@ def pattern(rows: Rows, segments: TracedSegments) -> PatternCounts:
     }
     within = np.left_shift(1, rows["layer"])
     steps = (rows["stride_count"] > 0) & ~known
-    mine = _of_cells(segments, known)
-    phase_files, apart = mine.classes(mine.app)
+    in_known_rows = _of_cells(segments, known)
+    phase_files, apart = in_known_rows.classes(in_known_rows.app)
     nothing = np.empty(0, np.int64)
     app, file = unpack(phase_files.keys, segments.phase_file_widths[:2]) if len(phase_files) else (nothing, nothing)
     more = {name: phase_files[name] if len(phase_files) else app for name in NAMES}
@@ -126,7 +126,7 @@ def touched(rows: Rows, segments: TracedSegments) -> Touched:
         unpack(extents.group, segments.phase_file_widths) if len(extents) else [np.empty(0, np.int64)] * 3
     )
     widths = (len(rows.workload.apps) + 1, rows.workload.files)
-    found = [(phase, file, side, extents.start, extents.end)]
+    extents_of_sides = [(phase, file, side, extents.start, extents.end)]
     # Behind all that is known to be touched, side by side.
     starts = np.int64(extents.end.max(initial=0))
     for kind, moved, end in (
@@ -145,5 +145,5 @@ def touched(rows: Rows, segments: TracedSegments) -> Touched:
         length = np.minimum(phase_files["moved"], phase_files["end"])
         # Side by side: which bytes of a file several apps have in common is not known.
         start = np.cumsum(length) - length + starts
-        found.append((phase, file, np.full(len(phase), int(kind)), start, start + length))
-    return Touched.each_alone(*(np.concatenate(column) for column in zip(*found, strict=True)))
+        extents_of_sides.append((phase, file, np.full(len(phase), int(kind)), start, start + length))
+    return Touched.each_alone(*(np.concatenate(column) for column in zip(*extents_of_sides, strict=True)))

@@ -45,16 +45,16 @@ def exchanges_of(rows: Rows) -> PossibleExchanges:
 
 def _by_run(rows: Rows) -> IntTable:
     """By run and file: reads, writes, bytes, the first write and the end of the last read."""
-    mine = rows.included & ((rows["reads"] > 0) | (rows["writes"] > 0))
-    columns = {name: rows[name][mine] for name in ("reads", "writes", "bytes_read", "bytes_written")}
+    moving = rows.included & ((rows["reads"] > 0) | (rows["writes"] > 0))
+    columns = {name: rows[name][moving] for name in ("reads", "writes", "bytes_read", "bytes_written")}
     # Where no moment of a write is known, the first call on the file is as early.
-    first = np.where(rows["write_first_ns"] > 0, rows["write_first_ns"], rows["first_ns"])[mine]
-    last = np.where(rows["read_last_ns"] > 0, rows["read_last_ns"], rows["last_ns"])[mine]
+    first = np.where(rows["write_first_ns"] > 0, rows["write_first_ns"], rows["first_ns"])[moving]
+    last = np.where(rows["read_last_ns"] > 0, rows["read_last_ns"], rows["last_ns"])[moving]
     columns["written"] = np.where(columns["writes"] > 0, first, _NEVER)
     columns["read"] = np.where(columns["reads"] > 0, last, -1)
-    columns["alone"] = (rows.process[mine] >= 0).astype(np.int64)
+    columns["alone"] = (rows.process[moving] >= 0).astype(np.int64)
     columns["rows"] = np.ones(len(first), np.int64)
-    key = pack((rows.trace[mine], rows.file[mine]), (len(rows.workload.process_base), max(1, rows.workload.files)))
+    key = pack((rows.trace[moving], rows.file[moving]), (len(rows.workload.process_base), max(1, rows.workload.files)))
     return group(key, columns, {"written": "min", "read": "max"})
 
 
@@ -70,11 +70,11 @@ def _pairs(file: Ints, writer: Ints, reader: Ints) -> tuple[Ints, Ints]:
 
 def _within(rows: Rows, users: IntTable, trace: Ints) -> NDArray[np.bool_]:
     """Apps of which several processes of a run use a file that the run both reads and writes."""
-    found = np.zeros(len(rows.workload.apps), np.bool_)
+    within = np.zeros(len(rows.workload.apps), np.bool_)
     both = (users["reads"] > 0) & (users["writes"] > 0)
     several = both & ((users["alone"] < users["rows"]) | (users["rows"] > 1))
-    found[np.array(rows.workload.app_of_trace, np.int64)[trace[several]]] = True
-    return found
+    within[np.array(rows.workload.app_of_trace, np.int64)[trace[several]]] = True
+    return within
 
 
 def _dependencies(

@@ -38,9 +38,13 @@ def flushes_apart(rows: Rows, segments: TracedSegments) -> tuple[Rows, Bools]:
 def _writing(rows: Rows, segments: TracedSegments) -> Ints:
     """Time of the kept writes of each row's processes and file; of a process that of several threads at once, once."""
     workload = rows.workload
-    widths, mine = (workload.processes, max(1, workload.files)), segments.kind == Kind.WRITE
+    widths, writes = (workload.processes, max(1, workload.files)), segments.kind == Kind.WRITE
     keys, lengths = total_length(
-        merge(pack((segments.process[mine], segments.file[mine]), widths), segments.start[mine], segments.end[mine])
+        merge(
+            pack((segments.process[writes], segments.file[writes]), widths),
+            segments.start[writes],
+            segments.end[writes],
+        )
     )
     alone = IntTable(keys, {"time": lengths})
     process, file = unpack(keys, widths) if len(keys) else (keys, keys)

@@ -100,17 +100,17 @@ def _as_calls(rows: Rows, runs: Sequence[RunCounts]) -> TracedSegments | str:
 
 def _layers_of_files(rows: Rows, trace: int) -> list[int] | None:
     """Layers whose bytes are those of files; None where some that move much for files move more for streams."""
-    moved, mine = rows["bytes_read"] + rows["bytes_written"], rows.trace == trace
-    of_run = int(moved[mine & rows.included].sum())
-    found = []
-    for layer in distinct(rows["layer"][mine]).tolist():
-        of_layer = mine & (rows["layer"] == layer)
+    moved, of_trace = rows["bytes_read"] + rows["bytes_written"], rows.trace == trace
+    of_run = int(moved[of_trace & rows.included].sum())
+    layers = []
+    for layer in distinct(rows["layer"][of_trace]).tolist():
+        of_layer = of_trace & (rows["layer"] == layer)
         of_files = int(moved[of_layer & rows.included].sum())
         if of_files >= _FILES * int(moved[of_layer].sum()):
-            found.append(layer)
+            layers.append(layer)
         elif of_files > (1 - _FILES) * of_run:
             return None
-    return found
+    return layers
 
 
 def _measured(moved: TracedSegments, phase: Ints, phases: Phases, traces: Sequence[TraceFacts]) -> Measurements:

@@ -44,30 +44,33 @@ def library_use(rows: Rows, contexts: Sequence[Context], runs: Sequence[RunCount
             )
             codes = {int(context.file_codes[code]) for code in files if code >= 0}
             known.setdefault((context.app, library), set()).update(codes)
-    mine = np.flatnonzero(rows.included)
-    app, file, layer = rows.app[mine], rows.file[mine], rows["layer"][mine]
+    included = np.flatnonzero(rows.included)
+    app, file, layer = rows.app[included], rows.file[included], rows["layer"][included]
     own = rows["reads"] + rows["writes"] + rows["metadata"] + rows["syncs"]
-    used = (rows["opens"] + rows["reads"] + rows["writes"])[mine]
-    moved = (rows["bytes_read"] + rows["bytes_written"])[mine]
-    within = {int(one): _is_known(known, app, file, int(one)) for one in _OUTERMOST_FIRST}
+    used = (rows["opens"] + rows["reads"] + rows["writes"])[included]
+    moved = (rows["bytes_read"] + rows["bytes_written"])[included]
+    within = {int(layer_): _is_known(known, app, file, int(layer_)) for layer_ in _OUTERMOST_FIRST}
     outermost = layer.copy()
-    for one in reversed(_OUTERMOST_FIRST):
-        outermost = np.where(within[int(one)], int(one), outermost)
-    through = [(layer, np.ones(len(mine), np.bool_))]
-    through += [(np.full(len(mine), one), mask) for one, mask in within.items() if mask.any()]
+    for layer_ in reversed(_OUTERMOST_FIRST):
+        outermost = np.where(within[int(layer_)], int(layer_), outermost)
+    through = [(layer, np.ones(len(included), np.bool_))]
+    through += [(np.full(len(included), layer_), mask) for layer_, mask in within.items() if mask.any()]
     under, files_ = [], []
     for of, mask in through:
         key = pack((app[mask], of[mask]), widths)
-        columns = {n: rows[n][mine][mask] for n in ("reads", "writes", "bytes_read", "bytes_written")}
+        columns = {n: rows[n][included][mask] for n in ("reads", "writes", "bytes_read", "bytes_written")}
         nothing = np.zeros(int(mask.sum()), np.int64)
         under.append(group(key, columns | {"unsized_reads": nothing, "unsized_writes": nothing}))
         files_.append(
             count_pairs(key[used[mask] > 0], file[mask][used[mask] > 0], used[mask][used[mask] > 0])
         )
-    own_key = pack((rows.app[mine], layer), widths)
+    own_key = pack((rows.app[included], layer), widths)
     data = rows["reads"] + rows["writes"]
     calls.append(
-        group(own_key, {"calls": own[mine], "data": data[mine], "collective": np.zeros(len(mine), np.int64)})
+        group(
+            own_key,
+            {"calls": own[included], "data": data[included], "collective": np.zeros(len(included), np.int64)},
+        )
     )
     via = pack((app, outermost), widths)
     opened = used > 0
@@ -75,20 +78,20 @@ def library_use(rows: Rows, contexts: Sequence[Context], runs: Sequence[RunCount
         under=IntTable.merged(under),
         calls=IntTable.merged(calls),
         files=Pairs.merged(files_),
-        data=_sizes(rows, runs, within, mine, widths),
+        data=_sizes(rows, runs, within, included, widths),
         outer=count_pairs(via[opened], file[opened], used[opened]),
-        via=group(via, {"bytes": moved, "calls": own[mine]}),
+        via=group(via, {"bytes": moved, "calls": own[included]}),
     )
     empty = np.zeros(0, np.int64)
     return Libraries().aggregate(result, workload, SurveyFindings(empty, empty, np.zeros(apps + 1, np.int64)))
 
 
 def _is_known(known: dict[tuple[int, int], set[int]], app: Ints, file: Ints, layer: int) -> NDArray[np.bool_]:
-    found = np.zeros(len(app), np.bool_)
+    is_known = np.zeros(len(app), np.bool_)
     for (one, of), codes in known.items():
         if of == layer and codes:
-            found |= (app == one) & np.isin(file, np.fromiter(codes, np.int64, len(codes)))
-    return found
+            is_known |= (app == one) & np.isin(file, np.fromiter(codes, np.int64, len(codes)))
+    return is_known
 
 
 def _sizes(
@@ -108,14 +111,14 @@ def _sizes(
     place[mine] = np.arange(len(mine))
     known = place[row] >= 0
     row, size, count = row[known], size[known], count[known]
-    found = [count_pairs(pack((rows.app[row], rows["layer"][row]), widths), size, count)]
+    parts_of_sizes = [count_pairs(pack((rows.app[row], rows["layer"][row]), widths), size, count)]
     through_any = np.zeros(len(row), np.bool_)
     for layer, mask in within.items():
         some = mask[place[row]]
         through_any |= some
         if some.any():
-            found.append(count_pairs(pack((rows.app[row[some]], layer), widths), size[some], count[some]))
+            parts_of_sizes.append(count_pairs(pack((rows.app[row[some]], layer), widths), size[some], count[some]))
     if through_any.any():
         some = through_any
-        found.append(count_pairs(pack((rows.app[row[some]], ANY_LIBRARY), widths), size[some], count[some]))
-    return Pairs.merged(found)
+        parts_of_sizes.append(count_pairs(pack((rows.app[row[some]], ANY_LIBRARY), widths), size[some], count[some]))
+    return Pairs.merged(parts_of_sizes)

@@ -106,20 +106,20 @@ def found_phases(segments: TracedSegments) -> Phases:
     starts: list[Ints] = []
     gaps: list[int | None] = []
     for app in range(len(workload.apps)):
-        mine = busy.group == app
-        gap, begin = None, busy.start[mine]
+        of_app = busy.group == app
+        gap, begin = None, busy.start[of_app]
         if len(begin):
             trace = np.searchsorted(bases, cells.process, side="right") - 1
             begin, gap = begins(
                 begin,
-                busy.end[mine],
+                busy.end[of_app],
                 cells.where(of_cells[trace] == app),
                 runs=_runs(segments, app),
                 floor_ns=floor,
             )
         starts.append(begin)
         gaps.append(gap)
-    apps = np.repeat(np.arange(len(starts)), [len(one) for one in starts])
+    apps = np.repeat(np.arange(len(starts)), [len(start) for start in starts])
     return Phases(np.concatenate([np.empty(0, np.int64), *starts]), apps, gaps)
 
 
@@ -129,8 +129,8 @@ def _runs(segments: TracedSegments, app: int) -> Ints:
     traces = distinct(segments.trace[segments.app == app])
     spans = merge(
         np.zeros(len(traces), np.int64),
-        np.array([segments.start[segments.trace == one].min() for one in traces.tolist()], np.int64),
-        np.array([segments.end[segments.trace == one].max() + 1 for one in traces.tolist()], np.int64),
+        np.array([segments.start[segments.trace == trace].min() for trace in traces.tolist()], np.int64),
+        np.array([segments.end[segments.trace == trace].max() + 1 for trace in traces.tolist()], np.int64),
     )
     begun = np.array(workload.shift_ns, np.int64)[traces]
     return np.array([begun[begun <= start].max(initial=0) for start in spans.start.tolist()], np.int64)
@@ -158,12 +158,12 @@ def _activity(segments: TracedSegments) -> Cells:
 
 def phase_of_calls(segments: TracedSegments, phases: Phases) -> Ints:
     """Phase of each call: the last one of its app that begins no later."""
-    found = np.zeros(len(segments), np.int64)
+    phase = np.zeros(len(segments), np.int64)
     for app in distinct(segments.app).tolist():
-        mine, own = segments.app == app, np.flatnonzero(phases.app == app)
-        place = np.searchsorted(phases.start_ns[own], segments.start[mine], side="right") - 1
-        found[mine] = own[np.maximum(place, 0)]
-    return found
+        of_app, own = segments.app == app, np.flatnonzero(phases.app == app)
+        place = np.searchsorted(phases.start_ns[own], segments.start[of_app], side="right") - 1
+        phase[of_app] = own[np.maximum(place, 0)]
+    return phase
 
 
 def _operations(segments: TracedSegments, phase: Ints) -> OperationCounts:

@@ -310,7 +310,7 @@ def _processes(rows: Rows, segments: TracedSegments) -> ProcessCounts:
 
 
 def _survey(rows: Rows) -> IntTable:
-    mine = rows.included
+    included = rows.included
     nothing = np.zeros(len(rows), np.int64)
     columns = {
         n: rows[n] for n in ("reads", "writes", "metadata", "syncs", "opens", "bytes_read", "bytes_written")
@@ -331,22 +331,22 @@ def _survey(rows: Rows) -> IntTable:
         nothing,
     )
     columns |= {"metadata_time": rows["metadata_ns"], "time": rows.time_ns}
-    return group(rows.file[mine], {n: c[mine] for n, c in columns.items()})
+    return group(rows.file[included], {n: c[included] for n, c in columns.items()})
 
 
 def _listed(rows: Rows, processes: ProcessCounts, most: int | None) -> Ints:
     """Files of the data set that some process used: those with most I/O time, then most bytes, then by name."""
     workload = rows.workload
-    mine = rows.included
+    included = rows.included
     by_file = group(
-        rows.file[mine],
-        {"time": rows.time_ns[mine], "bytes": (rows["bytes_read"] + rows["bytes_written"])[mine]},
+        rows.file[included],
+        {"time": rows.time_ns[included], "bytes": (rows["bytes_read"] + rows["bytes_written"])[included]},
     )
-    found = np.intersect1d(processes.files.file, by_file.keys)
-    time, moved = by_file.at(found, "time"), by_file.at(found, "bytes")
-    cut = np.lexsort((-moved, -time))[:most] if most is not None else np.arange(len(found))
-    order = sorted(cut.tolist(), key=lambda i: (-int(time[i]), -int(moved[i]), workload.paths[int(found[i])]))
-    chosen: Ints = found[np.array(order, dtype=np.int64)]
+    candidates = np.intersect1d(processes.files.file, by_file.keys)
+    time, moved = by_file.at(candidates, "time"), by_file.at(candidates, "bytes")
+    cut = np.lexsort((-moved, -time))[:most] if most is not None else np.arange(len(candidates))
+    order = sorted(cut.tolist(), key=lambda i: (-int(time[i]), -int(moved[i]), workload.paths[int(candidates[i])]))
+    chosen: Ints = candidates[np.array(order, dtype=np.int64)]
     return chosen
 
 

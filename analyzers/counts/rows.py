@@ -65,29 +65,29 @@ class Rows:
     @cached_property
     def included(self) -> NDArray[np.bool_]:
         """On files of the data set."""
-        found: NDArray[np.bool_] = self.workload.file_class[self.file] == FileClass.DATASET
-        return found
+        included: NDArray[np.bool_] = self.workload.file_class[self.file] == FileClass.DATASET
+        return included
 
     @cached_property
     def phase(self) -> Ints:
         """One stands for each app; the number of apps for what is counted apart."""
-        found: Ints = np.where(self.included, self.app, len(self.workload.apps))
-        return found
+        phase: Ints = np.where(self.included, self.app, len(self.workload.apps))
+        return phase
 
     @cached_property
     def ranks(self) -> Ints:
         """Processes of the row's trace."""
         ends = np.append(np.array(self.workload.process_base), self.workload.processes)
-        found: Ints = np.diff(ends)[self.trace]
-        return found
+        ranks: Ints = np.diff(ends)[self.trace]
+        return ranks
 
     @cached_property
     def movers(self) -> Ints:
         """Processes that can have moved bytes, at most: one where it is known to have moved all of them."""
         moved = self["bytes_read"] + self["bytes_written"]
         alone = (self["slowest_bytes"] == moved) | (self["fastest_bytes"] == moved)
-        found: Ints = np.where((self.process >= 0) | (alone & (moved > 0)), 1, self.ranks)
-        return found
+        movers: Ints = np.where((self.process >= 0) | (alone & (moved > 0)), 1, self.ranks)
+        return movers
 
     @property
     def time_ns(self) -> Ints:

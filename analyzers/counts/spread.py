@@ -29,6 +29,6 @@ def evened_out(least: Ints, total: int) -> Ints:
     needed = places * np.append(order[1:], np.iinfo(np.int64).max // len(order)) - np.cumsum(order)
     lowest = int(np.searchsorted(needed, left, side="left")) + 1
     level, rest = divmod(int(order[:lowest].sum()) + left, lowest)
-    found: Ints = np.maximum(least, level)
-    found[np.flatnonzero(least <= level)[:rest]] += 1
-    return found
+    evened: Ints = np.maximum(least, level)
+    evened[np.flatnonzero(least <= level)[:rest]] += 1
+    return evened

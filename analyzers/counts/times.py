@@ -49,8 +49,8 @@ def spent_time(rows: Rows) -> SpentTime:
     phases = np.zeros((apps + 1, KINDS + 1), np.int64)
     np.add.at(phases, (phase, phase_file_kind), phase_files["time"])
     layers = np.zeros((apps, LAYERS), np.int64)
-    mine = rows.included
-    np.add.at(layers, (rows.app[mine], rows["layer"][mine]), rows.time_ns[mine])
+    included = rows.included
+    np.add.at(layers, (rows.app[included], rows["layer"][included]), rows.time_ns[included])
     return SpentTime(
         phase,
         file,
@@ -66,29 +66,29 @@ def spent_time(rows: Rows) -> SpentTime:
 def _of_processes(rows: Rows) -> Ints:
     """I/O time of each process: no other one that fits has a smaller maximum. At most the run."""
     least = _least(rows, "slowest_rank", "slowest_ns", rows.time_ns)
-    found = _per_trace(rows, least, rows.time_ns)
-    return np.minimum(found, rows.workload.span_ns)
+    times = _per_trace(rows, least, rows.time_ns)
+    return np.minimum(times, rows.workload.span_ns)
 
 
 def _least(rows: Rows, rank: str, value: str, own: Ints) -> Ints:
     """Lower bound of each process; shape (processes,)."""
-    found = np.zeros(rows.workload.processes, np.int64)
+    lowest = np.zeros(rows.workload.processes, np.int64)
     alone = rows.included & (rows.process >= 0)
-    np.add.at(found, rows.process[alone], own[alone])
+    np.add.at(lowest, rows.process[alone], own[alone])
     named = rows.included & (rows.process < 0) & (rows[rank] >= 0) & (rows[rank] < rows.ranks)
     bases = np.array(rows.workload.process_base, np.int64)[rows.trace[named]]
-    np.add.at(found, bases + rows[rank][named], np.minimum(rows[value], own)[named])
-    return found
+    np.add.at(lowest, bases + rows[rank][named], np.minimum(rows[value], own)[named])
+    return lowest
 
 
 def _per_trace(rows: Rows, least: Ints, own: Ints) -> Ints:
-    found = least.copy()
+    times = least.copy()
     ends = [*rows.workload.process_base[1:], rows.workload.processes]
     totals = np.zeros(len(ends), np.int64)
     np.add.at(totals, rows.trace[rows.included], own[rows.included])
     for trace, (begin, end) in enumerate(zip(rows.workload.process_base, ends, strict=True)):
-        found[begin:end] = evened_out(least[begin:end], int(totals[trace]))
-    return found
+        times[begin:end] = evened_out(least[begin:end], int(totals[trace]))
+    return times
 
 
 def moved_by_process(rows: Rows, segments: TracedSegments) -> MovedByProcess:
@@ -101,7 +101,7 @@ def moved_by_process(rows: Rows, segments: TracedSegments) -> MovedByProcess:
             )
         )
     moved = rows["bytes_read"] + rows["bytes_written"]
-    found = _per_trace(rows, _least(rows, "slowest_rank", "slowest_bytes", moved), moved)
+    moved_bytes = _per_trace(rows, _least(rows, "slowest_rank", "slowest_bytes", moved), moved)
     sides = []
     for side in ("reads", "writes"):
         some = np.zeros(rows.workload.processes, np.int64)
@@ -114,7 +114,7 @@ def moved_by_process(rows: Rows, segments: TracedSegments) -> MovedByProcess:
         for trace, (begin, end) in enumerate(zip(rows.workload.process_base, ends, strict=True)):
             some[begin : begin + min(int(most[trace]), end - begin)] += 1
         sides.append(some)
-    return MovedByProcess(found, *sides)
+    return MovedByProcess(moved_bytes, *sides)
 
 
 def busy_times(rows: Rows, listed: Ints, spent: SpentTime, segments: TracedSegments) -> BusyTimes:
@@ -156,9 +156,9 @@ def with_calls(times: Ints, rows: Rows, of: Ints, segments: TracedSegments, of_c
     groups = len(times)
     unions, all_segments = segments.busy(of_calls, groups), segments.all_in(of, groups)
     spent = np.zeros((groups, KINDS), np.int64)
-    mine = of >= 0
+    is_grouped = of >= 0
     for kind, column in _KIND_COLUMNS:
-        np.add.at(spent[:, kind], of[mine], rows[column][mine])
+        np.add.at(spent[:, kind], of[is_grouped], rows[column][is_grouped])
     # Rounding of times that are added up may leave less than the union.
     exact = np.minimum(unions[:, :2], spent[:, :2])
     times[:, :2] = np.where(all_segments, exact, np.maximum(times[:, :2], exact))
@@ -169,10 +169,10 @@ def with_calls(times: Ints, rows: Rows, of: Ints, segments: TracedSegments, of_c
 
 def _at_least(rows: Rows, of: Ints, groups: int) -> Ints:
     """Time of the process with most, shape (groups, WIDTH); rows of group -1 are left out."""
-    found = np.zeros((groups, WIDTH), np.int64)
+    lowest = np.zeros((groups, WIDTH), np.int64)
     grouped = of >= 0
     if not grouped.any():
-        return found
+        return lowest
     workload, ranks = rows.workload, rows.ranks
     traces = len(workload.process_base)
     bases = np.array(workload.process_base, np.int64)[rows.trace]
@@ -189,19 +189,19 @@ def _at_least(rows: Rows, of: Ints, groups: int) -> Ints:
             {"ranks": "max"},
         )
         owner, _ = unpack(of_trace.keys, (groups, traces))
-        np.maximum.at(found[:, kind], owner, of_trace["time"] // of_trace["ranks"])
+        np.maximum.at(lowest[:, kind], owner, of_trace["time"] // of_trace["ranks"])
         alone = rows.process >= 0
-        mine = grouped & (alone | ((rows["slowest_rank"] >= 0) & (rows["slowest_rank"] < ranks)))
+        chosen = grouped & (alone | ((rows["slowest_rank"] >= 0) & (rows["slowest_rank"] < ranks)))
         process = np.where(alone, rows.process, bases + rows["slowest_rank"])
         # What the slowest process spent was on this kind, but for no more than all spent on the others.
         time = np.where(alone, spent, np.maximum(0, slowest - (rows.time_ns - spent)))
-        by_process = group(pack((of[mine], process[mine]), (groups, workload.processes)), {"time": time[mine]})
+        by_process = group(pack((of[chosen], process[chosen]), (groups, workload.processes)), {"time": time[chosen]})
         if len(by_process):
             owner, _ = unpack(by_process.keys, (groups, workload.processes))
-            np.maximum.at(found[:, kind], owner, by_process["time"])
+            np.maximum.at(lowest[:, kind], owner, by_process["time"])
     # A kind's time is at most that of all of them.
-    found[:, ALL] = np.maximum(found[:, ALL], found[:, :KINDS].max(axis=1))
-    return found
+    lowest[:, ALL] = np.maximum(lowest[:, ALL], lowest[:, :KINDS].max(axis=1))
+    return lowest
 
 
 def busy_times_at_most(rows: Rows, of: Ints, groups: int, segments: TracedSegments, of_calls: Ints) -> Ints:
@@ -219,7 +219,7 @@ def busy_times_at_most(rows: Rows, of: Ints, groups: int, segments: TracedSegmen
     times
         Shape (groups, WIDTH).
     """
-    found = np.zeros((groups, WIDTH), np.int64)
+    highest = np.zeros((groups, WIDTH), np.int64)
     grouped = of >= 0
     spans = {
         int(Kind.READ): ("read_first_ns", "read_last_ns", rows["read_ns"]),
@@ -230,16 +230,16 @@ def busy_times_at_most(rows: Rows, of: Ints, groups: int, segments: TracedSegmen
         ALL: ("first_ns", "last_ns", rows.time_ns),
     }
     for kind, (first, last, spent) in spans.items():
-        np.add.at(found[:, kind], of[grouped], spent[grouped])
+        np.add.at(highest[:, kind], of[grouped], spent[grouped])
         # Writes that only flush have no moment of a write.
         known = (rows[first] > 0) & (rows[last] >= rows[first])
         if not known[grouped & (spent > 0)].all():
             continue
-        mine = grouped & known & (spent > 0)
-        keys, lengths = total_length(merge(of[mine], rows[first][mine], rows[last][mine]))
+        chosen = grouped & known & (spent > 0)
+        keys, lengths = total_length(merge(of[chosen], rows[first][chosen], rows[last][chosen]))
         longest = np.zeros(groups, np.int64)
         longest[keys] = lengths
-        found[:, kind] = np.minimum(found[:, kind], longest)
+        highest[:, kind] = np.minimum(highest[:, kind], longest)
     if len(segments):
         unions, all_segments, own = (
             segments.busy(of_calls, groups),
@@ -248,8 +248,8 @@ def busy_times_at_most(rows: Rows, of: Ints, groups: int, segments: TracedSegmen
         )
         spent = np.zeros(groups, np.int64)
         np.add.at(spent, of[grouped], rows.time_ns[grouped])
-        found[:, :2] = np.where(all_segments, np.minimum(unions[:, :2], found[:, :2]), found[:, :2])
+        highest[:, :2] = np.where(all_segments, np.minimum(unions[:, :2], highest[:, :2]), highest[:, :2])
         # All other calls may have been apart from these.
         others = np.maximum(0, spent - own[:, KINDS])
-        found[:, ALL] = np.minimum(found[:, ALL], unions[:, ALL] + others)
-    return np.minimum(found, rows.workload.span_ns)
+        highest[:, ALL] = np.minimum(highest[:, ALL], unions[:, ALL] + others)
+    return np.minimum(highest, rows.workload.span_ns)

@@ -71,8 +71,8 @@ class TracedSegments:
         columns = (
             [np.concatenate(c) for c in zip(*parts, strict=True)] if parts else [np.empty(0, np.int64)] * 9
         )
-        mine = workload.file_class[columns[2]] == FileClass.DATASET
-        columns = [column[mine] for column in columns]
+        in_dataset = workload.file_class[columns[2]] == FileClass.DATASET
+        columns = [column[in_dataset] for column in columns]
         order = np.lexsort((columns[7], columns[4], columns[2], columns[3]))
         return TracedSegments(rows, *(column[order] for column in columns))
 
@@ -88,20 +88,20 @@ class TracedSegments:
     def whole(self) -> Bools:
         """Shape (rows, 2): whether all reads (writes) of a row's file in its run were kept."""
         rows = self.rows
-        found = np.zeros((len(rows), 2), np.bool_)
+        whole = np.zeros((len(rows), 2), np.bool_)
         posix = rows["layer"] == Layer.POSIX
         trace_file = pack((rows.trace, rows.file), self._widths)
         for kind, (calls, moved) in enumerate((("reads", "bytes_read"), ("writes", "bytes_written"))):
             counted = group(trace_file[posix], {"calls": rows[calls][posix], "bytes": rows[moved][posix]})
-            mine = self.kind == kind
-            key = pack((self.trace[mine], self.file[mine]), self._widths)
-            traced = group(key, {"calls": np.ones(len(key), np.int64), "bytes": self.size[mine]})
+            of_kind = self.kind == kind
+            key = pack((self.trace[of_kind], self.file[of_kind]), self._widths)
+            traced = group(key, {"calls": np.ones(len(key), np.int64), "bytes": self.size[of_kind]})
             same = np.ones(len(rows), np.bool_)
             for name in ("calls", "bytes"):
                 same &= counted.at(trace_file, name) == traced.at(trace_file, name)
             # Buffered streams leave no calls.
-            found[:, kind] = np.where(posix, same, rows[calls] == 0)
-        return found
+            whole[:, kind] = np.where(posix, same, rows[calls] == 0)
+        return whole
 
     @cached_property
     def of_whole(self) -> TracedSegments:
@@ -124,34 +124,35 @@ class TracedSegments:
 
     def all_in(self, of: Ints, groups: int) -> Bools:
         """Shape (groups, 2): whether all reads (writes) of all rows of a group were kept; rows of group -1 are none."""
-        found = np.ones((groups, 2), np.bool_)
-        mine = of >= 0
+        all_traced = np.ones((groups, 2), np.bool_)
+        is_grouped = of >= 0
         for kind in (0, 1):
-            found[of[mine & ~self.whole[:, kind]], kind] = False
-        return found
+            all_traced[of[is_grouped & ~self.whole[:, kind]], kind] = False
+        return all_traced
 
     def busy(self, of: Ints, groups: int) -> Ints:
         """Union of the calls of each group, shape (groups, WIDTH); `of` as the calls, -1 for none."""
-        found = np.zeros((groups, WIDTH), np.int64)
-        mine = of >= 0
-        by_kind = merge(pack((of[mine], self.kind[mine]), SIDES), self.start[mine], self.end[mine])
+        times = np.zeros((groups, WIDTH), np.int64)
+        is_grouped = of >= 0
+        side = pack((of[is_grouped], self.kind[is_grouped]), SIDES)
+        by_kind = merge(side, self.start[is_grouped], self.end[is_grouped])
         keys, lengths = total_length(by_kind)
         owner, kind = unpack(keys, SIDES)
-        found[owner, kind] = lengths
-        found[:, WRITE_OR_SYNC] = found[:, Kind.WRITE]
+        times[owner, kind] = lengths
+        times[:, WRITE_OR_SYNC] = times[:, Kind.WRITE]
         owner, _ = unpack(by_kind.group, SIDES)
         keys, lengths = total_length(merge(owner, by_kind.start, by_kind.end))
-        found[keys, ALL] = lengths
-        return found
+        times[keys, ALL] = lengths
+        return times
 
     def spent(self, of: Ints, groups: int) -> Ints:
         """Length of the calls of each group, added up; shape (groups, KINDS + 1), the last one of both kinds."""
-        found = np.zeros((groups, KINDS + 1), np.int64)
-        mine = of >= 0
-        length = (self.end - self.start)[mine]
-        np.add.at(found, (of[mine], self.kind[mine]), length)
-        np.add.at(found, (of[mine], np.full(len(length), KINDS)), length)
-        return found
+        times = np.zeros((groups, KINDS + 1), np.int64)
+        is_grouped = of >= 0
+        length = (self.end - self.start)[is_grouped]
+        np.add.at(times, (of[is_grouped], self.kind[is_grouped]), length)
+        np.add.at(times, (of[is_grouped], np.full(len(length), KINDS)), length)
+        return times
 
     def sizes(self, phase: Ints) -> Pairs:
         """Sizes by phase, file and kind ( see `phase_file_widths`) and how often each occurs."""
@@ -192,6 +193,6 @@ class TracedSegments:
         """Column `processes`: those that read (write) each file."""
         if not len(self):
             return IntTable()
-        mine = self.kind == kind
-        file, _ = np.unique(np.stack([self.file[mine], self.process[mine]]), axis=1)
+        of_kind = self.kind == kind
+        file, _ = np.unique(np.stack([self.file[of_kind], self.process[of_kind]]), axis=1)
         return group(file, {"processes": np.ones(len(file), np.int64)})

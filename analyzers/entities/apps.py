@@ -111,7 +111,7 @@ def _nulls(view: View) -> Notes:
 
 def apps(view: View) -> tuple[list[App], Notes]:
     """One entity per app, in order of start."""
-    found, notes = [], _nulls(view)
+    entities, notes = [], _nulls(view)
     for app, name in enumerate(view.workload.apps):
         traces = [t for t, a in enumerate(view.workload.app_of_trace) if a == app]
         run_ns = None if view.run_ns is None else view.run_ns[app][1] - view.run_ns[app][0]
@@ -119,7 +119,7 @@ def apps(view: View) -> tuple[list[App], Notes]:
         dependencies, why = process_dependencies(view, app)
         notes |= why
         io = view.app_stats.get(app) or empty_stats()
-        found.append(
+        entities.append(
             App(
                 name=name,
                 instances=len(traces),
@@ -135,4 +135,4 @@ def apps(view: View) -> tuple[list[App], Notes]:
                 library_time_s=view.library_time(app),
             )
         )
-    return found, notes
+    return entities, notes

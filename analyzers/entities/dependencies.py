@@ -56,8 +56,8 @@ def exchanged_files(view: View) -> set[int]:
     ]
     # The reader may be a writer too: then another writer must have been before its last read.
     readers = (read > -NEVER) & (read >= earliest[number]) & (links.process != first_writer[number])
-    found = np.logical_or.reduceat(readers, starts) & (earliest != NEVER)
-    return set(links.file[starts[found]].tolist())
+    exchanged = np.logical_or.reduceat(readers, starts) & (earliest != NEVER)
+    return set(links.file[starts[exchanged]].tolist())
 
 
 def early_reads(view: View) -> str | None:
@@ -128,7 +128,7 @@ def _between(view: View) -> list[AppDependency]:
         linked = by_extents | (by_app["last_read"][consumer] >= by_app["unplaced_write"][producer])
         linked |= by_app["unplaced_read"][consumer] >= by_app["first_write"][producer]
         producer, consumer = producer[linked], consumer[linked]
-        found = {
+        columns_of_pairs = {
             "files": np.ones(len(consumer), np.int64),
             "by_extents": by_extents[linked].astype(np.int64),
             "written": by_app["bytes_written"][producer],
@@ -136,7 +136,7 @@ def _between(view: View) -> list[AppDependency]:
             "unsized_written": by_app["unsized_writers"][producer],
             "unsized_read": by_app["unsized_readers"][consumer],
         }
-        edges.append(group(pack((app[producer], app[consumer]), (apps, apps)), found))
+        edges.append(group(pack((app[producer], app[consumer]), (apps, apps)), columns_of_pairs))
     table = IntTable.merged(edges)
     names = view.workload.apps
     first_start = [start for start, _ in view.run_ns or ()]
@@ -180,11 +180,11 @@ def _between_apps(links: Links, files: int, apps: int) -> Ints:
         unpack(distinct(pack((block, links.app_of_process[process]), widths)), widths)
         for block, process in ((blocks.writer_block, blocks.writer), (blocks.reader_block, blocks.reader))
     )
-    found = [np.empty(0, np.int64)]
+    files_of_pairs = [np.empty(0, np.int64)]
     for w, r in pairs(wrote, read):
         flow = pack((blocks.file[wrote[w]], writer[w], reader[r]), (files, apps, apps))
-        found.append(distinct(flow))
-    return distinct(np.concatenate(found))
+        files_of_pairs.append(distinct(flow))
+    return distinct(np.concatenate(files_of_pairs))
 
 
 def _add_flows(edges: Edges, blocks: Blocks) -> None:
@@ -223,9 +223,9 @@ def _by_extents(view: View, links: Links, app: int, mine: Bools, coarse: Graph) 
     writer_block, writer = blocks.writer_block[own_writer], blocks.writer[own_writer]
     reader_block, reader = blocks.reader_block[own_reader], blocks.reader[own_reader]
     if not (mine & (links.unplaced_writer | links.unplaced_reader)).any():
-        found = all_to_all((writer_block, writer), (reader_block, reader), blocks.file)
-        if found is not None:
-            return found
+        graph = all_to_all((writer_block, writer), (reader_block, reader), blocks.file)
+        if graph is not None:
+            return graph
     elif not len(writer) and not (mine & (links["first_write"] != NEVER) & ~links.unplaced_writer).any():
         return replace(coarse, by_extents=0)
     edges = Edges(view.workload.processes, view.workload.files)
@@ -244,13 +244,13 @@ def _by_file(view: View, links: Links, mine: Bools) -> Graph:
     np.maximum.at(latest, number[writers], links["first_write"][writers])
     np.minimum.at(earliest, number[readers], links["last_read"][readers])
     if (earliest >= latest).all():
-        found = all_to_all(
+        graph = all_to_all(
             (number[writers], links.process[writers]),
             (number[readers], links.process[readers]),
             links.file[links.starts],
         )
-        if found is not None:
-            return found
+        if graph is not None:
+            return graph
     edges = Edges(view.workload.processes, view.workload.files)
     _add_by_file(edges, links, writers, readers)
     return edges.graph()
@@ -276,18 +276,18 @@ def process_dependencies(view: View, app: int) -> tuple[ProcessDependencies | No
             return _NO_PROCESS_DEPENDENCIES, {}
         return None, {}
     links = _links(view)
-    mine = links.app == app
-    coarse = _by_file(view, links, mine)
+    of_app = links.app == app
+    coarse = _by_file(view, links, of_app)
     unknown = links.extents.given_up and coarse.edges > 0
-    found = coarse if unknown or not coarse.edges else _by_extents(view, links, app, mine, coarse)
+    graph = coarse if unknown or not coarse.edges else _by_extents(view, links, app, of_app, coarse)
     summary = ProcessDependencies(
-        edges=found.edges,
-        edges_by_extents=None if unknown else found.by_extents,
-        files=found.files,
-        pattern=found.pattern,
+        edges=graph.edges,
+        edges_by_extents=None if unknown else graph.by_extents,
+        files=graph.files,
+        pattern=graph.pattern,
         file_level=FileLevelDependencies(edges=coarse.edges, files=coarse.files, pattern=coarse.pattern),
     )
-    return summary, _explain_edges(links, app, found, coarse)
+    return summary, _explain_edges(links, app, graph, coarse)
 
 
 def _explain_edges(links: Links, app: int, found: Graph, coarse: Graph) -> Notes:

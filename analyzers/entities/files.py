@@ -101,7 +101,7 @@ def sizes(view: View) -> tuple[NDArray[np.int64], Notes]:
     workload, survey, lengths = view.workload, view.measured.survey.files, view.measured.of(FileLengths)
     if lengths is None:
         return np.full(workload.files, NO_VALUE), {}
-    found = np.where(lengths.uncertain, NO_VALUE, lengths.length)
+    size = np.where(lengths.uncertain, NO_VALUE, lengths.length)
     footprint = view.measured.of(Touched)
     if footprint is not None and len(footprint.others.file):
         others = footprint.others
@@ -109,14 +109,14 @@ def sizes(view: View) -> tuple[NDArray[np.int64], Notes]:
         np.add.at(appended, others.file + 1, others.appended)
         more = appended[1:]
         # What is appended lies behind all else; where the file was not made by the run, how much that is is unknown.
-        begun = (found != NO_VALUE) | (survey.at(np.arange(workload.files), "makes") > 0)
-        found = np.where((more > 0) & begun, np.where(found != NO_VALUE, found, 0) + more, found)
+        begun = (size != NO_VALUE) | (survey.at(np.arange(workload.files), "makes") > 0)
+        size = np.where((more > 0) & begun, np.where(size != NO_VALUE, size, 0) + more, size)
     if len(survey):
         unknown = unfilled(survey, workload.known_sizes[survey.keys] != NO_VALUE) | (survey["unfollowed"] > 0)
-        found[survey.keys[unknown]] = NO_VALUE
+        size[survey.keys[unknown]] = NO_VALUE
     # Where the source does not tell all lengths, the data set's size is null, too: `dataset` says why.
     whole = view.measured.results.why(FileLengths) is None
-    return found, {"files.size": UNSIZED} if whole and (found[view.files] == NO_VALUE).any() else {}
+    return size, {"files.size": UNSIZED} if whole and (size[view.files] == NO_VALUE).any() else {}
 
 
 def format_of_file(view: View, code: int, layer: int | None) -> str:
@@ -126,10 +126,10 @@ def format_of_file(view: View, code: int, layer: int | None) -> str:
     if sampled is not None and sampled.format:
         return sampled.format
     by_name = format_of_name(path)
-    found = view.measured.formats_on_disk.get(code)
-    if found is not None:
+    format_ = view.measured.formats_on_disk.get(code)
+    if format_ is not None:
         # NetCDF-4 is HDF5 inside, npz is zip: the name says which.
-        return by_name if by_name in ("netcdf", "npz") and found in ("hdf5", "zip") else found
+        return by_name if by_name in ("netcdf", "npz") and format_ in ("hdf5", "zip") else format_
     return format_by_library(layer) or by_name or "bin"
 
 
@@ -157,7 +157,7 @@ def files(
     times = group(operations.file, columns, {"first": "min", "last": "max"})
     by_calls = attributes_by_calls(view)
     without_caller = set(view.files_without_caller.tolist())
-    found, notes = [], note_attributes(view)
+    entities, notes = [], note_attributes(view)
     notes |= view.nulls(SpentTime, "files.first_s", "files.last_s") | view.nulls(
         PatternCounts, "files.stride"
     )
@@ -166,22 +166,22 @@ def files(
         **{name: times.at(measured.listed, name).tolist() for name in times.columns},
     }
     for i, code in enumerate(measured.listed.tolist()):
-        mine = {name: column[i] for name, column in numbers.items()}
+        columns_of_file = {name: column[i] for name, column in numbers.items()}
         layer = int(interface[code]) if interface[code] >= 0 else None
         caller_known = code not in without_caller
         layout = measured.layouts.get(code)
-        moved = mine["reads"] + mine["writes"]
-        found.append(
+        moved = columns_of_file["reads"] + columns_of_file["writes"]
+        entities.append(
             FileEntity(
                 path=view.workload.paths[code],
                 format=format_of_file(view, code, layer if moved else None) if caller_known else None,
                 size=int(size_of[code]) if size_of[code] != NO_VALUE else None,
                 role=ROLES[role_of[code]],
-                access="shared" if mine["processes"] >= 2 else "file_per_process",
-                processes=mine["processes"],
-                readers=mine["readers"],
-                writers=mine["writers"],
-                opens=mine["opens"],
+                access="shared" if columns_of_file["processes"] >= 2 else "file_per_process",
+                processes=columns_of_file["processes"],
+                readers=columns_of_file["readers"],
+                writers=columns_of_file["writers"],
+                opens=columns_of_file["opens"],
                 interface=None if layer is None or not caller_known else layer_name(layer),  # type: ignore[arg-type]
                 stride=strides.get(code),
                 stripe_count=None if layout is None else layout.stripe_count,
@@ -189,14 +189,14 @@ def files(
                 components=None if layout is None else layout.components,
                 apps=apps_of.get(code, []),
                 io=view.file_stats[code],
-                first_s=max(0, mine["first"]) / 1e9 if view.timed else None,
-                last_s=max(0, mine["last"]) / 1e9 if view.timed else None,
+                first_s=max(0, columns_of_file["first"]) / 1e9 if view.timed else None,
+                last_s=max(0, columns_of_file["last"]) / 1e9 if view.timed else None,
                 format_attributes=format_attributes(view, code, by_calls),
             )
         )
         if not caller_known:
             notes |= dict.fromkeys(("files.interface", "files.format"), measured.why(LibraryUse))
-    return found, notes
+    return entities, notes
 
 
 def most_common_strides(strides: Strides) -> dict[int, int]:

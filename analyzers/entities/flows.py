@@ -44,10 +44,10 @@ def spread(begin: Ints, count: Ints) -> tuple[Ints, Ints]:
 
 def _joint(*columns: Ints) -> Ints:
     """Numbers from 0 for rows of numbers that are not large; equal rows have the same."""
-    found = np.zeros(len(columns[0]), np.int64)
+    numbers = np.zeros(len(columns[0]), np.int64)
     for column in columns:
-        found = Factorized.of(pack((found, column), beside(int(column.max(initial=0)) + 1))).codes
-    return found
+        numbers = Factorized.of(pack((numbers, column), beside(int(column.max(initial=0)) + 1))).codes
+    return numbers
 
 
 @dataclass(frozen=True, eq=False)
@@ -123,13 +123,13 @@ def numbers_of_sets(blocks: int, block: Ints, process: Ints) -> Ints:
 
 def _mixed(*columns: Ints) -> NDArray[np.uint64]:
     """A number for each row that looks like a random one (splitmix64)."""
-    found = np.zeros(len(columns[0]), np.uint64)
+    hashes = np.zeros(len(columns[0]), np.uint64)
     for column in columns:
-        found = (found + column.astype(np.uint64) + np.uint64(1)) * np.uint64(0x9E3779B97F4A7C15)
+        hashes = (hashes + column.astype(np.uint64) + np.uint64(1)) * np.uint64(0x9E3779B97F4A7C15)
         for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
-            found = (found ^ (found >> np.uint64(shift))) * np.uint64(factor)
-        found ^= found >> np.uint64(31)
-    return found
+            hashes = (hashes ^ (hashes >> np.uint64(shift))) * np.uint64(factor)
+        hashes ^= hashes >> np.uint64(31)
+    return hashes
 
 
 @dataclass(frozen=True, eq=False)
@@ -167,8 +167,8 @@ class _Budget:
         over = np.zeros(len(total), np.bool_)
         over[order] = np.cumsum(total[order]) > _MOST_PIECES
         self.over = distinct(self.over, dense.keys[over])
-        found: NDArray[np.bool_] = ~over[dense.codes]
-        return found
+        within: NDArray[np.bool_] = ~over[dense.codes]
+        return within
 
 
 class _Written:

@@ -67,7 +67,7 @@ def folders(view: View, size_of: Ints) -> tuple[list[Folder], Notes]:
     order = np.lexsort((np.arange(count), -files, -operations, -time))
     chosen = order[:MOST_BY_TIME].tolist()
     by_files = np.lexsort((np.arange(count), -files))[:MOST_BY_FILES].tolist()
-    chosen += [one for one in by_files if one not in chosen]
+    chosen += [by_file for by_file in by_files if by_file not in chosen]
     sizes, of_sizes = _sizes(view, codes, folder, size_of, chosen)
     notes = view.nulls(SpentTime, "folders.metadata_time_s", "folders.time_s") | of_sizes
     if not tells_creation:
@@ -82,7 +82,7 @@ def folders(view: View, size_of: Ints) -> tuple[list[Folder], Notes]:
             f"and the {MOST_BY_FILES} with most files"
         )
     below = _folders_in(paths)
-    found = [
+    entities = [
         Folder(
             path=paths[i].as_py(),
             files=int(files[i]),
@@ -103,7 +103,7 @@ def folders(view: View, size_of: Ints) -> tuple[list[Folder], Notes]:
         )
         for i in chosen
     ]
-    return found, notes
+    return entities, notes
 
 
 def _makers(view: View, codes: Ints, folder: Ints, count: int) -> Ints | None:
@@ -129,11 +129,11 @@ def _sizes(
     hidden = np.bincount(folder, lengths.uncertain[codes] & (why is not None), folder.max() + 1) > 0
     order = np.argsort(folder, kind="stable")
     bounds = np.searchsorted(folder[order], np.add.outer((0, 1), chosen))
-    found: dict[int, SizeDistribution | None] = {}
+    distributions: dict[int, SizeDistribution | None] = {}
     for one, begin, end in zip(chosen, *bounds.tolist(), strict=True):
         sizes = size_of[codes[order[begin:end]]]
-        found[one] = None if hidden[one] else size_distribution(sizes[sizes != NO_VALUE])
-    return found, {"folders.sizes": why} if why is not None and hidden[chosen].any() else {}
+        distributions[one] = None if hidden[one] else size_distribution(sizes[sizes != NO_VALUE])
+    return distributions, {"folders.sizes": why} if why is not None and hidden[chosen].any() else {}
 
 
 def _column(view: View, codes: Ints) -> pa.Array:
@@ -160,12 +160,12 @@ def _folders_in(paths: pa.Array) -> dict[str, int]:
     while level:
         known |= level
         level = {parent for path in level if (parent := _parent(path)) is not None} - known
-    found: dict[str, int] = {}
+    counts: dict[str, int] = {}
     for path in known:
         parent = _parent(path)
         if parent is not None:
-            found[parent] = found.get(parent, 0) + 1
-    return found
+            counts[parent] = counts.get(parent, 0) + 1
+    return counts
 
 
 def _parent(path: str) -> str | None:

@@ -41,20 +41,20 @@ def format_attributes(
 def attributes_by_calls(view: View) -> dict[int, FormatAttributes]:
     """By code of the file, of those to which calls of HDF5, netCDF or PnetCDF can be assigned."""
     survey, libraries = view.measured.survey.files, view.measured.of(LibraryUse)
-    found: dict[int, FormatAttributes] = {}
+    attributes_by_file: dict[int, FormatAttributes] = {}
     if libraries is None or not view.knows_callers or not len(survey):
-        return found
+        return attributes_by_file
     used = libraries.files
     for layer, describe in ((Layer.HDF5, _of_hdf5), (Layer.NETCDF, _of_netcdf), (Layer.PNETCDF, _of_netcdf)):
         for app in range(len(view.workload.apps)):
             codes = distinct(used.file[(used.app == app) & (used.layer == layer) & (used.file >= 0)])
             moved = (survey.at(codes, "reads") + survey.at(codes, "writes")) > 0
-            mine = codes[moved & np.isin(codes, view.files) & (view.interface_of_files[codes] == layer)]
-            own = [code for code in mine[:_MOST].tolist() if not _is_mpis(view.workload.paths[code])]
-            attributes = describe(view, app, layer) if len(own) == 1 and len(mine) <= _MOST else None
+            files_of_layer = codes[moved & np.isin(codes, view.files) & (view.interface_of_files[codes] == layer)]
+            own = [code for code in files_of_layer[:_MOST].tolist() if not _is_mpis(view.workload.paths[code])]
+            attributes = describe(view, app, layer) if len(own) == 1 and len(files_of_layer) <= _MOST else None
             if attributes is not None:
-                found.setdefault(own[0], attributes)
-    return found
+                attributes_by_file.setdefault(own[0], attributes)
+    return attributes_by_file
 
 
 def note_attributes(view: View) -> Notes:

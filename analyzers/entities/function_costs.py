@@ -44,14 +44,14 @@ def costs_by(
     owner, function = unpack(merged.keys, widths)
     place = np.argsort(np.argsort(np.array(names)))[function]
     order = np.lexsort((place, -merged["count"], -merged["time"], owner))
-    found: dict[int, list[Cost]] = {}
+    costs: dict[int, list[Cost]] = {}
     columns = (merged[name][order].tolist() for name in _COSTS)
     for key, code, count, spent, moved, data, metadata, unsized in zip(
         owner[order].tolist(), function[order].tolist(), *columns, strict=True
     ):
         cost = Cost(names[code], count, spent if timed else None, moved, data, metadata, unsized)
-        found.setdefault(key, []).append(cost)
-    return found
+        costs.setdefault(key, []).append(cost)
+    return costs
 
 
 def most_costly(costs: Sequence[Cost]) -> list[CallCost]:
@@ -85,7 +85,7 @@ def by_metadata_kind(costs: Sequence[Cost]) -> MetadataKinds:
     timed = all(cost.time is not None for cost in costs)
     return MetadataKinds(
         **{
-            name: MetadataCost(count=sum(c.metadata for c in mine), time_s=_time(mine) if timed else None)
-            for name, mine in zip(METADATA_KINDS, by_kind, strict=True)
+            name: MetadataCost(count=sum(c.metadata for c in own), time_s=_time(own) if timed else None)
+            for name, own in zip(METADATA_KINDS, by_kind, strict=True)
         }
     )

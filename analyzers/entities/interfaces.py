@@ -41,7 +41,7 @@ Transfer = Literal["collective", "independent", "mixed"]
 
 def interfaces(view: View) -> tuple[list[Interface] | None, Notes]:
     """Rows by app, highest layer first; None where the source does not tell which libraries were used."""
-    use, found = view.measured.of(LibraryUse), []
+    use, entities = view.measured.of(LibraryUse), []
     notes = view.nulls(PatternCounts, "interfaces.access_pattern") | view.nulls(
         SpentTime, "interfaces.time_s"
     )
@@ -69,13 +69,13 @@ def interfaces(view: View) -> tuple[list[Interface] | None, Notes]:
         )
         if use.caller_unknown[app] and layer not in (Layer.POSIX, Layer.STDIO):
             row = row.model_copy(update=_CALLER_UNKNOWN)
-        found.append(row)
-    if any(i.layer == "mpiio" and i.hints is None for i in found):
+        entities.append(row)
+    if any(i.layer == "mpiio" and i.hints is None for i in entities):
         notes["interfaces.hints"] = "MPI_Info_set is in no record (MPI tracing is off by default)"
     if not view.knows_callers:
         of_callers = ("interfaces.bytes", "interfaces.files", "interfaces.granularity")
         notes |= dict.fromkeys(of_callers, view.measured.why(LibraryUse))
-    return found, notes
+    return entities, notes
 
 
 _NOT_OF_IO = (Layer.MPI, Layer.GPU, Layer.USER)
@@ -134,8 +134,8 @@ def middleware_access(view: View) -> tuple[list[str] | None, Granularity | None,
 
 def _granularity(sizes: LayerSizes, layer: int, app: int | None = None) -> Granularity:
     """Of a layer and an app, or (None) all apps."""
-    mine = sizes.layer == layer if app is None else (sizes.layer == layer) & (sizes.app == app)
-    size, count = sizes.size[mine], sizes.count[mine]
+    of_layer = sizes.layer == layer if app is None else (sizes.layer == layer) & (sizes.app == app)
+    size, count = sizes.size[of_layer], sizes.count[of_layer]
     if not len(size):
         return _NO_GRANULARITY
     if app is None:
@@ -154,11 +154,11 @@ def _pattern(view: View, app: int, layer: int) -> Pattern | None:
 
 def _most_frequent(view: View, chosen: Callable[[Ints, Ints], NDArray[np.bool_]]) -> Pattern | None:
     """The class of most data operations of the chosen apps and layers, by where they begin."""
-    found = view.measured.of(PatternCounts)
-    if found is None:
+    pattern_counts = view.measured.of(PatternCounts)
+    if pattern_counts is None:
         return None
-    mine = chosen(found.app, found.within)
-    counts = [int(found.under[name][mine].sum()) for name in NAMES]
+    rows = chosen(pattern_counts.app, pattern_counts.within)
+    counts = [int(pattern_counts.under[name][rows].sum()) for name in NAMES]
     return NAMES[counts.index(max(counts))] if sum(counts) else None  # type: ignore[return-value]
 
 
@@ -167,13 +167,13 @@ def _collective(view: View, use: LibraryUse, app: int, layer: int) -> tuple[floa
     if layer == Layer.HDF5:
         # H5Pset_dxpl_mpio(dxpl, mode): 0 independent, 1 collective (H5FD_mpio_xfer_t).
         modes = {args[1] for _, args, _ in view.facts_of(app, "H5Pset_dxpl_mpio") if len(args) > 1}
-        found: set[Transfer] = {"collective" if mode == "1" else "independent" for mode in modes}
-        if not found:
+        transfers: set[Transfer] = {"collective" if mode == "1" else "independent" for mode in modes}
+        if not transfers:
             if not view.facts_of(app, "H5Pset_fapl_mpio"):
                 return None, None
             # No call that sets a mode was recorded. Not all traces would have it: what MPI-IO was asked for tells.
             return None, _of_mpiio(use, app, data)
-        return None, "mixed" if len(found) > 1 else next(iter(found))
+        return None, "mixed" if len(transfers) > 1 else next(iter(transfers))
     if layer in (Layer.MPIIO, Layer.PNETCDF) and data:
         share = collective / data
         return share, "collective" if share == 1 else "independent" if share == 0 else "mixed"
@@ -217,5 +217,5 @@ def _most_common(values: list[tuple[str, int]]) -> int | None:
 
 
 def _hints(view: View, app: int) -> dict[str, str] | None:
-    found = {args[1]: args[2] for _, args, _ in view.facts_of(app, "MPI_Info_set") if len(args) > 2}
-    return found or None
+    hints = {args[1]: args[2] for _, args, _ in view.facts_of(app, "MPI_Info_set") if len(args) > 2}
+    return hints or None

@@ -90,7 +90,7 @@ def stats_by(
     functions = measured.of(FunctionCosts)
     names = measured.workload.functions
     costs = None if functions is None else costs_by(functions, names, groups, timed=time is not None)
-    found = {}
+    stats = {}
     for i, key in enumerate(keys.tolist()):
         reads, writes, metadata, syncs = (
             int(operations[n][i]) for n in ("reads", "writes", "metadata", "syncs")
@@ -104,7 +104,7 @@ def stats_by(
         written = int(operations["bytes_written"][i]) if by_write or not writes or summed_up else None
         ns, held = times[i].tolist(), in_calls[i].tolist()
         calls = None if costs is None else costs.get(key, ())
-        found[key] = IOStats(
+        stats[key] = IOStats(
             bytes=ByteCounts(
                 read=read,
                 written=written,
@@ -142,7 +142,7 @@ def stats_by(
             calls=None if calls is None else most_costly(calls),
             metadata_kinds=by_metadata_kind(calls) if metadata and calls is not None else None,
         )
-    return found
+    return stats
 
 
 def nulls_of_stats(measured: Measurements) -> dict[str, str]:
@@ -179,11 +179,11 @@ def _rate(asked: int | None, in_vain: int, busy_ns: int, spent_ns: int) -> float
 
 def impossible_rates(io: IOStats) -> list[str]:
     """Directions (read, write) of which no rate is given because none is possible."""
-    found = []
+    impossible = []
     for name, moved, ops in (("read", io.bytes.read, io.ops.read), ("write", io.bytes.written, io.ops.write)):
         if ops and moved and getattr(io.time_s, name) and getattr(io.bandwidth, name) is None:
-            found.append(name)
-    return found
+            impossible.append(name)
+    return impossible
 
 
 def _by_kind(ns: Sequence[int], total: int, *, hidden: bool) -> ByKind:
@@ -204,8 +204,8 @@ def _shares(data: int, metadata: int, sync: int) -> KindShares | None:
 
 def _time_share(ns: Sequence[int], *, hidden: bool) -> KindShares | None:
     """By time; `hidden`: that of flushes is in that of writes."""
-    found = _shares(ns[Kind.READ] + ns[Kind.WRITE], ns[Kind.METADATA], ns[Kind.SYNC])
-    return found if found is None or not hidden else found.model_copy(update={"sync": None})
+    shares = _shares(ns[Kind.READ] + ns[Kind.WRITE], ns[Kind.METADATA], ns[Kind.SYNC])
+    return shares if shares is None or not hidden else shares.model_copy(update={"sync": None})
 
 
 def _pattern(counts: list[int]) -> AccessPattern | None:

@@ -35,8 +35,8 @@ class Links:
         self.app_of_process = app_of_process
         self.app = self.app_of_process[self.process]
         self.extents = extents
-        found = flows(extents, exchanges, skew_ns)
-        self.blocks, self.unresolved, self.in_doubt = found.blocks, found.unresolved, found.in_doubt
+        flows_ = flows(extents, exchanges, skew_ns)
+        self.blocks, self.unresolved, self.in_doubt = flows_.blocks, flows_.unresolved, flows_.in_doubt
         wrote, read = self["first_write"] != NEVER, self["last_read"] > -NEVER
         # What the calls of a row do not tell, all of a file may know.
         hidden = np.isin(self.file, self.unresolved) | self.extents.given_up
@@ -49,10 +49,10 @@ class Links:
         return self.columns[column]
 
     def _any(self, *columns: str) -> Bools:
-        found = np.zeros(len(self.file), np.bool_)
+        is_any = np.zeros(len(self.file), np.bool_)
         for column in columns if len(self.file) else ():
-            found |= self[column] > 0
-        return found
+            is_any |= self[column] > 0
+        return is_any
 
     @property
     def _only_looked(self) -> Bools:

@@ -210,14 +210,14 @@ def _node_local(view: View) -> tuple[NodeLocalStorage, Notes]:
         name if near is not None and near.parallel_ops is not None else _NO_SYSTEM
     )
     notes["storage.node_local.max_bandwidth_per_node"] = name if rates else _NO_SYSTEM
-    found = NodeLocalStorage(
+    storage = NodeLocalStorage(
         dir=directory,
         type=kind,
         capacity_per_node=capacity,
         parallel_ops=near.parallel_ops if near is not None else None,
         max_bandwidth_per_node=max(rates) if rates else None,
     )
-    return found, notes
+    return storage, notes
 
 
 def _shared(view: View) -> tuple[SharedStorage, Notes]:

@@ -62,8 +62,8 @@ def all_to_all(writer: tuple[Ints, Ints], reader: tuple[Ints, Ints], file: Ints)
         return Graph(0, 0, 0, "none")
     sides = []
     for block, process in (writer, reader):
-        mine = np.isin(block, both)
-        numbers = numbers_of_sets(len(both), np.searchsorted(both, block[mine]), process[mine])
+        in_both = np.isin(block, both)
+        numbers = numbers_of_sets(len(both), np.searchsorted(both, block[in_both]), process[in_both])
         if (numbers != numbers[0]).any():
             return None
         sides.append(np.sort(process[block == both[0]]))

@@ -70,25 +70,25 @@ def rows_of(measured: Measurements) -> PhaseRows:
     calls = np.sum(kinds, axis=0)
     row = np.full(count, -1, np.int64)
     firsts: list[int] = []
-    for one in np.flatnonzero(calls > 0).tolist():
+    for phase in np.flatnonzero(calls > 0).tolist():
         rows = np.array(firsts, np.int64)
-        moved = np.maximum((read + written)[rows], read[one] + written[one])
-        called = np.maximum(calls[rows], calls[one])
+        moved = np.maximum((read + written)[rows], read[phase] + written[phase])
+        called = np.maximum(calls[rows], calls[phase])
         alike = (
-            (phases.app[rows] == phases.app[one])
-            & (_THIRD * np.abs(read[rows] - read[one]) <= moved)
-            & (_THIRD * np.abs(written[rows] - written[one]) <= moved)
-            & np.all([_THIRD * np.abs(kind[rows] - kind[one]) <= called for kind in kinds], axis=0)
+            (phases.app[rows] == phases.app[phase])
+            & (_THIRD * np.abs(read[rows] - read[phase]) <= moved)
+            & (_THIRD * np.abs(written[rows] - written[phase]) <= moved)
+            & np.all([_THIRD * np.abs(kind[rows] - kind[phase]) <= called for kind in kinds], axis=0)
             & (
-                np.maximum(processes[rows], processes[one])
-                <= _TWICE * np.minimum(processes[rows], processes[one])
+                np.maximum(processes[rows], processes[phase])
+                <= _TWICE * np.minimum(processes[rows], processes[phase])
             )
         )
         if alike.any():
-            row[one] = int(np.argmax(alike))
+            row[phase] = int(np.argmax(alike))
         else:
-            row[one] = len(firsts)
-            firsts.append(one)
+            row[phase] = len(firsts)
+            firsts.append(phase)
     return PhaseRows(row, start, end, processes)
 
 

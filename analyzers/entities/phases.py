@@ -42,7 +42,7 @@ def phases(view: View) -> tuple[list[Phase] | None, Notes]:
     if not view.timed:
         # Phases are made of calls on files of the data set.
         return (None, view.nulls(SpentTime, "phases")) if len(view.measured.survey.files) else ([], {})
-    found: list[Phase] = []
+    entities: list[Phase] = []
     index: dict[int, int] = {}
     for row in range(rows.rows):
         members = np.flatnonzero(rows.row == row)
@@ -52,7 +52,7 @@ def phases(view: View) -> tuple[list[Phase] | None, Notes]:
         runtime_s = int((end - start).sum()) / 1e9
         processes = int(rows.processes[members].max())
         index[app] = index.get(app, -1) + 1
-        found.append(
+        entities.append(
             Phase(
                 app=view.workload.apps[app],
                 index=index[app],
@@ -67,7 +67,7 @@ def phases(view: View) -> tuple[list[Phase] | None, Notes]:
                 frequency=_frequency(io, processes, runtime_s, len(members)),
             )
         )
-    return found, {}
+    return entities, {}
 
 
 def dominant(io: IOStats) -> Dominant | None:

@@ -18,8 +18,8 @@ __all__ = ["of_several_names", "without_names"]
 def of_several_names(workload: Workload) -> NDArray[np.bool_]:
     """Names among which files were renamed, shape (files,)."""
     names = np.bincount(workload.final_name, minlength=workload.files)
-    found: NDArray[np.bool_] = names[workload.final_name] > 1
-    return found
+    several: NDArray[np.bool_] = names[workload.final_name] > 1
+    return several
 
 
 def without_names(profile: Profile, why: str) -> Profile:

@@ -11,10 +11,10 @@ __all__ = ["traces"]
 
 def traces(view: View) -> tuple[list[TraceEntity], Notes]:
     """One entity per trace, in the order in which they were given."""
-    found, clocks = [], view.measured.of(ClockSkew)
+    entities, clocks = [], view.measured.of(ClockSkew)
     for index, trace in enumerate(view.measured.traces):
         skew = None if clocks is None else clocks.traces[index]
-        found.append(
+        entities.append(
             TraceEntity(
                 path=trace.source,
                 tool=trace.tool,
@@ -38,4 +38,4 @@ def traces(view: View) -> tuple[list[TraceEntity], Notes]:
         notes |= dict.fromkeys(("traces.span_s", "traces.repaired_times", "traces.complete"), why)
     if "repaired_times" in view.measured.unknown:
         notes["traces.repaired_times"] = view.measured.unknown["repaired_times"]
-    return found, notes
+    return entities, notes

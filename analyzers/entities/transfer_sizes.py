@@ -29,8 +29,8 @@ def histogram(sizes: Ints, counts: Ints, unknown: int = 0) -> dict[str, int]:
     """Number of operations (or files) by size; the bins add up to all of them."""
     places = np.searchsorted(_EDGES, sizes, side="right") - 1
     totals = np.bincount(places, counts.astype(np.float64), len(BINS)).astype(np.int64)
-    found = {name: int(n) for name, n in zip(BINS, totals, strict=True) if n}
-    return {**found, "unknown": unknown} if unknown else found
+    histogram_ = {name: int(n) for name, n in zip(BINS, totals, strict=True) if n}
+    return {**histogram_, "unknown": unknown} if unknown else histogram_
 
 
 def sizes_of(sizes: Ints, counts: Ints, unknown: int = 0) -> Sizes | None:
@@ -93,13 +93,13 @@ def binned_by(bins: SizeBins, groups: Groups) -> dict[tuple[int, int], Ints]:
     keep = number >= 0
     side = pack((number[keep], bins.kind[keep]), SIDES)
     merged = count_pairs(side, bins.bin[keep], bins.count[keep])
-    found: dict[tuple[int, int], Ints] = {}
+    histograms: dict[tuple[int, int], Ints] = {}
     owner, kind = unpack(merged.first, SIDES)
     for key, one, place, count in zip(
         owner.tolist(), kind.tolist(), merged.second.tolist(), merged.count.tolist(), strict=True
     ):
-        found.setdefault((key, one), np.zeros(len(bins.names), np.int64))[place] = count
-    return found
+        histograms.setdefault((key, one), np.zeros(len(bins.names), np.int64))[place] = count
+    return histograms
 
 
 def in_bins(
@@ -144,9 +144,9 @@ def _proven(ends: Ints, counted: Ints, exact: tuple[Ints, Ints], percent: int) -
     rank = -(-int(reach[-1]) * percent // 100)
     held = int(np.searchsorted(reach, rank))
     sizes, counts = exact
-    mine = np.searchsorted(ends, sizes, side="left") == held
-    order = np.argsort(sizes[mine], kind="stable")
-    own, upto = sizes[mine][order], np.cumsum(counts[mine][order])
+    in_one_bin = np.searchsorted(ends, sizes, side="left") == held
+    order = np.argsort(sizes[in_one_bin], kind="stable")
+    own, upto = sizes[in_one_bin][order], np.cumsum(counts[in_one_bin][order])
     unknown = int(counted[held]) - int(upto[-1] if len(upto) else 0)
     # The unknown ones may be smaller than all others of the bin, or larger.
     first, last = rank - int(reach[held] - counted[held]) - unknown, rank - int(reach[held] - counted[held])

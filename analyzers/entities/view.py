@@ -74,13 +74,13 @@ class View:
     @property
     def limits(self) -> Notes:
         """Reasons of attributes that the traces can never give; of several traces that of the first."""
-        found: Notes = {}
+        limits: Notes = {}
         for trace in self.measured.traces:
             named = self.job is not None and PurePath(trace.source).name in self.job.apps
             for attribute, why in trace.limits:
                 if not (named and attribute == "traces.app"):
-                    found.setdefault(attribute, why)
-        return found
+                    limits.setdefault(attribute, why)
+        return limits
 
     @property
     def excluded_phase(self) -> int:
@@ -95,8 +95,8 @@ class View:
     def files(self) -> Ints:
         """Codes of the files of the data set: opened or accessed by some process."""
         used = self.measured.processes.files.file
-        found: Ints = used[self.workload.file_class[used] == FileClass.DATASET]
-        return found
+        files: Ints = used[self.workload.file_class[used] == FileClass.DATASET]
+        return files
 
     @cached_property
     def processes_of_file(self) -> Ints:
@@ -153,12 +153,12 @@ class View:
             return self.app_stats.get(0, empty_stats())
         groups = np.append(np.zeros(len(self.measured.phases), np.int64), -1)
         busy = self.measured.of(BusyTimes)
-        found = self._stats(
+        stats = self._stats(
             groups,
             time=self._time(groups, np.zeros(len(self.workload.apps), np.int64)),
             busy=None if busy is None else ByGroup(np.zeros(1, np.int64), busy.workload[None]),
         )
-        return found.get(0, empty_stats())
+        return stats.get(0, empty_stats())
 
     @cached_property
     def file_stats(self) -> Mapping[int, IOStats]:
@@ -214,18 +214,18 @@ class View:
         measured = self.measured.of(LibraryTimes)
         if measured is None:
             return None
-        mine = np.ones(self.workload.processes, np.bool_) if app is None else self.app_of_process == app
-        found: dict[LayerName, LibraryTime] = {}
+        of_app = np.ones(self.workload.processes, np.bool_) if app is None else self.app_of_process == app
+        times_of_layers: dict[LayerName, LibraryTime] = {}
         for layer in LIBRARIES:
-            times, under = measured.calls[mine, layer], measured.under[mine, layer]
+            times, under = measured.calls[of_app, layer], measured.under[of_app, layer]
             if not times.any():
                 continue
-            found[layer_name(layer)] = LibraryTime(  # type: ignore[index]
+            times_of_layers[layer_name(layer)] = LibraryTime(  # type: ignore[index]
                 total=int(times.sum()) / 1e9,
                 outside_file_system=int(np.maximum(times - under, 0).sum()) / 1e9,
                 slowest=int(times.max()) / 1e9,
             )
-        return found
+        return times_of_layers
 
     @cached_property
     def call_time(self) -> Ints | None:
@@ -234,8 +234,8 @@ class View:
         if times is None or alone is None:
             return alone
         # File-system calls that no library call surrounds come on top of the time in libraries.
-        found: Ints = times.calls[:, ANY] + np.maximum(alone - times.under[:, ANY], 0)
-        return found
+        call_time: Ints = times.calls[:, ANY] + np.maximum(alone - times.under[:, ANY], 0)
+        return call_time
 
     @cached_property
     def links(self) -> Links | None:
@@ -265,8 +265,8 @@ class View:
     @cached_property
     def app_of_process(self) -> Ints:
         """App of each process, shape (processes,)."""
-        found: Ints = np.array(self.workload.app_of_trace)[self.trace_of_process]
-        return found
+        apps: Ints = np.array(self.workload.app_of_trace)[self.trace_of_process]
+        return apps
 
     @cached_property
     def trace_of_process(self) -> Ints:
@@ -277,17 +277,17 @@ class View:
     @cached_property
     def interface_of_files(self) -> NDArray[np.int8]:
         """Layer through which most opens and data operations of each file went, -1 for none; shape (files,)."""
-        found = np.full(self.workload.files, -1, np.int8)
+        interface = np.full(self.workload.files, -1, np.int8)
         libraries = self.measured.of(LibraryUse)
         if libraries is None:
-            return found
+            return interface
         use = libraries.outermost_files
         named = use.file >= 0
         layer, file, count = (c[named] for c in (use.layer, use.file, use.count))
         order = np.lexsort((layer, count, file))
         # The last one written stays.
-        found[file[order]] = layer[order]
-        return found
+        interface[file[order]] = layer[order]
+        return interface
 
     def facts_of(self, app: int, *names: str) -> list[tuple[str, list[str], int]]:
         """Library calls whose arguments were kept (`TraceFacts.facts`), of an app."""

@@ -63,14 +63,14 @@ Bools = NDArray[np.bool_]
 def _bits_of_flags() -> NDArray[np.uint8]:
     """By flags, as numbers without a sign."""
     flags = np.arange(1 << 16, dtype=np.uint16)
-    found = np.zeros(len(flags), np.uint8)
+    bits = np.zeros(len(flags), np.uint8)
     for flag, bit in (
         (Flag.SEEK, PatternBit.IS_SEEK),
         (Flag.OPEN, PatternBit.IS_OPEN),
         (Flag.APPEND, PatternBit.IS_APPEND),
     ):
-        found[(flags & flag) != 0] |= bit.value
-    return found
+        bits[(flags & flag) != 0] |= bit.value
+    return bits
 
 
 @dataclass(frozen=True, eq=False)
@@ -292,14 +292,14 @@ class _Collector:
 
     def _behind_cut(self, run: Run, delta: Ints, seeks: Seeks) -> Bools:
         """Operations that begin where the one before was cut by the end of the file."""
-        found = np.zeros(len(run), np.bool_)
+        behind = np.zeros(len(run), np.bool_)
         rows = np.flatnonzero((delta[1:] >= 0) & (delta[1:] < run.size[:-1])) + 1
         if not len(rows):
-            return found
+            return behind
         goes_on = run.follows(rows) & run.follows(rows - 1)
         both = rows[goes_on]
         goes_on[goes_on] = run.seeks(both, seeks) == run.seeks(both - 1, seeks)
-        found[rows[goes_on]] = True
+        behind[rows[goes_on]] = True
         _, named, direction = unpack(run.keys, self._widths)
         reads = ~goes_on & (direction == Kind.READ)[run.stream(rows)]
         rows = rows[reads]
@@ -308,8 +308,8 @@ class _Collector:
             file, start = named[run.stream(rows)] - 1, run.start(rows)
             known = ends.known[file] & (start >= ends.since[file])
             rows, file, start = rows[known], file[known], start[known]
-            found[rows[run.begin[rows] == ends.at(file, start)]] = True
-        return found
+            behind[rows[run.begin[rows] == ends.at(file, start)]] = True
+        return behind
 
     def _add_strides(self, strides: Ints) -> None:
         """`strides`: file, distance and how often, shape (n, 3)."""

@@ -231,13 +231,13 @@ def busy(
         if len(todo) >= executor.workers:
             now, todo = todo, []
             tasks = [(window, most_in(window)) for window in now]
-            found = executor.map(_busy_if_few, tasks, stage="overlap", broadcast=broadcast)
+            times_of_pieces = executor.map(_busy_if_few, tasks, stage="overlap", broadcast=broadcast)
         else:
             # Fewer pieces than workers: all work on one of them.
             now, todo = todo[:1], todo[1:]
             left = left_of(now[0], most_in(now[0]))
-            found = [None if left is None else _rolled_up(left, broadcast[0])]
-        for window, times in zip(now, found, strict=True):
+            times_of_pieces = [None if left is None else _rolled_up(left, broadcast[0])]
+        for window, times in zip(now, times_of_pieces, strict=True):
             if times is None:
                 todo += _cut(window, 4)
             else:
@@ -273,8 +273,8 @@ def _between(window: Window, begin: int, end: int) -> Window:
 def _cut(window: Window, pieces: int) -> list[Window]:
     """Pieces of equal length, those without calls left out."""
     borders = distinct(np.linspace(window.begin, window.end, max(1, pieces) + 1).astype(np.int64)).tolist()
-    found = [_between(window, begin, end) for begin, end in pairwise(borders)]
-    return [piece for piece in found if piece.groups]
+    windows = [_between(window, begin, end) for begin, end in pairwise(borders)]
+    return [piece for piece in windows if piece.groups]
 
 
 def _joined(parts: Sequence[Intervals | None], most: int) -> Intervals | None:
@@ -319,14 +319,14 @@ def busy_in(window: Window, inputs: WindowInputs, contexts: Sequence[Context]) -
     first, _, _, rows = _extents(window.groups)
     order = np.argsort(first, kind="stable").tolist()
     waiting: list[CallTimes] = []
-    found: list[IntTable] = []
+    times: list[IntTable] = []
     for begin, end in pairwise(_borders(window, -(-int(rows.sum()) // _ROWS))):
         while order and first[order[0]] < end:
             waiting += _calls_in(window, inputs, contexts, [window.groups[order.pop(0)]], ordered=True)
-        now, behind = CallTimes.joined([one.take_until(end) for one in waiting]).cut_at(end)
-        waiting = [one for one in (*waiting, behind) if len(one)]
-        found.append(_times(now, begin, end, inputs))
-    return IntTable.merged(found)
+        now, behind = CallTimes.joined([times_of_group.take_until(end) for times_of_group in waiting]).cut_at(end)
+        waiting = [times_of_group for times_of_group in (*waiting, behind) if len(times_of_group)]
+        times.append(_times(now, begin, end, inputs))
+    return IntTable.merged(times)
 
 
 def _times(calls: CallTimes, begin: int, end: int, inputs: WindowInputs) -> IntTable:
@@ -361,13 +361,13 @@ def _rolled_up(finest: Intervals, inputs: WindowInputs) -> IntTable:
     owner, by_kind = unpack(by_phase.group, _OF_GROUP)
     included = owner < phases
     app = np.append(inputs.findings.phase_app, -1)[owner]
-    found = [by_phase, _union(by_phase, pack((phases + 1 + files + app, by_kind), _OF_GROUP), included)]
+    unions = [by_phase, _union(by_phase, pack((phases + 1 + files + app, by_kind), _OF_GROUP), included)]
     if inputs.workload:
-        found.append(_union(by_phase, pack((phases + 1, by_kind), _OF_GROUP), included))
-    found.append(_union(finest, pack((phases + 1 + number, kind), _OF_GROUP), number > 0))
-    together = [_write_or_sync(one) for one in found]
-    found += [_union(one, pack((unpack(one.group, _OF_GROUP)[0], ALL), _OF_GROUP)) for one in found]
-    lengths = [group(keys, {"time": time}) for keys, time in map(total_length, [*found, *together])]
+        unions.append(_union(by_phase, pack((phases + 1, by_kind), _OF_GROUP), included))
+    unions.append(_union(finest, pack((phases + 1 + number, kind), _OF_GROUP), number > 0))
+    together = [_write_or_sync(union) for union in unions]
+    unions += [_union(union, pack((unpack(union.group, _OF_GROUP)[0], ALL), _OF_GROUP)) for union in unions]
+    lengths = [group(keys, {"time": time}) for keys, time in map(total_length, [*unions, *together])]
     return _with_writes_alone(IntTable.merged(lengths))
 
 

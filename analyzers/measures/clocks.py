@@ -56,7 +56,7 @@ class Clocks:
         del findings
         trace, _ = unpack(combined.keys, (len(workload.process_base), _FIRST))
         ranks = np.diff([*workload.process_base, workload.processes]).tolist()
-        return ClockSkew([_skew_ns(combined.where(trace == one), own) for one, own in enumerate(ranks)])
+        return ClockSkew([_skew_ns(combined.where(trace == number), own) for number, own in enumerate(ranks)])
 
 
 class _Collector:

@@ -84,14 +84,14 @@ class Extents:
     def combine(self, parts: Sequence[ExtentsResult]) -> ExtentsResult:
         if any(p.given_up for p in parts):
             return ExtentsResult(given_up=True)
-        found = [p.extents for p in parts]
+        extents_of_parts = [p.extents for p in parts]
         times = [p.start_ns for p in parts if p.start_ns is not None]
         if times:
-            return ExtentsResult(_together(found), np.concatenate(times))
-        if sum(map(len, found)) <= _MOST_EXTENTS:
-            return ExtentsResult(Intervals.joined(found))
+            return ExtentsResult(_together(extents_of_parts), np.concatenate(times))
+        if sum(map(len, extents_of_parts)) <= _MOST_EXTENTS:
+            return ExtentsResult(Intervals.joined(extents_of_parts))
         merged = Intervals()
-        for part in found:
+        for part in extents_of_parts:
             # One after the other: all at once would take their memory several times.
             merged = Intervals.joined([merged, part])
             if len(merged) > _MOST_EXTENTS:
@@ -134,8 +134,8 @@ class _Collector:
         """Calls whose extents count, in that order."""
         file, size = batch.file[order], batch.bytes[order]
         telling = (batch.kind[order] <= Kind.WRITE) & (file >= 0) & self._linked[np.maximum(file, 0)]
-        found = np.flatnonzero(telling & (batch.offset[order] != NO_VALUE) & (size > 0))
-        return found if isinstance(order, slice) else order[found]
+        placed = np.flatnonzero(telling & (batch.offset[order] != NO_VALUE) & (size > 0))
+        return placed if isinstance(order, slice) else order[placed]
 
 
 class _OneByOne(_Collector):
@@ -168,40 +168,40 @@ class _Merged(_Collector):
         if self._given_up or not len(batch):
             return
         process = batch.groups.process
-        found = self._of_one(batch) if process.min() == process.max() else self._of_several(batch)
-        if not len(found):
+        extents_of_batch = self._of_one(batch) if process.min() == process.max() else self._of_several(batch)
+        if not len(extents_of_batch):
             return
-        self._parts.append(found)
-        self._held += len(found)
+        self._parts.append(extents_of_batch)
+        self._held += len(extents_of_batch)
         if self._held > _MOST_EXTENTS // 4 or len(self._parts) > 32:
             self._shrink(int(process[batch.groups.codes[-1]]))
 
     def _of_one(self, batch: Batch) -> Intervals:
         """Extents of the footprint, which are by phase as well: those of a file are joined."""
-        found = batch.touched
+        touched = batch.touched
         _, file = phases_and_files(batch.groups.phase_file.keys, self._workload, self._findings)
         linked = (file >= 0) & self._linked[np.maximum(file, 0)]
         if not linked.all():
-            found = found.where(linked[unpack(found.group, (batch.phase_file_width, 2))[0]])
+            touched = touched.where(linked[unpack(touched.group, (batch.phase_file_width, 2))[0]])
 
         def key(group: Ints) -> Ints:
             code, kind = unpack(group, (batch.phase_file_width, 2))
             return self._key(batch.groups.process[0], file[code], kind)
 
-        found = found.under(key)
+        touched = touched.under(key)
         # Mostly all is of one phase, and no file has two names.
-        in_order = (np.diff(found.group[found.firsts]) > 0).all()
-        return found if in_order else merge(found.group, found.start, found.end)
+        in_order = (np.diff(touched.group[touched.firsts]) > 0).all()
+        return touched if in_order else merge(touched.group, touched.start, touched.end)
 
     def _of_several(self, batch: Batch) -> Intervals:
         groups = batch.groups
         file = groups.file
-        mine = np.flatnonzero((groups.kind <= Kind.WRITE) & (file >= 0) & self._linked[np.maximum(file, 0)])
-        if not len(mine):
+        linked = np.flatnonzero((groups.kind <= Kind.WRITE) & (file >= 0) & self._linked[np.maximum(file, 0)])
+        if not len(linked):
             return Intervals()
-        keys = Factorized.of(self._key(groups.process[mine], file[mine], groups.kind[mine]))
+        keys = Factorized.of(self._key(groups.process[linked], file[linked], groups.kind[linked]))
         side = np.full(len(file), -1)
-        side[mine] = keys.codes
+        side[linked] = keys.codes
         out = call(
             "extents",
             codes=batch.groups.codes,
@@ -219,14 +219,14 @@ class _Merged(_Collector):
         return merge_runs(key, start, start + batch.bytes[rows])
 
     def _shrink(self, process: int | None = None) -> None:
-        found = Intervals.joined(self._parts)
+        joined = Intervals.joined(self._parts)
         # What the last process touched may still grow together: whether there are too many must not depend on where a
         # batch ends. Only to twice as many, for the memory.
         whole = (
-            len(found) if process is None else int((unpack(found.group, self._widths)[0] != process).sum())
+            len(joined) if process is None else int((unpack(joined.group, self._widths)[0] != process).sum())
         )
-        self._given_up |= whole > _MOST_EXTENTS or len(found) > 2 * _MOST_EXTENTS
-        self._parts, self._held = [] if self._given_up else [found], 0
+        self._given_up |= whole > _MOST_EXTENTS or len(joined) > 2 * _MOST_EXTENTS
+        self._parts, self._held = [] if self._given_up else [joined], 0
 
     def result(self) -> ExtentsResult:
         self._shrink()

@@ -174,16 +174,16 @@ class _Collector:
             )
         if self._given_up:
             return
-        found = batch.touched
-        if not len(found):
+        touched = batch.touched
+        if not len(touched):
             return
 
         def key(group: Ints) -> Ints:
             code, side = unpack(group, (batch.phase_file_width, 2))
             return pack((batch.groups.phase_file.keys[code], side), (batch.phase_file_width, 2))
 
-        self._extents.append(found.under(key))
-        self._held += len(found)
+        self._extents.append(touched.under(key))
+        self._held += len(touched)
         # The first of them are merged already, and are merged again once there are many others.
         if self._held - len(self._extents[0]) > _MOST_EXTENTS // 4 or len(self._extents) > 32:
             self._extents = [Intervals.joined(self._extents)]

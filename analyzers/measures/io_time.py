@@ -79,9 +79,9 @@ class SpentTime:
 
 def _table(table: IntTable, rows: int, width: int) -> Ints:
     """The times under keys of row and column, shape (rows, width)."""
-    found = np.zeros((rows, width), np.int64)
-    found[unpack(table.keys, (rows, width))] = table["time"]
-    return found
+    times = np.zeros((rows, width), np.int64)
+    times[unpack(table.keys, (rows, width))] = table["time"]
+    return times
 
 
 class IoTime:
@@ -161,8 +161,8 @@ def _common_time(
         return np.zeros((len(groups.process) - 1, len(_CUTS)), np.int64), np.zeros(KINDS + 1, np.int64)
     now, before = codes[rows], np.where(rows > 0, codes[rows - 1], len(groups.process) - 1)
     common = np.minimum(end[rows], np.where(rows > 0, end[rows - 1], end_before)) - start[rows]
-    mine = groups.counted[now] & (groups.process[now] == groups.process[before]) & (common > 0)
-    now, before, common = now[mine], before[mine], common[mine]
+    is_common = groups.counted[now] & (groups.process[now] == groups.process[before]) & (common > 0)
+    now, before, common = now[is_common], before[is_common], common[is_common]
     same = {name: getattr(groups, name)[now] == getattr(groups, name)[before] for name in _SHARED}
     both = groups.included[now] & groups.included[before]
     of = Factorized(np.arange(len(groups.process) - 1), now)
@@ -295,9 +295,9 @@ class _Collector:
         if in_all.any():
             self._processes.add(np.array([self._held_process]), {"time": lengths[in_all]})
         phase, kind = unpack(by_phase.keys, _KINDS)
-        mine = phase < self._excluded
-        kinds = np.concatenate((kind[mine], -1 - groups[own]))
-        more = np.concatenate((by_phase["time"][mine], -lengths[own]))
+        is_phase = phase < self._excluded
+        kinds = np.concatenate((kind[is_phase], -1 - groups[own]))
+        more = np.concatenate((by_phase["time"][is_phase], -lengths[own]))
         self._overlaps.add(pack((self._app, kinds), _KINDS), {"time": more})
 
     def result(self) -> IoTimeResult:

@@ -84,11 +84,11 @@ class Lengths:
         return _Collector(context)
 
     def combine(self, parts: Sequence[LengthsResult]) -> LengthsResult:
-        found = [p.stretches for p in parts]
+        stretches_of_parts = [p.stretches for p in parts]
         given_up = any(p.given_up for p in parts)
         if given_up:
-            found = [_without_moments(s) for s in found]
-        stretches = IntTable.merged(found, _HOW)
+            stretches_of_parts = [_without_moments(s) for s in stretches_of_parts]
+        stretches = IntTable.merged(stretches_of_parts, _HOW)
         if not given_up and len(stretches) > _MOST:
             stretches, given_up = _without_moments(stretches), True
         return LengthsResult(stretches, _latest([p.cuts for p in parts]), given_up)
@@ -134,8 +134,8 @@ class _Process:
         reset, gone = np.full(len(key), -1), np.zeros(len(key), np.bool_)
         if len(self.key):
             at = np.minimum(np.searchsorted(self.key, key), len(self.key) - 1)
-            mine = self.key[at] == key
-            reset[mine], gone[mine] = self.reset[at][mine], self.gone[at][mine]
+            is_known = self.key[at] == key
+            reset[is_known], gone[is_known] = self.reset[at][is_known], self.gone[at][is_known]
         return reset, gone
 
     def go_on(self, key: Ints, reset: Ints, gone: Bools, writes: _Writes) -> None:
@@ -170,8 +170,8 @@ class _Process:
     def split(self, first: int) -> tuple[_Process, _Process]:
         """The keys before one, and those from it on."""
         writes, parts = self.writes.table(), (_Process(), _Process())
-        for part, mine in zip(parts, (self.key < first, self.key >= first), strict=True):
-            part.key, part.reset, part.gone = self.key[mine], self.reset[mine], self.gone[mine]
+        for part, rows in zip(parts, (self.key < first, self.key >= first), strict=True):
+            part.key, part.reset, part.gone = self.key[rows], self.reset[rows], self.gone[rows]
             part.writes = IntTableBuilder(_WRITES, writes)
         parts[0].keep_writes(lambda key: key < first)
         parts[1].keep_writes(lambda key: key >= first)
@@ -190,8 +190,8 @@ class _Collector:
         self._given_up = False
 
     def add(self, batch: Batch) -> None:
-        found = self._compiled(batch) or self._found(length_calls(batch, writes=True))
-        self._process.go_on(*found)
+        changes = self._compiled(batch) or self._found(length_calls(batch, writes=True))
+        self._process.go_on(*changes)
         last = self._process.last
         # The first key of its process.
         first = last - last % self._of_file[1]

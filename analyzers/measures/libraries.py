@@ -46,8 +46,8 @@ _ANY = sum(1 << layer for layer in ABOVE_FILE_SYSTEM)
 
 def under_any_library(within: NDArray[Any]) -> NDArray[np.bool_]:
     """Tell which calls were made through a library, by the layers that they lie within (a bit per layer)."""
-    found: NDArray[np.bool_] = (within & _ANY) != 0
-    return found
+    under: NDArray[np.bool_] = (within & _ANY) != 0
+    return under
 
 
 @dataclass(frozen=True, eq=False)
@@ -152,9 +152,9 @@ class Libraries:
         apps = len(workload.apps)
 
         def by_layer(table: IntTable, column: str) -> NDArray[np.int64]:
-            found = np.zeros((apps, LAYERS), np.int64)
-            found[unpack(table.keys, (apps, LAYERS))] = table[column]
-            return found
+            sums = np.zeros((apps, LAYERS), np.int64)
+            sums[unpack(table.keys, (apps, LAYERS))] = table[column]
+            return sums
 
         def of_no_size(side: str) -> NDArray[np.bool_]:
             calls, unsized = (by_layer(combined.under, name) for name in (side, f"unsized_{side}"))

@@ -66,9 +66,9 @@ class LibraryTime:
 
     def aggregate(self, combined: IntTable, workload: Workload, findings: SurveyFindings) -> LibraryTimes:
         del findings
-        found = np.zeros((workload.processes, *_CODE), np.int64)
-        found[unpack(combined.keys, (workload.processes, *_CODE))] = combined["time"]
-        return LibraryTimes(found[:, 0], found[:, 1])
+        times = np.zeros((workload.processes, *_CODE), np.int64)
+        times[unpack(combined.keys, (workload.processes, *_CODE))] = combined["time"]
+        return LibraryTimes(times[:, 0], times[:, 1])
 
 
 class _Collector:
@@ -161,9 +161,9 @@ class _Collector:
         included = batch.included[rows]
         parts = [(self._key(process[included], 1, ANY), start[included], end[included])]
         for layer in LIBRARIES:
-            mine = (within >> layer & 1).astype(np.bool_)
-            if mine.any():
-                parts.append((self._key(process[mine], 1, layer), start[mine], end[mine]))
+            through = (within >> layer & 1).astype(np.bool_)
+            if through.any():
+                parts.append((self._key(process[through], 1, layer), start[through], end[through]))
         return parts
 
     def _of_threads(self, batch: Batch) -> list[tuple[Ints, Ints, Ints]]:

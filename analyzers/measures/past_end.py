@@ -74,8 +74,8 @@ class _Collector:
             return
         groups = batch.groups
         named = np.maximum(groups.file, 0)
-        mine = (groups.kind == Kind.READ) & (groups.file >= 0) & self._ends.known[named]
-        if not mine.any():
+        reads_known = (groups.kind == Kind.READ) & (groups.file >= 0) & self._ends.known[named]
+        if not reads_known.any():
             return
         out = call(
             "past_end",
@@ -84,10 +84,10 @@ class _Collector:
             bytes=batch.bytes,
             start=batch.start,
             duration=batch.duration,
-            file=np.where(mine, named, -1),
+            file=np.where(reads_known, named, -1),
             **self._ends.for_kernel(),
         )
-        beyond, reads = self._by_call(batch, mine) if out is None else (out["beyond"], out["reads"])
+        beyond, reads = self._by_call(batch, reads_known) if out is None else (out["beyond"], out["reads"])
         some = reads > 0
         self._reads.add(groups.listed_phase_file_key[some], {"beyond": beyond[some], "reads": reads[some]})
 

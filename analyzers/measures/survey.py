@@ -156,10 +156,10 @@ class _Collector:
         self._level = 0
 
     def add(self, batch: Batch) -> None:
-        found = self._in_time(batch)
+        busy_of_batch = self._in_time(batch)
         if not batch.groups.included.any():
             return
-        self._add_busy(found)
+        self._add_busy(busy_of_batch)
         self._activity.add(batch)
         self._add_reach(batch)
         self._add_files(batch)
@@ -200,14 +200,14 @@ class _Collector:
     def _add_files(self, batch: Batch) -> None:
         # One row stands for all calls that are alike.
         groups = batch.groups
-        mine = groups.included
-        kind, flags, layer = groups.kind[mine], groups.flags[mine], groups.layer[mine]
-        process = groups.process[mine]
-        count, time, moved = batch.groups.count[mine], groups.time[mine], groups.bytes[mine]
-        unsized = groups.unsized[mine]
-        placeless, displaced = (column[mine] for column in (groups.unplaced, groups.unplaced_sized))
-        first, last = (column[mine] for column in (groups.first_start, groups.last_start))
-        group = Factorized.of(groups.file[mine])
+        included = groups.included
+        kind, flags, layer = groups.kind[included], groups.flags[included], groups.layer[included]
+        process = groups.process[included]
+        count, time, moved = batch.groups.count[included], groups.time[included], groups.bytes[included]
+        unsized = groups.unsized[included]
+        placeless, displaced = (column[included] for column in (groups.unplaced, groups.unplaced_sized))
+        first, last = (column[included] for column in (groups.first_start, groups.last_start))
+        group = Factorized.of(groups.file[included])
         blind = np.where(kind == Kind.WRITE, unsized + displaced, 0)
         blind = np.where((flags & Flag.RESIZE) != 0, np.maximum(blind, placeless), blind)
         made = (flags & (Flag.CREATE | Flag.TRUNCATE)) != 0
@@ -216,14 +216,14 @@ class _Collector:
         every = np.ones(len(kind), np.bool_)
 
         def least(values: NDArray[np.int64], some: NDArray[np.bool_]) -> NDArray[np.int64]:
-            found = np.full(len(group.keys), _NEVER)
-            np.minimum.at(found, group.codes[some], values[some])
-            return found
+            lowest = np.full(len(group.keys), _NEVER)
+            np.minimum.at(lowest, group.codes[some], values[some])
+            return lowest
 
         def most(values: NDArray[np.int64], some: NDArray[np.bool_]) -> NDArray[np.int64]:
-            found = np.full(len(group.keys), -1)
-            np.maximum.at(found, group.codes[some], values[some])
-            return found
+            highest = np.full(len(group.keys), -1)
+            np.maximum.at(highest, group.codes[some], values[some])
+            return highest
 
         columns = {
             "reads": group.sum(count, kind == Kind.READ),
@@ -350,8 +350,8 @@ def unfilled(files: IntTable, sized: NDArray[np.bool_]) -> NDArray[np.bool_]:
         return np.zeros(0, np.bool_)
     nothing = (files["writes"] == 0) & (files["resizes"] == 0)
     made = (files["empties"] > 0) | ((files["makes"] > 0) & ~sized) | (files["streams"] > 0)
-    found: NDArray[np.bool_] = nothing & made
-    return found
+    unfilled_: NDArray[np.bool_] = nothing & made
+    return unfilled_
 
 
 def ends_of(workload: Workload, survey: SurveyResult) -> Ends:
@@ -369,12 +369,12 @@ def ends_of(workload: Workload, survey: SurveyResult) -> Ends:
     sized = workload.known_sizes != NO_VALUE
     since[sized] = np.iinfo(np.int64).min
     if len(survey.files):
-        found = survey.files
-        used = found.keys
-        first_read[used] = found["first_read"]
-        known_from = np.minimum(found["first_make"], found["first_resize"])
+        surveyed = survey.files
+        used = surveyed.keys
+        first_read[used] = surveyed["first_read"]
+        known_from = np.minimum(surveyed["first_make"], surveyed["first_resize"])
         since[used] = np.minimum(since[used], known_from)
-        unseen = (found["blind"] > 0) | (found["unfollowed"] > 0) | unfilled(found, sized[used])
+        unseen = (surveyed["blind"] > 0) | (surveyed["unfollowed"] > 0) | unfilled(surveyed, sized[used])
         since[used[unseen]] = _NEVER
     known = since != _NEVER
     keys, reach = survey.reach.keys, survey.reach["reach"] if len(survey.reach) else np.empty(0, np.int64)

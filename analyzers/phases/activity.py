@@ -79,12 +79,12 @@ class Cells:
         if not len(table):
             return Cells(*(np.empty(0, np.int64) for _ in range(8)))
         process, _ = unpack(table.keys, MOMENTS)
-        mine: Any = np.isin(process, processes)
-        if mine.all():
+        rows: Any = np.isin(process, processes)
+        if rows.all():
             # Views in place of copies.
-            mine = slice(None)
-        columns = (table[n][mine] for n in ("start", "end", "read", "written", "data", "opens", "calls"))
-        return Cells(process[mine], *columns)
+            rows = slice(None)
+        columns = (table[n][rows] for n in ("start", "end", "read", "written", "data", "opens", "calls"))
+        return Cells(process[rows], *columns)
 
     def where(self, rows: Ints | NDArray[np.bool_]) -> Cells:
         """Some of them."""
@@ -196,8 +196,8 @@ class ActivityCollector:
         return True
 
     def _shrink(self) -> None:
-        found = Activity.combined([Activity(part, self._level) for part in self._parts])
-        self._parts, self._level = [found.cells], found.level
+        joined = Activity.combined([Activity(part, self._level) for part in self._parts])
+        self._parts, self._level = [joined.cells], joined.level
 
     def result(self) -> Activity:
         self._shrink()

@@ -47,19 +47,19 @@ def without_lag(
     def done(low: int, high: int) -> Cells:
         return cells.where(order[slice(*np.searchsorted(times, (low, high)).tolist())])
 
-    found = [int(start[0])]
+    starts = [int(start[0])]
     for number, at in enumerate(long.tolist()):
         here = int(start[at])
         until = int(start[long[number + 1]]) if number + 1 < len(long) else int(end[-1]) + 1
-        earlier, after = done(found[-1], here), done(here, until)
+        earlier, after = done(starts[-1], here), done(here, until)
         back = after.start[np.isin(after.process, _not_behind(earlier))]
         again = int(back.min()) if len(back) else until
         late, then = done(here, again), done(again, until)
         if here in runs or not _makes_up(late, earlier) or not _is_even(late, earlier, then, short):
-            found.append(here)
+            starts.append(here)
         elif again < until and again - int(late.end.max()) > gap:
-            found.append(again)
-    return distinct(np.array(found, np.int64), runs)
+            starts.append(again)
+    return distinct(np.array(starts, np.int64), runs)
 
 
 def _not_behind(cells: Cells) -> Ints:
@@ -92,7 +92,7 @@ def _is_even(late: Cells, earlier: Cells, then: Cells, short: int) -> bool:
     if not np.isin(then.process, np.concatenate((late.process, earlier.process))).all():
         return False
     before, after = late.by_process(last=True), then.by_process(last=False)
-    _, one, other = np.intersect1d(before.process, after.process, assume_unique=True, return_indices=True)
-    before, after = before.where(one), after.where(other)
-    alike = ((before.read > 0) & (after.read > 0)) | ((before.written > 0) & (after.written > 0))
-    return not (alike & (after.start - before.end <= short)).any()
+    _, late_rows, other = np.intersect1d(before.process, after.process, assume_unique=True, return_indices=True)
+    before, after = before.where(late_rows), after.where(other)
+    same_way = ((before.read > 0) & (after.read > 0)) | ((before.written > 0) & (after.written > 0))
+    return not (same_way & (after.start - before.end <= short)).any()

@@ -104,15 +104,15 @@ def begins(
     pauses = pauses_of(cells, number, short)
     times = cells.start[order]
     bounds = [0, *np.searchsorted(times, stretches[1:]).tolist(), len(cells)]
-    found = [stretches]
+    parts = [stretches]
     for i in range(len(stretches)):
         rows = slice(bounds[i], bounds[i + 1])
         others = (column[order[rows]] for column in (cells.end, cells.read, cells.written, cells.calls))
-        mine = _InTime(times[rows], *others)
-        if len(mine.start):
-            cuts = _divided(mine, int(stretches[i]), pauses.where(pauses.stretch == i), 2 * short)
-            found.append(np.array([cut.low for cut in cuts], np.int64))
-    every = distinct(*found)
+        app_in_time = _InTime(times[rows], *others)
+        if len(app_in_time.start):
+            cuts = _divided(app_in_time, int(stretches[i]), pauses.where(pauses.stretch == i), 2 * short)
+            parts.append(np.array([cut.low for cut in cuts], np.int64))
+    every = distinct(*parts)
     return (every if len(every) <= MOST_PHASES else stretches), gap
 
 
@@ -123,8 +123,8 @@ def _first_in_runs(start: Ints, end: Ints, runs: Ints) -> Ints:
     place = np.searchsorted(start, runs, side="right") - 1
     inside = (place >= 0) & (end[place] > runs)
     following = np.minimum(place + 1, len(start) - 1)
-    found = np.where(inside, np.maximum(runs, start[0]), start[following])
-    return distinct(found, start[:1])
+    first = np.where(inside, np.maximum(runs, start[0]), start[following])
+    return distinct(first, start[:1])
 
 
 def _divided(cells: _InTime, begin: int, pauses: Pauses, least: int) -> list[_Cut]:

@@ -82,9 +82,9 @@ def _reached(cells: Cells) -> Ints:
     if (int(order[-1]) + 1) * span >= 1 << 62:
         return cells.end
     order *= span
-    found: Ints = np.maximum.accumulate(cells.end + order)
-    found -= order
-    return found
+    reach: Ints = np.maximum.accumulate(cells.end + order)
+    reach -= order
+    return reach
 
 
 def _by_stretch(values: Ints, stretch: Ints) -> Ints:
@@ -118,18 +118,18 @@ def _between_rounds(
 
     def alike(apart: int) -> Bools:
         """True for rounds that are like the one so many later; shape (rounds,)."""
-        found = np.zeros(len(group), np.bool_)
+        repeats = np.zeros(len(group), np.bool_)
         if len(group) > apart:
             a, b = slice(None, -apart), slice(apart, None)
             most = _ALIKE * np.maximum((read + written)[a], (read + written)[b])
-            found[a] = (
+            repeats[a] = (
                 (group[a] == group[b])
                 & (most > 0)
                 & (np.abs(read[a] - read[b]) <= most)
                 & (np.abs(written[a] - written[b]) <= most)
                 & (np.abs(data[a] - data[b]) <= _ALIKE * np.maximum(data[a], data[b]))
             )
-        return found
+        return repeats
 
     if len(group) < 2:
         return group[:0], start[:0], start[:0]
@@ -150,7 +150,7 @@ def _turns(cells: Cells, groups: Ints, step: Bools, reach: Ints) -> tuple[tuple[
     step_end = reach[np.append(heads[1:], len(step)) - 1]
     both = (cells.read > 0) & (cells.written > 0)
     turned = np.zeros(len(cells), np.bool_)
-    found: list[tuple[int, int, int]] = []
+    turns: list[tuple[int, int, int]] = []
     if len(ways):
         walk = _walk(cells.read[ways], cells.written[ways], groups[ways])
         bounds = np.append(np.flatnonzero(np.append(True, groups[ways][1:] != groups[ways][:-1])), len(ways))
@@ -173,8 +173,8 @@ def _turns(cells: Cells, groups: Ints, step: Bools, reach: Ints) -> tuple[tuple[
                         if cells.calls[b] == cells.data[b] and not both[b]
                         else cells.end[b] - 1
                     )
-                    found.append((int(groups[a]), int(low), int(max(low, high))))
-    columns = np.array(found, np.int64).reshape(-1, 3)
+                    turns.append((int(groups[a]), int(low), int(max(low, high))))
+    columns = np.array(turns, np.int64).reshape(-1, 3)
     return (columns[:, 0], columns[:, 1], columns[:, 2]), turned
 
 
@@ -189,8 +189,8 @@ def _walk(read: Ints, written: Ints, groups: Ints) -> NDArray[np.float64]:
     def scale(side: NDArray[np.float64]) -> NDArray[np.float64]:
         share = np.divide(side, moved, out=np.zeros_like(moved), where=moved > 0)
         weight = np.minimum(1.0, share / _SCARCE)
-        found: NDArray[np.float64] = np.divide(weight, side, out=np.zeros_like(moved), where=side > 0)
-        return np.repeat(found, lengths)
+        scale_of_group: NDArray[np.float64] = np.divide(weight, side, out=np.zeros_like(moved), where=side > 0)
+        return np.repeat(scale_of_group, lengths)
 
     steps = read * scale(reads) - written * scale(writes)
     walk: NDArray[np.float64] = np.cumsum(steps)
@@ -200,7 +200,7 @@ def _walk(read: Ints, written: Ints, groups: Ints) -> NDArray[np.float64]:
 
 def _extremes(walk: NDArray[np.float64], least: float) -> list[int]:
     """Places after which the walk, which begins at 0, goes the other way by `least` or more, and went so before."""
-    found: list[int] = []
+    extremes: list[int] = []
     high = low = 0.0
     high_at = low_at = -1
     way = 0
@@ -211,10 +211,10 @@ def _extremes(walk: NDArray[np.float64], least: float) -> list[int]:
             low, low_at = value, place
         if way <= 0 and value - low >= least:
             if way or low <= -least:
-                found.append(low_at)
+                extremes.append(low_at)
             way, high, high_at = 1, value, place
         elif way >= 0 and high - value >= least:
             if way or high >= least:
-                found.append(high_at)
+                extremes.append(high_at)
             way, low, low_at = -1, value, place
-    return found
+    return extremes

@@ -260,8 +260,8 @@ class _Counter:
         dense = Factorized.of(rows.file[at])
 
         def having(flag: Flag) -> Bools:
-            found: Bools = (flags & flag) != 0
-            return found
+            having_flag: Bools = (flags & flag) != 0
+            return having_flag
 
         made, anew = having(Flag.CREATE | Flag.TRUNCATE), having(Flag.TRUNCATE)
         looks = (flags & (Flag.OPEN | Flag.WRITABLE | Flag.DIRECTORY)) == Flag.OPEN

@@ -64,20 +64,20 @@ class ExchangeCounter:
         written, read, opened_new, opened_read = exchanged(workload, survey)
         linked = ((written | opened_new) & (read | opened_read))[workload.final_name]
         by_open = (opened_new | opened_read)[workload.final_name]
-        found = []
+        tables = []
         for trace, parts in enumerate(self._uses):
             for group_, file, did in parts:
-                mine = np.flatnonzero(linked[file])
-                if not len(mine):
+                links = np.flatnonzero(linked[file])
+                if not len(links):
                     continue
-                uses = np.where(by_open[file[mine]], did[mine] | did[mine] >> 2, did[mine])
+                uses = np.where(by_open[file[links]], did[links] | did[links] >> 2, did[links])
                 # A process may know a file by several names; all its calls are in one batch.
                 widths = (len(self._ranks[trace]), workload.files)
-                dense = Factorized.of(pack((group_[mine], workload.final_name[file[mine]]), widths))
+                dense = Factorized.of(pack((group_[links], workload.final_name[file[links]]), widths))
                 reads, writes = (dense.count((uses >> bit & 1) != 0) > 0 for bit in (0, 1))
                 owner, named = unpack(dense.keys, widths)
                 ranks = self._ranks[trace][owner]
                 key = pack((workload.app_of_trace[trace], named + 1), self._app_file)
                 masks = {"readers": reads, "writers": writes, "both": reads & writes}
-                found.append(group(key, {n: np.where(m, ranks, 0) for n, m in masks.items()}))
-        return IntTable.merged(found)
+                tables.append(group(key, {n: np.where(m, ranks, 0) for n, m in masks.items()}))
+        return IntTable.merged(tables)

@@ -155,8 +155,8 @@ def _measurements(
 
 def _of_data_set(workload: Workload, processes: ProcessCounts) -> Ints:
     used = processes.files.file
-    found: Ints = used[workload.file_class[used] == FileClass.DATASET]
-    return found
+    in_dataset: Ints = used[workload.file_class[used] == FileClass.DATASET]
+    return in_dataset
 
 
 def _listed(
@@ -166,17 +166,17 @@ def _listed(
     used = processes.files.file
     if not len(used) or not len(counts.files):
         return np.empty(0, np.int64)
-    found = used[np.isin(used, counts.files.keys)]
-    found = found[~of_several_names(workload)[found]]
+    candidates = used[np.isin(used, counts.files.keys)]
+    candidates = candidates[~of_several_names(workload)[candidates]]
     columns = {
         n: getattr(operations, n) for n in ("reads", "writes", "metadata", "bytes_read", "bytes_written")
     }
     by_file = group(operations.file, columns)
-    moved = by_file.at(found, "bytes_read") + by_file.at(found, "bytes_written")
-    calls = np.sum([by_file.at(found, n) for n in ("reads", "writes", "metadata")], axis=0)
-    cut = np.lexsort((-calls, -moved))[:most] if most is not None else np.arange(len(found))
-    order = sorted(cut.tolist(), key=lambda i: (-int(moved[i]), -int(calls[i]), workload.paths[int(found[i])]))
-    chosen: Ints = found[np.array(order, dtype=np.int64)]
+    moved = by_file.at(candidates, "bytes_read") + by_file.at(candidates, "bytes_written")
+    calls = np.sum([by_file.at(candidates, n) for n in ("reads", "writes", "metadata")], axis=0)
+    cut = np.lexsort((-calls, -moved))[:most] if most is not None else np.arange(len(candidates))
+    order = sorted(cut.tolist(), key=lambda i: (-int(moved[i]), -int(calls[i]), workload.paths[int(candidates[i])]))
+    chosen: Ints = candidates[np.array(order, dtype=np.int64)]
     return chosen
 
 
@@ -196,8 +196,8 @@ def _lengths(workload: Workload, counts: Counts, processes: ProcessCounts) -> Fi
 def _may_exchange(users: IntTable) -> Bools:
     """Files in which some process reads what another one writes, in an unknown order."""
     pairs = users["readers"].astype(np.float64) * users["writers"]
-    found: Bools = pairs > users["both"]
-    return found
+    may_exchange: Bools = pairs > users["both"]
+    return may_exchange
 
 
 def _possible_exchanges(workload: Workload, counts: Counts) -> PossibleExchanges:

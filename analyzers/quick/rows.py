@@ -39,8 +39,8 @@ class Rows:
     def function(self) -> NDArray[np.int32]:
         """Code of the function in `Workload.functions`."""
         codes = self.context.function_codes
-        found: NDArray[np.int32] = codes[np.minimum(self.numbers("func"), len(codes) - 1)]
-        return found
+        function: NDArray[np.int32] = codes[np.minimum(self.numbers("func"), len(codes) - 1)]
+        return function
 
     @cached_property
     def layer(self) -> NDArray[np.int8]:
@@ -64,8 +64,8 @@ class Rows:
         codes = self.context.file_codes
         if not len(codes):
             return np.full(len(local), -1)
-        found: Ints = np.where(local < 0, -1, codes[np.maximum(local, 0)])
-        return found
+        file: Ints = np.where(local < 0, -1, codes[np.maximum(local, 0)])
+        return file
 
     @cached_property
     def counted(self) -> Ints:
@@ -79,5 +79,5 @@ class Rows:
         file = self.file[self.counted]
         if not len(classes):
             return self.counted[:0]
-        found: Ints = self.counted[(file >= 0) & (classes[np.maximum(file, 0)] == FileClass.DATASET)]
-        return found
+        included: Ints = self.counted[(file >= 0) & (classes[np.maximum(file, 0)] == FileClass.DATASET)]
+        return included

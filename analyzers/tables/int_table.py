@@ -58,13 +58,13 @@ class IntTable:
 
     def at(self, keys: Ints, column: str, missing: int = 0) -> Ints:
         """Values of a column at `keys`, `missing` where there is no such key."""
-        found = np.full(len(keys), missing, dtype=np.int64)
+        values = np.full(len(keys), missing, dtype=np.int64)
         if len(self.keys):
             place = np.searchsorted(self.keys, keys)
             place[place == len(self.keys)] = 0
             known = self.keys[place] == keys
-            found[known] = self.columns[column][place[known]]
-        return found
+            values[known] = self.columns[column][place[known]]
+        return values
 
     def packed(self) -> IntTable:
         """The same table with each column in the smallest type that holds it: a million files have many columns."""
@@ -116,12 +116,12 @@ class _Fold:
 
     def __call__(self, column: NDArray[Any], how: How) -> Ints:
         fold = {"sum": np.add, "min": np.minimum, "max": np.maximum}[how]
-        found: Ints = column.astype(np.int64, copy=False)
+        values: Ints = column.astype(np.int64, copy=False)
         if self._runs is not None:
-            found = fold.reduceat(found, self._runs)
+            values = fold.reduceat(values, self._runs)
         if self._order is not None:
-            found = found[self._order]
-        return found if self._starts is None else fold.reduceat(found, self._starts)
+            values = values[self._order]
+        return values if self._starts is None else fold.reduceat(values, self._starts)
 
 
 def group(keys: Ints, columns: Mapping[str, NDArray[Any]], how: Mapping[str, How] | None = None) -> IntTable:

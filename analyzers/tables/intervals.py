@@ -101,8 +101,8 @@ def merge(group: Ints, start: Ints, end: Ints) -> Intervals:
     places, numbers = np.unique(np.concatenate((start, end)), return_inverse=True)
     span = len(places) + 1
     first, last = (half + codes * span for half in (numbers[: len(start)], numbers[len(start) :]))
-    found = _apart(first, last, 0, span, groups, 0)
-    return Intervals(found.group, places[found.start], places[found.end])
+    merged = _apart(first, last, 0, span, groups, 0)
+    return Intervals(merged.group, places[merged.start], places[merged.end])
 
 
 def merge_runs(group: Ints, start: Ints, end: Ints) -> Intervals:

@@ -54,15 +54,15 @@ def pack(columns: Sequence[NDArray[Any] | np.integer[Any] | int], widths: Sequen
         A number lies outside the width of its column.
     """
     _check(widths)
-    found: Ints | None = None
+    keys: Ints | None = None
     for column, width in zip(columns, widths, strict=True):
         numbers = np.asarray(column, np.int64)
         # Of numbers without a sign, negative ones are the largest.
         if numbers.size and int(np.maximum.reduce(numbers.view(np.uint64), axis=None)) >= width:
             raise ValueError(f"a key has {numbers.min()} to {numbers.max()} in a column of width {width}")
-        found = numbers if found is None else found * width + numbers
-    assert found is not None
-    return found
+        keys = numbers if keys is None else keys * width + numbers
+    assert keys is not None
+    return keys
 
 
 def unpack(keys: Ints, widths: Sequence[int]) -> tuple[Ints, ...]:

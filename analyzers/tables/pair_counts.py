@@ -46,17 +46,17 @@ class Pairs:
                 *(np.concatenate([getattr(p, n) for p in parts]) for n in ("first", "second", "count"))
             )
         # One after the other: all at once would take several times the memory.
-        found = []
-        for one in firsts.tolist():
-            rows = [p.first == one for p in parts]
+        pairs_of_firsts = []
+        for first in firsts.tolist():
+            rows = [p.first == first for p in parts]
             second, count = (
                 np.concatenate([getattr(p, n)[r] for p, r in zip(parts, rows, strict=True)])
                 for n in ("second", "count")
             )
             merged = group(second, {"count": count})
-            pairs = Pairs(np.full(len(merged), one), merged.keys, merged["count"])
-            found.append(pairs._packed() if packed else pairs)
-        return Pairs(*(np.concatenate([getattr(p, n) for p in found]) for n in ("first", "second", "count")))
+            pairs = Pairs(np.full(len(merged), first), merged.keys, merged["count"])
+            pairs_of_firsts.append(pairs._packed() if packed else pairs)
+        return Pairs(*(np.concatenate([getattr(p, n) for p in pairs_of_firsts]) for n in ("first", "second", "count")))
 
     def _packed(self) -> Pairs:
         columns = {"first": self.first, "second": self.second, "count": self.count}
@@ -81,12 +81,12 @@ def count_pairs(first: Ints, second: Ints, weight: Ints | None = None) -> Pairs:
     if weight is None and len(a.keys) * len(b.keys) <= len(first):
         # Few: all that there could be are counted.
         table = np.bincount(a.codes * len(b.keys) + b.codes, minlength=len(a.keys) * len(b.keys))
-        found = np.flatnonzero(table)
-        count = table[found]
+        codes = np.flatnonzero(table)
+        count = table[codes]
     else:
         both = Factorized.of(pack((a.codes, b.codes), widths))
-        found, count = both.keys, both.count() if weight is None else both.sum(weight)
-    first_code, second_code = unpack(found, widths)
+        codes, count = both.keys, both.count() if weight is None else both.sum(weight)
+    first_code, second_code = unpack(codes, widths)
     return Pairs(a.keys[first_code], b.keys[second_code], count)
 
 

@@ -51,9 +51,9 @@ class RunningUnion:
             Start of its last call so far, ns.
         """
         self._held = Intervals.joined([self._held, merge(key, start, end)])
-        mine = unpack(self._held.group, self._widths)[0] == current
-        done = ~mine
-        if int(mine.sum()) > _MOST_HELD:
+        is_current = unpack(self._held.group, self._widths)[0] == current
+        done = ~is_current
+        if int(is_current.sum()) > _MOST_HELD:
             back = _LOOK_BACK_NS if current in self._threaded else 0
             done |= self._held.end < latest - back
         self._book(done)

@@ -58,24 +58,24 @@ class ByGroup:
         """Add up rows of the same group; -1 leaves a row out."""
         keep = group >= 0
         dense = Factorized.of(group[keep])
-        found = np.zeros((len(dense.keys), values.shape[1]), np.int64)
-        np.add.at(found, dense.codes, values[keep])
-        return ByGroup(dense.keys, found)
+        sums = np.zeros((len(dense.keys), values.shape[1]), np.int64)
+        np.add.at(sums, dense.codes, values[keep])
+        return ByGroup(dense.keys, sums)
 
     @staticmethod
     def of_cells(group: Ints, kind: Ints, values: Ints) -> ByGroup:
         """Add up single times by group and by kind, or `ALL_KINDS`; -1 leaves a time out."""
         keep = group >= 0
         dense = Factorized.of(group[keep])
-        found = np.zeros((len(dense.keys), KINDS + 1), np.int64)
-        np.add.at(found, (dense.codes, kind[keep]), values[keep])
-        return ByGroup(dense.keys, found)
+        sums = np.zeros((len(dense.keys), KINDS + 1), np.int64)
+        np.add.at(sums, (dense.codes, kind[keep]), values[keep])
+        return ByGroup(dense.keys, sums)
 
     def at(self, groups: Ints) -> Ints:
         """The rows of some groups, 0 where there is none; shape (groups, width)."""
-        found = np.zeros((len(groups), self.values.shape[1]), np.int64)
+        rows = np.zeros((len(groups), self.values.shape[1]), np.int64)
         if len(self.groups):
             place = np.minimum(np.searchsorted(self.groups, groups), len(self.groups) - 1)
             known = self.groups[place] == groups
-            found[known] = self.values[place[known]]
-        return found
+            rows[known] = self.values[place[known]]
+        return rows

@@ -65,19 +65,19 @@ class Sums:
 
 def collect(task: Task, grid: Grid, stores: Sequence[Store], contexts: Sequence[Context]) -> Sums:
     store = stores[task.trace]
-    found = Sums()
-    union = _Union(grid, found)
+    sums = Sums()
+    union = _Union(grid, sums)
     for calls in store.batches(store.manifest.parts[task.part], _COLUMNS):
         batch = Batch(contexts[task.trace], calls)
         rows = np.flatnonzero(batch.included)
         if len(rows):
-            _add(batch, rows, grid, found)
+            _add(batch, rows, grid, sums)
         union.add(batch, rows)
-        if len(found.cells) > 32:
-            found.shrink()
+        if len(sums.cells) > 32:
+            sums.shrink()
     union.close()
-    found.shrink()
-    return found
+    sums.shrink()
+    return sums
 
 
 def _add(batch: Batch, rows: Ints, grid: Grid, found: Sums) -> None:

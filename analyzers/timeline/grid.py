@@ -72,22 +72,22 @@ def rows_of(workload: Workload, ranks: Sequence[int]) -> list[HeatRow]:
     apps = [workload.apps[a] for a in workload.app_of_trace]
     if len(ranks) > MOST_ROWS:
         step = -(-workload.processes // MOST_ROWS)
-        found = []
+        rows = []
         for first in range(0, workload.processes, step):
             last = min(first + step, workload.processes)
             trace = int(np.searchsorted(workload.process_base, first, side="right")) - 1
             base = workload.process_base[trace]
-            one = last <= base + ranks[trace]
-            found.append(
+            is_single = last <= base + ranks[trace]
+            rows.append(
                 HeatRow(
                     app=apps[trace],
                     trace=trace,
                     first_process=first,
                     processes=last - first,
-                    ranks=(first - base, last - base - 1) if one else None,
+                    ranks=(first - base, last - base - 1) if is_single else None,
                 )
             )
-        return found
+        return rows
     step = 1
     while sum(-(-n // step) for n in ranks) > MOST_ROWS:
         step += 1

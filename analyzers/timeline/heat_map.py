@@ -177,11 +177,11 @@ def _longest(calls: Long, workload: Workload) -> list[LongCall]:
 
 
 def _sizes(sizes: IntTable) -> list[SizeClass]:
-    found = []
+    classes = []
     for i, (direction, size_class) in enumerate(zip(*unpack(sizes.keys, SIZE_CLASSES), strict=True)):
         if direction == 2:
             continue
-        found.append(
+        classes.append(
             SizeClass(
                 direction="write" if direction else "read",
                 size=BINS[size_class],
@@ -190,18 +190,18 @@ def _sizes(sizes: IntTable) -> list[SizeClass]:
                 seconds=int(sizes["time"][i]) / 1e9,
             )
         )
-    return found
+    return classes
 
 
 def _layers(times: IntTable) -> list[LayerCost]:
-    found = []
+    costs = []
     for name in LAYERS:
         layer = Layer[name.upper()]
         keys = pack((layer, np.arange(KINDS)), OF_LAYER)
         if len(times) and np.isin(keys, times.keys).any():
             read, write, metadata, sync = (times.at(keys, "time") / 1e9).tolist()
-            found.append(LayerCost(layer=name, read=read, write=write, metadata=metadata, sync=sync))
-    return found
+            costs.append(LayerCost(layer=name, read=read, write=write, metadata=metadata, sync=sync))
+    return costs
 
 
 def _uses(workload: Workload, grid: Grid, patterns: list[str], total: Sums) -> list[FileUse]:
@@ -230,7 +230,7 @@ def _uses(workload: Workload, grid: Grid, patterns: list[str], total: Sums) -> l
     own = uses.rekeyed(pack((process, place[of_pattern]), widths))
     process, shown_as = unpack(own.keys, widths)
     trace = np.searchsorted(workload.process_base, process, side="right") - 1
-    found = group(
+    table = group(
         pack((shown_as, np.array(workload.app_of_trace)[trace]), (len(names), len(workload.apps))),
         {
             "readers": (own["reads"] > 0).astype(np.int64),
@@ -244,10 +244,10 @@ def _uses(workload: Workload, grid: Grid, patterns: list[str], total: Sums) -> l
             pattern=names[name],
             files=int(files[name]),
             app=workload.apps[app],
-            readers=int(found["readers"][i]),
-            writers=int(found["writers"][i]),
-            bytes_read=int(found["read"][i]),
-            bytes_written=int(found["written"][i]),
+            readers=int(table["readers"][i]),
+            writers=int(table["writers"][i]),
+            bytes_read=int(table["read"][i]),
+            bytes_written=int(table["written"][i]),
         )
-        for i, (name, app) in enumerate(zip(*unpack(found.keys, (len(names), len(workload.apps))), strict=True))
+        for i, (name, app) in enumerate(zip(*unpack(table.keys, (len(names), len(workload.apps))), strict=True))
     ]

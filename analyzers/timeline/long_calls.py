@@ -42,7 +42,7 @@ class Long:
         """The longest of several lists."""
         if not some:
             return Long(*(np.zeros(0, np.int64) for _ in Long.__annotations__))
-        columns = [np.concatenate([getattr(one, name) for one in some]) for name in Long.__annotations__]
+        columns = [np.concatenate([getattr(long, name) for long in some]) for name in Long.__annotations__]
         return Long(*columns).first(MOST)
 
     def first(self, count: int) -> Long:

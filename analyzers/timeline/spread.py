@@ -47,8 +47,8 @@ def spread(
             exact = length < _EXACT_NS
             part = np.where(exact, rest, 0) * np.where(exact, since, 0) // length
             rounded = np.floor(rest * (since / length)).astype(np.int64)
-            found: Ints = whole * since + np.where(exact, part, np.minimum(rounded, rest))
-            return found
+            passed_by: Ints = whole * since + np.where(exact, part, np.minimum(rounded, rest))
+            return passed_by
 
         # At the ends nothing and all has passed, whatever the division of floats gives.
         before = np.where(step == 0, 0, passed(bin_ * bin_ns))

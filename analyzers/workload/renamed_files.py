@@ -114,7 +114,7 @@ def _of_folders(time: Ints, old: Ints, new: Ints, paths: Texts) -> tuple[Ints, I
         folders.update(parents)
     moves = np.unique(np.stack([old, new]), axis=1).T.tolist()
     moves = [(a, b) for a, b in moves if a != b and paths[a] in folders][:_MOST_FOLDERS]
-    found: list[tuple[Ints, Ints, Ints]] = [(time[:0], time[:0], time[:0])]
+    renames: list[tuple[Ints, Ints, Ints]] = [(time[:0], time[:0], time[:0])]
     for a, b in moves:
         before, after = paths[a] + "/", paths[b] + "/"
         inside = np.flatnonzero(to_numpy(pc.starts_with(column, before)))
@@ -122,8 +122,8 @@ def _of_folders(time: Ints, old: Ints, new: Ints, paths: Texts) -> tuple[Ints, I
         place = to_numpy(pc.index_in(names, value_set=column), -1).astype(np.int64)
         inside, place = inside[place >= 0], place[place >= 0]
         when = time[(old == a) & (new == b)]
-        found.append((np.repeat(when, len(inside)), np.tile(inside, len(when)), np.tile(place, len(when))))
-    return tuple(np.concatenate([f[i] for f in found]) for i in range(3))  # type: ignore[return-value]
+        renames.append((np.repeat(when, len(inside)), np.tile(inside, len(when)), np.tile(place, len(when))))
+    return tuple(np.concatenate([f[i] for f in renames]) for i in range(3))  # type: ignore[return-value]
 
 
 @dataclass(frozen=True, eq=False)
@@ -155,9 +155,9 @@ class Lives:
             self._turns(self.renamed, place, start - ((flags & Flag.RENAME) != 0)),
             self._turns(self.opened, place, start),
         )
-        found = file.copy()
-        found[rows] = self.files[self.first[place] + place + turns]
-        return found
+        files = file.copy()
+        files[rows] = self.files[self.first[place] + place + turns]
+        return files
 
     def _turns(self, times: Ints, place: Ints, until: Ints) -> Ints:
         """Turns of each name up to a moment."""
@@ -223,10 +223,10 @@ class Openings:
     def placed(self, opened: Ints) -> Lives:
         """The lives with what was found; a name that is not opened between two renames has no file there."""
         lives = self._lives
-        found = opened.copy()
+        opened_by_turn = opened.copy()
         for a, b in zip(lives.first[:-1].tolist(), lives.first[1:].tolist(), strict=True):
-            found[a:b] = np.minimum.accumulate(found[a:b][::-1])[::-1]
-        return replace(lives, opened=found)
+            opened_by_turn[a:b] = np.minimum.accumulate(opened_by_turn[a:b][::-1])[::-1]
+        return replace(lives, opened=opened_by_turn)
 
 
 class _Collector:
@@ -250,7 +250,7 @@ class _Collector:
 
 def groups_of_names(renames: Renames, files: int) -> Ints:
     """Shape (files,): one code for all names among which files were renamed, in whatever order; else a name's own."""
-    found = np.arange(files, dtype=np.int64)
+    group = np.arange(files, dtype=np.int64)
     root: dict[int, int] = {}
 
     def top(name: int) -> int:
@@ -264,5 +264,5 @@ def groups_of_names(renames: Renames, files: int) -> Ints:
         a, b = top(old), top(new)
         root[max(a, b)] = min(a, b)
     for name in distinct(pairs.ravel()).tolist():
-        found[name] = top(name)
-    return found
+        group[name] = top(name)
+    return group

@@ -41,15 +41,15 @@ class Ends:
 
     def at(self, file: Ints, time_ns: Ints) -> Ints:
         """End of each file at a moment, 0 before anything was written; valid where `known`."""
-        found = np.zeros(len(file), np.int64)
+        ends = np.zeros(len(file), np.int64)
         if len(self.keys):
             moment = np.minimum(time_ns // self.bucket_ns, BUCKETS) >> self.level
             wanted = pack((file, moment), MOMENTS)
             place = np.searchsorted(self.keys, wanted, side="right") - 1
             # The key before is of the same file if it is none before the file's first moment.
             same = np.flatnonzero((place >= 0) & (self.keys[place] >= wanted - moment))
-            found[same] = self.reach[place[same]]
-        return found
+            ends[same] = self.reach[place[same]]
+        return ends
 
     def for_kernel(self) -> dict[str, Any]:
         """Arguments of kernels that need ends by time."""
@@ -66,13 +66,13 @@ class Ends:
 
     def last(self) -> Ints:
         """Largest end that each file ever had, shape (files,); `NO_VALUE` where unknown."""
-        found = np.where(self.known, 0, NO_VALUE)
+        ends = np.where(self.known, 0, NO_VALUE)
         owner, _ = unpack(self.keys, MOMENTS)
         if len(owner):
             final = np.flatnonzero(np.append(owner[1:] != owner[:-1], True))
             keep = self.known[owner[final]]
-            found[owner[final][keep]] = self.reach[final][keep]
-        return found
+            ends[owner[final][keep]] = self.reach[final][keep]
+        return ends
 
 
 @dataclass(frozen=True, eq=False)
