@@ -17,8 +17,8 @@ __all__ = ["Figures", "Tree", "path_text", "read_bytes", "read_figures"]
 
 Tree = dict[str, Any]
 
-FEW_FILES: Final = 1000
-"""A profile of so many files is checked as a whole in a tenth of a second."""
+SHORT_BYTES: Final = 1_000_000
+"""Shorter profiles are validated and compared as a whole."""
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ def read_figures(content: bytes, where: str, columns: Collection[Column], *, mod
     columns
         Attributes of files that are wanted, besides their paths.
     model_files
-        At least so many files of a long profile are in `Figures.model`.
+        So many files of a long profile are in `Figures.model`.
 
     Raises
     ------
@@ -51,7 +51,7 @@ def read_figures(content: bytes, where: str, columns: Collection[Column], *, mod
         It is not a valid profile. Of a long profile, attributes of files that nobody wants are not checked.
     """
     saved = SavedProfile(content, where)
-    part = saved.most_important(max(model_files, FEW_FILES))
+    part = saved.most_important(model_files if len(content) > SHORT_BYTES else None)
     tree = part.profile.model_dump(by_alias=True)
     if part.positions is not None:
         tree["files"] = saved.file_columns(columns)
