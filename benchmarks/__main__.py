@@ -71,7 +71,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         with tempfile.TemporaryDirectory(prefix="vani-bench-") as folder:
             found = _measure(options, parts, Path(folder))
-        _write(options.json, json.dumps(found, indent=1) + "\n")
+        if options.json:
+            _write(options.json, json.dumps(found, indent=1) + "\n")
         if options.memory_csv:
             _write(options.memory_csv, memory.as_csv(found["memory"]))
     except VaniError as error:
@@ -139,9 +140,7 @@ def _compare(found: dict[str, Any], generated: Generated | None) -> None:
         )
 
 
-def _write(place: Path | None, text: str) -> None:
-    if place is None:
-        return
+def _write(place: Path, text: str) -> None:
     if not place.absolute().parent.is_dir():
         raise InputError("its folder does not exist", where=place, todo="make it first")
     write_text(place, text)

@@ -21,7 +21,6 @@ def machine() -> dict[str, Any]:
     """Processor, cores, memory in bytes and system; null where the system does not tell."""
     return {
         "processor": _processor(),
-        "architecture": platform.machine(),
         "cores": os.cpu_count(),
         "cores_usable": available_processors(),
         "memory_bytes": _memory(),

@@ -23,7 +23,7 @@ def memory(trace: Path, folder: Path, *, scheduler: str | None = None) -> dict[s
     dict
         `seconds`, `cpu_s`, `peak_bytes` (all processes together), `records` and `bytes` (calls, and bytes read and
         written, that the profile tells), `samples` ([seconds, bytes], at most 2,000: of each stretch of time the
-        largest); `note` where nothing can be sampled.
+        largest).
     """
     command = [*VANI, "profile", trace, "--store", folder / "memory-store", "-o", folder / "memory.yaml", "-q"]
     if scheduler is not None:
@@ -42,7 +42,6 @@ def memory(trace: Path, folder: Path, *, scheduler: str | None = None) -> dict[s
         "records": sum(part.records for part in profile.traces),
         "bytes": [moved.read, moved.written],
         "samples": [max(stretch, key=lambda sample: sample[1]) for stretch in stretches],
-        **({} if done.samples else {"note": "memory over time needs /proc, which this system does not have"}),
     }
 
 
@@ -52,9 +51,8 @@ def as_csv(found: dict[str, Any]) -> str:
 
 
 def as_text(found: dict[str, Any]) -> str:
-    """One line, and the note."""
-    line = (
+    """One line."""
+    return (
         f"Memory of vani profile, {found['scheduler']}: {found['peak_bytes'] / 2**20:,.0f} MiB at the peak, "
         f"{found['seconds']:.2f} s by the clock, {found['cpu_s']:.2f} s of processor time"
     )
-    return f"{line}\n  {found['note']}" if "note" in found else line

@@ -101,8 +101,6 @@ def peers(
     ----------
     calls
         Size of the generated traces; none is generated if 0.
-    limit_s
-        Seconds after which a tool is ended.
     rounds
         Of so many runs of a tool on an input, the one with least processor time counts.
     pythons
@@ -206,7 +204,6 @@ def _run_on_copy(words: Sequence[str | Path], source: Path, place: Path, limit_s
             part.chmod(0o755 if part.is_dir() else 0o644)
         quoted = str(copy).replace("\\", "\\\\").replace("'", "\\'")
         filled = [str(word).format(input=copy, folder=place, quoted=quoted) for word in words]
-        # Programs that clear the screen ask for the terminal's kind; Hydra tells causes only if asked to.
         environment = {"TERM": "dumb", "HYDRA_FULL_ERROR": "1", "PYTHONWARNINGS": "ignore", "VANI_CACHE": f"{place}/c"}
         if words[0] != sys.executable:
             environment["PYTHONPATH"] = ""

@@ -30,10 +30,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     for name in names:
         print(f"\n=== {name}: {PARTS[name]}\n", flush=True)
         module = import_module(f"benchmarks.plan_{name}")
-        if name in ("path", "place"):
-            module.main()
-        else:
-            module.main([])
+        module.main([])
 
 
 if __name__ == "__main__":

@@ -193,7 +193,7 @@ def print_balance() -> None:
         )
 
 
-def main() -> None:
+def main(_: Sequence[str] = ()) -> None:
     """Print all tables."""
     print_table_3()
     print_flows()

@@ -250,7 +250,7 @@ def print_costs(seeds: int = 200) -> None:
         )
 
 
-def main() -> None:
+def main(_: Sequence[str] = ()) -> None:
     """Print all tables."""
     print_tables()
     print_costs()

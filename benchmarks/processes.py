@@ -31,15 +31,13 @@ _LONGEST_LINE = 200
 
 _LAUNCH = """
 import json, os, sys, time
-cores, out, command = json.loads(sys.argv[1])
+out, command = json.loads(sys.argv[1])
 report = os.fdopen(int(sys.argv[2]), "w")
 began = time.monotonic()
 pid = os.fork()
 if pid == 0:
     try:
         os.setsid()
-        if cores:
-            os.sched_setaffinity(0, cores)
         sink = os.open(out, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
         nothing = os.open(os.devnull, os.O_RDONLY)
         for place, source in ((0, nothing), (1, sink), (2, sink)):
@@ -90,7 +88,6 @@ def run(
     command: Sequence[str | Path],
     *,
     limit_s: float = 3600.0,
-    cores: Sequence[int] = (),
     environment: Mapping[str, str] | None = None,
     folder: Path | None = None,
 ) -> Run:
@@ -98,8 +95,6 @@ def run(
 
     Parameters
     ----------
-    cores
-        Processors that it may use; all by default.
     environment
         Added to that of this process.
     folder
@@ -115,7 +110,7 @@ def run(
                 "-S",
                 "-c",
                 _LAUNCH,
-                json.dumps([list(cores), str(printed), [os.fspath(c) for c in command]]),
+                json.dumps([str(printed), [os.fspath(c) for c in command]]),
                 str(writer),
             ],
             env={**os.environ, **(environment or {})},

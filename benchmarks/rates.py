@@ -11,7 +11,6 @@ import statistics
 import sys
 import time
 import zlib
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -129,18 +128,12 @@ def inflated_rate(trace: Path, library: Any) -> float | str:
     return calls / seconds
 
 
-def run_anew(name: str, trace: Path, folder: Path, *, cores: Sequence[int] = ()) -> Run:
-    """Run `vani convert` or `vani profile` as users do, with nothing left of runs before; raises CommandError.
-
-    Parameters
-    ----------
-    cores
-        Processors that it may use; all by default.
-    """
+def run_anew(name: str, trace: Path, folder: Path) -> Run:
+    """Run `vani convert` or `vani profile` as users do, with nothing left of runs before; raises CommandError."""
     store, cache = folder / f"rates-{name}", folder / "rates-cache"
     arguments = [trace, store] if name == "convert" else [trace]
     try:
-        return succeed([*VANI, name, *arguments, "-q"], cores=cores, environment={"VANI_CACHE": str(cache)})
+        return succeed([*VANI, name, *arguments, "-q"], environment={"VANI_CACHE": str(cache)})
     finally:
         for left in (store, cache):
             shutil.rmtree(left, ignore_errors=True)
