@@ -1,6 +1,7 @@
 """The command `vani`, also as `python -m vani`."""
 
 import gc
+import os
 
 from vani.cli.signals import end_at_once, leave, unwind
 
@@ -10,6 +11,9 @@ __all__ = ["main"]
 def main() -> None:
     """Run the command line as a process of its own, and end it with its exit status."""
     end_at_once()
+    # numpy's linear algebra, which Vani hardly uses, would start a thread per processor, and interrupt the process
+    # where the system refuses one.
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     # Loading modules makes ten thousands of objects, all of which stay; what runs afterwards leaves no cycles.
     gc.set_threshold(200_000, 50, 50)
     from vani.cli.main import main as run  # noqa: PLC0415 - signals are handled before anything is loaded

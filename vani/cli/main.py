@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 from io import TextIOWrapper
@@ -106,10 +107,12 @@ def _run(args: list[str] | None) -> int:
     except VaniError as error:
         return _say(str(error), error.exit_code)
     except MemoryError:
-        return _say("not enough memory; use --scheduler synchronous, or a machine with more", 3)
+        return _say(_NO_MEMORY, 2)
     except OSError as error:
-        return _say(_of_the_system(error), 2)
+        return _say(_NO_MEMORY if error.errno == errno.ENOMEM else _of_the_system(error), 2)
     except Exception as error:
+        if isinstance(error, RuntimeError) and str(error) == _REFUSED_THREAD:
+            return _say("the system refuses another thread; raise the limit of processes (ulimit -u)", 2)
         if received():
             # Libraries make other errors of an exception that interrupts them, above all while they are loaded.
             return _say(word(received()), received())
@@ -128,6 +131,11 @@ def _unexpected(error: Exception) -> tuple[str, int]:
     if place_of(error) is not None:
         return f"{described(error)}; mend it there, or report it if that file is as it was released {way}", 3
     return f"a fault of Vani itself: {described(error)}; please report it {way}", 3
+
+
+_NO_MEMORY = "not enough memory; use --scheduler synchronous, or a machine with more"
+_REFUSED_THREAD = "can't start new thread"
+"""The words of Python's own error."""
 
 
 def _of_the_system(error: OSError) -> str:

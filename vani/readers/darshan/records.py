@@ -80,7 +80,14 @@ class _Worker:
         """Raises TraceError where the process dies of the log, takes too long, or says that it cannot read it."""
         with self._lock:
             if self._process is None or self._process.poll() is not None:
-                self._start()
+                try:
+                    self._start()
+                except OSError as error:
+                    raise InputError(
+                        f"the process that reads Darshan logs cannot be started ({error.strerror})",
+                        where=path,
+                        todo="raise the limit of processes (ulimit -u), or free memory",
+                    ) from error
             assert self._names is not None
             assert self._answers is not None
             try:

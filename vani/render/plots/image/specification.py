@@ -46,12 +46,20 @@ def drawn(to: str, spec: dict[str, Any], **options: object) -> Any:
     Raises
     ------
     InputError
-        vl-convert is not installed.
+        vl-convert is not installed, or the system refuses the thread in which it draws.
     """
     try:
         import vl_convert  # noqa: PLC0415 - an extra, and heavy
     except ImportError as error:
         raise InputError("images need vl-convert", todo="pip install 'vani-io[plot]'") from error
     draw = getattr(vl_convert, f"vegalite_to_{to}")
-    # Nothing in a plot names another place; a specification may not load anything either.
-    return draw(spec, vl_version=_VEGA_LITE, allowed_base_urls=[], **options)
+    try:
+        # Nothing in a plot names another place; a specification may not load anything either.
+        return draw(spec, vl_version=_VEGA_LITE, allowed_base_urls=[], **options)
+    except BaseException as error:
+        # What its Rust code raises is no Exception.
+        if "spawn thread" not in str(error):
+            raise
+        raise InputError(
+            "no image can be drawn: the system refuses a thread", todo="raise the limit of processes (ulimit -u)"
+        ) from error
