@@ -88,8 +88,9 @@ class Flag(IntFlag):
     DIRECTORY = 1 << 12
     """Names a directory, which is not a file of the data set (mkdir, opendir, chdir, ...)."""
     WRITABLE = 1 << 13
-    """Opens for writing (O_WRONLY, O_RDWR, fopen w, a, +). Without `OPEN`: from here on it may be written through a
-    descriptor whose calls are not traced (fcntl(F_DUPFD))."""
+    """Opens for writing (O_WRONLY, O_RDWR, fopen w, a, +). Without `OPEN`: how far the file reaches is unknown
+    from here on, since it may be written through a descriptor whose calls are not traced (fcntl(F_DUPFD)), or since a
+    position went beyond any that a file system has."""
     STAT = 1 << 14
     """Asks about its path without opening it (stat, access, readlink)."""
 

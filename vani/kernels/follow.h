@@ -127,6 +127,9 @@ static int follow(struct file *file, const struct signature *call, struct moved 
     /* A seek to before the beginning fails; what its caller did then is unknown. */
     if (moved->offset < 0)
         moved->offset = NO_VALUE;
+    if (file->end >= MOST_OFFSET
+        || (file->position != NO_VALUE && (file->position >= MOST_OFFSET || file->position <= -MOST_OFFSET)))
+        return NOT_ME;
     return DONE;
 }
 

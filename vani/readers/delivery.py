@@ -69,6 +69,7 @@ class Delivery:
         size, func = s.bytes[ids], s.func[ids]
         renames = s.rename_to[ids] if (s.rename_to >= 0).any() else None
         offset = self._positions.resolve(rank, file, s.rule[ids], kind, s.value[ids], size, flags, renames)
+        self._positions.note_problem(self._piece)
         via, within = self._nesting.resolve(rank, thread, depth, layer, rows.start, rows.duration, flags)
         self._piece.bytes += claimed(size, int(s.bytes.max(initial=0)))
         self._piece.time_ns += claimed(rows.duration, int(rows.duration.max()))

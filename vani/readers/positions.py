@@ -13,6 +13,7 @@ The following is assumed, as the readers report in their limits:
   truncations, reads stop there, SEEK_END and O_APPEND begin there;
 - the end of a file that several processes use is not known to one of them: reads move as much as they request,
   positions after SEEK_END and offsets of appended data are null;
+- no file reaches `MOST_OFFSET`: a position or an end that goes beyond is unknown from there on;
 - a file made under a name that was removed or renamed away begins empty; the length of a file that a rename put under a
   name is unknown, and so are position and end after a call that lets the program write the file through a descriptor
   that the tracer does not follow.
@@ -30,12 +31,16 @@ from vani.calls import Flag, Kind
 from vani.distinct import distinct
 from vani.readers.file_ends import GONE, USED, BatchEnds
 from vani.readers.functions import PositionRule
-from vani.readers.plausible import NO_VALUE
+from vani.readers.plausible import MOST_OFFSET, NO_VALUE
+from vani.readers.trace_reader import Piece
 
 __all__ = ["Positions", "stable_order"]
 
 _ROUNDS = 16
-_FAR = 1 << 62
+
+_LEFT_BOUND = (
+    "positions in files go beyond 1 EiB, which no file system stores: places and sizes from there on are unknown"
+)
 
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
@@ -89,8 +94,6 @@ class _State:
             append = np.concatenate((self.append[old], append))
             past = np.concatenate((self.past[old], past))
         order = np.argsort(file)
-        # Positions so far out would overflow 64 bits as they move on.
-        position = np.where(np.abs(position) < _FAR, position, NO_VALUE)
         self.rank, self.file, self.position = rank, file[order], position[order]
         self.end, self.append, self.past = end[order], append[order], past[order]
 
@@ -102,6 +105,13 @@ class Positions:
         """`private[file]`, shape (files,): only one process of the trace names this file."""
         self.private = private
         self._state = _State()
+        self.left_bound = False
+        """A position or the end of a file went beyond `MOST_OFFSET`: it is unknown from there on."""
+
+    def note_problem(self, piece: Piece) -> None:
+        """Note once in a piece that a position or an end left the bound."""
+        if self.left_bound and _LEFT_BOUND not in piece.problems:
+            piece.problems.append(_LEFT_BOUND)
 
     def before(self, rank: int, file: Ints) -> tuple[Ints, Ints, Bools, NDArray[np.int8]]:
         """State of files in `rank`, shape (n,) each: position and end, `NO_VALUE` where unknown, whether writes
@@ -229,13 +239,25 @@ class Positions:
         calls.begin(position0)
         past = _past(calls, past0)
         end = np.full(len(first), NO_VALUE)
-        if private.any():
-            ends = BatchEnds(calls, end0, past0, private)
-            after = calls.settle(ends)
-            end[private] = ends.after(calls.write_ends(after))[private]
-            past |= ends.assumed
-        else:
+        far = np.flatnonzero(calls.farthest(end0) >= MOST_OFFSET)
+        if not private.any() and not len(far):
             after = calls.positions()
+            return calls.offsets(after), after, end, appending, past
+        ends = BatchEnds(calls, end0, past0, private)
+        # Sums of these groups may leave 64 bits: they are followed call by call instead.
+        exact = [(group, *calls.walk(group, ends)) for group in far.tolist()]
+        after = calls.settle(ends, far)
+        for group, positions, _, left_at in exact:
+            of_group = calls.rows_of(group)
+            after[of_group] = positions
+            if left_at is not None:
+                self.left_bound = True
+                # How far the file reaches is unknown from here on.
+                flags[rows[of_group.start + left_at]] |= Flag.WRITABLE
+        end[private] = ends.after(calls.write_ends(after))[private]
+        for group, _, last_end, _ in exact:
+            end[group] = last_end
+        past |= ends.assumed
         return calls.offsets(after), after, end, appending, past
 
 
@@ -271,11 +293,6 @@ class _Calls:
         step[moves] = value[moves]
         lost = step == NO_VALUE
         step[lost] = 0
-        # Sums of such steps can lead out of 64 bits: where all of them would, the longest are not believed.
-        longest = max(int(step.max(initial=0)), -int(step.min(initial=0)))
-        if longest * len(step) >= _FAR and np.abs(step).sum(dtype=np.float64) >= _FAR:
-            lost |= np.abs(step) >= _FAR // len(step)
-            step[lost] = 0
         self.asked = step
         # An appending write after another one goes on where that ended; only the first needs the end of the file.
         self._heads = appends & (starts | ~np.append(False, appends[:-1]))
@@ -338,10 +355,32 @@ class _Calls:
         ends[at] = np.where((value != NO_VALUE) & (size != NO_VALUE), value + size, NO_VALUE)
         return ends
 
-    def settle(self, ends: BatchEnds) -> Ints:
-        """Let reads stop at the end of the file, and calls begin there; returns the position after each call."""
-        reads = np.flatnonzero(self._advances & ~self.writes & ends.known)
-        anchors, known = self._anchors, ends.known[self._anchors]
+    def farthest(self, end: Ints) -> NDArray[np.float64]:
+        """Upper bound of all positions and ends of each group, shape (groups,).
+
+        `end`: of each group's file before, `NO_VALUE` where unknown.
+        """
+        absolute = np.abs(np.where(self.value == NO_VALUE, 0, self.value).astype(np.float64))
+        moved = np.abs(self.asked.astype(np.float64)) + np.where(self.size == NO_VALUE, 0, self.size)
+        before = [np.where(of == NO_VALUE, 0, np.abs(of.astype(np.float64))) for of in (self._before, end)]
+        bound: NDArray[np.float64] = np.add.reduceat(absolute + moved, self._first) + sum(before)
+        return bound
+
+    def rows_of(self, group: int) -> slice:
+        """The rows of a group."""
+        stop = self._first[group + 1] if group + 1 < len(self._first) else len(self.rule)
+        return slice(int(self._first[group]), int(stop))
+
+    def settle(self, ends: BatchEnds, far: Ints) -> Ints:
+        """Let reads stop at the end of the file, and calls begin there; returns the position after each call.
+
+        Groups that are `far` stay as they are: `walk` follows them.
+        """
+        settled = ends.known.copy()
+        for group in far.tolist():
+            settled[self.rows_of(group)] = False
+        reads = np.flatnonzero(self._advances & ~self.writes & settled)
+        anchors, known = self._anchors, settled[self._anchors]
         heads = self._heads[anchors] & known
         seeks = (self.rule[anchors] == PositionRule.SEEK_END) & known & (self.value[anchors] != NO_VALUE)
         at_end = np.flatnonzero(heads | seeks)
@@ -361,13 +400,24 @@ class _Calls:
                 return after
             self.step = self.step.copy()
             self.step[reads], self._place[at_end] = step, place
-        bounds = np.append(self._first, len(self.rule))
         for group in distinct(np.searchsorted(self._first, changed, side="right") - 1).tolist():
-            self._walk(slice(int(bounds[group]), int(bounds[group + 1])), int(self._before[group]), ends)
+            self.walk(group, ends)
         return self.positions()
 
-    def _walk(self, rows: slice, position: int, ends: BatchEnds) -> None:
-        """Follow one process and file call by call: each of many calls depends on the one before."""
+    def walk(self, group: int, ends: BatchEnds) -> tuple[list[int], int, int | None]:
+        """Follow a group call by call, as where each of many calls depends on the one before.
+
+        Returns
+        -------
+        positions
+            After each call of the group, `NO_VALUE` where unknown.
+        end
+            Of the file, in the end; `NO_VALUE` where unknown.
+        left_at
+            Number of the first call of the group that brought a position or the end beyond `MOST_OFFSET`: it is
+            unknown from there on. None where no call did.
+        """
+        rows, position = self.rows_of(group), int(self._before[group])
         anchors = slice(*np.searchsorted(self._anchors, (rows.start, rows.stop)).tolist())
         set_at = self._anchors[anchors] - rows.start
         of_anchors = np.full(rows.stop - rows.start, NO_VALUE)
@@ -376,25 +426,41 @@ class _Calls:
         sets, values, sizes = self._sets[rows].tolist(), self.value[rows].tolist(), self.size[rows].tolist()
         moves = (self._advances & self.writes)[rows].tolist()
         at = ((self.rule == PositionRule.AT) & self.writes)[rows].tolist()
-        known = ends.known[rows]
-        stops = ((self._advances & ~self.writes)[rows] & known).tolist()
-        seeks = (self.rule[rows] == PositionRule.SEEK_END) & known & (self.value[rows] != NO_VALUE)
-        to_end, appends = seeks.tolist(), (self._heads[rows] & known).tolist()
-        end = 0
+        known = ends.known[rows].tolist()
+        reads = (self._advances & ~self.writes)[rows].tolist()
+        seeks = (self.rule[rows] == PositionRule.SEEK_END) & (self.value[rows] != NO_VALUE)
+        to_end, appends = seeks.tolist(), self._heads[rows].tolist()
+        end, end_is_lost = 0, False
+        left_at: int | None = None
+        positions = []
         for i, begins in enumerate(ends.begins(rows)):
-            end = end if begins is None else begins
+            if begins is not None:
+                end, end_is_lost = begins, False
+            end_is_known = known[i] and not end_is_lost
             if appends[i] or to_end[i]:
-                position = end + (requested[i] if appends[i] else values[i])
-                # Absurd arguments must not overflow 64 bits.
-                position = places[i] = position if abs(position) < _FAR else NO_VALUE
+                position = end + (requested[i] if appends[i] else values[i]) if end_is_known else NO_VALUE
             elif sets[i]:
                 position = places[i]
             elif position != NO_VALUE:
-                if stops[i]:
+                if reads[i] and end_is_known:
                     steps[i] = min(max(end - position, 0), requested[i])
-                position = position + steps[i] if abs(position + steps[i]) < _FAR else NO_VALUE
+                position += steps[i]
+            reached = end
             if moves[i] and position != NO_VALUE:
-                end = max(end, position)
+                reached = max(end, position)
             elif at[i] and NO_VALUE not in (values[i], sizes[i]):
-                end = max(end, values[i] + sizes[i])
+                reached = max(end, values[i] + sizes[i])
+            if max(reached, abs(position) if position != NO_VALUE else 0) >= MOST_OFFSET:
+                left_at = i if left_at is None else left_at
+            if position != NO_VALUE and abs(position) >= MOST_OFFSET:
+                position = NO_VALUE
+            if reached >= MOST_OFFSET:
+                end_is_lost = True
+            else:
+                end = reached
+            if appends[i] or to_end[i]:
+                places[i] = position
+            positions.append(position)
+        self.step = self.step.copy()
         self.step[rows], self._place[anchors] = steps, np.array(places)[set_at]
+        return positions, NO_VALUE if end_is_lost or not known[-1] else end, left_at

@@ -139,6 +139,7 @@ class BatchBuilder:
         kind, layer, depth, size = s.kind[at], s.layer[at], s.depth[at], s.bytes[at]
         renames = s.rename_to[at] if s.rename_to.max(initial=-1) >= 0 else None
         offset = self._positions.resolve(rank, file, s.rule[at], kind, value, size, flags, renames)
+        self._positions.note_problem(self._piece)
         # A library's call names its own offset (in units of its view); positions are followed below libraries only.
         above = np.flatnonzero(layer == Layer.MPIIO)
         above = above[value[above] != NO_VALUE]
