@@ -192,8 +192,5 @@ def characterise(
         list_files=options.list_files,
         known=known,
     )
-    if known is not None:
-        # Written beside what follows; whoever gave it keeps it.
-        known.begin_keeping(stores)
     view = View(measured, job_, system)
     return assemble(view, version=version, refused=refused), view

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from vani.analyzers.entities.dataset import size_distribution
@@ -16,14 +17,6 @@ from vani.analyzers.measures.io_time import SpentTime
 from vani.analyzers.measures.lengths import FileLengths
 from vani.analyzers.tables.int_table import NO_VALUE
 from vani.analyzers.tables.keys import pack, unpack
-from vani.arrow_functions import (
-    dictionary_encode,
-    equal,
-    if_else,
-    match_substring,
-    replace_substring_regex,
-    take,
-)
 from vani.columns import Texts, scalar, texts, to_arrow, to_numpy
 from vani.distinct import distinct
 from vani.schema.profile import ByteCounts, Folder, SizeDistribution
@@ -139,17 +132,17 @@ def _sizes(
 def _column(view: View, codes: Ints) -> pa.Array:
     paths = view.workload.paths
     if isinstance(paths, Texts):
-        return take(paths.column, to_arrow(codes))
+        return pc.take(paths.column, to_arrow(codes))
     return texts([paths[code] for code in codes.tolist()])
 
 
 def _parents(paths: pa.Array) -> tuple[pa.Array, Ints]:
     """Distinct folders of paths, in order of first appearance, and the position of each path's folder among them."""
-    cut = replace_substring_regex(paths, "/+[^/]*$", "")
-    inside = match_substring(paths, "/")
+    cut = pc.replace_substring_regex(paths, "/+[^/]*$", "")
+    inside = pc.match_substring(paths, "/")
     # What has no folder lies in the working directory; what lies in the root has nothing before its slash.
-    named = if_else(inside, if_else(equal(cut, scalar("")), scalar("/"), cut), scalar("."))
-    encoded = dictionary_encode(named)
+    named = pc.if_else(inside, pc.if_else(pc.equal(cut, scalar("")), scalar("/"), cut), scalar("."))
+    encoded = pc.dictionary_encode(named)
     return encoded.dictionary, to_numpy(encoded.indices).astype(np.int64)
 
 

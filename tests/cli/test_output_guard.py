@@ -134,18 +134,6 @@ def test_a_profile_may_lie_in_the_folder_of_its_trace(run, desk, trace):
         assert run("profile", "T", "-o", "T/profile.yaml").status == 0
 
 
-def test_looking_at_places_loads_no_numpy_before_the_allocator_is_set(desk, trace):
-    # numpy would start a thread per processor by then.
-    (desk / "p.yaml").write_text("old")
-    code = (
-        "import sys, vani.allocator as a; from vani.cli.main import main\n"
-        "a.allocate_in_one_place = lambda: print('numpy' in sys.modules)\n"
-        "main(['profile', 'T', '-o', 'p.yaml', '-q'])"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout == "False\n"
-
-
 def test_files_of_a_data_set_are_not_written_over_but_the_document_in_it_is(run, desk):
     (desk / "data").mkdir()
     (desk / "data" / "a.bin").write_bytes(bytes(100))

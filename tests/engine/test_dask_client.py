@@ -85,15 +85,6 @@ def test_a_profile_is_the_same_in_threads_processes_and_on_one_worker(tmp_path, 
     assert len(set(found.values())) == 1
 
 
-def test_workers_keep_freed_memory_while_they_work_and_not_afterwards(dask):
-    keeps = "__import__('vani.allocator').allocator._keeps"
-    engine = open_executor(dask.scheduler_address)
-    assert all(engine.map(eval, [keeps] * 4))
-    engine.close()
-    with Client(dask) as client:
-        assert not any(client.run(eval, keeps).values())
-
-
 def test_a_workflow_of_several_traces_is_the_same(tmp_path, dask, a_part_per_rank):
     traces = [TRACES / "v3-posix-mix-4r", TRACES / "v3-haccio-ssf-8r", TRACES / "v25g-mpiio-mix-4r"]
     here = vani.profile(*traces, store=tmp_path / "here", files=None).to_yaml()

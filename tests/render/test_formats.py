@@ -85,9 +85,6 @@ def test_no_form_of_json_moves_the_cursor(ascii_only, indent):
 def test_the_garbage_collector_is_set_in_one_place():
     # Was: two commands switched it on again for callers that had switched it off.
     assert {path.name for path in SOURCES if "gc.disable(" in path.read_text()} == {"garbage.py"}
-    setters = ("keep_freed_memory()", "allocate_in_one_place()")
-    commands = [path for path in (ROOT / "vani/cli").glob("*.py") if any(one in path.read_text() for one in setters)]
-    assert [path.name for path in commands] == ["memory.py"]
 
 
 def test_a_pause_of_the_garbage_collector_leaves_it_as_it_was():

@@ -316,8 +316,7 @@ def test_of_many_options_the_last_are_known_and_what_they_share(cache):
         known = PartialResults(["d" * 64], [])
         known.of("survey", [], lambda: "all")
         known.of("measure", [str(number)], lambda: number)  # noqa: B023 - it is called at once
-        known.begin_keeping([])
-        known.keep()
+        known.keep([])
     again = PartialResults(["d" * 64], [])
     made = [again.of("measure", [str(number)], lambda: -1) for number in range(20)]
     assert made == [-1] * 5 + list(range(5, 20))

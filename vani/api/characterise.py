@@ -131,17 +131,13 @@ def characterise_in(
         names = [app_of(one.path, one.app, job_model) for one in readers]
         # What is known is known of all traces together.
         of_all = known if len(stores) == len(workload.readers) else None
-        try:
-            made = measured_of(stores, names, lost, of_all)
-            for reader, one in zip(readers, stores, strict=True):
-                if one.decode is not None and reader.changed():
-                    raise changed_error(reader)
-            if of_all is not None:
-                of_all.keep()
-        finally:
-            if of_all is not None:
-                of_all.drop()
-        return made
+        characterised = measured_of(stores, names, lost, of_all)
+        for reader, store in zip(readers, stores, strict=True):
+            if store.decode is not None and reader.changed():
+                raise changed_error(reader)
+        if of_all is not None:
+            of_all.keep(stores)
+        return characterised
 
     if known is not None and (found := known.stores):
         with suppress(CallsNeeded):

@@ -61,7 +61,6 @@ def quick_profile(
 
 def _counted_once(reader: CountsCalls) -> Occurrences:
     """The occurrences of a trace whose tables are forgotten once they have been counted."""
-    from vani.allocator import give_back  # noqa: PLC0415
     from vani.calls import Occurrences  # noqa: PLC0415 - loads Arrow
     from vani.readers.trace_reader import KeepsTables  # noqa: PLC0415
 
@@ -71,7 +70,6 @@ def _counted_once(reader: CountsCalls) -> Occurrences:
         yield from counted.batches()
         if isinstance(reader, KeepsTables):
             reader.release()
-            give_back()
 
     return Occurrences(counted.group_of_rank, batches)
 

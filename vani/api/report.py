@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 from vani.api.arguments import PathLike
 from vani.api.report_inputs import report_inputs
-from vani.garbage import collection_paused
 from vani.render.report import FORMATS, WITH_PLOTS
 
 if TYPE_CHECKING:
@@ -108,6 +107,4 @@ def reported(
         )
         return Reported(FORMATS.render(format, found), found.profile)
 
-    with collection_paused():
-        # The files of a long profile are gone by its end, and nobody searches them for cycles.
-        return rendered()
+    return rendered()

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 import click
 
-from vani.cli.memory import memory_for
 from vani.cli.options import FILE, quiet_option
 from vani.cli.output import progress_bar, shows_progress, summary_console
 from vani.cli.where import where_options
@@ -35,7 +34,7 @@ def convert(trace: Path, store: Path, call_sites: bool, scheduler: Scheduler, qu
     """
     from vani.api import convert as run  # noqa: PLC0415 - loads Arrow, which --help does not need
 
-    with memory_for("calls"), progress_bar(show=shows_progress(quiet=quiet)) as progress:
+    with progress_bar(show=shows_progress(quiet=quiet)) as progress:
         places = run(trace, store, call_sites=call_sites, scheduler=scheduler, progress=progress)
     if shows_progress(quiet=quiet):
         console = summary_console()

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, TypedDict, Unpack
 
 import click
 
-from vani.cli.memory import memory_for
 from vani.cli.options import FILE, files_option, format_option, output_option, quiet_option, system_option
 from vani.cli.output import emit_all, progress_bar, shows_progress, shows_summary, summary_console
 from vani.cli.output_guard import check_outputs, system_files
@@ -85,14 +84,12 @@ def profile(
     The profile goes to stdout as YAML (or JSON), a summary to stderr.
     """
     _check_graph(graph, quick=quick)
-    # Before anything loads numpy, as looking at the files of a trace does.
-    with memory_for("counting" if quick else "calls"):
-        read = chain(
-            traces, [options["job"]], scheduler_files(options["scheduler"]), system_files(options["system"])
-        )
-        check_outputs([output, *filter(None, [graph])], read)
-        with progress_bar(show=shows_progress(quiet=quiet) and not quick) as progress:
-            made, exported = _characterised(traces, quick, graph, graph_of, options, progress)
+    read = chain(
+        traces, [options["job"]], scheduler_files(options["scheduler"]), system_files(options["system"])
+    )
+    check_outputs([output, *filter(None, [graph])], read)
+    with progress_bar(show=shows_progress(quiet=quiet) and not quick) as progress:
+        made, exported = _characterised(traces, quick, graph, graph_of, options, progress)
     emit_all([(_text(made, kind, output), output), *exported])
     if shows_summary(output, quiet=quiet):
         _show(made, output)

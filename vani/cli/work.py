@@ -1,4 +1,4 @@
-"""The surroundings of a command that takes profiles or traces: memory, progress and notes on stderr."""
+"""Progress and notes on stderr for commands that take profiles or traces."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from vani.cli.memory import memory_for
 from vani.cli.output import progress_bar, shows_progress
 from vani.errors import one_line
 from vani.schema.syntax.detection import is_document
@@ -26,7 +25,7 @@ _SLOW_BYTES: Final = 16_000_000
 
 @contextmanager
 def working(*sources: Path, quiet: bool, with_calls: bool = False) -> Iterator[Progress | None]:
-    """Set memory for the work on sources, and show how far it is; to be entered before anything loads numpy.
+    """Show the progress of work on sources, where calls are read, and say what makes it slow.
 
     Parameters
     ----------
@@ -37,8 +36,7 @@ def working(*sources: Path, quiet: bool, with_calls: bool = False) -> Iterator[P
         for source in sources:
             _note_slow_yaml(source)
     calls = with_calls or not all(map(is_document, sources))
-    memory, show = memory_for("calls" if calls else "documents"), calls and shows_progress(quiet=quiet)
-    with memory, progress_bar(show=show) as progress:
+    with progress_bar(show=calls and shows_progress(quiet=quiet)) as progress:
         yield progress
 
 

@@ -15,7 +15,6 @@ from contextlib import contextmanager, suppress
 from functools import lru_cache
 from typing import Any, NoReturn, TypeVar
 
-from vani.allocator import keep_freed_memory, stop_keeping
 from vani.engine.dask_connection import CONNECT_S, DaskConnection
 from vani.engine.local import Progress
 from vani.engine.scheduler import LocalScheduler, Scheduler
@@ -51,7 +50,7 @@ class DaskClient(DaskConnection):
         if self._client is not None and self._cluster is None:
             with suppress(Exception):
                 # Others go on to use these workers.
-                self._client.sync(self._client.run, _forget, on_error="ignore", callback_timeout=5)
+                self._client.sync(self._client.run, _unpacked.cache_clear, on_error="ignore", callback_timeout=5)
         super().close()
 
     def map(
@@ -225,7 +224,6 @@ _unpacked = lru_cache(maxsize=8)(pickle.loads)
 
 def _called(item: Any, function: Callable[..., Any], broadcast: Sequence[bytes]) -> bytes:
     """Run by a worker."""
-    keep_freed_memory()
     return pickle.dumps(function(item, *map(_unpacked, broadcast)), 5)
 
 
@@ -234,7 +232,3 @@ def _combined(results: list[bytes], combine: Callable[[list[Any]], Any]) -> byte
     return pickle.dumps(combine([pickle.loads(result) for result in results]), 5)
 
 
-def _forget() -> None:
-    """Run by a worker when the work is done."""
-    _unpacked.cache_clear()
-    stop_keeping()

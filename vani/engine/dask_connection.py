@@ -34,6 +34,12 @@ NO_WORKER_S = 120.0
 
 Adaptive clusters start workers on demand; those that pause because their memory is full may go on.
 """
+_WORKER_ENVIRONMENT = {
+    "MALLOC_TRIM_THRESHOLD_": str(1 << 29),
+    "MALLOC_MMAP_THRESHOLD_": str(1 << 25),
+    "OPENBLAS_NUM_THREADS": "1",
+}
+"""Arrays of one batch reuse the memory of the batch before (mallopt(3)), which Dask by default gives back."""
 _LOGGERS = ("distributed", "distributed.client", "distributed.scheduler", "tornado.application")
 
 
@@ -294,17 +300,20 @@ def _started_processes() -> Any:
             where="--scheduler processes",
             todo="pip install 'vani-io[cluster]', or use --scheduler threads",
         ) from error
+    from dask import config  # noqa: PLC0415 - heavy
+
     # An interrupt of the terminal reaches all its processes. These leave it to this one: they inherit the mask.
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
-        return LocalCluster(
-            n_workers=available_processors(),
-            threads_per_worker=1,
-            host="127.0.0.1",
-            dashboard_address="127.0.0.1:0",
-            security=security,
-            silence_logs=logging.CRITICAL + 1,
-        )
+        with config.set({"distributed.nanny.pre-spawn-environ": _WORKER_ENVIRONMENT}):
+            return LocalCluster(
+                n_workers=available_processors(),
+                threads_per_worker=1,
+                host="127.0.0.1",
+                dashboard_address="127.0.0.1:0",
+                security=security,
+                silence_logs=logging.CRITICAL + 1,
+            )
     except (OSError, RuntimeError, TimeoutError) as error:
         raise InputError(
             f"worker processes cannot be started ({error or type(error).__name__})",

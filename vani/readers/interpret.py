@@ -6,22 +6,9 @@ from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from vani.arrow_functions import (
-    cast,
-    equal,
-    extract_regex,
-    if_else,
-    is_in,
-    is_valid,
-    list_element,
-    list_value_length,
-    match_substring_regex,
-    min_of,
-    struct_field,
-    take,
-)
 from vani.calls import Flag, Kind, Layer
 from vani.columns import scalar, texts, to_arrow, to_numpy
 from vani.readers.functions import DATATYPE_BYTES, Meaning, PositionRule, meaning_of
@@ -111,7 +98,7 @@ def interpret(
         binds=np.zeros(n, np.bool_),
         rename_to=np.full(n, -1, np.int32),
     )
-    argument_count = to_numpy(list_value_length(table.args))
+    argument_count = to_numpy(pc.list_value_length(table.args))
     by_func = np.argsort(table.func, kind="stable")
     funcs, first = np.unique(table.func[by_func], return_index=True)
     for func, of_func in zip(funcs.tolist(), np.split(by_func, first)[1:], strict=True):
@@ -165,16 +152,16 @@ class _Arguments:
     """Argument texts of the rows of one function."""
 
     def __init__(self, lists: pa.ListArray, rows: NDArray[np.int64], ranks: int) -> None:
-        self._lists, self._ranks = take(lists, to_arrow(rows)), ranks
+        self._lists, self._ranks = pc.take(lists, to_arrow(rows)), ranks
         self.unbelieved: str | None = None
         """The fault of a size or an offset that was left out."""
-        self._fewest = int(min_of(list_value_length(self._lists)).as_py())
+        self._fewest = int(pc.min(pc.list_value_length(self._lists)).as_py())
 
     def text(self, index: int) -> pa.Array | None:
         """The argument at `index`, or None where some row does not have it."""
         if not 0 <= index < self._fewest:
             return None
-        return list_element(self._lists, scalar(index))
+        return pc.list_element(self._lists, scalar(index))
 
     def texts(self, index: int) -> list[str] | None:
         column = self.text(index)
@@ -193,14 +180,14 @@ class _Arguments:
         b = self.numbers(index)
         a = np.zeros(len(b), np.int64)
         if column is not None and (b == NO_VALUE).any():
-            parts = extract_regex(column, r"^(?P<a>-?\d{1,18})\*r\+(?P<b>-?\d{1,18})$")
-            is_pattern = to_numpy(is_valid(parts))
+            parts = pc.extract_regex(column, r"^(?P<a>-?\d{1,18})\*r\+(?P<b>-?\d{1,18})$")
+            is_pattern = to_numpy(pc.is_valid(parts))
             if is_pattern.any():
-                a[is_pattern] = _integers(struct_field(parts, "a"))[is_pattern]
-                b[is_pattern] = _integers(struct_field(parts, "b"))[is_pattern]
+                a[is_pattern] = _integers(pc.struct_field(parts, "a"))[is_pattern]
+                b[is_pattern] = _integers(pc.struct_field(parts, "b"))[is_pattern]
             far = np.abs(a.astype(np.float64)) * self._ranks >= MOST_OFFSET
             a[far], b[far] = 0, NO_VALUE
-            wrong = far | ((b == NO_VALUE) & to_numpy(match_substring_regex(column, _LONG_OFFSET)))
+            wrong = far | ((b == NO_VALUE) & to_numpy(pc.match_substring_regex(column, _LONG_OFFSET)))
             self._leave_out("name an offset of {}, which no file reaches: it is unknown", wrong, [column])
         return a, b
 
@@ -212,7 +199,7 @@ class _Arguments:
         for column, factor in zip(columns, factors, strict=True):
             wrong |= (factor < 0) & (factor != NO_VALUE)
             if column is not None and (factor == NO_VALUE).any():
-                wrong |= (factor == NO_VALUE) & to_numpy(match_substring_regex(column, _LONG_SIZE))
+                wrong |= (factor == NO_VALUE) & to_numpy(pc.match_substring_regex(column, _LONG_SIZE))
         size = factors[0]
         for factor in (*factors[1:], *(() if widths is None else (widths,))):
             unknown = (size == NO_VALUE) | (factor == NO_VALUE)
@@ -246,8 +233,8 @@ _LONG_OFFSET = r"^-?\d{19,}$|^-?\d+\*r\+-?\d+$"
 
 
 def _integers(column: pa.Array) -> NDArray[np.int64]:
-    good = match_substring_regex(column, r"^-?\d{1,18}$")
-    numbers = cast(if_else(good, column, pa.nulls(1, column.type)[0]), pa.int64())
+    good = pc.match_substring_regex(column, r"^-?\d{1,18}$")
+    numbers = pc.cast(pc.if_else(good, column, pa.nulls(1, column.type)[0]), pa.int64())
     values: NDArray[np.int64] = to_numpy(numbers, NO_VALUE).copy()
     return values
 
@@ -303,14 +290,14 @@ def _fill(
     if meaning.open_mode >= 0 and (modes := args.texts(meaning.open_mode)) is not None:
         flags |= np.array([_mode_flags(m) for m in modes], np.int16)
     if meaning.comm >= 0 and meaning.binds and (comms := args.text(meaning.comm)) is not None:
-        world = to_numpy(equal(comms, scalar("MPI_COMM_WORLD")))
+        world = to_numpy(pc.equal(comms, scalar("MPI_COMM_WORLD")))
         flags[world] |= Flag.WORLD
     s.flags[rows], s.rule[rows] = flags, rule
 
 
 def _named(column: pa.Array, codes: NDArray[np.int32]) -> NDArray[np.int32]:
     # The tracer writes these where it knows no path.
-    nameless = is_in(column, value_set=cast(texts(["???", "NULL", "%p", ""]), column.type))
+    nameless = pc.is_in(column, value_set=pc.cast(texts(["???", "NULL", "%p", ""]), column.type))
     return np.where(to_numpy(nameless), -1, codes).astype(np.int32)
 
 
@@ -327,4 +314,4 @@ def _mode_flags(mode: str) -> int:
 
 def _mark_world(s: Signatures, rows: NDArray[np.int64], comms: pa.Array | None) -> None:
     if comms is not None:
-        s.flags[rows[to_numpy(equal(comms, scalar("MPI_COMM_WORLD")))]] |= Flag.WORLD
+        s.flags[rows[to_numpy(pc.equal(comms, scalar("MPI_COMM_WORLD")))]] |= Flag.WORLD

@@ -9,9 +9,9 @@ from typing import Protocol
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from vani.arrow_functions import dictionary_encode, starts_with
 from vani.calls import FileClass, Layer
 from vani.columns import Texts, to_numpy
 
@@ -88,7 +88,7 @@ class PathTable:
             Not used: a table that is read as a whole shows its paths in order.
         """
         del positions
-        encoded = dictionary_encode(spellings)
+        encoded = pc.dictionary_encode(spellings)
         lookup = np.array([self.code(s) for s in encoded.dictionary.to_pylist()], dtype=np.int32)
         codes: NDArray[np.int32] = lookup[to_numpy(encoded.indices)]
         return codes
@@ -111,7 +111,7 @@ def complete_relative_paths(file: NDArray[np.int32], layer: NDArray[np.int8], pa
     library = layer > Layer.STDIO
     above[file[library & (file >= 0)]] = True
     if isinstance(paths, Texts):
-        above &= ~to_numpy(starts_with(paths.column, "/"))
+        above &= ~to_numpy(pc.starts_with(paths.column, "/"))
     relative = {c: paths[c] for c in np.flatnonzero(above).tolist() if not paths[c].startswith("/")}
     if not relative:
         return

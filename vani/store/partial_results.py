@@ -24,10 +24,11 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from vani.atomic import write_bytes
 from vani.columns import narrow
+from vani.errors import InputError
 from vani.plug_ins import plug_ins
 from vani.store.cache import cache_directory, make_folder
-from vani.store.file_aside import FileAside
 from vani.store.manifest import OTHERS_WRITE
 from vani.store.read import TABLES, Store
 
@@ -103,7 +104,6 @@ class PartialResults:
         self._stores: list[Any] = found.get("stores", [])
         self._results: dict[str, Any] = found.get("results", {})
         self._is_new = False
-        self._file: FileAside | None = None
 
     @property
     def stores(self) -> list[Store]:
@@ -130,8 +130,8 @@ class PartialResults:
         self._results[key] = found
         return found
 
-    def begin_keeping(self, stores: Sequence[Store]) -> None:
-        """Begin to write what was found anew, where it can be: a cache that takes nothing is no fault.
+    def keep(self, stores: Sequence[Store]) -> None:
+        """Write the results that are new, if the cache takes them.
 
         Parameters
         ----------
@@ -145,19 +145,7 @@ class PartialResults:
         ]
         # Of the many options that somebody may try, the last ones; what all of them share was used each time.
         results = dict(list(self._results.items())[-_MOST_RESULTS:])
-        self._file = _begun(
-            self._name, {"key": self._key, "stores": tables, "results": results}
-        )
-
-    def keep(self) -> None:
-        """Keep what was begun to be written."""
-        if self._file is not None:
-            self._file.keep()
-
-    def drop(self) -> None:
-        """Leave nothing of what was begun to be written, if it is not kept."""
-        if self._file is not None:
-            self._file.drop()
+        _write(self._name, {"key": self._key, "stores": tables, "results": results})
 
 
 def _has_plugins() -> bool:
@@ -194,22 +182,21 @@ def _find(name: str, key: str) -> Any:
         return None
 
 
-def _begun(name: str, what: object) -> FileAside | None:
+def _write(name: str, results: object) -> None:
     folder = _folder()
     if folder is None:
-        return None
+        return
     try:
-        pieces = _pieces(what)
+        body = b"".join(_pieces(results))
     except (TypeError, ValueError):
         # A measure that finds something else than numbers.
-        return None
-    if sum(map(len, pieces)) > _MOST_OF_ONE:
-        return None
-    with suppress(OSError):
+        return
+    if len(body) > _MOST_OF_ONE:
+        return
+    with suppress(OSError, InputError):
         make_folder(folder)
         _sweep(folder)
-        return FileAside(folder / name, _BEGIN, pieces)
-    return None
+        write_bytes(folder / name, _BEGIN + hashlib.sha256(body).digest() + body)
 
 
 def _folder() -> Path | None:

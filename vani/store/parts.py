@@ -9,10 +9,13 @@ import numpy as np
 __all__ = ["LARGE_PART", "SMALL_PART", "plan_parts"]
 
 SMALL_PART, LARGE_PART = 1 << 17, 1 << 20
+_MOST_PARTS = 1 << 14
+"""A Dask scheduler manages about a thousand tasks per second."""
 
 
 def plan_parts(calls: np.ndarray[Any, np.dtype[np.int64]], *, short_last: bool = False) -> list[range]:
-    """Cut the ranks into runs of about a million calls, or an eighth of a small trace; a rank is never cut.
+    """Cut the ranks into runs of about a million calls, or an eighth of a small trace, or more of a huge one; a rank is
+    never cut.
 
     Parameters
     ----------
@@ -23,7 +26,7 @@ def plan_parts(calls: np.ndarray[Any, np.dtype[np.int64]], *, short_last: bool =
         is left, as in guided self-scheduling (Polychronopoulos and Kuck 1987).
     """
     left = int(calls.sum())
-    wanted = int(np.clip(left // 8, SMALL_PART, LARGE_PART))
+    wanted = max(int(np.clip(left // 8, SMALL_PART, LARGE_PART)), left // _MOST_PARTS)
     parts, begin, held = [], 0, 0
     for rank, count in enumerate(calls.tolist()):
         if short_last:

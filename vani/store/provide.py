@@ -10,7 +10,6 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
-from vani.allocator import give_back
 from vani.engine.executor import Executor
 from vani.errors import InputError, NoRoomError, StoreError, TraceError
 from vani.readers.open import open_trace, traces_at
@@ -158,7 +157,6 @@ class Stores:
             made = self._made(reader, executor, keep=keep)
         if isinstance(reader, KeepsTables):
             reader.release()
-            give_back()
         return made
 
     def _made(self, reader: TraceReader, executor: Executor, *, keep: bool) -> Store:

@@ -10,9 +10,9 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from vani.arrow_functions import list_value_length, split_pattern
 from vani.columns import to_numpy
 from vani.errors import TraceError
 from vani.readers.recorder.grammar import ragged
@@ -278,8 +278,8 @@ def _split_arguments(
         full_text = b"".join(pieces)
         offsets = np.concatenate(([0], np.cumsum([len(p) for p in pieces]))).astype(np.int64)
     strings = pa.LargeStringArray.from_buffers(len(at), pa.py_buffer(offsets), pa.py_buffer(full_text))
-    lists = split_pattern(strings, " ")
-    number = to_numpy(list_value_length(lists)).astype(np.int64)
+    lists = pc.split_pattern(strings, " ")
+    number = to_numpy(pc.list_value_length(lists)).astype(np.int64)
     # Splitting an empty text gives one empty piece, but a call without arguments has none.
     number[length == 0] = 0
     if (number != given).any():

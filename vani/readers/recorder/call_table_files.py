@@ -7,9 +7,9 @@ from contextlib import closing
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from vani.arrow_functions import take
 from vani.columns import to_arrow
 from vani.readers.functions import FACTS
 from vani.readers.handles import Handles, HandleTable
@@ -134,7 +134,7 @@ class Kept:
             self.counts[part.ids] = table.count
         rows = np.flatnonzero(np.isin(table.func, self._wanted))
         if len(rows) and self._held < 8 * _MOST_FACTS:
-            self._facts.append((part.ids[rows], table.func[rows], take(table.args, to_arrow(rows))))
+            self._facts.append((part.ids[rows], table.func[rows], pc.take(table.args, to_arrow(rows))))
             self._held += len(rows)
 
     def facts(self, counts: Ints) -> list[tuple[str, list[str], int]]:
@@ -145,5 +145,5 @@ class Kept:
         args = pa.concat_arrays([f[2] for f in self._facts])
         rows = np.flatnonzero(counts[ids] > 0)
         rows = rows[np.argsort(ids[rows])][:_MOST_FACTS]
-        texts = take(args, to_arrow(rows)).to_pylist()
+        texts = pc.take(args, to_arrow(rows)).to_pylist()
         return [(self._functions[func[r]], t, int(counts[ids[r]])) for r, t in zip(rows, texts, strict=True)]

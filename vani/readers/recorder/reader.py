@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from vani.arrow_functions import any_of, match_substring
 from vani.calls import Occurrences
 from vani.errors import TraceError
 from vani.kernels.library import available
@@ -118,7 +118,7 @@ class RecorderReader:
             paths = self.files()["path"]
         except TraceError:
             return False
-        return bool(any_of(match_substring(paths, f"/{name}/")).as_py())
+        return bool(pc.any(pc.match_substring(paths, f"/{name}/")).as_py())
 
     @property
     def ranks(self) -> int:
