@@ -17,12 +17,12 @@ import pytest
 import vani
 from vani.errors import InputError, StoreError
 from vani.readers.recorder.reader import RecorderReader
-from vani.store import cache, manifest, partial_results, provide, write
+from vani.store import cache, manifest, partial_results, write
 from vani.store.cache import cache_directory, find_store, own_place, places_of
-from vani.store.kept import Room
+from vani.store.in_memory_parts import MemoryBudget
 from vani.store.locks import InUse
-from vani.store.provide import Stores
 from vani.store.read import open_store
+from vani.store.stores import Stores
 
 TRACE = Path(__file__).resolve().parents[1] / "data" / "traces" / "v3-noipc-rawts-ior-4r"
 RECORDS = 147  # README.md beside the traces and reference.json
@@ -33,7 +33,7 @@ DAY = 24 * 3600.0
 def stores(tmp_path, monkeypatch) -> Path:
     """Where stores are put, as that of every trace with no room in memory that takes longer to decode than to read."""
     monkeypatch.setenv("VANI_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setattr(provide, "Room", lambda: Room(0))
+    monkeypatch.setattr("vani.store.stores.MemoryBudget", lambda: MemoryBudget(0))
     monkeypatch.setattr(RecorderReader, "decodes_quickly", False)
     return tmp_path / "cache" / "stores"
 
@@ -144,7 +144,7 @@ def test_what_is_soon_read_is_compressed_in_less_time_than_what_is_converted(sto
 def test_in_a_cache_that_others_can_change_each_user_has_a_private_folder(tmp_path, monkeypatch, mode, place):
     monkeypatch.setenv("VANI_CACHE", str(tmp_path / "cache"))
     monkeypatch.setenv("VANI_PARTIAL_RESULTS", "1")
-    monkeypatch.setattr(provide, "Room", lambda: Room(0))
+    monkeypatch.setattr("vani.store.stores.MemoryBudget", lambda: MemoryBudget(0))
     monkeypatch.setattr(RecorderReader, "decodes_quickly", False)
     monkeypatch.setattr(partial_results, "FEWEST_CALLS", 0)
     (tmp_path / "cache").mkdir()

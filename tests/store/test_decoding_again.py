@@ -24,8 +24,8 @@ from vani.readers.open import open_trace
 from vani.readers.recorder import batches, reader
 from vani.readers.recorder.reader import RecorderReader
 from vani.readers.trace_reader import Piece
-from vani.store import provide, write
-from vani.store.kept import Room
+from vani.store import stores, write
+from vani.store.in_memory_parts import MemoryBudget
 
 sys.path.append(str(Path(__file__).resolve().parents[1] / "fuzz"))
 from mutations import damaged
@@ -45,7 +45,7 @@ def cache(tmp_path, monkeypatch) -> Path:
 @pytest.fixture
 def no_room(cache, monkeypatch) -> None:
     """No call stays in memory, and none of their times."""
-    monkeypatch.setattr(provide, "Room", lambda: Room(0))
+    monkeypatch.setattr(stores, "MemoryBudget", lambda: MemoryBudget(0))
     monkeypatch.setattr(RecorderReader, "decodes_quickly", True)
     monkeypatch.setattr(measure_workload, "_MOST_IN_MEMORY", 0)
     monkeypatch.setattr(busy_time, "_FEW_ROWS", 20)
@@ -111,7 +111,7 @@ def test_one_trace_may_have_room_and_another_be_decoded_again(cache, monkeypatch
     expected = vani.profile(*some).to_yaml()
     first = open_trace(some[0])
     room = int(first.calls_per_rank().sum()) * 54 + len(first.files()) * 512
-    monkeypatch.setattr(provide, "Room", lambda: Room(room))
+    monkeypatch.setattr(stores, "MemoryBudget", lambda: MemoryBudget(room))
     monkeypatch.setattr(RecorderReader, "decodes_quickly", True)
     passes: list[Path] = []
     real = RecorderReader.batches
@@ -129,7 +129,7 @@ def test_one_trace_may_have_a_store_and_another_none(cache, monkeypatch):
     some = [TRACES / name for name in ("v3-haccio-ssf-8r", "v3-ckpt-then-restart-8r")]
     expected = vani.profile(*some).to_yaml()
     with monkeypatch.context() as patch:
-        patch.setattr(provide, "Room", lambda: Room(0))
+        patch.setattr(stores, "MemoryBudget", lambda: MemoryBudget(0))
         patch.setattr(RecorderReader, "decodes_quickly", False)
         vani.profile(some[0])
     assert len(list((cache / "stores").iterdir())) == 1
@@ -155,7 +155,7 @@ def test_nothing_is_written_but_a_file_without_a_name(no_room, cache, tmp_path, 
 )
 def test_of_few_calls_per_rank_files_are_written(cache, tmp_path, monkeypatch, layout, fewest):
     # Was: with 10,000 ranks of 1,000 calls each, in files of their own, a profile took a third longer.
-    monkeypatch.setattr(provide, "Room", lambda: Room(0))
+    monkeypatch.setattr(stores, "MemoryBudget", lambda: MemoryBudget(0))
     generate_trace(tmp_path / "T", Workload(calls=2000, ranks=4, files=4, layout=layout))
     calls = int(open_trace(tmp_path / "T").calls_per_rank().mean())
     for most in (calls, calls + 1):
@@ -185,7 +185,7 @@ def test_times_are_put_into_files_only_where_they_are_many(no_room, cache, monke
 
 
 def test_files_are_written_where_numpy_decodes(cache, monkeypatch):
-    monkeypatch.setattr(provide, "Room", lambda: Room(0))
+    monkeypatch.setattr(stores, "MemoryBudget", lambda: MemoryBudget(0))
     monkeypatch.setattr(reader, "_FEWEST_FRAMED", 0)
     with numpy_alone():
         vani.profile(TRACE)

@@ -15,8 +15,8 @@ from vani.engine.executor import open_executor
 from vani.engine.local import Synchronous
 from vani.readers.open import open_trace
 from vani.readers.recorder.reader import RecorderReader
-from vani.store import provide, read, write
-from vani.store.kept import Room
+from vani.store import read, write
+from vani.store.in_memory_parts import MemoryBudget
 from vani.store.read import open_store
 from vani.store.write import decode_into_memory, write_store
 
@@ -91,7 +91,7 @@ def stores_of(cache):
 
 def with_room(monkeypatch, room):
     """Calls that have none go into files, since to decode them takes long."""
-    monkeypatch.setattr(provide, "Room", lambda: Room(room))
+    monkeypatch.setattr("vani.store.stores.MemoryBudget", lambda: MemoryBudget(room))
     monkeypatch.setattr(RecorderReader, "decodes_quickly", False)
 
 

@@ -20,10 +20,10 @@ ATTACKER, VICTIM = 54321, 54322
 PROFILE = """
 import sys, vani
 from vani.readers.recorder.reader import RecorderReader
-from vani.store import partial_results, provide
-from vani.store import kept
+from vani.store import partial_results, stores
+from vani.store import in_memory_parts
 partial_results.FEWEST_CALLS = 0
-provide.Room = lambda room=kept.Room: room(0)
+stores.MemoryBudget = lambda room=in_memory_parts.MemoryBudget: room(0)
 RecorderReader.decodes_quickly = False
 for trace in sys.argv[1:]:
     print(vani.profile(trace).to_yaml())

@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from vani.schema.profile import Profile
     from vani.schema.system import System
     from vani.store.partial_results import PartialResults
-    from vani.store.provide import Stores
     from vani.store.read import Store
+    from vani.store.stores import Stores
 
 __all__ = ["Characterised", "characterise", "characterise_in"]
 
@@ -76,8 +76,8 @@ def characterise_in(
         raise InputError(f"a phase gap of {phase_gap} s", todo="give a positive number of seconds")
     from vani.analyzers.characterise import Options  # noqa: PLC0415
     from vani.analyzers.characterise import characterise as measured  # noqa: PLC0415
-    from vani.store.provide import while_stores_vanish  # noqa: PLC0415
     from vani.store.read import CallsNeeded  # noqa: PLC0415
+    from vani.store.stores import while_stores_vanish  # noqa: PLC0415
 
     places = run.stores
     job_model, system_model = job_of(job), system_of(system)

@@ -58,7 +58,7 @@ def heat_map_in(
     run: Run, profile: Profile, *, store: PathLike | None = None, decode: bool = True
 ) -> HeatMap | str:
     """`heat_map` as a part of a longer run, which may have the stores already."""
-    from vani.store.provide import while_stores_vanish  # noqa: PLC0415
+    from vani.store.stores import while_stores_vanish  # noqa: PLC0415
 
     if store is not None and not Path(store).is_dir():
         raise InputError("no such folder", where=store, todo="name a store, or the folder of stores")

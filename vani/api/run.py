@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from vani.engine.executor import Executor, Progress
     from vani.engine.scheduler import SchedulerLike
     from vani.schema.profile import Profile
-    from vani.store.provide import Stores
+    from vani.store.stores import Stores
 
 __all__ = ["Run"]
 
@@ -66,7 +66,7 @@ class Run:
     @cached_property
     def stores(self) -> Stores:
         """The stores that it uses, which stay in their places."""
-        from vani.store.provide import Stores  # noqa: PLC0415 - loads Arrow
+        from vani.store.stores import Stores  # noqa: PLC0415 - loads Arrow
 
         return Stores(self._store, self._until, version=vani.__version__, traces=self._sources)
 

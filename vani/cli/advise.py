@@ -23,7 +23,7 @@ from vani.cli.options import (
 )
 from vani.cli.output import emit_all, shows_summary, summary_console
 from vani.cli.output_guard import check_outputs, system_files
-from vani.cli.where import decoding_options, scheduler_files
+from vani.cli.scheduler_options import decoding_options, scheduler_files
 from vani.cli.work import working
 from vani.render.advice import FORMATS
 from vani.site import contact_lines, thresholds

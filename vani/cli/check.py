@@ -15,7 +15,7 @@ import vani
 from vani.cli.options import FILE, format_option, quiet_option, source_argument, system_option
 from vani.cli.output import emit_all, shows_summary, summary_console
 from vani.cli.output_guard import check_outputs, system_files
-from vani.cli.where import decoding_options, scheduler_files
+from vani.cli.scheduler_options import decoding_options, scheduler_files
 from vani.cli.work import working
 from vani.errors import InputError
 from vani.render.check import FORMATS, OF_HOSTS

@@ -9,7 +9,7 @@ import click
 
 from vani.cli.options import FILE, quiet_option
 from vani.cli.output import progress_bar, shows_progress, summary_console
-from vani.cli.where import where_options
+from vani.cli.scheduler_options import scheduler_options
 from vani.errors import one_line
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ __all__ = ["convert"]
 @click.option(
     "--call-sites", is_flag=True, help="Keep from which place in a program or library each call was made."
 )
-@where_options
+@scheduler_options
 @quiet_option
 def convert(trace: Path, store: Path, call_sites: bool, scheduler: Scheduler, quiet: bool) -> None:
     """Decode TRACE into a Parquet dataset in the folder STORE.

@@ -11,7 +11,7 @@ import click
 from vani.cli.options import format_option, output_option, quiet_option, source_argument
 from vani.cli.output import emit
 from vani.cli.output_guard import check_outputs
-from vani.cli.where import decoding_options, scheduler_files
+from vani.cli.scheduler_options import decoding_options, scheduler_files
 from vani.cli.work import working
 from vani.render.diff import FORMATS
 

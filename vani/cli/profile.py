@@ -11,7 +11,7 @@ import click
 from vani.cli.options import FILE, files_option, format_option, output_option, quiet_option, system_option
 from vani.cli.output import emit_all, progress_bar, shows_progress, shows_summary, summary_console
 from vani.cli.output_guard import check_outputs, system_files
-from vani.cli.where import decoding_options, scheduler_files
+from vani.cli.scheduler_options import decoding_options, scheduler_files
 from vani.errors import InputError
 from vani.render.graph import FORMATS as GRAPHS
 from vani.render.profile import FORMATS

@@ -18,7 +18,7 @@ from vani.cli.options import (
 )
 from vani.cli.output import emit, shows_summary, summary_console
 from vani.cli.output_guard import check_outputs, stdout, system_files
-from vani.cli.where import decoding_options, scheduler_files
+from vani.cli.scheduler_options import decoding_options, scheduler_files
 from vani.cli.work import working
 from vani.errors import InputError, one_line
 from vani.render.report import FORMATS, WITH_PLOTS

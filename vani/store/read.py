@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from vani.errors import StoreError
-from vani.store.kept import Kept
+from vani.store.in_memory_parts import InMemoryParts
 from vani.store.manifest import Manifest, PartEntry, read_manifest
 
 if TYPE_CHECKING:
@@ -67,7 +67,7 @@ class Store:
     path: Path
     """Its folder; of a store that lies in none, a name that no folder has."""
     manifest: Manifest
-    kept: Kept = field(default_factory=dict, compare=False, repr=False)
+    kept: InMemoryParts = field(default_factory=dict, compare=False, repr=False)
     tables: Mapping[str, pa.Table] = field(default_factory=dict, compare=False, repr=False)
     """The small tables by name, if it lies in no folder."""
     decode: Callable[[PartEntry], Iterator[pa.RecordBatch]] | None = field(
@@ -178,7 +178,7 @@ def calls_of(groups: Sequence[RowGroup], columns: Sequence[str]) -> Iterator[pa.
     yield from table.combine_chunks().to_batches()
 
 
-def open_store(path: Path, kept: Kept | None = None, *, made_here: bool = False) -> Store:
+def open_store(path: Path, kept: InMemoryParts | None = None, *, made_here: bool = False) -> Store:
     """Open the store at `path`; raises StoreError if there is no whole one.
 
     Parameters

@@ -25,7 +25,7 @@ from vani.engine.executor import Executor
 from vani.errors import InputError, TraceError
 from vani.readers.identity import changed_error, explained, unchanged
 from vani.readers.trace_reader import DecodesAgain, Piece, TellsCallSites, TraceReader
-from vani.store.kept import Kept
+from vani.store.in_memory_parts import InMemoryParts
 from vani.store.locks import being_written
 from vani.store.manifest import OTHERS_WRITE, Manifest, PartEntry, columns_now
 from vani.store.parts import plan_parts
@@ -204,7 +204,7 @@ def write_store(
     is_short_lived: bool = False,
     call_sites: bool = False,
     unless: Callable[[], bool] = bool,
-) -> Kept:
+) -> InMemoryParts:
     """Decode a trace into the store at `path`, which appears whole or not at all.
 
     Parameters
@@ -222,7 +222,7 @@ def write_store(
 
     Returns
     -------
-    Kept
+    InMemoryParts
         The calls that are in memory, for `open_store`.
 
     Raises

@@ -15,7 +15,7 @@ from vani.errors import InputError, NoRoomError, StoreError, TraceError
 from vani.readers.open import open_trace, traces_at
 from vani.readers.trace_reader import DecodesAgain, KeepsTables, TraceReader
 from vani.store import cache, write
-from vani.store.kept import Kept, Room
+from vani.store.in_memory_parts import InMemoryParts, MemoryBudget
 from vani.store.locks import InUse
 from vani.store.lookup import store_of, stores_in
 from vani.store.read import Store, open_store
@@ -62,7 +62,7 @@ class Stores:
         self._used: dict[Path, bool] = {}
         """Stores that this run found (False) or made (True)."""
         self._without_files: list[Store] = []
-        self._room = Room()
+        self._room = MemoryBudget()
 
     @cached_property
     def folder(self) -> Path:
@@ -237,7 +237,7 @@ class Stores:
         found = cache.cache_directory()
         return [] if found is None else stores_in(found / "stores", traces)
 
-    def _decode(self, reader: TraceReader, path: Path, executor: Executor, *, keep: bool) -> Kept:
+    def _decode(self, reader: TraceReader, path: Path, executor: Executor, *, keep: bool) -> InMemoryParts:
         """Decode a trace into a store; one that another run of this version made meanwhile stays."""
 
         def is_there() -> bool:

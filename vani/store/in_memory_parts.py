@@ -9,9 +9,9 @@ import pyarrow as pa
 
 from vani.calls import CALLS
 
-__all__ = ["Kept", "Room"]
+__all__ = ["InMemoryParts", "MemoryBudget"]
 
-Kept = Mapping[str, Sequence[pa.RecordBatch]]
+InMemoryParts = Mapping[str, Sequence[pa.RecordBatch]]
 """Calls of a store that are in memory, by part."""
 
 _CALL_BYTES = sum(int(field.type.bit_width) for field in CALLS) // 8
@@ -20,7 +20,7 @@ _FILE_BYTES = 512
 
 
 @dataclass
-class Room:
+class MemoryBudget:
     """Bytes that calls of all traces of a workload together may take: 6 million calls, fewer beside many files."""
 
     left: int = 320 << 20

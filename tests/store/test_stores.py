@@ -11,8 +11,8 @@ import vani
 from vani.cli.main import main
 from vani.readers.recorder.reader import RecorderReader
 from vani.schema import document
-from vani.store import provide, write
-from vani.store.kept import Room
+from vani.store import stores, write
+from vani.store.in_memory_parts import MemoryBudget
 
 TRACE = Path(__file__).resolve().parents[1] / "data" / "traces" / "v3-noipc-rawts-ior-4r"
 
@@ -41,7 +41,7 @@ def decodes(monkeypatch) -> list[int]:
 def anywhere(request, tmp_path, monkeypatch) -> None:
     """Wherever calls are kept."""
     if request.param != "in memory":
-        monkeypatch.setattr(provide, "Room", lambda: Room(0))
+        monkeypatch.setattr(stores, "MemoryBudget", lambda: MemoryBudget(0))
         if request.param != "in the trace":
             monkeypatch.setattr(RecorderReader, "decodes_quickly", False)
     if request.param == "without a cache":

@@ -12,7 +12,7 @@ from vani.cli.options import FILE
 from vani.engine.batch_system import BATCH_SYSTEMS
 from vani.engine.scheduler import BatchJobs, Scheduler, SchedulerFile, scheduler_of
 
-__all__ = ["decoding_options", "scheduler_files", "where_options"]
+__all__ = ["decoding_options", "scheduler_files", "scheduler_options"]
 
 
 def decoding_options(command: Callable[..., None]) -> Callable[..., None]:
@@ -22,10 +22,10 @@ def decoding_options(command: Callable[..., None]) -> Callable[..., None]:
         type=FILE,
         metavar="DIR",
         help="Keep and find decoded calls in this folder, not in the user's cache.",
-    )(where_options(command))
+    )(scheduler_options(command))
 
 
-def where_options(command: Callable[..., None]) -> Callable[..., None]:
+def scheduler_options(command: Callable[..., None]) -> Callable[..., None]:
     """Add the options to a command, which gets what they say as `scheduler`, a `Scheduler`."""
 
     @click.option(
