@@ -10,12 +10,14 @@ import shutil
 import sys
 import tempfile
 import time
+from contextlib import nullcontext
 from pathlib import Path
 
 import numpy as np
 import pytest
 from dask import config
 from distributed import Client, LocalCluster
+from switched import numpy_alone
 
 import vani
 from vani.cli.main import main
@@ -75,8 +77,12 @@ def test_a_profile_is_the_same_here_and_on_a_cluster(tmp_path, dask, a_part_per_
     assert there == here
 
 
-def test_a_profile_is_the_same_in_threads_processes_and_on_one_worker(tmp_path, a_part_per_rank):
-    with local_cluster(1) as one:
+@pytest.mark.parametrize("kernels", [True, False])
+def test_a_profile_is_the_same_in_threads_processes_and_on_one_worker(
+    tmp_path, monkeypatch, a_part_per_rank, kernels
+):
+    monkeypatch.setenv("VANI_KERNELS", "1" if kernels else "0")
+    with nullcontext() if kernels else numpy_alone(), local_cluster(1) as one:
         places = {"threads": None, "synchronous": None, "processes": None, "one": one.scheduler_address}
         found = {
             name: vani.profile(MANY_RANKS, store=tmp_path / name, scheduler=place or name).to_yaml()
