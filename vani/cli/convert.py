@@ -10,6 +10,7 @@ import click
 from vani.cli.options import FILE, quiet_option
 from vani.cli.output import progress_bar, shows_progress, summary_console
 from vani.cli.scheduler_options import scheduler_options
+from vani.cli.work import keep_freed_memory
 from vani.errors import one_line
 
 if TYPE_CHECKING:
@@ -34,6 +35,7 @@ def convert(trace: Path, store: Path, call_sites: bool, scheduler: Scheduler, qu
     """
     from vani.api import convert as run  # noqa: PLC0415 - loads Arrow, which --help does not need
 
+    keep_freed_memory()
     with progress_bar(show=shows_progress(quiet=quiet)) as progress:
         places = run(trace, store, call_sites=call_sites, scheduler=scheduler, progress=progress)
     if shows_progress(quiet=quiet):

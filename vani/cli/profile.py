@@ -12,6 +12,7 @@ from vani.cli.options import FILE, files_option, format_option, output_option, q
 from vani.cli.output import emit_all, progress_bar, shows_progress, shows_summary, summary_console
 from vani.cli.output_guard import check_outputs, system_files
 from vani.cli.scheduler_options import decoding_options, scheduler_files
+from vani.cli.work import keep_freed_memory
 from vani.errors import InputError
 from vani.render.graph import FORMATS as GRAPHS
 from vani.render.profile import FORMATS
@@ -88,6 +89,7 @@ def profile(
         traces, [options["job"]], scheduler_files(options["scheduler"]), system_files(options["system"])
     )
     check_outputs([output, *filter(None, [graph])], read)
+    keep_freed_memory()
     with progress_bar(show=shows_progress(quiet=quiet) and not quick) as progress:
         made, exported = _characterised(traces, quick, graph, graph_of, options, progress)
     emit_all([(_text(made, kind, output), output), *exported])
