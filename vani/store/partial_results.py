@@ -24,9 +24,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from vani.atomic import write_bytes
 from vani.columns import narrow
-from vani.errors import InputError
 from vani.plug_ins import plug_ins
 from vani.store.cache import cache_directory, make_folder
 from vani.store.manifest import OTHERS_WRITE
@@ -193,10 +191,17 @@ def _write(name: str, results: object) -> None:
         return
     if len(body) > _MOST_OF_ONE:
         return
-    with suppress(OSError, InputError):
+    partial = folder / f".{name}.{os.urandom(4).hex()}.partial"
+    with suppress(OSError):
         make_folder(folder)
         _sweep(folder)
-        write_bytes(folder / name, _BEGIN + hashlib.sha256(body).digest() + body)
+        try:
+            with os.fdopen(os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o644), "wb") as file:
+                file.write(_BEGIN + hashlib.sha256(body).digest() + body)
+            # Whatever another user has put in its place, such as a pipe, is replaced and not opened.
+            partial.replace(folder / name)
+        finally:
+            partial.unlink(missing_ok=True)
 
 
 def _folder() -> Path | None:
