@@ -395,7 +395,7 @@ def test_tables_come_back():
 
 def test_classes_of_other_modules_are_not_made():
     room = {"object": ["vani.store.in_memory_parts", "MemoryBudget"], "fields": {"left": 1}}
-    with pytest.raises(ValueError, match=r"vani\.store\.kept is none of Vani's results"):
+    with pytest.raises(ValueError, match=r"vani\.store\.in_memory_parts is none of Vani's results"):
         partial_results._value(room, [])
 
 
