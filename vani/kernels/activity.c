@@ -1,4 +1,4 @@
-/* What processes do from moment to moment (analyzers/activity.py). */
+/* What processes do from moment to moment (analyzers/phases/activity.py). */
 #include "columns.h"
 
 enum { COUNTED = 1, READS = 2, WRITES = 4, OPENS = 8 };

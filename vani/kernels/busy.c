@@ -1,5 +1,5 @@
 /* When calls were going on but for short pauses, and which processes run calls at the same time (analyzers/measures/
-   survey.py, analyzers/threads.py). */
+   survey.py). */
 #include "columns.h"
 
 /* The last call of a process, and the largest end of those before it. */

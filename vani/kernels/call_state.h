@@ -16,7 +16,8 @@ enum {
 };
 enum { PAST_USED = 1, PAST_GONE = 2, PAST_ASSUMED = 4 };
 
-/* No offset that lies further out and no more bytes are followed here: with at most 2^21 calls sums stay below 2^62. */
+/* Positions and ends that go further out, and larger sizes, are left to numpy: with at most 2^21 calls between two
+   checks, sums stay below 2^62. */
 #define MOST_OFFSET (INT64_C(1) << 60)
 #define MOST_BYTES (INT64_C(1) << 40)
 #define MOST_CALLS (INT64_C(1) << 21)

@@ -1,4 +1,4 @@
-/* What kernels that measure calls share: see vani/calls.py and analyzers/keyed.py. */
+/* What kernels that measure calls share: see vani/calls.py and analyzers/tables/int_table.py. */
 #ifndef VANI_COLUMNS_H
 #define VANI_COLUMNS_H
 

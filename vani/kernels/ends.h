@@ -1,4 +1,4 @@
-/* How far files reached over time: `Ends` of analyzers/facts.py. */
+/* How far files reached over time: `Ends` of analyzers/workload/survey_findings.py. */
 #ifndef VANI_ENDS_H
 #define VANI_ENDS_H
 

@@ -1,4 +1,4 @@
-/* Extents of files that calls touched, those that follow each other put together (analyzers/batch.py). */
+/* Extents of files that calls touched, those that follow each other put together (analyzers/calls/batch.py). */
 #include "columns.h"
 
 struct extent {

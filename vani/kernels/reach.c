@@ -1,4 +1,4 @@
-/* How far writes and cuts reached from moment to moment, by group of calls (analyzers/reach.py). */
+/* How far writes and cuts reached from moment to moment, by group of calls (analyzers/measures/lengths.py). */
 #include "columns.h"
 
 enum { LEFT_OUT = 0, WRITES = 1, CUTS = 2 };

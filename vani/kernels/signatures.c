@@ -1,5 +1,5 @@
 /* Calls in groups that share every attribute but place, size and time, and what is added up of each group of those that
-   count; of the others how many there are (analyzers/batch.py). */
+   count; of the others how many there are (analyzers/calls/batch.py). */
 #include "columns.h"
 
 /* Columns of calls. */

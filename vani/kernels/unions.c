@@ -1,5 +1,5 @@
 /* Unions of intervals that come in about the order of their starts, by something that calls share
-   (analyzers/running_union.py). */
+   (analyzers/tables/running_union.py). */
 #include "columns.h"
 
 enum { KEYS = 16, LOOK_BACK = 4096 };
