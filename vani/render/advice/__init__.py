@@ -8,5 +8,7 @@ from vani.render.formats import Formats
 
 __all__ = ["FORMATS"]
 
-FORMATS: Final[Formats[str]] = Formats(__name__, ["text", "yaml", "json", "markdown", "sarif"], whole=("json", "yaml"))
+FORMATS: Final[Formats[str]] = Formats(
+    __name__, ["text", "yaml", "json", "markdown", "sarif"], whole=("json", "yaml")
+)
 """Each is given Vani's `version`, and as `pages` what `vani explain` says, by the ids of rules."""
