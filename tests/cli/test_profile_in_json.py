@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-import vani.advisors.advise as advising
 from vani.api.report import report
 from vani.cli.main import main
 from vani.schema.profile import Profile
+from vani.schema.saved_profile import SavedProfile
 
 ROOT = Path(__file__).resolve().parents[2]
 TRACE = ROOT / "tests/data/traces/v3-posix-mix-4r"
@@ -108,13 +108,13 @@ def test_a_cut_profile_in_json_is_refused_in_one_line(folder, capfd, tmp_path):
 
 
 def test_a_report_reads_its_profile_once(folder, monkeypatch):
-    read, load = [], advising._load
+    paths, read = [], SavedProfile.read.__func__
 
-    def counted(*given):
-        read.append(given[1])
-        return load(*given)
+    def counted(cls, path, *rest, **named):
+        paths.append(path)
+        return read(cls, path, *rest, **named)
 
-    monkeypatch.setattr(advising, "_load", counted)
+    monkeypatch.setattr(SavedProfile, "read", classmethod(counted))
     for kind in ("yaml", "json"):
         assert report(folder / f"profile.{kind}", store=folder / "store")
-    assert read == [str(folder / "profile.yaml"), str(folder / "profile.json")]
+    assert paths == [folder / "profile.yaml", folder / "profile.json"]

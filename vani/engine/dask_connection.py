@@ -62,7 +62,8 @@ class DaskConnection:
         self._without_worker_since: float | None = None
         self._shared_folder = Path()
         """A folder that workers see, too."""
-        self._keys: TemporaryDirectory[str] | None = None
+        self._own_folder: TemporaryDirectory[str] | None = None
+        """Scratch space of worker processes, or the keys of jobs."""
 
     @property
     def is_remote(self) -> bool:
@@ -126,14 +127,15 @@ class DaskConnection:
     def _address(self) -> Any:
         """The cluster to connect to, started where it is this run's own."""
         if isinstance(self.place, LocalScheduler):
-            self._cluster = _started_processes()
+            self._own_folder = TemporaryDirectory(prefix="vani-workers-", ignore_cleanup_errors=True)
+            self._cluster = _started_processes(self._own_folder.name)
             return self._cluster
         if isinstance(self.place, BatchJobs):
             from vani.engine.batch_jobs import open_jobs, speaks_tls  # noqa: PLC0415 - needs an extra
 
             if speaks_tls(self.place):
-                self._keys = self._new_folder()
-            keys = None if self._keys is None else Path(self._keys.name)
+                self._own_folder = self._new_folder()
+            keys = None if self._own_folder is None else Path(self._own_folder.name)
             self._cluster = open_jobs(self.place, keys=keys)
             return self._cluster
         if isinstance(self.place, SchedulerFile):
@@ -163,9 +165,9 @@ class DaskConnection:
             with suppress(Exception):
                 self._cluster.close(timeout=10)
             self._cluster = None
-        if self._keys is not None:
-            self._keys.cleanup()
-            self._keys = None
+        if self._own_folder is not None:
+            self._own_folder.cleanup()
+            self._own_folder = None
         for name, level in self._levels.items():
             logging.getLogger(name).setLevel(level)
         self._levels = {}
@@ -280,8 +282,8 @@ class DaskConnection:
         )
 
 
-def _started_processes() -> Any:
-    """A `distributed.LocalCluster` with a process for each processor.
+def _started_processes(scratch: str) -> Any:
+    """A `distributed.LocalCluster` with a process for each processor, and a folder for what they spill.
 
     Raises
     ------
@@ -298,14 +300,16 @@ def _started_processes() -> Any:
         raise InputError(
             "worker processes speak TLS, which needs the package cryptography",
             where="--scheduler processes",
-            todo="pip install 'vani-io[cluster]', or use --scheduler threads",
+            todo="pip install cryptography, or use --scheduler threads",
         ) from error
     from dask import config  # noqa: PLC0415 - heavy
 
     # An interrupt of the terminal reaches all its processes. These leave it to this one: they inherit the mask.
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
-        with config.set({"distributed.nanny.pre-spawn-environ": _WORKER_ENVIRONMENT}):
+        with config.set(
+            {"distributed.nanny.pre-spawn-environ": _WORKER_ENVIRONMENT, "temporary-directory": scratch}
+        ):
             return LocalCluster(
                 n_workers=available_processors(),
                 threads_per_worker=1,
