@@ -73,7 +73,7 @@ nitpick_ignore_regex = [("py:.*", rf"({'|'.join(_FOREIGN)})(\..*)?")]
 nitpick_ignore = [
     # A mapping as YAML or JSON gives it, and a variable for any model of a document.
     ("py:class", "Doc"),
-    ("py:class", "vani.schema.document.Document"),
+    ("py:class", "vani.schema.document.AnyDocument"),
     # What a measure passes on and gives: variables for any type, and for any plain values.
     ("py:class", "vani.analyzers.passes.measure.Partial"),
     ("py:class", "vani.analyzers.passes.measure.Partial_co"),
