@@ -177,7 +177,8 @@ def profile_of(
     """The profile of a workload of invented traces."""
     stores = [stored(t, folder / str(i), cuts=cuts) for i, t in enumerate(traces)]
     options = Options(phase_gap_s=gap_s, list_files=files)
-    return characterise(stores, [t.app for t in traces], open_executor(scheduler), version="0", options=options)[0]
+    with open_executor(scheduler) as executor:
+        return characterise(stores, [t.app for t in traces], executor, version="0", options=options)[0]
 
 
 OFFSETS = st.one_of(st.none(), st.sampled_from([0, 100, 200, 300, 400, 1000, 5000]))

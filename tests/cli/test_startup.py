@@ -14,7 +14,7 @@ ROOT = Path(__file__).resolve().parents[2]
 PROFILE = ROOT / "tests" / "golden" / "v3-cm1like-16r.yaml"
 TRACE = ROOT / "tests" / "data" / "traces" / "v3-cm1like-16r"
 HEAVY = {
-    "dask", "distributed", "dask_jobqueue", "jinja2", "networkx", "numpy", "pandas", "pyarrow", "pyarrow.compute", "pyarrow.dataset", "pydantic",
+    "dask", "distributed", "dask_jobqueue", "jinja2", "networkx", "numpy", "pandas", "pyarrow", "pyarrow.dataset", "pydantic",
     "rich", "vani.readers.darshan.reader", "vl_convert", "yaml", "sqlalchemy",
 }  # fmt: skip
 
