@@ -6,8 +6,8 @@ the tracer did not count.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Final, Literal
 
 import numpy as np
@@ -23,6 +23,7 @@ __all__ = [
     "Heat",
     "RunCounts",
     "Segments",
+    "Unsound",
 ]
 
 UNKNOWN: Final = -1
@@ -47,6 +48,9 @@ COLUMNS: Final = (
 )  # fmt: skip
 """Columns of `RunCounts.table`. `even_bytes` is 1 where every process moved as many bytes; `placed` is the number of
 data operations that the three after it tell of."""
+
+Unsound = tuple[str, Literal["read", "written"]]
+"""`bytes` or `sizes` of what was read or written, where a record contradicts itself."""
 
 Beside = Literal["layouts", "segments", "heat"]
 """Facts about a run beside its counts."""
@@ -144,5 +148,7 @@ class RunCounts:
     segments: Segments | None = None
     heat: Heat | None = None
     """None where it does not tell of all processes, or of none."""
+    unsound: Mapping[str, Collection[Unsound]] = field(default_factory=dict)
+    """What is unknown of a file, by its path, because its records contradict themselves."""
     dropped: frozenset[Beside] = frozenset()
     """Of which records were dropped while the program ran."""

@@ -139,7 +139,30 @@ def counted_profile(
         bounds=bounds,
         of_phases=phases if calls is None else View(calls, job_, system),
     )
-    return profile, view
+    return _without_unsound(profile, counts), view
+
+
+_UNSOUND = "null for files whose records contradict themselves: traces[].problems names them"
+
+
+def _without_unsound(profile: Profile, counts: Sequence[RunCounts]) -> Profile:
+    """The profile with nulls where a record of a file contradicts itself; sums are those of all other records."""
+    unsound = {path: what for run in counts for path, what in run.unsound.items()}
+    if not any(file.path in unsound for file in profile.files):
+        return profile
+    files = []
+    for file in profile.files:
+        moved, touched, sizes = file.io.bytes, file.io.footprint, file.io.transfer_size
+        for what, side in unsound.get(file.path, ()):
+            if what == "bytes":
+                moved = moved.model_copy(update={side: None, "total": None})
+                touched = touched.model_copy(update={side: None})
+            else:
+                sizes = sizes.model_copy(update={"read" if side == "read" else "write": None})
+        io = file.io.model_copy(update={"bytes": moved, "footprint": touched, "transfer_size": sizes})
+        files.append(file.model_copy(update={"io": io}))
+    notes = dict.fromkeys(("files.io.bytes", "files.io.transfer_size"), _UNSOUND)
+    return profile.model_copy(update={"files": files, "provenance": profile.provenance | notes})
 
 
 def _with_flushes(measured: Measurements, rows: Rows, hidden: NDArray[np.bool_]) -> Measurements:

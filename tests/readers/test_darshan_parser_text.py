@@ -132,8 +132,15 @@ def test_what_the_program_reads_through_mpiio_is_not_taken_for_data_sieving():
 def test_a_record_that_contradicts_itself_is_named_and_its_values_are_left_out(tmp_path, changes, problem):
     # Was: "self-check failed, please report", status 3.
     (tmp_path / "a.txt").write_text(printed(**changes))
-    (trace,) = vani.profile(tmp_path / "a.txt").traces
+    profile = vani.profile(tmp_path / "a.txt")
+    (trace,), (file,) = profile.traces, profile.files
     assert not trace.complete
+    if "no call" in problem:
+        side = problem.split()[1]
+        assert getattr(file.io.bytes, side) is file.io.bytes.total is getattr(file.io.footprint, side) is None
+    else:
+        assert file.io.transfer_size.write is None
+    assert "contradict themselves" in profile.provenance["files.io.bytes"]
     assert any(
         text.startswith("the POSIX record of /lustre/out file contradicts itself") and problem in text
         for text in trace.problems

@@ -122,7 +122,7 @@ def counts_of(records: Records) -> tuple[RunCounts, list[str]]:
         Its sums are beyond 64 bits.
     """
     name_of = dict(zip(records.ids.tolist(), records.names, strict=True))
-    modules, contradictions = without_contradictions(records.modules, name_of)
+    modules, contradictions, unsound = without_contradictions(records.modules, name_of)
     records = replace(records, modules=modules)
     used = [records.modules[name].id for name, _ in _MODULES if name in records.modules]
     ids = distinct(np.concatenate([np.empty(0, np.uint64), *used]))
@@ -187,6 +187,7 @@ def counts_of(records: Records) -> tuple[RunCounts, list[str]]:
             hosts=hosts_of(records),
             segments=segments_of(records, files, span_ns),
             heat=heat_of(records),
+            unsound=unsound,
             dropped=frozenset(_BESIDE[name] for name in records.partial if name in _BESIDE),
         ),
         problems,
