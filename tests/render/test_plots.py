@@ -18,7 +18,7 @@ from report_inputs import of_version_1, profiled, seconds_like
 
 from vani.errors import InputError
 from vani.render.plots.catalogue import Drawing, Missing, draw, kinds, theme
-from vani.render.plots.encoding import KINDS
+from vani.render.plots.encoding import KINDS, log_marks
 from vani.render.plots.image import FORMATS as IMAGES
 from vani.schema.profile import Profile
 from vani.schema.timeline import (
@@ -869,3 +869,7 @@ def test_the_page_of_plots_names_every_kind():
         for plot in kinds().values()
     }
     assert dict(rows) == source
+
+
+def test_marks_beyond_64_bits_are_floats_which_drawing_libraries_take():
+    assert all(type(mark) is float for low in (1e-3, 1, 1e15) for mark in log_marks(low, 1e30))
