@@ -161,7 +161,8 @@ def _without_unsound(profile: Profile, counts: Sequence[RunCounts]) -> Profile:
                 sizes = sizes.model_copy(update={"read" if side == "read" else "write": None})
         io = file.io.model_copy(update={"bytes": moved, "footprint": touched, "transfer_size": sizes})
         files.append(file.model_copy(update={"io": io}))
-    notes = dict.fromkeys(("files.io.bytes", "files.io.transfer_size"), _UNSOUND)
+    attributes = {"bytes": "files.io.bytes", "sizes": "files.io.transfer_size"}
+    notes = {attributes[what]: _UNSOUND for kinds in unsound.values() for what, _ in kinds}
     return profile.model_copy(update={"files": files, "provenance": profile.provenance | notes})
 
 
