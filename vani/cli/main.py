@@ -111,6 +111,8 @@ def _run(args: list[str] | None) -> int:
     except OSError as error:
         return _say(_NO_MEMORY if error.errno == errno.ENOMEM else _of_the_system(error), 2)
     except Exception as error:
+        if isinstance(error, ImportError) and any(words in str(error) for words in _NOT_MAPPED):
+            return _say(_NO_MEMORY, 2)
         if isinstance(error, RuntimeError) and str(error) == _REFUSED_THREAD:
             return _say("the system refuses another thread; raise the limit of processes (ulimit -u)", 2)
         if received():
@@ -134,6 +136,8 @@ def _unexpected(error: Exception) -> tuple[str, int]:
 
 
 _NO_MEMORY = "not enough memory; use --scheduler synchronous, or a machine with more"
+_NOT_MAPPED = ("failed to map segment", "annot allocate memory")
+"""The words of the dynamic linker where a library has no room in memory."""
 _REFUSED_THREAD = "can't start new thread"
 """The words of Python's own error."""
 
