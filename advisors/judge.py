@@ -29,6 +29,7 @@ from vani.advisors.rule import (
 )
 from vani.errors import InputError, VaniError
 from vani.models.io_time import IOTime, io_time
+from vani.models.verdict import verdict_of
 from vani.plug_ins import described
 from vani.schema.advice import (
     Advice,
@@ -44,6 +45,7 @@ from vani.schema.advice import (
 from vani.schema.damage import damage, whole_share
 from vani.schema.inflated import inflated_by
 from vani.schema.profile import Profile
+from vani.schema.profile import Verdict as ProfileVerdict
 from vani.schema.system import System
 from vani.schema.unknown import supply_of
 
@@ -119,7 +121,7 @@ def judge(
     winners, lost = resolve(judged)
     silent += [NoRecommendation(rule=loser.rule.id, why=why) for loser, why in lost]
     most = _most_severe(matter, time, profile)
-    sure = whole_share(profile) * (SHORT_RUN if time is not None and matter.is_short(time) else 1.0)
+    sure = whole_share(profile) * (SHORT_RUN if time is not None and time.is_short else 1.0)
     recommendations = [
         _recommendation(
             winner.rule, now, max(most, _severity(winner, now, time), key=ORDER.index), sure, profile
@@ -137,13 +139,23 @@ def judge(
             ORDER.index(pair[1].severity),
         ),
     )
+    ranked_recommendations = [recommendation for _, recommendation in ranked]
     return Advice(
         profile=profile_ref,
         system=system_ref,
         damage=damage(profile),
-        recommendations=[recommendation for _, recommendation in ranked],
+        verdict=_with_remedy(verdict_of(profile), ranked_recommendations),
+        recommendations=ranked_recommendations,
         no_recommendation=sorted(silent, key=lambda entry: entry.rule),
     )
+
+
+def _with_remedy(verdict: ProfileVerdict, recommendations: Sequence[Recommendation]) -> ProfileVerdict:
+    """The verdict of the profile, whose remedy is the first recommendation that is worth following."""
+    first = next((entry for entry in recommendations if entry.rule != IOShare.id and entry.severity != "info"), None)
+    if verdict.matters != "yes" or first is None:
+        return verdict
+    return verdict.model_copy(update={"remedy": f"{first.name} ({first.rule})"})
 
 
 def _configured(
@@ -256,7 +268,7 @@ def _most_severe(matter: IOShare, time: IOTime | None, profile: Profile) -> Seve
     """Highest severity that the whole run allows."""
     if time is None or matter.is_hardly(time, profile):
         return "info"
-    return "low" if matter.is_short(time) else "high"
+    return "low" if time.is_short else "high"
 
 
 def _recommendation(

@@ -16,6 +16,7 @@ from vani.analyzers.entities.machine import cores_used, gpus_used, job, middlewa
 from vani.analyzers.entities.phases import phases
 from vani.analyzers.entities.renamed import of_several_names, without_names
 from vani.analyzers.entities.traces import traces
+from vani.analyzers.entities.unseen import unseen
 from vani.analyzers.entities.view import Notes, View
 from vani.analyzers.measures.busy_time import BusyTimes
 from vani.analyzers.measures.footprint import Touched
@@ -25,6 +26,7 @@ from vani.analyzers.self_check import refuse_contradictions
 from vani.analyzers.workload.survey_findings import BUCKETS
 from vani.calls import FileClass
 from vani.distinct import distinct
+from vani.models.verdict import decided
 from vani.schema.profile import Excluded, Generator, Phase, Profile, Workflow
 
 __all__ = ["assemble"]
@@ -92,7 +94,8 @@ def assemble(
     for explain in (_of_links, _of_files, _of_measures, _of_clocks, _of_rates):
         notes |= explain(view, profile)
     notes |= {f"traces[{path}]": f"left out: {why}" for path, why in refused}
-    profile = profile.model_copy(update={"provenance": notes})
+    profile = profile.model_copy(update={"provenance": notes, "unseen": noted(unseen(view))})
+    profile = profile.model_copy(update={"verdict": decided(profile)})
     if of_several_names(view.workload)[view.files].any():
         profile = without_names(profile, view.measured.unknown["renames"])
     refuse_contradictions(profile)

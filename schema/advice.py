@@ -8,6 +8,7 @@ from pydantic import Field
 
 from vani.schema.document import Document
 from vani.schema.model import Model, SparseModel
+from vani.schema.profile.verdict import Verdict
 
 __all__ = [
     "Advice",
@@ -146,13 +147,18 @@ class Advice(SparseModel, Document):
 
     optional_keys: ClassVar[tuple[str, ...]] = ("next_run",)
 
-    schema_: Literal["vani.advice/1"] = Field(alias="schema", default="vani.advice/1")
+    schema_: Literal["vani.advice/2"] = Field(alias="schema", default="vani.advice/2")
     profile: ProfileRef
     system: SystemRef
     damage: str | None = Field(
         default=None,
         description="what the profile's traces lost, as a sentence: confidences are lowered by it; null where they "
         "are whole",
+    )
+    verdict: Verdict | None = Field(
+        default=None,
+        description="whether storage matters, as the profile has it; its remedy is the first recommendation where "
+        "there is one; null in a document of an older Vani",
     )
     next_run: NextRun | None = Field(
         default=None, description="absent where the advice is for a run that is there"

@@ -21,7 +21,7 @@ from vani.atomic import write_text
 from vani.errors import DocumentError, refuse_named_pipe
 from vani.garbage import collection_paused
 from vani.schema.document_json import document_json
-from vani.schema.lifts import profile_2, system_2
+from vani.schema.lifts import advice_2, profile_2, profile_3, system_2
 from vani.schema.model import Model
 from vani.schema.syntax.yaml_or_json import line_of, parse
 from vani.schema.syntax.yaml_reader import Tree
@@ -56,8 +56,9 @@ MAX_BYTES: Final = 1 << 29
 """Longer documents are refused: a profile of 50,000 files has about 1e8 bytes, and a device has no end."""
 
 LIFTS: Final[dict[str, dict[int, Callable[[Doc], Doc]]]] = {
-    "profile": {1: profile_2}, "advice": {}, "system": {1: system_2}, "job": {}, "policy": {}, "check": {},
-    "baseline": {}, "diff": {}, "jobs": {}, "plan": {}, "scenario": {}, "snapshot": {}, "history": {},
+    "profile": {1: profile_2, 2: profile_3}, "advice": {1: advice_2}, "system": {1: system_2},
+    "job": {}, "policy": {}, "check": {}, "baseline": {}, "diff": {},
+    "jobs": {}, "plan": {}, "scenario": {}, "snapshot": {}, "history": {},
     "prediction": {}, "model": {}, "standing": {}, "table": {},
 }  # fmt: skip
 """Per schema: the step from version n to n + 1. A step returns a new mapping and leaves its argument be."""

@@ -8,7 +8,10 @@ if TYPE_CHECKING:
     # Rules ask for it, and listing rules loads no pydantic.
     from vani.schema.profile import Profile
 
-__all__ = ["inflated_by"]
+__all__ = ["OVERHEAD_S", "inflated_by"]
+
+OVERHEAD_S: Final = 50e-6
+"""Seconds that strace adds to each call, some (docs/tracing.md)."""
 
 _TOOLS: Final = {"strace": "some 50 us"}
 """Tracers that stop a program at each call, and what that adds to each (docs/tracing.md)."""

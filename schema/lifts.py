@@ -8,9 +8,14 @@ from __future__ import annotations
 
 from typing import Any
 
-__all__ = ["profile_2", "system_2"]
+__all__ = ["advice_2", "profile_2", "profile_3", "system_2"]
 
 Doc = dict[str, Any]
+
+
+def advice_2(tree: Doc) -> Doc:
+    """`vani.advice/1` to `/2`: the verdict, which /1 did not have, stays null."""
+    return {**tree, "schema": "vani.advice/2"}
 
 
 def profile_2(tree: Doc) -> Doc:
@@ -32,6 +37,19 @@ def profile_2(tree: Doc) -> Doc:
             "io_time_share": _share(_at(workflow, "io", "busy_s", "total"), runtime),
             "io_time_share_slowest": _share(max(slowest, default=None), runtime),
         }
+    return lifted
+
+
+def profile_3(tree: Doc) -> Doc:
+    """`vani.profile/2` to `/3`: the job's number has the name `id`.
+
+    What /2 did not find stays away and thereby null: unseen activity, the verdict, name patterns, mounts, bytes that
+    calls of libraries asked for.
+    """
+    lifted = {**tree, "schema": "vani.profile/3"}
+    job = tree.get("job")
+    if isinstance(job, dict) and "job_id" in job:
+        lifted["job"] = {"id" if key == "job_id" else key: value for key, value in job.items()}
     return lifted
 
 

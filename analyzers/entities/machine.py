@@ -20,6 +20,8 @@ __all__ = ["cores_used", "gpus_used", "job", "middleware", "storage"]
 
 _NO_JOB = "not in the trace: run `vani collect` inside the job and pass job.yaml with --job"
 _OF_JOB_ALONE = ("nodes", "time_limit_s")
+_IN_JOB_YAML = {"id": "job_id"}
+"""Attributes with another name in job.yaml."""
 _CORES = "workflow.cpu_cores_used_per_node"
 _LOOKED_AT = 1000
 _NOT_A_KIND = ("autofs", "dvs")
@@ -38,9 +40,9 @@ def job(view: View) -> tuple[JobEntity, Notes]:
     values: dict[str, Any] = {}
     notes: Notes = {}
     for name in JobEntity.model_fields:
-        value = getattr(found, name) if found is not None else None
-        if value is None and name == "job_id":
-            # It describes no machine: a profile without it is none the worse.
+        value = getattr(found, _IN_JOB_YAML.get(name, name), None) if found is not None else None
+        if value is None and name in JobEntity.optional_keys:
+            # They describe no machine: a profile without them is none the worse.
             continue
         if value is not None:
             note = view.job_name

@@ -7,7 +7,13 @@ Times are null in a profile that was made without reading time stamps (`vani pro
 from __future__ import annotations
 
 from vani.schema.profile.dataset import Dataset, Excluded, FileEntity, Folder, SizeDistribution
-from vani.schema.profile.interfaces import DataRepresentation, Granularity, Interface, Middleware
+from vani.schema.profile.interfaces import (
+    Amplification,
+    DataRepresentation,
+    Granularity,
+    Interface,
+    Middleware,
+)
 from vani.schema.profile.iostats import (
     AccessPattern,
     Bandwidth,
@@ -25,9 +31,11 @@ from vani.schema.profile.iostats import (
     Sizes,
     TransferSizes,
 )
+from vani.schema.profile.patterns import NamePattern
 from vani.schema.profile.phases import Dominant, Frequency, Phase, PhaseIO, Repeats
 from vani.schema.profile.profile import FRAMES, FrameName, Generator, Profile, TraceEntity
-from vani.schema.profile.storage import NodeLocalStorage, SharedStorage, Storage
+from vani.schema.profile.storage import Mount, NodeLocalStorage, SharedStorage, Storage
+from vani.schema.profile.verdict import Matters, Unseen, UnseenKind, Verdict, VerdictCause
 from vani.schema.profile.workload import (
     App,
     AppDependency,
@@ -42,6 +50,7 @@ from vani.schema.profile.workload import (
 __all__ = [
     "FRAMES",
     "AccessPattern",
+    "Amplification",
     "App",
     "AppDependency",
     "Bandwidth",
@@ -66,9 +75,12 @@ __all__ = [
     "JobEntity",
     "KindShares",
     "LibraryTime",
+    "Matters",
     "MetadataCost",
     "MetadataKinds",
     "Middleware",
+    "Mount",
+    "NamePattern",
     "NodeLocalStorage",
     "OpCounts",
     "PastEnd",
@@ -84,5 +96,9 @@ __all__ = [
     "Storage",
     "TraceEntity",
     "TransferSizes",
+    "Unseen",
+    "UnseenKind",
+    "Verdict",
+    "VerdictCause",
     "Workflow",
 ]

@@ -8,7 +8,7 @@ from vani.schema.model import Model
 from vani.schema.profile.iostats import ByteCounts
 from vani.schema.profile.quantities import Bytes, Count, LayerName, Seconds, Share
 
-__all__ = ["DataRepresentation", "Granularity", "Interface", "Middleware"]
+__all__ = ["Amplification", "DataRepresentation", "Granularity", "Interface", "Middleware"]
 
 
 class Granularity(Model):
@@ -27,6 +27,16 @@ class DataRepresentation(Model):
     chunked: bool | None = Field(default=None, description="stored in chunks")
 
 
+class Amplification(Model):
+    """Bytes that the layers below moved / bytes that the calls of a library asked for; 1 where nothing is added."""
+
+    read: float | None = Field(ge=0, description="of reads; null where none was asked for, or where it is not known")
+    written: float | None = Field(ge=0, description="of writes; null likewise")
+    total: float | None = Field(
+        ge=0, description="of both, reads that writes made necessary included; null where nothing was asked for"
+    )
+
+
 class Interface(Model):
     """A library layer in use by an app (tables VI and VII)."""
 
@@ -39,6 +49,14 @@ class Interface(Model):
     data_representation: DataRepresentation = Field(description="null where the trace does not show it")
     calls: Count = Field(description="calls of the library")
     bytes: ByteCounts = Field(description="of file-system calls made under it")
+    asked: ByteCounts | None = Field(
+        default=None,
+        description="bytes that its data calls asked for by their own arguments; null where the trace does not give "
+        "the size of every call",
+    )
+    amplification: Amplification | None = Field(
+        default=None, description="`bytes` / `asked`; null where `asked` is"
+    )
     files: Count | None = Field(
         description="data-set files accessed through it; null where times alone tell who called whom"
     )

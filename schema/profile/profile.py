@@ -14,9 +14,11 @@ from vani.schema.extensions import ExtensionRow, extension_rows
 from vani.schema.model import Model, SparseModel
 from vani.schema.profile.dataset import Dataset, Excluded, FileEntity, Folder
 from vani.schema.profile.interfaces import Interface, Middleware
+from vani.schema.profile.patterns import NamePattern
 from vani.schema.profile.phases import Phase
 from vani.schema.profile.quantities import Count, Seconds
 from vani.schema.profile.storage import Storage
+from vani.schema.profile.verdict import Unseen, Verdict
 from vani.schema.profile.workload import App, JobEntity, Workflow
 from vani.units import counted, format_bytes, format_seconds
 
@@ -26,7 +28,9 @@ if TYPE_CHECKING:
 
 __all__ = ["FRAMES", "FrameName", "Generator", "Profile", "TraceEntity"]
 
-FrameName = Literal["traces", "apps", "phases", "interfaces", "folders", "files", "extensions"]
+FrameName = Literal[
+    "unseen", "traces", "apps", "phases", "interfaces", "folders", "patterns", "files", "extensions"
+]
 FRAMES: Final[tuple[str, ...]] = get_args(FrameName)
 """Names of the tables of a profile."""
 _NAMED: Final = 3
@@ -74,10 +78,19 @@ class Profile(SparseModel, Document):
 
     optional_keys: ClassVar[tuple[str, ...]] = ("bounds",)
 
-    schema_: Literal["vani.profile/2"] = Field(
-        alias="schema", default="vani.profile/2", description="name and version of this schema"
+    schema_: Literal["vani.profile/3"] = Field(
+        alias="schema", default="vani.profile/3", description="name and version of this schema"
     )
     generator: Generator = Field(description="who wrote this")
+    verdict: Verdict | None = Field(
+        default=None, description="whether storage matters to this run, and why; null in a document of an older Vani"
+    )
+    unseen: list[Unseen] | None = Field(
+        default=None,
+        fail_fast=True,
+        description="activity that the trace proves but does not record; empty where nothing of the kind was found; "
+        "null in a document of an older Vani",
+    )
     traces: list[TraceEntity] = Field(fail_fast=True, description="one per trace directory")
     job: JobEntity = Field(description="the job's configuration (table II)")
     workflow: Workflow = Field(description="the whole workload (table III)")
@@ -100,6 +113,12 @@ class Profile(SparseModel, Document):
         default=None,
         description="the hundred with most metadata time (most calls where no time is known), and the ten with most "
         "files, over all files of the run; null in a document of vani.profile/1",
+    )
+    patterns: list[NamePattern] | None = Field(
+        fail_fast=True,
+        default=None,
+        description="the hundred name patterns with most I/O time (most bytes where no time is known), over all files "
+        "of the run; null in a document of an older Vani",
     )
     files: list[FileEntity] = Field(
         fail_fast=True,

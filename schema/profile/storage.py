@@ -6,7 +6,7 @@ from vani.schema.memory_file_systems import IN_MEMORY
 from vani.schema.model import Model
 from vani.schema.profile.quantities import Bytes, Count, Rate
 
-__all__ = ["NodeLocalStorage", "SharedStorage", "Storage"]
+__all__ = ["Mount", "NodeLocalStorage", "SharedStorage", "Storage"]
 
 
 class NodeLocalStorage(Model):
@@ -36,8 +36,23 @@ class SharedStorage(Model):
     max_bandwidth: Rate | None = Field(description="what it delivers at most")
 
 
+class Mount(Model):
+    """A mounted file system that the run used, as the trace recorded it."""
+
+    dir: str = Field(description="mount point")
+    type: str = Field(description="lustre, gpfs, nfs, ext4, ... in lower case")
+    targets: Count | None = Field(
+        default=None, description="storage targets (OSTs) of Lustre; null where the trace does not give them"
+    )
+
+
 class Storage(Model):
-    """Tables VIII and IX."""
+    """Tables VIII and IX, and the file systems that the run used."""
 
     node_local: NodeLocalStorage = Field(description="on the compute node")
     shared: SharedStorage = Field(description="the file system that the data lies on")
+    mounts: list[Mount] | None = Field(
+        default=None,
+        description="every file system with a file of the data set, as the trace recorded it; it overrides --system; "
+        "null where the source has no mount table",
+    )

@@ -23,7 +23,7 @@ __all__ = [
 class JobEntity(SparseModel):
     """Job configuration (table II)."""
 
-    optional_keys: ClassVar[tuple[str, ...]] = ("job_id",)
+    optional_keys: ClassVar[tuple[str, ...]] = ("id", "user", "command")
 
     nodes: Count | None = Field(description="nodes of the job")
     cpu_cores_per_node: Count | None = Field(description="cores of a node")
@@ -34,9 +34,13 @@ class JobEntity(SparseModel):
     time_limit_s: Seconds | None = Field(description="what the scheduler allows")
     scheduler: str | None = Field(description="slurm, lsf, pbs or flux")
     memory_per_node: Bytes | None = Field(default=None, description="main memory of a node")
-    job_id: str | None = Field(
-        default=None, description="the scheduler's name of the job; absent where job.yaml does not tell"
+    id: str | None = Field(
+        default=None,
+        description="the scheduler's name of the job; absent, with the two that follow, where neither the trace nor "
+        "job.yaml gives one of them",
     )
+    user: str | None = Field(default=None, description="who ran it; null as id")
+    command: str | None = Field(default=None, description="its command line; null as id")
 
 
 

@@ -42,7 +42,7 @@ def test_advice_goes_to_a_file(path, tmp_path):
 
 
 def test_other_formats(path):
-    assert json.loads(run(advise, path, "--format", "json").stdout)["schema"] == "vani.advice/1"
+    assert json.loads(run(advise, path, "--format", "json").stdout)["schema"] == "vani.advice/2"
     text = run(advise, path, "--format", "text", "--system", "generic-lustre").stdout
     assert text.startswith("I/O matters:")
     assert "typical figures" in text

@@ -419,7 +419,7 @@ def test_without_a_machine_the_advice_says_so():
     assert any("--system NAME" in one.why for one in advice.no_recommendation)
 
 
-@pytest.mark.parametrize("content", [None, b"\xff\xfe", b"schema: vani.advice/1\n"])
+@pytest.mark.parametrize("content", [None, b"\xff\xfe", b"schema: vani.advice/2\n"])
 def test_what_is_no_profile_is_refused(tmp_path, content):
     path = tmp_path / "profile.yaml"
     if content is not None:

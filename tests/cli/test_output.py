@@ -25,7 +25,7 @@ VANI = [sys.executable, "-m", "vani"]
 def test_stdout_is_the_document_and_nothing_else(run, mix, extra):
     done = run("profile", mix, *extra)
     assert (done.status, done.err) == (0, "")
-    assert done.out.startswith("schema: vani.profile/2\n")
+    assert done.out.startswith("schema: vani.profile/3\n")
     assert yaml.load(done.out, yaml.CSafeLoader)["workflow"]["processes"] == 4
 
 
@@ -216,7 +216,7 @@ def test_an_unread_pipe_is_no_error(desk, mix):
         text=True,
         check=True,
     )
-    assert (done.stdout, done.stderr) == ("schema: vani.profile/2\n", "")
+    assert (done.stdout, done.stderr) == ("schema: vani.profile/3\n", "")
 
 
 @pytest.mark.parametrize("is_checkout", [True, False])

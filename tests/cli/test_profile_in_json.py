@@ -34,7 +34,7 @@ def command(capfd, *arguments):
 
 
 def test_the_name_of_the_file_says_that_json_is_written(folder):
-    assert json.loads((folder / "profile.json").read_text())["schema"] == "vani.profile/2"
+    assert json.loads((folder / "profile.json").read_text())["schema"] == "vani.profile/3"
     assert Profile.load(folder / "profile.json") == Profile.load(folder / "profile.yaml")
 
 

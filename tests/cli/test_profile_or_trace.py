@@ -61,7 +61,7 @@ def calls(csv_reader, desk):
 
 @each_command
 def test_a_trace_that_is_a_file_is_taken_as_its_profile_is(run, calls, desk, command):
-    # Was: "holds only '0,open,...', not a mapping of keys; begin it with `schema: vani.profile/2`".
+    # Was: "holds only '0,open,...', not a mapping of keys; begin it with `schema: vani.profile/3`".
     done = run(*command, calls.name, "--store", "stores", "-q")
     assert (done.status, done.err) == (0, ""), done.err
     made = done.out or next(p for p in desk.iterdir() if p.name in ("x.json", "b.yaml")).read_text()
@@ -116,7 +116,7 @@ def test_no_format_takes_a_document_of_vani_for_its_trace(csv_reader, desk, monk
     monkeypatch.setattr(csv_reader, "CSV", Format("greedy", Path.is_file, csv_reader.CsvReader))
     formats._plug_ins.cache_clear()
     shutil.copy(PROFILE, "p.txt")
-    Path("p.json").write_text('{\n "generator": {},\n "schema": "vani.profile/2"}')
+    Path("p.json").write_text('{\n "generator": {},\n "schema": "vani.profile/3"}')
     Path("else").write_text("x")
     assert [source.is_trace(name) for name in ("p.txt", "p.json", "else", ".", "none")] == [
         False, False, True, True, False,
@@ -154,11 +154,11 @@ TODO = "name the folder that holds recorder.dat, or recorder.mt and VERSION, or 
         ("rubbish", b"\x93\xff\0" * 2000, f"rubbish: is a file, no trace; {TODO}"),
         ("note", b"hello\n", f"note: is a file, no trace; {TODO}"),
         ("empty", b"", f"empty: is a file, no trace; {TODO}"),
-        ("list.yaml", b"- a\n- b\n", "list.yaml: holds a list, not a mapping of keys; begin it with `schema: vani.profile/2`"),
+        ("list.yaml", b"- a\n- b\n", "list.yaml: holds a list, not a mapping of keys; begin it with `schema: vani.profile/3`"),
         ("recorder.mt", b"\x93\xff\0", "recorder.mt: is one file of a Recorder trace; name its folder, ., or name a profile"),
         ("x.tar.gz", b"\x93\xff\0", "x.tar.gz: is an archive; unpack it and name the trace's folder, or name a profile"),
         ("folder", None, "folder: is an empty folder; name a folder that holds recorder.dat, or recorder.mt and VERSION"),
-        ("advice.yaml", b"schema: vani.advice/1\n", "advice.yaml:1: schema is 'vani.advice/1'; known here is vani.profile/2"),
+        ("advice.yaml", b"schema: vani.advice/2\n", "advice.yaml:1: schema is 'vani.advice/1'; known here is vani.profile/3"),
     ],
 )  # fmt: skip
 def test_what_is_neither_is_one_line(run, desk, command, name, content, line):

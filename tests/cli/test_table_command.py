@@ -119,7 +119,7 @@ def test_a_folder_stands_for_the_profiles_in_it(run, tmp_path):
         (tmp_path / one.name).write_bytes(one.read_bytes())
     # Neither is a run: a trace's folder, too, may hold documents.
     (tmp_path / "job.yaml").write_text("schema: vani.job/1\nnodes: 4\n")
-    (tmp_path / "notes.txt").write_text("vani.profile/2")
+    (tmp_path / "notes.txt").write_text("vani.profile/3")
     assert len(rows(run("table", tmp_path, "--format", "csv").out)) == 3
 
 

@@ -168,10 +168,10 @@ def _settle_machine(options: ReportOptions) -> None:
 
 def _summarise(profile: Profile, wrote: str) -> None:
     """Time that was lost, whether I/O matters, and where the report is."""
-    from vani.render.verdict import how_much  # noqa: PLC0415
+    from vani.models.verdict import verdict_of  # noqa: PLC0415
     from vani.schema.damage import damage  # noqa: PLC0415
 
     lost = damage(profile)
     console = summary_console()
-    for line in filter(None, (lost, how_much(profile, whole=lost is None), wrote)):
+    for line in filter(None, (lost, verdict_of(profile).sentence, wrote)):
         console.print(one_line(line), markup=False, soft_wrap=True)

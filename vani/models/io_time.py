@@ -28,7 +28,7 @@ from vani.models.run_time import seconds
 if TYPE_CHECKING:
     from vani.schema.profile import App, Profile
 
-__all__ = ["HARDLY", "IOTime", "Slowest", "io_time"]
+__all__ = ["HARDLY", "LEAST_IO_S", "LEAST_RUN_S", "IOTime", "Slowest", "io_time"]
 
 # Removing all of 5 % of a run makes it 1.05 times as fast. That is not visible between runs of one and the
 # same job: Xie et al. (section IV-D) saw write times that differ by more than 1.3 between repetitions for 10
@@ -36,6 +36,10 @@ __all__ = ["HARDLY", "IOTime", "Slowest", "io_time"]
 # % to 75 % (table I).
 HARDLY = 0.05
 """Share of the run below which I/O hardly matters."""
+LEAST_RUN_S: Final = 1.0
+"""Starting MPI and opening libraries takes some tenths of a second (general knowledge), whatever the run is for."""
+LEAST_IO_S: Final = 0.1
+"""Ours: less I/O is some caches that are cold and a directory that is looked up for the first time."""
 
 # Libraries that are called by the program come before those that they call.
 _OUTERMOST_FIRST: Final = ("netcdf", "pnetcdf", "hdf5", "mpiio")
@@ -79,6 +83,19 @@ class IOTime:
     def share(self) -> float:
         """Share of the run, 0..1, that `calls_s` is; 0 for a run that took no time."""
         return self.of_run(self.calls_s)
+
+    @property
+    def is_short(self) -> bool:
+        """True if the run is too short to judge; a long run with next to no I/O is judged."""
+        if not self.calls_s:
+            return False
+        return self.runtime_s < LEAST_RUN_S or (self.calls_s < LEAST_IO_S and self.share >= HARDLY)
+
+    @property
+    def is_in_libraries(self) -> bool:
+        """True if the slowest process spends most of its time in I/O calls in libraries, not in the file system."""
+        below = max(self.of_run(self.busy_s), self.of_run(self.slowest_s))
+        return bool(self.libraries) and self.share >= HARDLY and self.share >= 2 * below
 
     def of_run(self, time_s: float) -> float:
         """A time as a share of the run, 0..1; 0 for a run that took no time."""

@@ -42,6 +42,8 @@ def matters(advice: Advice, profile: Profile | None) -> str:
     first = next((one for one in advice.recommendations if one.rule == MATTERS), None)
     if first is not None:
         return one_line(first.reason)
+    if advice.verdict is not None:
+        return one_line(advice.verdict.sentence)
     silent = next((one for one in advice.no_recommendation if one.rule == MATTERS), None)
     if silent is not None:
         return one_line(f"Whether I/O matters is not known: {silent.why}.")

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 from rich.text import Text
 
 from vani.errors import one_line
-from vani.render.verdict import HARDLY, cause, how_much, library_words, most_share
+from vani.models.verdict import could_matter, verdict_of
+from vani.render.verdict import library_words
 from vani.render.when import when
 from vani.render.where import files_line, shortened
 from vani.schema.damage import damage
@@ -21,7 +22,7 @@ from vani.units import format_bytes, format_count, format_rate, format_seconds, 
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from vani.schema.profile import Profile
+    from vani.schema.profile import Profile, Unseen
 
 __all__ = ["render", "screen_of", "shortened"]
 
@@ -67,7 +68,7 @@ def render(
     if lost is not None:
         _paragraph(console, Text(lost, style="bold yellow"))
     _paragraph(console, _what_ran(profile))
-    _paragraph(console, Text(how_much(profile, whole=lost is None), style="bold"))
+    _paragraph(console, Text(one_line(verdict_of(profile).sentence), style="bold"))
     for label, text in _lines(profile, console.width - _LABEL):
         _labelled(console, label, Text(text))
     for remark in _remarks(profile):
@@ -77,8 +78,10 @@ def render(
 
 
 def _lines(profile: Profile, room: int) -> list[tuple[str, str]]:
+    cause = verdict_of(profile).cause
     found = [
-        ("Why", cause(profile)),
+        *(("Unseen", _unseen(entry)) for entry in could_matter(profile)),
+        ("Why", cause.sentence if cause is not None else ""),
         ("", library_words(profile)),
         ("When", when(profile)),
         ("Where", _by_app(profile)),
@@ -207,21 +210,29 @@ def _remarks(profile: Profile) -> list[str]:
     return remarks
 
 
+def _unseen(entry: Unseen) -> str:
+    """The files of unseen activity, its likely cause, and how to see it."""
+    names = [shortened(path, _LEAST_WIDTH - _LABEL - 4) for path in entry.files[:_SHOWN]]
+    more = len(entry.files) - len(names) if entry.count <= len(entry.files) else entry.count - len(names)
+    rest = f"\nand {format_count(more)} more" if names and more > 0 else ""
+    listed = "".join(f"\n{name}" for name in names)
+    return one_line(entry.cause) + "." + listed + rest + f"\nTo see it: {one_line(entry.see_with)}"
+
+
 def _next(profile: Profile, console: Console, saved: Path | None, program: str) -> None:
-    if profile.workflow.runtime_s is None:
-        _labelled(console, "Next", Text("profile it without --quick for times, phases and advice"))
-        return
-    if not profile.workflow.io.ops.all:
-        whole = damage(profile) is None
-        _labelled(console, "Next", Text("nothing to do for storage" if whole else "trace it again, see above"))
+    verdict = verdict_of(profile)
+    if profile.workflow.runtime_s is None or not profile.workflow.io.ops.all or verdict.matters == "open":
+        _labelled(console, "Next", Text(one_line(verdict.remedy or "")))
+        if verdict.matters == "open" and profile.workflow.io.time_s.total and saved is not None and str(saved) != "-":
+            line = f"{'':<{_LABEL}}what was seen: {program} advise {shlex.quote(one_line(str(saved)))}"
+            console.print(Text(line), soft_wrap=True, highlight=False)
         return
     if saved is None or str(saved) == "-":
         _labelled(console, "Next", Text("save it with -o profile.yaml, then vani advise profile.yaml"))
         return
     name = shlex.quote(one_line(str(saved)))
-    share = most_share(profile)
-    if share is not None and share < HARDLY and damage(profile) is None:
-        line = f"nothing to do for storage    details: {program} advise {name}"
+    if verdict.matters == "no":
+        line = f"{verdict.remedy}    details: {program} advise {name}"
         console.print(_label("Next").append(line, "not bold"), soft_wrap=True, highlight=False)
         return
     system = "" if profile.storage.shared.type else " --system NAME"

@@ -62,7 +62,7 @@ def _when(profile: Profile) -> str:
 
 
 def _job(profile: Profile, limits: Limits) -> Fact:
-    found = profile.job.job_id
+    found = profile.job.id
     if found is None:
         return Fact("Job", "unknown", "`vani collect` tells")
     return Fact("Job", clip(" ".join(filter(None, (profile.job.scheduler, found))), limits.path // 4))

@@ -6,11 +6,12 @@ by `Limits`; what a bound left out is in `left_out`.
 
 from __future__ import annotations
 
-import re
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from vani.models.io_time import io_time
+from vani.models.verdict import verdict_of
 from vani.render.plots.catalogue import draw, kinds
 from vani.render.plots.drawing import Drawing, Missing
 from vani.render.plots.process_grid import coarse
@@ -39,8 +40,7 @@ from vani.render.report.structure import (
 from vani.render.report.tables import Table
 from vani.render.report.unknowns import Unknown, unknowns
 from vani.render.report.write_time import measured_and_predicted
-from vani.render.verdict import is_in_libraries
-from vani.render.wording import MATTERS, judged_by, matters, things_to_do
+from vani.render.wording import MATTERS, judged_by, things_to_do
 from vani.schema.advice import Advice
 from vani.schema.damage import damage
 from vani.schema.prediction import WriteTimePrediction
@@ -52,9 +52,6 @@ from vani.units import format_bytes, format_count, format_seconds, format_share
 __all__ = ["Gap", "Inputs", "Prepared", "Sources", "Verdict", "prepare"]
 
 _SO_FAR = ", as far as what is left of the trace tells"
-# What must not be said of a damaged trace without more words; advice may be older than its profile's damage.
-_LITTLE = re.compile(r"(hardly|does not) matter")
-
 
 _MAPS = ("heat-map", "io-time")
 _OVER_TIME = (*_MAPS, "phases", "bandwidth")
@@ -373,32 +370,23 @@ def _slowest(profile: Profile) -> str:
 
 
 def _verdict(inputs: Inputs, limits: Limits) -> Verdict:
-    first = next((one for one in inputs.advice.recommendations if one.rule == MATTERS), None)
-    head, colon, tail = matters(inputs.advice, inputs.profile).partition(": ")
-    workflow = inputs.profile.workflow
-    is_damaged = damage(inputs.profile) is not None
-    if is_damaged and _LITTLE.search(head):
-        head += _SO_FAR
+    first = next((entry for entry in inputs.advice.recommendations if entry.rule == MATTERS), None)
+    verdict = verdict_of(inputs.profile)
+    cause = verdict.cause.sentence if verdict.cause is not None else ""
+    time = None if inputs.profile.workflow.runtime_s is None else io_time(inputs.profile)
+    in_libraries = time is not None and time.is_in_libraries
+    several = inputs.profile.workflow.processes > 1
     return Verdict(
-        headline=clip(head.removesuffix("."), limits.prose),
-        sentence=clip(_capital(tail), limits.prose) if colon else "",
-        does_matter=None if first is None else first.severity != "info",
-        share=workflow.io_time_share,
-        slowest_share=workflow.io_time_share_slowest if workflow.processes > 1 else None,
-        called_share=_called_share(inputs.profile),
-        is_damaged=is_damaged,
-        is_in_libraries=is_in_libraries(inputs.profile),
+        headline=clip(verdict.sentence.removesuffix("."), limits.prose),
+        sentence=clip(f"Why: {cause}" if cause else "", limits.prose),
+        does_matter={"yes": True, "no": False}.get(verdict.matters),
+        share=verdict.share,
+        slowest_share=verdict.share_slowest if several else None,
+        called_share=verdict.share_calls if in_libraries and verdict.share is not None else None,
+        is_damaged=damage(inputs.profile) is not None,
+        is_in_libraries=in_libraries,
         basis=None if first is None else item(0, first, limits),
     )
-
-
-def _called_share(profile: Profile) -> float | None:
-    """Time of the slowest process in I/O calls of any kind, where the run waits in libraries."""
-    runtime = profile.workflow.runtime_s
-    times = [app.balance.slowest_call_time_s or 0.0 for app in profile.apps if app.balance is not None]
-    if not runtime or not times or not is_in_libraries(profile):
-        return None
-    return min(1.0, max(times) / runtime)
 
 
 def _gaps(unknown: Sequence[Unknown], limits: Limits) -> tuple[Gap, ...]:
@@ -414,9 +402,3 @@ def _gaps(unknown: Sequence[Unknown], limits: Limits) -> tuple[Gap, ...]:
         for reason, names in by_reason.items()
     ]
     return tuple(gaps[: limits.rows])
-
-
-def _capital(text: str) -> str:
-    first = text.split(" ", 1)[0]
-    # The name of an attribute stays as it is written.
-    return text if "_" in first or "." in first[:-1] else text[:1].upper() + text[1:]

@@ -1,0 +1,90 @@
+"""Activity that a trace proves but does not record, and whether storage matters to the run."""
+
+from typing import Literal
+
+from pydantic import Field
+
+from vani.schema.model import Model
+from vani.schema.profile.quantities import Count, Seconds, Share
+
+__all__ = ["Matters", "Unseen", "UnseenKind", "Verdict", "VerdictCause"]
+
+UnseenKind = Literal[
+    "written_without_writes",
+    "read_without_reads",
+    "memory_mapped",
+    "asynchronous",
+    "stream_buffered",
+    "copied_in_kernel",
+    "forked_processes",
+    "mpiio_calls_missing",
+    "several_launches",
+    "other_api",
+    "module_off",
+    "module_partial",
+    "names_excluded",
+]
+Matters = Literal["yes", "no", "open", "too_short"]
+
+
+class Unseen(Model):
+    """Activity that must have happened, as the trace itself shows, but that the trace does not record."""
+
+    kind: UnseenKind = Field(
+        description="written_without_writes: files were opened for writing and filled, but no write was recorded; "
+        "read_without_reads: the same for reading; memory_mapped: files were mapped into memory; asynchronous: "
+        "io_uring, libaio or POSIX aio; stream_buffered: streams of C++ or Fortran, whose data "
+        "calls are not traced; "
+        "copied_in_kernel: copy_file_range, sendfile or splice; forked_processes: child processes without calls; "
+        "mpiio_calls_missing: file-system calls in MPI-IO files outside any recorded MPI-IO data call; "
+        "several_launches: programs that overwrote each other's trace; other_api: DAOS and other interfaces; "
+        "module_off, module_partial: modules of Darshan that were off or ran out of memory; names_excluded: files that "
+        "the tracer was told to skip"
+    )
+    files: list[str] = Field(description="paths of such files, at most ten, those open for the longest first")
+    count: Count = Field(description="how many files, else calls, processes or modules")
+    cause: str = Field(description="the likely cause, with the calls that show it")
+    see_with: str = Field(description="how to trace the run so that the activity is recorded")
+    most_s: Seconds | None = Field(
+        default=None,
+        description="the time that the unseen activity can have taken at most: some process had one of these files "
+        "open; null where nothing bounds it",
+    )
+
+
+class VerdictCause(Model):
+    """The call, or kind of call, that costs most I/O time."""
+
+    call: str = Field(description="function, or of counts without calls the kind: read, write, open, stat, flush, ...")
+    share: Share | None = Field(
+        description="of the I/O time, added up over processes; of the calls where no time is known; null where the "
+        "source does not give it"
+    )
+    count: Count | None = Field(description="number of these calls")
+    sentence: str = Field(description="the cause in words")
+
+
+class Verdict(Model):
+    """Whether storage matters to this run, and why: every text that Vani writes prints this."""
+
+    matters: Matters = Field(
+        description="yes; no: everything was seen, and I/O takes less than 5 % of the run; open: what was not seen, or "
+        "not timed, may decide; too_short: less than a second, or less than a tenth of a second of I/O"
+    )
+    share: Share | None = Field(
+        description="time in which any process is in a file-system call / run time; null where no time is known"
+    )
+    share_slowest: Share | None = Field(
+        description="I/O time of the slowest process / run time; null where no time is known"
+    )
+    share_calls: Share | None = Field(
+        default=None,
+        description="the share that decides: time of the slowest process in I/O calls, those of libraries included / "
+        "run time; of several traces the time in which any process is in one",
+    )
+    is_lower_bound: bool = Field(default=False, description="calls were not seen: the shares are at least these")
+    why: str | None = Field(default=None, description="why the verdict is open, or the run too short; else null")
+    sentence: str = Field(description="the verdict in words")
+    cause: VerdictCause | None = Field(description="null without I/O")
+    where: str | None = Field(description="file, name pattern or folder with most I/O time; null without I/O")
+    remedy: str | None = Field(description="what to do next")

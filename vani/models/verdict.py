@@ -1,0 +1,318 @@
+"""Whether storage matters to a run, why, and what to do next: decided once, printed by every text.
+
+The share that decides is that of `models.io_time`: the time of the slowest process in I/O calls, those of libraries
+included, and of a workflow the time in which any process is in one. Activity that the trace proves but does not record
+(`profile.unseen`) is added as far as something bounds it. Where it could lift a small share to `HARDLY`, the verdict is
+open; where the recorded share is beyond that already, the shares are lower bounds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from vani.errors import one_line
+from vani.models.io_time import HARDLY, LEAST_IO_S, LEAST_RUN_S, IOTime, Slowest, io_time
+from vani.schema.damage import damage
+from vani.schema.inflated import OVERHEAD_S, inflated_by
+from vani.schema.profile import CallCost, IOStats, Matters, Profile, Unseen, UnseenKind, Verdict, VerdictCause
+from vani.units import format_count, format_rate, format_seconds, format_share
+
+__all__ = ["could_matter", "decided", "unseen_sentence", "verdict_of"]
+
+_NEARLY_ALL: Final = 0.99
+_SECOND: Final = 0.6
+"""A function that costs less than this of the I/O time is named with the next one."""
+_KINDS: Final = (("read", "read"), ("write", "write"), ("metadata", "open, stat, close and seek"), ("sync", "flush"))
+"""Kinds of calls of a source that counts no functions, as `io.time_s` names them, and in words."""
+
+_WHAT_WAS_MISSED: Final[dict[UnseenKind, tuple[str, str]]] = {
+    "written_without_writes": (
+        "1 file was opened for writing and no write was recorded",
+        "{} files were opened for writing and no write was recorded",
+    ),
+    "read_without_reads": (
+        "1 file was opened for reading and no read was recorded",
+        "{} files were opened for reading and no read was recorded",
+    ),
+    "stream_buffered": (
+        "1 file was opened as a stream and none of its reads and writes was recorded",
+        "{} files were opened as streams and none of their reads and writes was recorded",
+    ),
+    "memory_mapped": (
+        "1 file was mapped into memory, and what moved that way was not recorded",
+        "{} files were mapped into memory, and what moved that way was not recorded",
+    ),
+    "asynchronous": (
+        "1 asynchronous I/O call was made whose bytes were not recorded",
+        "{} asynchronous I/O calls were made whose bytes were not recorded",
+    ),
+    "copied_in_kernel": (
+        "1 copy inside the kernel was recorded without its bytes",
+        "{} copies inside the kernel were recorded without their bytes",
+    ),
+    "forked_processes": (
+        "1 child process was started of which no call was recorded",
+        "{} child processes were started of which no call was recorded",
+    ),
+    "mpiio_calls_missing": (
+        "1 file-system call moved data in MPI-IO files outside any recorded MPI-IO call",
+        "{} file-system calls moved data in MPI-IO files outside any recorded MPI-IO call",
+    ),
+    "several_launches": (
+        "1 process of another launch wrote into the same trace",
+        "{} processes of other launches wrote into the same trace",
+    ),
+    "other_api": (
+        "1 call of another storage interface was made, whose bytes were not recorded",
+        "{} calls of other storage interfaces were made, whose bytes were not recorded",
+    ),
+    "module_off": ("1 module of the tracer was off", "{} modules of the tracer were off"),
+    "module_partial": (
+        "1 module of the tracer ran out of memory and kept a part",
+        "{} modules of the tracer ran out of memory and kept a part",
+    ),
+    "names_excluded": (
+        "the tracer was told to skip files by 1 pattern of names",
+        "the tracer was told to skip files by {} patterns of names",
+    ),
+}
+
+
+def verdict_of(profile: Profile) -> Verdict:
+    """The verdict of a profile; decided anew for a document of an older Vani, which has none."""
+    return profile.verdict or decided(profile)
+
+
+def could_matter(profile: Profile) -> list[Unseen]:
+    """Unseen activity that could decide whether storage matters, the most important first; mostly empty.
+
+    Activity that nothing bounds could always matter; bounded activity where it and the recorded I/O reach `HARDLY`
+    together.
+    """
+    unseen = profile.unseen or []
+    runtime = profile.workflow.runtime_s
+    if not unseen or not runtime:
+        return list(unseen)
+    bounded = sum(entry.most_s for entry in unseen if entry.most_s is not None)
+    room = HARDLY * runtime
+    together = io_time(profile).calls_most_s + bounded >= room and bounded > 0.1 * room
+    return [entry for entry in unseen if entry.most_s is None or together]
+
+
+def decided(profile: Profile) -> Verdict:
+    """Decide whether storage matters, from all that the profile has but its own verdict."""
+    workflow, missed, lost = profile.workflow, could_matter(profile), damage(profile)
+    if missed and not _matters_anyway(profile):
+        why = unseen_sentence(missed)
+        return _open(profile, why, f"{_capital(why)}: the verdict is open.", missed[0].see_with)
+    if not workflow.io.ops.all:
+        if lost is not None:
+            left = "No I/O on files of a data set in what is left of the trace: what was lost may have some."
+            return _open(profile, lost, left, "trace it again")
+        return _verdict(profile, "no", "No I/O on files of a data set.", "nothing to do for storage")
+    if workflow.io.time_s.total is None or workflow.runtime_s is None or workflow.io_time_share is None:
+        calls = format_count(workflow.io.ops.all)
+        text = f"{calls} I/O calls were counted and not timed: the verdict is open."
+        todo = "profile it without --quick for times, phases and advice"
+        return _open(profile, "the times of calls are not known", text, todo)
+    return _of_shares(profile, io_time(profile), missed, lost)
+
+
+def _verdict(profile: Profile, matters: Matters, sentence: str, remedy: str, why: str | None = None) -> Verdict:
+    workflow = profile.workflow
+    return Verdict(
+        matters=matters,
+        share=workflow.io_time_share,
+        share_slowest=workflow.io_time_share_slowest,
+        share_calls=None if workflow.io_time_share is None else io_time(profile).share,
+        why=why,
+        sentence=sentence,
+        cause=_cause(workflow.io),
+        where=_where(profile),
+        remedy=remedy,
+    )
+
+
+def _open(profile: Profile, why: str, sentence: str, remedy: str) -> Verdict:
+    """A verdict without shares, which would be taken for final."""
+    return _verdict(profile, "open", sentence, remedy, why).model_copy(
+        update={"share": None, "share_slowest": None, "share_calls": None}
+    )
+
+
+def _matters_anyway(profile: Profile) -> bool:
+    """The recorded calls alone show that storage matters."""
+    if profile.workflow.io_time_share is None:
+        return False
+    time = io_time(profile)
+    return time.share >= HARDLY and not time.is_short and not _may_be_overhead(profile, time)
+
+
+def _may_be_overhead(profile: Profile, time: IOTime) -> bool:
+    """Without what the tracer adds to each call, I/O may take less than `HARDLY` of the run."""
+    total = profile.workflow.io.time_s.total or 0.0
+    if inflated_by(profile) is None or not total:
+        return False
+    added = OVERHEAD_S * profile.workflow.io.ops.all
+    return time.share * max(0.0, 1.0 - added / total) < HARDLY
+
+
+def _of_shares(profile: Profile, time: IOTime, missed: Sequence[Unseen], lost: str | None) -> Verdict:
+    """The verdict by the shares of the run that the recorded calls take."""
+    why = None
+    matters: Matters
+    if time.is_short:
+        why = _too_short(time)
+        matters, ending = "too_short", f"{why} is too short to judge"
+    elif time.share >= HARDLY and _may_be_overhead(profile, time):
+        tool, much = inflated_by(profile) or ("", "")
+        why = f"{tool} adds {much} to each call"
+        matters, ending = "open", f"{why}, which may be most of that"
+    elif time.share >= HARDLY:
+        matters, ending = "yes", "it matters"
+        if time.is_in_libraries:
+            ending = "it matters, and the time goes to the I/O library"
+    elif lost is not None:
+        matters, ending, why = "open", "what was lost may change that", lost
+    elif time.of_run(time.calls_most_s) >= HARDLY:
+        matters, ending = "open", "it may matter, and counts do not show more"
+        why = "counts do not show when each call took place"
+    else:
+        what = "this workflow" if time.traces > 1 else "this run"
+        matters, ending = "no", f"storage is not what {what} waits for"
+    sentence = f"{_shares_in_words(profile, time, at_least=bool(missed))}: {ending}."
+    if missed:
+        sentence += f" {_capital(unseen_sentence(missed))}."
+    verdict = _verdict(profile, matters, sentence, _remedy(matters, missed, lost), why)
+    return verdict.model_copy(update={"is_lower_bound": bool(missed)})
+
+
+def _remedy(matters: Matters, missed: Sequence[Unseen], lost: str | None) -> str:
+    if matters == "no":
+        return "nothing to do for storage"
+    if missed:
+        return missed[0].see_with
+    if lost is not None and matters == "open":
+        return "trace it again"
+    if matters == "too_short":
+        return f"trace a run of at least {format_seconds(LEAST_RUN_S)}, with {format_seconds(LEAST_IO_S)} of I/O"
+    if matters == "open":
+        return "a trace of its calls by Recorder shows more"
+    return "vani advise"
+
+
+def _too_short(time: IOTime) -> str:
+    if time.runtime_s < LEAST_RUN_S:
+        return f"a run of {format_seconds(time.runtime_s)}"
+    return f"{format_seconds(time.calls_s)} of I/O"
+
+
+def _shares_in_words(profile: Profile, time: IOTime, *, at_least: bool) -> str:
+    """`I/O takes 23 % of the run, 20 % in the slowest process (rank 0)`."""
+    workflow = profile.workflow
+    if not workflow.io.time_s.total:
+        return "I/O takes less time than the trace's clock can resolve"
+    busy = format_share(workflow.io_time_share)
+    text = f"I/O takes {'at least ' if at_least else ''}{busy}"
+    most = format_share(time.of_run(time.calls_most_s))
+    if "workflow.io.busy_s.total" in profile.bounds and most != busy:
+        text += f" to {most}"
+    text += " of the run"
+    if time.traces > 1:
+        text += f" ({format_seconds(time.busy_s)})"
+    if workflow.processes > 1 and workflow.io_time_share_slowest is not None:
+        text += f", {format_share(workflow.io_time_share_slowest)} in the slowest process{_rank(profile, time.slowest)}"
+    if time.is_in_libraries:
+        names = time.libraries[0] if time.libraries else "I/O libraries"
+        text += f", and calls of {names} {format_share(time.share)}{_rank(profile, time.caller)}"
+    return text
+
+
+def _rank(profile: Profile, slowest: Slowest | None) -> str:
+    if slowest is None or profile.workflow.processes == 1:
+        return ""
+    of = f" of {one_line(slowest.app)}" if len(profile.apps) > 1 else ""
+    return f" (rank {slowest.rank}{of})"
+
+
+def unseen_sentence(missed: Sequence[Unseen]) -> str:
+    """What was not recorded: the two most important kinds, without a capital and a full stop."""
+    parts = [_missed(entry) for entry in missed[:2]]
+    more = len(missed) - len(parts)
+    return "; ".join(parts) + (f"; {format_count(more)} more" if more > 0 else "")
+
+
+def _missed(entry: Unseen) -> str:
+    single, several = _WHAT_WAS_MISSED[entry.kind]
+    return single if entry.count == 1 else several.format(format_count(entry.count))
+
+
+def _cause(io: IOStats) -> VerdictCause | None:
+    """The function that costs most I/O time (has most calls, where no times are known), with the next one."""
+    calls = [call for call in io.calls or () if call.name is not None]
+    if not calls:
+        return _cause_of_counts(io)
+    first = calls[0]
+    name = one_line(first.name or "")
+    whole = sum(call.time_s or 0.0 for call in io.calls or ())
+    if first.time_s is None or not whole:
+        share = first.count / io.ops.all if io.ops.all else None
+        text = f"{name}: {_times(first.count)}" + (f", {_part(share)} of the calls" if share is not None else "")
+        return VerdictCause(call=name, share=share, count=first.count, sentence=f"{text}.")
+    share = min(1.0, first.time_s / whole)
+    text = f"{name}: {_times(first.count)}, {_part(share)} of the I/O time"
+    if share < _SECOND and len(calls) > 1 and calls[1].time_s:
+        text += f"; {_second(calls[1], whole)}"
+    return VerdictCause(call=name, share=share, count=first.count, sentence=f"{text}.{_safe(io)}")
+
+
+def _second(call: CallCost, whole: float) -> str:
+    return f"{one_line(call.name or '')}: {_times(call.count)}, {_part((call.time_s or 0.0) / whole)}"
+
+
+def _cause_of_counts(io: IOStats) -> VerdictCause | None:
+    """The kind of calls that costs most, where the source counts no functions; by number where no time is known."""
+    if not io.ops.all:
+        return None
+    counts = {kind: getattr(io.ops, kind) or 0 for kind, _ in _KINDS}
+    times = {kind: getattr(io.time_s, kind) or 0.0 for kind, _ in _KINDS}
+    whole, names = sum(times.values()), dict(_KINDS)
+    order = sorted(counts, key=lambda kind: (-times[kind], -counts[kind]))
+    first = order[0]
+    share = min(1.0, times[first] / whole) if whole else counts[first] / io.ops.all
+    of = "the I/O time" if whole else "the calls"
+    text = f"{names[first]}: {_times(counts[first])}, {_part(share)} of {of}"
+    second = order[1]
+    if share < _SECOND and times[second]:
+        text += f"; {names[second]}: {_times(counts[second])}, {_part(times[second] / whole)}"
+    if io.time_s.sync is None and counts["sync"]:
+        text += f"; {_times(counts['sync'], 'flush', 'flushes')} for {_times(io.ops.write, 'write')}"
+    return VerdictCause(call=first, share=share, count=counts[first], sentence=f"{text}.{_safe(io)}")
+
+
+def _times(count: int, singular: str = "call", plural: str = "") -> str:
+    return f"{format_count(count)} {singular if count == 1 else plural or singular + 's'}"
+
+
+def _part(share: float) -> str:
+    return "nearly all" if share >= _NEARLY_ALL else format_share(share)
+
+
+def _safe(io: IOStats) -> str:
+    """How fast data is safe, where flushing takes a part of the time that shows."""
+    if not io.bandwidth.write_synced or io.time_share is None or (io.time_share.sync or 0.0) < HARDLY:
+        return ""
+    return f" Data is safe at {format_rate(io.bandwidth.write_synced)}."
+
+
+def _where(profile: Profile) -> str | None:
+    """The name pattern with most I/O time (most bytes where no time is known)."""
+    if profile.patterns:
+        first = max(profile.patterns, key=lambda pattern: (pattern.time_s or 0.0, pattern.bytes.total or 0))
+        return one_line(first.pattern)
+    return one_line(profile.files[0].path) if profile.files else None
+
+
+def _capital(text: str) -> str:
+    return text[:1].upper() + text[1:]
