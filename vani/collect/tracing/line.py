@@ -10,22 +10,13 @@ from pathlib import Path
 
 from vani.collect.tracing.launchers import launcher_of, program_at, with_variables
 from vani.errors import InputError
+from vani.readers.strace.system_calls import WANTED
 
 __all__ = ["LOG", "STRACE", "TracedLine", "recorder_line", "strace_line"]
 
 LOG = "run.strace"
 """The log of a command that no launcher starts; of MPI ranks, `rank-N.strace`."""
 
-_CALLS = (
-    "open,openat,openat2,creat,close,read,pread64,readv,preadv,preadv2,write,pwrite64,writev,pwritev,pwritev2,"
-    "lseek,fsync,fdatasync,sync,sync_file_range,syncfs,msync,truncate,ftruncate,fallocate,stat,lstat,fstat,"
-    "newfstatat,statx,access,faccessat,faccessat2,readlink,readlinkat,statfs,fstatfs,getdents,getdents64,mkdir,"
-    "mkdirat,rmdir,unlink,unlinkat,rename,renameat,renameat2,link,linkat,symlink,symlinkat,mknod,mknodat,chmod,"
-    "fchmod,fchmodat,chown,fchown,lchown,fchownat,utime,utimes,futimesat,utimensat,chdir,fchdir,fcntl,flock,"
-    "fadvise64,readahead,mmap,sendfile,copy_file_range,splice,getxattr,lgetxattr,fgetxattr,setxattr,lsetxattr,"
-    "fsetxattr,listxattr,llistxattr,flistxattr,removexattr,lremovexattr,fremovexattr,io_uring_setup,"
-    "io_uring_enter,io_submit,clone,clone3,fork,vfork,execve,execveat"
-)
 # A question mark: no error where a machine has no such call.
 STRACE = (
     "--seccomp-bpf",
@@ -36,8 +27,11 @@ STRACE = (
     # Contents of files are nobody's business.
     "-s",
     "0",
+    # Requests of libaio with their sizes; all else is abbreviated.
     "-e",
-    "trace=?" + _CALLS.replace(",", ",?"),
+    "abbrev=!io_submit",
+    "-e",
+    "trace=" + ",".join(f"?{name}" for name in WANTED),
 )
 
 

@@ -29,7 +29,7 @@ from vani.readers.strace.app import app_of, command_of
 from vani.readers.strace.probe import logs_of, rank_of
 from vani.readers.strace.rows import ROWS
 from vani.readers.strace.scan import Known, scan
-from vani.readers.strace.system_calls import CALLS
+from vani.readers.strace.system_calls import RING, kind_of
 from vani.readers.tables import file_table
 from vani.readers.trace_reader import BATCH_ROWS, Limit, Piece
 
@@ -40,7 +40,10 @@ Ints = NDArray[np.int64]
 _GROUP_ROWS = 4 * BATCH_ROWS
 _LOADER = ("/etc/ld.so.cache", "/etc/ld.so.preload")
 """Read to load shared libraries, and classed as these are."""
-_KINDS = tuple(Kind.READ if name.endswith(":read") else CALLS[name].kind for name in system_calls.FUNCTIONS)
+_KINDS = tuple(kind_of(name) for name in system_calls.FUNCTIONS)
+_MOST_FACTS = 10_000
+_HIDDEN = {**{name: [] for name in RING}, "io_submit": ["undecoded"]}
+"""Arguments of the facts about calls that move data which the log does not show."""
 _LIMITS = (
     Limit(
         "io.time_s",
@@ -132,11 +135,22 @@ class StraceReader:
         table = file_table(self.known.paths, self.known.probes)
         loading = pc.is_in(table["path"], value_set=texts(_LOADER))
         classes = pc.if_else(loading, pa.scalar(int(FileClass.SHARED_LIBRARY), pa.int8()), table["class"])
+        by_path = pc.equal(classes, pa.scalar(int(FileClass.DATASET), pa.int8()))
+        classes = pc.if_else(by_path, pa.array(self.known.classes), classes)
         return table.set_column(table.schema.get_field_index("class"), FILES.field("class"), classes)
 
     def facts(self) -> list[tuple[str, list[str], int]]:
-        """System calls have no such facts."""
-        return []
+        """Calls that move data which no call shows: maps of the data set's files, io_uring, libaio without sizes."""
+        known = self.known
+        classes = self.files()["class"].to_pylist()
+        mapped = [
+            ("mmap", [use, known.paths[code]], count)
+            for use, code, count in known.maps
+            if classes[code] == FileClass.DATASET
+        ]
+        counts = dict(zip(system_calls.FUNCTIONS, known.functions.tolist(), strict=True))
+        hidden = [(name, args, counts[name]) for name, args in _HIDDEN.items() if counts[name]]
+        return [*hidden, *mapped[:_MOST_FACTS]]
 
     @property
     def known(self) -> Known:

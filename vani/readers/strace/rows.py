@@ -17,6 +17,7 @@ from vani.readers.plausible import MOST_OFFSET, NO_VALUE, believed
 from vani.readers.strace.lines import Calls
 from vani.readers.strace.names import Spellings, named_first
 from vani.readers.strace.processes import Folders
+from vani.readers.strace.submitted import are_shown, requests_of
 from vani.readers.strace.system_calls import CALLS, FUNCTIONS, Names, Offset
 
 __all__ = ["ROWS", "rows_of"]
@@ -32,6 +33,7 @@ ROWS = pa.schema(
         ("flags", pa.int16()),
         ("rule", pa.int8()),
         ("there", pa.bool_()),
+        ("standard", pa.bool_()),
         ("file", pa.int32()),
         ("rename_to", pa.int32()),
         ("bytes", pa.int64()),
@@ -40,7 +42,8 @@ ROWS = pa.schema(
         ("took", pa.int64()),
     ]
 )
-"""`there`: the call shows that its file exists; the other columns are those of `vani.readers.signatures.Signatures`."""
+"""`there`: the call shows that its file exists; `standard`: it goes through standard input, output or error; the
+other columns are those of `vani.readers.signatures.Signatures`."""
 
 _NAMES = tuple(CALLS)
 _CODE = {name: code for code, name in enumerate(FUNCTIONS)}
@@ -116,10 +119,14 @@ def rows_of(calls: Calls, thread: Ints, folders: Folders, spellings: Spellings) 
         "pid": calls.pid[order].astype(np.int32),
         "start": calls.start[order],
         "took": took,
+        "standard": to_numpy(pc.match_substring_regex(args, "^[012]<")),
         **vars(columns),
     }
     if second is not None:
         batch = _with_reads(batch, *second)
+    requests = requests_of(calls, thread, spellings)
+    if requests is not None:
+        batch = {name: np.concatenate((values, requests[name])) for name, values in batch.items()}
     return pa.RecordBatch.from_arrays([_column(batch[field.name], field.type) for field in ROWS], schema=ROWS)
 
 
@@ -142,6 +149,9 @@ def _on_files(calls: Calls) -> Ints:
         # Memory without a file, and calls that only change a descriptor.
         counts = to_numpy(pc.match_substring_regex(calls.args.take(to_arrow(at)), pattern))
         codes[at[~counts]] = -1
+    submits = np.flatnonzero(codes == _CODE["io_submit"])
+    if len(submits):
+        codes[submits[are_shown(calls, submits)]] = -1
     return codes
 
 

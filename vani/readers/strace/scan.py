@@ -16,7 +16,9 @@ from vani.errors import TraceError
 from vani.readers.paths import PathTable
 from vani.readers.strace import system_calls
 from vani.readers.strace.app import command_in
+from vani.readers.strace.file_classes import SharedMemory, classes_of
 from vani.readers.strace.lines import LineReader
+from vani.readers.strace.mapped import Maps
 from vani.readers.strace.names import Spellings
 from vani.readers.strace.probe import logs_of, pid_of, rank_of
 from vani.readers.strace.processes import Processes
@@ -35,6 +37,8 @@ _DESCRIPTORS = np.array(
     [name in CALLS and CALLS[name].names is Names.DESCRIPTOR for name in system_calls.FUNCTIONS]
 )
 """By function, whether a descriptor names its file."""
+_HIDDEN = np.array([name in RING or name == "io_submit" for name in system_calls.FUNCTIONS])
+"""By function, whether it moves data that the log does not show."""
 
 
 @dataclass(frozen=True)
@@ -50,6 +54,12 @@ class Known:
     users: Ints
     """Number of ranks by file."""
     probes: NDArray[np.bool_]
+    classes: NDArray[np.int8]
+    """`FileClass` by file, where its path alone does not show one."""
+    maps: list[tuple[str, int, int]]
+    """Of files into memory: use, file, number (`Maps.counts`)."""
+    functions: NDArray[np.int64]
+    """Calls by function."""
     first_ns: int
     command: list[str]
     problems: list[str]
@@ -81,10 +91,14 @@ class _Scan:
         self._pairs = np.zeros(0, np.int64)
         """Threads and the files that they name, without repetition."""
         self._there = np.zeros(0, np.bool_)
+        self._by_other_ways = np.zeros(0, np.bool_)
+        """Files that are there, and not through standard streams alone."""
         self._rank_of_log: list[int] = []
         """By thread, the MPI rank of its log, else -1."""
         self._named = self._nameless = self._timed = self._lines = 0
-        self._rings = 0
+        self._functions = np.zeros(len(system_calls.FUNCTIONS), np.int64)
+        self._maps = Maps()
+        self._shared_memory = SharedMemory()
         self._first: int | None = None
         self._problems: list[str] = []
 
@@ -113,8 +127,7 @@ class _Scan:
         files = len(self._paths.paths)
         pairs = distinct(ranks[self._pairs >> 32].astype(np.int64) << 32 | self._pairs & 0xFFFFFFFF)
         users = np.bincount(pairs & 0xFFFFFFFF, minlength=files).astype(np.int64)
-        exists = np.zeros(files, np.bool_)
-        exists[: len(self._there)] = self._there
+        exists = _padded(self._there, files)
         return Known(
             rows=self._spool,
             calls=calls,
@@ -122,6 +135,13 @@ class _Scan:
             paths=self._paths.paths,
             users=users,
             probes=~exists,
+            classes=classes_of(
+                self._paths.paths,
+                self._shared_memory.passes_memory(self._maps.files()),
+                exists & ~_padded(self._by_other_ways, files),
+            ),
+            maps=self._maps.counts(),
+            functions=self._functions,
             first_ns=self._first,
             command=command_in(self._processes.program[0]) if self._processes.program[0] else [],
             problems=[*self._problems, *problems],
@@ -131,14 +151,11 @@ class _Scan:
         rank = rank_of(log)
         if rank is not None:
             self._processes.next_log()
-        lines = LineReader(log, WANTED, pid_of(log))
+        lines = LineReader(log, frozenset(WANTED), pid_of(log))
         for block in lines.blocks():
             thread = self._processes.threads(block)
             folders = self._processes.learn(block.calls, thread)
-            names = block.calls.name.dictionary.to_pylist()
-            if RING.intersection(names):
-                ring = np.array([name in RING for name in names], np.bool_)
-                self._rings += int(ring[to_numpy(block.calls.name.indices)].sum())
+            self._maps.see(block.calls, self._spellings)
             self._timed += int((block.calls.took >= 0).sum())
             self._add(rows_of(block.calls, thread, folders, self._spellings))
         number = len(self._processes.begun_by)
@@ -149,6 +166,8 @@ class _Scan:
         if not rows.num_rows:
             return
         self._spool.add(rows)
+        self._functions += np.bincount(_numbers(rows, "func"), minlength=len(self._functions))
+        self._shared_memory.see(rows, self._paths.paths)
         thread, file = _numbers(rows, "thread"), _numbers(rows, "file")
         self._calls = _sum(self._calls, np.bincount(thread))
         named = file >= 0
@@ -156,11 +175,12 @@ class _Scan:
         self._named += int((opened & named).sum())
         self._nameless += int((opened & ~named).sum())
         self._pairs = distinct(self._pairs, thread[named].astype(np.int64) << 32 | file[named])
-        exists = np.bincount(file[named & _numbers(rows, "there")]) > 0
-        self._there = _sum(self._there.astype(np.int64), exists.astype(np.int64)) > 0
-        renamed = _numbers(rows, "rename_to")
-        if (renamed >= 0).any():
-            self._there = _sum(self._there.astype(np.int64), np.bincount(renamed[renamed >= 0])) > 0
+        there, renamed = named & _numbers(rows, "there"), _numbers(rows, "rename_to")
+        new_names = renamed[renamed >= 0]
+        self._there = _marked(self._there, np.concatenate((file[there], new_names)))
+        self._by_other_ways = _marked(
+            self._by_other_ways, np.concatenate((file[there & ~_numbers(rows, "standard")], new_names))
+        )
 
     def _say(self, log: Path, lines: LineReader) -> None:
         if lines.first_ns is None:
@@ -192,9 +212,10 @@ class _Scan:
                 f"{counted(len(open_), 'thread')} of {(calls > 0).sum():,} still ran where the log ends: "
                 "it is cut off, or strace was ended before them"
             )
-        if self._rings:
+        hidden = int(self._functions[_HIDDEN].sum())
+        if hidden:
             problems.append(
-                f"{counted(self._rings, 'call')} of io_uring or io_submit: "
+                f"{counted(hidden, 'call')} of io_uring or io_submit: "
                 "what was read and written through them is not seen"
             )
         of_log = np.array(self._rank_of_log, np.int64)
@@ -215,6 +236,16 @@ def _sum(counts: Ints, more: Ints) -> Ints:
     total[: len(counts)] += counts
     total[: len(more)] += more
     return total
+
+
+def _padded(marks: NDArray[np.bool_], length: int) -> NDArray[np.bool_]:
+    return np.append(marks, np.zeros(max(0, length - len(marks)), np.bool_))
+
+
+def _marked(marks: NDArray[np.bool_], files: NDArray[np.int32]) -> NDArray[np.bool_]:
+    marks = _padded(marks, int(files.max(initial=-1)) + 1)
+    marks[files] = True
+    return marks
 
 
 def _numbers(rows: pa.RecordBatch, name: str) -> NDArray[Any]:

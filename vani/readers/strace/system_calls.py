@@ -12,7 +12,7 @@ from enum import Enum
 from vani.calls import Flag, Kind
 from vani.readers.functions import PositionRule
 
-__all__ = ["CALLS", "FAMILY", "FUNCTIONS", "RING", "WANTED", "Names", "Offset", "SystemCall"]
+__all__ = ["CALLS", "FAMILY", "FUNCTIONS", "RING", "SUBMITTED", "WANTED", "Names", "Offset", "SystemCall", "kind_of"]
 
 
 class Names(Enum):
@@ -124,13 +124,35 @@ CALLS: dict[str, SystemCall] = {
         _ON_OPEN,
     ),
     **dict.fromkeys(("sendfile", "sendfile64", "copy_file_range", "splice"), SystemCall(_WRITE, Names.TWO)),
+    "io_uring_setup": SystemCall(_META, Names.NONE),
+    **dict.fromkeys(("io_uring_enter", "io_uring_register"), _ON_OPEN),
+    # Of requests that the log does not have.
+    "io_submit": SystemCall(_META, Names.NONE),
 }  # fmt: skip
 
 FAMILY = frozenset({"clone", "clone3", "fork", "vfork"})
-RING = frozenset({"io_uring_setup", "io_uring_enter", "io_submit"})
+RING = frozenset({"io_uring_setup", "io_uring_enter", "io_uring_register"})
 """Their reads and writes are in memory that strace does not see."""
-WANTED = frozenset(CALLS) | FAMILY | RING | {"execve", "execveat"}
+WANTED: tuple[str, ...] = (*CALLS, *sorted(FAMILY), "execve", "execveat")
+"""All that the reader looks at, and `vani trace` asks for."""
 
+SUBMITTED = {
+    "PREAD": "io_submit:read",
+    "PREADV": "io_submit:read",
+    "PWRITE": "io_submit:write",
+    "PWRITEV": "io_submit:write",
+    "FSYNC": "io_submit:sync",
+    "FDSYNC": "io_submit:sync",
+}
+"""By opcode (`IOCB_CMD_*`), the function that a request of io_submit is counted as."""
 _TWO = tuple(name for name, call in CALLS.items() if call.names is Names.TWO)
-FUNCTIONS: tuple[str, ...] = (*CALLS, *(f"{name}:read" for name in _TWO))
-"""By code. A call that moves data from one file to another is two rows: a read of the one, a write of the other."""
+FUNCTIONS: tuple[str, ...] = (*CALLS, *(f"{name}:read" for name in _TWO), *dict.fromkeys(SUBMITTED.values()))
+"""By code. A call that moves data from one file to another is two rows: a read of the one, a write of the other.
+Each request of io_submit is a row."""
+_KINDS = {"read": Kind.READ, "write": Kind.WRITE, "sync": Kind.SYNC}
+
+
+def kind_of(function: str) -> Kind:
+    """The kind of a function of `FUNCTIONS`."""
+    name, _, part = function.partition(":")
+    return _KINDS[part] if part else CALLS[name].kind

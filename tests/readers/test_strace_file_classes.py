@@ -1,0 +1,126 @@
+"""Files in a log of strace that are no data of the program. Lines are those of real logs, shortened."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.readers.strace_logs import read, written
+from vani.calls import FileClass
+
+DATA = FileClass.DATASET
+
+
+def classes(folder, *lines):
+    """Class of each file that a log names."""
+    files = read(written(folder, *(f"7 {line}" for line in lines))).reader.files()
+    return {
+        path: FileClass(number)
+        for path, number in zip(files["path"].to_pylist(), files["class"].to_pylist(), strict=True)
+    }
+
+
+def opened(path, flags="O_RDONLY"):
+    return f'openat(AT_FDCWD</run>, "{path}", {flags}) = 3<{path}> <0.000010>'
+
+
+def segment(path, *, size=8192, pause=0):
+    """How shm_open's users make a segment: created, sized, mapped and unlinked."""
+    return [
+        opened(path, "O_RDWR|O_CREAT|O_EXCL"),
+        f'write(3<{path}>, ""..., {size}) = {size} <0.000010>',
+        f"mmap(NULL, {size}, PROT_READ|PROT_WRITE, MAP_SHARED, 3<{path}>, 0) = 0x7fbd5c81f000 <0.000015>",
+        *["getpid() = 7 <0.000001>"] * pause,
+        f'unlink("{path}") = 0 <0.000012>',
+    ]
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/dev/shm/mpich_shar_tmpHh7QZP",
+        "/dev/shm/ucx_shm_posix_1bdddf4d",
+        "/dev/shm/vader_segment.nid001.1000.5c300001.3",
+        "/dev/shm/sm_segment.nid001.1000.5c300001.3",
+        "/dev/shm/osc_rdma.nid001.5c300001.4",
+        "/dev/shm/psm2_shm.1000000000002",
+        "/dev/shm/Intel_MPI_gTbT3s",
+        "/dev/shm/sem.mp-w7u3",
+        "/tmp/ompi.nid001.1000/pid.7012/0/3/vader_fifo",
+        "/scratch/tmp/prte.nid001.7012.1000/dvm.7012/contact",
+        "/tmp/pmix_dstor_ds21_7012/smlockseg-prte-nid001",
+        "/home/alice/.openmpi/mca-params.conf",
+        "/etc/hosts",
+        "/usr/share/misc/pci.ids.gz",
+        "/usr/lib/locale/C.utf8/LC_CTYPE",
+        "/opt/env/share/terminfo/x/xterm",
+    ],
+)
+def test_files_of_mpi_and_of_the_system_are_no_data(tmp_path, path):
+    line = f'write(3<{path}>, ""..., 100) = 100 <0.000010>'
+    assert classes(tmp_path, opened(path, "O_RDWR|O_CREAT"), line)[path] == FileClass.SYSTEM
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/dev/shm/input.h5",
+        "/dev/shm/shm_input.h5",
+        "/run/out",
+        "/scratch/etc/hosts",
+        "/lustre/env/lib/python3.11/site-packages/numpy/__init__.py",
+        "/usr/lib/python3/dist-packages/numpy/__pycache__/version.cpython-311.pyc",
+        "/lustre/ompi/out.dat",
+        "/lustre/env/etc/model.yaml",
+    ],
+)
+def test_a_programs_own_files_are_data(tmp_path, path):
+    line = f'read(3<{path}>, ""..., 100) = 100 <0.000010>'
+    assert classes(tmp_path, opened(path), line)[path] == DATA
+
+
+def test_what_is_made_mapped_and_unlinked_at_once_in_dev_shm_passes_memory(tmp_path):
+    of_python = "/dev/shm/pym-4711-df1irjps"
+    assert classes(tmp_path, *segment(of_python))[of_python] == FileClass.SYSTEM
+
+
+def test_data_in_dev_shm_stays_data(tmp_path):
+    late, read_back, kept = (f"/dev/shm/{name}" for name in ("late", "read", "kept"))
+    lines = [
+        *segment(late, pause=1001),
+        *segment(read_back)[:-1],
+        f'pread64(3<{read_back}>, ""..., 10, 0) = 10 <0.000010>',
+        f'unlink("{read_back}") = 0 <0.000012>',
+        *segment(kept)[:-1],
+    ]
+    log = tmp_path / "log"
+    log.write_text("".join(f"7 {1700000000 + n // 1000}.{n % 1000:03}000 {line}\n" for n, line in enumerate(lines)))
+    files = read(log).reader.files()
+    by_path = dict(zip(files["path"].to_pylist(), files["class"].to_pylist(), strict=True))
+    assert [by_path[path] for path in (late, read_back, kept)] == [DATA] * 3
+
+
+def test_settings_beside_the_mpi_that_a_program_loaded_are_no_data(tmp_path):
+    found = classes(
+        tmp_path,
+        opened("/opt/openmpi/4.1/lib/libmpi.so.40.30.1"),
+        opened("/opt/openmpi/4.1/etc/openmpi-totalview.tcl"),
+        opened("/opt/openmpi/4.1/share/openmpi/help-mpi-btl.txt"),
+        opened("/opt/openmpi/4.1/share/doc/data.txt"),
+        opened("/opt/other/etc/data.txt"),
+        opened("/dev/shm/shm_segment", "O_RDWR"),
+    )
+    assert [path for path, kind in found.items() if kind == DATA] == [
+        "/opt/openmpi/4.1/share/doc/data.txt",
+        "/opt/other/etc/data.txt",
+    ]
+
+
+def test_a_file_that_output_was_sent_to_before_the_trace_is_a_standard_stream(tmp_path):
+    found = classes(
+        tmp_path,
+        'newfstatat(1</job/out.txt>, "", {st_mode=S_IFREG|0644, st_size=0, ...}, AT_EMPTY_PATH) = 0 <0.000008>',
+        'write(1</job/out.txt>, ""..., 10) = 10 <0.000010>',
+        opened("/job/redirected", "O_WRONLY|O_CREAT"),
+        'write(1</job/redirected>, ""..., 10) = 10 <0.000010>',
+    )
+    assert found == {"/job/out.txt": FileClass.STANDARD_STREAM, "/job/redirected": DATA}

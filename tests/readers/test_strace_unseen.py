@@ -1,0 +1,153 @@
+"""What a log of strace shows of data that goes through no call. Lines are those of real logs."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+
+import pytest
+
+from tests.preload.building import compiler
+from tests.readers.strace_logs import read, strace_or_skip, written
+from vani.collect.tracing.line import STRACE
+from vani.readers import open_trace
+from vani.readers.strace.system_calls import WANTED
+
+OPEN = 'openat(AT_FDCWD</run>, "a.dat", O_RDWR|O_CREAT) = 3</run/a.dat> <0.000377>'
+REQUEST = (
+    "{{aio_data=0, aio_lio_opcode=IOCB_CMD_{0}, aio_fildes=3</run/a.dat>, aio_buf={1}, aio_nbytes={2}, aio_offset={3}}}"
+)
+
+
+def test_requests_of_libaio_are_reads_and_writes(tmp_path):
+    two = ", ".join(
+        [REQUEST.format("PWRITE", '""...', 262144, 0), REQUEST.format("PREAD", "0x7f998dd6d000", 4096, 262144)]
+    )
+    vector = (
+        "{aio_data=0, aio_lio_opcode=IOCB_CMD_PWRITEV, aio_fildes=3</run/a.dat>, "
+        'aio_buf=[{iov_base=""..., iov_len=30}, {iov_base=""..., iov_len=12}], aio_offset=500}'
+    )
+    sync = "{aio_data=0, aio_lio_opcode=IOCB_CMD_FSYNC, aio_fildes=3</run/a.dat>}"
+    log = read(
+        written(
+            tmp_path,
+            f"7 {OPEN}",
+            f"7 io_submit(0x7f998e05b000, 2, [{two}]) = 2 <0.000200>",
+            # The kernel took the first alone.
+            f"7 io_submit(0x7f998e05b000, 2, [{two}]) = 1 <0.000100>",
+            f"7 io_submit(0x7f998e05b000, 1, [{vector}]) = 1 <0.000100>",
+            f"7 io_submit(0x7f998e05b000, 1, [{sync}]) = 1 <0.000100>",
+            f"7 io_submit(0x7f998e05b000, 1, [{two}]) = -1 EAGAIN (Resource temporarily unavailable) <0.000100>",
+            "7 +++ exited with 0 +++",
+        )
+    )
+    assert log.rows[1:] == [
+        (0, "io_submit:write", "/run/a.dat", 0, 262144),
+        (0, "io_submit:read", "/run/a.dat", 262144, 4096),
+        (0, "io_submit:write", "/run/a.dat", 0, 262144),
+        (0, "io_submit:write", "/run/a.dat", 500, 42),
+        (0, "io_submit:sync", "/run/a.dat", None, None),
+    ]
+    assert log.table["duration_ns"].to_pylist()[1:3] == [100_000, 100_000]
+    assert (log.reader.facts(), log.reader.problems) == ([], [])
+
+
+def test_calls_that_hide_their_data_are_counted(tmp_path):
+    log = read(
+        written(
+            tmp_path,
+            f"7 {OPEN}",
+            "7 io_uring_setup(8, {flags=0}) = 4<anon_inode:[io_uring]> <0.000100>",
+            "7 io_uring_enter(4<anon_inode:[io_uring]>, 1, 0, 0, NULL, 8) = 1 <0.000100>",
+            "7 io_uring_enter(4<anon_inode:[io_uring]>, 0, 1, IORING_ENTER_GETEVENTS, NULL, 8) = 0 <0.000100>",
+            "7 io_submit(0x7f998e05b000, 1, [...]) = 1 <0.000100>",
+            "7 +++ exited with 0 +++",
+        )
+    )
+    assert sorted(log.reader.facts()) == [
+        ("io_submit", ["undecoded"], 1),
+        ("io_uring_enter", [], 2),
+        ("io_uring_setup", [], 1),
+    ]
+    assert log.reader.problems == [
+        "4 calls of io_uring or io_submit: what was read and written through them is not seen"
+    ]
+    assert [row[1] for row in log.rows] == [
+        "openat",
+        "io_uring_setup",
+        "io_uring_enter",
+        "io_uring_enter",
+        "io_submit",
+    ]
+
+
+def test_maps_of_the_data_sets_files_are_facts(tmp_path):
+    shared = "PROT_READ|PROT_WRITE, MAP_SHARED, 3</run/a.dat>"
+    reader = open_trace(
+        written(
+            tmp_path,
+            f"7 {OPEN}",
+            f"7 mmap(NULL, 8192, {shared}, 0) = 0x7efd27563000 <0.000014>",
+            f"7 mmap(NULL, 8192, {shared}, 0x2000) = 0x7efd27565000 <0.000014>",
+            f"7 mmap(NULL, 8192, {shared}, 0x4000) = -1 ENODEV (No such device) <0.000014>",
+            "7 mmap(NULL, 8192, PROT_READ, MAP_PRIVATE, 3</run/a.dat>, 0) = 0x7efd27567000 <0.000014>",
+            "7 mmap(NULL, 8192, PROT_NONE, MAP_PRIVATE, 3</run/a.dat>, 0) = 0x7efd27567000 <0.000014>",
+            "7 mmap(NULL, 8192, PROT_READ, MAP_PRIVATE|MAP_DENYWRITE, 4</opt/lib/x>, 0) = 0x7efd27569000 <0.000014>",
+            "7 mmap(NULL, 8192, PROT_READ, MAP_PRIVATE, 4</usr/lib/locale/C.utf8/LC_CTYPE>, 0) = 0x7efd <0.000014>",
+        )
+    )
+    assert reader.facts() == [
+        ("mmap", ["shared_write", "/run/a.dat"], 2),
+        ("mmap", ["read", "/run/a.dat"], 1),
+    ]
+
+
+def test_strace_is_asked_for_all_that_is_read():
+    asked = next(option for option in STRACE if option.startswith("trace=")).removeprefix("trace=")
+    assert {name.lstrip("?") for name in asked.split(",")} == set(WANTED)
+
+
+LIBAIO = r"""
+#include <fcntl.h>
+#include <linux/aio_abi.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+int main(int n, char **words) {
+  static char buffer[8192] = "secret";
+  aio_context_t context = 0;
+  int file = open(words[n - 1], O_CREAT | O_RDWR, 0600);
+  struct iocb write_ = {0}, *list[1] = {&write_};
+  struct io_event event;
+  write_.aio_fildes = file;
+  write_.aio_lio_opcode = IOCB_CMD_PWRITE;
+  write_.aio_buf = (unsigned long)buffer;
+  write_.aio_nbytes = sizeof buffer;
+  if (syscall(SYS_io_setup, 4, &context)) return 77;
+  for (int step = 0; step < 5; step++) {
+    write_.aio_offset = step * sizeof buffer;
+    if (syscall(SYS_io_submit, context, 1L, list) != 1) return 1;
+    syscall(SYS_io_getevents, context, 1L, 1L, &event, 0);
+  }
+  return 0;
+}
+"""
+
+
+def test_strace_shows_sizes_of_libaio_and_no_contents(tmp_path):
+    strace, cc = strace_or_skip(), compiler()
+    if cc is None or shutil.which(cc) is None:
+        pytest.skip("there is no C compiler")
+    (tmp_path / "aio.c").write_text(LIBAIO)
+    built = subprocess.run([cc, "-o", "aio", "aio.c"], cwd=tmp_path, capture_output=True, check=False)
+    if built.returncode:
+        pytest.skip("there are no headers of Linux")
+    log = tmp_path / "log"
+    done = subprocess.run([strace, *STRACE, "-o", str(log), "./aio", "out"], cwd=tmp_path, check=False)
+    if done.returncode == 77:
+        pytest.skip("this kernel has no io_setup")
+    assert done.returncode == 0
+    assert b"secret" not in log.read_bytes()
+    moved = [row[1:] for row in read(log).rows if row[4] is not None and row[2] == str(tmp_path / "out")]
+    assert moved == [("io_submit:write", str(tmp_path / "out"), 8192 * step, 8192) for step in range(5)]
