@@ -118,7 +118,7 @@ class IOShare(Rule):
 
 
 def _waiting(time: IOTime) -> str:
-    """What part of the bound is spent in libraries."""
+    """Part of the bound that is spent in libraries."""
     if not _is_in_libraries(time):
         return ""
     names = time.libraries or ("I/O libraries",)
