@@ -122,5 +122,5 @@ def test_no_io_node_is_given_twice_and_a_next_plan_changes_nothing(asked, size, 
         if one.has is not None and one.has.access == "direct":
             assert found.has[one.number] == one.has
     if policy == "mckp" and not found.unplaced and not common:
-        again = shared([RunningJob(one.asked, found.has[one.number]) for one in jobs], pool, direct=direct)
+        again = shared([RunningJob(one.planned, found.has[one.number]) for one in jobs], pool, direct=direct)
         assert sum(len(one.io_nodes) for one in again.has.values()) <= size

@@ -57,15 +57,15 @@ def check(
             where=of_plan.path or "plan",
             todo=f"this takes those of kind {' or '.join(CHECKS)}",
         )
-    found = of_kind(plan, snapshot) + of_inputs
+    findings = of_kind(plan, snapshot) + of_inputs
     return Standing(
         version=version,
         kind=plan.kind,
         plan=of_plan,
         snapshot=of_snapshot,
         time=snapshot.time,
-        holds=not found.broken,
-        broken=list(found.broken),
-        unknown=list(found.unknown),
-        notes=list(found.notes),
+        holds=not findings.broken,
+        broken=list(findings.broken),
+        unknown=list(findings.unknown),
+        notes=list(findings.notes),
     )

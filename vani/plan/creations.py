@@ -57,7 +57,7 @@ def files_to_place(
         No files, a path that no command can name, two files of one path, a layout that Lustre refuses, or more stripes
         than can be planned.
     """
-    found: list[FileToPlace] = []
+    files: list[FileToPlace] = []
     known: dict[tuple[object, int], tuple[Layout, tuple[Extent, ...], str | None]] = {}
     seen: set[str] = set()
     stripes = 0
@@ -78,16 +78,16 @@ def files_to_place(
                 where=where,
                 todo="plan the files of one step, or with fewer stripes each",
             )
-        found.append(FileToPlace(job, creation, layout, parts, lack))
-    if not found:
+        files.append(FileToPlace(job, creation, layout, parts, lack))
+    if not files:
         raise InputError("no job creates a file", where=where, todo="give jobs their `creations`")
-    return found
+    return files
 
 
 def _creations(jobs: Jobs, where: str) -> Iterator[tuple[str, str, Creation]]:
     for number, job in enumerate(jobs.jobs):
-        for at, one in enumerate(job.creations or []):
-            yield f"{where}: jobs[{number}].creations[{at}]", job.name, one
+        for at, creation in enumerate(job.creations or []):
+            yield f"{where}: jobs[{number}].creations[{at}]", job.name, creation
 
 
 def _check_path(path: str, seen: set[str], where: str) -> None:

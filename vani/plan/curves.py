@@ -71,7 +71,7 @@ class Offer:
     def best_of(self, pool: int) -> float | None:
         """Its bandwidth alone with the pool: what it would choose."""
         own = [option for option in self.options if not option.shared]
-        fits = [one for one in own if one.io_nodes <= pool] or own[:1]
+        fits = [option for option in own if option.io_nodes <= pool] or own[:1]
         rates = [fit.rate for fit in fits if fit.rate is not None]
         return max(rates, default=None)
 
@@ -119,10 +119,10 @@ def with_change_cost(offer: Offer, now: int | None, seconds: float) -> Offer:
     if now is None or not size or not seconds:
         return offer
 
-    def costing(one: Option) -> Option:
-        if one.rate is None or (one.io_nodes == now and not one.shared):
-            return one
-        return replace(one, cost=seconds / (size / one.rate + seconds))
+    def costing(option: Option) -> Option:
+        if option.rate is None or (option.io_nodes == now and not option.shared):
+            return option
+        return replace(option, cost=seconds / (size / option.rate + seconds))
 
     return replace(offer, options=tuple(map(costing, offer.options)))
 
@@ -198,11 +198,11 @@ def _options(rates: dict[int, Rate]) -> Iterable[Option]:
 
 def pattern_of(job: PlannedJob) -> Pattern | None:
     """The pattern of a job in the words of the model."""
-    asked = job.pattern
-    if asked is None or job.processes is None:
+    pattern = job.pattern
+    if pattern is None or job.processes is None:
         return None
-    layout: Literal["fpp", "shared"] = "shared" if asked.layout == "shared" else "fpp"
-    return Pattern(job.nodes, job.processes, layout, asked.order, asked.request, asked.operation)
+    layout: Literal["fpp", "shared"] = "shared" if pattern.layout == "shared" else "fpp"
+    return Pattern(job.nodes, job.processes, layout, pattern.order, pattern.request, pattern.operation)
 
 
 def _unknown(job: PlannedJob, why: str, *, direct: bool) -> Offer:

@@ -93,9 +93,9 @@ def forward(
         pools=pools(request, solved),
         compared=_compared(request, settings.policy, after) if compare else [],
         unplaced=[
-            Left(name=offer.job.name, reason=found)
-            for offer, found in zip(offers, chosen, strict=True)
-            if isinstance(found, str)
+            Left(name=offer.job.name, reason=choice)
+            for offer, choice in zip(offers, chosen, strict=True)
+            if isinstance(choice, str)
         ],
         over_capacity=_over(after, settings),
         no_data=_no_data(offers, settings, current is not None),
@@ -104,17 +104,17 @@ def forward(
 
 
 def _without_direct(offer: Offer) -> Offer:
-    kept = tuple(option for option in offer.options if option.io_nodes)
-    return replace(offer, options=kept) if kept else offer
+    behind_nodes = tuple(option for option in offer.options if option.io_nodes)
+    return replace(offer, options=behind_nodes) if behind_nodes else offer
 
 
 def _outcome(policy: Policy | str, request: PoolRequest, chosen: Sequence[Choice]) -> Outcome:
     placed = [choice for choice in chosen if isinstance(choice, Option)]
-    used = sum(one.io_nodes for one in placed) + any(one.shared for one in placed)
+    used = sum(option.io_nodes for option in placed) + any(option.shared for option in placed)
     shares = [
-        one.rate / best
-        for offer, one in zip(request.offers, chosen, strict=True)
-        if isinstance(one, Option) and one.rate is not None
+        choice.rate / best
+        for offer, choice in zip(request.offers, chosen, strict=True)
+        if isinstance(choice, Option) and choice.rate is not None
         if (best := offer.best_of(request.settings.io_nodes))
     ]
     return Outcome.model_validate(
@@ -142,20 +142,22 @@ def _compared(request: PoolRequest, policy: Policy, after: Outcome) -> list[Outc
     return compared
 
 
-def _allotment(request: PoolRequest, offer: Offer, found: Choice, now: Mapping[str, int | None]) -> Allotment:
-    one = found if isinstance(found, Option) else None
-    rate = None if one is None else one.net_rate
+def _allotment(
+    request: PoolRequest, offer: Offer, choice: Choice, now: Mapping[str, int | None]
+) -> Allotment:
+    option = choice if isinstance(choice, Option) else None
+    rate = None if option is None else option.net_rate
     best = offer.best_of(request.settings.io_nodes)
-    known = one is not None and rate is not None and one.width > 0
-    low, high = spread(one.width) if one is not None and known else (1.0, 1.0)
+    known = option is not None and rate is not None and option.width > 0
+    low, high = spread(option.width) if option is not None and known else (1.0, 1.0)
     return Allotment(
         name=offer.job.name,
         nodes=offer.job.nodes,
-        io_nodes=None if one is None else one.io_nodes,
-        shared=one is not None and one.shared,
+        io_nodes=None if option is None else option.io_nodes,
+        shared=option is not None and option.shared,
         bandwidth=rate,
         own_best=best,
-        share=None if one is None or one.rate is None or best is None else one.rate / best,
+        share=None if option is None or option.rate is None or best is None else option.rate / best,
         before=now.get(offer.job.name),
         source=offer.source,
         low=rate * low if known and rate is not None else None,
@@ -167,7 +169,7 @@ def _expected(
     base: Sequence[Choice], chosen: Sequence[Choice], before: Outcome, after: Outcome
 ) -> Expected | None:
     """Speed-up by the plan, where both sums are of the same jobs."""
-    if [rate_of(one) is None for one in base] != [
+    if [rate_of(choice) is None for choice in base] != [
         rate_of(choice) is None for choice in chosen
     ] or before.bandwidth < 1:
         return None

@@ -30,12 +30,12 @@ class Has:
 class RunningJob:
     """A job that runs, by its number, and what it has; None: it begins."""
 
-    asked: PlannedJob
+    planned: PlannedJob
     has: Has | None = None
 
     @property
     def number(self) -> str:
-        return self.asked.name
+        return self.planned.name
 
 
 @dataclass(frozen=True)
@@ -78,19 +78,19 @@ def share(
         return Shared(None, settled)
     try:
         plan = forward(
-            Jobs(jobs=[one.asked for one in asking]),
+            Jobs(jobs=[job.planned for job in asking]),
             settings,
             scenarios=scenarios,
             estimate=estimate,
             current=_in_force(asking),
-            forwarded={one.number for one in asking if one.has is not None},
+            forwarded={job.number for job in asking if job.has is not None},
             version=version,
         )
     except InputError as error:
         # Those that run keep what they have: there is no plan, but no harm either.
-        kept = {one.number: _still_there(one.has, pool) for one in asking if one.has is not None}
+        still_have = {job.number: _still_there(job.has, pool) for job in asking if job.has is not None}
         return Shared(
-            None, {**settled, **kept}, {one.number: str(error) for one in asking if one.has is None}
+            None, {**settled, **still_have}, {job.number: str(error) for job in asking if job.has is None}
         )
     named, unplaced, over = _named(asking, plan, pool, direct=settings.direct)
     return Shared(plan, {**settled, **named}, unplaced, over)
@@ -118,49 +118,49 @@ def _named(
     """Names for the numbers of a plan: first what jobs keep, then what they get beside it, in the order of the jobs."""
     free = dict.fromkeys(pool)
     wanted = {job.name: job for job in plan.jobs}
-    found: dict[str, Has] = {}
-    unplaced = {one.name: one.reason for one in plan.unplaced}
+    access: dict[str, Has] = {}
+    unplaced = {left.name: left.reason for left in plan.unplaced}
     over: dict[str, str] = {}
     sharing = [job for job in jobs if wanted[job.number].shared]
     if sharing:
         before = (
-            name for one in sharing if one.has and one.has.access == "shared" for name in one.has.io_nodes
+            name for job in sharing if job.has and job.has.access == "shared" for name in job.has.io_nodes
         )
-        held = {name for job in jobs if job.has for name in job.has.io_nodes}
+        in_use = {name for job in jobs if job.has for name in job.has.io_nodes}
         nodes = (
             *(name for name in before if name in free),
-            *(name for name in free if name not in held),
+            *(name for name in free if name not in in_use),
             *free,
         )
         node = nodes[0]
         del free[node]
-        found = {one.number: Has("shared", (node,)) for one in sharing}
+        access = {job.number: Has("shared", (node,)) for job in sharing}
     own = [
         (job, wanted[job.number].io_nodes or 0)
         for job in jobs
-        if job.number not in found and job.number not in unplaced
+        if job.number not in access and job.number not in unplaced
     ]
-    kept: dict[str, list[str]] = {}
-    for one, number in own:
-        had = one.has.io_nodes if one.has is not None and one.has.access == "own" else ()
-        kept[one.number] = [name for name in had if name in free][:number]
-        for name in kept[one.number]:
+    retained: dict[str, list[str]] = {}
+    for job, number in own:
+        had = job.has.io_nodes if job.has is not None and job.has.access == "own" else ()
+        retained[job.number] = [name for name in had if name in free][:number]
+        for name in retained[job.number]:
             del free[name]
-    for one, number in own:
-        names = kept[one.number]
-        can = _largest_that_fits(one.asked.nodes, number, len(names) + len(free))
+    for job, number in own:
+        names = retained[job.number]
+        can = _largest_that_fits(job.planned.nodes, number, len(names) + len(free))
         if can < number:
-            over[one.number] = f"{number:,} I/O nodes by the policy, and {can:,} that are left"
-        if not can and not (direct and one.has is None):
-            unplaced[one.number] = "no I/O node is left, and it cannot do without"
+            over[job.number] = f"{number:,} I/O nodes by the policy, and {can:,} that are left"
+        if not can and not (direct and job.has is None):
+            unplaced[job.number] = "no I/O node is left, and it cannot do without"
             continue
         for name in names[can:]:
             free[name] = None
         more = [name for name, _ in zip(list(free), range(can - len(names)), strict=False)]
         for name in more:
             del free[name]
-        found[one.number] = Has("own", (*names[:can], *more)) if can else Has("direct")
-    return found, unplaced, over
+        access[job.number] = Has("own", (*names[:can], *more)) if can else Has("direct")
+    return access, unplaced, over
 
 
 def _largest_that_fits(nodes: int, wanted: int, there: int) -> int:

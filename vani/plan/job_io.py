@@ -70,20 +70,20 @@ def io_of(job: PlannedJob, profile: Profile | None) -> JobIo:
     own_demand = job.demand
     own = (None, None, None) if own_demand is None else (own_demand.iobw, own_demand.iops, own_demand.mdops)
     run = (None, None, None) if profile is None else _rates(profile, job.nodes)
-    best = max((one.bandwidth for one in job.curve or ()), default=None)
+    best = max((point.bandwidth for point in job.curve or ()), default=None)
     curve = (best, None, None)
-    found = tuple(
-        next((one for one in some if one is not None), None) for some in zip(own, run, curve, strict=True)
+    rates = tuple(
+        next((rate for rate in some if rate is not None), None) for some in zip(own, run, curve, strict=True)
     )
-    demand = (found[0], found[1], found[2])
+    demand = (rates[0], rates[1], rates[2])
     words = ("iobw", "iops", "mdops")
-    missing = [name for name, one in zip(words, demand, strict=True) if one is None]
+    missing = [name for name, rate in zip(words, demand, strict=True) if rate is None]
     notes = None
     if demand != own:
         taken = [name for name, a, b in zip(words, demand, own, strict=True) if a != b]
         source = (
             "the busiest phase of its profile"
-            if profile is not None and any(one is not None for one in run)
+            if profile is not None and any(rate is not None for rate in run)
             else "the best of its curve"
         )
         notes = f"{' and '.join(taken)} of {job.name}: {source}"

@@ -42,17 +42,17 @@ def nodes_by_forwarder(
                 counts[n] += more
                 fits[n] -= more
                 rest -= more
-        found = dict(zip(used.tolist(), counts.tolist(), strict=True))
+        dealt = dict(zip(used.tolist(), counts.tolist(), strict=True))
         for fwd in order if rest else ():
-            fit = min(rest, int(_whole(room[[fwd]], nodes)[0])) if int(fwd) not in found else 0
+            fit = min(rest, int(_whole(room[[fwd]], nodes)[0])) if int(fwd) not in dealt else 0
             if fit:
-                found[int(fwd)] = fit
+                dealt[int(fwd)] = fit
                 rest -= fit
     else:
-        found = dict(zip(used.tolist(), counts.tolist(), strict=True))
+        dealt = dict(zip(used.tolist(), counts.tolist(), strict=True))
     for n in remainder[:rest]:
-        found[int(used[n])] += 1
-    return {fwd: count for fwd, count in found.items() if count}
+        dealt[int(used[n])] += 1
+    return {fwd: count for fwd, count in dealt.items() if count}
 
 
 def _whole(room: Floats, nodes: int) -> Numbers:

@@ -66,9 +66,9 @@ def solve(request: PoolRequest, pool: int, *, larger_pools: bool = True) -> Solv
     """
     for as_few in (False, True):
         options = _within_floor(request, pool, as_few=as_few)
-        found = _solve_with(request, pool, options, larger_pools=larger_pools)
-        if found is not None:
-            return found
+        solved = _solve_with(request, pool, options, larger_pools=larger_pools)
+        if solved is not None:
+            return solved
     return None
 
 
@@ -79,14 +79,14 @@ def _solve_with(
     if not all(options):
         return None
     if settings.objective == "max-min":
-        weights = [np.array([one.io_nodes for one in some]) for some in options]
+        weights = [np.array([option.io_nodes for option in some]) for some in options]
         shares = [
             _shares(offer, some, request.settings.io_nodes)
             for offer, some in zip(request.offers, options, strict=True)
         ]
         least = largest_floor(weights, shares, pool)
         options = [
-            [one for one, share in zip(some, of, strict=True) if share >= least]
+            [option for option, share in zip(some, of, strict=True) if share >= least]
             for some, of in zip(options, shares, strict=True)
         ]
         if not all(options):
@@ -100,11 +100,11 @@ def _solve_with(
             where="--io-nodes",
             todo="give a smaller pool, or fewer jobs",
         )
-    found = optima(classes, capacity)
-    numbers = found.at(pool)
+    tables = optima(classes, capacity)
+    numbers = tables.at(pool)
     if numbers is None:
         return None
-    return Solved([some[n] for some, n in zip(options, numbers, strict=True)], options, found)
+    return Solved([some[n] for some, n in zip(options, numbers, strict=True)], options, tables)
 
 
 def _within_floor(request: PoolRequest, pool: int, *, as_few: bool) -> list[list[Option]]:
@@ -138,12 +138,12 @@ def _shares(
 
 
 def _items(options: Sequence[Option], objective: str) -> Items:
-    def value(one: Option) -> int:
-        if one.net_rate is None:
+    def value(option: Option) -> int:
+        if option.net_rate is None:
             return 0
         if objective == "proportional":
-            return round(math.log(one.net_rate) * _LOGARITHM)
-        return round(one.net_rate)
+            return round(math.log(option.net_rate) * _LOGARITHM)
+        return round(option.net_rate)
 
     return Items(
         np.array([option.io_nodes for option in options], dtype=np.int64),
@@ -153,7 +153,7 @@ def _items(options: Sequence[Option], objective: str) -> Items:
 
 def _farthest(request: PoolRequest, pool: int, options: Sequence[Sequence[Option]]) -> int:
     """The largest pool to solve: one more than asked for, or all that can be used where that costs little."""
-    most = sum(max(one.io_nodes for one in some) for some in options)
+    most = sum(max(option.io_nodes for option in some) for some in options)
     return min(most, max(pool + 1, _FEW_CELLS // len(request.offers)))
 
 
@@ -168,7 +168,7 @@ def _smallest_pool(request: PoolRequest) -> int:
         grown = replace(request, settings=request.settings.model_copy(update={"io_nodes": pool}))
         need = 0
         for offer, some in zip(request.offers, _within_floor(grown, pool, as_few=True), strict=True):
-            need += min((one.io_nodes for one in some), default=min(offer.numbers(1 << 62)))
+            need += min((option.io_nodes for option in some), default=min(offer.numbers(1 << 62)))
         if need <= pool:
             return pool
         pool = need
@@ -181,8 +181,8 @@ def one_more(request: PoolRequest, now: Solved) -> float | None:
         values, last = now.optima.values, len(now.optima.values) - 1
         return float(values[min(request.pool + 1, last)] - values[min(request.pool, last)])
     larger = replace(request, settings=settings.model_copy(update={"io_nodes": settings.io_nodes + 1}))
-    found = solve(larger, larger.pool)
-    return None if found is None else max(0.0, sum_of(found.chosen) - sum_of(now.chosen))
+    solved = solve(larger, larger.pool)
+    return None if solved is None else max(0.0, sum_of(solved.chosen) - sum_of(now.chosen))
 
 
 def pools(request: PoolRequest, solved: Solved | None) -> list[PoolWorth]:

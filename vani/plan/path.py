@@ -102,38 +102,46 @@ def path(
     for number in sorted(range(len(ios)), key=lambda n: jobs.jobs[n].submit_s):
         served[number] = _serve(jobs.jobs[number], ios[number], network, settings)
     done = [served[number] for number in range(len(ios))]
-    users = Counter(fwd for one in done for fwd in one.nodes)
-    buffers = [one.prefetch_buffer for one in snapshot.forwarding]
+    users = Counter(fwd for route in done for fwd in route.nodes)
+    buffers = [node.prefetch_buffer for node in snapshot.forwarding]
     chosen = [
         settings_of(
-            one.io,
-            one.job.nodes,
-            list(one.nodes),
+            route.io,
+            route.job.nodes,
+            list(route.nodes),
             network=network,
             buffers=buffers,
             users=users,
             metadata_share=settings.metadata_share,
         )
-        if one.nodes
+        if route.nodes
         else Settings()
-        for one in done
+        for route in done
     ]
     return PathPlan(
         version=version,
         inputs=list(inputs),
-        expected=_expected(done, network.forwarding, [one.state != "offline" for one in snapshot.forwarding]),
+        expected=_expected(
+            done, network.forwarding, [node.state != "offline" for node in snapshot.forwarding]
+        ),
         unplaced=[
-            Left(name=one.job.name, reason=one.why) for one in done if one.why is not None and not one.nodes
+            Left(name=route.job.name, reason=route.why)
+            for route in done
+            if route.why is not None and not route.nodes
         ],
         over_capacity=[
-            *(Left(name=one.job.name, reason=one.why) for one in done if one.why is not None and one.nodes),
+            *(
+                Left(name=route.job.name, reason=route.why)
+                for route in done
+                if route.why is not None and route.nodes
+            ),
             *(left for layer in network.layers for left in _over(layer)),
         ],
         no_data=[
             *(
-                Left(name=one.job.name, reason=why)
-                for one in done
-                if (why := _lacks(one, settings)) is not None
+                Left(name=route.job.name, reason=why)
+                for route in done
+                if (why := _lacks(route, settings)) is not None
             ),
             *network.lacks,
         ],
@@ -141,7 +149,9 @@ def path(
         path=settings,
         before=before,
         after=_balance(network),
-        jobs=[_row(one, some, list_, network) for one, some, list_ in zip(done, chosen, hosts, strict=True)],
+        jobs=[
+            _row(route, some, list_, network) for route, some, list_ in zip(done, chosen, hosts, strict=True)
+        ],
         layers=[
             _layer_loads(layer, old, new)
             for layer, old, new in zip(network.layers, loads_before, network.loads(), strict=True)
@@ -151,12 +161,12 @@ def path(
 
 def _serve(job: PlannedJob, io: JobIo, network: Network, settings: PathSettings) -> _Served:
     """The path of one job; what it takes is taken from the network."""
-    demand = np.array([one or 0.0 for one in io.demand])
-    held = demand * (np.arange(len(demand)) == 0) if settings.capacity == "eq1" else demand
+    demand = np.array([rate or 0.0 for rate in io.demand])
+    limited = demand * (np.arange(len(demand)) == 0) if settings.capacity == "eq1" else demand
     keys = network.forwarding.keys(network.loads()[0])
     queue = np.argsort(keys, kind="stable")
     served = _Served(job, io)
-    if all(one is None for one in io.demand) or (settings.capacity == "eq1" and not io.demand[0]):
+    if all(rate is None for rate in io.demand) or (settings.capacity == "eq1" and not io.demand[0]):
         room = room_for(network, np.zeros_like(demand))
         flows = largest(network, room, demand * 0, exact=False, pack=True)
         if flows:
@@ -165,15 +175,15 @@ def _serve(job: PlannedJob, io: JobIo, network: Network, settings: PathSettings)
         else:
             served.why = "no forwarding node that can be used leads to an OST that can"
         return served
-    room = room_for(network, held)
-    served.binds = _binds(network.forwarding, held)
-    flows = largest(network, room, held, exact=settings.exact, pack=settings.pack)
+    room = room_for(network, limited)
+    served.binds = _binds(network.forwarding, limited)
+    flows = largest(network, room, limited, exact=settings.exact, pack=settings.pack)
     served.flow = carried(flows)
     if not flows:
         served.why = _why(network, room, 0.0)
         return served
     served.nodes = nodes_by_forwarder(flows, room.forwarding, _reachable(queue, network, room), job.nodes)
-    served.flows = _as_mapped(flows, served.nodes, job.nodes, network, room, held, settings)
+    served.flows = _as_mapped(flows, served.nodes, job.nodes, network, room, limited, settings)
     network.carry(demand, served.flows)
     if carried(served.flows) < _WHOLE:
         served.why = _why(network, room, served.flow, carried(served.flows))
@@ -186,7 +196,7 @@ def _as_mapped(
     total: int,
     network: Network,
     room: Room,
-    held: Floats,
+    demand: Floats,
     settings: PathSettings,
 ) -> Flows:
     """The flow as it is when each compute node keeps to one forwarding node."""
@@ -196,7 +206,7 @@ def _as_mapped(
     limited = Room(np.zeros_like(room.forwarding), room.storage, room.ost)
     for fwd, count in nodes.items():
         limited.forwarding[fwd] = min(float(room.forwarding[fwd]), count / total)
-    return largest(network, limited, held, exact=settings.exact, pack=settings.pack)
+    return largest(network, limited, demand, exact=settings.exact, pack=settings.pack)
 
 
 def _reachable(queue: Numbers, network: Network, room: Room) -> Numbers:
@@ -209,16 +219,16 @@ def _asked(ios: Sequence[JobIo], settings: PathSettings) -> set[Dimension]:
     """Dimensions in which peaks matter: those that some job asks for."""
     if settings.capacity == "eq1":
         return {"iobw"}
-    return {name for n, name in enumerate(DIMENSIONS) if any(one.demand[n] for one in ios)}
+    return {name for n, name in enumerate(DIMENSIONS) if any(io.demand[n] for io in ios)}
 
 
 def _expected(done: Sequence[_Served], layer: Layer, serves: Sequence[bool]) -> Expected | None:
     """Share of the demand that is carried, beside a static map; None where no job asks for anything."""
-    asking = [number for number, one in enumerate(done) if one.met is not None]
+    asking = [number for number, route in enumerate(done) if route.met is not None]
     if not asking:
         return None
-    demands = np.array([[one or 0.0 for one in some.io.demand] for some in done])
-    before = float(static_shares(layer, [one.job.nodes for one in done], demands, serves)[asking].mean())
+    demands = np.array([[rate or 0.0 for rate in some.io.demand] for some in done])
+    before = float(static_shares(layer, [route.job.nodes for route in done], demands, serves)[asking].mean())
     after = float(np.mean([done[number].met for number in asking]))
     return Expected(
         metric="mean_share_of_demand_carried",
@@ -232,10 +242,10 @@ def _expected(done: Sequence[_Served], layer: Layer, serves: Sequence[bool]) -> 
     )
 
 
-def _lacks(one: _Served, settings: PathSettings) -> str | None:
-    if settings.capacity == "eq1" and not one.io.demand[0] and any(one.io.demand):
+def _lacks(route: _Served, settings: PathSettings) -> str | None:
+    if settings.capacity == "eq1" and not route.io.demand[0] and any(route.io.demand):
         return "it asks for no bytes, which are all that equation 1 sees: nothing is carried for it"
-    return one.io.lacks
+    return route.io.lacks
 
 
 def _binds(layer: Layer, demand: Floats) -> Dimension | None:
@@ -270,7 +280,7 @@ def _hosts(jobs: Jobs, where: str) -> list[HostList | None]:
                 todo="give as many of both",
             )
     twin = first_twin(
-        (one, number) for number, some in enumerate(lists) if some is not None for one in some.ranges
+        (span, number) for number, some in enumerate(lists) if some is not None for span in some.ranges
     )
     if twin is not None:
         name, first, second = twin
@@ -282,17 +292,17 @@ def _hosts(jobs: Jobs, where: str) -> list[HostList | None]:
     return lists
 
 
-def _row(one: _Served, some: Settings, hosts: HostList | None, network: Network) -> JobPath:
+def _row(route: _Served, some: Settings, hosts: HostList | None, network: Network) -> JobPath:
     names = tuple(layer.names for layer in network.layers)
     return JobPath(
-        name=one.job.name,
-        nodes=one.job.nodes,
-        iobw=one.io.demand[0],
-        iops=one.io.demand[1],
-        mdops=one.io.demand[2],
-        binds=one.binds,
-        flow=one.flow,
-        met=one.met,
+        name=route.job.name,
+        nodes=route.job.nodes,
+        iobw=route.io.demand[0],
+        iops=route.io.demand[1],
+        mdops=route.io.demand[2],
+        binds=route.binds,
+        flow=route.flow,
+        met=route.met,
         flows=[
             Flow(
                 forwarding=names[0][fwd],
@@ -300,21 +310,21 @@ def _row(one: _Served, some: Settings, hosts: HostList | None, network: Network)
                 ost=int(names[2][target]),
                 share=min(1.0, share),
             )
-            for fwd, node, target, share in one.flows
+            for fwd, node, target, share in route.flows
         ],
-        map=_mapped(one.nodes, hosts, names[0]),
+        map=_mapped(route.nodes, hosts, names[0]),
         request_split=some.split,
         prefetch_chunk=some.chunk,
         stripe_count=some.count,
         stripe_size=some.size,
-        kept=some.kept,
+        kept=some.unchanged,
     )
 
 
 def _mapped(nodes: Mapping[int, int], hosts: HostList | None, names: Sequence[str]) -> list[MappedNodes]:
-    found, first = [], 0
+    mapped, first = [], 0
     for fwd, count in nodes.items():
-        found.append(
+        mapped.append(
             MappedNodes(
                 forwarding=names[fwd],
                 number=fwd,
@@ -324,7 +334,7 @@ def _mapped(nodes: Mapping[int, int], hosts: HostList | None, names: Sequence[st
             )
         )
         first += count
-    return found
+    return mapped
 
 
 def _balance(network: Network) -> Balance:
@@ -369,7 +379,7 @@ def _notes(ios: Sequence[JobIo], settings: PathSettings) -> list[str]:
             "equation 1 as printed, with x1 Y1 = x2 Y2 = x3 Y3 at each node and x1 = 0.1, is 0.3 Y1 (1 - U): data "
             "and metadata operations drop out of it"
         )
-    stand_in = [one.notes for one in ios if one.notes is not None]
+    stand_in = [io.notes for io in ios if io.notes is not None]
     if stand_in:
         notes.append(
             "; ".join(stand_in[:3]) + (f"; and of {len(stand_in) - 3:,} more" if stand_in[3:] else "")

@@ -130,7 +130,7 @@ def _head(keys: Numbers, left: Floats, among: Numbers | None = None) -> int | No
 
 def _to_the_bound(load: float, weight: float) -> float:
     """Load that a node can take until it passes the next bound of the buckets; infinite where there is none."""
-    bound = next((one for one in _BOUNDS if one > load + DUST), None)
+    bound = next((bound for bound in _BOUNDS if bound > load + DUST), None)
     return np.inf if bound is None or weight <= 0 else max(DUST, (bound - load) / weight)
 
 
@@ -155,12 +155,12 @@ def maximum(network: Network, room: Room) -> Flows:
             graph.add_edges_from((("group", group), ("storage", int(node))) for node in reached)
     if not graph.has_node("end") or graph.in_degree("end") == 0:
         return []
-    _, found = nx.maximum_flow(graph, "all", "end")
-    return list(_taken_apart(network, whole, found))
+    _, flows = nx.maximum_flow(graph, "all", "end")
+    return list(_taken_apart(network, whole, flows))
 
 
 def _taken_apart(
-    network: Network, whole: list[Numbers], found: dict[object, dict[object, int]]
+    network: Network, whole: list[Numbers], amounts: dict[object, dict[object, int]]
 ) -> Iterator[tuple[int, int, int, float]]:
     """Flows by node: each forwarding node of a group, and each target, takes what it can, in turn."""
     loads = network.loads()
@@ -168,13 +168,13 @@ def _taken_apart(
         np.argsort(layer.keys(load), kind="stable") for layer, load in zip(network.layers, loads, strict=True)
     ]
     rank = np.argsort(order[2])
-    left = [one.copy() for one in whole]
+    left = [layer.copy() for layer in whole]
     members: defaultdict[int, list[int]] = defaultdict(list)
     for fwd in order[0][left[0][order[0]] > 0][::-1]:
         members[int(network.groups[fwd])].append(int(fwd))
     targets = [list(some[np.argsort(-rank[some])]) for some in network.behind]
     for group in range(len(network.reach)):
-        for node, amount in found.get(("group", group), {}).items():
+        for node, amount in amounts.get(("group", group), {}).items():
             assert isinstance(node, tuple)
             storage, rest = int(node[1]), amount
             while rest > 0:
@@ -197,12 +197,12 @@ def _steps(shares: Floats) -> Numbers:
 
 def largest(network: Network, room: Room, demand: Floats, *, exact: bool, pack: bool) -> Flows:
     """Algorithm 1; with `exact`, a maximum flow where that carries more."""
-    found = greedy(network, room, demand, pack=pack)
-    if exact and carried(found) < 1 - DUST:
+    flows = greedy(network, room, demand, pack=pack)
+    if exact and carried(flows) < 1 - DUST:
         better = maximum(network, room)
-        if carried(better) > carried(found) + 1e-6:
+        if carried(better) > carried(flows) + 1e-6:
             return better
-    return found
+    return flows
 
 
 def carried(flows: Sequence[tuple[int, int, int, float]]) -> float:

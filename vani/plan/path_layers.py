@@ -107,8 +107,8 @@ class Layer:
         if not needed.any():
             return np.where(self.usable, np.inf, 0.0)
         with np.errstate(over="ignore"):
-            found = (self.room[:, needed] / demand[needed]).min(axis=1)
-        return np.where(self.usable & (found > DUST), found, 0.0)
+            shares = (self.room[:, needed] / demand[needed]).min(axis=1)
+        return np.where(self.usable & (shares > DUST), shares, 0.0)
 
     def weights(self, demand: Floats) -> Floats:
         """By how much the load of each node grows with the whole demand, shape (nodes,)."""
@@ -171,9 +171,9 @@ class Network:
         if self._loads is not None:
             return self._loads
         grown = [layer.growth for layer in self.layers]
-        mine = self.above >= 0
-        served, nodes = self.above[mine], len(self.storage.names)
-        of_targets = np.bincount(served, weights=grown[2][mine], minlength=nodes)
+        has_node = self.above >= 0
+        served, nodes = self.above[has_node], len(self.storage.names)
+        of_targets = np.bincount(served, weights=grown[2][has_node], minlength=nodes)
         mean = of_targets / np.maximum(1, np.bincount(served, minlength=nodes))
         grown[1] = np.where(self.storage_follows, np.maximum(grown[1], mean), grown[1])
         first, second, third = (
@@ -210,13 +210,13 @@ def network_of(
         raise InputError("names no forwarding node", where=where, todo="add `forwarding`")
     if not snapshot.ost:
         raise InputError("names no OST", where=where, todo="add `ost`")
-    position = {one.index: n for n, one in enumerate(snapshot.ost)}
+    position = {target.index: n for n, target in enumerate(snapshot.ost)}
     ost = _layer(
         "ost",
-        [str(one.index) for one in snapshot.ost],
-        [one.load for one in snapshot.ost],
-        [one.peak for one in snapshot.ost],
-        [one.state == "ok" for one in snapshot.ost],
+        [str(target.index) for target in snapshot.ost],
+        [target.load for target in snapshot.ost],
+        [target.peak for target in snapshot.ost],
+        [target.state == "ok" for target in snapshot.ost],
         dimensions,
     )
     names, loads, peaks, states, behind = _storage(snapshot, position, where)
@@ -231,10 +231,10 @@ def network_of(
         above[targets] = n
     forwarding = _layer(
         "forwarding",
-        [one.name for one in snapshot.forwarding],
-        [one.load for one in snapshot.forwarding],
-        [one.peak for one in snapshot.forwarding],
-        [one.state == "ok" for one in snapshot.forwarding],
+        [node.name for node in snapshot.forwarding],
+        [node.load for node in snapshot.forwarding],
+        [node.peak for node in snapshot.forwarding],
+        [node.state == "ok" for node in snapshot.forwarding],
         dimensions,
     )
     groups, reach, lacks = _reach(snapshot, storage, where)
@@ -269,7 +269,7 @@ def _layer(
     for n, rates in enumerate(peaks):
         if rates is not None:
             given = (rates.iobw, rates.iops, rates.mdops)
-            peak[n] = [np.nan if one is None else one for one in given]
+            peak[n] = [np.nan if rate is None else rate for rate in given]
     usable, word = np.array(ok, dtype=np.bool_), _KINDS[name]
     lacks: list[Left] = []
     knows_loads = bool((usable & ~np.isnan(load)).any()) or not usable.any()
@@ -315,17 +315,17 @@ def _storage(
     """Storage nodes and the positions of their targets; servers stand in where no storage node is described."""
     if snapshot.storage:
         return (
-            [one.name for one in snapshot.storage],
-            [one.load for one in snapshot.storage],
-            [one.peak for one in snapshot.storage],
-            [one.state == "ok" for one in snapshot.storage],
-            [np.array([position[index] for index in one.ost], dtype=np.int64) for one in snapshot.storage],
+            [node.name for node in snapshot.storage],
+            [node.load for node in snapshot.storage],
+            [node.peak for node in snapshot.storage],
+            [node.state == "ok" for node in snapshot.storage],
+            [np.array([position[index] for index in node.ost], dtype=np.int64) for node in snapshot.storage],
         )
-    names = list(dict.fromkeys(one.oss for one in snapshot.ost if one.oss is not None))
+    names = list(dict.fromkeys(target.oss for target in snapshot.ost if target.oss is not None))
     if not names:
         raise InputError("names no storage node", where=where, todo="add `storage`, or the `oss` of each OST")
     behind = [
-        np.array([n for n, one in enumerate(snapshot.ost) if one.oss == name], dtype=np.int64)
+        np.array([n for n, target in enumerate(snapshot.ost) if target.oss == name], dtype=np.int64)
         for name in names
     ]
     count = len(names)
@@ -345,12 +345,12 @@ def _reach(snapshot: Snapshot, storage: Layer, where: str) -> tuple[Numbers, lis
     position = {name: n for n, name in enumerate(storage.names)}
     known: dict[tuple[int, ...], int] = {}
     groups, lacks = [], []
-    for one in snapshot.forwarding:
-        if one.name not in snapshot.reach:
-            lacks.append(Left(name=one.name, reason="`reach` does not name it: it is not used"))
-        reached = tuple(sorted({position[name] for name in snapshot.reach.get(one.name, ())}))
+    for node in snapshot.forwarding:
+        if node.name not in snapshot.reach:
+            lacks.append(Left(name=node.name, reason="`reach` does not name it: it is not used"))
+        reached = tuple(sorted({position[name] for name in snapshot.reach.get(node.name, ())}))
         groups.append(known.setdefault(reached, len(known)))
-    return np.array(groups, dtype=np.int64), [np.array(one, dtype=np.int64) for one in known], lacks
+    return np.array(groups, dtype=np.int64), [np.array(reached, dtype=np.int64) for reached in known], lacks
 
 
 def _mean(values: Floats) -> float | None:

@@ -37,7 +37,7 @@ class Settings:
     chunk: int | None = None
     count: int | None = None
     size: int | None = None
-    kept: list[Left] = field(default_factory=list)
+    unchanged: list[Left] = field(default_factory=list)
 
 
 def settings_of(
@@ -70,19 +70,19 @@ def settings_of(
         ("striping", _stripe(settings, io, nodes, forwarders, network)),
     ):
         if why is not None:
-            settings.kept.append(Left(name=name, reason=why))
+            settings.unchanged.append(Left(name=name, reason=why))
     return settings
 
 
 def _split(
-    found: Settings,
+    settings: Settings,
     io: JobIo,
     forwarders: Sequence[int],
     network: Network,
     users: Mapping[int, int],
     metadata_share: float | None,
 ) -> str | None:
-    demand = np.array([one or 0.0 for one in io.demand])
+    demand = np.array([rate or 0.0 for rate in io.demand])
     layer = network.forwarding
     if not demand[_MDOPS]:
         return "no metadata operations are asked for" if io.demand[_MDOPS] == 0 else "its mdops are not known"
@@ -105,14 +105,14 @@ def _split(
         if iops is None:
             return "its share of metadata operations is not known without its iops; give --metadata-share"
         share = min(MOST_METADATA, demand[_MDOPS] / (demand[_MDOPS] + iops))
-    found.split = [
+    settings.split = [
         RequestSplit(forwarding=layer.names[fwd], metadata_share=round(share, 4)) for fwd in shared
     ]
     return None
 
 
 def _prefetch(
-    found: Settings,
+    settings: Settings,
     reads: Reads | str,
     forwarders: Sequence[int],
     network: Network,
@@ -133,15 +133,15 @@ def _prefetch(
     load = float(network.loads()[0][list(forwarders)].max())
     if load > LIGHT:
         return f"its forwarding nodes are loaded to {format_share(load)}"
-    found.chunk = chunk
+    settings.chunk = chunk
     return None
 
 
 def _stripe(
-    found: Settings, io: JobIo, nodes: int, forwarders: Sequence[int], network: Network
+    settings: Settings, io: JobIo, nodes: int, forwarders: Sequence[int], network: Network
 ) -> str | None:
     if io.is_file_per_process:
-        found.count = 1
+        settings.count = 1
         return None
     file = io.layout
     if not isinstance(file, SharedFile):
@@ -173,10 +173,10 @@ def _stripe(
     count = contention.neat(min(by_equation, knee), most)
     if file.distance is not None:
         part = striping.parted(file.distance, file.processes, count, _LEAST_PART)
-        found.size = striping.whole_stripes(part, _LEAST_STRIPE)
+        settings.size = striping.whole_stripes(part, _LEAST_STRIPE)
         if file.size:
-            count = contention.neat(min(count, math.ceil(file.size / found.size)), most)
-    found.count = count
+            count = contention.neat(min(count, math.ceil(file.size / settings.size)), most)
+    settings.count = count
     return None
 
 

@@ -74,7 +74,9 @@ def place(
     """
     jobs.refuse_twins(where)
     snapshot.refuse_contradictions(where_snapshot)
-    targets = sorted((one for one in snapshot.ost if one.state != "offline"), key=lambda one: one.index)
+    targets = sorted(
+        (target for target in snapshot.ost if target.state != "offline"), key=lambda target: target.index
+    )
     if not targets:
         raise InputError(
             "has no OST that serves", where=where_snapshot, todo="list `ost` that are not offline"
@@ -97,17 +99,17 @@ def place(
     largest = max((request.extent.size for request in requests), default=1)
     flow = choose(stripes, largest, pool, settings)
     # An extent of which a stripe has no OST cannot be set: Lustre chooses all of it.
-    kept = [row if len(row) == len(held) else [] for row, held in zip(flow.of, stripes, strict=True)]
-    chosen = Chosen(kept, flow.is_least)
-    held = _held(stripes, chosen, len(pool.index))
-    in_use = pool.is_sound | (held > 0)
+    rows = [row if len(row) == len(sizes) else [] for row, sizes in zip(flow.of, stripes, strict=True)]
+    chosen = Chosen(rows, flow.is_least)
+    added = _added_bytes(stripes, chosen, len(pool.index))
+    in_use = pool.is_sound | (added > 0)
     part = pool.part(in_use)
-    after = costs_of(part.targets.base + held[in_use], part.targets)
-    placed = [held for held, row in zip(stripes, chosen.of, strict=True) if row]
+    after = costs_of(part.targets.base + added[in_use], part.targets)
+    placed = [sizes for sizes, row in zip(stripes, chosen.of, strict=True) if row]
     ranges = allocator_ranges(placed, part.targets, settings)
     before = ranges[0] if ranges else None
     least = _least(stripes, chosen, part.targets)
-    mean = float((part.targets.base + held[in_use]).sum() / part.targets.size.sum())
+    mean = float((part.targets.base + added[in_use]).sum() / part.targets.size.sum())
     cost = None if least is None or mean <= 0 else max(1.0, least / mean)
     is_least = least is not None and (chosen.is_least or after.fullest <= least * (1 + 1e-9))
     pin, why = pinning(after, before, settings)
@@ -124,29 +126,29 @@ def place(
         pin=pin,
         pin_reason=why,
         allocator=ranges,
-        targets=_uses(snapshot, pool, held),
+        targets=_uses(snapshot, pool, added),
         files=_placed(files, requests, chosen, pool),
         unplaced=list(_unplaced(files, requests, flow, pool, settings)),
-        over_capacity=list(_over(snapshot, pool, held, settings)),
+        over_capacity=list(_over(snapshot, pool, added, settings)),
         no_data=no_data + list(_lacks(files)),
-        notes=notes_of(files, snapshot, settings, pool, held, after, before, is_least=is_least),
+        notes=notes_of(files, snapshot, settings, pool, added, after, before, is_least=is_least),
     )
 
 
 def _pool(targets: Sequence[Target], snapshot: Snapshot, settings: PlaceSettings) -> tuple[Pool, list[Left]]:
     size = np.array([target.size for target in targets], dtype=np.float64)
     used = np.array([target.used for target in targets], dtype=np.float64)
-    names = {one.name: number for number, one in enumerate(snapshot.oss)}
+    names = {server.name: number for number, server in enumerate(snapshot.oss)}
     server = np.array([names.get(target.oss or "", -1) for target in targets], dtype=np.int64)
     # Loads of servers count for tarazu alone, which says what it lacks of them.
     no_data = [
-        Left(name=one.name, reason=one.reason) for one in snapshot.no_data if one.name.startswith("OST ")
+        Left(name=left.name, reason=left.reason) for left in snapshot.no_data if left.name.startswith("OST ")
     ]
-    told = {one.name for one in no_data}
+    named = {left.name for left in no_data}
     no_data += [
         Left(name=f"OST {target.index}", reason="its server is not known: OSS Cost is left out")
         for target in targets
-        if target.oss is None and f"OST {target.index}" not in told
+        if target.oss is None and f"OST {target.index}" not in named
     ]
     loads = np.zeros(len(targets))
     if settings.method == "tarazu":
@@ -163,20 +165,22 @@ def _server_loads(
     snapshot: Snapshot, server: np.ndarray, settings: PlaceSettings
 ) -> tuple[Floats, list[Left]]:
     """Load of each target's server; a figure that is missing is the mean of the others, never 0."""
-    found = np.zeros(len(server))
+    loads = np.zeros(len(server))
     lacks: list[Left] = []
     used = set(server.tolist()) - {-1}
     for name, weight in (("cpu", settings.cpu_weight), ("memory", settings.memory_weight)):
         if not weight:
             continue
-        known = {number: getattr(one, name) for number, one in enumerate(snapshot.oss) if number in used}
-        told = [value for value in known.values() if value is not None]
-        if not told:
+        known = {
+            number: getattr(server, name) for number, server in enumerate(snapshot.oss) if number in used
+        }
+        figures = [value for value in known.values() if value is not None]
+        if not figures:
             lacks.append(
                 Left(name="servers", reason=f"no {name} figure of any: their load counts without it")
             )
             continue
-        mean = sum(told) / len(told)
+        mean = sum(figures) / len(figures)
         lacks += [
             Left(
                 name=snapshot.oss[number].name, reason=f"no {name} figure: the mean of the others, {mean:.2g}"
@@ -184,23 +188,23 @@ def _server_loads(
             for number, value in known.items()
             if value is None
         ]
-        values = [mean if known.get(one) is None else known[one] for one in server.tolist()]
-        found += weight * np.array(values, dtype=np.float64)
-    return found, lacks
+        values = [mean if known.get(number) is None else known[number] for number in server.tolist()]
+        loads += weight * np.array(values, dtype=np.float64)
+    return loads, lacks
 
 
-def _held(stripes: Sequence[Sequence[int]], chosen: Chosen, targets: int) -> Floats:
+def _added_bytes(stripes: Sequence[Sequence[int]], chosen: Chosen, targets: int) -> Floats:
     """Bytes that the plan adds to each target."""
-    where = [one for row in chosen.of for one in row]
-    what = [size for row, held in zip(chosen.of, stripes, strict=True) if row for size in held]
-    held = np.zeros(targets)
-    np.add.at(held, np.array(where, dtype=np.int64), np.array(what, dtype=np.float64))
-    return held
+    where = [target for row in chosen.of for target in row]
+    what = [size for row, sizes in zip(chosen.of, stripes, strict=True) if row for size in sizes]
+    added = np.zeros(targets)
+    np.add.at(added, np.array(where, dtype=np.int64), np.array(what, dtype=np.float64))
+    return added
 
 
 def _least(stripes: Sequence[Sequence[int]], chosen: Chosen, targets: Targets) -> float | None:
     """The level that the fullest reaches in every placement of what was placed."""
-    placed = [held for row, held in zip(chosen.of, stripes, strict=True) if row]
+    placed = [sizes for row, sizes in zip(chosen.of, stripes, strict=True) if row]
     if not any(map(any, placed)):
         return None
     # Room is a limit of this plan, and levels of others count, too.
@@ -225,18 +229,18 @@ def _expected(before: AllocatorRange | None, after: OstCosts, settings: PlaceSet
     )
 
 
-def _uses(snapshot: Snapshot, pool: Pool, held: Floats) -> list[TargetUse]:
-    added = {int(index): round(size) for index, size in zip(pool.index, held.tolist(), strict=True)}
+def _uses(snapshot: Snapshot, pool: Pool, added_bytes: Floats) -> list[TargetUse]:
+    added = {int(index): round(size) for index, size in zip(pool.index, added_bytes.tolist(), strict=True)}
     return [
         TargetUse(
-            index=one.index,
-            oss=one.oss,
-            state=one.state,
-            used=one.used,
-            added=added.get(one.index, 0),
-            share=(one.used + added.get(one.index, 0)) / one.size,
+            index=target.index,
+            oss=target.oss,
+            state=target.state,
+            used=target.used,
+            added=added.get(target.index, 0),
+            share=(target.used + added.get(target.index, 0)) / target.size,
         )
-        for one in sorted(snapshot.ost, key=lambda one: one.index)
+        for target in sorted(snapshot.ost, key=lambda target: target.index)
     ]
 
 
@@ -246,7 +250,7 @@ def _placed(
     index = pool.index.tolist()
     osts: list[dict[int, list[int]]] = [{} for _ in files]
     for request, row in zip(requests, chosen.of, strict=True):
-        osts[request.file][request.extent.number] = [index[one] for one in row]
+        osts[request.file][request.extent.number] = [index[position] for position in row]
     placed = []
     for file, of_file in zip(files, osts, strict=True):
         whole = {number: row for number, row in of_file.items() if row}
@@ -264,16 +268,16 @@ def _placed(
     return placed
 
 
-def _extent(one: Extent, osts: list[int]) -> PlacedExtent:
+def _extent(extent: Extent, osts: list[int]) -> PlacedExtent:
     return PlacedExtent(
-        number=one.number,
-        start=one.start,
-        end=one.end,
-        stripe_count=one.count,
-        stripe_size=one.size,
-        set_stripe_size=one.settable,
+        number=extent.number,
+        start=extent.start,
+        end=extent.end,
+        stripe_count=extent.count,
+        stripe_size=extent.size,
+        set_stripe_size=extent.settable,
         osts=osts,
-        bytes=list(one.stripes) if osts else [],
+        bytes=list(extent.stripes) if osts else [],
     )
 
 
@@ -285,33 +289,34 @@ def _unplaced(
     settings: PlaceSettings,
 ) -> Iterator[Left]:
     for file in files:
-        for one in file.extents:
-            if one.why_free is not None:
-                yield Left(name=_name(file, one), reason=f"{one.why_free}; Lustre chooses")
+        for extent in file.extents:
+            if extent.why_free is not None:
+                yield Left(name=_name(file, extent), reason=f"{extent.why_free}; Lustre chooses")
     for request, row in zip(requests, chosen.of, strict=True):
-        one, count = request.extent, len(pool.index)
-        if len(row) == one.count:
+        extent, count = request.extent, len(pool.index)
+        if len(row) == extent.count:
             continue
-        if one.count > count:
-            why = f"needs {counted(one.count, 'OST')} of its own, and {count:,} {'serves' if count == 1 else 'serve'}"
+        if extent.count > count:
+            serve = "serves" if count == 1 else "serve"
+            why = f"needs {counted(extent.count, 'OST')} of its own, and {count:,} {serve}"
         elif settings.method == "tarazu":
             why = (
-                f"no OST for {one.count - len(row):,} of {counted(one.count, 'stripe')}: below "
+                f"no OST for {extent.count - len(row):,} of {counted(extent.count, 'stripe')}: below "
                 f"{format_share(settings.ceiling)} there is no room for more stripes of the largest size of all"
             )
         else:
             why = (
                 f"below {format_share(settings.ceiling)} there is no room for "
-                f"{counted(one.count, 'stripe')} of {format_bytes(max(one.stripes))} on as many OSTs"
+                f"{counted(extent.count, 'stripe')} of {format_bytes(max(extent.stripes))} on as many OSTs"
             )
-        yield Left(name=_name(files[request.file], one), reason=f"{why}; Lustre chooses")
+        yield Left(name=_name(files[request.file], extent), reason=f"{why}; Lustre chooses")
 
 
-def _over(snapshot: Snapshot, pool: Pool, held: Floats, settings: PlaceSettings) -> Iterator[Left]:
+def _over(snapshot: Snapshot, pool: Pool, added_bytes: Floats, settings: PlaceSettings) -> Iterator[Left]:
     """OSTs that this plan fills above the ceiling: only Lustre's own allocator does."""
-    size = {one.index: one for one in snapshot.ost}
+    size = {target.index: target for target in snapshot.ost}
     for index, added, room in zip(
-        pool.index.tolist(), held.tolist(), pool.targets.room.tolist(), strict=True
+        pool.index.tolist(), added_bytes.tolist(), pool.targets.room.tolist(), strict=True
     ):
         if added > room:
             full = (size[index].used + added) / size[index].size

@@ -22,11 +22,11 @@ _WORTH: Final = 1.05
 """Gain in OST Cost from which on it is worth to choose for Lustre. Ours."""
 
 
-def pinning(after: OstCosts, before: AllocatorRange | None, asked: PlaceSettings) -> tuple[bool, str]:
+def pinning(after: OstCosts, before: AllocatorRange | None, settings: PlaceSettings) -> tuple[bool, str]:
     """Tell whether to pin, and why."""
     if before is None or after.ost_cost is None:
         return False, "no bytes are placed"
-    if asked.method == "lsa":
+    if settings.method == "lsa":
         return False, "these are the OSTs that Lustre's own allocator may choose"
     median = before.ost_cost.median
     gain = median / after.ost_cost
@@ -41,42 +41,47 @@ def pinning(after: OstCosts, before: AllocatorRange | None, asked: PlaceSettings
 def notes_of(
     files: Sequence[FileToPlace],
     snapshot: Snapshot,
-    asked: PlaceSettings,
+    settings: PlaceSettings,
     pool: Pool,
-    held: Floats,
+    added: Floats,
     after: OstCosts,
     before: AllocatorRange | None,
     *,
     is_least: bool,
 ) -> list[str]:
     """Notes, most important first."""
-    found = list(_on_pinning(snapshot, files, asked, before))
-    found += _on_widths(files, pool, after, is_least=is_least)
-    if asked.method == "tarazu":
-        found += _on_stripe_sizes(files)
-        found.append(
+    notes = list(_on_pinning(snapshot, files, settings, before))
+    notes += _on_widths(files, pool, after, is_least=is_least)
+    if settings.method == "tarazu":
+        notes += _on_stripe_sizes(files)
+        notes.append(
             "algorithm 1 has linear costs: all stripes of a batch pile up on the cheapest OSTs until these have no "
             "room; --method balanced spreads them"
         )
-    degraded = pool.index[~pool.is_sound & (held > 0)].tolist()
+    degraded = pool.index[~pool.is_sound & (added > 0)].tolist()
     if degraded:
         listed = ", ".join(map(str, degraded[:20])) + (", ..." if len(degraded) > 20 else "")
-        found.append(f"degraded OSTs are used, for the others do not suffice: {listed}")
-    return found + snapshot.reasons_to_wait() + list(snapshot.notes)
+        notes.append(f"degraded OSTs are used, for the others do not suffice: {listed}")
+    return notes + snapshot.reasons_to_wait() + list(snapshot.notes)
 
 
 def _on_pinning(
-    snapshot: Snapshot, files: Sequence[FileToPlace], asked: PlaceSettings, before: AllocatorRange | None
+    snapshot: Snapshot, files: Sequence[FileToPlace], settings: PlaceSettings, before: AllocatorRange | None
 ) -> Iterator[str]:
     yield (
         "an OST list (-o) switches Lustre's own balancing off: it does not see what others write until then, and a "
         "file cannot be made while one of its OSTs is away"
     )
-    free = [one.size - one.used for one in snapshot.ost if one.state == "ok"]
+    free = [target.size - target.used for target in snapshot.ost if target.state == "ok"]
     jobs = {file.job for file in files}
-    if free and max(free) - min(free) <= asked.window * max(free) and len(jobs) == 1 and before is not None:
+    if (
+        free
+        and max(free) - min(free) <= settings.window * max(free)
+        and len(jobs) == 1
+        and before is not None
+    ):
         yield (
-            f"free space differs by no more than {format_share(asked.window)} and one job creates all files: Lustre "
+            f"free space differs by no more than {format_share(settings.window)} and one job creates all files: Lustre "
             f"takes OSTs in turn, which is even where nobody else writes (here OST Cost {before.ost_cost.median:.2f})"
         )
 
@@ -89,10 +94,10 @@ def _on_widths(files: Sequence[FileToPlace], pool: Pool, after: OstCosts, *, is_
         and not np.any(pool.targets.base > 0)
         and after.ost_cost
     ):
-        one = files[0].extents[0]
-        if one.count < count and is_least:
+        extent = files[0].extents[0]
+        if extent.count < count and is_least:
             yield (
-                f"one file of {counted(one.count, 'stripe')} on {counted(count, 'OST')} has OST Cost "
+                f"one file of {counted(extent.count, 'stripe')} on {counted(count, 'OST')} has OST Cost "
                 f"{after.ost_cost:.4g} whatever is done; more stripes lower it"
             )
 

@@ -41,7 +41,7 @@ def costs_of(load: Floats, targets: Targets) -> OstCosts:
 
 
 def allocator_ranges(
-    requests: Sequence[Sequence[int]], targets: Targets, asked: PlaceSettings
+    requests: Sequence[Sequence[int]], targets: Targets, settings: PlaceSettings
 ) -> list[AllocatorRange]:
     """Figures of each rule over the seeds; empty where nothing can be placed.
 
@@ -52,8 +52,8 @@ def allocator_ranges(
     if not stripes.bytes.sum():
         return []
     work = max(len(fitting) * len(targets), 10 * len(stripes.bytes))
-    seeds = max(_FEWEST, min(asked.seeds, _WORK // work))
-    found = []
+    seeds = max(_FEWEST, min(settings.seeds, _WORK // work))
+    ranges = []
     for rule, (turn, weighted) in _RULES.items():
         drawn = [
             costs_of(
@@ -61,9 +61,9 @@ def allocator_ranges(
                     allocate(
                         fitting,
                         targets,
-                        asked.seed + number,
-                        turn=turn or asked.turn,
-                        window=asked.window,
+                        settings.seed + number,
+                        turn=turn or settings.turn,
+                        window=settings.window,
                         weighted=weighted,
                     ),
                     stripes,
@@ -73,10 +73,10 @@ def allocator_ranges(
             )
             for number in range(seeds)
         ]
-        ost = [one.ost_cost for one in drawn if one.ost_cost is not None]
-        oss = [one.oss_cost for one in drawn if one.oss_cost is not None]
-        found.append(AllocatorRange(rule=rule, ost_cost=_range(ost), oss_cost=_range(oss) if oss else None))
-    return found
+        ost = [costs.ost_cost for costs in drawn if costs.ost_cost is not None]
+        oss = [costs.oss_cost for costs in drawn if costs.oss_cost is not None]
+        ranges.append(AllocatorRange(rule=rule, ost_cost=_range(ost), oss_cost=_range(oss) if oss else None))
+    return ranges
 
 
 def _range(values: Sequence[float]) -> Range:

@@ -55,12 +55,12 @@ class Pool:
             self.used[some],
         )
 
-    def after(self, held: Floats) -> Pool:
+    def after(self, added: Floats) -> Pool:
         """The same with so many bytes on each."""
         old = self.targets
         return replace(
             self,
-            targets=Targets(old.size, old.base + held, np.maximum(old.room - held, 0), old.server),
+            targets=Targets(old.size, old.base + added, np.maximum(old.room - added, 0), old.server),
         )
 
 
@@ -75,42 +75,42 @@ class Chosen:
     is_least: bool
 
 
-def choose(requests: Sequence[Request], largest: int, pool: Pool, asked: PlaceSettings) -> Chosen:
+def choose(requests: Sequence[Request], largest: int, pool: Pool, settings: PlaceSettings) -> Chosen:
     """Choose OSTs; `largest` is the largest stripe of all requests, by which tarazu counts room."""
     sound = np.flatnonzero(pool.is_sound)
-    first = _choose(requests, largest, pool.part(pool.is_sound), asked)
-    found = [[int(sound[one]) for one in row] for row in first.of]
-    left = [number for number, row in enumerate(found) if len(row) < len(requests[number])]
+    first = _choose(requests, largest, pool.part(pool.is_sound), settings)
+    rows = [[int(sound[target]) for target in row] for row in first.of]
+    left = [number for number, row in enumerate(rows) if len(row) < len(requests[number])]
     if not left or bool(np.all(pool.is_sound)):
-        return Chosen(found, first.is_least)
-    held = np.zeros(len(pool.index))
-    for request, row in zip(requests, found, strict=True):
-        np.add.at(held, np.array(row, dtype=np.int64), np.array(request[: len(row)], dtype=np.float64))
-    if asked.method == "tarazu":
+        return Chosen(rows, first.is_least)
+    added = np.zeros(len(pool.index))
+    for request, row in zip(requests, rows, strict=True):
+        np.add.at(added, np.array(row, dtype=np.int64), np.array(request[: len(row)], dtype=np.float64))
+    if settings.method == "tarazu":
         degraded = np.flatnonzero(~pool.is_sound)
-        rest = [requests[number][len(found[number]) :] for number in left]
-        second = _choose(rest, largest, pool.after(held).part(~pool.is_sound), asked)
+        rest = [requests[number][len(rows[number]) :] for number in left]
+        second = _choose(rest, largest, pool.after(added).part(~pool.is_sound), settings)
         for number, row in zip(left, second.of, strict=True):
-            found[number] += [int(degraded[one]) for one in row]
+            rows[number] += [int(degraded[target]) for target in row]
     else:
-        second = _choose([requests[number] for number in left], largest, pool.after(held), asked)
+        second = _choose([requests[number] for number in left], largest, pool.after(added), settings)
         for number, row in zip(left, second.of, strict=True):
-            found[number] = row
-    return Chosen(found, is_least=False)
+            rows[number] = row
+    return Chosen(rows, is_least=False)
 
 
-def _choose(requests: Sequence[Request], largest: int, pool: Pool, asked: PlaceSettings) -> Chosen:
+def _choose(requests: Sequence[Request], largest: int, pool: Pool, settings: PlaceSettings) -> Chosen:
     if not requests or not len(pool.index):
         return Chosen([[] for _ in requests], is_least=False)
-    if asked.method == "tarazu":
+    if settings.method == "tarazu":
         capacity = np.floor(pool.targets.room / max(1, largest)).astype(np.int64)
         counts = [len(request) for request in requests]
         return Chosen(cheapest(counts, pool.load + pool.used, capacity), is_least=False)
-    if asked.method == "lsa":
-        place = allocate(requests, pool.targets, asked.seed, turn=asked.turn, window=asked.window)
+    if settings.method == "lsa":
+        place = allocate(requests, pool.targets, settings.seed, turn=settings.turn, window=settings.window)
         return Chosen(_rows(requests, place), is_least=False)
-    found = balance(requests, pool.targets)
-    return Chosen(_rows(requests, found.place), found.is_least)
+    placement = balance(requests, pool.targets)
+    return Chosen(_rows(requests, placement.place), placement.is_least)
 
 
 def _rows(requests: Sequence[Request], place: Ints) -> list[list[int]]:

@@ -85,23 +85,25 @@ def _exactly(offer: Offer, number: int, *, direct: bool) -> Choice:
 def _best(offer: Offer) -> Choice:
     known = [option for option in offer.options if option.rate is not None and not option.shared]
     # Without a figure nobody knows its best: the fewest.
-    return max(known, key=lambda one: (one.rate or 0.0, -one.io_nodes)) if known else offer.options[0]
+    return (
+        max(known, key=lambda option: (option.rate or 0.0, -option.io_nodes)) if known else offer.options[0]
+    )
 
 
 def by_current(offers: Sequence[Offer], now: Mapping[str, int | None]) -> list[Choice]:
-    found: list[Choice] = []
+    choices: list[Choice] = []
     for offer in offers:
         number = now.get(offer.job.name)
         if number is None:
-            found.append("the plan in force does not have it")
+            choices.append("the plan in force does not have it")
         else:
-            found.append(offer.option(number) or Option(number, None))
-    return found
+            choices.append(offer.option(number) or Option(number, None))
+    return choices
 
 
-def rate_of(one: Choice) -> float | None:
+def rate_of(choice: Choice) -> float | None:
     """The rate that counts; None for a job without a figure."""
-    return one.net_rate if isinstance(one, Option) else None
+    return choice.net_rate if isinstance(choice, Option) else None
 
 
 def sum_of(chosen: Sequence[Choice]) -> float:

@@ -150,7 +150,7 @@ def replayed(
         A job that would not end, or what `share` raises.
     """
     lives = [Life(offer, offer.job.bytes or 0.0) for offer in offers]
-    lives.sort(key=lambda one: one.offer.job.submit_s)
+    lives.sort(key=lambda life: life.offer.job.submit_s)
     waiting, running = deque(lives), list[Life]()
     clock, look_s, free = 0.0, math.inf, nodes
     most, late_s, solved, changes = 0, 0.0, 0, 0
@@ -158,32 +158,32 @@ def replayed(
         last, clock = clock, _next(clock, waiting, running, look_s)
         if _used(running, seen=True) > io_nodes >= _used(running, seen=False):
             late_s += clock - last
-        ended = [one for one in running if one.end_s <= clock]
-        running = [one for one in running if one.end_s > clock]
-        for one in ended:
-            one.end()
-            free += one.offer.job.nodes
+        ended = [life for life in running if life.end_s <= clock]
+        running = [life for life in running if life.end_s > clock]
+        for life in ended:
+            life.end()
+            free += life.offer.job.nodes
         begun = []
         while waiting and waiting[0].offer.job.submit_s <= clock and waiting[0].offer.job.nodes <= free:
             begun.append(waiting.popleft())
             free -= begun[-1].offer.job.nodes
         if (ended or begun) and (running or begun):
             solved += 1
-            for one, option in zip([*running, *begun], share([*running, *begun], clock), strict=True):
-                one.wanted = option
+            for life, option in zip([*running, *begun], share([*running, *begun], clock), strict=True):
+                life.wanted = option
             most = max(most, _used([*running, *begun], seen=False))
             look_s = math.ceil(clock / poll_s) * poll_s if poll_s else clock
-            for one in running:
+            for life in running:
                 # The same number, of which the I/O node that is shared gives each job another rate now.
-                if _number(one.wanted) == _number(one.option) and one.wanted.rate != one.option.rate:
-                    one.change(clock, stop_s)
-            for one in begun:
-                one.begin(clock)
+                if _number(life.wanted) == _number(life.option) and life.wanted.rate != life.option.rate:
+                    life.change(clock, stop_s)
+            for life in begun:
+                life.begin(clock)
             running += begun
         if look_s <= clock:
-            for one in running:
-                if _number(one.wanted) != _number(one.option):
-                    one.change(clock, stop_s)
+            for life in running:
+                if _number(life.wanted) != _number(life.option):
+                    life.change(clock, stop_s)
                     changes += 1
             look_s = math.inf
     return Replayed(lives, most, late_s, solved, changes)
@@ -191,7 +191,7 @@ def replayed(
 
 def _next(clock: float, waiting: Sequence[Life], running: Sequence[Life], look_s: float) -> float:
     """Time of the next event: a look at the mapping, an end, or a submission to a queue in which nobody waits."""
-    coming = min((one.end_s for one in running), default=math.inf)
+    coming = min((life.end_s for life in running), default=math.inf)
     if waiting and (submit_s := waiting[0].offer.job.submit_s) > clock:
         coming = min(coming, submit_s)
     elif waiting and not running:
@@ -205,5 +205,5 @@ def _number(option: Option) -> tuple[int, bool]:
 
 def _used(running: Sequence[Life], *, seen: bool) -> int:
     """I/O nodes that clients use, or that the mapping gives them."""
-    options = [one.option if seen else one.wanted for one in running]
+    options = [life.option if seen else life.wanted for life in running]
     return sum(option.io_nodes for option in options) + any(option.shared for option in options)

@@ -95,13 +95,15 @@ def replay(
             stop_s=settings.change_cost_s,
         )
 
-    found = run(settings.policy)
-    after = _outcome(settings.policy, found, settings)
+    replayed_jobs = run(settings.policy)
+    after = _outcome(settings.policy, replayed_jobs, settings)
     before = after if settings.policy == "static" else _tried("static", run, settings)
     others = [
-        _tried(one, run, settings) for one in POLICIES if compare and one not in {settings.policy, "static"}
+        _tried(policy, run, settings)
+        for policy in POLICIES
+        if compare and policy not in {settings.policy, "static"}
     ]
-    compared = sorted({one.policy: one for one in (before, after, *others)}.values(), key=_place)
+    compared = sorted({outcome.policy: outcome for outcome in (before, after, *others)}.values(), key=_place)
     return ReplayPlan(
         version=version,
         inputs=list(inputs),
@@ -111,12 +113,12 @@ def replay(
         before=before,
         after=after,
         expected=_expected(before, after),
-        jobs=[_job(life) for life in found.lives],
+        jobs=[_job(life) for life in replayed_jobs.lives],
         compared=compared if compare else [],
         unplaced=[],
         over_capacity=_over(after, settings),
         no_data=[Left(name=offer.job.name, reason=offer.lack) for offer in offers if offer.lack is not None],
-        notes=_notes(offers, found, unlike),
+        notes=_notes(offers, replayed_jobs, unlike),
     )
 
 
@@ -143,9 +145,9 @@ def _share(settings: ForwardSettings) -> Share:
     """A function that shares the pool among the running jobs by a policy."""
 
     def share(running: Sequence[Life], clock: float) -> list[Option]:
-        offers = [one.offer for one in running]
+        offers = [life.offer for life in running]
         if settings.change_cost_s:
-            offers = [_with_rest(one, clock, settings.change_cost_s) for one in running]
+            offers = [_with_rest(life, clock, settings.change_cost_s) for life in running]
         request = PoolRequest(offers, settings)
         try:
             chosen: Sequence[Choice] = (
@@ -165,13 +167,13 @@ def _share(settings: ForwardSettings) -> Share:
     return share
 
 
-def _with_rest(one: Life, clock: float, seconds: float) -> Offer:
+def _with_rest(life: Life, clock: float, seconds: float) -> Offer:
     """Options of a running job, with the cost of a change against the bytes that it still has to move."""
-    if math.isnan(one.start_s):
-        return one.offer
-    job = one.offer.job.model_copy(update={"bytes": one.left_at(clock)})
-    now = _SHARED if one.option.shared else one.option.io_nodes
-    return with_change_cost(replace(one.offer, job=job), now, seconds)
+    if math.isnan(life.start_s):
+        return life.offer
+    job = life.offer.job.model_copy(update={"bytes": life.left_at(clock)})
+    now = _SHARED if life.option.shared else life.option.io_nodes
+    return with_change_cost(replace(life.offer, job=job), now, seconds)
 
 
 def _served(policy: Policy, offer: Offer, choice: Choice) -> Option:
@@ -193,37 +195,37 @@ def _tried(policy: Policy, run: Callable[[Policy], Replayed], settings: ForwardS
     )
 
 
-def _outcome(policy: Policy, found: Replayed, settings: ForwardSettings) -> QueueOutcome:
-    first = min(life.offer.job.submit_s for life in found.lives)
+def _outcome(policy: Policy, queue: Replayed, settings: ForwardSettings) -> QueueOutcome:
+    first = min(life.offer.job.submit_s for life in queue.lives)
     return QueueOutcome(
         policy=policy,
-        bandwidth=math.fsum((life.offer.job.bytes or 0.0) / life.runtime_s for life in found.lives),
-        makespan_s=max(life.end_s for life in found.lives) - first,
-        waited_s=math.fsum(life.start_s - life.offer.job.submit_s for life in found.lives) / len(found.lives),
-        io_nodes=found.most,
-        over=max(0, found.most - settings.io_nodes),
-        late_s=found.late_s,
-        solved=found.solved,
-        changes=found.changes,
+        bandwidth=math.fsum((life.offer.job.bytes or 0.0) / life.runtime_s for life in queue.lives),
+        makespan_s=max(life.end_s for life in queue.lives) - first,
+        waited_s=math.fsum(life.start_s - life.offer.job.submit_s for life in queue.lives) / len(queue.lives),
+        io_nodes=queue.most,
+        over=max(0, queue.most - settings.io_nodes),
+        late_s=queue.late_s,
+        solved=queue.solved,
+        changes=queue.changes,
         reason=None,
     )
 
 
-def _place(one: QueueOutcome) -> int:
-    return POLICIES.index(one.policy)
+def _place(outcome: QueueOutcome) -> int:
+    return POLICIES.index(outcome.policy)
 
 
-def _job(one: Life) -> QueuedJob:
-    job = one.offer.job
+def _job(life: Life) -> QueuedJob:
+    job = life.offer.job
     return QueuedJob(
         name=job.name,
         nodes=job.nodes,
         bytes=job.bytes or 0.0,
         submit_s=job.submit_s,
-        start_s=one.start_s,
-        end_s=one.end_s,
-        bandwidth=(job.bytes or 0.0) / one.runtime_s,
-        source="measured" if one.offer.source == "measured" else "estimated",
+        start_s=life.start_s,
+        end_s=life.end_s,
+        bandwidth=(job.bytes or 0.0) / life.runtime_s,
+        source="measured" if life.offer.source == "measured" else "estimated",
         periods=[
             JobPeriod(
                 start_s=part.start_s,
@@ -232,7 +234,7 @@ def _job(one: Life) -> QueuedJob:
                 shared=part.option.shared,
                 bytes=part.bytes,
             )
-            for part in one.periods
+            for part in life.periods
         ],
     )
 
@@ -259,14 +261,14 @@ def _over(after: QueueOutcome, settings: ForwardSettings) -> list[Left]:
     return [Left(name="pool", reason=f"{reason}: nothing keeps {after.policy} within the pool")]
 
 
-def _notes(offers: Sequence[Offer], found: Replayed, unlike: str | None) -> list[str]:
+def _notes(offers: Sequence[Offer], queue: Replayed, unlike: str | None) -> list[str]:
     notes = []
-    if found.late_s:
+    if queue.late_s:
         notes.append(
-            f"for {format_seconds(found.late_s)} jobs use more I/O nodes than there are, since some have not yet seen "
+            f"for {format_seconds(queue.late_s)} jobs use more I/O nodes than there are, since some have not yet seen "
             "the new mapping: they share some then, which is not counted"
         )
-    if any(part.option.shared for life in found.lives for part in life.periods):
+    if any(part.option.shared for life in queue.lives for part in life.periods):
         notes.append(
             "where jobs share one I/O node, each is reckoned with what the node gives it alone over the number of all "
             "running jobs (section 3.1), which is little"

@@ -30,12 +30,12 @@ def static_shares(layer: Layer, nodes: Sequence[int], demands: Floats, serves: S
     block = -(-sum(nodes) // count)
     ends = np.cumsum(nodes)
     parts = [_part(int(end) - many, int(end), block) for many, end in zip(nodes, ends, strict=True)]
-    asked = np.zeros_like(layer.peak)
+    demanded = np.zeros_like(layer.peak)
     for (first, share), demand in zip(parts, demands, strict=True):
-        asked[first : first + len(share)] += share[:, None] * demand
+        demanded[first : first + len(share)] += share[:, None] * demand
     free = np.where(np.isnan(layer.free), np.inf, layer.free)
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-        carried = np.where(asked > 0, free / asked, 1.0).min(axis=1)
+        carried = np.where(demanded > 0, free / demanded, 1.0).min(axis=1)
     carried = np.where(np.asarray(serves), np.minimum(carried, 1.0), 0.0)
     return np.array([float(share @ carried[first : first + len(share)]) for first, share in parts])
 

@@ -67,16 +67,16 @@ def plan_check(
 def _inputs_now(plan: Plan, folder: Path) -> Findings:
     """Compare the documents that a plan was made from, as far as they are found, with what they were then."""
     inputs_now = Findings()
-    for one in plan.inputs:
-        if one.kind in _OF_THEN or one.path is None:
+    for source in plan.inputs:
+        if source.kind in _OF_THEN or source.path is None:
             continue
-        digest = _digest(one, folder)
+        digest = _digest(source, folder)
         if digest is None:
-            lost = Left(name=one.path, reason=f"the {one.kind} document cannot be read: not compared")
+            lost = Left(name=source.path, reason=f"the {source.kind} document cannot be read: not compared")
             inputs_now += Findings(unknown=[lost])
-        elif digest != one.sha256:
+        elif digest != source.sha256:
             changed = Left(
-                name=one.path, reason=f"the {one.kind} document has changed since the plan was made"
+                name=source.path, reason=f"the {source.kind} document has changed since the plan was made"
             )
             inputs_now += Findings(broken=[changed])
     return inputs_now
@@ -84,13 +84,13 @@ def _inputs_now(plan: Plan, folder: Path) -> Findings:
 
 def files_compared(plan: Plan, folder: Path) -> list[Path]:
     """Files that `plan_check` reads for a plan of that folder, beside the plan and the snapshot."""
-    named = [one for one in plan.inputs if one.kind not in _OF_THEN]
-    return [path for one in named if (path := _place(one, folder)) is not None]
+    named = [source for source in plan.inputs if source.kind not in _OF_THEN]
+    return [path for source in named if (path := _place(source, folder)) is not None]
 
 
-def _place(one: PlanInput, folder: Path) -> Path | None:
+def _place(source: PlanInput, folder: Path) -> Path | None:
     """Path of an input, relative to the working directory or to the plan's folder; None where it is no plain file."""
-    for path in (Path(one.path or ""), folder / (one.path or "")):
+    for path in (Path(source.path or ""), folder / (source.path or "")):
         try:
             if stat.S_ISREG(path.stat().st_mode):
                 return path
@@ -99,9 +99,9 @@ def _place(one: PlanInput, folder: Path) -> Path | None:
     return None
 
 
-def _digest(one: PlanInput, folder: Path) -> str | None:
+def _digest(source: PlanInput, folder: Path) -> str | None:
     """SHA-256 of an input; None where it cannot be read."""
-    path = _place(one, folder)
+    path = _place(source, folder)
     if path is None:
         return None
     try:

@@ -188,18 +188,18 @@ def with_pattern(job: PlannedJob, folder: Path) -> PlannedJob:
 
     run = Profile.load(folder / job.profile)
     traffic = traffic_of(run)
-    found = "" if traffic is None or not traffic.bytes else pattern_of(traffic, run)
-    if traffic is None or isinstance(found, str):
+    pattern_or_reason = "" if traffic is None or not traffic.bytes else pattern_of(traffic, run)
+    if traffic is None or isinstance(pattern_or_reason, str):
         return job
     pattern = AccessPattern(
-        operation=found.operation,
-        layout="shared" if found.layout == "shared" else "file_per_process",
-        order=found.order,
-        request=found.request,
+        operation=pattern_or_reason.operation,
+        layout="shared" if pattern_or_reason.layout == "shared" else "file_per_process",
+        order=pattern_or_reason.order,
+        request=pattern_or_reason.request,
     )
     # Of another number of nodes, as many processes on each; where that is not known, as many in all.
-    nodes = job.nodes if run.job.nodes else found.nodes
-    processes = job.processes or max(1, round(found.processes / found.nodes * nodes))
+    nodes = job.nodes if run.job.nodes else pattern_or_reason.nodes
+    processes = job.processes or max(1, round(pattern_or_reason.processes / pattern_or_reason.nodes * nodes))
     size = job.bytes if job.bytes is not None else float(run.dataset.io.bytes.total or 0) or None
     return job.model_copy(update={"pattern": pattern, "processes": processes, "bytes": size})
 

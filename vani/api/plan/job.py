@@ -84,9 +84,9 @@ def pool_of(rules: SharingRules) -> Pool:
         nodes = Snapshot.load(rules.snapshot).forwarding
         known = [node.name for node in nodes] if hosts is None else hosts
         working = [
-            (one.load is None, one.load or 0.0, place)
-            for place, one in enumerate(nodes)
-            if one.state == "ok" and one.name in known
+            (node.load is None, node.load or 0.0, place)
+            for place, node in enumerate(nodes)
+            if node.state == "ok" and node.name in known
         ]
         names = [nodes[place].name for *_, place in sorted(working)]
         inputs = (plan_input("snapshot", rules.snapshot),)
@@ -137,8 +137,8 @@ def plan_running_jobs(
     jobs = state.running(now_s=now_s, expire_s=rules.expire_s, say=say)
     state.sweep(now_s)
     entries = _entries(state, jobs, saved, rules.known, number, say)
-    asking = [RunningJob(entry.known.asked, entry.has) for entry in entries.values()]
-    wants_curves = any(one.asked.curve is None and one.asked.pattern is not None for one in asking)
+    asking = [RunningJob(entry.known.planned, entry.has) for entry in entries.values()]
+    wants_curves = any(job.planned.curve is None and job.planned.pattern is not None for job in asking)
     scenarios = measured() if wants_curves else ()
     shared = share(
         asking, pool.working, settings, scenarios, estimate=rules.estimate, version=vani.__version__
@@ -151,7 +151,7 @@ def plan_running_jobs(
             changed.append(key)
     state.commit(_as_json(entries, saved))
     # Own tasks begin first.
-    for key in sorted(changed, key=lambda one: one != number):
+    for key in sorted(changed, key=lambda key: key != number):
         try:
             _publish(state, entries[key], shared, settings, pool, len(entries))
         except InputError as error:
@@ -162,7 +162,7 @@ def plan_running_jobs(
         entries[key].published = shared.has.get(key) is not None
     if changed:
         state.commit(_as_json(entries, saved))
-    return _told(number, entries, shared, len(pool.working), [one for one in changed if one != number])
+    return _told(number, entries, shared, len(pool.working), [key for key in changed if key != number])
 
 
 def _settings(rules: SharingRules, io_nodes: int) -> ForwardSettings:
@@ -180,9 +180,9 @@ def _settings(rules: SharingRules, io_nodes: int) -> ForwardSettings:
             change_cost_s=rules.change_cost_s,
         )
     except ValidationError as error:
-        one = error.errors()[0]
-        name = str(one["loc"][0]).removesuffix("_s").replace("_", "-")
-        raise InputError(f"is {one['input']}", where=f"--{name}", todo=one["msg"].lower()) from None
+        problem = error.errors()[0]
+        name = str(problem["loc"][0]).removesuffix("_s").replace("_", "-")
+        raise InputError(f"is {problem['input']}", where=f"--{name}", todo=problem["msg"].lower()) from None
 
 
 def _entries(
@@ -225,7 +225,7 @@ def _looked_up(
     key, tries = str(path), slow.get(str(path), 0)
     if isinstance(tries, int) and tries >= _TRIES:
         plain = known_job(job, None)
-        return KnownJob(plain.asked, lacks=(f"{path} takes longer than the budget",))
+        return KnownJob(plain.planned, lacks=(f"{path} takes longer than the budget",))
     # Whoever is killed while reading has said what it was that it read.
     slow[key] = (tries if isinstance(tries, int) else 0) + 1
     state.commit(saved)
@@ -241,11 +241,13 @@ def _entry_of(job: JobFacts, saved: object) -> _Entry | None:
     try:
         if not isinstance(saved, dict) or saved["start_s"] != job.start_s:
             return None
-        inputs = tuple(PlanInput.model_validate(one) for one in saved["inputs"])
+        inputs = tuple(PlanInput.model_validate(document) for document in saved["inputs"])
         known = KnownJob(PlannedJob.model_validate(saved["asked"]), inputs, tuple(map(str, saved["lacks"])))
         has = saved["has"]
-        kept = None if has is None else Has(has["access"], tuple(map(str, has["io_nodes"])))
-        return _Entry(job, known, kept, saved["published"] is True) if known.asked.name == job.job else None
+        access = None if has is None else Has(has["access"], tuple(map(str, has["io_nodes"])))
+        return (
+            _Entry(job, known, access, saved["published"] is True) if known.planned.name == job.job else None
+        )
     except (KeyError, TypeError, ValidationError):
         return None
 
@@ -254,14 +256,16 @@ def _as_json(entries: Mapping[str, _Entry], saved: Mapping[str, Any]) -> dict[st
     return {
         "jobs": {
             key: {
-                "start_s": one.facts.start_s,
-                "asked": one.known.asked.model_dump(mode="json", by_alias=True, exclude_defaults=True),
-                "inputs": [given.model_dump(mode="json") for given in one.known.inputs],
-                "lacks": list(one.known.lacks),
-                "has": None if one.has is None else {"access": one.has.access, "io_nodes": one.has.io_nodes},
-                "published": one.published,
+                "start_s": entry.facts.start_s,
+                "asked": entry.known.planned.model_dump(mode="json", by_alias=True, exclude_defaults=True),
+                "inputs": [given.model_dump(mode="json") for given in entry.known.inputs],
+                "lacks": list(entry.known.lacks),
+                "has": None
+                if entry.has is None
+                else {"access": entry.has.access, "io_nodes": entry.has.io_nodes},
+                "published": entry.published,
             }
-            for key, one in entries.items()
+            for key, entry in entries.items()
         },
         "slow": saved.get("slow", {}),
     }
@@ -316,7 +320,7 @@ def _plan(
 
     job, whole = entry.facts, shared.plan
     lacks = [*entry.known.lacks, *([why] if why else [])]
-    lacks += [one.reason for one in ([] if whole is None else whole.no_data) if one.name == job.job]
+    lacks += [left.reason for left in ([] if whole is None else whole.no_data) if left.name == job.job]
 
     def left(reasons: Mapping[str, str]) -> list[Left]:
         return [Left(name=job.job, reason=reasons[job.job])] if job.job in reasons else []
@@ -325,7 +329,7 @@ def _plan(
         version=vani.__version__,
         inputs=[*entry.known.inputs, *pool.inputs],
         job=StartedJob(
-            id=job.job, name=job.name, user=job.user, nodes=entry.known.asked.nodes, hosts=job.hosts
+            id=job.job, name=job.name, user=job.user, nodes=entry.known.planned.nodes, hosts=job.hosts
         ),
         forward=settings,
         running=running,

@@ -31,7 +31,7 @@ _FILE_NAME: Final = re.compile(r"[^/\x00-\x1f\x7f.][^/\x00-\x1f\x7f]{0,199}")
 class KnownJob:
     """A job in the words of jobs.yaml, by what that is known, and what was missing."""
 
-    asked: PlannedJob
+    planned: PlannedJob
     inputs: tuple[PlanInput, ...] = ()
     lacks: tuple[str, ...] = ()
 
@@ -89,7 +89,7 @@ def _read(plain: PlannedJob, path: Path) -> KnownJob:
         planned = with_pattern(plain.model_copy(update={"profile": path.name}), path.parent)
         return _judged(planned, (plan_input("profile", path),), ())
     known = Jobs.load(path).jobs
-    near = min(known, key=lambda one: max(one.nodes / plain.nodes, plain.nodes / one.nodes))
+    near = min(known, key=lambda job: max(job.nodes / plain.nodes, plain.nodes / job.nodes))
     lacks = []
     if near.nodes != plain.nodes:
         lacks.append(f"what is known of it is from {near.nodes:,} nodes, not {plain.nodes:,}")
@@ -99,17 +99,17 @@ def _read(plain: PlannedJob, path: Path) -> KnownJob:
     return _judged(planned, tuple(_inputs(path, planned)), tuple(lacks))
 
 
-def _inputs(path: Path, asked: PlannedJob) -> Iterator[PlanInput]:
+def _inputs(path: Path, job: PlannedJob) -> Iterator[PlanInput]:
     yield plan_input("jobs", path)
-    if asked.profile is not None:
-        yield plan_input("profile", path.parent / asked.profile)
+    if job.profile is not None:
+        yield plan_input("profile", path.parent / job.profile)
 
 
-def _judged(asked: PlannedJob, inputs: tuple[PlanInput, ...], lacks: tuple[str, ...]) -> KnownJob:
+def _judged(job: PlannedJob, inputs: tuple[PlanInput, ...], lacks: tuple[str, ...]) -> KnownJob:
     """Leave out a curve that has nothing for so many nodes: one job must not keep others from being planned for."""
-    asked = asked.model_copy(update={"profile": None})
+    job = job.model_copy(update={"profile": None})
     try:
-        offer_of(asked, (), direct=False, estimate="none")
+        offer_of(job, (), direct=False, estimate="none")
     except InputError as error:
-        return KnownJob(asked.model_copy(update={"curve": None}), inputs, (*lacks, error.what))
-    return KnownJob(asked, inputs, lacks)
+        return KnownJob(job.model_copy(update={"curve": None}), inputs, (*lacks, error.what))
+    return KnownJob(job, inputs, lacks)

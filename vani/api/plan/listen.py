@@ -31,8 +31,8 @@ def plan_listen(at: str, *, expected: str | Iterable[str] = (), seconds: float =
     InputError
         ZeroMQ is not installed, or it cannot listen there.
     """
-    with snapshots(at, expected=expected, seconds=seconds, is_once=True) as found:
-        return next(found)
+    with snapshots(at, expected=expected, seconds=seconds, is_once=True) as heard:
+        return next(heard)
 
 
 @contextmanager

@@ -98,7 +98,7 @@ def _snapshot(
         return Snapshot(time=when, forwarding=[IoNode(name=name)])
     cpu, memory = busy_share(before, now), memory_share(root)
     lacks = [
-        f"/proc/{file} does not tell" for file, one in (("stat", cpu), ("meminfo", memory)) if one is None
+        f"/proc/{file} does not tell" for file, share in (("stat", cpu), ("meminfo", memory)) if share is None
     ]
     if role == "mds":
         gaps = [Missing(name=name, reason=lack) for lack in lacks]

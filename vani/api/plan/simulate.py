@@ -128,12 +128,12 @@ def _read(
         layouts = layout_files_of(jobs, path.parent)
         inputs += [plan_input("layout", path) for fromkey in dict.fromkeys(layouts.values())]
         jobs = with_options(jobs, read_layouts(layouts))
-    places = {one.profile: folder / one.profile for one in scenario.workload if one.profile is not None}
-    for one in jobs.jobs if jobs is not None else ():
-        if one.profile is not None and one.bytes is None and not one.creations:
-            places[one.profile] = (folder / str(scenario.jobs)).parent / one.profile
+    places = {job.profile: folder / job.profile for job in scenario.workload if job.profile is not None}
+    for job in jobs.jobs if jobs is not None else ():
+        if job.profile is not None and job.bytes is None and not job.creations:
+            places[job.profile] = (folder / str(scenario.jobs)).parent / job.profile
     stores = {
-        one.store: _calls(folder / one.store, inputs) for one in scenario.workload if one.store is not None
+        job.store: _calls(folder / job.store, inputs) for job in scenario.workload if job.store is not None
     }
     with Run(places.values(), store=store, scheduler=scheduler, progress=progress) as run:
         profiles = {name: _profile(run, path, inputs) for name, path in places.items()}
@@ -182,8 +182,8 @@ def _missing(name: str) -> PlanInput:
     )
 
 
-def _renamed(found: PlanInput, name: str) -> PlanInput:
-    return found.model_copy(update={"path": name})
+def _renamed(source: PlanInput, name: str) -> PlanInput:
+    return source.model_copy(update={"path": name})
 
 
 def _systems(scenario: Scenario) -> list[str]:

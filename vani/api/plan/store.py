@@ -52,14 +52,14 @@ def _rows_of(plan: PathLike) -> list[Interaction]:
     text = read_text(plan)
     if str(plan).endswith(".csv") or is_csv(text):
         return read_csv(text, str(plan))
-    found = Plan.load(plan)
-    if not isinstance(found, PlacePlan):
+    document = Plan.load(plan)
+    if not isinstance(document, PlacePlan):
         raise DocumentError(
-            f"is a plan of kind {found.kind!r}, which places no files",
+            f"is a plan of kind {document.kind!r}, which places no files",
             where=plan,
             todo="give one of kind 'place', or a CSV of extents",
         )
-    return [row for file in found.files if file.command is not None for row in _extents_of(file)]
+    return [row for file in document.files if file.command is not None for row in _extents_of(file)]
 
 
 def _extents_of(file: PlacedFile) -> list[Interaction]:

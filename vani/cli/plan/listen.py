@@ -46,9 +46,9 @@ def listen(output: Path | None, at: str, expect: str, interval: float, once: boo
         if not quiet:
             click.echo(f"vani: {text}", err=True)
 
-    with api.snapshots(at, expected=expect, seconds=interval, is_once=once, say=say) as found:
-        for one in found:
-            _write(one.to_yaml(), output, None if once else say)
+    with api.snapshots(at, expected=expect, seconds=interval, is_once=once, say=say) as heard:
+        for snapshot in heard:
+            _write(snapshot.to_yaml(), output, None if once else say)
 
 
 def _write(text: str, output: Path | None, say: Callable[[str], None] | None) -> None:

@@ -28,8 +28,8 @@ def plan_options_in(formats: Formats[str]) -> Callable[[Command], Command]:
     form = format_option(formats, default=None, help="What is written; by the end of -o's name, else text.")
 
     def decorated(command: Command) -> Command:
-        found: Command = form(output_option()(strict(command)))
-        return found
+        with_options: Command = form(output_option()(strict(command)))
+        return with_options
 
     return decorated
 

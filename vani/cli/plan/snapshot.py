@@ -59,5 +59,5 @@ def snapshot(
     check_outputs([output], [named_file(file)[0] for file in files])
     document = api.plan_snapshot(files, time=time, file_system=file_system, listen=listen)
     emit(document.to_yaml(), output)
-    for one in document.no_data:
-        click.echo(f"vani: {one_line(one.name)}: {one_line(one.reason)}", err=True)
+    for gap in document.no_data:
+        click.echo(f"vani: {one_line(gap.name)}: {one_line(gap.reason)}", err=True)

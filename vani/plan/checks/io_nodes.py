@@ -25,10 +25,10 @@ def check_io_nodes(plan: ForwardPlan | ReplayPlan, snapshot: Snapshot) -> Findin
     if not snapshot.forwarding:
         reason = f"{_handed_out(wanted)}, and the snapshot names no forwarding nodes"
         return Findings(broken=[Left(name="pool", reason=reason)])
-    offline = [one.name for one in snapshot.forwarding if one.state == "offline"]
+    offline = [node.name for node in snapshot.forwarding if node.state == "offline"]
     usable = len(snapshot.forwarding) - len(offline)
     notes = []
-    degraded = [one.name for one in snapshot.forwarding if one.state == "degraded"]
+    degraded = [node.name for node in snapshot.forwarding if node.state == "degraded"]
     if degraded:
         notes.append(f"slower than planned, since degraded: {_named(degraded)}")
     if usable > plan.forward.io_nodes:

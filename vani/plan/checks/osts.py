@@ -21,7 +21,7 @@ def check_osts(plan: PlacePlan, snapshot: Snapshot) -> Findings:
     Broken is an OST that is not there, is offline, has not as much free as the plan adds, or belongs to another server.
     One that is fuller than it was, or degraded since, is a note: files of the plan may lie there already.
     """
-    there = {one.index: one for one in snapshot.ost}
+    there = {target.index: target for target in snapshot.ost}
     used = [target for target in plan.targets if target.added]
     if not used:
         return Findings(notes=["the plan puts nothing on any OST"])

@@ -61,10 +61,10 @@ Key = tuple[str, str]
 
 
 def _nodes_of(snapshot: Snapshot) -> dict[Key, IoNode | StorageNode | Target]:
-    found: dict[Key, IoNode | StorageNode | Target] = {}
-    found |= {("forwarding node", one.name): one for one in snapshot.forwarding}
-    found |= {("storage node", one.name): one for one in snapshot.storage}
-    return found | {("OST", str(one.index)): one for one in snapshot.ost}
+    nodes: dict[Key, IoNode | StorageNode | Target] = {}
+    nodes |= {("forwarding node", node.name): node for node in snapshot.forwarding}
+    nodes |= {("storage node", node.name): node for node in snapshot.storage}
+    return nodes | {("OST", str(target.index)): target for target in snapshot.ost}
 
 
 def _states(plan: PathPlan, nodes: dict[Key, IoNode | StorageNode | Target]) -> Iterator[Left]:
@@ -79,14 +79,14 @@ def _states(plan: PathPlan, nodes: dict[Key, IoNode | StorageNode | Target]) -> 
 
 
 def _keys(job: JobPath) -> Iterator[Key]:
-    yield from (("forwarding node", one.forwarding) for one in job.map)
+    yield from (("forwarding node", part.forwarding) for part in job.map)
     for flow in job.flows:
         yield "storage node", flow.storage
         yield "OST", str(flow.ost)
 
 
 def _ways(jobs: Iterable[JobPath], snapshot: Snapshot) -> Iterator[Left]:
-    behind = {index: one.name for one in snapshot.storage for index in one.ost}
+    behind = {index: node.name for node in snapshot.storage for index in node.ost}
     ways = dict.fromkeys((flow.forwarding, flow.storage, flow.ost) for job in jobs for flow in job.flows)
     for forwarding, storage in dict.fromkeys(way[:2] for way in ways):
         if snapshot.reach is not None and storage not in snapshot.reach.get(forwarding, ()):
@@ -98,18 +98,18 @@ def _ways(jobs: Iterable[JobPath], snapshot: Snapshot) -> Iterator[Left]:
 
 def _sent(plan: PathPlan) -> dict[Key, dict[str, float]]:
     """Load that the plan gives each node, without those that carry nothing."""
-    found: defaultdict[Key, defaultdict[str, float]] = defaultdict(lambda: defaultdict(float))
+    loads: defaultdict[Key, defaultdict[str, float]] = defaultdict(lambda: defaultdict(float))
     for job in plan.jobs:
-        asked = {name: rate for name in DIMENSIONS if (rate := getattr(job, name))}
+        demand = {name: rate for name in DIMENSIONS if (rate := getattr(job, name))}
         for flow in job.flows:
             for key in (
                 ("forwarding node", flow.forwarding),
                 ("storage node", flow.storage),
                 ("OST", str(flow.ost)),
             ):
-                for name, rate in asked.items():
-                    found[key][name] += flow.share * rate
-    return {key: dict(sent) for key, sent in found.items()}
+                for name, rate in demand.items():
+                    loads[key][name] += flow.share * rate
+    return {key: dict(sent) for key, sent in loads.items()}
 
 
 def _called(key: Key) -> str:

@@ -35,13 +35,13 @@ class Built:
         sums = np.concatenate([[0.0], np.cumsum(own)])
         starts = np.array([phase.flows.start for phase in work.phases], dtype=np.int64)
         stops = np.array([phase.flows.stop for phase in work.phases], dtype=np.int64)
-        found: Floats = sums[stops] - sums[starts]
-        return found
+        moved: Floats = sums[stops] - sums[starts]
+        return moved
 
     @cached_property
     def phases_by_job(self) -> list[list[int]]:
         """Numbers of the phases of each job."""
-        found: list[list[int]] = [[] for _ in range(self.work.jobs)]
+        phases: list[list[int]] = [[] for _ in range(self.work.jobs)]
         for number, phase in enumerate(self.work.phases):
-            found[phase.job].append(number)
-        return found
+            phases[phase.job].append(number)
+        return phases

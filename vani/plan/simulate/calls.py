@@ -59,7 +59,7 @@ def data_calls(store: Store) -> DataCalls:
         )
     files = store.files
     ordinary = np.array(files["file"].to_numpy()[files["class"].to_numpy() == 0])
-    found: list[tuple[NDArray[np.int64], ...]] = []
+    columns_of_batches: list[tuple[NDArray[np.int64], ...]] = []
     metadata = 0
     columns = ("layer", "kind", "flags", "file", "bytes", "start_ns", "duration_ns")
     for part in manifest.parts:
@@ -74,10 +74,10 @@ def data_calls(store: Store) -> DataCalls:
                 for name in ("file", "bytes", "start_ns", "duration_ns")
             )
             rows = own & (kind <= 1) & (moved > 0) & np.isin(file, ordinary)
-            found.append((start[rows], took[rows], kind[rows], moved[rows], file[rows]))
+            columns_of_batches.append((start[rows], took[rows], kind[rows], moved[rows], file[rows]))
     begin = manifest.begin_ns
     start, took, kind, moved, file = (
-        np.concatenate([np.zeros(0), *some]) for some in zip(*found, strict=True)
+        np.concatenate([np.zeros(0), *some]) for some in zip(*columns_of_batches, strict=True)
     )
     begun = (start - begin) / 1e9
     return DataCalls(
@@ -108,7 +108,7 @@ def phases_of_calls(calls: DataCalls) -> list[ScenarioPhase]:
     if np.count_nonzero(pauses > gap) > _MOST_PHASES:
         gap = float(np.sort(pauses)[-_MOST_PHASES])
     cuts = np.concatenate([[0], np.flatnonzero(pauses > gap) + 1, [len(start)]])
-    found: list[ScenarioPhase] = []
+    phases: list[ScenarioPhase] = []
     before = 0.0
     idle = np.concatenate([[0.0], np.maximum(pauses, 0.0)])
     for low, high in pairwise(cuts.tolist()):
@@ -124,7 +124,7 @@ def phases_of_calls(calls: DataCalls) -> list[ScenarioPhase]:
             chosen = rows[some]
             if len(chosen):
                 files = len(np.unique(calls.file[chosen]))
-                found.append(
+                phases.append(
                     ScenarioPhase(
                         operation=operation,
                         bytes=float(calls.bytes[chosen].sum()),
@@ -137,4 +137,4 @@ def phases_of_calls(calls: DataCalls) -> list[ScenarioPhase]:
                 )
                 pause = opens = 0.0
         before = float(reached[high - 1])
-    return found
+    return phases

@@ -55,12 +55,12 @@ def choices_of(plans: Sequence[Plan], jobs: Collection[str], io_nodes: int) -> C
     twin = next((kind for kind in kinds if kinds.count(kind) > 1), None)
     if twin is not None:
         raise InputError(f"two plans are of kind {twin}", where="plans", todo="name one of each kind")
-    found = [_by_kind(plan.kind)(plan, jobs, io_nodes) for plan in plans]
+    choices = [_by_kind(plan.kind)(plan, jobs, io_nodes) for plan in plans]
     return Choices(
-        {job: nodes for one in found for job, nodes in one.io_nodes.items()},
-        {key: targets for one in found for key, targets in one.targets.items()},
-        {job: rate for one in found for job, rate in one.rates.items()},
-        [lack for one in found for lack in one.lacks],
+        {job: nodes for choice in choices for job, nodes in choice.io_nodes.items()},
+        {key: targets for choice in choices for key, targets in choice.targets.items()},
+        {job: rate for choice in choices for job, rate in choice.rates.items()},
+        [lack for choice in choices for lack in choice.lacks],
     )
 
 
@@ -87,15 +87,15 @@ def _forward(plan: Plan, jobs: Collection[str], io_nodes: int) -> Choices:
     rates: dict[str, float] = {}
     shared = any(job.shared for job in plan.jobs)
     first = int(shared)  # The node that several share is the first one.
-    for one in plan.jobs:
-        if one.name not in jobs or (one.io_nodes is None and not one.shared):
+    for job in plan.jobs:
+        if job.name not in jobs or (job.io_nodes is None and not job.shared):
             continue
-        count = one.io_nodes or 0
-        nodes[one.name] = [0] if one.shared else range(first, first + count)
-        first += 0 if one.shared else count
+        count = job.io_nodes or 0
+        nodes[job.name] = [0] if job.shared else range(first, first + count)
+        first += 0 if job.shared else count
         # Of the shared node, the plan's figure already is a share; here the jobs on it share as they come.
-        if one.bandwidth is not None and not one.shared:
-            rates[one.name] = one.bandwidth
+        if job.bandwidth is not None and not job.shared:
+            rates[job.name] = job.bandwidth
     lacks = [
         (job, "the forward plan says nothing of it: its nodes are dealt over all I/O nodes")
         for job in jobs
@@ -124,7 +124,7 @@ def _place(plan: Plan, jobs: Collection[str], io_nodes: int) -> Choices:
 
 def _path(plan: Plan, jobs: Collection[str], io_nodes: int) -> Choices:
     plan = cast("PathPlan", plan)
-    most = max((one.number for job in plan.jobs for one in job.map), default=-1) + 1
+    most = max((part.number for job in plan.jobs for part in job.map), default=-1) + 1
     if most > io_nodes:
         raise InputError(
             f"the plan uses I/O node {most:,} of the snapshot, the machine has {io_nodes:,}",
@@ -132,7 +132,7 @@ def _path(plan: Plan, jobs: Collection[str], io_nodes: int) -> Choices:
             todo="give `machine.io_nodes`, or a plan for that machine",
         )
     nodes = {
-        job.name: [one.number for one in job.map for _ in range(one.nodes)]
+        job.name: [part.number for part in job.map for _ in range(part.nodes)]
         for job in plan.jobs
         if job.name in jobs and job.map
     }

@@ -145,7 +145,7 @@ class _Clock:
             else:
                 self.followers.setdefault(phase.after, []).append(number)
         nan = np.full(flows, math.nan)
-        self.found = Run(
+        self.result = Run(
             nan,
             nan.copy(),
             np.full(len(work.phases), math.nan),
@@ -174,14 +174,14 @@ class _Clock:
                 break
             step = min(self._horizon(ends, first), coming - self.now)
             self._move(counted, rates, bound, ends, step)
-        self.found.elapsed = self.now
-        began = ~np.isnan(self.found.flow_begin)
-        self.found.flow_end[began & np.isnan(self.found.flow_end)] = math.inf
+        self.result.elapsed = self.now
+        began = ~np.isnan(self.result.flow_begin)
+        self.result.flow_end[began & np.isnan(self.result.flow_end)] = math.inf
         if self.steps is not None:
-            self.found.steps = self.steps.kept
-        begun = ~np.isnan(self.found.phase_begin)
-        self.found.phase_end[begun & np.isnan(self.found.phase_end)] = math.inf
-        return self.found
+            self.result.steps = self.steps.rows
+        begun = ~np.isnan(self.result.phase_begin)
+        self.result.phase_end[begun & np.isnan(self.result.phase_end)] = math.inf
+        return self.result
 
     def _counted(self, use: Usage) -> Usage:
         count = self.work.count[self.active]
@@ -197,19 +197,19 @@ class _Clock:
 
     def _begin_what_is_due(self) -> None:
         while self.changed < len(self.changes) and self.changes[self.changed].time <= self.now:
-            one = self.changes[self.changed]
-            self.capacity[one.resource] = self.full[one.resource] * one.factor
+            change = self.changes[self.changed]
+            self.capacity[change.resource] = self.full[change.resource] * change.factor
             self.changed += 1
         new = []
-        ready = [one for one in self.due if one[0] <= self.now]
-        self.due = [one for one in self.due if one[0] > self.now]
+        ready = [entry for entry in self.due if entry[0] <= self.now]
+        self.due = [entry for entry in self.due if entry[0] > self.now]
         while ready:
             _, number = ready.pop()
             phase = self.work.phases[number]
-            self.found.phase_begin[number] = self.now
+            self.result.phase_begin[number] = self.now
             if len(phase.flows):
                 flows = np.arange(phase.flows.start, phase.flows.stop)
-                self.found.flow_begin[flows] = self.now
+                self.result.flow_begin[flows] = self.now
                 new.append(flows)
             else:
                 ready += self._ended(number, self.now)
@@ -218,7 +218,7 @@ class _Clock:
 
     def _ended(self, number: int, time: float) -> list[tuple[float, int]]:
         """A phase is over: those after it that begin at once; the others wait for their time."""
-        self.found.phase_end[number] = time
+        self.result.phase_end[number] = time
         at_once: list[tuple[float, int]] = []
         for follower in self.followers.get(number, ()):
             phase = self.work.phases[follower]
@@ -230,12 +230,12 @@ class _Clock:
         """Seconds until the next event; whatever ends before it leaves its resources unused within the tolerance."""
         if not self.tolerance:
             return first
-        lengths = self.now + ends - self.found.flow_begin[self.active]
+        lengths = self.now + ends - self.result.flow_begin[self.active]
         last = float(np.max(ends, where=np.isfinite(ends), initial=first))
         return min(first + self.tolerance * float(lengths.min()), last)
 
     def _move(self, use: Usage, rates: Floats, bound: Ints, ends: Floats, step: float) -> None:
-        active, work, found = self.active, self.work, self.found
+        active, work, totals = self.active, self.work, self.result
         over = ends <= step * (1 + _GONE)
         moved = np.where(over, self.rest[active], rates * step)
         self.rest[active] -= moved
@@ -249,13 +249,13 @@ class _Clock:
         spent = np.minimum(ends, step) * work.count[active]
         # The cap's column is the last one.
         column = self.kind_of[bound]
-        width = found.bound.shape[1]
-        found.bound += np.bincount(jobs * width + column, spent, minlength=work.jobs * width).reshape(
+        width = totals.bound.shape[1]
+        totals.bound += np.bincount(jobs * width + column, spent, minlength=work.jobs * width).reshape(
             work.jobs, width
         )
-        found.moved += by_job
-        found.carried += carried
-        found.events += 1
+        totals.moved += by_job
+        totals.carried += carried
+        totals.events += 1
         if self.steps is not None and step > 0:
             self.steps.add(self.now, self.now + step, by_job, carried)
         began, self.now = self.now, self.now + step
@@ -269,14 +269,14 @@ class _Clock:
         ended = flows[last]
         if not len(ended):
             return
-        self.found.flow_end[ended] = times[last]
+        self.result.flow_end[ended] = times[last]
         done = np.zeros(len(self.work.count), dtype=bool)
         done[ended] = True
         self.active = self.active[~done[self.active]]
         phases = self.phase_of[ended]
         np.subtract.at(self.open, phases, 1)
         for number in np.unique(phases[self.open[phases] == 0]):
-            end = float(self.found.flow_end[slice(*_bounds(self.work.phases[number].flows))].max())
+            end = float(self.result.flow_end[slice(*_bounds(self.work.phases[number].flows))].max())
             self.due += self._ended(int(number), end)
 
 

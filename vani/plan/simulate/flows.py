@@ -111,7 +111,7 @@ class _Builder:
 
     def built(self) -> Built:
         rows = self.rows
-        lengths = [len(one) for one in rows.resource]
+        lengths = [len(resources) for resources in rows.resource]
         use = Usage(
             np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64),
             np.concatenate([*rows.resource, np.zeros(0, dtype=np.int64)]).astype(np.int64),
@@ -317,16 +317,16 @@ class _Builder:
                 where=self.where,
                 todo="give `machine.burst_buffer`",
             )
-        one, at_node = np.ones(1), np.array([node])
+        whole, at_node = np.ones(1), np.array([node])
         legs: list[_Leg] = []
         if near:
-            legs.append(("burst_buffer", at_node, one))
+            legs.append(("burst_buffer", at_node, whole))
         if part.target:
-            legs.append(("node", at_node, one))
+            legs.append(("node", at_node, whole))
             io_node = self._io_node(job, node - first_node, node)
-            legs += [("io_node", np.array([io_node]), one)] if io_node is not None else []
+            legs += [("io_node", np.array([io_node]), whole)] if io_node is not None else []
             targets, share = np.array(part.target), np.array(part.share)
-            legs.append(("whole", np.zeros(1, dtype=np.int64), one))
+            legs.append(("whole", np.zeros(1, dtype=np.int64), whole))
             servers, inverse = np.unique(machine.targets.server[targets], return_inverse=True)
             legs.append(("server", servers, np.bincount(inverse, share).astype(np.float64)))
             legs.append(("target", targets, share))
@@ -334,8 +334,8 @@ class _Builder:
         if operation in {"stage_in", "stage_out"}:
             cap = np.inf  # Copied by the nodes, not by the processes.
         legs = [leg for leg in legs if leg[0] in machine.stages]
-        held = (rate and part.target) or (cap < np.inf and not machine.is_process_assumed)
-        if not legs and not held:
+        limited = (rate and part.target) or (cap < np.inf and not machine.is_process_assumed)
+        if not legs and not limited:
             raise InputError(
                 f"nothing on the way of {job.name!r} has a rate: its bytes would pass in no time",
                 where=self.where,

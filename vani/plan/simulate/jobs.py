@@ -65,31 +65,39 @@ def jobs_of(
     InputError
         Two jobs of one name, or more phases than can be played.
     """
-    found: list[Job] = []
+    all_jobs: list[Job] = []
     lacks: list[tuple[str, str]] = []
-    for one in scenario.workload:
-        if one.phases is not None:
-            found.append(Job(one.name, one.nodes, one.processes or one.nodes, one.start_s, one.phases))
-        elif one.profile is not None:
-            found += _of_profile(one, profiles[one.profile], lacks)
-        elif one.store is not None:
-            found += _of_calls(one, stores[one.store], lacks)
+    for outline in scenario.workload:
+        if outline.phases is not None:
+            all_jobs.append(
+                Job(
+                    outline.name,
+                    outline.nodes,
+                    outline.processes or outline.nodes,
+                    outline.start_s,
+                    outline.phases,
+                )
+            )
+        elif outline.profile is not None:
+            all_jobs += _of_profile(outline, profiles[outline.profile], lacks)
+        elif outline.store is not None:
+            all_jobs += _of_calls(outline, stores[outline.store], lacks)
     for planned in jobs.jobs if jobs is not None else ():
-        found += _of_planned(planned, profiles, lacks)
-    names = [one.name for one in found]
+        all_jobs += _of_planned(planned, profiles, lacks)
+    names = [job.name for job in all_jobs]
     twin = next(
         (name for name, again in zip(sorted(names), sorted(names)[1:], strict=False) if name == again), None
     )
     if twin is not None:
         raise InputError(f"two jobs are named {twin!r}", where=where, todo="give each its own name")
-    phases = sum(phase.repeat for one in found for phase in one.phases)
+    phases = sum(phase.repeat for job in all_jobs for phase in job.phases)
     if phases > MOST_PHASES:
         raise InputError(
             f"the jobs have {phases:,} phases, repetitions counted",
             where=where,
             todo=f"at most {MOST_PHASES:,} are played: repeat less often",
         )
-    return found, lacks
+    return all_jobs, lacks
 
 
 def _of_planned(
@@ -99,8 +107,13 @@ def _of_planned(
     rate = job.demand.iobw if job.demand is not None else None
     if job.creations:
         files = [
-            File(one.path, float(one.size), (one.rank if one.rank is not None else n) % processes, one.layout)
-            for n, one in enumerate(job.creations)
+            File(
+                creation.path,
+                float(creation.size),
+                (creation.rank if creation.rank is not None else n) % processes,
+                creation.layout,
+            )
+            for n, creation in enumerate(job.creations)
         ]
         phase = ScenarioPhase(operation="write", bytes=sum(file.size for file in files), files=len(files))
         return [Job(job.name, job.nodes, processes, job.submit_s, [phase], rate, files)]
@@ -154,7 +167,7 @@ def _of_profile(
         phases: list[ScenarioPhase] = []
         begin = own[0].start_s if own else 0.0
         now = begin
-        for phase in sorted(own, key=lambda one: one.start_s):
+        for phase in sorted(own, key=lambda phase: phase.start_s):
             phases += _phases_of(phase, max(0.0, phase.start_s - now), shared=shared)
             now = max(now, phase.end_s)
         if not phases:
@@ -204,5 +217,5 @@ def _phases_of(phase: ProfilePhase, gap: float, *, shared: bool) -> list[Scenari
             )
     if len(phases) > 1 and count > 1:
         # Reads and writes of a repeated phase alternate; played one kind after the other, bytes and pauses are kept.
-        phases = [one.model_copy(update={"compute_s": one.compute_s / len(phases)}) for one in phases]
+        phases = [phase.model_copy(update={"compute_s": phase.compute_s / len(phases)}) for phase in phases]
     return phases

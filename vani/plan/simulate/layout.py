@@ -51,7 +51,7 @@ def components_of(
         parts = parse_options(layout)
     except InputError as error:
         raise InputError(error.what, where=where, todo=error.todo) from None
-    found, stated = [], float(size)
+    components, stated = [], float(size)
     for start, part in zip(parts.starts(), parts.components, strict=True):
         if part.on_mdt:
             raise InputError(
@@ -61,7 +61,7 @@ def components_of(
             )
         stated = float(part.size or stated)
         wanted = part.count if part.count is not None else count
-        found.append(
+        components.append(
             Component(
                 float(start),
                 None if part.end is None else float(part.end),
@@ -69,7 +69,7 @@ def components_of(
                 stated,
             )
         )
-    return tuple(found)
+    return tuple(components)
 
 
 def pieces_of(
@@ -80,26 +80,26 @@ def pieces_of(
     In turn: all objects of a component at once, each with its share. Else each object holds one contiguous piece of
     its component, and one comes after the other.
     """
-    found = []
+    pieces = []
     for number, part in enumerate(components):
         low, high = max(begin, part.start), min(end, size if part.end is None else part.end)
         if high <= low:
             continue
         if in_turn:
             on = _dealt(low - part.start, high - part.start, part.count, part.size)
-            found.append(Piece(number, high - low, on / on.sum()))
+            pieces.append(Piece(number, high - low, on / on.sum()))
             continue
         # A component that the file fills in part keeps its stripes.
         length = (max(size, high) if part.end is None else part.end) - part.start
         stripe = length / part.count
-        for one in range(part.count):
-            start = part.start + one * stripe
+        for stripe_number in range(part.count):
+            start = part.start + stripe_number * stripe
             moved = min(high, start + stripe) - max(low, start)
             if moved > 0:
                 share = np.zeros(part.count)
-                share[one] = 1.0
-                found.append(Piece(number, moved, share))
-    return found
+                share[stripe_number] = 1.0
+                pieces.append(Piece(number, moved, share))
+    return pieces
 
 
 def _dealt(low: float, high: float, count: int, stripe: float) -> Floats:

@@ -83,11 +83,11 @@ class Machine:
 
     def place_of(self) -> dict[str, int]:
         """Number of the first resource of each kind, kind after kind."""
-        found, next_one = {}, 0
+        first, next_one = {}, 0
         for kind, stage in self.stages.items():
-            found[kind] = next_one
+            first[kind] = next_one
             next_one += len(stage)
-        return found
+        return first
 
 
 def machine_of(
@@ -154,9 +154,9 @@ def machine_of(
             )
     if snapshot is not None:
         lacks += [
-            (f"OST {one.index}", "degraded, and its load is not known: it is reckoned with its whole rate")
-            for one in snapshot.ost
-            if one.state == "degraded" and one.load is None
+            (f"OST {target.index}", "degraded, and its load is not known: it is reckoned with its whole rate")
+            for target in snapshot.ost
+            if target.state == "degraded" and target.load is None
         ]
     return Machine(
         stages,
@@ -176,10 +176,10 @@ def _disk(system: System | None, name: str | None, where: str) -> FileSystem | N
     if system is None:
         return None
     if name is None:
-        return next((one for one in system.file_systems if one.targets), None)
-    disk = next((one for one in system.file_systems if one.name == name), None)
+        return next((file_system for file_system in system.file_systems if file_system.targets), None)
+    disk = next((file_system for file_system in system.file_systems if file_system.name == name), None)
     if disk is None:
-        known = ", ".join(one.name for one in system.file_systems) or "none"
+        known = ", ".join(file_system.name for file_system in system.file_systems) or "none"
         raise InputError(f"{system.name} has no file system {name!r}", where=where, todo=f"it has: {known}")
     return disk
 
@@ -214,24 +214,24 @@ def _targets(
 
 
 def _targets_now(figures: Figures, snapshot: Snapshot) -> tuple[Targets, Floats]:
-    behind = {index: one.name for one in snapshot.storage for index in one.ost}
-    names = {one.index: one.oss or behind.get(one.index) for one in snapshot.ost}
-    order = {name: n for n, name in enumerate(dict.fromkeys(names[one.index] for one in snapshot.ost))}
-    peaks = [one.peak.iobw if one.peak is not None else None for one in snapshot.ost]
+    behind = {index: node.name for node in snapshot.storage for index in node.ost}
+    names = {target.index: target.oss or behind.get(target.index) for target in snapshot.ost}
+    order = {name: n for n, name in enumerate(dict.fromkeys(names[target.index] for target in snapshot.ost))}
+    peaks = [target.peak.iobw if target.peak is not None else None for target in snapshot.ost]
     most = max((peak for peak in peaks if peak), default=None)
     share = []
-    for one, peak in zip(snapshot.ost, peaks, strict=True):
-        alive = 0.0 if one.state == "offline" else 1 - (one.load or 0.0)
+    for target, peak in zip(snapshot.ost, peaks, strict=True):
+        alive = 0.0 if target.state == "offline" else 1 - (target.load or 0.0)
         # A rate that the scenario gives holds for all; else each target has its own peak.
         own = peak / most if figures.target is None and most and peak is not None else 1.0
         share.append(alive * own)
     return (
         Targets(
-            np.array([one.index for one in snapshot.ost]),
-            np.array([order[names[one.index]] for one in snapshot.ost]),
-            np.array([float(one.size) for one in snapshot.ost]),
-            np.array([float(one.used) for one in snapshot.ost]),
-            np.array([one.state != "offline" for one in snapshot.ost]),
+            np.array([target.index for target in snapshot.ost]),
+            np.array([order[names[target.index]] for target in snapshot.ost]),
+            np.array([float(target.size) for target in snapshot.ost]),
+            np.array([float(target.used) for target in snapshot.ost]),
+            np.array([target.state != "offline" for target in snapshot.ost]),
         ),
         np.array(share),
     )
@@ -241,7 +241,7 @@ def _io_nodes(figures: Figures, system: System | None, snapshot: Snapshot | None
     if figures.io_nodes is not None:
         return figures.io_nodes, np.ones(figures.io_nodes)
     if snapshot is not None and snapshot.forwarding:
-        share = [0.0 if one.state == "offline" else 1 - (one.load or 0.0) for one in snapshot.forwarding]
+        share = [0.0 if node.state == "offline" else 1 - (node.load or 0.0) for node in snapshot.forwarding]
         return len(share), np.array(share)
     layer = system.forwarding if system is not None else None
     count = (layer.io_nodes_in_use or layer.io_nodes or 0) if layer is not None else 0
@@ -256,7 +256,7 @@ def _paces(
     targets: int,
     notes: list[str],
 ) -> dict[str, Pace]:
-    found: dict[str, Pace | None] = {
+    paces: dict[str, Pace | None] = {
         kind: _pace(getattr(figures, kind))
         for kind in ("process", "node", "io_node", "whole", "server", "target", "metadata", "burst_buffer")
     }
@@ -268,29 +268,29 @@ def _paces(
             ("target", disk.bandwidth_per_target),
         )
         for kind, rates in parts:
-            found[kind] = found[kind] or _either(rates.read, rates.write)
-        found["metadata"] = found["metadata"] or _pace(disk.metadata_ops_per_s)
-        if found["target"] is None and (whole := found["whole"]) is not None and disk.targets:
-            found["target"] = Pace(whole.read / targets, whole.write / targets)
+            paces[kind] = paces[kind] or _either(rates.read, rates.write)
+        paces["metadata"] = paces["metadata"] or _pace(disk.metadata_ops_per_s)
+        if paces["target"] is None and (whole := paces["whole"]) is not None and disk.targets:
+            paces["target"] = Pace(whole.read / targets, whole.write / targets)
             notes.append("a target's rate is its share of the whole file system's")
     if system is not None:
-        found["node"] = found["node"] or _pace(system.network.bandwidth_per_node)
+        paces["node"] = paces["node"] or _pace(system.network.bandwidth_per_node)
         layer = system.forwarding
-        found["io_node"] = found["io_node"] or (_pace(layer.bandwidth_per_io_node) if layer else None)
+        paces["io_node"] = paces["io_node"] or (_pace(layer.bandwidth_per_io_node) if layer else None)
         near = system.node_local()
         if near is not None:
             rates = near.bandwidth_per_node
-            found["burst_buffer"] = found["burst_buffer"] or _either(rates.read, rates.write)
+            paces["burst_buffer"] = paces["burst_buffer"] or _either(rates.read, rates.write)
     if snapshot is not None:
         for kind, some in (("target", snapshot.ost), ("io_node", snapshot.forwarding)):
-            peaks: Sequence[float] = [one.peak.iobw for one in some if one.peak and one.peak.iobw]
-            found[kind] = found[kind] or _pace(max(peaks, default=None))
-    if found["process"] is None:
-        found["process"] = _pace(PROCESS_RATE)
+            peaks: Sequence[float] = [member.peak.iobw for member in some if member.peak and member.peak.iobw]
+            paces[kind] = paces[kind] or _pace(max(peaks, default=None))
+    if paces["process"] is None:
+        paces["process"] = _pace(PROCESS_RATE)
         notes.append(
             f"a process moves {format_rate(PROCESS_RATE)} at most, as measured on one machine (docs/models.md)"
         )
-    return {kind: pace for kind, pace in found.items() if pace is not None}
+    return {kind: pace for kind, pace in paces.items() if pace is not None}
 
 
 def _pace(speed: Speed | float | None) -> Pace | None:

@@ -47,12 +47,12 @@ class Placer:
 
         Components are reached one after the other, and only then get their objects.
         """
-        found: list[list[Ints]] = [[] for _ in files]
+        placed_on: list[list[Ints]] = [[] for _ in files]
         for number in range(max((len(parts) for _, parts in files), default=0)):
-            for row, (size, parts) in zip(found, files, strict=True):
+            for row, (size, parts) in zip(placed_on, files, strict=True):
                 if number < len(parts) and (size > parts[number].start or number == 0):
                     row.append(self.targets_of_component(size, parts, number))
-        return found
+        return placed_on
 
     def targets_of_component(self, size: float, parts: tuple[Component, ...], number: int) -> Ints:
         """Targets of one component of a file of `size` bytes."""

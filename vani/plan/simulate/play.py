@@ -70,7 +70,7 @@ class Played:
     @property
     def makespans(self) -> Floats:
         """End of the last job by run; inf where something never ends."""
-        return np.array([_makespan(one) for _, one in self.runs])
+        return np.array([_makespan(run) for _, run in self.runs])
 
     @property
     def median(self) -> int:
@@ -79,9 +79,9 @@ class Played:
         return int(order[(len(order) - 1) // 2])
 
 
-def _makespan(found: Run) -> float:
+def _makespan(run: Run) -> float:
     # A phase that never begins waits for one that never ends.
-    return float(np.where(np.isnan(found.phase_end), np.inf, found.phase_end).max(initial=0.0))
+    return float(np.where(np.isnan(run.phase_end), np.inf, run.phase_end).max(initial=0.0))
 
 
 def tolerance_for(flows: int, tolerance: float | None) -> float:
@@ -201,13 +201,13 @@ def _changes(failures: Sequence[Failure], machine: Machine, built: Built, where:
     return changes
 
 
-def rate_of(built: Built, found: Run, operation: str, job: int | None = None) -> float | None:
+def rate_of(built: Built, run: Run, operation: str, job: int | None = None) -> float | None:
     """Bytes per second while any phase does this; None where none does, or one never ends."""
     some = range(len(built.work.phases)) if job is None else built.phases_by_job[job]
     rows = [n for n in some if built.direction[n] == operation and len(built.work.phases[n].flows)]
     if not rows:
         return None
-    begin, end = found.phase_begin[rows], found.phase_end[rows]
+    begin, end = run.phase_begin[rows], run.phase_end[rows]
     if not np.isfinite(end).all() or not np.isfinite(begin).all():
         return None
     moved = float(built.bytes_by_phase[rows].sum())

@@ -34,20 +34,20 @@ def parts_of(
 ) -> list[Part]:
     """The part of a file that user number `place` of `users` moves: a range in the file's order, or a share of all."""
     begin, end = (0.0, size) if strided else (size * place / users, size * (place + 1) / users)
-    found = []
+    file_parts = []
     for piece in pieces_of(parts, size, begin, end, in_turn=in_turn):
         on = piece.share > 0
         moved = piece.bytes / users if strided else piece.bytes
         share = np.round(piece.share[on], 12)
-        found.append(Part(moved, tuple(own[piece.component][on].tolist()), tuple(share.tolist())))
-    return found
+        file_parts.append(Part(moved, tuple(own[piece.component][on].tolist()), tuple(share.tolist())))
+    return file_parts
 
 
 def owners_of(files: int, processes: int) -> list[list[int]]:
     """Processes of each file: several share one where there are more of them, else each has several files."""
     if files >= processes:
         return [[n * processes // files] for n in range(files)]
-    found: list[list[int]] = [[] for _ in range(files)]
+    owners: list[list[int]] = [[] for _ in range(files)]
     for process in range(processes):
-        found[process * files // processes].append(process)
-    return found
+        owners[process * files // processes].append(process)
+    return owners

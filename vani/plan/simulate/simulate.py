@@ -58,10 +58,10 @@ def simulate(
     """
     scenario.refuse_contradictions(where)
     played = play_all(scenario, named, tolerance=tolerance, where=where)
-    outcomes = [_outcome(one) for one in played]
+    outcomes = [_outcome(trial) for trial in played]
     if alone:
-        for number, one in enumerate(played):
-            outcomes[number] = _with_alone(outcomes[number], one, scenario, named, tolerance, where)
+        for number, trial in enumerate(played):
+            outcomes[number] = _with_alone(outcomes[number], trial, scenario, named, tolerance, where)
     last = played[-1]
     return SimulatePlan(
         version=version,
@@ -74,8 +74,8 @@ def simulate(
         over_capacity=list(_over(played)),
         no_data=_once(
             Left(name=name, reason=why)
-            for one in played
-            for name, why in (*one.machine.lacks, *one.lacks, *one.choices.lacks)
+            for trial in played
+            for name, why in (*trial.machine.lacks, *trial.lacks, *trial.choices.lacks)
         ),
         notes=list(dict.fromkeys(_notes(played))),
     )
@@ -99,7 +99,7 @@ def _finite(value: float) -> float | None:
 
 def _outcome(played: Played) -> SimulatedVariant:
     spans = played.makespans
-    built, found = played.runs[played.median]
+    built, run = played.runs[played.median]
     placed = built.placer.placed[played.machine.targets.usable]
     ended = spans[np.isfinite(spans)]
     return SimulatedVariant(
@@ -115,9 +115,9 @@ def _outcome(played: Played) -> SimulatedVariant:
         read=_median(rate_of(*run, "read") for run in played.runs),
         write=_median(rate_of(*run, "write") for run in played.runs),
         ost_cost=float(placed.max() / placed.mean()) if placed.any() else None,
-        jobs=[_job(number, played, built, found) for number in range(len(played.jobs))],
-        by_stage=list(_stages(played, built, found)),
-        events=found.events,
+        jobs=[_job(number, played, built, run) for number in range(len(played.jobs))],
+        by_stage=list(_stages(played, built, run)),
+        events=run.events,
     )
 
 
@@ -126,12 +126,12 @@ def _median(rates: Iterable[float | None]) -> float | None:
     return float(np.median(known)) if known else None
 
 
-def _job(number: int, played: Played, built: Built, found: Run) -> SimulatedJob:
+def _job(number: int, played: Played, built: Built, run: Run) -> SimulatedJob:
     job = played.jobs[number]
     rows = built.phases_by_job[number]
-    begin, end = found.phase_begin[rows], found.phase_end[rows]
+    begin, end = run.phase_begin[rows], run.phase_end[rows]
     ends = bool(rows) and bool(np.isfinite(end).all())
-    bound = found.bound[number]
+    bound = run.bound[number]
     whole = bound.sum()
     names = (*KINDS, "process")
     return SimulatedJob(
@@ -139,9 +139,9 @@ def _job(number: int, played: Played, built: Built, found: Run) -> SimulatedJob:
         begin_s=job.start_s,
         end_s=float(end.max()) if ends else None,
         io_s=union(begin, end) if ends else None,
-        bytes=float(found.moved[number]),
-        read=rate_of(built, found, "read", number),
-        write=rate_of(built, found, "write", number),
+        bytes=float(run.moved[number]),
+        read=rate_of(built, run, "read", number),
+        write=rate_of(built, run, "write", number),
         bound={
             name: min(1.0, float(share / whole))
             for name, share in sorted(zip(names, bound, strict=True), key=lambda pair: -pair[1])
@@ -152,12 +152,12 @@ def _job(number: int, played: Played, built: Built, found: Run) -> SimulatedJob:
     )
 
 
-def _stages(played: Played, built: Built, found: Run) -> Iterable[SimulatedStage]:
-    if not found.elapsed:
+def _stages(played: Played, built: Built, run: Run) -> Iterable[SimulatedStage]:
+    if not run.elapsed:
         return
     for kind, stage in played.machine.stages.items():
         first = built.place_of[kind]
-        busy = found.carried[first : first + len(stage)] / found.elapsed
+        busy = run.carried[first : first + len(stage)] / run.elapsed
         if busy.any():
             yield SimulatedStage(
                 kind=kind,
@@ -170,8 +170,8 @@ def _stages(played: Played, built: Built, found: Run) -> Iterable[SimulatedStage
 
 
 def _timeline(played: Played) -> list[Moment]:
-    _, found = played.runs[played.median]
-    steps = found.steps
+    _, run = played.runs[played.median]
+    steps = run.steps
     every = -(-len(steps) // most_steps(len(played.jobs))) or 1
     moments = []
     for at in range(0, len(steps), every):
@@ -179,12 +179,12 @@ def _timeline(played: Played) -> list[Moment]:
         length = some[-1].end - some[0].begin
         if length <= 0:
             continue
-        most = np.sum([one.most for one in some], axis=0) / length
+        most = np.sum([step.most for step in some], axis=0) / length
         moments.append(
             Moment(
                 begin_s=some[0].begin,
                 end_s=some[-1].end,
-                rates=(np.sum([one.moved for one in some], axis=0) / length).tolist(),
+                rates=(np.sum([step.moved for step in some], axis=0) / length).tolist(),
                 busy={kind: float(share) for kind, share in zip(KINDS, most, strict=True) if share > 0},
             )
         )
@@ -226,13 +226,19 @@ def _with_alone(
 def _expected(played: Sequence[Played]) -> Expected | None:
     """Speed-up of the last variant over the first, seed by seed where both are random."""
     first, last = played[0], played[-1]
-    one, other = np.broadcast_arrays(first.makespans, last.makespans) if _pairs(first, last) else (None, None)
-    if one is None or other is None or not (np.isfinite(one).all() and np.isfinite(other).all()):
+    first_spans, other = (
+        np.broadcast_arrays(first.makespans, last.makespans) if _pairs(first, last) else (None, None)
+    )
+    if (
+        first_spans is None
+        or other is None
+        or not (np.isfinite(first_spans).all() and np.isfinite(other).all())
+    ):
         return None
     before, after = float(first.makespans[first.median]), float(last.makespans[last.median])
     if not before or not after:
         return None
-    gains = one / other
+    gains = first_spans / other
     many = len(gains) > 1
     return Expected(
         metric="makespan_s",
@@ -251,33 +257,33 @@ def _pairs(first: Played, last: Played) -> bool:
 
 
 def _never(played: Sequence[Played]) -> Iterable[Left]:
-    for one in played:
-        built, found = max(one.runs, key=lambda pair: int(np.count_nonzero(~np.isfinite(pair[1].phase_end))))
-        for number, job in enumerate(one.jobs):
+    for trial in played:
+        built, run = max(trial.runs, key=lambda pair: int(np.count_nonzero(~np.isfinite(pair[1].phase_end))))
+        for number, job in enumerate(trial.jobs):
             rows = built.phases_by_job[number]
-            stuck = [n for n in rows if found.phase_end[n] == np.inf]
+            stuck = [n for n in rows if run.phase_end[n] == np.inf]
             if not stuck:
                 continue
             phase = built.work.phases[stuck[0]]
             flows = range(phase.flows.start, phase.flows.stop)
-            ends = found.flow_end[flows.start : flows.stop]
+            ends = run.flow_end[flows.start : flows.stop]
             count = int(built.work.count[flows.start : flows.stop][~np.isfinite(ends)].sum())
-            waiting = sum(np.isnan(found.phase_end[n]) for n in rows)
+            waiting = sum(np.isnan(run.phase_end[n]) for n in rows)
             after = f", and {counted(int(waiting), 'phase', 'waits', 'wait')} behind it" if waiting else ""
             yield Left(
                 name=job.name,
-                reason=f"{one.variant.name}: {counted(count, 'process', 'never ends', 'never end')} the "
+                reason=f"{trial.variant.name}: {counted(count, 'process', 'never ends', 'never end')} the "
                 f"{str(built.direction[stuck[0]]).replace('_', ' ')} begun at "
-                f"{format_seconds(float(found.phase_begin[stuck[0]]))}: {_why(one, built, found, stuck[0])}{after}",
+                f"{format_seconds(float(run.phase_begin[stuck[0]]))}: {_why(trial, built, run, stuck[0])}{after}",
             )
 
 
-def _why(played: Played, built: Built, found: Run, number: int) -> str:
+def _why(played: Played, built: Built, run: Run, number: int) -> str:
     """Resources without capacity on the way of a phase that never ends."""
     flows = built.work.phases[number].flows
     resources: set[int] = set()
     for flow in range(flows.start, flows.stop):
-        if np.isfinite(found.flow_end[flow]):
+        if np.isfinite(run.flow_end[flow]):
             continue
         low, high = built.work.chain[flow]
         use = built.work.use
@@ -293,36 +299,36 @@ def _why(played: Played, built: Built, found: Run, number: int) -> str:
 
 
 def _over(played: Sequence[Played]) -> Iterable[Left]:
-    for one in played:
-        targets = one.machine.targets
-        for built, _ in one.runs:
+    for trial in played:
+        targets = trial.machine.targets
+        for built, _ in trial.runs:
             full = np.flatnonzero(built.placer.used > targets.size * (1 + 1e-12))
             if len(full):
                 worst = int(full[np.argmax(built.placer.used[full] / targets.size[full])])
                 yield Left(
                     name=f"OST {targets.index[worst]}",
-                    reason=f"{one.variant.name}: {counted(len(full), 'target', 'would', 'would')} hold more than fits, "
-                    f"this one {built.placer.used[worst] / targets.size[worst]:.2f} times",
+                    reason=f"{trial.variant.name}: {counted(len(full), 'target', 'would', 'would')} hold more than "
+                    f"fits, this one {built.placer.used[worst] / targets.size[worst]:.2f} times",
                 )
                 break
 
 
 def _notes(played: Sequence[Played]) -> Iterable[str]:
-    for one in played:
-        yield from one.machine.notes
-        if any(built.clipped for built, _ in one.runs):
-            targets = counted(int(one.machine.targets.usable.sum()), "target")
+    for trial in played:
+        yield from trial.machine.notes
+        if any(built.clipped for built, _ in trial.runs):
+            targets = counted(int(trial.machine.targets.usable.sum()), "target")
             yield f"a file has at most one object on each target: layouts of more stripes than {targets} are cut"
-        if one.tolerance:
+        if trial.tolerance:
             yield (
-                f"flows that end within {100 * one.tolerance:.1f} % of the shortest flow of each other are one event: "
-                "ends are within about 1 % of an exact run (--tolerance 0)"
+                f"flows that end within {100 * trial.tolerance:.1f} % of the shortest flow of each other are one "
+                "event: ends are within about 1 % of an exact run (--tolerance 0)"
             )
-    if any(one.serial for one in played):
+    if any(trial.serial for trial in played):
         yield (
             "stages are passed one after the other: jobs meet only where they are in the same stage at the same time"
         )
 
 
 def _once(some: Iterable[Left]) -> list[Left]:
-    return list({(one.name, one.reason): one for one in some}.values())
+    return list({(left.name, left.reason): left for left in some}.values())

@@ -44,25 +44,25 @@ class Steps:
 
     kind: Ints
     kinds: int
-    kept: list[Step] = field(default_factory=list)
+    rows: list[Step] = field(default_factory=list)
 
     def add(self, begin: float, end: float, moved: Floats, carried: Floats) -> None:
         """Note a step; `carried` is by resource."""
         most = np.zeros(self.kinds)
         np.maximum.at(most, self.kind, carried)
         together = np.bincount(self.kind, carried, minlength=self.kinds).astype(np.float64)
-        self.kept.append(Step(begin, end, moved, together, most))
-        if len(self.kept) > 2 * most_steps(len(moved)):
-            self.kept = [_joined(*self.kept[n : n + 2]) for n in range(0, len(self.kept), 2)]
+        self.rows.append(Step(begin, end, moved, together, most))
+        if len(self.rows) > 2 * most_steps(len(moved)):
+            self.rows = [_joined(*self.rows[n : n + 2]) for n in range(0, len(self.rows), 2)]
 
 
-def _joined(one: Step, other: Step | None = None) -> Step:
+def _joined(step: Step, other: Step | None = None) -> Step:
     if other is None:
-        return one
+        return step
     return Step(
-        one.begin,
+        step.begin,
         other.end,
-        one.moved + other.moved,
-        one.carried + other.carried,
-        one.most + other.most,
+        step.moved + other.moved,
+        step.carried + other.carried,
+        step.most + other.most,
     )

@@ -23,4 +23,4 @@ def render(plan: PathPlan) -> str:
     InputError
         A job whose hosts are not known.
     """
-    return "".join(f"{host} {one.number}\n" for host, one in mapped_hosts(plan))
+    return "".join(f"{host} {node.number}\n" for host, node in mapped_hosts(plan))

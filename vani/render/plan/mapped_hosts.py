@@ -23,11 +23,11 @@ def mapped_hosts(plan: PathPlan) -> Iterator[tuple[str, MappedNodes]]:
         A job whose hosts are not known.
     """
     for job in plan.jobs:
-        for one in job.map:
-            if one.hosts is None:
+        for part in job.map:
+            if part.hosts is None:
                 raise InputError(
                     "its hosts are not known, which a map names one by one",
                     where=f"job {job.name}",
                     todo="add `hosts` in jobs.yaml, or write the plan with --format yaml",
                 )
-            yield from ((host, one) for host in HostList.parse(one.hosts).names())
+            yield from ((host, part) for host in HostList.parse(part.hosts).names())

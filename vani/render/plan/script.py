@@ -91,8 +91,8 @@ def render(plan: Plan) -> str:
 
 def _lines(plan: PlacePlan) -> Iterator[str]:
     yield _HEAD.format(version=one_line(plan.version)).rstrip()
-    for one in plan.inputs:
-        yield _comment(f"  from {one.kind} {one.path or 'given in memory'}, SHA-256 {one.sha256}")
+    for source in plan.inputs:
+        yield _comment(f"  from {source.kind} {source.path or 'given in memory'}, SHA-256 {source.sha256}")
     first = left_out(plan)
     if first:
         yield _comment(first)

@@ -32,7 +32,7 @@ def drawn(plan: SimulatePlan, what: Literal["rates", "stages"]) -> Drawing:
         raise InputError(
             "nothing moves in this simulation", where="--plot", todo="simulate a scenario that does"
         )
-    times = [(one.begin_s, one.end_s) for one in plan.timeline]
+    times = [(moment.begin_s, moment.end_s) for moment in plan.timeline]
     variant = plan.outcomes[-1].name
     end = times[-1][1]
     if what == "rates":
@@ -71,7 +71,7 @@ _Lines = Sequence[tuple[str, Sequence[float]]]
 
 def _rates(plan: SimulatePlan) -> list[tuple[str, list[float]]]:
     jobs = plan.outcomes[-1].jobs if plan.outcomes else []
-    lines = [(job.name, [one.rates[n] for one in plan.timeline]) for n, job in enumerate(jobs)]
+    lines = [(job.name, [moment.rates[n] for moment in plan.timeline]) for n, job in enumerate(jobs)]
     if len(lines) <= _MOST_LINES:
         return lines
     lines.sort(key=lambda line: -max(line[1], default=0.0))
@@ -81,9 +81,9 @@ def _rates(plan: SimulatePlan) -> list[tuple[str, list[float]]]:
 
 
 def _busy(plan: SimulatePlan) -> list[tuple[str, list[float]]]:
-    kinds = list(dict.fromkeys(kind for one in plan.timeline for kind in one.busy))
+    kinds = list(dict.fromkeys(kind for moment in plan.timeline for kind in moment.busy))
     return [
-        (kind.replace("_", " "), [min(1.0, one.busy.get(kind, 0.0)) for one in plan.timeline])
+        (kind.replace("_", " "), [min(1.0, moment.busy.get(kind, 0.0)) for moment in plan.timeline])
         for kind in kinds
     ]
 

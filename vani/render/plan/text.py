@@ -39,4 +39,4 @@ def _reasons(plan: Plan) -> Iterable[str]:
         if some:
             yield ""
             yield f"{title}:"
-            yield from listed([f"  {one_line(one.name)}: {one_line(one.reason)}" for one in some])
+            yield from listed([f"  {one_line(left.name)}: {one_line(left.reason)}" for left in some])

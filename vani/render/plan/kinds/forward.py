@@ -22,7 +22,7 @@ def body(plan: ForwardPlan) -> list[str]:
     return [
         _headline(plan),
         "",
-        *table(("job", "nodes", "I/O nodes", "bandwidth", "of its best"), [_row(one) for one in plan.jobs]),
+        *table(("job", "nodes", "I/O nodes", "bandwidth", "of its best"), [_row(job) for job in plan.jobs]),
         *_worth(plan),
         *_side_by_side(plan.compared),
     ]
@@ -36,7 +36,7 @@ def missing(plan: ForwardPlan) -> list[str]:
     if plan.over_capacity:
         parts.append(f"{plan.after.over:,} of {counted(plan.after.io_nodes, 'I/O node')} not there")
     if plan.no_data:
-        jobs = {one.name for one in plan.no_data}
+        jobs = {left.name for left in plan.no_data}
         parts.append(f"figures of {counted(len(jobs), 'job')} missing or estimated")
     return parts
 
@@ -63,25 +63,25 @@ def _headline(plan: ForwardPlan) -> str:
     return f"{text}: {times} what {before.policy} gives ({format_rate(before.bandwidth)}){over}."
 
 
-def _row(one: Allotment) -> tuple[str, ...]:
-    number = "-" if one.io_nodes is None else "shared" if one.shared else "direct" if not one.io_nodes else ""
-    number = number or f"{one.io_nodes:,}"
-    if one.before is not None and one.before != one.io_nodes:
-        number = f"{one.before:,} -> {number}"
-    rate = "unknown" if one.bandwidth is None else format_rate(one.bandwidth)
-    if one.low is not None and one.high is not None:
-        rate += f" ({format_rate(one.low)} to {format_rate(one.high)})"
-    share = "" if one.share is None else format_share(one.share)
-    return one_line(one.name), f"{one.nodes:,}", number, rate, share
+def _row(job: Allotment) -> tuple[str, ...]:
+    number = "-" if job.io_nodes is None else "shared" if job.shared else "direct" if not job.io_nodes else ""
+    number = number or f"{job.io_nodes:,}"
+    if job.before is not None and job.before != job.io_nodes:
+        number = f"{job.before:,} -> {number}"
+    rate = "unknown" if job.bandwidth is None else format_rate(job.bandwidth)
+    if job.low is not None and job.high is not None:
+        rate += f" ({format_rate(job.low)} to {format_rate(job.high)})"
+    share = "" if job.share is None else format_share(job.share)
+    return one_line(job.name), f"{job.nodes:,}", number, rate, share
 
 
 def _worth(plan: ForwardPlan) -> Iterable[str]:
     if plan.one_more is not None and plan.after.no_figure < len(plan.jobs):
         yield ""
         yield f"One more I/O node would add {format_rate(plan.one_more)}."
-    near = [one for one in plan.pools if one.io_nodes > plan.forward.io_nodes][:_POOLS]
+    near = [pool for pool in plan.pools if pool.io_nodes > plan.forward.io_nodes][:_POOLS]
     if near:
-        steps = ", ".join(f"{one.io_nodes:,}: {format_rate(one.bandwidth)}" for one in near)
+        steps = ", ".join(f"{pool.io_nodes:,}: {format_rate(pool.bandwidth)}" for pool in near)
         yield f"Larger pools that give more: {steps}."
 
 
@@ -91,12 +91,12 @@ def _side_by_side(compared: Sequence[Outcome]) -> Iterable[str]:
     yield ""
     rows = [
         (
-            one.policy,
-            f"{one.io_nodes:,}" + (f" ({one.over:,} too many)" if one.over else ""),
-            format_rate(one.bandwidth),
-            "" if one.least_share is None else format_share(one.least_share),
-            f"{one.no_figure:,}",
+            outcome.policy,
+            f"{outcome.io_nodes:,}" + (f" ({outcome.over:,} too many)" if outcome.over else ""),
+            format_rate(outcome.bandwidth),
+            "" if outcome.least_share is None else format_share(outcome.least_share),
+            f"{outcome.no_figure:,}",
         )
-        for one in compared
+        for outcome in compared
     ]
     yield from table(("policy", "I/O nodes", "bandwidth", "least share", "no figure"), rows)

@@ -22,10 +22,10 @@ def body(plan: JobPlan) -> list[str]:
     if plan.io_nodes:
         way = f"{counted(len(plan.io_nodes), 'I/O node')} {way}: {', '.join(map(one_line, plan.io_nodes))}"
     lines = [f"Job {plan.job.id}{name}, {nodes}: {way}."]
-    one = plan.allotment
-    if one is not None and one.bandwidth is not None:
+    allotment = plan.allotment
+    if allotment is not None and allotment.bandwidth is not None:
         lines.append(
-            f"Expected {format_rate(one.bandwidth)}, next to {counted(plan.running - 1, 'other job')}."
+            f"Expected {format_rate(allotment.bandwidth)}, next to {counted(plan.running - 1, 'other job')}."
         )
     return lines
 

@@ -28,7 +28,7 @@ def body(plan: PathPlan) -> list[str]:
         "",
         *table(
             ("job", "forwarding nodes", "storage nodes", "OSTs", "nodes", "asks for", "binds", "carried"),
-            [_row(one) for one in plan.jobs],
+            [_row(job) for job in plan.jobs],
             left=4,
         ),
         "",
@@ -46,28 +46,28 @@ def missing(plan: PathPlan) -> list[str]:
     parts = []
     if plan.unplaced:
         parts.append(f"{counted(len(plan.unplaced), 'job')} unplaced")
-    jobs = {one.name for one in plan.jobs}
-    short = [one for one in plan.over_capacity if one.name in jobs]
+    jobs = {job.name for job in plan.jobs}
+    short = [left for left in plan.over_capacity if left.name in jobs]
     if short:
         parts.append(f"demand of {counted(len(short), 'job')} not met")
     if len(short) < len(plan.over_capacity):
         parts.append(f"{counted(len(plan.over_capacity) - len(short), 'node')} over a peak")
     if plan.no_data:
-        parts.append(f"figures of {counted(len({one.name for one in plan.no_data}), 'part')} missing")
+        parts.append(f"figures of {counted(len({left.name for left in plan.no_data}), 'part')} missing")
     return parts
 
 
 def _headline(plan: PathPlan) -> str:
-    asked = [one for one in plan.jobs if one.met is not None]
-    met = sum((one.met or 0.0) >= 1 - 1e-6 for one in asked)
+    with_demand = [job for job in plan.jobs if job.met is not None]
+    met = sum((job.met or 0.0) >= 1 - 1e-6 for job in with_demand)
     by = "a maximum flow" if plan.path.exact else "Algorithm 1"
     if plan.path.capacity == "eq1":
         by += ", capacities by equation 1 as printed"
     if plan.path.pack:
         by += ", packed"
-    text = f"{by}: the demand of {met:,} of {counted(len(asked), 'job')} is met"
-    if len(asked) < len(plan.jobs):
-        text += f", that of {len(plan.jobs) - len(asked):,} more is not known"
+    text = f"{by}: the demand of {met:,} of {counted(len(with_demand), 'job')} is met"
+    if len(with_demand) < len(plan.jobs):
+        text += f", that of {len(plan.jobs) - len(with_demand):,} more is not known"
     expected = plan.expected
     if expected is None or expected.speedup is None or expected.speedup < _WORTH_SAYING:
         return f"{text}."
@@ -75,18 +75,18 @@ def _headline(plan: PathPlan) -> str:
     return f"{text}: {after} in the mean where a static map carries {before}."
 
 
-def _row(one: JobPath) -> tuple[str, ...]:
-    demand = [format_rate(one.iobw)] if one.iobw is not None else []
-    demand += [f"{one.mdops:,.0f} mdops"] if one.mdops and one.binds == "mdops" else []
+def _row(job: JobPath) -> tuple[str, ...]:
+    demand = [format_rate(job.iobw)] if job.iobw is not None else []
+    demand += [f"{job.mdops:,.0f} mdops"] if job.mdops and job.binds == "mdops" else []
     return (
-        one_line(one.name),
-        _named([row.forwarding for row in one.map]),
-        _named([flow.storage for flow in one.flows]),
-        _named([str(flow.ost) for flow in sorted(one.flows, key=_ost)]),
-        f"{one.nodes:,}",
+        one_line(job.name),
+        _named([row.forwarding for row in job.map]),
+        _named([flow.storage for flow in job.flows]),
+        _named([str(flow.ost) for flow in sorted(job.flows, key=_ost)]),
+        f"{job.nodes:,}",
         ", ".join(demand) or "unknown",
-        "" if one.binds is None else _BINDS[one.binds],
-        "" if one.met is None else format_share(one.met),
+        "" if job.binds is None else _BINDS[job.binds],
+        "" if job.met is None else format_share(job.met),
     )
 
 
@@ -95,20 +95,20 @@ def _ost(flow: Flow) -> int:
 
 
 def _named(names: Iterable[str]) -> str:
-    found = list(dict.fromkeys(map(one_line, names)))
-    if len(found) > _NAMED:
-        return f"{len(found):,} of them"
-    return ", ".join(found) or "-"
+    distinct = list(dict.fromkeys(map(one_line, names)))
+    if len(distinct) > _NAMED:
+        return f"{len(distinct):,} of them"
+    return ", ".join(distinct) or "-"
 
 
 def _layer(plan: PathPlan, number: int) -> tuple[str, ...]:
-    one = plan.layers[number]
-    before, after = getattr(plan.before, one.layer), getattr(plan.after, one.layer)
+    layer = plan.layers[number]
+    before, after = getattr(plan.before, layer.layer), getattr(plan.after, layer.layer)
     return (
-        _LAYERS[one.layer],
-        f"{one.nodes:,}",
-        f"{one.unused:,}",
-        f"{format_share(one.largest_before)} -> {format_share(one.largest_after)}",
+        _LAYERS[layer.layer],
+        f"{layer.nodes:,}",
+        f"{layer.unused:,}",
+        f"{format_share(layer.largest_before)} -> {format_share(layer.largest_after)}",
         "unknown" if before is None or after is None else f"{before:.3f} -> {after:.3f}",
     )
 
@@ -141,7 +141,7 @@ def _of_job(job: JobPath) -> Iterable[str]:
     name = one_line(job.name)
     if job.request_split:
         share = job.request_split[0].metadata_share
-        where = _named(one.forwarding for one in job.request_split)
+        where = _named(part.forwarding for part in job.request_split)
         yield f"  {name}: metadata and other requests as {share:g} : {1 - share:.4g} on {where}"
     if job.prefetch_chunk is not None:
         yield f"  {name}: read ahead {lfs_size(job.prefetch_chunk)} of each file"

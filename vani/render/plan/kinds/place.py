@@ -48,9 +48,11 @@ def missing(plan: PlacePlan) -> list[str]:
 
 
 def _headline(plan: PlacePlan) -> str:
-    used = sum(one.added > 0 for one in plan.targets)
-    added = sum(one.added for one in plan.targets)
-    left = len({(one.job, one.path) for one in plan.files if not all(extent.osts for extent in one.extents)})
+    used = sum(target.added > 0 for target in plan.targets)
+    added = sum(target.added for target in plan.targets)
+    left = len(
+        {(file.job, file.path) for file in plan.files if not all(extent.osts for extent in file.extents)}
+    )
     files = counted(len(plan.files), "file")
     if left:
         files = f"{len(plan.files) - left:,} of {files}"
@@ -76,8 +78,8 @@ def _pinning(plan: PlacePlan) -> str:
 def _costs(plan: PlacePlan) -> Iterable[tuple[str, ...]]:
     if plan.now is not None:
         yield "now", *_three(plan.now.ost_cost, plan.now.oss_cost, plan.now.fullest)
-    for one in plan.allocator:
-        yield _RULES[one.rule], _range(one.ost_cost), _range(one.oss_cost), ""
+    for figures in plan.allocator:
+        yield _RULES[figures.rule], _range(figures.ost_cost), _range(figures.oss_cost), ""
     yield plan.place.method, *_three(plan.after.ost_cost, plan.after.oss_cost, plan.after.fullest)
 
 
@@ -89,24 +91,24 @@ def _cost(value: float | None) -> str:
     return "unknown" if value is None else f"{value:.3f}"
 
 
-def _range(found: Range | None) -> str:
-    if found is None:
+def _range(bounds: Range | None) -> str:
+    if bounds is None:
         return "unknown"
-    if f"{found.low:.3f}" == f"{found.high:.3f}":
-        return f"{found.median:.3f}"
-    return f"{found.median:.3f} ({found.low:.3f} to {found.high:.3f})"
+    if f"{bounds.low:.3f}" == f"{bounds.high:.3f}":
+        return f"{bounds.median:.3f}"
+    return f"{bounds.median:.3f} ({bounds.low:.3f} to {bounds.high:.3f})"
 
 
 def _rows(files: Sequence[PlacedFile]) -> Iterable[tuple[str, ...]]:
     for file in files:
         name = one_line(file.path)
-        for one in file.extents:
-            osts = " ".join(map(str, one.osts[:_OSTS])) + (" ..." if len(one.osts) > _OSTS else "")
+        for extent in file.extents:
+            osts = " ".join(map(str, extent.osts[:_OSTS])) + (" ..." if len(extent.osts) > _OSTS else "")
             yield (
                 name,
-                str(one.number),
-                f"{sum(one.bytes):,}",
-                f"{one.stripe_size:,}",
+                str(extent.number),
+                f"{sum(extent.bytes):,}",
+                f"{extent.stripe_size:,}",
                 osts or "Lustre's choice",
             )
             name = ""

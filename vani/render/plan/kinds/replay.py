@@ -24,7 +24,7 @@ def body(plan: ReplayPlan) -> list[str]:
     return [
         _headline(plan),
         "",
-        *table(head, [_row(one) for one in plan.jobs], left=2),
+        *table(head, [_row(job) for job in plan.jobs], left=2),
         "",
         _work(plan),
         *_side_by_side(plan.compared),
@@ -57,22 +57,22 @@ def _headline(plan: ReplayPlan) -> str:
     )
 
 
-def _row(one: QueuedJob) -> tuple[str, ...]:
+def _row(job: QueuedJob) -> tuple[str, ...]:
     return (
-        one_line(one.name),
-        _numbers(one.periods),
-        f"{one.nodes:,}",
-        format_seconds(one.start_s - one.submit_s),
-        format_seconds(one.start_s),
-        format_seconds(one.end_s),
-        format_rate(one.bandwidth),
+        one_line(job.name),
+        _numbers(job.periods),
+        f"{job.nodes:,}",
+        format_seconds(job.start_s - job.submit_s),
+        format_seconds(job.start_s),
+        format_seconds(job.end_s),
+        format_rate(job.bandwidth),
     )
 
 
 def _numbers(periods: Sequence[JobPeriod]) -> str:
     """The numbers that a job had, one after the other; alone where it kept one."""
-    whole = sum(one.seconds for one in periods)
-    parts = [(name, sum(one.seconds for one in some)) for name, some in groupby(periods, key=_number)]
+    whole = sum(period.seconds for period in periods)
+    parts = [(name, sum(period.seconds for period in some)) for name, some in groupby(periods, key=_number)]
     if len(parts) == 1:
         return parts[0][0]
     shown = [f"{name} ({100 * seconds / whole:.1f} %)" for name, seconds in parts[:_PERIODS]]
@@ -80,8 +80,8 @@ def _numbers(periods: Sequence[JobPeriod]) -> str:
     return ", ".join([*shown, *more])
 
 
-def _number(one: JobPeriod) -> str:
-    return "shared" if one.shared else f"{one.io_nodes:,}" if one.io_nodes else "direct"
+def _number(period: JobPeriod) -> str:
+    return "shared" if period.shared else f"{period.io_nodes:,}" if period.io_nodes else "direct"
 
 
 def _work(plan: ReplayPlan) -> str:
@@ -99,18 +99,18 @@ def _side_by_side(compared: Sequence[QueueOutcome]) -> Iterable[str]:
     yield ""
     rows = [
         (
-            one.policy,
-            format_rate(one.bandwidth),
-            format_seconds(one.makespan_s),
-            format_seconds(one.waited_s),
+            outcome.policy,
+            format_rate(outcome.bandwidth),
+            format_seconds(outcome.makespan_s),
+            format_seconds(outcome.waited_s),
             "unknown"
-            if one.io_nodes is None
-            else f"{one.io_nodes:,}" + (f" ({one.over:,} too many)" if one.over else ""),
-            "unknown" if one.changes is None else f"{one.changes:,}",
+            if outcome.io_nodes is None
+            else f"{outcome.io_nodes:,}" + (f" ({outcome.over:,} too many)" if outcome.over else ""),
+            "unknown" if outcome.changes is None else f"{outcome.changes:,}",
         )
-        for one in compared
+        for outcome in compared
     ]
     yield from table(("policy", "bandwidth", "makespan", "mean wait", "most I/O nodes", "changes"), rows)
-    for one in compared:
-        if one.reason is not None:
-            yield f"{one.policy} cannot run this queue: {one_line(one.reason)}."
+    for outcome in compared:
+        if outcome.reason is not None:
+            yield f"{outcome.policy} cannot run this queue: {one_line(outcome.reason)}."

@@ -34,10 +34,10 @@ def body(plan: SimulatePlan) -> list[str]:
         lines += [_headline(plan)]
         if len(plan.outcomes) > 1:
             lines += ["", *_compared(plan.outcomes)]
-        for one in plan.outcomes[-1:]:
-            lines += ["", *_jobs(one)]
+        for outcome in plan.outcomes[-1:]:
+            lines += ["", *_jobs(outcome)]
             # Where nothing ever moved, no stage was used.
-            lines += ["", *_stages(one)] if one.by_stage else []
+            lines += ["", *_stages(outcome)] if outcome.by_stage else []
     return lines
 
 
@@ -45,7 +45,7 @@ def missing(plan: SimulatePlan) -> list[str]:
     """Jobs that never end, do not fit or are not known, as parts of a sentence."""
     parts = []
     if plan.unplaced:
-        jobs = {one.name for one in plan.unplaced}
+        jobs = {left.name for left in plan.unplaced}
         parts.append(f"{counted(len(jobs), 'job')} never {'ends' if len(jobs) == 1 else 'end'}")
     if plan.over_capacity:
         parts.append("targets would hold more than they can")
@@ -67,35 +67,38 @@ def _headline(plan: SimulatePlan) -> str:
     return f"{text}: {times} as fast as {first.name} ({format_seconds(first.makespan_s)})."
 
 
-def _end(one: SimulatedVariant) -> str:
-    end = "never end" if len(one.jobs) > 1 else "never ends"
-    if one.makespan_s is not None:
-        end = f"{'end' if len(one.jobs) > 1 else 'ends'} after {format_seconds(one.makespan_s)}"
-    return end + _range(one)
+def _end(outcome: SimulatedVariant) -> str:
+    end = "never end" if len(outcome.jobs) > 1 else "never ends"
+    if outcome.makespan_s is not None:
+        end = f"{'end' if len(outcome.jobs) > 1 else 'ends'} after {format_seconds(outcome.makespan_s)}"
+    return end + _range(outcome)
 
 
-def _range(one: SimulatedVariant) -> str:
-    if one.runs < 2 or one.low_s is None:
+def _range(outcome: SimulatedVariant) -> str:
+    if outcome.runs < 2 or outcome.low_s is None:
         return ""
-    low, high = format_seconds(one.low_s), "never" if one.high_s is None else format_seconds(one.high_s)
+    low, high = (
+        format_seconds(outcome.low_s),
+        "never" if outcome.high_s is None else format_seconds(outcome.high_s),
+    )
     return (
-        f" (with each of {one.runs:,} seeds)"
+        f" (with each of {outcome.runs:,} seeds)"
         if low == high
-        else f" ({low} to {high} over {one.runs:,} seeds)"
+        else f" ({low} to {high} over {outcome.runs:,} seeds)"
     )
 
 
 def _compared(outcomes: Sequence[SimulatedVariant]) -> list[str]:
     rows = [
         (
-            one_line(one.name),
-            ("never" if one.makespan_s is None else format_seconds(one.makespan_s)) + _range(one),
-            _rate(one.read),
-            _rate(one.write),
-            "" if one.ost_cost is None else f"{one.ost_cost:.2f}",
-            one.placement.policy + "".join(f" + {kind}" for kind in one.plans),
+            one_line(outcome.name),
+            ("never" if outcome.makespan_s is None else format_seconds(outcome.makespan_s)) + _range(outcome),
+            _rate(outcome.read),
+            _rate(outcome.write),
+            "" if outcome.ost_cost is None else f"{outcome.ost_cost:.2f}",
+            outcome.placement.policy + "".join(f" + {kind}" for kind in outcome.plans),
         )
-        for one in outcomes
+        for outcome in outcomes
     ]
     return table(("variant", "end", "read", "write", "OST Cost", "placement"), rows)
 
@@ -104,8 +107,8 @@ def _rate(rate: float | None) -> str:
     return "-" if rate is None else format_rate(rate)
 
 
-def _jobs(one: SimulatedVariant) -> list[str]:
-    slower = any(job.slowdown is not None for job in one.jobs)
+def _jobs(outcome: SimulatedVariant) -> list[str]:
+    slower = any(job.slowdown is not None for job in outcome.jobs)
     head = (
         "job",
         "begins",
@@ -116,7 +119,7 @@ def _jobs(one: SimulatedVariant) -> list[str]:
         *(["slowdown"] if slower else []),
         "held back by",
     )
-    return table(head, [_job(job, slower=slower) for job in one.jobs])
+    return table(head, [_job(job, slower=slower) for job in outcome.jobs])
 
 
 def _job(job: SimulatedJob, *, slower: bool) -> tuple[str, ...]:
@@ -137,7 +140,7 @@ def _job(job: SimulatedJob, *, slower: bool) -> tuple[str, ...]:
     )
 
 
-def _stages(one: SimulatedVariant) -> list[str]:
+def _stages(outcome: SimulatedVariant) -> list[str]:
     rows = [
         (
             _STAGES.get(stage.kind, stage.kind),
@@ -146,6 +149,6 @@ def _stages(one: SimulatedVariant) -> list[str]:
             format_share(min(1.0, stage.most)),
             f"{stage.busiest:,}",
         )
-        for stage in one.by_stage
+        for stage in outcome.by_stage
     ]
     return table(("stage", "used", "busy", "busiest", "which"), rows)
