@@ -113,7 +113,7 @@ def in_words(error: Exception, address: Address) -> InputError:
     """The error of a database in one line, without the password."""
     cause = getattr(error, "orig", None) or error
     text = cause.args[1] if len(cause.args) > 1 and isinstance(cause.args[1], str) else str(cause)
-    line = next((one.strip() for one in text.splitlines() if one.strip()), type(cause).__name__)
+    line = next((line.strip() for line in text.splitlines() if line.strip()), type(cause).__name__)
     if address.secret:
         line = line.replace(address.secret, "***")
     return InputError(

@@ -109,12 +109,12 @@ def _connect(path: Path, mode: str) -> sqlite3.Connection:
 @contextmanager
 def _held(place: Path) -> Iterator[sqlite3.Connection]:
     """Keep others from changing the database; an empty one is made where there is none, and goes after an error."""
-    made = _made(place)
+    is_new = _made(place)
     with closing(_locked(place)) as connection:
         try:
             yield connection
         except BaseException:
-            if made:
+            if is_new:
                 place.unlink(missing_ok=True)
             raise
 

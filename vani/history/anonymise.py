@@ -130,12 +130,12 @@ def _verdicts(connection: sa.Connection, names: Names) -> None:
         "digest",
         [
             {
-                "digest": one.digest,
-                "setting": names.text(one.setting),
-                "why": names.text(one.why),
-                "lines": json.dumps([names.text(line) for line in one.lines]),
+                "digest": verdict.digest,
+                "setting": names.text(verdict.setting),
+                "why": names.text(verdict.why),
+                "lines": json.dumps([names.text(line) for line in verdict.lines]),
             }
-            for one, _ in read.verdicts(connection)
+            for verdict, _ in read.verdicts(connection)
         ],
     )
 

@@ -227,7 +227,7 @@ def _is_one_of(value: object, kinds: list[str]) -> bool:
     if isinstance(value, bool):
         return "bool" in kinds
     if isinstance(value, tuple):
-        return "tuple[str, ...]" in kinds and all(isinstance(one, str) for one in value)
+        return "tuple[str, ...]" in kinds and all(isinstance(item, str) for item in value)
     if isinstance(value, float):
         return "float" in kinds and math.isfinite(value)
     return (isinstance(value, int) and bool({"int", "float"} & set(kinds))) or (

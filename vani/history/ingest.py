@@ -131,33 +131,33 @@ def add(
 def _keep(store: Store, some: Sequence[IngestResult], names: PlainNames, added: Added) -> None:
     """Write what was taken, all of it or nothing."""
     with store.writing() as connection:
-        runs = [_hidden(one.run, names) for one in some if one.run is not None]
+        runs = [_hidden(result.run, names) for result in some if result.run is not None]
         new = write.add_runs(connection, runs)
         if len(new) < len(runs) and names.key_id is None:
             write.settle_users(connection, _copied(runs, new))
         write.add_profiles(
             connection,
             {
-                one.run.digest: hide_profile(one.profile, names)
-                for one in some
-                if one.run is not None and one.profile is not None
+                result.run.digest: hide_profile(result.profile, names)
+                for result in some
+                if result.run is not None and result.profile is not None
             },
         )
         write.add_creations(
             connection,
             {
-                one.run.digest: (one.creations[0], hide_creations(one.creations[1], names))
-                for one in some
-                if one.run is not None and one.creations is not None
+                result.run.digest: (result.creations[0], hide_creations(result.creations[1], names))
+                for result in some
+                if result.run is not None and result.creations is not None
             },
         )
-        write.add_sources(connection, [_source(one, names) for one in some])
+        write.add_sources(connection, [_source(result, names) for result in some])
     added.runs += len(new)
     added.copies += len(runs) - len(new)
     added.refused += [
-        f"{one.source.path}: {one.source.reason}"
-        for one in some
-        if one.named and one.source.reason is not None
+        f"{result.source.path}: {result.source.reason}"
+        for result in some
+        if result.named and result.source.reason is not None
     ]
 
 

@@ -121,14 +121,14 @@ def _read(candidate: Candidate, make: MakeProfile, *, totals: bool) -> tuple[Run
         from vani.schema.profile import Profile  # noqa: PLC0415
 
         profile, digest = Profile.load(path), hashlib.sha256(path.read_bytes()).hexdigest()
-        made = creations_of_profile(profile)
+        of_run = creations_of_profile(profile)
     else:
         from vani.readers.open import open_trace  # noqa: PLC0415 - loads Arrow
 
         profile, digest = make(path), open_trace(path).digest()
-        made = creations_of_trace(path)
-        made = creations_of_profile(profile) if made is None else made
-    return _of_profile(profile, digest, candidate.kind, _owner(path)), pack_profile(profile), made
+        of_run = creations_of_trace(path)
+        of_run = creations_of_profile(profile) if of_run is None else of_run
+    return _of_profile(profile, digest, candidate.kind, _owner(path)), pack_profile(profile), of_run
 
 
 def _profile_if_any(path: Path, make: MakeProfile) -> bytes | None:
@@ -185,7 +185,7 @@ def _of_profile(profile: Profile, digest: str, kind: str, user: str) -> Run:
         if trace.start_unix_s is not None and trace.start_unix_s < _LATEST
     ]
     slowest = [_slowest(app.balance) for app in profile.apps]
-    known = [one for one in slowest if one is not None]
+    known = [seconds for seconds in slowest if seconds is not None]
     waiting = [s * app.processes for s, app in zip(slowest, profile.apps, strict=True) if s is not None]
     storage = profile.storage.shared
     writers = [app.balance.writing_processes for app in profile.apps if app.balance is not None]
@@ -224,7 +224,7 @@ def _of_profile(profile: Profile, digest: str, kind: str, user: str) -> Run:
 
 def _slowest(balance: object) -> float | None:
     seconds = [getattr(balance, name, None) for name in ("slowest_call_time_s", "slowest_io_time_s")]
-    return next((float(one) for one in seconds if one is not None), None)
+    return next((float(time) for time in seconds if time is not None), None)
 
 
 def _from_name(name: str, program: str) -> tuple[str, str]:

@@ -52,8 +52,8 @@ class Names(PlainNames):
         self._words = re.compile(rf"(?<![A-Za-z0-9])(?:{any_user})(?![A-Za-z0-9])") if any_user else None
 
     def _hashed(self, kind: str, name: str) -> str:
-        told = hmac.new(self._key, f"{kind}\0{name}".encode(errors="surrogateescape"), hashlib.sha256)
-        return told.hexdigest()[:_LETTERS]
+        digest = hmac.new(self._key, f"{kind}\0{name}".encode(errors="surrogateescape"), hashlib.sha256)
+        return digest.hexdigest()[:_LETTERS]
 
     def user(self, name: str) -> str:
         return (
@@ -76,7 +76,7 @@ class Names(PlainNames):
 
     def tree(self, tree: Any) -> Any:
         """Replace paths and users in every text of a document; whatever stands under `path` is one."""
-        literal = {one for one in _paths_in(tree) if len(one) > 1}
+        literal = {path for path in _paths_in(tree) if len(path) > 1}
         return self._tree(tree, literal)
 
     def _tree(self, tree: Any, literal: set[str]) -> Any:

@@ -75,12 +75,12 @@ def saved_of(groups: Iterable[Group], shares: Mapping[Pair, Share]) -> Saved | N
     if not known:
         return None
     waiting = sum(group.waiting_s for group in groups)
-    best = max(known, key=lambda one: one[0].waiting_s * one[1].expected)[1].best
-    judged = sum(one.waiting_s for one, _ in known)
+    best = max(known, key=lambda pair: pair[0].waiting_s * pair[1].expected)[1].best
+    judged = sum(group.waiting_s for group, _ in known)
     return Saved(
-        low_s=sum(one.waiting_s * share.low for one, share in known),
-        expected_s=sum(one.waiting_s * share.expected for one, share in known),
-        high_s=sum(one.waiting_s * share.high for one, share in known),
+        low_s=sum(group.waiting_s * share.low for group, share in known),
+        expected_s=sum(group.waiting_s * share.expected for group, share in known),
+        high_s=sum(group.waiting_s * share.high for group, share in known),
         judged_share=min(1.0, judged / waiting) if waiting else 1.0,
         rule=best.rule,
         setting=best.setting,
@@ -94,10 +94,10 @@ def _row(
     names_by_column: dict[str, Any] = dict(zip(GROUPS[by], names, strict=True))
     return RankedRow(
         **names_by_column,
-        runs=sum(one.runs for one in some),
-        core_s=sum(one.core_s for one in some),
-        in_io_s=sum(one.in_io_s for one in some),
-        waiting_s=sum(one.waiting_s for one in some),
+        runs=sum(group.runs for group in some),
+        core_s=sum(group.core_s for group in some),
+        in_io_s=sum(group.in_io_s for group in some),
+        waiting_s=sum(group.waiting_s for group in some),
         saved=saved_of(some, shares),
     )
 
@@ -124,8 +124,8 @@ def _concentration(costs: Sequence[float]) -> int:
 
 def _settings(groups: Sequence[Group], shares: Mapping[Pair, Share]) -> list[RankedSetting]:
     waiting: dict[Pair, float] = {}
-    for one in groups:
-        waiting[one.pair] = waiting.get(one.pair, 0.0) + one.waiting_s
+    for group in groups:
+        waiting[group.pair] = waiting.get(group.pair, 0.0) + group.waiting_s
     by_rule: dict[str, list[tuple[float, Pair, Share]]] = {}
     for pair, seconds in waiting.items():
         share = shares.get(pair)
@@ -133,7 +133,7 @@ def _settings(groups: Sequence[Group], shares: Mapping[Pair, Share]) -> list[Ran
             by_rule.setdefault(share.best.rule, []).append((seconds, pair, share))
     settings = []
     for rule, some in by_rule.items():
-        some.sort(key=lambda one: (-one[0] * one[2].expected, one[1]))
+        some.sort(key=lambda entry: (-entry[0] * entry[2].expected, entry[1]))
         best = some[0][2].best
         settings.append(
             RankedSetting(
@@ -149,4 +149,4 @@ def _settings(groups: Sequence[Group], shares: Mapping[Pair, Share]) -> list[Ran
                 ],
             )
         )
-    return sorted(settings, key=lambda one: (-one.expected_s, one.rule))
+    return sorted(settings, key=lambda setting: (-setting.expected_s, setting.rule))

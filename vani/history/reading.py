@@ -30,7 +30,7 @@ class Reading:
     user: str | None
 
     def __call__(self, some: Sequence[Candidate]) -> list[IngestResult]:
-        return [ingest_file(one, self.make, totals=self.totals, user=self.user) for one in some]
+        return [ingest_file(candidate, self.make, totals=self.totals, user=self.user) for candidate in some]
 
 
 def end_with_parent() -> None:

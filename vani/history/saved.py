@@ -39,12 +39,12 @@ class Share:
 def pairs_that_matter(groups: Sequence[Group], most: int) -> list[tuple[str, str]]:
     """Application and user of the pairs that cost most, by either cost."""
     costly: dict[tuple[str, str], None] = {}
-    by_wait = sorted(groups, key=lambda one: (-one.waiting_s, one.pair))
-    by_io = sorted(groups, key=lambda one: (-one.in_io_s, one.pair))
+    by_wait = sorted(groups, key=lambda group: (-group.waiting_s, group.pair))
+    by_io = sorted(groups, key=lambda group: (-group.in_io_s, group.pair))
     for pair in zip(by_wait, by_io, strict=True):
-        for one in pair:
-            if len(costly) < most and max(one.waiting_s, one.in_io_s) > 0:
-                costly[one.pair] = None
+        for group in pair:
+            if len(costly) < most and max(group.waiting_s, group.in_io_s) > 0:
+                costly[group.pair] = None
     return list(costly)
 
 
@@ -66,9 +66,9 @@ def verdict_from(advice: Advice, run: Run, findings: dict[str, str]) -> Verdict:
     return Verdict(
         digest=run.digest,
         system=advice.system.name or "",
-        saved_low_s=total(_before(one) * (1 - 1 / _speedup(one, "low")) for one in chosen),
+        saved_low_s=total(_before(advised) * (1 - 1 / _speedup(advised, "low")) for advised in chosen),
         saved_s=total(map(_wins, chosen)),
-        saved_high_s=total(_before(one) * (1 - 1 / _speedup(one, "high")) for one in chosen),
+        saved_high_s=total(_before(advised) * (1 - 1 / _speedup(advised, "high")) for advised in chosen),
         rule="" if best is None else best.rule,
         setting="" if best is None else one_line(_setting(best)),
         why="" if best is None else one_line(findings.get(best.rule, best.name)),
@@ -91,35 +91,46 @@ def shares(verdicts: Iterable[tuple[Verdict, Run]]) -> dict[tuple[str, str], Sha
             low=min(1.0, *(judged.saved_low_s / s for s, (judged, _) in zip(slowest, some, strict=True))),
             expected=min(1.0, saved / waiting),
             high=min(1.0, max(judged.saved_high_s / s for s, (judged, _) in zip(slowest, some, strict=True))),
-            best=max(some, key=lambda one: (one[0].saved_s * one[1].processes, one[0].digest))[0],
+            best=max(
+                some,
+                key=lambda judgement: (judgement[0].saved_s * judgement[1].processes, judgement[0].digest),
+            )[0],
         )
     return by_pair_share
 
 
-def _before(one: Recommendation) -> float:
-    return max(0.0, one.expected.before or 0.0) if one.expected is not None else 0.0
+def _before(recommendation: Recommendation) -> float:
+    return max(0.0, recommendation.expected.before or 0.0) if recommendation.expected is not None else 0.0
 
 
-def _wins(one: Recommendation) -> float:
-    if one.rule == _MATTER or one.expected is None or one.expected.after is None:
+def _wins(recommendation: Recommendation) -> float:
+    if (
+        recommendation.rule == _MATTER
+        or recommendation.expected is None
+        or recommendation.expected.after is None
+    ):
         return 0.0
-    return max(0.0, _before(one) - one.expected.after)
+    return max(0.0, _before(recommendation) - recommendation.expected.after)
 
 
-def _speedup(one: Recommendation, end: str) -> float:
+def _speedup(recommendation: Recommendation, end: str) -> float:
     """One end of the range; where it is not known, what is expected."""
-    assert one.expected is not None
-    bound = getattr(one.expected, end)
-    return max(1.0, bound if bound is not None else one.expected.speedup or 1.0)
+    assert recommendation.expected is not None
+    bound = getattr(recommendation.expected, end)
+    return max(1.0, bound if bound is not None else recommendation.expected.speedup or 1.0)
 
 
-def _setting(one: Recommendation) -> str:
-    for line in one.apply:
+def _setting(recommendation: Recommendation) -> str:
+    for line in recommendation.apply:
         stripes = _STRIPES.match(line)
         if stripes is not None:
             return f"lfs setstripe {stripes['options']}DIR"
-    told = ", ".join(_part(name, value) for name, value in one.recommended.items())
-    return f"{one.name.replace('-', ' ')}: {told}" if told else one.name.replace("-", " ")
+    settings = ", ".join(_part(name, value) for name, value in recommendation.recommended.items())
+    return (
+        f"{recommendation.name.replace('-', ' ')}: {settings}"
+        if settings
+        else recommendation.name.replace("-", " ")
+    )
 
 
 def _part(name: str, value: object) -> str:
@@ -134,7 +145,7 @@ def _part(name: str, value: object) -> str:
 
 def _value(value: object) -> str:
     if isinstance(value, dict):
-        return " ".join(f"{name}={one}" for name, one in value.items())
+        return " ".join(f"{name}={part}" for name, part in value.items())
     if isinstance(value, list):
         return " ".join(map(_value, value))
     return f"{value:.3g}" if isinstance(value, float) else str(value)

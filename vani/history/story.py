@@ -57,16 +57,16 @@ def story(
                     user=whose,
                     processes=processes,
                     runs=len(some),
-                    in_io_s=_spread([one.in_io_s for one in some]),
-                    waiting_s=_spread([one.waiting_s for one in some]),
+                    in_io_s=_spread([run.in_io_s for run in some]),
+                    waiting_s=_spread([run.waiting_s for run in some]),
                 )
                 for (whose, processes), some in categories.items()
             ),
-            key=lambda one: (-one.runs, one.user, one.processes),
+            key=lambda category: (-category.runs, category.user, category.processes),
         ),
         changes=sorted(
             (change for (whose, n), some in categories.items() for change in _changes(whose, n, some)),
-            key=lambda one: (one.at, one.figure),
+            key=lambda change: (change.at, change.figure),
         ),
         worst=None if worst is None else WorstRun(
             user=worst.user,

@@ -118,18 +118,18 @@ def _judge(store: Store, pairs: int, system: System | None) -> tuple[int, list[s
         known = read.verdicts_of(connection, [run.digest for run in runs])
         todo = [run for run in runs if not _is_judged(known.get(run.digest), system)]
         paths = read.paths_of(connection, [run.digest for run in todo])
-        kept = {run.digest: read.profile_content(connection, run.digest) for run in todo}
+        contents = {run.digest: read.profile_content(connection, run.digest) for run in todo}
     findings = rule_findings() if todo else {}
     judged, profiles, why = [], {}, []
     for run in todo:
         try:
             machine = system or machine_like(run.file_system)
-            made, verdict = _verdict(run, kept[run.digest], paths[run.digest], machine, findings)
+            run_profile, verdict = _verdict(run, contents[run.digest], paths[run.digest], machine, findings)
         except VaniError as error:
             why.append(str(error))
             continue
         judged.append(verdict)
-        profiles[run.digest] = pack_profile(made)
+        profiles[run.digest] = pack_profile(run_profile)
     if judged:
         with store.writing() as connection:
             write.add_profiles(connection, profiles)
@@ -150,15 +150,15 @@ def _verdict(
     from vani.history.saved import verdict_from  # noqa: PLC0415
 
     if content is not None:
-        made = unpack_profile(content)
+        run_profile = unpack_profile(content)
     else:
         path = next((Path(path) for path in paths if Path(path).exists()), None)
         if path is None:
             raise InputError(
                 "is not there any more: its run is not judged", where=paths[0] if paths else run.digest
             )
-        made = _profile_of(path)
-    return made, verdict_from(advise(made, system=system), run, findings)
+        run_profile = _profile_of(path)
+    return run_profile, verdict_from(advise(run_profile, system=system), run, findings)
 
 
 def _is_judged(known: Verdict | None, system: System | None) -> bool:

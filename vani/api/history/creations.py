@@ -198,16 +198,17 @@ def creations_jobs(prediction: CreationsPrediction, layout: str | None = None) -
             todo="add more runs (`vani history add`), or take less probable sizes (--least 0)",
         )
     name = "".join(
-        one if one.isprintable() and one not in "\"'`\\$" else "_" for one in prediction.application
+        letter if letter.isprintable() and letter not in "\"'`\\$" else "_"
+        for letter in prediction.application
     )
     creations = [
         Creation(
-            path=str(one.path),
-            size=one.size or 0,
-            rank=one.rank,
-            layout=layout if layout is not None else one.stripe_count,
+            path=str(creation.path),
+            size=creation.size or 0,
+            rank=creation.rank,
+            layout=layout if layout is not None else creation.stripe_count,
         )
-        for one in wanted
+        for creation in wanted
     ]
     return Jobs(
         jobs=[PlannedJob(name=name, nodes=1, processes=max(1, prediction.processes), creations=creations)]

@@ -38,9 +38,9 @@ def history_phases(*paths: PathLike) -> list[RunPhases]:
     from vani.history.behaviour.phases import phase_ids, phases  # noqa: PLC0415
 
     read = [(path, series_of(path)) for path in paths]
-    read.sort(key=lambda one: one[1].submitted if one[1].submitted is not None else float("inf"))
-    found = [phases(series.moved) for _, series in read]
-    ids, behaviours = phase_ids(found, [series.step_s for _, series in read])
+    read.sort(key=lambda entry: entry[1].submitted if entry[1].submitted is not None else float("inf"))
+    phases_of_runs = [phases(series.moved) for _, series in read]
+    ids, behaviours = phase_ids(phases_of_runs, [series.step_s for _, series in read])
     return [
         RunPhases(
             str(path),
@@ -55,10 +55,12 @@ def history_phases(*paths: PathLike) -> list[RunPhases]:
                     phase.means[0] / series.step_s,
                     phase.means[1] / series.step_s,
                 )
-                for phase, phase_id in zip(mine, of_phases, strict=True)
+                for phase, phase_id in zip(own_phases, of_phases, strict=True)
             ),
         )
-        for (path, series), mine, of_phases, behaviour in zip(read, found, ids, behaviours, strict=True)
+        for (path, series), own_phases, of_phases, behaviour in zip(
+            read, phases_of_runs, ids, behaviours, strict=True
+        )
     ]
 
 
@@ -77,10 +79,10 @@ def series_of(path: PathLike) -> Series:
 
     if Path(path).is_file() and is_darshan(Path(path)):
         return darshan_series(Path(path))
-    made = profile(path, files=1)
-    laid_out = heat_map(made)
+    run_profile = profile(path, files=1)
+    laid_out = heat_map(run_profile)
     if isinstance(laid_out, str):
         raise InputError(laid_out, where=path)
     moved = np.stack([np.sum(laid_out.read, axis=0), np.sum(laid_out.written, axis=0)], axis=1)
-    starts = [trace.start_unix_s for trace in made.traces if trace.start_unix_s is not None]
+    starts = [trace.start_unix_s for trace in run_profile.traces if trace.start_unix_s is not None]
     return Series(laid_out.bin_s, moved.astype(np.float64), min(starts, default=None), "calls")

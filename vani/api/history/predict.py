@@ -61,7 +61,7 @@ def history_predict(
         raise InputError(f"is {processes:,}", where="--processes", todo=f"give 1 to {_MOST_PROCESSES:,}")
     with Store(db if db is not None else default_place()).reading() as connection:
         categories = read.categories_of(connection, application, user, processes)
-        fits = [one for one in categories if one[3] is not None]
+        fits = [category for category in categories if category[3] is not None]
         # Of many users, only the runs of the one that is meant are read.
         runs = kept_runs(connection, application, fits[0][0] if fits else user)
         if not len(runs):
@@ -96,12 +96,12 @@ def history_next_runs(ranking: Ranking, *, db: PathLike | None = None) -> list[B
     from vani.history.behaviour.runs import kept_runs  # noqa: PLC0415
     from vani.history.contents import default_place  # noqa: PLC0415
 
-    found = []
+    predictions = []
     with Store(db if db is not None else default_place()).reading() as connection:
         for row in ranking.rows[:_MOST_ROWS]:
             if row.application is None:
                 continue
             runs = kept_runs(connection, row.application, row.user)
             if len(runs):
-                found.append(next_run(runs, row.application, user=row.user))
-    return found
+                predictions.append(next_run(runs, row.application, user=row.user))
+    return predictions

@@ -51,10 +51,12 @@ def history_show(
         if not runs:
             raise nothing_found(application, user, [group.pair for group in groups])
         known = shares(read.verdicts(connection))
-        mine = [group for group in groups if group.pair in {(run.application, run.user) for run in runs}]
-        saved = saved_of(mine, known)
-        judged = [one for one in mine if one.pair in known]
-        best = max(judged, key=lambda one: one.waiting_s * known[one.pair].expected, default=None)
+        own_groups = [
+            group for group in groups if group.pair in {(run.application, run.user) for run in runs}
+        ]
+        saved = saved_of(own_groups, known)
+        judged = [group for group in own_groups if group.pair in known]
+        best = max(judged, key=lambda group: group.waiting_s * known[group.pair].expected, default=None)
         worst = worst_of(runs)
         paths = {} if worst is None else read.paths_of(connection, [worst.digest])
     return story(

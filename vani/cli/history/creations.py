@@ -95,9 +95,9 @@ def planned_files(
     from vani.database.interactions import write_csv  # noqa: PLC0415
     from vani.schema.document import dumps  # noqa: PLC0415
 
-    made = []
+    outputs = []
     if table is not None:
-        made.append((write_csv(api.creations_rows(prediction, layout)), table))
+        outputs.append((write_csv(api.creations_rows(prediction, layout)), table))
     if jobs is not None:
-        made.append((dumps(api.creations_jobs(prediction, layout)), jobs))
-    return made
+        outputs.append((dumps(api.creations_jobs(prediction, layout)), jobs))
+    return outputs

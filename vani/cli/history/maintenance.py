@@ -57,9 +57,9 @@ def upgrade(db: str | None) -> None:
 def list_(db: str | None) -> None:
     """Tell how many runs are kept, by month."""
     from vani import api  # noqa: PLC0415 - `vani --help` pays for no library
-    from vani.render.history.kept import kept  # noqa: PLC0415
+    from vani.render.history.contents import contents_by_month  # noqa: PLC0415
 
-    emit(kept(api.history_list(db=db)), None)
+    emit(contents_by_month(api.history_list(db=db)), None)
 
 
 @click.command()
@@ -67,9 +67,9 @@ def list_(db: str | None) -> None:
 def damaged(db: str | None) -> None:
     """List files that could not be read, each with the reason."""
     from vani import api  # noqa: PLC0415 - `vani --help` pays for no library
-    from vani.render.history.kept import reasons  # noqa: PLC0415
+    from vani.render.history.contents import reasons  # noqa: PLC0415
 
-    emit(reasons((one.path, one.reason or "") for one in api.history_damaged(db=db)), None)
+    emit(reasons((source.path, source.reason or "") for source in api.history_damaged(db=db)), None)
 
 
 @click.command()

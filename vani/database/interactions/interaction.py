@@ -85,13 +85,13 @@ def lustre_objections(rows: Sequence[Interaction]) -> list[str]:
     rows
         As `refuse_contradictions` gives them.
     """
-    told = []
+    objections = []
     for file, extents in groupby(rows, key=attrgetter("file")):
-        found = list(extents)
-        why = next((why for row in found if (why := _objection(row, last=row is found[-1]))), None)
+        of_file = list(extents)
+        why = next((why for row in of_file if (why := _objection(row, last=row is of_file[-1]))), None)
         if why is not None:
-            told.append(f"{one_line(file)}: {why}")
-    return told
+            objections.append(f"{one_line(file)}: {why}")
+    return objections
 
 
 def _objection(row: Interaction, *, last: bool) -> str | None:

@@ -37,15 +37,15 @@ def store(rows: Iterable[Interaction], database: str) -> list[Interaction]:
         Rows that contradict each other, and a database that cannot be used, is locked, is read-only or is another
         program's.
     """
-    kept = refuse_contradictions(rows)
+    checked = refuse_contradictions(rows)
     address = address_of(database)
     with _told(address):
         if address.file is None:
-            _write(server(address), kept, address)
+            _write(server(address), checked, address)
         else:
             with replaced(address.file) as copy:
-                _write(engine_of(copy, "rw"), kept, address)
-    return kept
+                _write(engine_of(copy, "rw"), checked, address)
+    return checked
 
 
 def read(database: str, path: str | None = None) -> list[Interaction]:
@@ -74,12 +74,12 @@ def read(database: str, path: str | None = None) -> list[Interaction]:
                 "holds no interactions", where=address.shown, todo="fill it with `vani plan store`"
             )
         try:
-            found = [from_row(tuple(row)) for row in connection.execute(wanted)]
+            interactions = [from_row(tuple(row)) for row in connection.execute(wanted)]
         except (TypeError, ValueError) as error:
             raise InputError(
                 f"holds rows that are none ({error})", where=address.shown, todo="fill another one"
             ) from error
-    return [one for one in found if path is None or one.file == path]
+    return [interaction for interaction in interactions if path is None or interaction.file == path]
 
 
 def _write(engine: Engine, rows: Sequence[Interaction], address: Address) -> None:
@@ -109,11 +109,11 @@ def _has_table(connection: Connection, address: Address) -> bool:
 
     from vani.database.interactions.table import INTERACTIONS  # noqa: PLC0415
 
-    found = inspect(connection)
+    inspector = inspect(connection)
     # Not a view, which could go on for ever.
-    if INTERACTIONS.name not in found.get_table_names():
+    if INTERACTIONS.name not in inspector.get_table_names():
         return False
-    columns = {column["name"] for column in found.get_columns(INTERACTIONS.name)}
+    columns = {column["name"] for column in inspector.get_columns(INTERACTIONS.name)}
     if columns != {column.name for column in INTERACTIONS.c}:
         raise InputError(
             f"its table {INTERACTIONS.name} is that of another version or program",

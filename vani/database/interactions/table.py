@@ -46,19 +46,19 @@ def file_hash(path: str) -> int:
     return zlib.crc32(path.encode())
 
 
-def to_row(one: Interaction) -> dict[str, object]:
+def to_row(row: Interaction) -> dict[str, object]:
     """An interaction as values of the table."""
     return {
-        "file_hash": file_hash(one.file),
-        "file_name": one.file,
-        "file_size": one.file_size,
-        "extent_id": one.extent_id,
-        "extent_start": one.extent_start,
-        "extent_end": one.extent_end,
-        "stripe_size": one.stripe_size,
-        "stripe_count": one.stripe_count,
-        "mpi_rank": one.mpi_rank,
-        "ost_list": " ".join(map(str, one.osts)),
+        "file_hash": file_hash(row.file),
+        "file_name": row.file,
+        "file_size": row.file_size,
+        "extent_id": row.extent_id,
+        "extent_start": row.extent_start,
+        "extent_end": row.extent_end,
+        "stripe_size": row.stripe_size,
+        "stripe_count": row.stripe_count,
+        "mpi_rank": row.mpi_rank,
+        "ost_list": " ".join(map(str, row.osts)),
     }
 
 
@@ -75,7 +75,7 @@ def from_row(values: tuple[object, ...]) -> Interaction:
         raise TypeError("a name is no text")
     figures = (extent, start, stripe, count)
     if not all(type(figure) is int for figure in figures) or not all(
-        one is None or type(one) is int for one in (size, end, rank)
+        figure is None or type(figure) is int for figure in (size, end, rank)
     ):
         raise TypeError("a figure is no whole number")
     return Interaction(name, size, extent, start, end, stripe, count, rank, tuple(map(int, osts.split())))  # type: ignore[arg-type]

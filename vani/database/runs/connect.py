@@ -177,8 +177,8 @@ class Store:
             )
 
     def _refuse_others_tables(self, connection: sa.Connection) -> None:
-        found = set(sa.inspect(connection).get_table_names())
-        if found & set(metadata.tables) or (self.is_file and found):
+        names = set(sa.inspect(connection).get_table_names())
+        if names & set(metadata.tables) or (self.is_file and names):
             raise StoreError(
                 "is a database of something else, and is left as it is",
                 where=self.name,

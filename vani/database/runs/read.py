@@ -129,7 +129,7 @@ def _costs() -> list[sa.ColumnElement[Any]]:
     """Runs, core-seconds, seconds in I/O and waiting."""
     of = tables.runs.c
     sums = (of.processes * of.runtime_s, of.in_io_s, of.waiting_s)
-    return [sa.func.count(), *(sa.func.coalesce(sa.func.sum(one), 0.0) for one in sums)]
+    return [sa.func.count(), *(sa.func.coalesce(sa.func.sum(cost), 0.0) for cost in sums)]
 
 
 def whole(connection: sa.Connection, period: Period) -> Whole:
@@ -266,8 +266,8 @@ def verdicts_of(connection: sa.Connection, digests: Sequence[str]) -> dict[str, 
 def profile_content(connection: sa.Connection, digest: str) -> bytes | None:
     """The packed profile of a run; None where none was made."""
     of = tables.profiles.c
-    found = connection.execute(sa.select(of.content).where(of.digest == digest)).scalar()
-    return None if found is None else bytes(found)
+    content = connection.execute(sa.select(of.content).where(of.digest == digest)).scalar()
+    return None if content is None else bytes(content)
 
 
 def file_system_of(connection: sa.Connection, digest: str) -> str:
@@ -296,8 +296,15 @@ def categories_of(
     rows = connection.execute(
         sa.select(of.user, of.processes, sa.func.count(), last).where(whose).group_by(of.user, of.processes)
     )
-    found = [(row[0], row[1], row[2], row[3]) for row in rows]
-    return sorted(found, key=lambda one: (-(one[3] if one[3] is not None else -1e300), one[0], one[1]))
+    categories = [(row[0], row[1], row[2], row[3]) for row in rows]
+    return sorted(
+        categories,
+        key=lambda category: (
+            -(category[3] if category[3] is not None else -1e300),
+            category[0],
+            category[1],
+        ),
+    )
 
 
 def latest_digests(
@@ -353,5 +360,5 @@ def _source(row: Any) -> Source:
 
 
 def _verdict(row: Any) -> Verdict:
-    told = {name: row[name] for name in _VERDICT}
-    return Verdict(**told | {"lines": tuple(json.loads(told["lines"]))})
+    values = {name: row[name] for name in _VERDICT}
+    return Verdict(**values | {"lines": tuple(json.loads(values["lines"]))})

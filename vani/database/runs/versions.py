@@ -24,31 +24,31 @@ def version_of(connection: sa.Connection) -> str | None:
     """The layout of a store; None where it has no tables of runs."""
     if not sa.inspect(connection).has_table(VERSION_TABLE):
         return None
-    found = connection.execute(sa.text(f"SELECT version_num FROM {VERSION_TABLE}")).scalar()
-    return None if found is None else str(found)
+    version = connection.execute(sa.text(f"SELECT version_num FROM {VERSION_TABLE}")).scalar()
+    return None if version is None else str(version)
 
 
 def refuse_other_versions(connection: sa.Connection, name: str) -> None:
     """Raise StoreError where a store is not of the newest layout."""
-    found = version_of(connection)
-    if found is None:
+    version = version_of(connection)
+    if version is None:
         raise StoreError(
             "is a database without runs, of something else",
             where=name,
             todo="name another place for the history",
         )
-    if found > NEWEST:
-        raise _newer(found, name)
-    if found < NEWEST:
+    if version > NEWEST:
+        raise _newer(version, name)
+    if version < NEWEST:
         raise StoreError(
-            f"has layout {int(found)}, and this Vani needs {int(NEWEST)}",
+            f"has layout {int(version)}, and this Vani needs {int(NEWEST)}",
             where=name,
             todo="`vani history upgrade` keeps a copy and brings it there",
         )
 
 
-def _newer(found: str, name: str) -> StoreError:
-    number = int(found) if found.isdecimal() else found
+def _newer(version: str, name: str) -> StoreError:
+    number = int(version) if version.isdecimal() else version
     return StoreError(
         f"has layout {number}, which is newer than this Vani knows ({int(NEWEST)})",
         where=name,
@@ -77,27 +77,27 @@ def upgrade_store(store: Store) -> tuple[str, str | None]:
         It is no store, a newer one, or cannot be written.
     """
     with store.writing(newest=False) as connection:
-        found = version_of(connection)
-        if found is None:
+        version = version_of(connection)
+        if version is None:
             raise StoreError("is no history", where=store.name, todo="`vani history add PATH` makes one")
-        if found > NEWEST:
-            raise _newer(found, store.name)
-        if found == NEWEST:
-            return found, None
-        copy = _copy(connection, store, found)
+        if version > NEWEST:
+            raise _newer(version, store.name)
+        if version == NEWEST:
+            return version, None
+        copy = _copy(connection, store, version)
         upgrade(connection)
-        return found, copy
+        return version, copy
 
 
-def _copy(connection: sa.Connection, store: Store, found: str) -> str:
+def _copy(connection: sa.Connection, store: Store, version: str) -> str:
     """Keep the store as it is: a file beside the file, tables beside the tables of a server."""
     when = datetime.now(UTC).strftime("%Y%m%d-%H%M%S")
     if store.file is None:
-        kept = f"before_{when.replace('-', '_')}"
+        suffix = f"before_{when.replace('-', '_')}"
         for table in set(sa.inspect(connection).get_table_names()) & set(metadata.tables):
-            connection.exec_driver_sql(f"CREATE TABLE {table}_{kept} AS TABLE {table}")
-        return f"the tables history_*_{kept}"
-    place = store.file.with_name(f"{store.file.name}.layout-{int(found)}.{when}")
+            connection.exec_driver_sql(f"CREATE TABLE {table}_{suffix} AS TABLE {table}")
+        return f"the tables history_*_{suffix}"
+    place = store.file.with_name(f"{store.file.name}.layout-{int(version)}.{when}")
     # Nobody else writes: the caller's transaction holds the file.
     partial = place.with_name(f".{place.name}.partial")
     shutil.copy2(store.file, partial)

@@ -41,8 +41,10 @@ def add_runs(connection: sa.Connection, runs: Sequence[Run]) -> set[str]:
     """Add those that are not there yet; returns their digests."""
     known: set[str] = set()
     for some in _pieces([run.digest for run in runs]):
-        found = connection.execute(sa.select(tables.runs.c.digest).where(tables.runs.c.digest.in_(some)))
-        known.update(found.scalars())
+        already_there = connection.execute(
+            sa.select(tables.runs.c.digest).where(tables.runs.c.digest.in_(some))
+        )
+        known.update(already_there.scalars())
     new = {run.digest: run for run in runs if run.digest not in known}
     if new:
         _insert(connection, tables.runs, [_row(run) for run in new.values()], "digest")

@@ -64,8 +64,8 @@ def _numbered(cells: Ints, logs: Floats, by_cell: list[Ints]) -> Ints:
     ids = np.empty(len(by_cell), np.int64)
     behaviours: dict[int, int] = {}
     around = list(product((-1, 0, 1), repeat=logs.shape[1]))
-    for one in np.argsort(firsts).tolist():
-        first = firsts[one]
+    for cell in np.argsort(firsts).tolist():
+        first = firsts[cell]
         category, *place = cells[first].tolist()
         nearest, least = -1, _STEP + _ROUNDING
         for step in around:
@@ -77,9 +77,9 @@ def _numbered(cells: Ints, logs: Floats, by_cell: list[Ints]) -> Ints:
             if apart < least or (apart == least and ids[near] < ids[nearest]):
                 nearest, least = near, apart
         if nearest < 0:
-            ids[one] = behaviours.get(category, 0)
+            ids[cell] = behaviours.get(category, 0)
             behaviours[category] = behaviours.get(category, 0) + 1
         else:
-            ids[one] = ids[nearest]
-        known[category, *place] = one
+            ids[cell] = ids[nearest]
+        known[category, *place] = cell
     return ids

@@ -50,7 +50,7 @@ class Tested:
 
 def begins() -> dict[str, Begin]:
     """Makers of followers, by name, of predictors that learn nothing beforehand."""
-    return {name: one.prepare([]) for name, one in predictors().items() if not one.learns}
+    return {name: predictor.prepare([]) for name, predictor in predictors().items() if not predictor.learns}
 
 
 def learnt(runs: Runs, first: int) -> tuple[dict[str, Begin], frozenset[str]]:
@@ -59,24 +59,24 @@ def learnt(runs: Runs, first: int) -> tuple[dict[str, Begin], frozenset[str]]:
     A predictor loses where, having learnt from the first part of these runs, it is right in the last part no more often
     than the best of the others, `auto` included.
     """
-    learners = {name: one for name, one in predictors().items() if one.learns}
+    learners = {name: predictor for name, predictor in predictors().items() if predictor.learns}
     if not learners:
         return {}, frozenset()
     train = runs.only(np.arange(len(runs)) < first)
     inner = int(_INNER * first)
-    tried = begins() | {name: one.prepare(_sequences(train, inner)) for name, one in learners.items()}
+    tried = begins() | {name: predictor.prepare(_sequences(train, inner)) for name, predictor in learners.items()}
     tested = judge(train, inner, ended_only=False, begin=tried, beside=frozenset(learners))
     right = {name: int((guesses == tested.actual).sum()) for name, guesses in tested.guesses.items()}
     best = max(count for name, count in right.items() if name not in learners)
     lose = frozenset(name for name in learners if right[name] <= best)
-    return {name: one.prepare(_sequences(train, first)) for name, one in learners.items()}, lose
+    return {name: predictor.prepare(_sequences(train, first)) for name, predictor in learners.items()}, lose
 
 
 def _sequences(runs: Runs, number: int) -> list[list[int]]:
     """The ids of each category among the first runs."""
     by_category: dict[int, list[int]] = {}
-    for mine, behaviour in zip(runs.category[:number].tolist(), runs.ids[:number].tolist(), strict=True):
-        by_category.setdefault(mine, []).append(behaviour)
+    for category, behaviour in zip(runs.category[:number].tolist(), runs.ids[:number].tolist(), strict=True):
+        by_category.setdefault(category, []).append(behaviour)
     return list(by_category.values())
 
 

@@ -74,32 +74,34 @@ def next_run(
     """
     if at is not None:
         runs = runs.only(runs.ended <= at)
-    asked = _asked(runs, user, processes, among)
-    notes = [*runs.notes, *asked.notes]
-    if asked.category is None:
+    query = _asked(runs, user, processes, among)
+    notes = [*runs.notes, *query.notes]
+    if query.category is None:
         return BehaviourPrediction(
             version=vani.__version__, outside=[_unknown(runs, user, processes)], notes=notes, application=application,
             user=user, processes=processes, runs=0, behaviours=[], other=1.0, predictors=[], past=[],
         )  # fmt: skip
-    mine = runs.category == asked.category
-    panel, past = _followed(runs, mine, asked.category)
-    ahead = panel.predict(asked.category)
+    in_category = runs.category == query.category
+    panel, past = _followed(runs, in_category, query.category)
+    ahead = panel.predict(query.category)
     shares = ahead[-1]
-    likely = [one for one in sorted(shares, key=shares.__getitem__, reverse=True) if shares[one] >= _LEAST][
-        :_SHOWN
-    ]
-    weights = panel.weights(asked.category)
-    guesses = {name: most_likely(one) for name, one in zip(panel.names, ahead, strict=True)}
+    likely = [
+        behaviour
+        for behaviour in sorted(shares, key=shares.__getitem__, reverse=True)
+        if shares[behaviour] >= _LEAST
+    ][:_SHOWN]
+    weights = panel.weights(query.category)
+    guesses = {name: most_likely(expected) for name, expected in zip(panel.names, ahead, strict=True)}
     return BehaviourPrediction(
         version=vani.__version__,
         outside=[],
         notes=notes,
         application=application,
-        user=asked.user,
-        processes=asked.processes,
-        runs=int(mine.sum()),
-        behaviours=[_likely(runs, mine, one, shares[one], paths) for one in likely],
-        other=max(0.0, 1.0 - sum(shares[one] for one in likely)),
+        user=query.user,
+        processes=query.processes,
+        runs=int(in_category.sum()),
+        behaviours=[_likely(runs, in_category, behaviour, shares[behaviour], paths) for behaviour in likely],
+        other=max(0.0, 1.0 - sum(shares[behaviour] for behaviour in likely)),
         predictors=[
             WeighedPredictor(
                 name=name,
@@ -137,20 +139,22 @@ def _unknown(runs: Runs, user: str | None, processes: int | None) -> str:
     if not len(runs):
         return "no run is known that had ended"
     whose = "" if user is None else f" by {one_line(user)}"
-    met = sorted({number for _, one, number in runs.names if user in (None, one)})
+    met = sorted({number for _, owner, number in runs.names if user in (None, owner)})
     others = " and others" if len(met) > _NAMED else ""
     there = f" (there are runs with {', '.join(map(str, met[:_NAMED]))}{others})" if met else ""
     return f"no run{whose} with {counted(processes or 0, 'process')} is known{there}"
 
 
-def _followed(runs: Runs, mine: Bools, category: int) -> tuple[Panel, list[PastRun]]:
+def _followed(runs: Runs, in_category: Bools, category: int) -> tuple[Panel, list[PastRun]]:
     """A panel that knows the last runs, and what it expected of those of the category from the runs that had ended."""
     chosen = np.sort(
-        np.concatenate([np.flatnonzero(mine)[-_OF_CATEGORY:], np.flatnonzero(~mine)[-_OF_OTHERS:]])
+        np.concatenate(
+            [np.flatnonzero(in_category)[-_OF_CATEGORY:], np.flatnonzero(~in_category)[-_OF_OTHERS:]]
+        )
     )
     panel = Panel(begins())
     past: list[PastRun] = []
-    last = set(np.flatnonzero(mine)[-_PAST:].tolist())
+    last = set(np.flatnonzero(in_category)[-_PAST:].tolist())
     for place in replay(runs, panel, chosen.tolist(), ended_only=True):
         if place in last:
             guess, share = most_likely(panel.predict(category)[-1])
@@ -165,8 +169,10 @@ def _followed(runs: Runs, mine: Bools, category: int) -> tuple[Panel, list[PastR
     return panel, past
 
 
-def _likely(runs: Runs, mine: Bools, behaviour: int, share: float, paths: Paths | None) -> LikelyBehaviour:
-    such: Ints = np.flatnonzero(mine & (runs.ids == behaviour))
+def _likely(
+    runs: Runs, in_category: Bools, behaviour: int, share: float, paths: Paths | None
+) -> LikelyBehaviour:
+    such: Ints = np.flatnonzero(in_category & (runs.ids == behaviour))
     figures = runs.figures
     latest = int(such[-1])
     digest = runs.digests[latest] if runs.digests else None

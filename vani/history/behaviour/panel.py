@@ -81,7 +81,7 @@ class Said:
 
 class _Category:
     def __init__(self, begin: Iterable[Begin]) -> None:
-        self.followers = [one() for one in begin]
+        self.followers = [begin_follower() for begin_follower in begin]
         self.record = _Record(len(self.followers), _LASTS, runs=0.0)
         self.ahead: list[Shares] | None = None
         self.runs = 0
@@ -110,24 +110,24 @@ class Panel:
 
     def predict(self, category: int) -> list[Shares]:
         """Expectations of each predictor, with `auto` as the last; all empty where the category is new."""
-        one = self._categories.get(category)
-        if one is None:
+        known = self._categories.get(category)
+        if known is None:
             return [{} for _ in self.names]
-        ahead = self._ahead(one)
-        return [*ahead, self._corrected(self._together(one, ahead))]
+        ahead = self._ahead(known)
+        return [*ahead, self._corrected(self._together(known, ahead))]
 
     def has_seen(self, category: int, behaviour: int) -> bool:
         """True where a run of the category had this behaviour."""
-        one = self._categories.get(category)
-        return one is not None and behaviour in one.seen
+        known = self._categories.get(category)
+        return known is not None and behaviour in known.seen
 
     def said(self, category: int) -> Said | None:
         """The behaviour that each predictor holds most likely now; None where the category is new."""
-        one = self._categories.get(category)
-        if one is None:
+        known = self._categories.get(category)
+        if known is None:
             return None
-        ahead = self._ahead(one)
-        return Said([most_likely(shares)[0] for shares in ahead], *most_likely(self._together(one, ahead)))
+        ahead = self._ahead(known)
+        return Said([most_likely(shares)[0] for shares in ahead], *most_likely(self._together(known, ahead)))
 
     def see(self, category: int, behaviour: int, said: Said | None = None) -> None:
         """Take in a run that has ended.
@@ -137,32 +137,32 @@ class Panel:
         said
             What predictors held most likely when it began, which they are held against; None: nothing was known then.
         """
-        one = self._categories.get(category)
-        if one is None:
-            one = self._categories[category] = _Category(self._begin)
+        known = self._categories.get(category)
+        if known is None:
+            known = self._categories[category] = _Category(self._begin)
         if said is not None:
             hits = np.array([guess == behaviour for guess in said.guesses], np.float64)
-            one.record.add(hits)
-            self._common[_age(one.runs)].add(hits)
+            known.record.add(hits)
+            self._common[_age(known.runs)].add(hits)
             bin = _bin(said.share)
             self._asked[bin] += 1
             self._missing[bin] += (said.together == behaviour) - said.share
-        one.runs += 1
-        one.seen.add(behaviour)
-        for follower in one.followers:
+        known.runs += 1
+        known.seen.add(behaviour)
+        for follower in known.followers:
             follower.see(behaviour)
-        one.ahead = None
+        known.ahead = None
 
     def weights(self, category: int) -> dict[str, float]:
         """The weight of each predictor in `auto`, with a sum of 1."""
-        one = self._categories.get(category)
-        weights = self._weights(one if one is not None else _Category(self._begin))
+        known = self._categories.get(category)
+        weights = self._weights(known if known is not None else _Category(self._begin))
         return dict(zip(self.names, weights.tolist(), strict=False))
 
-    def _ahead(self, one: _Category) -> list[Shares]:
-        if one.ahead is None:
-            one.ahead = [follower.predict() for follower in one.followers]
-        return one.ahead
+    def _ahead(self, category: _Category) -> list[Shares]:
+        if category.ahead is None:
+            category.ahead = [follower.predict() for follower in category.followers]
+        return category.ahead
 
     def _corrected(self, shares: Shares) -> Shares:
         """The sum, with the most likely one as probable as such were right so far."""
@@ -172,18 +172,20 @@ class Panel:
         bin = _bin(share)
         right = min(max(share + self._missing[bin] / (self._asked[bin] + _TRUSTED), 0.0), 1.0)
         others = (1 - right) / (1 - share)
-        return {one: right if one == best else others * other for one, other in shares.items()}
+        return {
+            behaviour: right if behaviour == best else others * other for behaviour, other in shares.items()
+        }
 
-    def _weights(self, one: _Category) -> Floats:
-        record, common = one.record, self._common[_age(one.runs)]
+    def _weights(self, category: _Category) -> Floats:
+        record, common = category.record, self._common[_age(category.runs)]
         right = (record.hits + _BORROWED * common.hits / common.runs) / (record.runs + _BORROWED)
         right[0] += _HEAD_START
         weights: Floats = self._weighed * np.exp(_SHARPNESS * (right - right.max()))
         return weights / float(weights.sum())
 
-    def _together(self, one: _Category, ahead: list[Shares]) -> Shares:
+    def _together(self, category: _Category, ahead: list[Shares]) -> Shares:
         total: Shares = {}
-        for weight, shares in zip(self._weights(one).tolist(), ahead, strict=True):
+        for weight, shares in zip(self._weights(category).tolist(), ahead, strict=True):
             if weight > _IGNORED:
                 for behaviour, share in shares.items():
                     total[behaviour] = total.get(behaviour, 0.0) + weight * share

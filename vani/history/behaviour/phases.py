@@ -146,8 +146,8 @@ def _candidates(levels: Floats, noise: Floats) -> Ints:
     changes = np.zeros(samples - 1, np.bool_)
     for number, column in enumerate(levels.T):
         approximation, *details = pywt.wavedec(column, "haar", mode="symmetric", level=deepest)
-        kept = [np.where(np.abs(detail) > least[number], detail, 0.0) for detail in details]
-        cleared = pywt.waverec([approximation, *kept], "haar", mode="symmetric")[:samples]
+        thresholded = [np.where(np.abs(detail) > least[number], detail, 0.0) for detail in details]
+        cleared = pywt.waverec([approximation, *thresholded], "haar", mode="symmetric")[:samples]
         changes |= np.abs(np.diff(cleared)) > noise[number] / 2
     candidates: Ints = np.flatnonzero(changes) + 1
     return candidates
@@ -187,10 +187,10 @@ class _Sums:
 
     def worth(self, begin: int, place: int, end: int) -> float:
         """The gain of one edge; 0 where the levels on both sides are those of one behaviour."""
-        one = np.array([place])
-        if not (np.abs(self.apart(begin, one, end)) > np.log(FACTOR)).any():
+        edge = np.array([place])
+        if not (np.abs(self.apart(begin, edge, end)) > np.log(FACTOR)).any():
             return 0.0
-        return float(self.gain(begin, one, end)[0])
+        return float(self.gain(begin, edge, end)[0])
 
 
 def _settled(sums: _Sums, edges: Ints) -> Ints:
@@ -254,16 +254,16 @@ def phase_ids(runs: Sequence[Sequence[Phase]], step_s: Sequence[float]) -> tuple
     -------
     Of each run the ids of its phases (neighbours that are alike are still listed), and the id of its behaviour.
     """
-    means = [np.array(phase.means) / step for one, step in zip(runs, step_s, strict=True) for phase in one]
+    means = [np.array(phase.means) / step for run, step in zip(runs, step_s, strict=True) for phase in run]
     table = np.array(means) if means else np.zeros((0, 1))
     ids = behaviour_ids(np.zeros(len(table), np.int64), table).tolist()
     of_runs: list[list[int]] = []
     known: dict[tuple[int, ...], int] = {}
     behaviours = []
-    for one in runs:
-        mine, ids = ids[: len(one)], ids[len(one) :]
-        of_runs.append(mine)
+    for run in runs:
+        own_ids, ids = ids[: len(run)], ids[len(run) :]
+        of_runs.append(own_ids)
         # A phase that was cut in two by chance is still one.
-        sequence = tuple(phase for place, phase in enumerate(mine) if not place or phase != mine[place - 1])
+        sequence = tuple(phase for place, phase in enumerate(own_ids) if not place or phase != own_ids[place - 1])
         behaviours.append(known.setdefault(sequence, len(known)))
     return of_runs, behaviours

@@ -70,7 +70,7 @@ class Runs:
             self.submitted[chosen],
             self.ended[chosen],
             {name: values[chosen] for name, values in self.figures.items()},
-            [one for one, taken in zip(self.digests, chosen.tolist(), strict=True) if taken]
+            [digest for digest, taken in zip(self.digests, chosen.tolist(), strict=True) if taken]
             if self.digests
             else (),
             self.notes,
@@ -82,10 +82,10 @@ def categories_of(
 ) -> tuple[list[tuple[str, str, int]], Ints]:
     """Categories in order of their first run, and that of each run, shape (runs,)."""
     known: dict[tuple[str, str, int], int] = {}
-    found = [
+    numbers = [
         known.setdefault(names, len(known)) for names in zip(applications, users, processes, strict=True)
     ]
-    return list(known), np.array(found, np.int64)
+    return list(known), np.array(numbers, np.int64)
 
 
 _NAMES: Final = ("application", "user", "processes")

@@ -70,8 +70,8 @@ def _of_calls(records: Records) -> Series | None:
     span = max(float(end[sound].max()), records.end_s - records.start_s)
     step = max(span / SAMPLES, _LEAST_STEP_S)
     sides = [
-        _spread(start[one] / step, end[one] / step, size[one], span / step)
-        for one in (sound & ~written, sound & written)
+        _spread(start[calls] / step, end[calls] / step, size[calls], span / step)
+        for calls in (sound & ~written, sound & written)
     ]
     moved = np.stack(sides, axis=1)
     return Series(step, moved, records.start_s, "DXT")
@@ -102,11 +102,12 @@ def _of_heat(records: Records) -> Series | None:
     if table is None or "HEATMAP" in records.partial or not len(table["id"]):
         return None
     names = dict(zip(records.ids.tolist(), records.names, strict=True))
-    mine = np.array([names.get(one) in _OF_HEAT for one in table["id"].tolist()], np.bool_)
-    widths = np.unique(table["width"][mine])
+    of_heat = np.array([names.get(record) in _OF_HEAT for record in table["id"].tolist()], np.bool_)
+    widths = np.unique(table["width"][of_heat])
     if len(widths) != 1 or not 0 < widths[0] < 1e9:
         return None
     moved = np.stack(
-        [np.maximum(table[side][mine], 0).sum(axis=0, dtype=np.float64) for side in ("read", "write")], axis=1
+        [np.maximum(table[side][of_heat], 0).sum(axis=0, dtype=np.float64) for side in ("read", "write")],
+        axis=1,
     )
     return Series(float(widths[0]), moved, records.start_s, "heat map")

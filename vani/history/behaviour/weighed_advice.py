@@ -46,10 +46,10 @@ def weighed(parts: Sequence[Part], next_run: NextRun) -> Advice:
     wins: dict[_Key, float] = {}
     shown: dict[_Key, list[Recommendation]] = {}
     for part in parts:
-        mine: dict[_Key, list[Recommendation]] = {}
-        for one in part.advice.recommendations:
-            mine.setdefault(_key(one), []).append(one)
-        for key, some in mine.items():
+        by_key: dict[_Key, list[Recommendation]] = {}
+        for recommendation in part.advice.recommendations:
+            by_key.setdefault(_key(recommendation), []).append(recommendation)
+        for key, some in by_key.items():
             support[key] = support.get(key, 0.0) + part.probability
             wins[key] = wins.get(key, 0.0) + part.probability * sum(map(_win, some))
             shown.setdefault(key, some)
@@ -60,14 +60,18 @@ def weighed(parts: Sequence[Part], next_run: NextRun) -> Advice:
             best[group] = key
     # Settings of one rule for several files of a run do not exclude each other: those of the run stay together.
     chosen = [key for key in shown if key == best[key[:2]] or _goes_with(shown, key, best[key[:2]], parts)]
-    kept = [key for key in chosen if support[key] >= LEAST_KNOWN]
-    dropped = [key for key in shown if key not in kept]
+    recommended = [key for key in chosen if support[key] >= LEAST_KNOWN]
+    dropped = [key for key in shown if key not in recommended]
     return Advice(
         profile=first.profile,
         system=first.system,
         damage=first.damage,
         next_run=next_run,
-        recommendations=[_weighed(one, min(1.0, support[key])) for key in kept for one in shown[key]],
+        recommendations=[
+            _weighed(recommendation, min(1.0, support[key]))
+            for key in recommended
+            for recommendation in shown[key]
+        ],
         no_recommendation=[
             *first.no_recommendation,
             *(
@@ -81,8 +85,12 @@ def weighed(parts: Sequence[Part], next_run: NextRun) -> Advice:
     )
 
 
-def _key(one: Recommendation) -> _Key:
-    return one.rule, one.target.kind, json.dumps(one.recommended, sort_keys=True, default=str)
+def _key(recommendation: Recommendation) -> _Key:
+    return (
+        recommendation.rule,
+        recommendation.target.kind,
+        json.dumps(recommendation.recommended, sort_keys=True, default=str),
+    )
 
 
 def _goes_with(shown: dict[_Key, list[Recommendation]], key: _Key, best: _Key, parts: Sequence[Part]) -> bool:
@@ -93,22 +101,24 @@ def _goes_with(shown: dict[_Key, list[Recommendation]], key: _Key, best: _Key, p
     )
 
 
-def _win(one: Recommendation) -> float:
-    expected = one.expected
+def _win(recommendation: Recommendation) -> float:
+    expected = recommendation.expected
     if expected is None or expected.before is None or expected.after is None:
         return 0.0
     return max(0.0, expected.before - expected.after)
 
 
-def _weighed(one: Recommendation, support: float) -> Recommendation:
-    target, apply = _for_new_files(one)
-    return one.model_copy(
+def _weighed(recommendation: Recommendation, support: float) -> Recommendation:
+    target, apply = _for_new_files(recommendation)
+    return recommendation.model_copy(
         update={
-            "confidence": one.confidence * support,
+            "confidence": recommendation.confidence * support,
             "target": target,
             "apply": apply,
-            "expected": None if one.expected is None else _expected(one.expected, support),
-            "reason": f"{one.reason} The next run behaves so with a probability of {format_share(support)}.",
+            "expected": None
+            if recommendation.expected is None
+            else _expected(recommendation.expected, support),
+            "reason": f"{recommendation.reason} The next run behaves so with a probability of {format_share(support)}.",
         }
     )
 
@@ -127,13 +137,13 @@ def _expected(expected: Expected, support: float) -> Expected:
     )
 
 
-def _for_new_files(one: Recommendation) -> tuple[Target, list[str]]:
+def _for_new_files(recommendation: Recommendation) -> tuple[Target, list[str]]:
     """Stripes of a file that is not there yet are those of its folder."""
-    path = one.target.path
-    if one.target.kind != "file" or path is None or not path.startswith("/"):
-        return one.target, one.apply
+    path = recommendation.target.path
+    if recommendation.target.kind != "file" or path is None or not path.startswith("/"):
+        return recommendation.target, recommendation.apply
     folder = str(PurePosixPath(path).parent)
     return (
-        one.target.model_copy(update={"kind": "directory", "path": folder}),
-        [line.replace(path, folder) if line.startswith(_STRIPES) else line for line in one.apply],
+        recommendation.target.model_copy(update={"kind": "directory", "path": folder}),
+        [line.replace(path, folder) if line.startswith(_STRIPES) else line for line in recommendation.apply],
     )

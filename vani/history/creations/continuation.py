@@ -107,8 +107,8 @@ def _one_rank(run: Creations) -> Creations:
 
 
 def _made(run: Creations, ranks: Ints) -> Ints:
-    who, made = np.unique(run.ranks, return_counts=True)
+    who, created = np.unique(run.ranks, return_counts=True)
     if not len(who):
         return np.zeros(len(ranks), dtype=np.int64)
     at = np.minimum(np.searchsorted(who, ranks), len(who) - 1)
-    return np.where(who[at] == ranks, made[at], 0)
+    return np.where(who[at] == ranks, created[at], 0)

@@ -39,9 +39,9 @@ def coming_paths(past: Sequence[Creations], so_far: Creations, ranks: Ints) -> l
     runs = [run for run in past if run.paths][-_TURNS - 1 :]
     nth = nth_of_rank(ranks, so_far)
     names: list[str | None] = [None] * len(ranks)
-    found = _base(runs, so_far) if runs else None
-    if found is not None:
-        base, steps = found
+    template = _base(runs, so_far) if runs else None
+    if template is not None:
+        base, steps = template
         at = base.find(ranks, nth)
         for place in np.flatnonzero(at >= 0).tolist():
             names[place] = _moved(base.paths[at[place]], steps, 1)
@@ -71,31 +71,31 @@ def _base(runs: Sequence[Creations], so_far: Creations) -> tuple[Creations, tupl
     return None
 
 
-def _same_share(one: Creations, other: Creations) -> float:
-    at = other.find(one.ranks[:_COUNTED], one.nth[:_COUNTED])
+def _same_share(this: Creations, other: Creations) -> float:
+    at = other.find(this.ranks[:_COUNTED], this.nth[:_COUNTED])
     there = np.flatnonzero(at >= 0).tolist()
-    return sum(one.paths[i] == other.paths[at[i]] for i in there) / len(there) if there else 0.0
+    return sum(this.paths[i] == other.paths[at[i]] for i in there) / len(there) if there else 0.0
 
 
 def _steps(before: Creations, after: Creations) -> tuple[int, ...] | None:
     """By how much each number of all names grew from one run to the next; None where names differ otherwise."""
     at = before.find(after.ranks[:_COUNTED], after.nth[:_COUNTED])
-    found: set[tuple[int, ...]] = set()
+    differences: set[tuple[int, ...]] = set()
     for place in np.flatnonzero(at >= 0).tolist():
         difference = _difference(before.paths[at[place]], after.paths[place])
         if difference is None:
             return None
-        found.add(difference)
-    return found.pop() if len(found) == 1 else None
+        differences.add(difference)
+    return differences.pop() if len(differences) == 1 else None
 
 
 def _fields(path: str) -> Fields:
-    return _DIGITS.sub("\0", path), tuple(int(one) for one in _DIGITS.findall(path))
+    return _DIGITS.sub("\0", path), tuple(int(digits) for digits in _DIGITS.findall(path))
 
 
 def _difference(before: str, after: str) -> tuple[int, ...] | None:
-    (one, first), (other, second) = _fields(before), _fields(after)
-    if one != other:
+    (shape, first), (other, second) = _fields(before), _fields(after)
+    if shape != other:
         return None
     return tuple(b - a for a, b in zip(first, second, strict=True))
 
@@ -105,9 +105,9 @@ def _moved(path: str, steps: tuple[int, ...], times: int) -> str | None:
         return path
     numbers = iter(steps)
 
-    def count(found: re.Match[str]) -> str:
-        value = int(found[0]) + times * next(numbers, 0)
-        return str(max(0, value)).zfill(len(found[0]))
+    def count(number: re.Match[str]) -> str:
+        value = int(number[0]) + times * next(numbers, 0)
+        return str(max(0, value)).zfill(len(number[0]))
 
     return _DIGITS.sub(count, path)
 
@@ -118,19 +118,21 @@ def _count_on(
     """Fill in names beyond the end of a run: each rank's last ones, with their numbers counted on."""
     order = np.argsort(known.ranks, kind="stable")
     who, starts = np.unique(known.ranks[order], return_index=True)
-    mine = dict(zip(who.tolist(), np.split(order, starts[1:]), strict=True)) if len(who) else {}
+    of_rank = dict(zip(who.tolist(), np.split(order, starts[1:]), strict=True)) if len(who) else {}
     laws: dict[int, tuple[int, tuple[int, ...], list[str]] | None] = {}
     for place in missing:
         rank = int(ranks[place])
-        if rank not in mine:
+        if rank not in of_rank:
             continue
         if rank not in laws:
-            laws[rank] = _law([known.paths[one] for one in mine[rank][-4 * _LONGEST_PERIOD :].tolist()])
+            laws[rank] = _law(
+                [known.paths[place] for place in of_rank[rank][-4 * _LONGEST_PERIOD :].tolist()]
+            )
         law = laws[rank]
         if law is None:
             continue
         period, steps, tail = law
-        ahead = int(nth[place]) - len(mine[rank])
+        ahead = int(nth[place]) - len(of_rank[rank])
         if ahead >= 0:
             names[place] = _moved(tail[ahead % period], steps, ahead // period + 1)
 
@@ -169,8 +171,8 @@ def expected_files(
     stripes = _stripes(past, so_far, foreseen.ranks, nth)
     known = np.isfinite(foreseen.sizes) & ~(chosen.probability < least)
     bounds = [_whole(foreseen.sizes * factor) for factor in (1.0, chosen.low, chosen.high)]
-    told = np.isfinite(foreseen.sizes)
-    ranged = told & bool(np.isfinite(chosen.low))
+    is_finite = np.isfinite(foreseen.sizes)
+    ranged = is_finite & bool(np.isfinite(chosen.low))
     columns = zip(
         paths,
         foreseen.ranks.tolist(),

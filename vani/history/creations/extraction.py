@@ -25,13 +25,15 @@ def creations_of_profile(profile: Profile) -> Creations | None:
     """
     if profile.workflow.files.total is None or profile.workflow.files.total > len(profile.files):
         return None
-    made = [file for file in profile.files if file.role in _MADE and file.size is not None and file.writers]
-    made.sort(key=lambda one: (one.first_s is None, one.first_s or 0.0, one.path))
+    written = [
+        file for file in profile.files if file.role in _MADE and file.size is not None and file.writers
+    ]
+    written.sort(key=lambda file: (file.first_s is None, file.first_s or 0.0, file.path))
     return Creations(
-        np.array([min(one.size or 0, LARGEST) for one in made], dtype=np.int64),
-        np.full(len(made), NO_RANK),
-        np.array([one.stripe_count or 0 for one in made], dtype=np.int64),
-        tuple(one.path for one in made),
+        np.array([min(file.size or 0, LARGEST) for file in written], dtype=np.int64),
+        np.full(len(written), NO_RANK),
+        np.array([file.stripe_count or 0 for file in written], dtype=np.int64),
+        tuple(file.path for file in written),
     )
 
 
@@ -66,14 +68,14 @@ def creations_of_trace(path: Path) -> Creations | None:
     makers = np.zeros(number, np.int64)
     emptied, unknown, streamed = (np.zeros(number, np.bool_) for _ in range(3))
     for batch in reader.batches(range(reader.ranks), Piece()):
-        told = {name: batch.column(name) for name in _COLUMNS}
-        known = told["file"].is_valid().to_numpy(zero_copy_only=False)
-        layer, flags = told["layer"].to_numpy(), told["flags"].to_numpy()
+        columns = {name: batch.column(name) for name in _COLUMNS}
+        known = columns["file"].is_valid().to_numpy(zero_copy_only=False)
+        layer, flags = columns["layer"].to_numpy(), columns["flags"].to_numpy()
         own = known & (layer <= Layer.STDIO) & ((flags & Flag.NESTED) == 0)
-        file = told["file"].fill_null(0).to_numpy()
-        offset = told["offset"].fill_null(-1).to_numpy()
-        length = told["bytes"].fill_null(-1).to_numpy()
-        writes = own & (told["kind"].to_numpy() == Kind.WRITE)
+        file = columns["file"].fill_null(0).to_numpy()
+        offset = columns["offset"].fill_null(-1).to_numpy()
+        length = columns["bytes"].fill_null(-1).to_numpy()
+        writes = own & (columns["kind"].to_numpy() == Kind.WRITE)
         unknown[file[writes & (length < 0)]] = True
         writes &= length > 0
         wrote[file[writes]] = True
@@ -82,12 +84,12 @@ def creations_of_trace(path: Path) -> Creations | None:
         np.add.at(appended, file[writes & (offset < 0)], length[writes & (offset < 0)])
         resized = own & ((flags & Flag.RESIZE) != 0) & (offset >= 0)
         np.maximum.at(size, file[resized], np.clip(offset[resized], 0, LARGEST))
-        made = np.flatnonzero(own & ((flags & Flag.CREATE) != 0))
-        emptied[file[made[(flags[made] & Flag.TRUNCATE) != 0]]] = True
+        creating = np.flatnonzero(own & ((flags & Flag.CREATE) != 0))
+        emptied[file[creating[(flags[creating] & Flag.TRUNCATE) != 0]]] = True
         # Who opens a stream to write and writes nothing that was traced, has used fprintf.
-        streamed[file[made[layer[made] == Layer.STDIO]]] = True
-        _note_makers(file[made], told["rank"].to_numpy()[made], makers, rank)
-        np.minimum.at(first, file[made], told["start_ns"].to_numpy()[made])
+        streamed[file[creating[layer[creating] == Layer.STDIO]]] = True
+        _note_makers(file[creating], columns["rank"].to_numpy()[creating], makers, rank)
+        np.minimum.at(first, file[creating], columns["start_ns"].to_numpy()[creating])
     size = np.clip(size + appended, 0, LARGEST)
     of_data = files["class"].to_numpy() == FileClass.DATASET
     chosen = np.flatnonzero((first < _NEVER) & (wrote | (emptied & ~streamed)) & ~unknown & of_data)

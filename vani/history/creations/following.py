@@ -102,7 +102,7 @@ class Followed:
 
     def times(self, todo: ToDo) -> int:
         """The number of times that something had to be done."""
-        return sum(one is todo for _, one in self.done)
+        return sum(step is todo for _, step in self.done)
 
 
 def follow(past: Sequence[Creations], came: Creations, names: Iterable[str] | None = None) -> Followed:
@@ -118,7 +118,11 @@ def follow(past: Sequence[Creations], came: Creations, names: Iterable[str] | No
     names
         Predictors to choose from; None: all but costly ones.
     """
-    plain = [name for name, one in predictors().items() if not one.costly] if names is None else list(names)
+    plain = (
+        [name for name, predictor in predictors().items() if not predictor.costly]
+        if names is None
+        else list(names)
+    )
     chosen: Chosen = choose_next(past, plain)
     runs, method = list(past), ""
     expected = len(chosen.foreseen)

@@ -54,7 +54,7 @@ def read_partial_run(path: Path) -> Creations:
         name: np.array(columns.get(name, [default] * number), dtype=np.int64)
         for name, default in (("size", 0), ("rank", NO_RANK), ("stripe_count", 0))
     }
-    names = tuple(str(one) for one in columns.get("path", []))
+    names = tuple(str(name) for name in columns.get("path", []))
     return Creations(numbers["size"], numbers["rank"], numbers["stripe_count"], names)
 
 

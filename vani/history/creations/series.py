@@ -95,9 +95,9 @@ class Creations:
         keys, order = self._sorted_keys
         if not len(keys):
             return places
-        asked = _keys(ranks, nth)
-        at = np.minimum(np.searchsorted(keys, asked), len(keys) - 1)
-        there = (keys[at] == asked) & (nth >= 0)
+        wanted = _keys(ranks, nth)
+        at = np.minimum(np.searchsorted(keys, wanted), len(keys) - 1)
+        there = (keys[at] == wanted) & (nth >= 0)
         places[there] = order[at[there]]
         return places
 
@@ -150,9 +150,9 @@ def joined(parts: Sequence[Creations]) -> Creations:
     if not parts:
         return nothing()
     return Creations(
-        np.concatenate([one.sizes for one in parts]),
-        np.concatenate([one.ranks for one in parts]),
-        np.concatenate([one.stripes for one in parts]),
+        np.concatenate([part.sizes for part in parts]),
+        np.concatenate([part.ranks for part in parts]),
+        np.concatenate([part.stripes for part in parts]),
     )
 
 
@@ -167,9 +167,9 @@ def nth_of_rank(ranks: Ints, before: Creations | None = None) -> Ints:
     nth = np.empty(len(ranks), dtype=np.int64)
     nth[order] = np.arange(len(ranks)) - np.repeat(starts, counts)
     if before is not None and len(before):
-        who, made = np.unique(before.ranks, return_counts=True)
+        who, created = np.unique(before.ranks, return_counts=True)
         at = np.minimum(np.searchsorted(who, ranks), len(who) - 1)
-        nth += np.where(who[at] == ranks, made[at], 0)
+        nth += np.where(who[at] == ranks, created[at], 0)
     return nth
 
 

@@ -129,7 +129,7 @@ def choose(
     largest = scale == scales[-1]
     small, large = samples.only(~largest), samples.only(largest)
     scores = score_all(small, scale[~largest], large, names)
-    scores.sort(key=lambda one: one.error)
+    scores.sort(key=lambda score: score.error)
     return fit_with(scores[0].method, samples, scale, tuple(scores))
 
 

@@ -114,9 +114,9 @@ def _of_json(text: str, path: Path) -> Iterator[tuple[_Test, float, float]]:
                 segments=int(given["segmentCount"]),
                 where=f"{path}: test {number}",
             )
-            for one in _flat(test["Results"]):
-                if one["access"] == "write":
-                    seconds, rate = float(one["totalTime"]), float(one["bwMiB"])
+            for result in _flat(test["Results"]):
+                if result["access"] == "write":
+                    seconds, rate = float(result["totalTime"]), float(result["bwMiB"])
                     yield known, *_checked(rate, seconds, f"{path}: test {number}")
     except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
         raise InputError(

@@ -64,8 +64,8 @@ def with_paper_features(samples: Samples, pool: GpfsPool | LustrePool) -> Sample
     )
     placed = {kind: _Placed(numbers[largest], numbers[used]) for kind, (largest, used) in wanted.items()}
     if isinstance(pool, LustrePool):
-        found = lustre_features(patterns, pool, **placed)
+        features = lustre_features(patterns, pool, **placed)
     else:
-        found = gpfs_features(patterns, pool, **placed)
-    columns = {name: np.asarray(value, dtype=float) for name, value in found.items()}
+        features = gpfs_features(patterns, pool, **placed)
+    columns = {name: np.asarray(value, dtype=float) for name, value in features.items()}
     return samples.with_numbers(columns)

@@ -94,21 +94,25 @@ def joined(parts: Sequence[tuple[str | Path, Writes]]) -> Writes:
     """
     first, writes = parts[0]
     for path, other in parts[1:]:
-        for here, there, one, two in ((writes, other, first, path), (other, writes, path, first)):
+        for here, there, path_here, path_there in (
+            (writes, other, first, path),
+            (other, writes, path, first),
+        ):
             missing = (set(here.numbers) - set(there.numbers)) | (set(here.words) - set(there.words))
             if missing:
                 name = one_line(min(missing))
                 raise InputError(
-                    f"has no {'such ' if name in (*there.numbers, *there.words) else ''}column {name!r} as {one} has",
-                    where=two,
+                    f"has no {'such ' if name in (*there.numbers, *there.words) else ''}column {name!r} "
+                    f"as {path_here} has",
+                    where=path_there,
                     todo="add it, or fit the files apart",
                 )
-    if sum(len(one) for _, one in parts) > MOST_WRITES:
+    if sum(len(part) for _, part in parts) > MOST_WRITES:
         raise InputError(f"more than {MOST_WRITES:,} writes", where=parts[-1][0], todo="leave some out")
     return Writes(
-        {name: np.concatenate([one.numbers[name] for _, one in parts]) for name in writes.numbers},
-        {name: np.concatenate([one.words[name] for _, one in parts]) for name in writes.words},
-        np.concatenate([one.seconds for _, one in parts]),
+        {name: np.concatenate([part.numbers[name] for _, part in parts]) for name in writes.numbers},
+        {name: np.concatenate([part.words[name] for _, part in parts]) for name in writes.words},
+        np.concatenate([part.seconds for _, part in parts]),
     )
 
 

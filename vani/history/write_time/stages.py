@@ -61,9 +61,9 @@ def stage_loads(samples: Samples, kinds: Kinds) -> Columns:
 
 def _loads(samples: Samples) -> Iterator[tuple[str, Floats]]:
     numbers = samples.numbers
-    one = np.ones(len(samples))
-    yield "1", one
-    size = numbers.get("bytes", one)
+    ones = np.ones(len(samples))
+    yield "1", ones
+    size = numbers.get("bytes", ones)
     if "bytes" in numbers:
         yield from _over_members("bytes", size, numbers)
     if "request" in numbers:
@@ -87,7 +87,7 @@ def _over_members(what: str, load: Floats, numbers: Mapping[str, Floats]) -> Ite
 
 def only_loads(columns: Mapping[str, Floats]) -> dict[str, Floats]:
     """Of the paper's features, those that are the load of a stage; of others, all."""
-    return {name: one for name, one in columns.items() if name in LOADS or name not in _PAPER}
+    return {name: column for name, column in columns.items() if name in LOADS or name not in _PAPER}
 
 
 def described(samples: Samples, kinds: Kinds) -> dict[str, Floats]:

@@ -13,21 +13,22 @@ from vani.units import counted
 if TYPE_CHECKING:
     from vani.schema.history import Kept
 
-__all__ = ["kept", "reasons"]
+__all__ = ["contents_by_month", "reasons"]
 
 
-def kept(told: Kept) -> str:
+def contents_by_month(contents: Kept) -> str:
     """Write runs by month."""
     lines = [
-        f"{one_line(told.place)}: {counted(told.runs, 'run')}, {counted(told.profiles, 'profile')}, "
-        f"{counted(told.judged, 'run')} judged" + ("; users and paths are hashes" if told.anonymised else ""),
+        f"{one_line(contents.place)}: {counted(contents.runs, 'run')}, {counted(contents.profiles, 'profile')}, "
+        f"{counted(contents.judged, 'run')} judged"
+        + ("; users and paths are hashes" if contents.anonymised else ""),
         *columns(
             ("month", "runs", "users"),
-            [(one.month or "unknown", f"{one.runs:,}", f"{one.users:,}") for one in told.months],
+            [(month.month or "unknown", f"{month.runs:,}", f"{month.users:,}") for month in contents.months],
             left=1,
         ),
     ]
-    return "\n".join([*lines, *([damaged(told.damaged)] if told.damaged else [])]) + "\n"
+    return "\n".join([*lines, *([damaged(contents.damaged)] if contents.damaged else [])]) + "\n"
 
 
 def reasons(files: Iterable[tuple[str, str]]) -> str:

@@ -25,16 +25,16 @@ def render(ranking: Ranking) -> str:
     out = csv.writer(text, lineterminator="\n")
     if ranking.settings is not None:
         out.writerow([*_SETTING, "application", "user", "member_expected_s"])
-        for one in ranking.settings:
-            shown = [_cell(getattr(one, name)) for name in _SETTING]
+        for setting in ranking.settings:
+            shown = [_cell(getattr(setting, name)) for name in _SETTING]
             out.writerows(
-                [*shown, _cell(m.application), _cell(m.user), _cell(m.expected_s)] for m in one.members
+                [*shown, _cell(m.application), _cell(m.user), _cell(m.expected_s)] for m in setting.members
             )
         return text.getvalue()
     out.writerow([*_NAMES, *_COSTS, *(f"saved_{name}" if name.endswith("_s") else name for name in _SAVED)])
     for row in ranking.rows:
-        told = [_cell(getattr(row, name)) for name in (*_NAMES, *_COSTS)]
-        out.writerow([*told, *(_cell(getattr(row.saved, name, None)) for name in _SAVED)])
+        cells = [_cell(getattr(row, name)) for name in (*_NAMES, *_COSTS)]
+        out.writerow([*cells, *(_cell(getattr(row.saved, name, None)) for name in _SAVED)])
     return text.getvalue()
 
 

@@ -23,24 +23,29 @@ ABOUT: Final = (
 )
 
 
-def next_table(found: Sequence[BehaviourPrediction]) -> Table:
+def next_table(predictions: Sequence[BehaviourPrediction]) -> Table:
     """A row per category; the names and the behaviours over time are text."""
     head = (
         "", "application", "user", "processes", "behaviours over time", "as expected", "next", "probability", "read",
         "written", "runs like it",
     )  # fmt: skip
-    return head, 5, [_row(number, one) for number, one in enumerate(found, start=1)]
+    return head, 5, [_row(number, prediction) for number, prediction in enumerate(predictions, start=1)]
 
 
-def _row(number: int, one: BehaviourPrediction) -> tuple[str, ...]:
-    asked = [run for run in one.past if run.expected is not None]
-    right = sum(run.expected == run.behaviour for run in asked)
-    names = (str(number), one_line(one.application), one_line(one.user or ""), f"{one.processes or 0:,}")
-    over_time = _over_time([run.behaviour for run in one.past])
-    known = f"{right:,} of {len(asked):,}" if asked else "none asked"
-    if not one.behaviours:
+def _row(number: int, prediction: BehaviourPrediction) -> tuple[str, ...]:
+    predicted = [run for run in prediction.past if run.expected is not None]
+    right = sum(run.expected == run.behaviour for run in predicted)
+    names = (
+        str(number),
+        one_line(prediction.application),
+        one_line(prediction.user or ""),
+        f"{prediction.processes or 0:,}",
+    )
+    over_time = _over_time([run.behaviour for run in prediction.past])
+    known = f"{right:,} of {len(predicted):,}" if predicted else "none asked"
+    if not prediction.behaviours:
         return (*names, over_time, known, "not known", "", "", "", "")
-    likely = one.behaviours[0]
+    likely = prediction.behaviours[0]
     return (
         *names,
         over_time,

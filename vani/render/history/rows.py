@@ -38,11 +38,11 @@ def hours(seconds: float) -> str:
 def headline(ranking: Ranking) -> str:
     """When, how many runs, and what they cost."""
     whole = ranking.whole
-    found = (
+    line = (
         f"{when(ranking)}: {counted(whole.runs, 'run')}, {counted(whole.users, 'user')}, "
         f"{hours(whole.core_s)} core-hours; in I/O {hours(whole.in_io_s)}, waiting {hours(whole.waiting_s)}"
     )
-    return f"{found}; {damaged(whole.damaged)}" if whole.damaged else found
+    return f"{line}; {damaged(whole.damaged)}" if whole.damaged else line
 
 
 def damaged(number: int) -> str:
@@ -94,8 +94,8 @@ def saved_text(saved: Saved | None, waiting_s: float) -> str:
         return "not judged"
     if _nothing(saved, waiting_s):
         return "0" if saved.high_s < _LITTLE * waiting_s else f"0 to {hours(saved.high_s)}"
-    found = f"{hours(saved.expected_s)} ({hours(saved.low_s)} to {hours(saved.high_s)})"
-    return found if saved.judged_share > 0.995 else f"{found}, {format_share(saved.judged_share)} judged"
+    text = f"{hours(saved.expected_s)} ({hours(saved.low_s)} to {hours(saved.high_s)})"
+    return text if saved.judged_share > 0.995 else f"{text}, {format_share(saved.judged_share)} judged"
 
 
 def next_step(ranking: Ranking) -> str:
@@ -106,12 +106,12 @@ def next_step(ranking: Ranking) -> str:
         "pair": "pair", "user": "user", "app": "application", "category": "category", "file-system": "file system",
     }[ranking.by]  # fmt: skip
     hold = "holds" if ranking.concentration == 1 else "hold"
-    found = f"{ranking.concentration:,} of {counted(ranking.groups, noun)} {hold} 70 % of all I/O time."
+    line = f"{ranking.concentration:,} of {counted(ranking.groups, noun)} {hold} 70 % of all I/O time."
     first = ranking.rows[0]
     if first.application is None:
-        return f"{found}  Next: vani history top"
+        return f"{line}  Next: vani history top"
     user = f" {_word(first.user)}" if first.user is not None else ""
-    return f"{found}  Next: vani history show {_word(first.application)}{user}"
+    return f"{line}  Next: vani history show {_word(first.application)}{user}"
 
 
 def _word(name: str | None) -> str:
@@ -140,21 +140,23 @@ def _setting(saved: Saved | None, waiting_s: float) -> str:
     return f"{one_line(saved.setting)}  ({saved.rule})"
 
 
-def _settings(found: list[RankedSetting]) -> Table:
+def _settings(settings: list[RankedSetting]) -> Table:
     head: tuple[str, ...] = ("", "one setting", "rule", "would serve", "could be saved", "pairs")
     rows: list[tuple[str, ...]] = []
-    for number, one in enumerate(found, start=1):
-        named = ", ".join(f"{one_line(m.application)} of {one_line(m.user)}" for m in one.members[:_MEMBERS])
-        more = len(one.members) - _MEMBERS
-        saved = f"{hours(one.expected_s)} ({hours(one.low_s)} to {hours(one.high_s)})"
+    for number, setting in enumerate(settings, start=1):
+        named = ", ".join(
+            f"{one_line(m.application)} of {one_line(m.user)}" for m in setting.members[:_MEMBERS]
+        )
+        more = len(setting.members) - _MEMBERS
+        saved = f"{hours(setting.expected_s)} ({hours(setting.low_s)} to {hours(setting.high_s)})"
         rows.append(
             (
                 str(number),
-                one_line(one.setting),
-                one.rule,
+                one_line(setting.setting),
+                setting.rule,
                 named + (f" and {more:,} more" if more > 0 else ""),
                 saved,
-                f"{len(one.members):,}",
+                f"{len(setting.members):,}",
             )
         )
     return head, 4, rows

@@ -21,24 +21,24 @@ _PLACE: Final = ("The path is that of an earlier run: put the folder of your nex
 _FIGURES: Final = {"bytes": "bytes moved", "in_io_s": "time in I/O", "waiting_s": "waiting"}
 
 
-def story(told: Story) -> str:
+def story(history: Story) -> str:
     """Write all that is known."""
-    whose = f" by {one_line(told.user)}" if told.user is not None else ""
+    whose = f" by {one_line(history.user)}" if history.user is not None else ""
     lines = [
-        f"{one_line(told.application)}{whose}: {counted(told.runs, 'run')}, {hours(told.core_s)} core-hours; "
-        f"in I/O {hours(told.in_io_s)}, waiting {hours(told.waiting_s)}",
+        f"{one_line(history.application)}{whose}: {counted(history.runs, 'run')}, {hours(history.core_s)} core-hours; "
+        f"in I/O {hours(history.in_io_s)}, waiting {hours(history.waiting_s)}",
         "",
         *columns(
             ("month", "runs", "in I/O", "waiting", "waiting of all time"),
             [
                 (
-                    one.month,
-                    f"{one.runs:,}",
-                    hours(one.in_io_s),
-                    hours(one.waiting_s),
-                    _share(one.waiting_s, one.core_s),
+                    month.month,
+                    f"{month.runs:,}",
+                    hours(month.in_io_s),
+                    hours(month.waiting_s),
+                    _share(month.waiting_s, month.core_s),
                 )
-                for one in told.months
+                for month in history.months
             ],
             left=1,
         ),
@@ -48,41 +48,43 @@ def story(told: Story) -> str:
             [
                 (
                     "",
-                    one_line(one.user),
-                    f"{one.processes:,}",
-                    f"{one.runs:,}",
-                    _spread(one.in_io_s),
-                    _spread(one.waiting_s),
+                    one_line(category.user),
+                    f"{category.processes:,}",
+                    f"{category.runs:,}",
+                    _spread(category.in_io_s),
+                    _spread(category.waiting_s),
                 )
-                for one in told.categories[:_SHOWN]
+                for category in history.categories[:_SHOWN]
             ],
             left=2,
         ),
     ]
-    if len(told.categories) > _SHOWN:
-        lines.append(f"  and {counted(len(told.categories) - _SHOWN, 'more category')}")
+    if len(history.categories) > _SHOWN:
+        lines.append(f"  and {counted(len(history.categories) - _SHOWN, 'more category')}")
     lines += (
-        ["", *(_change(one) for one in told.changes)] if told.changes else ["", "No change of behaviour."]
+        ["", *(_change(change) for change in history.changes)]
+        if history.changes
+        else ["", "No change of behaviour."]
     )
-    return "\n".join([*lines, *_worst(told), "", *_advice(told)]) + "\n"
+    return "\n".join([*lines, *_worst(history), "", *_advice(history)]) + "\n"
 
 
-def letter(told: Story) -> str:
+def letter(history: Story) -> str:
     """Write to the user what to change, or that nothing is to be changed; ready for mail, without colours."""
     lines = [
-        f"Subject: I/O of {one_line(told.application)}",
+        f"Subject: I/O of {one_line(history.application)}",
         "",
-        f"Dear {one_line(told.user or 'user')},",
+        f"Dear {one_line(history.user or 'user')},",
         "",
-        f"{counted(told.runs, 'run')} of {one_line(told.application)} took {hours(told.core_s)} core-hours"
-        f"{_time(told)}. In {hours(told.waiting_s)} of these ({_share(told.waiting_s, told.core_s)}), processes waited "
-        "for I/O.",
+        f"{counted(history.runs, 'run')} of {one_line(history.application)} took {hours(history.core_s)} core-hours"
+        f"{_time(history)}. In {hours(history.waiting_s)} of these ({_share(history.waiting_s, history.core_s)}), "
+        "processes waited for I/O.",
         "",
     ]
-    saved = told.saved
+    saved = history.saved
     if saved is None:
         lines += ["None of these runs was judged, so that we cannot tell yet what could be saved."]
-    elif not saved.rule or saved.expected_s <= _LITTLE * told.waiting_s:
+    elif not saved.rule or saved.expected_s <= _LITTLE * history.waiting_s:
         lines += ["We looked for a setting that would make it faster and found none: there is nothing to do."]
     else:
         lines += [
@@ -90,9 +92,9 @@ def letter(told: Story) -> str:
             f"About {hours(saved.expected_s)} core-hours could be saved "
             f"({hours(saved.low_s)} to {hours(saved.high_s)}), as a model expects:",
             "",
-            *(f"    {one_line(line)}" for line in told.lines or [saved.setting]),
+            *(f"    {one_line(line)}" for line in history.lines or [saved.setting]),
             "",
-            *(_PLACE if any("/" in line and not line.startswith("#") for line in told.lines) else ()),
+            *(_PLACE if any("/" in line and not line.startswith("#") for line in history.lines) else ()),
             "Why this helps:",
             "",
             f"    vani explain {saved.rule}",
@@ -100,10 +102,10 @@ def letter(told: Story) -> str:
     return "\n".join([*lines, "", "We are glad to help.", ""])
 
 
-def _time(told: Story) -> str:
-    if not told.months:
+def _time(history: Story) -> str:
+    if not history.months:
         return ""
-    first, last = told.months[0].month, told.months[-1].month
+    first, last = history.months[0].month, history.months[-1].month
     return f" in {first}" if first == last else f" from {first} to {last}"
 
 
@@ -114,20 +116,20 @@ def _share(part: float, whole: float) -> str:
 def _spread(spread: Spread | None) -> str:
     if spread is None:
         return "unknown"
-    return ", ".join(format_seconds(one) for one in (spread.least, spread.median, spread.most))
+    return ", ".join(format_seconds(seconds) for seconds in (spread.least, spread.median, spread.most))
 
 
-def _change(one: Behaviour) -> str:
-    write = format_bytes if one.figure == "bytes" else format_seconds
-    day = datetime.fromtimestamp(one.at, UTC)
+def _change(change: Behaviour) -> str:
+    write = format_bytes if change.figure == "bytes" else format_seconds
+    day = datetime.fromtimestamp(change.at, UTC)
     return (
-        f"Since {day:%Y-%m-%d}, {counted(one.processes, 'process')} of {one_line(one.user)}: {_FIGURES[one.figure]} of "
-        f"a run {write(one.after)}, {write(one.before)} before (medians)"
+        f"Since {day:%Y-%m-%d}, {counted(change.processes, 'process')} of {one_line(change.user)}: "
+        f"{_FIGURES[change.figure]} of a run {write(change.after)}, {write(change.before)} before (medians)"
     )
 
 
-def _worst(told: Story) -> list[str]:
-    worst = told.worst
+def _worst(history: Story) -> list[str]:
+    worst = history.worst
     if worst is None:
         return []
     day = (
@@ -144,16 +146,16 @@ def _worst(told: Story) -> list[str]:
     return [*lines, *(f"  {one_line(path)}" for path in worst.paths[:2])]
 
 
-def _advice(told: Story) -> list[str]:
-    if told.saved is None:
+def _advice(history: Story) -> list[str]:
+    if history.saved is None:
         return [
             "No run was judged: `vani history add` with a larger --judge does it while the logs are there."
         ]
-    text = saved_text(told.saved, told.waiting_s)
-    if not told.saved.rule or told.saved.expected_s <= _LITTLE * told.waiting_s:
+    text = saved_text(history.saved, history.waiting_s)
+    if not history.saved.rule or history.saved.expected_s <= _LITTLE * history.waiting_s:
         return [f"Could be saved: {text} core-hours. Nothing to do."]
     return [
-        f"Could be saved: {text} core-hours. {one_line(told.saved.why)}",
-        *(f"  {one_line(line)}" for line in told.lines),
-        f"  (vani explain {told.saved.rule})",
+        f"Could be saved: {text} core-hours. {one_line(history.saved.why)}",
+        *(f"  {one_line(line)}" for line in history.lines),
+        f"  (vani explain {history.saved.rule})",
     ]

@@ -34,22 +34,22 @@ class _Habits:
     def see(self, behaviour: int) -> None:
         known = behaviour in self._latest_first
         place = self._latest_first.index(behaviour) if known else _NEW
-        told = min(place, _LONG_AGO) if known else _NEW
+        recency = min(place, _LONG_AGO) if known else _NEW
         if self._latest_first:
             for context in self._contexts():
                 counts = self._followed.setdefault(context, [0.0] * (_NEW + 1))
-                counts[told] += 1.0
+                counts[recency] += 1.0
         if known:
             del self._latest_first[place]
         self._latest_first.insert(0, behaviour)
         del self._latest_first[_REMEMBERED:]
-        self._habit = (*self._habit, told)[-_ORDER:]
+        self._habit = (*self._habit, recency)[-_ORDER:]
         self._runs += 1
 
     def predict(self) -> Shares:
         if not self._latest_first:
             return {}
-        told = [0.0] * (_NEW + 1)
+        by_recency = [0.0] * (_NEW + 1)
         left = 1.0
         for context in reversed(self._contexts()):
             counts = self._followed.get(context)
@@ -58,12 +58,12 @@ class _Habits:
             distinct = sum(count > 0 for count in counts)
             whole = sum(counts) + distinct
             for kind, count in enumerate(counts):
-                told[kind] += left * count / whole
+                by_recency[kind] += left * count / whole
             left *= distinct / whole
-        shares = dict(zip(self._latest_first, told[:_LONG_AGO], strict=False))
+        shares = dict(zip(self._latest_first, by_recency[:_LONG_AGO], strict=False))
         long_ago = self._latest_first[_LONG_AGO:]
         # Those of long ago share what is theirs, the latest first; beyond a few none gets anything worth telling.
-        rest = told[_LONG_AGO]
+        rest = by_recency[_LONG_AGO]
         for behaviour in long_ago[:_TOLD]:
             shares[behaviour] = rest / 2
             rest /= 2

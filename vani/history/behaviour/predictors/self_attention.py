@@ -48,11 +48,12 @@ class _Attention:
         self._told: list[int] = []
 
     def see(self, behaviour: int) -> None:
-        told = self._latest_first.index(behaviour) if behaviour in self._latest_first else _KINDS - 1
-        self._told = [*self._told, min(told, _KINDS - 1)][-_WINDOW:]
-        self._latest_first = [behaviour, *(one for one in self._latest_first if one != behaviour)][
-            :_REMEMBERED
-        ]
+        recency = self._latest_first.index(behaviour) if behaviour in self._latest_first else _KINDS - 1
+        self._told = [*self._told, min(recency, _KINDS - 1)][-_WINDOW:]
+        self._latest_first = [
+            behaviour,
+            *(earlier for earlier in self._latest_first if earlier != behaviour),
+        ][:_REMEMBERED]
 
     def predict(self) -> Shares:
         if not self._latest_first:
@@ -73,7 +74,9 @@ def _told(sequence: Sequence[int]) -> list[int]:
     for behaviour in sequence:
         place = latest_first.index(behaviour) if behaviour in latest_first else _KINDS - 1
         recency.append(min(place, _KINDS - 1))
-        latest_first = [behaviour, *(one for one in latest_first if one != behaviour)][:_REMEMBERED]
+        latest_first = [behaviour, *(earlier for earlier in latest_first if earlier != behaviour)][
+            :_REMEMBERED
+        ]
     return recency
 
 
@@ -88,9 +91,9 @@ def _examples(sequences: Sequence[Sequence[int]]) -> tuple[Ints, Ints]:
     """Windows, shape (examples, window), and what came next at each place; -1 where nothing was there."""
     windows, wanted = [], []
     for sequence in sequences:
-        told = _told(sequence)
-        for end in range(2, len(told) + 1, _STRIDE):
-            part = told[max(0, end - _WINDOW - 1) : end]
+        recency = _told(sequence)
+        for end in range(2, len(recency) + 1, _STRIDE):
+            part = recency[max(0, end - _WINDOW - 1) : end]
             padding = _WINDOW + 1 - len(part)
             windows.append([_EMPTY] * padding + part[:-1])
             wanted.append([-1] * padding + part[1:])
@@ -121,35 +124,35 @@ def _learnt(windows: Ints, wanted: Ints) -> Any:
     def heads(values: Any) -> Any:
         return values.reshape(*values.shape[:2], _HEADS, _WIDTH // _HEADS).swapaxes(1, 2)
 
-    def logits(weights: Any, told: Any) -> Any:
-        at = weights["kinds"][told] + weights["places"]
+    def logits(weights: Any, recency: Any) -> Any:
+        at = weights["kinds"][recency] + weights["places"]
         inner = normed(at)
         query, key, value = (heads(inner @ weights[name]) for name in ("query", "key", "value"))
         fit = query @ key.swapaxes(2, 3) / (_WIDTH // _HEADS) ** 0.5
-        seen = causal & (told != _EMPTY)[:, None, None, :]
+        seen = causal & (recency != _EMPTY)[:, None, None, :]
         mixed = jax.nn.softmax(jnp.where(seen, fit, -1e9), axis=-1) @ value
         at = at + mixed.swapaxes(1, 2).reshape(at.shape)
         at = at + jax.nn.relu(normed(at) @ weights["wide"]) @ weights["narrow"]
         return normed(at) @ weights["out"]
 
-    def loss(weights: Any, told: Any, next_: Any) -> Any:
+    def loss(weights: Any, recency: Any, next_: Any) -> Any:
         of_place = optax.softmax_cross_entropy_with_integer_labels(
-            logits(weights, told), jnp.maximum(next_, 0)
+            logits(weights, recency), jnp.maximum(next_, 0)
         )
         return jnp.where(next_ >= 0, of_place, 0.0).sum() / jnp.maximum((next_ >= 0).sum(), 1)
 
     optimiser = optax.adamw(2e-3, weight_decay=1e-3)
     state = optimiser.init(weights)
 
-    def stepped(weights: Any, state: Any, told: Any, next_: Any) -> Any:
-        change, state = optimiser.update(jax.grad(loss)(weights, told, next_), state, weights)
+    def stepped(weights: Any, state: Any, recency: Any, next_: Any) -> Any:
+        change, state = optimiser.update(jax.grad(loss)(weights, recency, next_), state, weights)
         return optax.apply_updates(weights, change), state
 
     step = jax.jit(stepped)
     for _ in range(_STEPS):
         some = random.integers(0, len(windows), _BATCH)
         weights, state = step(weights, state, windows[some], wanted[some])
-    return jax.jit(lambda told: logits(weights, told)[:, -1])
+    return jax.jit(lambda recency: logits(weights, recency)[:, -1])
 
 
 PREDICTORS = (
