@@ -16,7 +16,7 @@ import pytest
 
 from vani.store import cache, locks
 from vani.store.cache import sweep
-from vani.store.locks import Held, InUse, being_used, being_written, removable
+from vani.store.locks import InUse, LockState, being_used, being_written, removable
 
 DAY = 24 * 3600.0
 
@@ -76,7 +76,7 @@ def test_a_store_that_a_run_reads_stays_however_old(tmp_path, small):
 def test_a_store_that_is_being_removed_is_not_begun_with(tmp_path):
     place = made(tmp_path, "a", used_s=9 * DAY)
     with removable(place, partial=False) as held, ExitStack() as until:
-        assert held is Held.FREE
+        assert held is LockState.FREE
         assert not InUse(until).hold(place)
 
 
@@ -87,9 +87,9 @@ def test_of_very_many_stores_the_last_are_kept_by_the_time_of_use_alone(tmp_path
         in_use = InUse(until)
         assert in_use.hold(first) and in_use.hold(last)
         with removable(first, partial=False) as held:
-            assert held is Held.TAKEN
+            assert held is LockState.TAKEN
         with removable(last, partial=False) as held:
-            assert held is Held.FREE
+            assert held is LockState.FREE
     assert time.time() - last.stat().st_mtime < 60
 
 

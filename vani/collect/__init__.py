@@ -131,14 +131,16 @@ def _storage(
     }
     of_type = {kind: [mount for mount in mounts if mount.type == kind] for kind in ("lustre", "gpfs")}
     if programs is None:
-        unknown |= {kind: "the machine's programs were not asked" for kind, found in of_type.items() if found}
-        return facts | {kind: [] for kind, found in of_type.items() if not found}
+        unknown |= {
+            kind: "the machine's programs were not asked" for kind, of_kind in of_type.items() if of_kind
+        }
+        return facts | {kind: [] for kind, of_kind in of_type.items() if not of_kind}
     places = places_of_data(dataset, environment, mounts, here=root == Path("/"))
     lustre = [read_lustre(mount.dir, programs, places.get(mount.dir)) for mount in of_type["lustre"]]
     gpfs = [read_gpfs(mount.dir, mount.device or mount.dir, programs) for mount in of_type["gpfs"]]
-    problems = {f"lustre[{index}]": told for index, (_, told) in enumerate(lustre)}
-    problems |= {f"gpfs[{index}]": told for index, (_, told) in enumerate(gpfs)}
-    unknown |= {name: "; ".join(told) for name, told in problems.items() if told}
+    problems = {f"lustre[{index}]": reasons for index, (_, reasons) in enumerate(lustre)}
+    problems |= {f"gpfs[{index}]": reasons for index, (_, reasons) in enumerate(gpfs)}
+    unknown |= {name: "; ".join(reasons) for name, reasons in problems.items() if reasons}
     return facts | {"lustre": [fact for fact, _ in lustre], "gpfs": [fact for fact, _ in gpfs]}
 
 
@@ -159,5 +161,5 @@ def _gpus(allocation: Allocation, environment: Mapping[str, str], root: Path) ->
 
 
 def _memory(allocation: Allocation, limits: Limits, root: Path) -> int | None:
-    found = [allocation.memory_per_node, limits.memory, memory_bytes(root)]
-    return min((size for size in found if size is not None), default=None)
+    sizes = [allocation.memory_per_node, limits.memory, memory_bytes(root)]
+    return min((size for size in sizes if size is not None), default=None)

@@ -98,8 +98,8 @@ def _values(path: Path, stored: Stored, places: NDArray[np.int64], ends_at: floa
     raw = _inflated(path, stored, type_, places) if is_packed else _read(path, stored, type_, places, ends_at)
     values = raw.astype(np.float64)
     given = ~np.isin(values, stored.fill) if stored.fill else np.ones(len(values), np.bool_)
-    found: NDArray[np.float64] = values[given] * stored.scale + stored.zero
-    return found
+    scaled: NDArray[np.float64] = values[given] * stored.scale + stored.zero
+    return scaled
 
 
 def _read(

@@ -138,9 +138,9 @@ def sample_dataset(
     distribution = _distribution(arrays, bounds, problems)
     if isinstance(distribution, str):
         unknown["dataset.distribution"] = "; ".join(filter(None, (distribution, missing)))
-    told = [_text(problem) for problem in problems[: bounds.problems]]
-    if len(problems) > len(told):
-        told.append(f"and {len(problems) - len(told)} more")
+    shown = [_text(problem) for problem in problems[: bounds.problems]]
+    if len(problems) > len(shown):
+        shown.append(f"and {len(problems) - len(shown)} more")
     return DatasetSample(
         root=_text(str(root.absolute())),
         files=files,
@@ -149,7 +149,7 @@ def sample_dataset(
         total_size=total,
         sampled=not is_whole,
         distribution=None if isinstance(distribution, str) else distribution,
-        problems=told,
+        problems=shown,
     )
 
 
@@ -212,12 +212,12 @@ def _walk(root: Path, problems: list[str]) -> Iterator[Path]:
         folder = waiting.pop()
         try:
             with os.scandir(folder) as entries:
-                found = sorted(entries, key=lambda entry: entry.name)
+                children = sorted(entries, key=lambda entry: entry.name)
         except OSError as error:
             problems.append(f"{folder}: {error.strerror}")
             continue
         below = []
-        for entry in found:
+        for entry in children:
             if entry.is_dir(follow_symlinks=False):
                 below.append(folder / entry.name)
             elif not (entry.is_symlink() and (folder / entry.name).is_dir()):

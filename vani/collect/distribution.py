@@ -75,7 +75,7 @@ def draw(arrays: Sequence[tuple[Path, Array]], wanted: int, seconds: float) -> D
         edges = np.linspace(0, total, wanted + 1)
         places = np.minimum(edges[:-1] + random.random(wanted) * np.diff(edges), total - 1).astype(np.int64)
     file = np.searchsorted(behind, places, side="right")
-    found, files, problems = [np.empty(0)], 0, []
+    samples, files, problems = [np.empty(0)], 0, []
     # In random order: where time runs out, the files that are left are any.
     for index in random.permutation(np.unique(file)).tolist():
         if time.monotonic() > ends_at:
@@ -88,8 +88,8 @@ def draw(arrays: Sequence[tuple[Path, Array]], wanted: int, seconds: float) -> D
             continue
         values = values[np.isfinite(values)]
         files += bool(len(values))
-        found.append(values)
-    values = random.permutation(np.concatenate(found))
+        samples.append(values)
+    values = random.permutation(np.concatenate(samples))
     if time.monotonic() > ends_at:
         problems.append(
             f"after {seconds:g} s, {len(values):,} of {len(places):,} values of the sample were read"
@@ -123,7 +123,7 @@ def law_of(drawn: Drawn) -> Distribution | str:
             # Where values differ by next to nothing, a law may have no best fit.
             with suppress(ValueError, RuntimeError, FloatingPointError, OverflowError):
                 fitted[law] = fit(stats, known)
-        scores = {law: _score(one, known) for law, one in fitted.items()}
+        scores = {law: _score(law_fitted, known) for law, law_fitted in fitted.items()}
         usable = {law: score for law, score in scores.items() if np.isfinite(score)}
         if not usable:
             return "no law can be fitted to the values"
@@ -167,11 +167,11 @@ def _parameters(name: Law, law: Any, *, counted: bool) -> dict[str, float]:
     """Of the law, under the names that they have in the field; location and bounds without the spread of integers."""
     *shape, at, scale = (float(value) for value in law.args)
     low, high = (float(np.floor(bound)) if counted else bound for bound in (at, at + scale))
-    found = {
+    parameters = {
         "uniform": {"low": low, "high": high},
         "normal": {"mean": at - (0.5 if counted else 0.0), "standard_deviation": scale},
         "exponential": {"mean": scale},
         "lognormal": {"log_mean": float(np.log(scale)), "log_standard_deviation": shape[0] if shape else 0.0},
         "gamma": {"shape": shape[0] if shape else 0.0, "scale": scale},
     }
-    return found[name]
+    return parameters[name]

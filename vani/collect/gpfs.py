@@ -29,8 +29,8 @@ def read_gpfs(folder: str, device: str, ask: Ask) -> tuple[Gpfs, list[str]]:
             problems.append(str(error))
             facts, failed = parse_mmlsfs(error.printed), True
         if facts or not failed:
-            found = Gpfs.model_validate({"dir": folder, "device": device, **facts})
-            return found, [f"{problems[-1]}; what it printed is kept"] if failed else []
+            gpfs = Gpfs.model_validate({"dir": folder, "device": device, **facts})
+            return gpfs, [f"{problems[-1]}; what it printed is kept"] if failed else []
     return Gpfs(dir=folder, device=device), problems[:1]
 
 

@@ -74,5 +74,5 @@ def count_gpus(root: Path = Path("/")) -> int | None:
     if nvidia or amd:
         return nvidia + amd
     cards = [card for card in entries(root / "sys/class/drm") if re.fullmatch(r"card\d+", card.name)]
-    found = sum((read(card / "device/vendor") or "").strip() in _GPU_VENDORS for card in cards)
-    return found if found or entries(root / "sys/class") else None
+    gpus = sum((read(card / "device/vendor") or "").strip() in _GPU_VENDORS for card in cards)
+    return gpus if gpus or entries(root / "sys/class") else None

@@ -72,14 +72,14 @@ def stored_array(path: Path, file_format: str) -> Stored | None:
         return None
     with path.open("rb") as file:
         try:
-            found = read(file)
+            array = read(file)
         except (
             *(ValueError, SyntaxError, struct.error, IndexError, KeyError, TypeError, OverflowError),
             *(MemoryError, RecursionError, zipfile.BadZipFile, zlib.error, NotImplementedError, RuntimeError),
             EOFError,
         ):
             return None
-        return None if found is None else _inside(found, file.seek(0, 2))
+        return None if array is None else _inside(array, file.seek(0, 2))
 
 
 def _inside(array: Stored, size: int) -> Stored:
@@ -135,23 +135,23 @@ def npz_array(file: BinaryIO) -> Stored | None:
     """The largest array of a `.npz` file: a zip file of `.npy` files."""
     best: tuple[Stored, zipfile.ZipInfo] | None = None
     with zipfile.ZipFile(file) as archive:
-        members = [one for one in archive.infolist() if one.filename.endswith(".npy")]
+        members = [item for item in archive.infolist() if item.filename.endswith(".npy")]
         for member in members[:_MAX_ITEMS]:
             with archive.open(member) as inside:
-                found = npy_array(inside.read(1 << 16))
-            if found is not None and (best is None or found.count > best[0].count):
-                best = found, member
+                array = npy_array(inside.read(1 << 16))
+            if array is not None and (best is None or array.count > best[0].count):
+                best = array, member
     if best is None:
         return None
-    found, member = best
-    encoding = found.encoding.replace("npy", "npz", 1)
+    array, member = best
+    encoding = array.encoding.replace("npy", "npz", 1)
     if member.compress_type != zipfile.ZIP_STORED:
         kind = "deflate" if member.compress_type == zipfile.ZIP_DEFLATED else "compressed"
-        return replace(found, datasets=len(members), encoding=f"{encoding}, {kind}", member=member.filename)
+        return replace(array, datasets=len(members), encoding=f"{encoding}, {kind}", member=member.filename)
     file.seek(member.header_offset)
     name, extra = struct.unpack_from("<HH", file.read(30), 26)
-    begin = member.header_offset + 30 + name + extra + found.begin
-    return replace(found, datasets=len(members), encoding=encoding, begin=begin)
+    begin = member.header_offset + 30 + name + extra + array.begin
+    return replace(array, datasets=len(members), encoding=encoding, begin=begin)
 
 
 def fits_array(file: BinaryIO) -> Stored | None:
@@ -170,7 +170,7 @@ def fits_array(file: BinaryIO) -> Stored | None:
         values = math.prod(axes) if axes else 0
         if is_image and values and bits in _FITS_TYPES:
             images += 1
-            found = Stored(
+            image = Stored(
                 shape=tuple(reversed(axes)),
                 type=np.dtype(_FITS_TYPES[bits]),
                 datasets=1,
@@ -180,7 +180,7 @@ def fits_array(file: BinaryIO) -> Stored | None:
                 zero=float(header.get("BZERO", "0").replace("D", "E")),
                 fill=(float(header["BLANK"]),) if "BLANK" in header and bits > 0 else (),
             )
-            best = found if best is None or found.count > best.count else best
+            best = image if best is None or image.count > best.count else best
         groups, extra = int(header.get("GCOUNT", "1")), int(header.get("PCOUNT", "0"))
         data = abs(bits) // 8 * groups * (extra + values) if axes else 0
         if data < 0:
@@ -236,15 +236,15 @@ class _Header:
 
     def fill_values(self) -> tuple[float, ...]:
         """Read past a list of attributes; what they say stands for no value."""
-        found: list[float] = []
+        fills: list[float] = []
         self.number(wide=False)
         for _ in range(self.count()):
             name = self.skip(self.count())
             type_ = _NETCDF_TYPES[self.number(wide=False)]
             values = self.skip(type_.itemsize * self.number(wide=self.is_wide))
             if name in (b"_FillValue", b"missing_value") and type_.kind != "S":
-                found += np.frombuffer(values, type_).astype(float).tolist()
-        return tuple(found)
+                fills += np.frombuffer(values, type_).astype(float).tolist()
+        return tuple(fills)
 
 
 _NETCDF_TYPES: Final = {
@@ -279,7 +279,7 @@ def netcdf_array(head: bytes) -> Stored | None:
         lengths.append(header.number(wide=header.is_wide))
     header.fill_values()
     header.number(wide=False)
-    found: list[tuple[Stored, bool]] = []
+    variables: list[tuple[Stored, bool]] = []
     for _ in range(header.count()):
         header.skip(header.count())
         rank = header.count()
@@ -300,10 +300,10 @@ def netcdf_array(head: bytes) -> Stored | None:
         stored = Stored(
             tuple(shape), _NETCDF_TYPES[code], 1, f"netcdf ({version}), big-endian", begin, fill=fill
         )
-        found.append((stored, is_record))
-    if any(size < 0 for stored, _ in found for size in stored.shape):
+        variables.append((stored, is_record))
+    if any(size < 0 for stored, _ in variables for size in stored.shape):
         return None
-    best = max(found, key=lambda one: (one[0].count, len(one[0].shape)), default=None)
+    best = max(variables, key=lambda variable: (variable[0].count, len(variable[0].shape)), default=None)
     if best is None:
         return None
     stored, is_record = best
@@ -311,9 +311,9 @@ def netcdf_array(head: bytes) -> Stored | None:
         stored = replace(
             stored,
             piece=math.prod(stored.shape[1:]),
-            stride=_record_bytes([s for s, record in found if record]),
+            stride=_record_bytes([s for s, record in variables if record]),
         )
-    return replace(stored, datasets=len(found))
+    return replace(stored, datasets=len(variables))
 
 
 def _record_bytes(variables: list[Stored]) -> int:

@@ -36,18 +36,18 @@ def hdf5_array(path: Path, file_format: str) -> Array | None:
         pass  # The library's own message does not say whether it is the file or its content.
     try:
         with h5py.File(path, "r", locking=False) as file:
-            found: list[Any] = []
+            datasets: list[Any] = []
 
             def look(_: str, item: Any) -> bool | None:
                 if isinstance(item, h5py.Dataset) and item.shape is not None:
-                    found.append(item)
-                return True if len(found) >= _MAX_OBJECTS else None
+                    datasets.append(item)
+                return True if len(datasets) >= _MAX_OBJECTS else None
 
             file.visititems(look)
-            if not found:
+            if not datasets:
                 return None
-            best = max(found, key=lambda one: (prod(one.shape), len(one.shape)))
-            return _describe(path, best, len(found), file_format)
+            best = max(datasets, key=lambda dataset: (prod(dataset.shape), len(dataset.shape)))
+            return _describe(path, best, len(datasets), file_format)
     except (OSError, RuntimeError, ValueError, KeyError, TypeError):
         return None
 
@@ -90,17 +90,17 @@ def _values(
     path: Path, name: str, fill: tuple[float, ...], places: NDArray[np.int64], ends_at: float
 ) -> NDArray[np.float64]:
     """See `Array.read`; value by value, since any other selection reads all chunks between the first and the last."""
-    found: list[float] = []
+    numbers: list[float] = []
     try:
         with _h5py().File(path, "r", locking=False) as file:
             dataset = file[name]
             for place in places.tolist():
                 if time.monotonic() > ends_at:
                     break
-                found.append(dataset[tuple(int(i) for i in np.unravel_index(place, dataset.shape))])
+                numbers.append(dataset[tuple(int(i) for i in np.unravel_index(place, dataset.shape))])
     except (RuntimeError, KeyError, TypeError, IndexError) as error:
         raise ValueError(f"cannot be read ({error})") from error
-    values = np.array(found, np.float64)
+    values = np.array(numbers, np.float64)
     return values[~np.isin(values, fill)] if fill else values
 
 

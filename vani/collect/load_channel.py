@@ -74,16 +74,16 @@ def message_of(content: bytes) -> LoadMessage:
     try:
         message = LoadMessage.model_validate_json(content[len(TOPIC) :])
     except ValidationError as error:
-        one = error.errors(include_url=False, include_input=False)[0]
-        place = ".".join(map(str, one["loc"]))
-        raise InputError(f"{place or 'the message'}: {one['msg'].lower()}") from None
-    told = message.snapshot
-    told.refuse_contradictions("the message")
+        problem = error.errors(include_url=False, include_input=False)[0]
+        place = ".".join(map(str, problem["loc"]))
+        raise InputError(f"{place or 'the message'}: {problem['msg'].lower()}") from None
+    snapshot = message.snapshot
+    snapshot.refuse_contradictions("the message")
     parts: dict[str, set[str | None]] = {
-        "oss": {*(one.name for one in told.oss), *(one.oss for one in told.ost)},
-        "forwarding": {one.name for one in told.forwarding},
-        "mds": {message.publisher} if told.mds else set(),
-        "": {"somebody"} if told.storage or told.reach else set(),
+        "oss": {*(server.name for server in snapshot.oss), *(target.oss for target in snapshot.ost)},
+        "forwarding": {node.name for node in snapshot.forwarding},
+        "mds": {message.publisher} if snapshot.mds else set(),
+        "": {"somebody"} if snapshot.storage or snapshot.reach else set(),
     }
     if any(names - ({message.publisher} if role == message.role else set()) for role, names in parts.items()):
         raise InputError(f"{message.publisher} tells of other servers than itself")

@@ -90,34 +90,35 @@ class Heard:
         targets: dict[int, Target] = {}
         mds: MetadataServer | None = None
         # Of two that tell of one thing, such as a target that moved, the later one is right.
-        for name, one in sorted(self._last.items(), key=lambda item: item[1].heard_s):
-            told = one.message.snapshot
-            silent_s = now_s - one.heard_s
-            is_silent = silent_s > _SILENT * one.message.interval_s
+        for name, heard in sorted(self._last.items(), key=lambda item: item[1].heard_s):
+            own_state = heard.message.snapshot
+            silent_s = now_s - heard.heard_s
+            is_silent = silent_s > _SILENT * heard.message.interval_s
             if is_silent:
-                every = f"it published every {one.message.interval_s:g} s"
+                every = f"it published every {heard.message.interval_s:g} s"
                 no_data.append(Missing(name=name, reason=f"silent for {silent_s:.0f} s; {every}"))
-            elif told.no_data:
-                no_data += [Missing(name=name, reason=gap.reason) for gap in told.no_data]
-            if one.message.role == "mds":
-                mds = MetadataServer() if is_silent else told.mds or MetadataServer()
+            elif own_state.no_data:
+                no_data += [Missing(name=name, reason=gap.reason) for gap in own_state.no_data]
+            if heard.message.role == "mds":
+                mds = MetadataServer() if is_silent else own_state.mds or MetadataServer()
                 continue
-            if one.message.role == "forwarding":
-                own_node = next(iter(told.forwarding), IoNode(name=name))
+            if heard.message.role == "forwarding":
+                own_node = next(iter(own_state.forwarding), IoNode(name=name))
                 # Nobody is to be sent to a node that may be dead.
                 nodes[name] = IoNode(name=name, state="offline") if is_silent else own_node
                 continue
-            own = next(iter(told.oss), Server(name=name))
+            own = next(iter(own_state.oss), Server(name=name))
             servers[name] = Server(name=name) if is_silent else own
             # Its targets are where they were, and as full as they were at least; what they do is not known.
             targets |= {
-                part.index: part.model_copy(update={"load": None}) if is_silent else part for part in told.ost
+                part.index: part.model_copy(update={"load": None}) if is_silent else part
+                for part in own_state.ost
             }
         never = [name for name in self.expected if name not in self._last]
         no_data += [Missing(name=name, reason="never heard") for name in never]
         if mds is None:
             no_data.append(Missing(name="mds", reason="no publisher told of the metadata server"))
-        found = Snapshot(
+        machine = Snapshot(
             time=when,
             oss=[servers[name] for name in sorted(servers, key=natural)],
             ost=[targets[index] for index in sorted(targets)],
@@ -125,7 +126,7 @@ class Heard:
             mds=mds,
             no_data=sorted(no_data, key=lambda gap: natural(gap.name)),
         )
-        return found.model_copy(update={"notes": [*found.reasons_to_wait(), *self._notes(when)]})
+        return machine.model_copy(update={"notes": [*machine.reasons_to_wait(), *self._notes(when)]})
 
     def _notes(self, when: datetime) -> Iterable[str]:
         if self.malformed:
@@ -136,9 +137,9 @@ class Heard:
             yield f"{counted(self.lost, 'message')} lost on the way"
         behind = [
             name
-            for name, one in self._last.items()
-            if one.message.snapshot.time is not None
-            and (when - _in_utc(one.message.snapshot.time)).total_seconds() < -_CLOCK_S
+            for name, heard in self._last.items()
+            if heard.message.snapshot.time is not None
+            and (when - _in_utc(heard.message.snapshot.time)).total_seconds() < -_CLOCK_S
         ]
         if behind:
             yield f"clocks of {counted(len(behind), 'server')} are ahead of this one: {', '.join(behind[:5])}"

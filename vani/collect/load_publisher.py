@@ -78,8 +78,8 @@ class Publisher:
     def _count_listeners(self, seconds: float) -> None:
         end = time.monotonic() + seconds
         while self._socket.poll(0 if self.listeners else max(0.0, end - time.monotonic()) * 1000):
-            told = self._socket.recv(self._zmq.NOBLOCK)
-            self.listeners = max(0, self.listeners + (1 if told[:1] == b"\1" else -1))
+            subscription = self._socket.recv(self._zmq.NOBLOCK)
+            self.listeners = max(0, self.listeners + (1 if subscription[:1] == b"\1" else -1))
 
     def close(self) -> None:
         self._socket.close()

@@ -64,9 +64,9 @@ def parse_df(text: str) -> dict[str, object]:
     """Count targets and sum up space from `lfs df` (in units of 1 KiB)."""
     facts: dict[str, object] = {}
     for kind, key in (("OST", "osts"), ("MDT", "mdts")):
-        found = re.findall(rf"^\S+-{kind}[0-9a-f]{{4}}_UUID\b", text, re.MULTILINE)
-        if found:
-            facts[key] = len(found)
+        targets = re.findall(rf"^\S+-{kind}[0-9a-f]{{4}}_UUID\b", text, re.MULTILINE)
+        if targets:
+            facts[key] = len(targets)
     space = re.findall(r"^\S+-MDT[0-9a-f]{4}_UUID\s+(\d+)\s+\d+\s+(\d+)", text, re.MULTILINE)
     if space:
         facts["mdt_capacity"] = sum(int(whole) for whole, _ in space) * 1024
@@ -105,13 +105,13 @@ def read_software(device: str, ask: Ask) -> Software:
         why = str(error)
     name = device.rpartition(":/")[2].partition("/")[0] or "*"
     question = ["lctl", "get_param", f"mdc.{name}-*.import"]
-    version, told = None, ""
+    version, why_no_servers = None, ""
     try:
         printed = ask(question)
     except NoAnswer as error:
-        printed, told = error.printed, str(error)
-    found = re.findall(r"target_version:\s*([0-9.]+)", printed)
-    servers = [number for text in found if (number := parse_version(text)) is not None]
+        printed, why_no_servers = error.printed, str(error)
+    versions = re.findall(r"target_version:\s*([0-9.]+)", printed)
+    servers = [number for text in versions if (number := parse_version(text)) is not None]
     if servers:
         version = ".".join(map(str, min(servers)))
     agreed = re.findall(r"connect_flags:\s*\[(.*?)\]", printed, re.DOTALL)
@@ -127,7 +127,7 @@ def read_software(device: str, ask: Ask) -> Software:
         # A new client may talk to an old server.
         known = f"the client is {'.'.join(map(str, client))}"
         return Software(
-            None, None, f"{known}, and of the servers nothing is told: {told or 'lctl is silent'}"
+            None, None, f"{known}, and of the servers nothing is told: {why_no_servers or 'lctl is silent'}"
         )
     return Software(version, None, why or "lfs --version does not say")
 

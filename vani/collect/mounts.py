@@ -73,9 +73,9 @@ def read_mounts(
         return None
     mounts: dict[str, Mount] = {}
     for line in text.splitlines():
-        before, found, behind = line.partition(" - ")
+        before, separator, behind = line.partition(" - ")
         fields, source = before.split(" "), behind.split(" ")
-        if not found or len(fields) < 5 or len(source) < 2:
+        if not separator or len(fields) < 5 or len(source) < 2:
             continue
         folder, kind = _unescape(fields[4]), source[0]
         if kind not in _REMOTE | _LOCAL or (folder != "/dev/shm" and _is_system(folder)):
@@ -179,12 +179,12 @@ def space_of(folder: str, timeout_s: float = 5.0) -> Space | None:
 
     def ask() -> None:
         try:
-            found = os.statvfs(folder)
+            status = os.statvfs(folder)
         except OSError:
             return
         # ramfs and rootfs have no limit, and say 0.
-        if found.f_blocks:
-            answer.append((found.f_blocks * found.f_frsize, found.f_bavail * found.f_frsize))
+        if status.f_blocks:
+            answer.append((status.f_blocks * status.f_frsize, status.f_bavail * status.f_frsize))
 
     thread = threading.Thread(target=ask, daemon=True, name="statvfs")
     thread.start()

@@ -66,8 +66,8 @@ def memory_share(root: Path = Path("/")) -> float | None:
         text = (root / "proc/meminfo").read_text(errors="backslashreplace")
     except OSError:
         return None
-    found = dict(re.findall(r"^(MemTotal|MemAvailable):\s+([0-9]{1,18}) kB$", text, re.MULTILINE))
-    whole, free = int(found.get("MemTotal", 0)), found.get("MemAvailable")
+    sizes = dict(re.findall(r"^(MemTotal|MemAvailable):\s+([0-9]{1,18}) kB$", text, re.MULTILINE))
+    whole, free = int(sizes.get("MemTotal", 0)), sizes.get("MemAvailable")
     if not whole or free is None:
         return None
     return min(1.0, max(0.0, 1 - int(free) / whole))
@@ -90,10 +90,10 @@ def read_targets(server: str, ask: Ask | None, dump: Path | None) -> tuple[list[
                 return [], str(error)
     else:
         return [], "nobody was asked"
-    found = targets_of(text, server)
+    targets = targets_of(text, server)
     return (
-        found,
-        None if found else f"{dump or 'lctl'} tells of no target (obdfilter.*.kbytestotal, .kbytesavail)",
+        targets,
+        None if targets else f"{dump or 'lctl'} tells of no target (obdfilter.*.kbytestotal, .kbytesavail)",
     )
 
 
@@ -105,10 +105,10 @@ def targets_of(text: str, server: str) -> list[Target]:
         Target(
             index=index,
             oss=server,
-            size=one.size,
-            used=max(0, one.size - one.available),
-            state="degraded" if one.is_degraded else "ok",
+            size=target.size,
+            used=max(0, target.size - target.available),
+            state="degraded" if target.is_degraded else "ok",
         )
-        for (_, index), one in sorted(figures.targets.items(), key=lambda found: found[0][1])
-        if one.size and one.available is not None
+        for (_, index), target in sorted(figures.targets.items(), key=lambda item: item[0][1])
+        if target.size and target.available is not None
     ]

@@ -93,7 +93,7 @@ def detect(
     facts["scheduler"] = _scheduler(environment, root, programs, facts["burst_buffers"], sources, missing)
     if measured is not None:
         _fill_in(measured, facts, mounts, sources)
-    types = {one["type"] for one in facts["file_systems"]}
+    types = {file_system["type"] for file_system in facts["file_systems"]}
     for kind, tool in (("lustre", "lfs"), ("gpfs", "mmlsfs")):
         if kind not in types:
             missing.append(f"no {kind} is mounted here: {tool} was not asked")
@@ -206,13 +206,13 @@ def _lustre(
     if lustre.capacity is not None:
         facts["capacity"] = lustre.capacity
     by_df = ("targets", "metadata_targets", "metadata_capacity", "metadata_free", "capacity")
-    asked = dict.fromkeys(by_df, f"lfs df {folder}")
+    commands = dict.fromkeys(by_df, f"lfs df {folder}")
     layout = f"lfs getstripe -d {lustre.layout_dir or folder}"
-    asked |= dict.fromkeys(("stripe_count", "stripe_size", "site_pfl"), layout)
-    asked["dom_size"] = f"{layout}: its first component; the limit (lod.*.dom_stripesize) may be larger"
-    asked |= dict.fromkeys(("version", "overstriping"), software.why)
+    commands |= dict.fromkeys(("stripe_count", "stripe_size", "site_pfl"), layout)
+    commands["dom_size"] = f"{layout}: its first component; the limit (lod.*.dom_stripesize) may be larger"
+    commands |= dict.fromkeys(("version", "overstriping"), software.why)
     why = "; ".join(dict.fromkeys(problems))
-    for key, command in asked.items():
+    for key, command in commands.items():
         if facts.get(key) is not None:
             sources[f"{place}.{key}"] = command
         elif key in ("targets", "metadata_targets", "stripe_count", "stripe_size", "site_pfl") and why:
@@ -230,10 +230,10 @@ def _gpfs(
     gpfs, problems = read_gpfs(mount.dir, mount.device or mount.dir, programs)
     for key in ("block_size", "subblock_size"):
         known = getattr(gpfs, key) is not None
-        told = (
+        source = (
             f"mmlsfs {gpfs.device}" if known else f"not known: {'; '.join(problems) or 'mmlsfs does not say'}"
         )
-        sources[f"{place}.{key}"] = told
+        sources[f"{place}.{key}"] = source
     missing += [f"{mount.dir}: {problem}" for problem in problems]
     return {"block_size": gpfs.block_size, "subblock_size": gpfs.subblock_size, "version": gpfs.version}
 
@@ -249,9 +249,9 @@ def _burst_buffers(
     variables = {folder: name for name, folder in environment.items() if folder.startswith("/")}
     buffers: list[dict[str, Any]] = []
     names: set[str] = set()
-    for folder, kind in [(one, "node_local") for one in near] + [(one, "shared") for one in shared_near]:
+    for folder, kind in [(path, "node_local") for path in near] + [(path, "shared") for path in shared_near]:
         above = [mount for mount in mounts if is_below(folder, mount.dir)]
-        mount = max(above, key=lambda one: len(one.dir), default=None)
+        mount = max(above, key=lambda mount: len(mount.dir), default=None)
         variable = variables.get(folder, "")
         is_datawarp = variable.startswith(("DW_JOB_STRIPED", "DW_JOB_PRIVATE", "DW_PERSISTENT_STRIPED"))
         type_ = "datawarp" if is_datawarp else "rabbit" if variable.startswith("DW_") else None
@@ -281,37 +281,41 @@ def _fill_in(
     """Put the rates where the folder lies: on a shared file system, else on storage of the node, new if need be."""
     folder = os.path.realpath(measured.folder)
     rates = {"read": measured.read, "write": measured.write}
-    told = (
+    source = (
         f"measured in {folder} on {date.today().isoformat()}: {'; '.join((measured.method, *measured.notes))}"
     )
     mount = max(
-        (one for one in mounts if is_below(folder, one.dir)), key=lambda one: len(one.dir), default=None
+        (mount for mount in mounts if is_below(folder, mount.dir)),
+        key=lambda mount: len(mount.dir),
+        default=None,
     )
     if mount is not None:
-        for index, one in enumerate(facts["file_systems"]):
-            if mount.dir in one["mounts"]:
-                one["bandwidth_per_client"] = rates
-                sources[f"file_systems[{index}].bandwidth_per_client"] = told
+        for index, file_system in enumerate(facts["file_systems"]):
+            if mount.dir in file_system["mounts"]:
+                file_system["bandwidth_per_client"] = rates
+                sources[f"file_systems[{index}].bandwidth_per_client"] = source
                 return
     buffers = facts["burst_buffers"]
     device = mount and (mount.type, mount.device or mount.dir)
     same = [
-        index for index, one in enumerate(buffers) if _device_of(one["dir"], mounts) == device is not None
+        index
+        for index, buffer in enumerate(buffers)
+        if _device_of(buffer["dir"], mounts) == device is not None
     ]
     if not same:
         kind = mount.type if mount else "unknown"
-        name = _unique(PurePosixPath(folder).name or "root", {one["name"] for one in buffers})
+        name = _unique(PurePosixPath(folder).name or "root", {buffer["name"] for buffer in buffers})
         buffers.append({"name": name, "kind": "node_local", "type": kind, "dir": folder})
         sources[f"burst_buffers[{len(buffers) - 1}]"] = "the folder that was measured"
         same = [len(buffers) - 1]
     for index in same:
         buffers[index]["bandwidth_per_node"] = rates
-        sources[f"burst_buffers[{index}].bandwidth_per_node"] = told
+        sources[f"burst_buffers[{index}].bandwidth_per_node"] = source
 
 
 def _device_of(folder: str | None, mounts: list[Mount]) -> tuple[str, str] | None:
     above = [mount for mount in mounts if folder is not None and is_below(folder, mount.dir)]
-    mount = max(above, key=lambda one: len(one.dir), default=None)
+    mount = max(above, key=lambda mount: len(mount.dir), default=None)
     return (mount.type, mount.device or mount.dir) if mount else None
 
 
@@ -340,9 +344,13 @@ def _scheduler(
     for name, size in listed:
         kind = name.partition("/")[0]
         request = ["#DW jobdw type=scratch capacity=SIZE access_mode=striped"] if kind == "datawarp" else []
-        same = next((one for one in buffers if one["type"] == kind), None)
+        same = next((buffer for buffer in buffers if buffer["type"] == kind), None)
         if same is None:
-            same = {"name": _unique(name, {one["name"] for one in buffers}), "kind": "shared", "type": kind}
+            same = {
+                "name": _unique(name, {buffer["name"] for buffer in buffers}),
+                "kind": "shared",
+                "type": kind,
+            }
             buffers.append(same)
             sources[f"burst_buffers[{len(buffers) - 1}]"] = "scontrol show burst"
         same |= {"capacity": size, "request": request}

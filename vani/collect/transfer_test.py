@@ -181,7 +181,9 @@ def _timed(
             stream.failed = error
             stop.set()
 
-    threads = [threading.Thread(target=run, args=(one,), daemon=True, name="measure") for one in streams]
+    threads = [
+        threading.Thread(target=run, args=(stream,), daemon=True, name="measure") for stream in streams
+    ]
     try:
         for thread in threads:
             thread.start()

@@ -140,7 +140,7 @@ def _new_key(system: str, folder: Path) -> Any:
             todo=f"name another --store, {leave}",
         )
     try:
-        made = Security.temporary()
+        security = Security.temporary()
     except ImportError as error:
         raise InputError(
             "a cluster of its own speaks TLS, which needs the package cryptography",
@@ -148,8 +148,8 @@ def _new_key(system: str, folder: Path) -> Any:
             todo=f"pip install 'vani-io[cluster]', {leave}",
         ) from error
     key, certificate = folder / "key.pem", folder / "certificate.pem"
-    key.write_text(made.tls_worker_key)
-    certificate.write_text(made.tls_worker_cert)
+    key.write_text(security.tls_worker_key)
+    certificate.write_text(security.tls_worker_cert)
     roles = ("scheduler", "worker", "client")
     return Security(
         require_encryption=True,

@@ -114,7 +114,7 @@ def parsed_options(system: str, options: Sequence[tuple[str, str]]) -> dict[str,
     if system not in BATCH_SYSTEMS:
         raise InputError(f"unknown batch system {system!r}", todo=f"known are {', '.join(BATCH_SYSTEMS)}")
     known = {**_ALL, **BATCH_SYSTEMS[system].options}
-    found: dict[str, OptionValue] = {}
+    values: dict[str, OptionValue] = {}
     lists: dict[str, list[str]] = {}
     for name, value in options:
         plain = name.strip().replace("-", "_")
@@ -135,11 +135,11 @@ def parsed_options(system: str, options: Sequence[tuple[str, str]]) -> dict[str,
             raise InputError(f"cluster option {plain}={value!r}", todo=f"give {error}") from None
         if plain in _LISTS:
             lists.setdefault(plain, []).append(value)
-        elif plain in found:
+        elif plain in values:
             raise InputError(f"cluster option {plain} is given twice", todo="give it once")
         else:
-            found[plain] = parsed
-    if system == "lsf" and "account" in found:
+            values[plain] = parsed
+    if system == "lsf" and "account" in values:
         # LSF charges projects; users of several sites expect one word.
-        found.setdefault("project", found.pop("account"))
-    return {**found, **lists}
+        values.setdefault("project", values.pop("account"))
+    return {**values, **lists}

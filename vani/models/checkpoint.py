@@ -89,7 +89,7 @@ def checkpoints(
         by_app.setdefault(phase.app, []).append((index, phase))
     if not by_app:
         return [], "the run has no I/O phases"
-    found: list[Checkpoints] = []
+    of_apps: list[Checkpoints] = []
     known, reading = False, ""
     for app, phases in by_app.items():
         known = known or any(phase.io.bytes.written is not None for _, phase in phases)
@@ -99,19 +99,21 @@ def checkpoints(
             for index, phase in phases
             if _written(phase) >= max(least_bytes, alike * most) and phase.io.bytes.written
         ]
-        one = next((one for one in profile.apps if one.name == app), None)
+        app_entity = next((entity for entity in profile.apps if entity.name == app), None)
         # Phases of several runs of one executable are no sequence of one run.
         enough = sum(phase.count for _, phase in chosen) >= least_count
         if enough and _reads_back(app, profile, alike):
             reading = app
-        elif enough and (one is None or one.instances == 1):
-            found.append(_of_app(app, chosen, phases, 1.0 if one is None else app_share(one, "total")))
+        elif enough and (app_entity is None or app_entity.instances == 1):
+            of_apps.append(
+                _of_app(app, chosen, phases, 1.0 if app_entity is None else app_share(app_entity, "total"))
+            )
     if not known:
         return [], "phases[].io.bytes.written is not known; supply a trace that holds sizes"
-    if reading and not found:
+    if reading and not of_apps:
         return [], f"{reading} reads again what it writes, so these are no checkpoints"
     amount = format_bytes(least_bytes)
-    return found, "" if found else (
+    return of_apps, "" if of_apps else (
         f"no app writes {least_count} times or more about the same amount, {amount} at least"
     )
 

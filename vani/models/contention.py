@@ -158,7 +158,7 @@ def path_of(
     assumed: list[str] = []
     rates = disk and (disk.bandwidth_per_target, disk.bandwidth_per_server, disk.max_bandwidth)
     target, server, whole = (
-        ((one.read if reads else one.write) or None for one in rates) if rates else (None, None, None)
+        ((rate.read if reads else rate.write) or None for rate in rates) if rates else (None, None, None)
     )
     targets, servers = (disk.targets or None, disk.servers or None) if disk else (None, None)
     if target is None and targets:

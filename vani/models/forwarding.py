@@ -198,21 +198,21 @@ def curves_of(system: System) -> list[Scenario]:
     """The curves that were measured on a machine: those of its description, then what is bundled for it."""
     layer = system.forwarding
     own = [_scenario(curve) for curve in layer.curves if curve.is_complete] if layer is not None else []
-    known = {one.pattern for one in own}
+    known = {curve.pattern for curve in own}
     bundled = measured() if system.name == _MEASURED_ON else ()
-    return [*own, *(one for one in bundled if one.pattern not in known)]
+    return [*own, *(curve for curve in bundled if curve.pattern not in known)]
 
 
-def offset(one: Pattern, other: Pattern) -> Offset:
+def offset(pattern: Pattern, other: Pattern) -> Offset:
     """By how many doublings two patterns differ."""
 
     def doublings(a: float, b: float) -> float:
         return abs(math.log2(max(a, 1) / max(b, 1)))
 
     return Offset(
-        doublings(one.nodes, other.nodes),
-        abs(math.log2((one.processes / one.nodes) / (other.processes / other.nodes))),
-        doublings(one.request, other.request),
+        doublings(pattern.nodes, other.nodes),
+        abs(math.log2((pattern.processes / pattern.nodes) / (other.processes / other.nodes))),
+        doublings(pattern.request, other.request),
     )
 
 
@@ -238,7 +238,7 @@ def choose(
     if not alike:
         return "no curve was measured for this direction, file layout and order"
     wanted = sorted(set(allowed))
-    off = sorted(((offset(pattern, s.pattern), s) for s in alike), key=lambda one: one[0].distance)
+    off = sorted(((offset(pattern, s.pattern), s) for s in alike), key=lambda pair: pair[0].distance)
     is_split = pattern.layout == "fpp" and 0 in wanted
     most = _ENVELOPE_DIRECT if is_split else ENVELOPE
     near = [(far, s) for far, s in off if far.within(most)]
@@ -248,13 +248,13 @@ def choose(
             f"the nearest measured curve ({other.pattern.processes:,} processes on {other.pattern.nodes} nodes, "
             f"{format_bytes(other.pattern.request)} at a time) is too far, {far.beyond(most)}"
         )
-    known = next((found for _, s in near if len(found := [n for n in wanted if n in s.curve]) > 1), None)
+    known = next((numbers for _, s in near if len(numbers := [n for n in wanted if n in s.curve]) > 1), None)
     if known is None:
         return "fewer than two of the numbers that the job can have were measured"
     near = [(far, s) for far, s in near if s.curve.keys() >= set(known)]
     weights = [2**-far.distance for far, _ in near]
     lost = [regrets(s.curve, known) for _, s in near]
-    expected = {n: _weighted([one[n] for one in lost], weights) for n in known}
+    expected = {n: _weighted([regret[n] for regret in lost], weights) for n in known}
     least = min(expected.values())
     if least > most_regret:
         return (

@@ -78,12 +78,12 @@ class Optima:
         if self.values[capacity] <= IMPOSSIBLE:
             return None
         left = int(self.used[capacity])
-        found = []
+        items = []
         for number in range(len(self.classes) - 1, -1, -1):
             item = int(self.taken[number, left])
-            found.append(item)
+            items.append(item)
             left -= int(self.classes[number].weights[item])
-        return found[::-1]
+        return items[::-1]
 
 
 def optima(classes: Sequence[Items], capacity: int) -> Optima:

@@ -137,13 +137,13 @@ def io_time(profile: Profile) -> IOTime:
     )
 
 
-def _worst(found: Iterable[tuple[App, str, int | None, float | None]]) -> Slowest | None:
+def _worst(candidates: Iterable[tuple[App, str, int | None, float | None]]) -> Slowest | None:
     known = [
         Slowest(app.name, rank, time_s, where)
-        for app, where, rank, time_s in found
+        for app, where, rank, time_s in candidates
         if rank is not None and time_s is not None
     ]
-    return max(known, key=lambda one: one.time_s, default=None)
+    return max(known, key=lambda slowest: slowest.time_s, default=None)
 
 
 def _in_libraries(app: App) -> float:
@@ -155,7 +155,7 @@ def _in_libraries(app: App) -> float:
 
 
 def _libraries(profile: Profile) -> tuple[str, ...]:
-    found = profile.workflow.library_time_s or {}
-    times = {layer: found[layer].slowest for layer in _OUTERMOST_FIRST if layer in found}
+    by_layer = profile.workflow.library_time_s or {}
+    times = {layer: by_layer[layer].slowest for layer in _OUTERMOST_FIRST if layer in by_layer}
     most = max(times.values(), default=0.0)
     return tuple(_NAMES[layer] for layer, time in times.items() if time > 0 and time >= _NAMED * most)

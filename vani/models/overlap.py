@@ -72,13 +72,13 @@ def overlap(
         idle = 0.0 if reads_back and is_read_next else max(0.0, until - end)
         if inside and not reads_back:
             idle += max(0.0, end - start - seconds(phase.io.busy_s.total) / phase.count)
-        held = (phase.io.bytes.written or 0) / phase.count / max(1, phase.processes)
+        of_process = (phase.io.bytes.written or 0) / phase.count / max(1, phase.processes)
         busy *= share
         pauses += idle
         writing += busy
         hidden += min(busy, idle)
-        copying += min(busy, held / COPY_RATE)
+        copying += min(busy, of_process / COPY_RATE)
         count += min(busy, idle) > 0
-        largest = max(largest, round(held))
+        largest = max(largest, round(of_process))
     pauses = max(0.0, pauses - library_s)
     return Overlap(writing, min(hidden, pauses), copying, pauses, count, largest)

@@ -318,7 +318,7 @@ def _check_osts(osts: tuple[int, ...], count: int | None, name: str, *, overstri
         raise _refused(f"lists {counted(len(osts), 'OST')} for {name}", f"list as many as stripes: {count}")
     if len(set(osts)) != len(osts) and not overstripe:
         raise _refused(f"lists an OST twice for {name}", "list each once, or overstripe")
-    if not all(0 <= one < _MOST_OSTS for one in osts):
+    if not all(0 <= index < _MOST_OSTS for index in osts):
         raise _refused(f"lists an OST that cannot be for {name}", f"take indexes of 0 to {_MOST_OSTS - 1}")
 
 

@@ -86,11 +86,11 @@ def seconds(value: float | None) -> float:
 
 def _by_app(files: Sequence[FileEntity], profile: Profile) -> Iterator[tuple[App | None, list[FileEntity]]]:
     apps = {app.name: app for app in profile.apps}
-    found: defaultdict[str, list[FileEntity]] = defaultdict(list)
+    by_app: defaultdict[str, list[FileEntity]] = defaultdict(list)
     for file in files:
         # What several apps do to a file is no part of the I/O of any one of them.
-        found[file.apps[0] if len(file.apps) == 1 else ""].append(file)
-    for name, some in found.items():
+        by_app[file.apps[0] if len(file.apps) == 1 else ""].append(file)
+    for name, some in by_app.items():
         yield apps.get(name), some
 
 

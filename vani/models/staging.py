@@ -113,7 +113,7 @@ def tiers(profile: Profile, system: System, *, spare: float, memory_share: float
         _described(index, near, profile, system, spare=spare, memory_share=memory_share)
         for index, near in enumerate(system.burst_buffers)
     ]
-    if not any(not one.is_shared for one in usable):
+    if not any(not tier.is_shared for tier in usable):
         guessed = _undescribed(profile, system, spare=spare, memory_share=memory_share)
         usable += [guessed] if guessed is not None else []
     return usable
@@ -160,9 +160,9 @@ def is_near(path: str, profile: Profile, system: System) -> bool:
 def file_system_of(files: Iterable[FileEntity], system: System) -> tuple[FileSystem | None, str]:
     """The file system that the files lie on and its place in the description, else the first that there is."""
     for file in files:
-        found = system.file_system_for(file.path)
-        if found is not None:
-            return found, f"system.file_systems[{system.file_systems.index(found)}]"
+        file_system = system.file_system_for(file.path)
+        if file_system is not None:
+            return file_system, f"system.file_systems[{system.file_systems.index(file_system)}]"
     return (system.file_systems[0], "system.file_systems[0]") if system.file_systems else (None, "system")
 
 

@@ -50,7 +50,7 @@ def parse_buckets(text: str, where: str) -> Layout:
         number = parser.getint("Client", "Buckets")
         if not 1 <= number <= _MOST:
             raise InputError(f"has {number:,} buckets", where=where, todo=f"give 1 to {_MOST}")
-        parts = [_bucket(parser, f"Bucket_{one}") for one in range(1, number + 1)]
+        parts = [_bucket(parser, f"Bucket_{bucket}") for bucket in range(1, number + 1)]
     except (configparser.Error, ValueError) as error:
         said = str(error).replace("\n", " ")
         raise InputError(

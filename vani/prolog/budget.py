@@ -91,8 +91,8 @@ def _work(first: Callable[[], object], work: Callable[[], str], writing: int, de
     try:
         # Of its own session: schedulers kill what a prolog leaves behind.
         os.setsid()
-        for one in (signal.SIGALRM, signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
-            signal.signal(one, signal.SIG_DFL)
+        for number in (signal.SIGALRM, signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+            signal.signal(number, signal.SIG_DFL)
         signal.signal(signal.SIGPIPE, signal.SIG_IGN)
         signal.setitimer(signal.ITIMER_REAL, deadline.left_s + _GRACE_S)
         with suppress(Exception):

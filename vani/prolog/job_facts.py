@@ -85,9 +85,9 @@ _TEXTS: Final = {
 }
 
 
-def _text(found: str | None, longest: int) -> str | None:
+def _text(text: str | None, longest: int) -> str | None:
     """As it can be written into documents: bytes that are no UTF-8 are escaped."""
-    return (found or "").encode(errors="backslashreplace").decode()[:longest] or None
+    return (text or "").encode(errors="backslashreplace").decode()[:longest] or None
 
 
 def _count(text: str | None) -> int | None:

@@ -53,17 +53,17 @@ class State:
         if not str(self.folder).isprintable():
             raise InputError("is not printable", where=self.folder, todo="name another folder")
         try:
-            for one in (self.folder, self._jobs):
+            for directory in (self.folder, self._jobs):
                 with suppress(FileExistsError):
-                    one.mkdir(mode=0o755)
-            found = self._jobs.parent.stat()
+                    directory.mkdir(mode=0o755)
+            status = self._jobs.parent.stat()
         except OSError as error:
             raise InputError(
                 f"cannot be used ({error.strerror})",
                 where=folder,
                 todo="make the folder, or name another one",
             ) from error
-        if found.st_mode & stat.S_IWOTH:
+        if status.st_mode & stat.S_IWOTH:
             # Whoever may write there decides what is set in the tasks of other people's jobs.
             raise InputError("can be written by anybody", where=folder, todo=f"chmod o-w {folder}")
 
@@ -76,17 +76,17 @@ class State:
             There is no number of a job, or no place to write.
         """
         number = number_of(environment)
-        told = {key: value for key, value in environment.items() if key.startswith("SLURM_")}
+        variables = {key: value for key, value in environment.items() if key.startswith("SLURM_")}
         place = self._jobs / number
         with suppress(OSError, ValueError):
             before, since_s = _registered(place)
-            if {key: value for key, value in before.items() if key.startswith("SLURM_")} == told:
-                return facts_of(told, since_s)  # The script that runs this has done it.
+            if {key: value for key, value in before.items() if key.startswith("SLURM_")} == variables:
+                return facts_of(variables, since_s)  # The script that runs this has done it.
         for suffix in _OF_A_JOB:
             self.file_of(number, suffix).unlink(missing_ok=True)
-        text = "".join(f"{key}={value}\0" for key, value in sorted(told.items()))
+        text = "".join(f"{key}={value}\0" for key, value in sorted(variables.items()))
         self.write(place, text.encode(errors="surrogateescape"))
-        return facts_of(told, place.stat().st_mtime)
+        return facts_of(variables, place.stat().st_mtime)
 
     def forget(self, number: str) -> None:
         """Write down that a job ended."""
@@ -112,7 +112,7 @@ class State:
         One whose end nobody told is forgotten `expire_s` seconds after it began, or an hour after its time limit ran
         out, whichever comes first. `say` is told of these, and of what cannot be read.
         """
-        found = []
+        jobs = []
         for name in os.listdir(self._jobs):  # noqa: PTH208 - hundreds of paths need not be made
             if not name.isdecimal():
                 continue
@@ -133,8 +133,8 @@ class State:
                 say(f"job {job.job} is forgotten: nobody told its end")
                 self.forget(job.job)
                 continue
-            found.append(job)
-        return sorted(found, key=lambda job: (job.start_s, len(job.job), job.job))
+            jobs.append(job)
+        return sorted(jobs, key=lambda job: (job.start_s, len(job.job), job.job))
 
     def sweep(self, now_s: float) -> None:
         """Remove what jobs left that ended while they were planned for, and what killed processes began to write."""
@@ -154,7 +154,7 @@ class State:
         """The figures that the last holder of the lock wrote; empty, with a message, where they cannot be read."""
         place = self.folder / "state.json"
         try:
-            found = json.loads(_read(place, _LONGEST_STATE)[0])
+            document = json.loads(_read(place, _LONGEST_STATE)[0])
         except FileNotFoundError:
             return {}
         except (OSError, ValueError, RecursionError) as error:
@@ -162,7 +162,7 @@ class State:
             with suppress(OSError):
                 os.replace(place, f"{place}.broken")  # noqa: PTH105
             return {}
-        return found if isinstance(found, dict) else {}
+        return document if isinstance(document, dict) else {}
 
     def commit(self, what: dict[str, Any]) -> None:
         """Write down what every job has; the lock has to be held."""
@@ -237,5 +237,5 @@ def _read(path: Path, most: int) -> tuple[bytes, float]:
 def _registered(path: Path) -> tuple[dict[str, str], float]:
     """The environment that a job was registered with, and when."""
     content, when = _read(path, _LONGEST)
-    pairs = (one.partition("=") for one in content.decode(errors="surrogateescape").split("\0"))
+    pairs = (entry.partition("=") for entry in content.decode(errors="surrogateescape").split("\0"))
     return {key: value for key, sign, value in pairs if sign}, when

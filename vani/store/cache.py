@@ -11,7 +11,7 @@ from pathlib import Path
 
 from vani.errors import StoreError
 from vani.site import setting
-from vani.store.locks import WRITING, Held, removable
+from vani.store.locks import WRITING, LockState, removable
 from vani.store.manifest import OTHERS_WRITE, STORE_SCHEMA
 from vani.store.read import Store, open_store
 
@@ -152,14 +152,14 @@ def sweep(folder: Path) -> None:
     now = time.time()
     for entry in entries:
         try:
-            found = entry.lstat()
-            if found.st_uid != os.geteuid() or not stat.S_ISDIR(found.st_mode):
+            status = entry.lstat()
+            if status.st_uid != os.geteuid() or not stat.S_ISDIR(status.st_mode):
                 continue
             if entry.name.startswith(".") and entry.name.endswith((".partial", ".old")):
                 _sweep_unfinished(entry, now - _last_change(entry))
             elif (entry / "manifest.json").is_file():
                 size = sum(f.lstat().st_size for f in entry.rglob("*") if f.is_file())
-                stores.append((found.st_mtime, size, entry))
+                stores.append((status.st_mtime, size, entry))
         except OSError:
             # Others sweep, too.
             continue
@@ -178,17 +178,17 @@ def _last_change(folder: Path) -> float:
 def _sweep_unfinished(folder: Path, idle_s: float) -> None:
     if idle_s <= _ABANDONED_S:
         return
-    with removable(folder, partial=True) as held:
+    with removable(folder, partial=True) as state:
         # Without a lock file the writer did not even begin, or is done with it.
-        lost = held is Held.UNKNOWN and not (folder / WRITING).exists()
-        if held is Held.FREE or lost or (held is Held.UNKNOWN and idle_s > _FORGOTTEN_S):
+        lost = state is LockState.UNKNOWN and not (folder / WRITING).exists()
+        if state is LockState.FREE or lost or (state is LockState.UNKNOWN and idle_s > _FORGOTTEN_S):
             shutil.rmtree(folder, ignore_errors=True)
 
 
 def _remove(store: Path, idle_s: float) -> bool:
     """Remove a store unless somebody reads it; tells whether it is gone."""
-    with removable(store, partial=False) as held:
-        if held is Held.TAKEN or (held is Held.UNKNOWN and idle_s <= _ABANDONED_S):
+    with removable(store, partial=False) as state:
+        if state is LockState.TAKEN or (state is LockState.UNKNOWN and idle_s <= _ABANDONED_S):
             return False
         gone = store.with_name(f".{store.name}.{os.urandom(4).hex()}.old")
         try:

@@ -13,7 +13,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from enum import Enum
 from pathlib import Path
 
-__all__ = ["MOST_HELD", "WRITING", "Held", "InUse", "being_used", "being_written", "removable"]
+__all__ = ["MOST_HELD", "WRITING", "InUse", "LockState", "being_used", "being_written", "removable"]
 
 WRITING = ".lock"
 """The file in a store that is being written; its writer holds it."""
@@ -22,7 +22,7 @@ MOST_HELD = 128
 """Locks of one run: each is an open file, of which a process may have a thousand."""
 
 
-class Held(Enum):
+class LockState(Enum):
     """What is known of a lock."""
 
     FREE = "free"
@@ -51,11 +51,11 @@ def being_used(store: Path) -> Iterator[bool]:
 
     The time of its last use is renewed.
     """
-    with _locked(store / _USING, fcntl.LOCK_SH) as held:
-        if held is not Held.TAKEN:
+    with _locked(store / _USING, fcntl.LOCK_SH) as state:
+        if state is not LockState.TAKEN:
             with suppress(OSError):
                 os.utime(store)
-        yield held is not Held.TAKEN
+        yield state is not LockState.TAKEN
 
 
 class InUse:
@@ -84,28 +84,28 @@ class InUse:
 
 
 @contextmanager
-def removable(store: Path, *, partial: bool) -> Iterator[Held]:
+def removable(store: Path, *, partial: bool) -> Iterator[LockState]:
     """Keep others from a store that is to be removed, if nobody is at work on it."""
-    with _locked(store / (WRITING if partial else _USING), fcntl.LOCK_EX) as held:
-        yield held
+    with _locked(store / (WRITING if partial else _USING), fcntl.LOCK_EX) as state:
+        yield state
 
 
 @contextmanager
-def _locked(file: Path, kind: int) -> Iterator[Held]:
+def _locked(file: Path, kind: int) -> Iterator[LockState]:
     try:
         # NFS gives an exclusive lock only to whoever may write.
         handle = os.open(file, os.O_RDWR if kind == fcntl.LOCK_EX else os.O_RDONLY)
     except OSError:
-        yield Held.UNKNOWN
+        yield LockState.UNKNOWN
         return
     try:
         try:
             fcntl.flock(handle, kind | fcntl.LOCK_NB)
-            held = Held.FREE
+            state = LockState.FREE
         except BlockingIOError:
-            held = Held.TAKEN
+            state = LockState.TAKEN
         except OSError:
-            held = Held.UNKNOWN
-        yield held
+            state = LockState.UNKNOWN
+        yield state
     finally:
         os.close(handle)

@@ -112,9 +112,9 @@ def read_manifest(store: Path, *, made_here: bool = False) -> Manifest:
             "cannot be read", where=path, todo="make the store again with `vani convert`"
         ) from error
     if not isinstance(raw, dict) or raw.get("schema") != STORE_SCHEMA:
-        found = raw.get("schema") if isinstance(raw, dict) else None
+        schema = raw.get("schema") if isinstance(raw, dict) else None
         raise StoreError(
-            f"is a store of schema {found!r}, not {STORE_SCHEMA}",
+            f"is a store of schema {schema!r}, not {STORE_SCHEMA}",
             where=path,
             todo="make it again with `vani convert`",
         )
@@ -142,9 +142,9 @@ def read_manifest(store: Path, *, made_here: bool = False) -> Manifest:
             raise _changed(store, name)
     for name in (*sizes, *_TABLES, _NAME, _CALLS, ""):
         kind = stat.S_IFDIR if name in (_CALLS, "") else stat.S_IFREG
-        found = _state(store, name, kind)
+        status = _state(store, name, kind)
         if not made_here:
-            _check_owner(store / name, found)
+            _check_owner(store / name, status)
     return manifest
 
 
@@ -158,12 +158,12 @@ def _state(store: Path, name: str, kind: int) -> os.stat_result:
     """
     try:
         # The user may have put a link in the place of a whole store.
-        found = (store / name).lstat() if name else store.stat()
+        status = (store / name).lstat() if name else store.stat()
     except OSError as error:
         raise _changed(store, name) from error
-    if stat.S_IFMT(found.st_mode) != kind:
+    if stat.S_IFMT(status.st_mode) != kind:
         raise _changed(store, name)
-    return found
+    return status
 
 
 def _changed(store: Path, name: str) -> StoreError:
@@ -172,11 +172,11 @@ def _changed(store: Path, name: str) -> StoreError:
     )
 
 
-def _check_owner(file: Path, found: os.stat_result) -> None:
+def _check_owner(file: Path, status: os.stat_result) -> None:
     # Whoever can write it can make up numbers. Root can anyway.
-    if found.st_uid not in (os.geteuid(), 0):
+    if status.st_uid not in (os.geteuid(), 0):
         what = "belongs to another user"
-    elif found.st_mode & OTHERS_WRITE:
+    elif status.st_mode & OTHERS_WRITE:
         what = "may be written by other users"
     else:
         return

@@ -56,15 +56,15 @@ def files_of_system(name_or_path: str | Path) -> list[Path]:
         There is no such machine, or one of the files cannot be read.
     """
     name, folder = str(name_or_path), Path()
-    found: list[Path] = []
-    while name not in known_systems() and len(found) <= _MAX_BASES:
+    files: list[Path] = []
+    while name not in known_systems() and len(files) <= _MAX_BASES:
         path = _find(name, folder)
-        found.append(path)
+        files.append(path)
         base = read_tree(read_text(path), System, where=str(path)).get("base")
         if not isinstance(base, str):
             break
         name, folder = base, path.parent
-    return found
+    return files
 
 
 def _find(name: str, folder: Path) -> Path:
@@ -89,12 +89,12 @@ def _with_base(tree: Tree, path: Path, bases_left: int) -> Tree:
             "its bases go round in a circle", where=path, todo="end them in a bundled machine"
         )
     try:
-        found = _find(name, path.parent)
+        file = _find(name, path.parent)
     except InputError as error:
         raise DocumentError(f"base: {error.what}", where=path, todo=error.todo) from None
-    text = read_text(found)
-    base = _with_base(read_tree(text, System, where=str(found)), found, bases_left - 1)
-    validate(base, System, text=text, where=str(found))
+    text = read_text(file)
+    base = _with_base(read_tree(text, System, where=str(file)), file, bases_left - 1)
+    validate(base, System, text=text, where=str(file))
     own = tree.get("sources")
     merged = _merge({key: value for key, value in base.items() if key != "sources"}, tree)
     if own is not None and not isinstance(own, dict):

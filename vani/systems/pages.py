@@ -113,13 +113,13 @@ def _disk(disk: FileSystem) -> str:
     pools = [
         _joined(
             [
-                f"pool {one.name}",
-                one.media or "",
-                format_bytes(one.capacity) if one.capacity else "",
-                _rates(one.max_bandwidth),
+                f"pool {pool.name}",
+                pool.media or "",
+                format_bytes(pool.capacity) if pool.capacity else "",
+                _rates(pool.max_bandwidth),
             ]
         )
-        for one in disk.pools
+        for pool in disk.pools
     ]
     rules = [
         f"for {_from(rule.above)} `-c {rule.stripe_count}"

@@ -142,7 +142,7 @@ def model_evaluate(
     known, unsure = prepared(measurements.samples, system), prepared(measurements.unconverged, system)
     train, test = known.only(small), known.only(~small)
     chosen = choose(train, scales[small])
-    held = scales[~small]
+    test_scales = scales[~small]
     whole = score_all(train, scales[small], test)
     beyond = measurements.unconverged_scales > limit
     ratios = test.seconds / chosen.predict(test)
@@ -150,7 +150,8 @@ def model_evaluate(
         scale=measurements.scale,
         trained_on=len(train),
         by_scale={
-            float(one): [score.only(held == one) for score in whole] for one in sorted(set(held.tolist()))
+            float(test_scale): [score.only(test_scales == test_scale) for score in whole]
+            for test_scale in sorted(set(test_scales.tolist()))
         },
         unconverged=score_all(train, scales[small], unsure.only(beyond)) if beyond.any() else [],
         left_out=int((~beyond).sum()),

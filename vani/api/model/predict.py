@@ -133,7 +133,7 @@ def _predicted(model: Published, write: Write, mapped: dict[str, Groups] | None)
     ends = [
         WriteEnd(
             placement=name,
-            groups={kind: (one.largest, one.used) for kind, one in groups.items()},
+            groups={kind: (group.largest, group.used) for kind, group in groups.items()},
             seconds=sum(term.seconds for term in terms),
             terms=[
                 PredictedTerm(

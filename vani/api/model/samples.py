@@ -71,21 +71,21 @@ def measured(
         raise InputError("is of runs of a history", where="--user or --database", todo="name --application")
     if not paths and not runs:
         raise InputError("no samples", todo="name files of writes, or --application of a history")
-    found = read_samples(paths, runs)
+    read = read_samples(paths, runs)
     where = ", ".join([*map(str, paths[:2]), *(name for name, _ in runs)]) + (
         ", ..." if len(paths) > 2 else ""
     )
     if scale is None:
-        scale = next((name for name in _SCALES if name in found.numbers), "nodes")
-    scales = found.of_scale(scale)
-    known = converged(found, confidence)
+        scale = next((name for name in _SCALES if name in read.numbers), "nodes")
+    scales = read.of_scale(scale)
+    known = converged(read, confidence)
     return Measured(
         where=where,
-        samples=found.only(known),
+        samples=read.only(known),
         scale=scale,
         scales=scales[known],
         confidence=confidence,
-        unconverged=found.only(~known),
+        unconverged=read.only(~known),
         unconverged_scales=scales[~known],
     )
 

@@ -45,9 +45,9 @@ def fitted_write_time(model: PathLike | WriteModel, values: Mapping[str, str | f
     numbers, words = _values(read, values)
     seconds = _seconds(read, numbers, words, where)
     outside = [
-        f"{name} {numbers[name]:g}: the samples had {one.low:g} to {one.high:g}"
-        for name, one in read.columns.items()
-        if not one.low / _NEAR <= numbers[name] <= one.high * (BEYOND if _grows(name, read) else _NEAR)
+        f"{name} {numbers[name]:g}: the samples had {column.low:g} to {column.high:g}"
+        for name, column in read.columns.items()
+        if not column.low / _NEAR <= numbers[name] <= column.high * (BEYOND if _grows(name, read) else _NEAR)
     ]
     return WriteTimePrediction(
         version=vani.__version__,
@@ -193,8 +193,8 @@ def _count(values: Mapping[str, str | float]) -> int | None:
 def _told(groups: Mapping[str, Groups]) -> dict[str, float]:
     return {
         f"{letter}_{_SHORT[kind]}": float(value)
-        for kind, one in groups.items()
-        for letter, value in (("s", one.largest), ("n", one.used))
+        for kind, group in groups.items()
+        for letter, value in (("s", group.largest), ("n", group.used))
     }
 
 

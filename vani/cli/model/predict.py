@@ -42,7 +42,7 @@ __all__ = ["predict"]
 )
 @format_option(FORMATS, default=None, help="What is written; by the end of -o's name, else text.")
 @output_option()
-def predict(kind: str | None, output: Path | None, settings: tuple[str, ...], **asked: Any) -> None:
+def predict(kind: str | None, output: Path | None, settings: tuple[str, ...], **arguments: Any) -> None:
     """Tell how long a write takes.
 
     By a model that was fitted (--model, --set), or by one that was published for a machine (--system, -n, -m, -K, -W),
@@ -50,8 +50,8 @@ def predict(kind: str | None, output: Path | None, settings: tuple[str, ...], **
     """
     from vani import api  # noqa: PLC0415 - `vani --help` pays for no library
 
-    check_outputs([output], [asked["model"], asked["mapping"]])
-    prediction = api.model_predict(asked=_pairs(settings), **asked)
+    check_outputs([output], [arguments["model"], arguments["mapping"]])
+    prediction = api.model_predict(asked=_pairs(settings), **arguments)
     kind = kind or (FORMATS.of_file(output) if output is not None else None) or "text"
     emit(FORMATS.render(kind, prediction), output)
 

@@ -37,11 +37,11 @@ def read_lctl_parameters(text: str, figures: Figures, server: str | None) -> boo
                 _read_import(line, figures, inside)
             continue
         inside = None
-        found = target_of(match["name"])
-        if found is None:
+        named = target_of(match["name"])
+        if named is None:
             continue
         known = True
-        system, kind, index = found
+        system, kind, index = named
         if kind == "MDT":
             if match["kind"] in {"mdt", "osd-ldiskfs", "osd-zfs", "mdd"}:
                 figures.server(server).has_mdt = True
@@ -52,8 +52,8 @@ def read_lctl_parameters(text: str, figures: Figures, server: str | None) -> boo
             target.server = server
         key, value = match["key"], match["value"].strip()
         if key in {"kbytestotal", "kbytesavail", "kbytesfree"} and value.isdecimal():
-            kept = {"kbytestotal": sizes, "kbytesavail": available, "kbytesfree": free}[key]
-            kept[place] = int(value) * KiB
+            by_place = {"kbytestotal": sizes, "kbytesavail": available, "kbytesfree": free}[key]
+            by_place[place] = int(value) * KiB
         elif key == "degraded":
             target.is_degraded |= value == "1"
         elif key == "active":

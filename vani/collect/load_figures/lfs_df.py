@@ -35,10 +35,10 @@ def read_lfs_df(text: str, figures: Figures, where: str) -> bool:
             sizes = [match["total"], match["used"], match["free"]]
             if not all(size.isdecimal() for size in sizes):
                 raise InputError(f"{sizes[0]!r} is rounded", where=where, todo="run `lfs df` without -h")
-            found = target_of(match["name"])
-            assert found is not None
-            system = found[0]
-            target = figures.target(system, found[2])
+            named = target_of(match["name"])
+            assert named is not None
+            system = named[0]
+            target = figures.target(system, named[2])
             if target.size is None:
                 # What is reserved counts neither as used nor as available.
                 target.size, target.available = int(sizes[0]) * KiB, int(sizes[2]) * KiB

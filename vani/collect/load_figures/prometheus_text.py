@@ -42,11 +42,11 @@ def read_prometheus_text(text: str, figures: Figures, server: str | None) -> boo
             if value is not None:
                 _read_node(name, labels, value, figures, host)
         elif name.startswith("lustre_"):
-            found = target_of(labels.get("target", ""))
-            known |= found is not None
-            if found is None:
+            named = target_of(labels.get("target", ""))
+            known |= named is not None
+            if named is None:
                 continue
-            system, kind, index = found
+            system, kind, index = named
             if kind == "MDT":
                 figures.server(host).has_mdt = True
                 continue
@@ -59,20 +59,20 @@ def read_prometheus_text(text: str, figures: Figures, server: str | None) -> boo
                 sizes.setdefault((system, index), {})[size[1]] = round(value) * KiB
             elif name == "lustre_degraded":
                 target.is_degraded |= value == 1
-    for place, told in sizes.items():
+    for place, by_kind in sizes.items():
         target = figures.target(*place)
-        if target.size is None and "capacity" in told:
-            target.size, target.available = told["capacity"], told.get("available", told.get("free"))
+        if target.size is None and "capacity" in by_kind:
+            target.size, target.available = by_kind["capacity"], by_kind.get("available", by_kind.get("free"))
     return known
 
 
 def _number(text: str) -> float | None:
     """A finite number that is not negative; None for all else, which nobody measured."""
     try:
-        found = float(text)
+        number = float(text)
     except ValueError:
         return None
-    return found if math.isfinite(found) and 0 <= found < 1 << 62 else None
+    return number if math.isfinite(number) and 0 <= number < 1 << 62 else None
 
 
 def _read_node(

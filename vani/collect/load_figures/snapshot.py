@@ -28,15 +28,15 @@ def read_proc_files(text: str, figures: Figures, server: str | None) -> bool:
     load, memory, processors = _LOAD.search(text), _MEMORY.findall(text), _PROCESSOR.findall(text)
     if not (load or memory or processors):
         return False
-    found = figures.server(server)
+    figures_of_server = figures.server(server)
     if load is not None:
-        found.load = float(load[1])
+        figures_of_server.load = float(load[1])
     for name, size in memory:
         if name == "Total":
-            found.memory = int(size) * KiB
+            figures_of_server.memory = int(size) * KiB
         else:
-            found.memory_available = int(size) * KiB
-    found.processors.update(processors)
+            figures_of_server.memory_available = int(size) * KiB
+    figures_of_server.processors.update(processors)
     return True
 
 
@@ -125,47 +125,47 @@ def _only(figures: Figures, wanted: str | None) -> Mapping[int, OfTarget]:
         )
     return {
         index: target
-        for (system, index), target in sorted(figures.targets.items(), key=lambda one: one[0])
+        for (system, index), target in sorted(figures.targets.items(), key=lambda item: item[0])
         if wanted in (None, system)
     }
 
 
 def _snapshot(figures: Figures, time: datetime, targets: Mapping[int, OfTarget]) -> Snapshot:
     lacks: list[Missing] = []
-    kept: list[dict[str, object]] = []
-    for index, one in targets.items():
-        if not one.size or one.available is None:
-            away = " (it does not answer)" if one.is_offline else ""
+    rows: list[dict[str, object]] = []
+    for index, target in targets.items():
+        if not target.size or target.available is None:
+            away = " (it does not answer)" if target.is_offline else ""
             lacks.append(_missing(f"OST {index}", f"nobody told its size and free space{away}: left out"))
             continue
-        if one.available > one.size:
+        if target.available > target.size:
             raise InputError(
-                f"OST {index} has {one.available:,} of {one.size:,} bytes left",
+                f"OST {index} has {target.available:,} of {target.size:,} bytes left",
                 todo="look where that comes from",
             )
-        kept.append(
+        rows.append(
             {
                 "index": index,
-                "oss": one.server,
-                "size": one.size,
-                "used": one.size - one.available,
-                "state": "offline" if one.is_offline else "degraded" if one.is_degraded else "ok",
+                "oss": target.server,
+                "size": target.size,
+                "used": target.size - target.available,
+                "state": "offline" if target.is_offline else "degraded" if target.is_degraded else "ok",
             }
         )
-    serving = {one["oss"] for one in kept} - {None}
+    serving = {row["oss"] for row in rows} - {None}
     lacks += [
-        _missing(f"OST {one['index']}", "its server is not known: `lctl get_param osc.*.ost_conn_uuid` tells")
-        for one in kept
-        if one["oss"] is None
+        _missing(f"OST {row['index']}", "its server is not known: `lctl get_param osc.*.ost_conn_uuid` tells")
+        for row in rows
+        if row["oss"] is None
     ]
-    metadata = [name for name, one in figures.servers.items() if name not in serving and one.has_mdt]
+    metadata = [name for name, server in figures.servers.items() if name not in serving and server.has_mdt]
     strange = sorted(set(figures.servers) - serving - set(metadata))
     lacks += [_missing(name, "serves no OST that is known: its load is left out") for name in strange]
     servers = {name: figures.servers.get(str(name), OfServer()) for name in sorted(map(str, serving))}
     lacks += [
         _missing(name, f"tells no load of its {what}")
-        for name, one in servers.items()
-        for what, share in (("processors", one.cpu_share), ("memory", one.memory_share))
+        for name, server in servers.items()
+        for what, share in (("processors", server.cpu_share), ("memory", server.memory_share))
         if share is None
     ]
     mds = figures.servers[metadata[0]] if len(metadata) == 1 else None
@@ -173,10 +173,10 @@ def _snapshot(figures: Figures, time: datetime, targets: Mapping[int, OfTarget])
         {
             "time": time,
             "oss": [
-                {"name": name, "cpu": one.cpu_share, "memory": one.memory_share}
-                for name, one in servers.items()
+                {"name": name, "cpu": server.cpu_share, "memory": server.memory_share}
+                for name, server in servers.items()
             ],
-            "ost": kept,
+            "ost": rows,
             "no_data": lacks,
             "mds": None if mds is None else {"cpu": mds.cpu_share, "memory": mds.memory_share},
         }

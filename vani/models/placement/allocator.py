@@ -27,9 +27,9 @@ def in_turn(server: Ints) -> Ints:
     """Targets in the order in which they are taken: the first of each server, then the second of each."""
     rank = np.zeros(len(server), dtype=np.int64)
     seen: dict[int, int] = {}
-    for number, one in enumerate(server.tolist()):
-        rank[number] = seen.get(one, 0)
-        seen[one] = rank[number] + 1
+    for number, owner in enumerate(server.tolist()):
+        rank[number] = seen.get(owner, 0)
+        seen[owner] = rank[number] + 1
     return np.lexsort((server, rank))
 
 
@@ -81,7 +81,9 @@ def _by_turn(
     some: Ints, stripes: Stripes, counts: Ints, order: Ints, at: int, turn: Turn, random: np.random.Generator
 ) -> tuple[Ints, Ints, int]:
     wide = counts[some]
-    where = np.concatenate([np.arange(stripes.first[one], stripes.first[one + 1]) for one in some])
+    where = np.concatenate(
+        [np.arange(stripes.first[request], stripes.first[request + 1]) for request in some]
+    )
     within = np.arange(len(where)) - np.repeat(np.cumsum(wide) - wide, wide)
     if turn == "going-on":
         begin = at + np.cumsum(wide) - wide
@@ -95,13 +97,15 @@ def _by_space(
     some: Ints, stripes: Stripes, counts: Ints, free: Floats, random: np.random.Generator
 ) -> tuple[Ints, Ints]:
     """Targets of each request, drawn without putting back; the odds are free space."""
-    where = np.concatenate([np.arange(stripes.first[one], stripes.first[one + 1]) for one in some])
+    where = np.concatenate(
+        [np.arange(stripes.first[request], stripes.first[request + 1]) for request in some]
+    )
     # The smallest of exponential times by rate are such a draw.
     with np.errstate(divide="ignore"):
         mean = 1 / free
     chosen = []
-    for one in some.tolist():
-        count = int(counts[one])
+    for request in some.tolist():
+        count = int(counts[request])
         time = random.exponential(size=len(free)) * mean
         chosen.append(np.argpartition(time, count - 1)[:count] if count < len(time) else np.argsort(time))
     return where, np.concatenate(chosen)

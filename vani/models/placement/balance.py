@@ -52,7 +52,7 @@ def balance(requests: Sequence[Sequence[int]], targets: Targets) -> Balanced:
             other = largest_first(requests, stripes, fuller)
             place = other if np.sum(other >= 0) > np.sum(place >= 0) else place
             is_whole = bool(np.all(place >= 0))
-    some = [one for one, first in zip(requests, stripes.first[:-1], strict=True) if place[first] >= 0]
+    some = [request for request, first in zip(requests, stripes.first[:-1], strict=True) if place[first] >= 0]
     placed = stripes if is_whole else Stripes.of(some)
     bound, server_bound = least_level(placed, targets), least_server_level(placed, targets)
     place = exchange(place, stripes, targets, bound, server_bound)

@@ -21,19 +21,19 @@ def least_level(stripes: Stripes, targets: Targets) -> float:
     requests with such stripes; and each request needs as many targets as it has stripes.
     """
     floor = float(np.max(targets.base / targets.size, initial=0.0))
-    held = stripes.bytes[stripes.bytes > 0]
-    if not len(held) or not len(targets):
+    filled = stripes.bytes[stripes.bytes > 0]
+    if not len(filled) or not len(targets):
         return floor
-    unit = math.gcd(*{int(size) for size in np.unique(held)})
+    unit = math.gcd(*{int(size) for size in np.unique(filled)})
     most = np.floor(targets.room / unit)
-    found = [floor, _level(targets.size, targets.base, unit, most, float(held.sum()) / unit)]
-    for size in np.unique(held)[::-1][:_KINDS]:
+    bounds = [floor, _level(targets.size, targets.base, unit, most, float(filled.sum()) / unit)]
+    for size in np.unique(filled)[::-1][:_KINDS]:
         large = stripes.bytes >= size
         requests = len(np.unique(stripes.request[large]))
         most = np.minimum(np.floor(targets.room / size), requests)
-        found.append(_level(targets.size, targets.base, float(size), most, float(large.sum())))
-    found.append(_widest(stripes, targets))
-    return max(found)
+        bounds.append(_level(targets.size, targets.base, float(size), most, float(large.sum())))
+    bounds.append(_widest(stripes, targets))
+    return max(bounds)
 
 
 def least_server_level(stripes: Stripes, targets: Targets) -> float:
@@ -42,12 +42,12 @@ def least_server_level(stripes: Stripes, targets: Targets) -> float:
         return 0.0
     sizes, base = targets.server_sizes, targets.by_server(targets.base)
     floor = float(np.max(base / sizes))
-    held = stripes.bytes[stripes.bytes > 0]
-    if not len(held):
+    filled = stripes.bytes[stripes.bytes > 0]
+    if not len(filled):
         return floor
-    unit = math.gcd(*{int(size) for size in np.unique(held)})
+    unit = math.gcd(*{int(size) for size in np.unique(filled)})
     most = np.floor(targets.by_server(targets.room) / unit)
-    return max(floor, _level(sizes, base, unit, most, float(held.sum()) / unit))
+    return max(floor, _level(sizes, base, unit, most, float(filled.sum()) / unit))
 
 
 def _level(size: Floats, base: Floats, unit: float, most: Floats, wanted: float) -> float:
@@ -73,13 +73,13 @@ def _widest(stripes: Stripes, targets: Targets) -> float:
     """Each request's largest stripes need that many targets: its k-th largest meets at best the k-th emptiest."""
     counts = np.diff(stripes.first)
     wide = int(np.argmax(counts))
-    held = np.sort(stripes.bytes[stripes.first[wide] : stripes.first[wide + 1]])[::-1]
-    if len(held) > len(targets):
+    widest = np.sort(stripes.bytes[stripes.first[wide] : stripes.first[wide + 1]])[::-1]
+    if len(widest) > len(targets):
         return math.inf
     return max(
         (
             float(np.partition((targets.base + size) / targets.size, k)[k])
-            for k, size in enumerate(held)
+            for k, size in enumerate(widest)
             if size > 0
         ),
         default=0.0,

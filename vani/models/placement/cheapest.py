@@ -44,7 +44,7 @@ def cheapest(counts: Sequence[int], costs: Floats, capacity: Ints) -> list[list[
     return targets_of_request
 
 
-def flow_cost(found: Sequence[Sequence[int]], costs: Floats) -> tuple[int, float]:
+def flow_cost(places: Sequence[Sequence[int]], costs: Floats) -> tuple[int, float]:
     """Stripes that have a target, and what they cost together."""
-    taken = np.bincount([one for targets in found for one in targets], minlength=len(costs))
+    taken = np.bincount([target for targets in places for target in targets], minlength=len(costs))
     return int(taken.sum()), float(np.dot(taken, costs))

@@ -60,9 +60,9 @@ class _Search:
         new = np.bincount(place[placed], weights=stripes.bytes[placed], minlength=count)
         self.load: Floats = targets.base + new
         self.room: Floats = targets.room - new
-        held = np.flatnonzero(placed)
-        held = held[np.argsort(place[held], kind="stable")]
-        parts = np.split(held, np.searchsorted(place[held], np.arange(1, count)))
+        stripes_placed = np.flatnonzero(placed)
+        stripes_placed = stripes_placed[np.argsort(place[stripes_placed], kind="stable")]
+        parts = np.split(stripes_placed, np.searchsorted(place[stripes_placed], np.arange(1, count)))
         self.on: list[dict[float, list[int]]] = [self._by_size(part) for part in parts]
         self.ceiling = np.inf
 
@@ -115,25 +115,29 @@ class _Search:
                     in_vain = 0
 
     def _regroup(self, group: Ints) -> bool:
-        every = [one for target in group.tolist() for alike in self.on[target].values() for one in alike]
+        every = [
+            stripe for target in group.tolist() for alike in self.on[target].values() for stripe in alike
+        ]
         if len(every) > MOST_STRIPES:
             return False
-        held = np.array(every, dtype=np.int64)
-        inside = np.bincount(self.place[held], weights=self.stripes.bytes[held], minlength=len(self.targets))
-        part = self.stripes.chosen(held)
+        every_stripe = np.array(every, dtype=np.int64)
+        inside = np.bincount(
+            self.place[every_stripe], weights=self.stripes.bytes[every_stripe], minlength=len(self.targets)
+        )
+        part = self.stripes.chosen(every_stripe)
         targets = Targets(
             self.targets.size[group],
             (self.load - inside)[group],
             (self.room + inside)[group],
             np.full(len(group), -1, dtype=np.int64),
         )
-        place = np.searchsorted(np.sort(group), self.place[held])
+        place = np.searchsorted(np.sort(group), self.place[every_stripe])
         place = np.argsort(group)[place]
-        found = search(place, part, targets, 0.0, 0.0, most_tried=_TRIED_ANEW)[0]
-        if np.array_equal(found, place):
+        better = search(place, part, targets, 0.0, 0.0, most_tried=_TRIED_ANEW)[0]
+        if np.array_equal(better, place):
             return False
         for stripe, before, after in zip(
-            held.tolist(), group[place].tolist(), group[found].tolist(), strict=True
+            every_stripe.tolist(), group[place].tolist(), group[better].tolist(), strict=True
         ):
             if before != after:
                 self._move(stripe, before, after)
@@ -162,30 +166,30 @@ class _Search:
 
         Of very many sizes on a target, some from the smallest to the largest.
         """
-        stripe, owner, held = [], [], []
-        for one in where:
-            sizes = list(self.on[one])
+        stripe, owner, sizes_there = [], [], []
+        for target in where:
+            sizes = list(self.on[target])
             if len(sizes) > _SIZES:
                 sizes.sort()
                 sizes = [sizes[number * (len(sizes) - 1) // (_SIZES - 1)] for number in range(_SIZES)]
-            stripe += [self.on[one][size][0] for size in sizes] + [-1]
-            held += [*sizes, 0.0]
-            owner += [one] * (len(sizes) + 1)
-        return np.array(stripe, dtype=np.int64), np.array(owner, dtype=np.int64), np.array(held)
+            stripe += [self.on[target][size][0] for size in sizes] + [-1]
+            sizes_there += [*sizes, 0.0]
+            owner += [target] * (len(sizes) + 1)
+        return np.array(stripe, dtype=np.int64), np.array(owner, dtype=np.int64), np.array(sizes_there)
 
     def _best(self, sources: list[int], others: Ints, limit: float) -> bool:
         """The exchange after which the fuller of both targets is emptiest, if below `limit`."""
         given, here, out = self._columns(sources)
-        kept = np.flatnonzero(given >= 0)
+        real = np.flatnonzero(given >= 0)
         got, there, back = self._columns(others)
-        moved = out[kept][:, None] - back[None, :]
-        source = here[kept][:, None]
+        moved = out[real][:, None] - back[None, :]
+        source = here[real][:, None]
         after = np.maximum(
             (self.load[source] - moved) / self.targets.size[source],
             (self.load[there] + moved) / self.targets.size[there],
         )
         after[(moved <= 0) | (self.room[there] < moved)] = np.inf
-        return self._first_allowed(after, limit * (1 - _NEAR), given, here, kept, got, there)
+        return self._first_allowed(after, limit * (1 - _NEAR), given, here, real, got, there)
 
     def _best_between(self, sources: list[int], others: Ints, gap: float) -> bool:
         """The exchange between two servers that comes nearest to levelling them: less than `gap` bytes moved."""
@@ -205,7 +209,7 @@ class _Search:
         limit: float,
         given: Ints,
         here: Ints,
-        kept: Ints,
+        real: Ints,
         got: Ints,
         there: Ints,
     ) -> bool:
@@ -215,10 +219,10 @@ class _Search:
             return False
         if len(fitting) > _TRIED:
             fitting = fitting[np.argpartition(flat[fitting], _TRIED)[:_TRIED]]
-        for one in fitting[np.argsort(flat[fitting], kind="stable")].tolist():
-            row, column = divmod(one, after.shape[1])
-            source, target = int(here[kept[row]]), int(there[column])
-            if self._swap_alike(int(given[kept[row]]), source, int(got[column]), target):
+        for cell in fitting[np.argsort(flat[fitting], kind="stable")].tolist():
+            row, column = divmod(cell, after.shape[1])
+            source, target = int(here[real[row]]), int(there[column])
+            if self._swap_alike(int(given[real[row]]), source, int(got[column]), target):
                 return True
         return False
 
@@ -244,8 +248,8 @@ class _Search:
         """True where another stripe of its request is on the target already."""
         request = int(self.stripes.request[stripe])
         first, end = int(self.stripes.first[request]), int(self.stripes.first[request + 1])
-        found = np.flatnonzero(self.place[first:end] == target) + first
-        return any(one not in (besides, stripe) for one in found.tolist())
+        others = np.flatnonzero(self.place[first:end] == target) + first
+        return any(other not in (besides, stripe) for other in others.tolist())
 
     def _move(self, stripe: int, source: int, target: int) -> None:
         size = float(self.stripes.bytes[stripe])

@@ -25,13 +25,13 @@ def largest_first(requests: Sequence[Sequence[int]], stripes: Stripes, targets: 
     """The target of each stripe; -1 for the stripes of requests that have no place."""
     state = _State(stripes, targets)
     alike: dict[tuple[int, ...], list[int]] = {}
-    for number, one in enumerate(requests):
-        alike.setdefault(tuple(one), []).append(number)
-    for held, numbers in sorted(alike.items(), key=lambda one: (-max(one[0]), -sum(one[0]))):
-        if len(held) > len(targets):
+    for number, request in enumerate(requests):
+        alike.setdefault(tuple(request), []).append(number)
+    for sizes, numbers in sorted(alike.items(), key=lambda item: (-max(item[0]), -sum(item[0]))):
+        if len(sizes) > len(targets):
             continue
-        if len(numbers) > _FEW and min(held) == max(held) and held[0] > 0:
-            state.place_alike(numbers, held[0], len(held))
+        if len(numbers) > _FEW and min(sizes) == max(sizes) and sizes[0] > 0:
+            state.place_alike(numbers, sizes[0], len(sizes))
         else:
             for number in numbers:
                 state.place_one(number)
@@ -48,20 +48,20 @@ class _State:
 
     def place_one(self, number: int) -> None:
         first, end = self.stripes.first[number], self.stripes.first[number + 1]
-        held = self.stripes.bytes[first:end]
-        count = len(held)
-        order = np.argsort(-held, kind="stable")
-        level = (self.load + held.mean()) / self.targets.size
+        sizes = self.stripes.bytes[first:end]
+        count = len(sizes)
+        order = np.argsort(-sizes, kind="stable")
+        level = (self.load + sizes.mean()) / self.targets.size
         level += _TIE * self._server_level()
-        level[self.room < held[order[-1]]] = np.inf
+        level[self.room < sizes[order[-1]]] = np.inf
         chosen = np.argpartition(level, count - 1)[:count] if count < len(level) else np.arange(count)
         chosen = chosen[np.argsort(level[chosen], kind="stable")]
-        if np.isinf(level[chosen]).any() or np.any(self.room[chosen] < held[order]):
-            fitting = self._fit(held[order])
+        if np.isinf(level[chosen]).any() or np.any(self.room[chosen] < sizes[order]):
+            fitting = self._fit(sizes[order])
             if fitting is None:
                 return
             chosen = fitting
-        self._take(first + order, chosen, held[order])
+        self._take(first + order, chosen, sizes[order])
 
     def place_alike(self, numbers: list[int], size: int, count: int) -> None:
         most = np.floor(self.room / size)
@@ -108,11 +108,11 @@ class _State:
             taken[np.argsort(-last, kind="stable")[:surplus]] -= 1
         return taken.astype(np.int64)
 
-    def _fit(self, held: Floats) -> Ints | None:
+    def _fit(self, sizes: Floats) -> Ints | None:
         """Targets for stripes in descending order, each the emptiest with room; None where one has none."""
         chosen: list[int] = []
         free = np.ones(len(self.load), dtype=bool)
-        for size in held:
+        for size in sizes:
             level = np.where(free & (self.room >= size), (self.load + size) / self.targets.size, np.inf)
             best = int(np.argmin(level))
             if np.isinf(level[best]):
@@ -127,10 +127,10 @@ class _State:
         level = self.of_server / self.targets.server_sizes
         return np.where(self.targets.server >= 0, level[self.targets.server], 0.0)
 
-    def _take(self, where: Ints, chosen: Ints, held: Floats) -> None:
+    def _take(self, where: Ints, chosen: Ints, sizes: Floats) -> None:
         self.place[where] = chosen
-        np.add.at(self.load, chosen, held)
-        np.subtract.at(self.room, chosen, held)
+        np.add.at(self.load, chosen, sizes)
+        np.subtract.at(self.room, chosen, sizes)
         server = self.targets.server[chosen]
         known = server >= 0
-        np.add.at(self.of_server, server[known], held[known])
+        np.add.at(self.of_server, server[known], sizes[known])

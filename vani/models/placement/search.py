@@ -82,7 +82,9 @@ class _Tries:
         size, request = self.bytes[stripe], self.request[stripe]
         seen = set()
         complete = True
-        for target in sorted(range(len(self.size)), key=lambda one: (self.load[one] + size) / self.size[one]):
+        for target in sorted(
+            range(len(self.size)), key=lambda number: (self.load[number] + size) / self.size[number]
+        ):
             # Empty targets of one kind are alike: one of them is tried.
             kind = (self.load[target], self.size[target], self.room[target], self.server[target])
             if request in self.on[target] or self.room[target] < size:
@@ -115,7 +117,7 @@ class _Tries:
         return self.worth[0] <= self.bound and self.worth[1] <= self.server_bound
 
     def _worth(self, load: list[float]) -> tuple[float, float]:
-        target = max((one / size for one, size in zip(load, self.size, strict=True)), default=0.0)
+        target = max((level / size for level, size in zip(load, self.size, strict=True)), default=0.0)
         sizes = self.targets.server_sizes
         if not len(sizes):
             return target, 0.0

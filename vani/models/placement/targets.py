@@ -77,8 +77,8 @@ class Stripes:
         """Stripes of requests, each the bytes of its stripes."""
         counts = np.array([len(request) for request in requests], dtype=np.int64)
         first = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
-        held = np.fromiter((size for one in requests for size in one), np.float64, int(first[-1]))
-        return cls(held, np.repeat(np.arange(len(requests), dtype=np.int64), counts), first)
+        sizes = np.fromiter((size for request in requests for size in request), np.float64, int(first[-1]))
+        return cls(sizes, np.repeat(np.arange(len(requests), dtype=np.int64), counts), first)
 
     def chosen(self, some: Ints) -> Stripes:
         """Some of the stripes, in that order; `first` is that of stripes which each stand alone."""

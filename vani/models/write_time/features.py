@@ -113,7 +113,7 @@ def gpfs_features(
     mk = m * size
     skew_io, skew_b, skew_l = io.largest * mk, bridge.largest * mk, link.largest * mk
     n_nsds, n_nsd = m * n * n_s, m * n * n_d
-    found = _with_reciprocals(
+    features = _with_reciprocals(
         {
             "m*n": m * n,
             "s_io*m": io.largest * m,
@@ -134,7 +134,7 @@ def gpfs_features(
             "n_nsd": n_nsd,
         }
     )
-    return found | {
+    return features | {
         "m*n*p_sub": m * n * partial,
         "s_io*m*p_sub": io.largest * m * partial,
         "(m*K)*(s_b*m*K)": mk * skew_b,
@@ -160,7 +160,7 @@ def lustre_features(write: Pattern, pool: LustrePool, router: Behind) -> dict[st
     s_oss = np.ceil(objects / pool.servers) * each
     mk = m * size
     skew = router.largest * mk
-    found = _with_reciprocals(
+    features = _with_reciprocals(
         {
             "m*n": m * n,
             "m*n*K": n * mk,
@@ -176,7 +176,7 @@ def lustre_features(write: Pattern, pool: LustrePool, router: Behind) -> dict[st
             "s_ost": s_ost,
         }
     )
-    return found | {
+    return features | {
         "(m*K)*(s_r*m*K)": mk * skew,
         "(s_r*m*K)*n_oss": skew * n_oss,
         "s_oss*s_ost": s_oss * s_ost,

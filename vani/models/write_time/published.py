@@ -86,15 +86,15 @@ class Published:
         Of 20 and 30 %, the least that nine of ten converged writes of the nearest test set kept to; else 30 %.
         """
         sets = self.tested[:-1]
-        one = next((one for one in sets if nodes <= one.nodes[1]), sets[-1])
-        within = one.within_20 / one.writes
-        return (0.2, within) if within >= _NOMINAL else (0.3, one.within_30 / one.writes)
+        test_set = next((candidate for candidate in sets if nodes <= candidate.nodes[1]), sets[-1])
+        within = test_set.within_20 / test_set.writes
+        return (0.2, within) if within >= _NOMINAL else (0.3, test_set.within_30 / test_set.writes)
 
     def ends(self, nodes: int) -> dict[Placement, dict[str, Groups]]:
         """The two ends of how `nodes` nodes can lie: by end, groups by component."""
         return {
-            "packed": {name: packed(nodes, one) for name, one in self.shared.items()},
-            "spread": {name: spread(nodes, one) for name, one in self.shared.items()},
+            "packed": {name: packed(nodes, members) for name, members in self.shared.items()},
+            "spread": {name: spread(nodes, members) for name, members in self.shared.items()},
         }
 
     def outside(self, write: Write, seconds: float) -> list[str]:

@@ -47,9 +47,9 @@ def render(check: Check, *, version: str) -> str:
     failed = _of_each_check_first(findings(check))
     shown = failed[:MOST_ANNOTATIONS]
     # The line with the rest is a notice, too, and would be the eleventh.
-    if all(one.level == "note" for one in shown):
+    if all(judgement.level == "note" for judgement in shown):
         shown = shown[: MOST_ANNOTATIONS - 1]
-    lines = [_annotation(one) for one in shown]
+    lines = [_annotation(judgement) for judgement in shown]
     left = failed[len(shown) :]
     unknown = check.counts.unknown
     if left or unknown:
@@ -67,35 +67,35 @@ def _of_each_check_first(failed: Iterable[Judgement]) -> list[Judgement]:
     """Worst first, and of a level the first of each check before the second of any: 5,000 files hide no other check."""
     seen: Counter[tuple[str, str]] = Counter()
     turns = []
-    for one in failed:
-        turns.append((RANKS[one.level], seen[one.level, one.check], one))
-        seen[one.level, one.check] += 1
-    return [one for _, _, one in sorted(turns, key=lambda turn: turn[:2])]
+    for judgement in failed:
+        turns.append((RANKS[judgement.level], seen[judgement.level, judgement.check], judgement))
+        seen[judgement.level, judgement.check] += 1
+    return [judgement for _, _, judgement in sorted(turns, key=lambda turn: turn[:2])]
 
 
 def _by_level(judgements: Iterable[Judgement]) -> dict[str, int]:
-    counts: Counter[str] = Counter(one.level for one in judgements)
+    counts: Counter[str] = Counter(judgement.level for judgement in judgements)
     return {level: counts[level] for level in RANKS}
 
 
-def _annotation(one: Judgement) -> str:
+def _annotation(judgement: Judgement) -> str:
     # No line of the repository is at fault for what no line of the policy asks: GitHub shows it without one.
-    asked = {} if one.place is None or not one.place.path else {
-        "file": one_line(one.place.path),
-        "line": str(max(1, one.place.line)),
+    position = {} if judgement.place is None or not judgement.place.path else {
+        "file": one_line(judgement.place.path),
+        "line": str(max(1, judgement.place.line)),
     }  # fmt: skip
-    properties = asked | {
-        "title": cut(f"{one.check or 'vani check'} ({one.level})", _LONGEST_TITLE),
+    properties = position | {
+        "title": cut(f"{judgement.check or 'vani check'} ({judgement.level})", _LONGEST_TITLE),
     }
-    lines = [one.message or one.id, one.todo or ""]
+    lines = [judgement.message or judgement.id, judgement.todo or ""]
     return _command(
-        _COMMANDS[one.level], properties, "\n".join(cut(text, _LONGEST_TEXT) for text in lines if text)
+        _COMMANDS[judgement.level], properties, "\n".join(cut(text, _LONGEST_TEXT) for text in lines if text)
     )
 
 
 def _command(name: str, properties: dict[str, str], message: str) -> str:
-    told = ",".join(f"{key}={_property(value)}" for key, value in properties.items())
-    return f"::{name} {told}::{_data(message)}"
+    pairs = ",".join(f"{key}={_property(value)}" for key, value in properties.items())
+    return f"::{name} {pairs}::{_data(message)}"
 
 
 def _data(text: str) -> str:
@@ -120,15 +120,15 @@ def summary(check: Check) -> str:
         "",
         *([] if check.damage is None else [_escaped(check.damage), ""]),
         *(
-            f"- {_escaped(cut(cause_line(check, one), _LONGEST_CELL))}"
-            for one in check.causes[:MOST_ANNOTATIONS]
+            f"- {_escaped(cut(cause_line(check, cause), _LONGEST_CELL))}"
+            for cause in check.causes[:MOST_ANNOTATIONS]
         ),
         *([""] if check.causes else []),
         f"{verdict_line(check)} (fails on: {check.fail_on})",
         "",
         f"Profile {_code(check.profile.path)}"
         + ("" if check.policy is None else f", policy {_code(check.policy.path)}")
-        + "".join(f", baseline {_code(one.path)}" for one in check.baselines[:10]),
+        + "".join(f", baseline {_code(baseline.path)}" for baseline in check.baselines[:10]),
         "",
     ]
     if not check.judgements:
@@ -139,8 +139,8 @@ def summary(check: Check) -> str:
     ]
     size = sum(len(line.encode()) + 1 for line in head)
     rows: list[str] = []
-    for one in check.judgements:
-        row = _row(one)
+    for judgement in check.judgements:
+        row = _row(judgement)
         size += len(row.encode()) + 1
         if size > MOST_SUMMARY_BYTES - _ROOM_AT_THE_END:
             break
@@ -148,28 +148,28 @@ def summary(check: Check) -> str:
     tail = []
     left = check.judgements[len(rows) :]
     if left:
-        counts = Counter(_STATUSES[one.status] for one in left)
-        told = counted({name: counts[name] for name in _STATUSES.values()})
-        tail = ["", f"{len(left)} rows are left out ({told}): the summary of a step holds 1 MiB."]
+        counts = Counter(_STATUSES[judgement.status] for judgement in left)
+        by_status = counted({name: counts[name] for name in _STATUSES.values()})
+        tail = ["", f"{len(left)} rows are left out ({by_status}): the summary of a step holds 1 MiB."]
     return "\n".join([*head, *rows, *tail]) + "\n"
 
 
-def _row(one: Judgement) -> str:
-    found = one.message
-    if one.status == "fail" and one.todo:
-        found += f" → {one.todo}"
-    if one.excepted is not None:
-        found += f" (until {one.excepted.until}: {one.excepted.reason})"
+def _row(judgement: Judgement) -> str:
+    text = judgement.message
+    if judgement.status == "fail" and judgement.todo:
+        text += f" → {judgement.todo}"
+    if judgement.excepted is not None:
+        text += f" (until {judgement.excepted.until}: {judgement.excepted.reason})"
     cells = [
-        _STATUSES[one.status],
-        one.level,
-        _code(one.check),
-        _code(one.target or one.attribute or ""),
-        _code("" if one.value is None else number(one.value)),
-        _code(one.limit or ""),
-        _code("" if one.baseline is None else number(one.baseline)),
-        "" if one.change is None else _escaped(f"{one.change:+.1%}"),
-        _escaped(cut(found, _LONGEST_CELL)),
+        _STATUSES[judgement.status],
+        judgement.level,
+        _code(judgement.check),
+        _code(judgement.target or judgement.attribute or ""),
+        _code("" if judgement.value is None else number(judgement.value)),
+        _code(judgement.limit or ""),
+        _code("" if judgement.baseline is None else number(judgement.baseline)),
+        "" if judgement.change is None else _escaped(f"{judgement.change:+.1%}"),
+        _escaped(cut(text, _LONGEST_CELL)),
     ]
     return f"| {' | '.join(cells)} |"
 

@@ -28,15 +28,15 @@ def render(check: Check, *, version: str) -> str:
     """Write an entry per cause and per failure without one, worst first; what is excepted or unknown is no defect."""
     del version  # the format has no place for the tool that wrote it
     entries = []
-    for one in findings(check):
-        path, line = place(check, one)
-        text = (one.message or one.id).rstrip(".")
+    for finding in findings(check):
+        path, line = place(check, finding)
+        text = (finding.message or finding.id).rstrip(".")
         entries.append(
             {
-                "description": cut(f"{text}; {one.todo}" if one.todo else text, _TEXT),
-                "check_name": cut(one.check, 255) or "check",
-                "fingerprint": fingerprint(one),
-                "severity": _SEVERITIES[one.level],
+                "description": cut(f"{text}; {finding.todo}" if finding.todo else text, _TEXT),
+                "check_name": cut(finding.check, 255) or "check",
+                "fingerprint": fingerprint(finding),
+                "severity": _SEVERITIES[finding.level],
                 "location": {"path": _in_repository(path), "lines": {"begin": line}},
             }
         )

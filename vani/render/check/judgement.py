@@ -25,27 +25,31 @@ _ELLIPSIS: Final = "…"
 _DIGITS: Final = re.compile(r"\d+")
 
 
-def blocks(check: Check, one: Judgement) -> bool:
+def blocks(check: Check, judgement: Judgement) -> bool:
     """Whether this judgement makes the whole check fail: it fails at or above the level of `fail_on`."""
-    return one.status == "fail" and RANKS[one.level] <= RANKS[check.fail_on]
+    return judgement.status == "fail" and RANKS[judgement.level] <= RANKS[check.fail_on]
 
 
-def place(check: Check, one: Judgement) -> tuple[str, int]:
+def place(check: Check, judgement: Judgement) -> tuple[str, int]:
     """File and line to show a judgement at: where the policy asks for it, else the profile's first line."""
-    if one.place is not None and one.place.path:
-        return one.place.path, max(1, one.place.line)
+    if judgement.place is not None and judgement.place.path:
+        return judgement.place.path, max(1, judgement.place.line)
     return check.profile.path or "profile.yaml", 1
 
 
-def fingerprint(one: Judgement) -> str:
+def fingerprint(judgement: Judgement) -> str:
     """32 hexadecimal digits that name a judgement in every run, whatever its value and its line are."""
-    return hashlib.sha256(b"vani.check/1\0" + one.id.encode("utf-8", "surrogatepass")).hexdigest()[:32]
+    return hashlib.sha256(b"vani.check/1\0" + judgement.id.encode("utf-8", "surrogatepass")).hexdigest()[:32]
 
 
 def uncaused(check: Check) -> list[Judgement]:
     """The failures that follow from no cause, worst first."""
-    told = {name for cause in check.causes for name in cause.judgements}
-    return [one for one in check.judgements if one.status == "fail" and one.id not in told]
+    of_causes = {name for cause in check.causes for name in cause.judgements}
+    return [
+        judgement
+        for judgement in check.judgements
+        if judgement.status == "fail" and judgement.id not in of_causes
+    ]
 
 
 def cause_line(check: Check, cause: Cause) -> str:
@@ -60,12 +64,12 @@ def findings(check: Check) -> list[Judgement]:
 
     That one is named for its cause, so that it is the same in every run, whatever fails of it.
     """
-    found = {one.id: one for one in check.judgements}
+    by_id = {judgement.id: judgement for judgement in check.judgements}
     joined = []
     for cause in check.causes:
         of = sorted(
-            (found[name] for name in cause.judgements if name in found),
-            key=lambda one: (RANKS[one.level], one.place is None),
+            (by_id[name] for name in cause.judgements if name in by_id),
+            key=lambda judgement: (RANKS[judgement.level], judgement.place is None),
         )
         if not of:
             continue
@@ -78,27 +82,27 @@ def findings(check: Check) -> list[Judgement]:
                     "message": cause_line(check, cause) + more,
                     "target": cause.files[0] if cause.files else of[0].target,
                     "todo": None,
-                    "place": next((one.place for one in of if one.place is not None), None),
+                    "place": next((judgement.place for judgement in of if judgement.place is not None), None),
                 }
             )
         )
-    return sorted([*joined, *uncaused(check)], key=lambda one: RANKS[one.level])
+    return sorted([*joined, *uncaused(check)], key=lambda judgement: RANKS[judgement.level])
 
 
-def details(one: Judgement) -> list[tuple[str, str]]:
+def details(judgement: Judgement) -> list[tuple[str, str]]:
     """Details beside the message, as (name, one line) pairs; null values are left out."""
     pairs = [
-        ("attribute", one.attribute),
-        ("target", one.target),
-        ("value", None if one.value is None else number(one.value)),
-        ("allowed", one.limit),
-        ("baseline", None if one.baseline is None else number(one.baseline)),
-        ("change", None if one.change is None else f"{one.change:+.1%}"),
-        ("reason", one.reason),
-        ("what to do", one.todo),
+        ("attribute", judgement.attribute),
+        ("target", judgement.target),
+        ("value", None if judgement.value is None else number(judgement.value)),
+        ("allowed", judgement.limit),
+        ("baseline", None if judgement.baseline is None else number(judgement.baseline)),
+        ("change", None if judgement.change is None else f"{judgement.change:+.1%}"),
+        ("reason", judgement.reason),
+        ("what to do", judgement.todo),
     ]
-    if one.excepted is not None:
-        pairs += [("excepted until", one.excepted.until), ("exception", one.excepted.reason)]
+    if judgement.excepted is not None:
+        pairs += [("excepted until", judgement.excepted.until), ("exception", judgement.excepted.reason)]
     return [(name, one_line(text)) for name, text in pairs if text]
 
 

@@ -26,9 +26,9 @@ def render(check: Check, *, version: str) -> str:
     does not know are escaped as in Python.
     """
     suites: dict[str, list[Judgement]] = {}
-    for one in check.judgements:
-        suites.setdefault(one.check, []).append(one)
-    failures = sum(blocks(check, one) for one in check.judgements)
+    for judgement in check.judgements:
+        suites.setdefault(judgement.check, []).append(judgement)
+    failures = sum(blocks(check, judgement) for judgement in check.judgements)
     total = {"tests": str(len(check.judgements)), "failures": str(failures), "errors": "0", "time": "0"}
     root = ET.Element("testsuites", {"name": "vani check", **total})
     for name, judgements in suites.items():
@@ -37,16 +37,16 @@ def render(check: Check, *, version: str) -> str:
             "testsuite",
             name=one_line(name) or "check",
             tests=str(len(judgements)),
-            failures=str(sum(blocks(check, one) for one in judgements)),
+            failures=str(sum(blocks(check, judgement) for judgement in judgements)),
             errors="0",
-            skipped=str(sum(_skipped(check, one) is not None for one in judgements)),
+            skipped=str(sum(_skipped(check, judgement) is not None for judgement in judgements)),
             time="0",
         )
         if check.policy is not None:
             suite.set("file", one_line(check.policy.path))
         _properties(suite, check, version)
-        for one in judgements:
-            _case(suite, check, one)
+        for judgement in judgements:
+            _case(suite, check, judgement)
     ET.indent(root)
     # Every character that XML 1.0 forbids is one that is not printable: one_line() has escaped it.
     return '<?xml version="1.0" encoding="UTF-8"?>\n' + ET.tostring(root, encoding="unicode") + "\n"
@@ -66,44 +66,58 @@ def _properties(suite: ET.Element, check: Check, version: str) -> None:
         ET.SubElement(properties, "property", name=name, value=one_line(value))
 
 
-def _case(suite: ET.Element, check: Check, one: Judgement) -> None:
+def _case(suite: ET.Element, check: Check, judgement: Judgement) -> None:
     # GitLab shows the class as the suite, and of equal names only the first; Jenkins wants a package.
     case = ET.SubElement(
-        suite, "testcase", name=_name(one), classname=f"vani.{one_line(one.check) or 'check'}", time="0"
+        suite,
+        "testcase",
+        name=_name(judgement),
+        classname=f"vani.{one_line(judgement.check) or 'check'}",
+        time="0",
     )
-    cause = next((cause.message for cause in check.causes if one.id in cause.judgements), None)
-    message = one_line(one.message if cause is None else f"{cause}: {one.message}") or _name(one)
-    reason = _skipped(check, one)
+    cause = next((cause.message for cause in check.causes if judgement.id in cause.judgements), None)
+    message = one_line(judgement.message if cause is None else f"{cause}: {judgement.message}") or _name(
+        judgement
+    )
+    reason = _skipped(check, judgement)
     if reason is not None:
-        skipped = ET.SubElement(case, "skipped", type=one.status, message=f"{reason}: {message}")
+        skipped = ET.SubElement(case, "skipped", type=judgement.status, message=f"{reason}: {message}")
         skipped.text = _without_attachments(f"{reason}: {message}")
-    elif one.status == "fail":
-        failure = ET.SubElement(case, "failure", type=one.level, message=message)
-        failure.text = _text(check, one, message)
+    elif judgement.status == "fail":
+        failure = ET.SubElement(case, "failure", type=judgement.level, message=message)
+        failure.text = _text(check, judgement, message)
         return
-    ET.SubElement(case, "system-out").text = _text(check, one, message)
+    ET.SubElement(case, "system-out").text = _text(check, judgement, message)
 
 
-def _name(one: Judgement) -> str:
+def _name(judgement: Judgement) -> str:
     """The id; it is unique, and stays so where characters of it had to be escaped."""
-    text = one_line(one.id)
-    return text if text and text == one.id else f"{text} #{fingerprint(one)[:8]}".lstrip()
+    text = one_line(judgement.id)
+    return text if text and text == judgement.id else f"{text} #{fingerprint(judgement)[:8]}".lstrip()
 
 
-def _skipped(check: Check, one: Judgement) -> str | None:
+def _skipped(check: Check, judgement: Judgement) -> str | None:
     """Why a case counts neither as passed nor as failed; null if it does."""
-    if one.status == "excepted":
-        return "excepted" if one.excepted is None else f"excepted until {one_line(one.excepted.until)}"
-    if one.status == "unknown":
+    if judgement.status == "excepted":
+        return (
+            "excepted"
+            if judgement.excepted is None
+            else f"excepted until {one_line(judgement.excepted.until)}"
+        )
+    if judgement.status == "unknown":
         return "could not be judged"
-    if one.status == "fail" and not blocks(check, one):
-        return f"{one.level}, below --fail-on {check.fail_on}"
+    if judgement.status == "fail" and not blocks(check, judgement):
+        return f"{judgement.level}, below --fail-on {check.fail_on}"
     return None
 
 
-def _text(check: Check, one: Judgement, message: str) -> str:
-    path, line = place(check, one)
-    lines = [message, *(f"{name}: {text}" for name, text in details(one)), f"place: {one_line(path)}:{line}"]
+def _text(check: Check, judgement: Judgement, message: str) -> str:
+    path, line = place(check, judgement)
+    lines = [
+        message,
+        *(f"{name}: {text}" for name, text in details(judgement)),
+        f"place: {one_line(path)}:{line}",
+    ]
     return _without_attachments("\n".join(lines))
 
 

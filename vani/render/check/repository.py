@@ -41,20 +41,22 @@ def in_repository(check: Check, *, folder: Path) -> Check:
             known[path] = _relative(path, folder, root)
         return known[path]
 
-    def source(one: Source) -> Source:
-        return one.model_copy(update={"path": seen(one.path)})
+    def source(original: Source) -> Source:
+        return original.model_copy(update={"path": seen(original.path)})
 
-    def judgement(one: Judgement) -> Judgement:
-        if one.place is None:
-            return one
-        return one.model_copy(update={"place": one.place.model_copy(update={"path": seen(one.place.path)})})
+    def judgement(original: Judgement) -> Judgement:
+        if original.place is None:
+            return original
+        return original.model_copy(
+            update={"place": original.place.model_copy(update={"path": seen(original.place.path)})}
+        )
 
     return check.model_copy(
         update={
             "profile": source(check.profile),
             "policy": None if check.policy is None else source(check.policy),
-            "baselines": [source(one) for one in check.baselines],
-            "judgements": [judgement(one) for one in check.judgements],
+            "baselines": [source(baseline) for baseline in check.baselines],
+            "judgements": [judgement(entry) for entry in check.judgements],
         }
     )
 

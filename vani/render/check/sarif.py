@@ -40,11 +40,16 @@ def render(check: Check, *, version: str) -> str:
     A result lies at the line of the policy that asks for it, else at the profile. Its fingerprints depend on its
     id alone, so that an alert stays the same one when values, limits and lines change.
     """
-    found = [*findings(check), *(one for one in check.judgements if one.status == "excepted")]
-    rules = _rules([*check.judgements, *found])
-    notes = [_unknown(check, one, rules) for one in check.judgements if one.status == "unknown"]
-    if len(found) > MOST_RESULTS:
-        text = f"{len(found) - MOST_RESULTS} results are left out: code hosts take {MOST_RESULTS}"
+    results = [
+        *findings(check),
+        *(judgement for judgement in check.judgements if judgement.status == "excepted"),
+    ]
+    rules = _rules([*check.judgements, *results])
+    notes = [
+        _unknown(check, judgement, rules) for judgement in check.judgements if judgement.status == "unknown"
+    ]
+    if len(results) > MOST_RESULTS:
+        text = f"{len(results) - MOST_RESULTS} results are left out: code hosts take {MOST_RESULTS}"
         notes.append({"level": "warning", "message": {"text": text}})
     if check.damage is not None:
         notes.insert(0, {"level": "warning", "message": {"text": one_line(check.damage)}})
@@ -52,7 +57,7 @@ def render(check: Check, *, version: str) -> str:
     if notes:
         invocation["toolExecutionNotifications"] = notes
     return document(
-        [_result(check, one, rules) for one in found[:MOST_RESULTS]],
+        [_result(check, judgement, rules) for judgement in results[:MOST_RESULTS]],
         rules=[rule for _, rule in rules.values()],
         version=version,
         invocation=invocation,
@@ -63,7 +68,7 @@ def render(check: Check, *, version: str) -> str:
             "profile": _source(check.profile),
             "damage": _text(check.damage),
             "policy": None if check.policy is None else _source(check.policy),
-            "baselines": [_source(one) for one in check.baselines],
+            "baselines": [_source(baseline) for baseline in check.baselines],
         },
     )
 
@@ -74,8 +79,8 @@ Rules = dict[str, tuple[int, dict[str, Any]]]
 def _rules(judgements: Iterable[Judgement]) -> Rules:
     """By the name of a check: index and descriptor of its rule."""
     first: dict[str, Judgement] = {}
-    for one in judgements:
-        first.setdefault(one.check, one)
+    for judgement in judgements:
+        first.setdefault(judgement.check, judgement)
     return {
         name: (i, _rule(_rule_id(name), first[name])) for i, name in enumerate(sorted(first)[:MOST_RESULTS])
     }
@@ -93,90 +98,95 @@ def _rule_id(name: str) -> str:
     return f"{text[: _NAME - 9]}-{mark}"
 
 
-def _rule(id_: str, one: Judgement) -> dict[str, Any]:
-    what = one_line(one.attribute or one.kind)
-    title = f"{what} {one_line(one.limit)}" if one.limit else what
-    help_ = [f"{name}: {text}" for name, text in details(one) if name in ("attribute", "allowed", "reason")]
+def _rule(id_: str, judgement: Judgement) -> dict[str, Any]:
+    what = one_line(judgement.attribute or judgement.kind)
+    title = f"{what} {one_line(judgement.limit)}" if judgement.limit else what
+    help_ = [
+        f"{name}: {text}" for name, text in details(judgement) if name in ("attribute", "allowed", "reason")
+    ]
     return {
         "id": id_,
         "name": id_,
         "shortDescription": {"text": cut(title, _TEXT)},
-        "fullDescription": {"text": cut(one.reason or title, _TEXT)},
-        "defaultConfiguration": {"level": one.level},
+        "fullDescription": {"text": cut(judgement.reason or title, _TEXT)},
+        "defaultConfiguration": {"level": judgement.level},
         "help": {"text": "\n".join(help_) or title},
-        "properties": {"tags": ["io", "performance", one.kind], "problem.severity": _PROBLEM[one.level]},
+        "properties": {
+            "tags": ["io", "performance", judgement.kind],
+            "problem.severity": _PROBLEM[judgement.level],
+        },
     }
 
 
-def _result(check: Check, one: Judgement, rules: Rules) -> dict[str, Any]:
-    index, rule = rules[one.check]
-    mark = fingerprint(one)
+def _result(check: Check, judgement: Judgement, rules: Rules) -> dict[str, Any]:
+    index, rule = rules[judgement.check]
+    mark = fingerprint(judgement)
     result: dict[str, Any] = {
         "ruleId": rule["id"],
         "ruleIndex": index,
         "kind": "fail",
-        "level": one.level,
-        "message": {"text": _message(one)},
-        "locations": [_location(check, one)],
+        "level": judgement.level,
+        "message": {"text": _message(judgement)},
+        "locations": [_location(check, judgement)],
         # The first is all that GitHub looks at. Its uploader would make one from the line of the policy, which all
         # files that a check judges have in common, and would show them as one alert.
         "partialFingerprints": {"primaryLocationLineHash": f"{mark}:1", "vaniJudgement/v1": mark},
         "properties": {
-            "id": one_line(one.id),
-            "kind": one.kind,
-            "level": one.level,
-            "attribute": _text(one.attribute),
-            "target": _text(one.target),
-            "value": _text(one.value) if isinstance(one.value, str) else _finite(one.value),
-            "limit": _text(one.limit),
-            "baseline": _finite(one.baseline),
-            "change": _finite(one.change),
-            "reason": _text(one.reason),
-            "todo": _text(one.todo),
+            "id": one_line(judgement.id),
+            "kind": judgement.kind,
+            "level": judgement.level,
+            "attribute": _text(judgement.attribute),
+            "target": _text(judgement.target),
+            "value": _text(judgement.value) if isinstance(judgement.value, str) else _finite(judgement.value),
+            "limit": _text(judgement.limit),
+            "baseline": _finite(judgement.baseline),
+            "change": _finite(judgement.change),
+            "reason": _text(judgement.reason),
+            "todo": _text(judgement.todo),
         },
     }
-    if one.status == "excepted":
+    if judgement.status == "excepted":
         result["level"] = "note"
         why = "excepted by the policy"
-        if one.excepted is not None:
-            why = f"until {one_line(one.excepted.until)}: {one_line(one.excepted.reason)}"
+        if judgement.excepted is not None:
+            why = f"until {one_line(judgement.excepted.until)}: {one_line(judgement.excepted.reason)}"
         result["suppressions"] = [{"kind": "external", "status": "accepted", "justification": why}]
     return result
 
 
-def _unknown(check: Check, one: Judgement, rules: Rules) -> dict[str, Any]:
-    index, rule = rules[one.check]
+def _unknown(check: Check, judgement: Judgement, rules: Rules) -> dict[str, Any]:
+    index, rule = rules[judgement.check]
     return {
-        "level": "warning" if one.level == "error" else "note",
-        "message": {"text": _message(one)},
-        "locations": [_location(check, one)],
+        "level": "warning" if judgement.level == "error" else "note",
+        "message": {"text": _message(judgement)},
+        "locations": [_location(check, judgement)],
         "associatedRule": {"id": rule["id"], "index": index},
     }
 
 
-def _message(one: Judgement) -> str:
-    text = one_line(one.message) or one_line(one.id)
-    if one.todo:
-        text += "\n\n" + one_line(one.todo)
+def _message(judgement: Judgement) -> str:
+    text = one_line(judgement.message) or one_line(judgement.id)
+    if judgement.todo:
+        text += "\n\n" + one_line(judgement.todo)
     # `[text](target)` is a link in messages of SARIF; nothing that a trace names may be one.
     return text.replace("](", "] (")
 
 
-def _location(check: Check, one: Judgement) -> dict[str, Any]:
-    path, line = place(check, one)
+def _location(check: Check, judgement: Judgement) -> dict[str, Any]:
+    path, line = place(check, judgement)
     location: dict[str, Any] = {
         "physicalLocation": {"artifactLocation": {"uri": uri(path)}, "region": {"startLine": line}}
     }
     logical = []
-    if one.attribute:
-        logical.append({"fullyQualifiedName": one_line(one.attribute), "kind": "member"})
-    if one.target:
-        logical.append({"name": one_line(one.target), "kind": "resource"})
+    if judgement.attribute:
+        logical.append({"fullyQualifiedName": one_line(judgement.attribute), "kind": "member"})
+    if judgement.target:
+        logical.append({"name": one_line(judgement.target), "kind": "resource"})
     return location | ({"logicalLocations": logical} if logical else {})
 
 
-def _source(one: Source) -> dict[str, str]:
-    return {"path": one_line(one.path), "sha256": one_line(one.sha256)}
+def _source(source: Source) -> dict[str, str]:
+    return {"path": one_line(source.path), "sha256": one_line(source.sha256)}
 
 
 def _text(text: str | None) -> str | None:

@@ -31,18 +31,18 @@ def render(check: Check, *, version: str) -> str:
     shown: Counter[str] = Counter()
     for cause in check.causes[:LISTED]:
         lines += ["", *_cause(check, cause)]
-    for one in uncaused(check):
-        shown[one.check] += 1
-        if shown[one.check] <= LISTED:
-            lines += ["", *_failure(one)]
+    for failure in uncaused(check):
+        shown[failure.check] += 1
+        if shown[failure.check] <= LISTED:
+            lines += ["", *_failure(failure)]
     for name, count in shown.items():
         if count > LISTED:
             lines += ["", _line(f"{one_line(name)}: {count - LISTED:,} more (--format json lists all)")]
     for title, status in (("Let pass:", "excepted"), ("Says nothing:", "unknown")):
-        some = [one for one in check.judgements if one.status == status]
+        some = [judgement for judgement in check.judgements if judgement.status == status]
         if some:
             lines += ["", title]
-            lines += [_line(_brief(one), "  ") for one in some[:LISTED]]
+            lines += [_line(_brief(judgement), "  ") for judgement in some[:LISTED]]
             if len(some) > LISTED:
                 lines.append(f"  and {len(some) - LISTED:,} more (--format json lists all)")
     return "\n".join(lines) + "\n"
@@ -75,39 +75,45 @@ def headline(check: Check) -> str:
 def _sources(check: Check) -> Iterator[str]:
     yield f"profile   {one_line(check.profile.path)}"
     yield f"policy    {one_line(check.policy.path) if check.policy else 'none'}"
-    for one in check.baselines:
-        yield f"baseline  {one_line(one.path)}"
+    for baseline in check.baselines:
+        yield f"baseline  {one_line(baseline.path)}"
 
 
 def _cause(check: Check, cause: Cause) -> Iterator[str]:
-    found = {one.id: one for one in check.judgements}
-    of = [found[name] for name in cause.judgements if name in found]
-    yield _line(f"{min((one.level for one in of), key=list(RANKS).index)} {one_line(cause.message)}")
-    for one in of[:_OF_CAUSE]:
-        asked = f"{one_line(one.check)} ({one_line(one.place.path)}:{one.place.line}): " if one.place else ""
-        yield _line(asked + one_line(one.message), "  - ", "    ")
+    by_id = {judgement.id: judgement for judgement in check.judgements}
+    of = [by_id[name] for name in cause.judgements if name in by_id]
+    yield _line(
+        f"{min((judgement.level for judgement in of), key=list(RANKS).index)} {one_line(cause.message)}"
+    )
+    for judgement in of[:_OF_CAUSE]:
+        origin = (
+            f"{one_line(judgement.check)} ({one_line(judgement.place.path)}:{judgement.place.line}): "
+            if judgement.place
+            else ""
+        )
+        yield _line(origin + one_line(judgement.message), "  - ", "    ")
     if len(of) > _OF_CAUSE:
         yield f"  - {len(of) - _OF_CAUSE:,} more (--format json lists all)"
-    for reason in dict.fromkeys(one.reason for one in of[:_OF_CAUSE] if one.reason):
+    for reason in dict.fromkeys(judgement.reason for judgement in of[:_OF_CAUSE] if judgement.reason):
         yield _line(f"Why: {one_line(reason)}", "  ")
     explained = f" ({', '.join(f'vani explain {rule}' for rule in cause.rules)})" if cause.rules else ""
     yield _line(f"Do: {one_line(cause.todo)}{explained}", "  ")
 
 
-def _failure(one: Judgement) -> Iterator[str]:
-    place = f" ({one_line(one.place.path)}:{one.place.line})" if one.place else ""
-    yield _line(f"{one.level} {one_line(one.check)}{place}")
-    yield _line(one_line(one.message), "  ")
-    if one.reason:
-        yield _line(f"Why: {one_line(one.reason)}", "  ")
-    if one.todo:
-        yield _line(f"Do: {one_line(one.todo)}", "  ")
+def _failure(failure: Judgement) -> Iterator[str]:
+    place = f" ({one_line(failure.place.path)}:{failure.place.line})" if failure.place else ""
+    yield _line(f"{failure.level} {one_line(failure.check)}{place}")
+    yield _line(one_line(failure.message), "  ")
+    if failure.reason:
+        yield _line(f"Why: {one_line(failure.reason)}", "  ")
+    if failure.todo:
+        yield _line(f"Do: {one_line(failure.todo)}", "  ")
 
 
-def _brief(one: Judgement) -> str:
-    text = one_line(one.message)
-    if one.excepted is not None:
-        return f"{text} (until {one.excepted.until}: {one_line(one.excepted.reason)})"
+def _brief(judgement: Judgement) -> str:
+    text = one_line(judgement.message)
+    if judgement.excepted is not None:
+        return f"{text} (until {judgement.excepted.until}: {one_line(judgement.excepted.reason)})"
     return text
 
 

@@ -28,10 +28,10 @@ def _draw(profile: Profile, heat: HeatMap | None) -> Drawing | str:
     if not seconds:
         return "no time was spent in I/O"
     sums: dict[tuple[int, str], list[float]] = {}
-    for one in heat.calls:
-        both = sums.setdefault((_decade(one), one.kind), [0, 0.0])
-        both[0] += one.calls
-        both[1] += one.seconds
+    for call_class in heat.calls:
+        both = sums.setdefault((_decade(call_class), call_class.kind), [0, 0.0])
+        both[0] += call_class.calls
+        both[1] += call_class.seconds
     decades = range(min(d for d, _ in sums), max(d for d, _ in sums) + 1)
     bins = [_label(decade) for decade in decades]
     values: list[dict[str, Any]] = [
@@ -107,12 +107,12 @@ def _draw(profile: Profile, heat: HeatMap | None) -> Drawing | str:
     )
 
 
-def _decade(one: CallTimes) -> int:
+def _decade(call_class: CallTimes) -> int:
     """Power of ten (s) that a call of this class is shorter than, and its tenth is not."""
-    if not one.least_s:
+    if not call_class.least_s:
         return _SHORTEST
     # Classes begin at 1, 2 or 5 times a power of ten: half a per mille keeps floats on their side of it.
-    return min(max(math.floor(math.log10(one.least_s * 1.0005)) + 1, _SHORTEST), _LONGEST)
+    return min(max(math.floor(math.log10(call_class.least_s * 1.0005)) + 1, _SHORTEST), _LONGEST)
 
 
 def _label(decade: int) -> str:

@@ -23,12 +23,12 @@ __all__ = ["Drawing", "Missing", "Plot", "draw", "kinds", "plot_of", "theme"]
 def kinds() -> dict[str, Plot]:
     """All kinds by name, in the order in which people want to see them."""
     package = import_module("vani.render.plots")
-    found = []
+    plots = []
     for module in pkgutil.iter_modules(package.__path__):
         plot = getattr(import_module(f"vani.render.plots.{module.name}"), "PLOT", None)
         if isinstance(plot, Plot):
-            found.append(plot)
-    return {plot.kind: plot for plot in sorted(found, key=lambda p: (p.position, p.kind))}
+            plots.append(plot)
+    return {plot.kind: plot for plot in sorted(plots, key=lambda p: (p.position, p.kind))}
 
 
 def plot_of(kind: str) -> Plot:
@@ -71,5 +71,5 @@ def draw(kind: str, profile: Profile, *, heat: HeatMap | str | None = None) -> D
             heat if isinstance(heat, str) else "it needs the decoded calls, which a profile does not hold"
         )
         return Missing(plot.kind, plot.title, reason)
-    found = plot.draw(profile, data)
-    return Missing(plot.kind, plot.title, found) if isinstance(found, str) else found
+    drawing = plot.draw(profile, data)
+    return Missing(plot.kind, plot.title, drawing) if isinstance(drawing, str) else drawing

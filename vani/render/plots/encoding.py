@@ -95,8 +95,8 @@ def number(value: float) -> float:
 
 def colour(title: str | None, kinds: Iterable[str] = KINDS, field: str = "kind") -> dict[str, Any]:
     """Colour by kind of call; the legend lists those that occur."""
-    found = set(kinds)
-    shown = [k for k in (*_CALL_KINDS, "mixed") if k in found]
+    occurring = set(kinds)
+    shown = [k for k in (*_CALL_KINDS, "mixed") if k in occurring]
     return {
         "field": field,
         "type": "nominal",
@@ -141,15 +141,15 @@ def log_marks(low: float, high: float, most: int = 6) -> list[float]:
     """Three to `most` round values between the ends of a scale of logarithms, where there are so many."""
     first, last = math.floor(math.log10(low)), math.ceil(math.log10(high))
     for factors in ((1,), (1, 3), (1, 2, 5), (1, 1.5, 2, 3, 4, 5, 6, 8)):
-        found = [10.0**e * f for e in range(first, last + 1) for f in factors if low <= 10.0**e * f <= high]
-        if len(found) >= 3:
+        marks = [10.0**e * f for e in range(first, last + 1) for f in factors if low <= 10.0**e * f <= high]
+        if len(marks) >= 3:
             break
-    return found[:: -(-len(found) // most) or 1] or [low, high]
+    return marks[:: -(-len(marks) // most) or 1] or [low, high]
 
 
 def by_size(histogram: Iterable[str]) -> list[str]:
     """Bins of a histogram in order of size, from the first to the last that occur, none left out between."""
-    found = set(histogram)
-    known = [i for i, b in enumerate(SIZE_BINS[:-1]) if b in found]
+    occurring = set(histogram)
+    known = [i for i, b in enumerate(SIZE_BINS[:-1]) if b in occurring]
     between = list(SIZE_BINS[known[0] : known[-1] + 1]) if known else []
-    return between + sorted(found - set(SIZE_BINS[:-1]))
+    return between + sorted(occurring - set(SIZE_BINS[:-1]))

@@ -38,17 +38,17 @@ def _draw(profile: Profile, heat: HeatMap | None) -> Drawing | str:
     if all(f.io.time_s.total is None for f in profile.files):
         return NO_TIMES
     kinds = call_kinds(profile.workflow.io)
-    costs = [(g, found) for g in file_groups(profile.files) if any(found := _seconds(g, kinds))]
+    costs = [(g, by_kind) for g in file_groups(profile.files) if any(by_kind := _seconds(g, kinds))]
     if not costs:
         return "no time was spent in I/O on files"
     groups = [g for g, _ in costs]
-    rows = [(_label(g), found) for g, found in costs[:_MOST]]
+    rows = [(_label(g), by_kind) for g, by_kind in costs[:_MOST]]
     if rest := costs[_MOST:]:
         many = sum(len(g.files) for g, _ in rest)
         rows.append(
             (
                 f"{_REST} ({many:,})",
-                [sum(column) for column in zip(*(found for _, found in rest), strict=True)],
+                [sum(column) for column in zip(*(by_kind for _, by_kind in rest), strict=True)],
             )
         )
     values: list[dict[str, Any]] = []
@@ -114,7 +114,7 @@ def _draw(profile: Profile, heat: HeatMap | None) -> Drawing | str:
         if all_files is not None and listed < all_files
         else ""
     )
-    total = sum(sum(found) for _, found in costs)
+    total = sum(sum(by_kind) for _, by_kind in costs)
     first, of_first = costs[0]
     first_s = sum(of_first)
     return Drawing(
@@ -130,8 +130,8 @@ def _draw(profile: Profile, heat: HeatMap | None) -> Drawing | str:
         table=(
             ("files", "number of files", *(f"{kind} (s)" for kind in kinds), "bytes"),
             tuple(
-                (name(g.name, 80), len(g.files), *(number(s) for s in found), _bytes(g))
-                for g, found in costs[:_TABLE_ROWS]
+                (name(g.name, 80), len(g.files), *(number(s) for s in by_kind), _bytes(g))
+                for g, by_kind in costs[:_TABLE_ROWS]
             ),
         ),
     )

@@ -57,15 +57,15 @@ def layers(keys: Sequence[str], edges: Sequence[Edge]) -> list[list[str]]:
     place = {key: i for i, key in enumerate(keys)}
     for cycle in list(nx.strongly_connected_components(graph)):
         graph.remove_edges_from([(a, b) for a, b in graph.edges(cycle) if b in cycle and place[b] < place[a]])
-    found = [sorted(layer, key=place.__getitem__) for layer in nx.topological_generations(graph)]
+    ordered = [sorted(layer, key=place.__getitem__) for layer in nx.topological_generations(graph)]
     for sweep in range(_SWEEPS):
-        for layer in found if sweep % 2 == 0 else found[::-1]:
-            _order(layer, graph, _places(found))
-    return found
+        for layer in ordered if sweep % 2 == 0 else ordered[::-1]:
+            _order(layer, graph, _places(ordered))
+    return ordered
 
 
-def _places(found: list[list[str]]) -> dict[str, float]:
-    return {key: (i + 0.5) / len(layer) for layer in found for i, key in enumerate(layer)}
+def _places(ordered: list[list[str]]) -> dict[str, float]:
+    return {key: (i + 0.5) / len(layer) for layer in ordered for i, key in enumerate(layer)}
 
 
 def _order(layer: list[str], graph: nx.DiGraph[str], places: Mapping[str, float]) -> None:
@@ -78,15 +78,15 @@ def _order(layer: list[str], graph: nx.DiGraph[str], places: Mapping[str, float]
 
 def drawn(nodes: Sequence[Node], edges: Sequence[Edge]) -> dict[str, Any]:
     """The specification of a graph."""
-    found = layers([n.key for n in nodes], edges)
+    by_depth = layers([n.key for n in nodes], edges)
     at: dict[str, tuple[float, float]] = {}
     room: dict[str, float] = {}
-    for depth, layer in enumerate(found):
+    for depth, layer in enumerate(by_depth):
         # Those of a full layer stand at two heights.
         room |= dict.fromkeys(layer, min(1.0, (2 if len(layer) > _FULL else 1) / len(layer)))
         for i, key in enumerate(layer):
             across = (i + 0.5) / len(layer)
-            if len(layer) == 1 and len(found) > 2:
+            if len(layer) == 1 and len(by_depth) > 2:
                 # A chain in zigzag, so that edges that pass over a node do not run through it.
                 across += _SIDE if depth % 2 else -_SIDE
             at[key] = (across, depth + (_LOWER if len(layer) > _FULL and i % 2 else 0.0))

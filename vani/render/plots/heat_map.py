@@ -71,8 +71,8 @@ def _table(heat: HeatMap) -> tuple[Row, ...]:
     ]
     if len(rows) <= _TABLE_ROWS:
         return tuple(rows)
-    kept = sorted(sorted(range(len(rows)), key=lambda i: -rows[i][3] - rows[i][4])[:_TABLE_ROWS])
-    return tuple(rows[i] for i in kept)
+    largest = sorted(sorted(range(len(rows)), key=lambda i: -rows[i][3] - rows[i][4])[:_TABLE_ROWS])
+    return tuple(rows[i] for i in largest)
 
 
 PLOT = Plot(

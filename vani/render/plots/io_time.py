@@ -57,8 +57,8 @@ def _draw(profile: Profile, heat: HeatMap | None) -> Drawing | str:
 def _table(heat: HeatMap, fields: list[Field]) -> tuple[Row, ...]:
     """Rows with most time, in order of processes."""
     sums = [[sum(values[i]) for _, values in fields] for i in range(len(heat.rows))]
-    kept = sorted(sorted(range(len(sums)), key=lambda i: (-sum(sums[i]), i))[:_TABLE_ROWS])
-    return tuple((row_label(heat, heat.rows[i]), *map(number, sums[i])) for i in kept)
+    longest = sorted(sorted(range(len(sums)), key=lambda i: (-sum(sums[i]), i))[:_TABLE_ROWS])
+    return tuple((row_label(heat, heat.rows[i]), *map(number, sums[i])) for i in longest)
 
 
 PLOT = Plot(

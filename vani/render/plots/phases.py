@@ -49,8 +49,8 @@ def _draw(profile: Profile, heat: HeatMap | None) -> Drawing | str:
         sorted(first, key=lambda a: (-time.get(a, 0.0), a))[:_MOST_APPS], key=lambda a: (first[a], a)
     )
     numbers = {app: i for i, app in enumerate(shown)}
-    kept = [p for p in profile.phases if p.app in numbers]
-    bars = sorted((bar for p in kept for bar in _bars(p)), key=lambda bar: (numbers[bar.app], bar.start))
+    phases = [p for p in profile.phases if p.app in numbers]
+    bars = sorted((bar for p in phases for bar in _bars(p)), key=lambda bar: (numbers[bar.app], bar.start))
     gap = 0.0
     drawn = bars
     while len(drawn) > _MOST_BARS:
@@ -174,13 +174,13 @@ def _bars(phase: Phase) -> list[_Bar]:
 
 def _joined(bars: list[_Bar], gap: float) -> list[_Bar]:
     """Neighbours of one app with less than `gap` between them as one; of two kinds they are mixed."""
-    found: list[_Bar] = []
+    merged: list[_Bar] = []
     for bar in bars:
-        last = found[-1] if found else None
+        last = merged[-1] if merged else None
         if last is None or last.app != bar.app or bar.start - last.end > gap:
-            found.append(bar)
+            merged.append(bar)
             continue
-        found[-1] = replace(
+        merged[-1] = replace(
             last,
             kind=last.kind if last.kind == bar.kind else "mixed",
             end=max(last.end, bar.end),
@@ -190,7 +190,7 @@ def _joined(bars: list[_Bar], gap: float) -> list[_Bar]:
             if last.operations is None or bar.operations is None
             else last.operations + bar.operations,
         )
-    return found
+    return merged
 
 
 def _what(bar: _Bar) -> str:

@@ -320,10 +320,10 @@ def _alike(apps: list[App]) -> str:
     """A sentence where no process of an app is slower than the others; else empty."""
     if any(_times(app) > 1 + _ALIKE for app in apps):
         return ""
-    told = ", ".join(f"{name(app.name, 24)} {format_seconds(_times_of(app)[1])}" for app in apps[:5])
+    times = ", ".join(f"{name(app.name, 24)} {format_seconds(_times_of(app)[1])}" for app in apps[:5])
     return (
         f"In {counted(len(apps), 'app')} no process spends more than {format_share(_ALIKE)} above the mean of its app "
-        f"in I/O: {told}{' and others' if len(apps) > 5 else ''}."
+        f"in I/O: {times}{' and others' if len(apps) > 5 else ''}."
     )
 
 

@@ -31,9 +31,9 @@ def _draw(profile: Profile, heat: HeatMap | None) -> Drawing | str:
     sizes = profile.workflow.io.transfer_size
     counts = {
         (kind, size): count
-        for kind, found in (("read", sizes.read), ("write", sizes.write))
-        if found is not None
-        for size, count in found.histogram.items()
+        for kind, sizes_of_kind in (("read", sizes.read), ("write", sizes.write))
+        if sizes_of_kind is not None
+        for size, count in sizes_of_kind.histogram.items()
     }
     total = sum(counts.values())
     if not total:
@@ -170,16 +170,16 @@ def _draw(profile: Profile, heat: HeatMap | None) -> Drawing | str:
 
 def _one_size(profile: Profile, kind: str, size: str, total: int, rates: Rates) -> str:
     """Text about one bar."""
-    found = getattr(profile.workflow.io.transfer_size, kind)
+    requests = getattr(profile.workflow.io.transfer_size, kind)
     rate = rates.get((kind, size), (None, None))[0]
-    asked = (
+    request = (
         "an unknown number of bytes"
         if size == "unknown"
-        else f"{format_bytes(found.min)} each"
-        if found.min == found.max
-        else f"{format_bytes(found.min)} to {format_bytes(found.max)}"
+        else f"{format_bytes(requests.min)} each"
+        if requests.min == requests.max
+        else f"{format_bytes(requests.min)} to {format_bytes(requests.max)}"
     )
-    return f"All {total:,} {kind}s ask for {asked}" + (
+    return f"All {total:,} {kind}s ask for {request}" + (
         f", at {format_rate(rate)} of one process." if rate else "."
     )
 

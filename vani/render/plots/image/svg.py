@@ -27,8 +27,8 @@ def _on_paper(svg: str) -> str:
 
 def _own_names(svg: str, kind: str) -> str:
     """Number what an image refers to anew: Vega counts on from image to image, and two may lie in one page."""
-    found = re.findall(r'<(?:linearGradient|radialGradient|clipPath) id="([^"]+)"', svg)
-    for i, name in enumerate(dict.fromkeys(found)):
+    ids = re.findall(r'<(?:linearGradient|radialGradient|clipPath) id="([^"]+)"', svg)
+    for i, name in enumerate(dict.fromkeys(ids)):
         for before, after in (('id="', '"'), ('="url(#', ')"')):
             svg = svg.replace(f"{before}{name}{after}", f"{before}{kind}-{i}{after}")
     return svg

@@ -56,16 +56,16 @@ def category_text(prediction: BehaviourPrediction) -> str:
 
 def likely_rows(prediction: BehaviourPrediction) -> list[tuple[str, ...]]:
     """A row per behaviour: its probability and what such runs did, the median and where nine of ten lie."""
-    return [_row(one) for one in prediction.behaviours]
+    return [_row(behaviour) for behaviour in prediction.behaviours]
 
 
 def past_text(prediction: BehaviourPrediction) -> str:
     """How many of the last runs were predicted rightly."""
-    asked = [run for run in prediction.past if run.expected is not None]
-    if not asked:
+    predicted = [run for run in prediction.past if run.expected is not None]
+    if not predicted:
         return "No run was predicted before: the first behaviour is all that is known."
-    right = sum(run.expected == run.behaviour for run in asked)
-    return f"Of the last {counted(len(asked), 'run')}, {right:,} did what was expected of them."
+    right = sum(run.expected == run.behaviour for run in predicted)
+    return f"Of the last {counted(len(predicted), 'run')}, {right:,} did what was expected of them."
 
 
 def when(moment: float) -> str:
@@ -77,24 +77,24 @@ def when(moment: float) -> str:
     )
 
 
-def _row(one: LikelyBehaviour) -> tuple[str, ...]:
+def _row(behaviour: LikelyBehaviour) -> tuple[str, ...]:
     return (
-        str(one.behaviour),
-        format_share(one.probability),
-        _range(one.bytes_read, format_bytes),
-        _range(one.bytes_written, format_bytes),
-        _range(one.metadata, _count),
-        _range(one.operations, _count),
-        _range(one.files, _count),
-        _range(one.runtime_s, format_seconds),
-        f"{one.runs:,}",
+        str(behaviour.behaviour),
+        format_share(behaviour.probability),
+        _range(behaviour.bytes_read, format_bytes),
+        _range(behaviour.bytes_written, format_bytes),
+        _range(behaviour.metadata, _count),
+        _range(behaviour.operations, _count),
+        _range(behaviour.files, _count),
+        _range(behaviour.runtime_s, format_seconds),
+        f"{behaviour.runs:,}",
     )
 
 
-def _range(found: ExpectedRange | None, show: Callable[[float], str]) -> str:
-    if found is None:
+def _range(bounds: ExpectedRange | None, show: Callable[[float], str]) -> str:
+    if bounds is None:
         return ""
-    low, median, high = show(found.low), show(found.median), show(found.high)
+    low, median, high = show(bounds.low), show(bounds.median), show(bounds.high)
     return median if low == high else f"{median} ({low} to {high})"
 
 

@@ -43,34 +43,36 @@ def body(prediction: CreationsPrediction) -> list[str]:
 
 def _expected(prediction: CreationsPrediction) -> str:
     rows = prediction.creations
-    known = [one.size for one in rows if one.size is not None]
+    known = [file.size for file in rows if file.size is not None]
     of = (
         "the next run creates"
         if prediction.task == "next_run"
         else f"after {counted(prediction.begun, 'file')},"
     )
-    told = f"{of} {counted(len(rows), 'file')}"
+    text = f"{of} {counted(len(rows), 'file')}"
     if prediction.task == "rest_of_run":
-        told += " more"
+        text += " more"
     if not rows:
-        return told
+        return text
     if not known:
-        return f"{told}, of sizes that are not known"
+        return f"{text}, of sizes that are not known"
     rest = "" if len(known) == len(rows) else f"; of {len(rows) - len(known):,} the size is not known"
-    return f"{told}, {format_bytes(sum(known))}{rest}"
+    return f"{text}, {format_bytes(sum(known))}{rest}"
 
 
-def _row(one: PredictedCreation) -> tuple[str, ...]:
-    size = "not known" if one.size is None else format_bytes(one.size)
+def _row(file: PredictedCreation) -> tuple[str, ...]:
+    size = "not known" if file.size is None else format_bytes(file.size)
     bounds = (
-        "" if one.low is None or one.high is None else f"{format_bytes(one.low)} to {format_bytes(one.high)}"
+        ""
+        if file.low is None or file.high is None
+        else f"{format_bytes(file.low)} to {format_bytes(file.high)}"
     )
     return (
-        "not known" if one.path is None else _short(one.path),
-        "" if one.rank is None else str(one.rank),
+        "not known" if file.path is None else _short(file.path),
+        "" if file.rank is None else str(file.rank),
         size,
         bounds,
-        "" if one.probability is None else f"{one.probability:.2f}",
+        "" if file.probability is None else f"{file.probability:.2f}",
     )
 
 

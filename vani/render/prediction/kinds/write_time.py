@@ -29,7 +29,7 @@ def body(prediction: WriteTimePrediction) -> list[str]:
         *table(
             ("term", "coefficient", *(f"s {end.placement}" for end in prediction.ends)),
             [
-                (terms[0].feature, f"{terms[0].coefficient:.4g}", *(f"{one.seconds:,.3f}" for one in terms))
+                (terms[0].feature, f"{terms[0].coefficient:.4g}", *(f"{term.seconds:,.3f}" for term in terms))
                 for terms in zip_longest(*(end.terms for end in prediction.ends))
             ]
             + [("sum", "", *(f"{end.seconds:,.3f}" for end in prediction.ends))],
@@ -41,13 +41,13 @@ def _asked(prediction: WriteTimePrediction) -> str:
     write = prediction.write
     if write is None:
         return one_line(", ".join(column_value(*pair) for pair in prediction.asked.items()))
-    asked = (
+    text = (
         f"{counted(write.nodes, 'node')} x {counted(write.processes_per_node, 'process')} "
         f"x {format_bytes(write.bytes_per_process)}"
     )
     if write.stripe_count is not None:
-        asked += f", {counted(write.stripe_count, 'stripe')} per file"
-    return asked
+        text += f", {counted(write.stripe_count, 'stripe')} per file"
+    return text
 
 
 def _range(prediction: WriteTimePrediction) -> str:
