@@ -16,13 +16,11 @@ FILLERS = {"found", "one", "told", "held", "asked", "kept", "made", "mine"}
 
 # Uses of fillers by room, and docstrings that begin with "What": lower a number with every change that lets it fall.
 FILLERS_LEFT = {
-    "advisors": 1, "analyzers": 1178, "schema": 203, "vani": 18, "vani/api": 78, "vani/cli": 55,
-    "vani/collect": 9, "vani/kernels": 5, "vani/readers": 576, "vani/render": 593, "vani/store": 125,
+    "analyzers": 1178, "schema": 203, "vani": 18, "vani/api": 78, "vani/cli": 55, "vani/collect": 9,
+    "vani/kernels": 5, "vani/readers": 576, "vani/render": 586, "vani/store": 125,
 }  # fmt: skip
 WHAT_LEFT = {
-    "advisors": 1, "analyzers": 66, "schema": 53, "vani": 3, "vani/api": 2, "vani/collect": 2,
-    "vani/database": 1, "vani/engine": 4, "vani/history": 3, "vani/kernels": 2, "vani/models": 3,
-    "vani/readers": 54, "vani/store": 14,
+    "advisors": 1, "analyzers": 66, "schema": 53, "vani/models": 1, "vani/readers": 54, "vani/store": 9,
 }  # fmt: skip
 
 # Names that say that something is shared, not what it is.

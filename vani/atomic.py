@@ -15,7 +15,7 @@ from typing import TypeVar
 from vani.errors import InputError, NoRoomError
 
 _NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EACCES, errno.EPERM)
-"""What goes wrong with a place to write, not with what is written there."""
+"""Errors of the place to write, not of the content."""
 
 __all__ = [
     "descriptor",

@@ -139,7 +139,7 @@ length that a call with `Flag.RESIZE` sets; the byte at which the view of MPI_Fi
 have none."""
 
 MOST_SUM = 1 << 62
-"""What all calls of a workload together may move in bytes or take in nanoseconds (4 EiB, 146 years): sums of 64 bits
+"""Upper bound of the bytes and nanoseconds of all calls of a workload together (4 EiB, 146 years): sums of 64 bits
 hold twice as much."""
 
 CALL_SITE = pa.field("call_site", pa.int32())

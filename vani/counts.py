@@ -149,6 +149,6 @@ class RunCounts:
     heat: Heat | None = None
     """None where it does not tell of all processes, or of none."""
     unsound: Mapping[str, Collection[Unsound]] = field(default_factory=dict)
-    """What is unknown of a file, by its path, because its records contradict themselves."""
+    """Unknown figures of files whose records contradict themselves, by path."""
     dropped: frozenset[Beside] = frozenset()
     """Of which records were dropped while the program ran."""

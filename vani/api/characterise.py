@@ -157,7 +157,7 @@ def _is_known(places: Stores, reader: TraceReader) -> bool:
 
 
 def _known(places: Stores, readers: Sequence[TraceReader], job: Job | None) -> PartialResults | None:
-    """What runs with other options found in the calls; None where nothing is kept."""
+    """Results of runs with other options on the same calls; None where nothing is kept."""
     from vani.store import partial_results  # noqa: PLC0415 - loads Arrow
 
     if places.are_named or not partial_results.are_kept():

@@ -1,4 +1,4 @@
-"""What one call of the library has to itself until it returns: where it works, and the stores that it uses."""
+"""The state of one call of the library: its executor, and the stores that it uses until it returns."""
 
 from __future__ import annotations
 

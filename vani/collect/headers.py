@@ -256,7 +256,7 @@ _NETCDF_FILL: Final = {
     3: -32767.0, 4: -2147483647.0, 5: float(np.float32(9.9692099683868690e36)), 6: 9.9692099683868690e36,
     8: 65535.0, 9: 4294967295.0, 10: float(-9223372036854775806), 11: float(18446744073709551614),
 }  # fmt: skip
-"""What a file holds where nothing was written (netcdf.h, NC_FILL_*); bytes have none."""
+"""Values in a file where nothing was written (netcdf.h, NC_FILL_*); bytes have none."""
 
 
 def _netcdf(file: BinaryIO) -> Stored | None:

@@ -178,7 +178,7 @@ def _telling(job: Any, answers: list[str | None]) -> Any:
 
 
 def _last_line(text: str) -> str:
-    """What a command said last, out of the report that dask-jobqueue makes of it."""
+    """The last line that a command printed, from dask-jobqueue's report."""
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     said = [line for line in lines if line not in ("stderr:", "stdout:")]
     return said[-1][:300] if said else "no reason given"

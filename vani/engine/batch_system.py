@@ -88,7 +88,7 @@ class BatchSystem:
     cluster: str
     """Its class in `dask_jobqueue`."""
     options: Mapping[str, _Parse]
-    """What its jobs have beside the options of all."""
+    """Options of its jobs beyond those of all systems."""
 
 
 BATCH_SYSTEMS: Mapping[str, BatchSystem] = {

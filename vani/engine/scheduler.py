@@ -147,11 +147,11 @@ Elsewhere = SchedulerAddress | SchedulerFile | BatchJobs | OpenClient
 Scheduler = LocalScheduler | Elsewhere
 
 SchedulerLike = str | Scheduler | Client | None
-"""What `scheduler_of` takes; None is the default, threads."""
+"""Arguments of `scheduler_of`; None is the default, threads."""
 
 
 def scheduler_of(given: SchedulerLike) -> Scheduler:
-    """What a user names as the place where work runs.
+    """The scheduler that a user names.
 
     Parameters
     ----------

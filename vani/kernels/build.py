@@ -119,7 +119,7 @@ def compile_kernels(into: Path, *, more_flags: Sequence[str] = ()) -> Path | Non
 
 
 def _reason(said: str, status: int) -> str:
-    """What a compiler says is wrong, in one line: nobody who has no part in this wants to read more."""
+    """A compiler's error in one line: most users want no more."""
     lines = said.splitlines()
     return next(
         (line.strip() for line in lines if "error" in line.lower()), (lines or [f"exit status {status}"])[0]

@@ -49,7 +49,7 @@ class Groups:
     rows: NDArray[np.int32] | None
     """Its place among all calls of the batch, shape (n,); None: these are all."""
     columns: Mapping[str, NDArray[Any]]
-    """What the calls of a group share, by the names of columns; shape (groups,)."""
+    """Values that the calls of a group share, by the names of columns; shape (groups,)."""
     row: Ints
     """The last call of each group, among these."""
     phase: Ints

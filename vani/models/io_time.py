@@ -65,9 +65,9 @@ class IOTime:
     runtime_s: float
     busy_s: float
     slowest_s: float
-    """What settings of storage can win at most, all together."""
+    """Seconds that all settings of storage together can save at most."""
     calls_s: float
-    """What anything about I/O can win at most, all together."""
+    """Seconds that all changes of I/O together can save at most."""
     slowest: Slowest | None
     """The process with most time in file-system calls; None where the profile does not say."""
     caller: Slowest | None
@@ -77,7 +77,7 @@ class IOTime:
     traces: int
     """Of the workload."""
     calls_most_s: float
-    """What `calls_s` can be at most where the profile bounds busy times; else the same."""
+    """Upper bound of `calls_s` where the profile bounds busy times; else equal to it."""
 
     @property
     def share(self) -> float:

@@ -16,7 +16,7 @@ InMemoryParts = Mapping[str, Sequence[pa.RecordBatch]]
 
 _CALL_BYTES = sum(int(field.type.bit_width) for field in CALLS) // 8
 _FILE_BYTES = 512
-"""What measures need for a file, which counts towards the room."""
+"""Memory that measures need for each file, which counts towards the budget."""
 
 
 @dataclass

@@ -23,7 +23,7 @@ MOST_HELD = 128
 
 
 class LockState(Enum):
-    """What is known of a lock."""
+    """State of a lock as far as it is known."""
 
     FREE = "free"
     """It is ours by now."""

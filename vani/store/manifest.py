@@ -66,9 +66,9 @@ class Manifest:
     columns: list[str]
     """Names and types of the columns of a call, as they were when the store was written."""
     bytes: float = 0.0
-    """What all calls moved, those of libraries too."""
+    """Bytes of all calls, those of libraries too."""
     time_ns: float = 0.0
-    """What all calls took."""
+    """Time of all calls."""
     schema: str = STORE_SCHEMA
     extra: dict[str, Any] = field(default_factory=dict)
 
@@ -149,7 +149,7 @@ def read_manifest(store: Path, *, made_here: bool = False) -> Manifest:
 
 
 def _state(store: Path, name: str, kind: int) -> os.stat_result:
-    """What a file or folder of a store is, or the store itself; a link, which may lead out of it, is neither.
+    """Status of a file or folder of a store, or of the store itself; a link, which may lead out of it, is neither.
 
     Raises
     ------

@@ -14,7 +14,7 @@ _BELOW = ("", "lib", "lib64", "build/lib", "build/bin")
 _NAMED = ("RECORDER_ROOT", "RECORDER_INSTALL_PATH")
 """Variables that Recorder's own documentation uses: who set one means it."""
 _MODULES = ("RECORDER_DIR", "RECORDER_HOME", "RECORDER_PREFIX", "RECORDER_PATH", "EBROOTRECORDER")
-"""What modules of sites and of EasyBuild set."""
+"""Variables that modules of sites and of EasyBuild set."""
 
 
 def find_recorder(named: Path | None, environment: Mapping[str, str]) -> Path | None:

@@ -17,7 +17,7 @@ LONGEST_PATH = 4095
 MOST_STRIPES = 2000
 """LOV_MAX_STRIPE_COUNT of Lustre."""
 _LARGEST = 2**63 - 1
-"""What a BIGINT of SQL holds; no file is larger."""
+"""The largest BIGINT of SQL; no file is larger."""
 _LARGEST_OST = 65_534
 """An index is 16 bits in `lfs setstripe`, and -1 is any."""
 _STRIPE_UNIT = 64 * KiB

@@ -26,7 +26,7 @@ _NAMES: Final = {
     "bytes_written": ("bytes_written",),
     "metadata": ("metadata", "metadata_ops"),
 }
-"""What is needed, and what its column may be called."""
+"""Required figures, each with the names that its column may have."""
 _WORDS: Final = ("application", "user")
 _OTHERS: Final = ("reads", "writes", "files")
 _MOST: Final = 1e30

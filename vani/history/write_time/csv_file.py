@@ -22,7 +22,7 @@ _MOST_WORDS: Final = 20
 """Distinct words of a column beyond which they are names, not a setting."""
 
 _SECONDS: Final = (1e-9, 1e9)
-"""What no write takes less or more than."""
+"""Limits of the time of a write."""
 _TIMES: Final = ("seconds", "time_s", "total_s")
 
 

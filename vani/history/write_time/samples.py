@@ -142,7 +142,7 @@ def sampled(writes: Writes) -> Samples:
 
 
 CONFIDENCE: Final = 0.9
-"""What the paper takes on Titan; on Cetus 0.98."""
+"""The value of the paper on Titan; on Cetus 0.98."""
 _ERROR: Final = 0.1
 
 
