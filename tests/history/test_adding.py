@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from tests.history.logs import write_log
+from tests.readers.strace_logs import written
 from vani import api
 from vani.database.runs import read
 from vani.database.runs.connect import Store
@@ -307,3 +308,20 @@ def test_processes_that_read_end_with_the_one_that_was_killed(tmp_path):
             return
         time.sleep(0.1)
     pytest.fail("they are still there")
+
+
+def test_folders_and_logs_that_vani_trace_made_with_strace_are_runs(tmp_path):
+    lines = (
+        'openat(AT_FDCWD</job>, "out", O_WRONLY|O_CREAT|O_TRUNC, 0666) = 3</job/out> <0.000010>',
+        'write(3</job/out>, ""..., 100) = 100 <0.000020>',
+        "+++ exited with 0 +++",
+    )
+    for rank in range(2):
+        folder = tmp_path / "traces" / "solver.trace"
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / "vani-trace.json").write_text('{"tracer": "strace", "command": ["./solver"]}')
+        written(folder, *(f"{rank + 7} {line}" for line in lines), name=f"rank-{rank:05}.strace")
+    alone = written(tmp_path, *(f"7 {line}" for line in lines), name="run.strace")
+    added = add(tmp_path / "traces", alone, db=tmp_path / "h.sqlite", user="u9")
+    assert (added.runs, added.damaged, added.refused) == (2, 0, [])
+    assert runs_in(tmp_path / "h.sqlite") == [("u9", "run", 1), ("u9", "solver", 2)]

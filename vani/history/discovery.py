@@ -11,6 +11,7 @@ from typing import Literal
 
 from vani.errors import InputError
 from vani.readers.darshan.probe import SUFFIXES
+from vani.readers.strace.probe import MARK, is_named_strace
 from vani.schema.syntax.detection import first_bytes, is_document
 
 __all__ = ["Candidate", "Kind", "discover"]
@@ -66,7 +67,8 @@ def discover(paths: Sequence[Path]) -> Iterator[Candidate]:
         if stat.S_ISDIR(state.st_mode):
             yield from _below(place, entered)
         elif stat.S_ISREG(state.st_mode):
-            kind: Kind = "profile" if is_document(path) else "darshan"
+            log: Kind = "trace" if is_named_strace(path) else "darshan"
+            kind: Kind = "profile" if is_document(path) else log
             yield Candidate(place, kind, state.st_size, state.st_mtime_ns, named=True)
         else:
             raise InputError("is no file and no folder", where=path, todo="name a log, or a folder of logs")
@@ -118,7 +120,7 @@ def _is_profile(path: Path) -> bool:
 def _trace(folder: str, entries: Sequence[os.DirEntry[str]]) -> Candidate | None:
     """The trace that a folder is; none where its first file cannot be a part of one."""
     names = {entry.name for entry in entries}
-    if not names & {"VERSION", "recorder.mt", "recorder.dat", "manifest.json", "_metadata"}:
+    if not names & {"VERSION", "recorder.mt", "recorder.dat", "manifest.json", "_metadata", MARK}:
         return None
     from vani.readers.open import is_trace  # noqa: PLC0415 - loads Arrow
 
