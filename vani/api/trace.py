@@ -15,6 +15,9 @@ __all__ = ["Trace", "trace"]
 
 Tracer = Literal["auto", "recorder", "strace"]
 
+_SHOWN = 5
+"""Launches of a script that an error names."""
+
 
 @dataclass(frozen=True)
 class Trace:
@@ -35,6 +38,15 @@ class Trace:
     """Files of the trace that the run left."""
     bytes: int = 0
     """Their size."""
+    fault: str = ""
+    """Why no profile can be made of it; empty where one can be, or nothing was run."""
+    again: tuple[str, ...] = ()
+    """A line of `vani trace` that avoids the fault; empty where none is known."""
+
+    @property
+    def exit_status(self) -> int:
+        """That of the command; 2 where it succeeded and its trace cannot be used."""
+        return self.status or (2 if self.fault else 0)
 
 
 def trace(
@@ -67,27 +79,33 @@ def trace(
     Raises
     ------
     InputError
-        There is no command, no tracer, something is in the place of the trace, or a launcher's line cannot be read.
+        There is no command, no tracer, something is in the place of the trace, a launcher's line cannot be read, or
+        Recorder is asked to trace a script, whose programs would write into one folder.
     """
+    from vani.api.trace_fault import fault_of  # noqa: PLC0415
     from vani.collect.tracing.launchers import launcher_of, program_at  # noqa: PLC0415
     from vani.collect.tracing.line import recorder_line, strace_line  # noqa: PLC0415
     from vani.collect.tracing.recorder_library import find_recorder  # noqa: PLC0415
     from vani.collect.tracing.run import begin_folder, free_name, is_static, run_line  # noqa: PLC0415
+    from vani.collect.tracing.wrapped import program_behind, starts_others  # noqa: PLC0415
     from vani.readers.strace.app import app_of  # noqa: PLC0415
 
     env = os.environ if environment is None else environment
     if not command:
         raise InputError("no command was given", todo="vani trace -- COMMAND...")
-    program = list(command)
+    behind = program_behind(command)
+    program = list(command[behind:])
     executable = shutil.which(command[0], path=env.get("PATH"))
     if executable is None and not dry_run:
         raise InputError(
             "cannot be run: there is no such program", where=command[0], todo="look how it is spelled"
         )
-    launcher = launcher_of(command, env)
+    launcher = launcher_of(program, env)
+    several = launcher is None and starts_others(program, env.get("PATH"))
     if launcher is not None:
         try:
-            program = list(command[program_at(command, launcher) :])
+            program = program[program_at(program, launcher) :]
+            program = program[program_behind(program) :]
         except InputError:
             # Its name is all that is lost, where strace need not stand in front of it.
             program = []
@@ -103,6 +121,15 @@ def trace(
             todo="name it with --recorder or RECORDER_ROOT (docs/tracing.md)",
         )
     remark = ""
+    if several and library is not None:
+        if tracer == "recorder":
+            raise _one_folder_for(program, env)
+        if shutil.which("strace", path=env.get("PATH")):
+            library = None
+            remark = (
+                f"{program[0]} may start several programs, which Recorder would write into one folder: traced with "
+                "strace; for Recorder, put vani trace in front of each launch"
+            )
     file = shutil.which(program[0], path=env.get("PATH")) if program else None
     if library is not None and file is not None and is_static(Path(file)):
         remark = (
@@ -110,7 +137,9 @@ def trace(
             "use --tracer strace"
         )
     line = (
-        strace_line(command, folder, env) if library is None else recorder_line(command, library, folder, env)
+        strace_line(command, folder, env, behind)
+        if library is None
+        else recorder_line(command, library, folder, env, behind)
     )
     planned = Trace(folder, line.tracer, line.words, line.variables, remark)
     if dry_run:
@@ -123,7 +152,26 @@ def trace(
     except InputError:
         shutil.rmtree(folder, ignore_errors=True)
         raise
-    return replace(planned, status=ran.status, files=ran.files, bytes=ran.bytes)
+    done = replace(planned, status=ran.status, files=ran.files, bytes=ran.bytes)
+    fault = fault_of(folder, line.tracer, None if file is None else Path(file), ran)
+    if not fault:
+        return done
+    with_strace = line.tracer == "recorder" and shutil.which("strace", path=env.get("PATH")) is not None
+    again = ("vani", "trace", "--tracer", "strace", "--", *command) if with_strace else ()
+    return replace(done, fault=fault, again=again)
+
+
+def _one_folder_for(program: Sequence[str], environment: Mapping[str, str]) -> InputError:
+    from vani.collect.tracing.wrapped import launches_in  # noqa: PLC0415
+
+    steps = launches_in(program, environment.get("PATH"))
+    shown = ", ".join(f"vani trace -- {step}" for step in steps[:_SHOWN])
+    more = f" and {len(steps) - _SHOWN} more" if len(steps) > _SHOWN else ""
+    return InputError(
+        "may start several programs, which Recorder would write into one folder",
+        where=" ".join(program[:2]),
+        todo=f"trace each launch ({shown or 'vani trace -- mpiexec ...'}{more}), or use --tracer strace",
+    )
 
 
 def _collect(folder: Path, environment: Mapping[str, str]) -> None:

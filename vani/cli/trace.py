@@ -64,9 +64,9 @@ def trace(
     if done.status is None:
         click.echo(_as_typed(done))
         return
-    if not quiet or not done.files:
+    if not quiet or done.fault:
         click.echo(_told(done), err=True)
-    ctx.exit(done.status)
+    ctx.exit(done.exit_status)
 
 
 def _as_typed(done: Trace) -> str:
@@ -78,11 +78,10 @@ def _as_typed(done: Trace) -> str:
 def _told(done: Trace) -> str:
     """The folder of the trace, and what to do with it."""
     folder = _near(done.folder)
-    if not done.files:
-        return (
-            f"vani: {folder}: the run left no trace; was it ended before its end, is it linked statically, or did it "
-            "start on a node that does not see this folder (docs/tracing.md)?"
-        )
+    if done.fault:
+        ended = f"; the program ended with status {done.status}" if done.status else ""
+        first = f"vani: {one_line(f'{folder}: {done.fault}{ended}')}"
+        return f"{first}\nNext   {shlex.join(done.again)}" if done.again else first
     return (
         f"Trace  {folder}: {counted(done.files, 'file')}, {format_bytes(done.bytes)}, by {_TRACERS[done.tracer]}\n"
         f"Next   vani advise {shlex.quote(folder)} --format text"

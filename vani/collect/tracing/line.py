@@ -47,9 +47,14 @@ class TracedLine:
 
 
 def recorder_line(
-    command: Sequence[str], library: Path, folder: Path, environment: Mapping[str, str]
+    command: Sequence[str], library: Path, folder: Path, environment: Mapping[str, str], behind: int = 0
 ) -> TracedLine:
     """The line with Recorder's library loaded before all others, in the way of the command's launcher.
+
+    Parameters
+    ----------
+    behind
+        So many words stand in front of launcher and program (`timeout 60`), and are not traced.
 
     Raises
     ------
@@ -61,14 +66,26 @@ def recorder_line(
         "LD_PRELOAD": f"{library}:{before}" if before else str(library),
         "RECORDER_TRACES_DIR": str(folder),
     }
-    launcher = launcher_of(command, environment)
-    if launcher is None:
-        return TracedLine("recorder", list(command), variables | {"RECORDER_WITH_NON_MPI": "1"})
-    return TracedLine("recorder", with_variables(command, launcher, variables))
+    before_it, traced = list(command[:behind]), command[behind:]
+    launcher = launcher_of(traced, environment)
+    if launcher is not None:
+        return TracedLine("recorder", [*before_it, *with_variables(traced, launcher, variables)])
+    variables |= {"RECORDER_WITH_NON_MPI": "1"}
+    if not behind:
+        return TracedLine("recorder", list(command), variables)
+    set_here = ["env", *(f"{name}={value}" for name, value in variables.items())]
+    return TracedLine("recorder", [*before_it, *set_here, *traced])
 
 
-def strace_line(command: Sequence[str], folder: Path, environment: Mapping[str, str]) -> TracedLine:
+def strace_line(
+    command: Sequence[str], folder: Path, environment: Mapping[str, str], behind: int = 0
+) -> TracedLine:
     """The line with strace in front of the program: of one that a launcher starts, in front of each of its ranks.
+
+    Parameters
+    ----------
+    behind
+        So many words stand in front of launcher and program.
 
     Raises
     ------
@@ -81,10 +98,10 @@ def strace_line(command: Sequence[str], folder: Path, environment: Mapping[str, 
             "neither Recorder's library nor strace was found",
             todo="name the library with --recorder or RECORDER_ROOT (docs/tracing.md), or install strace",
         )
-    launcher = launcher_of(command, environment)
+    launcher = launcher_of(command[behind:], environment)
     if launcher is None:
         return TracedLine("strace", [strace, *STRACE, "-o", str(folder / LOG), "--", *command])
-    at = program_at(command, launcher)
+    at = behind + program_at(command[behind:], launcher)
     # Which rank a process is, only it knows.
     begin = [sys.executable, "-I", "-S", str(Path(__file__).with_name("rank.py")), str(folder)]
     return TracedLine("strace", [*command[:at], *begin, strace, *STRACE, "--", *command[at:]])

@@ -22,6 +22,7 @@ from vani.readers.identity import Identity, identity_of
 from vani.readers.recorder.batches import CallReader
 from vani.readers.recorder.call_sites import Origins, call_site_batches, is_interpreter, read_origins
 from vani.readers.recorder.grammar import Grammar
+from vani.readers.recorder.launches import surplus_ranks
 from vani.readers.recorder.metadata import LAYOUTS, Metadata, decode_metadata
 from vani.readers.recorder.occurrences import occurrences
 from vani.readers.recorder.probe import Shape, probe
@@ -201,8 +202,12 @@ class RecorderReader:
         return file_table(self.tables.paths, self.tables.probes)
 
     def facts(self) -> list[tuple[str, list[str], int]]:
-        """(function, its arguments, number of calls) of the calls in `functions.FACTS`."""
-        return self.tables.facts
+        """(function, its arguments, number of calls) of the calls in `functions.FACTS`.
+
+        Also ("several_launches", [], number of ranks of other runs) where several wrote into the folder.
+        """
+        surplus = 0 if self._shape.combined else surplus_ranks(self._source, self._meta.ranks)
+        return [*self.tables.facts, *([("several_launches", [], surplus)] if surplus else [])]
 
     def occurrences(self) -> Occurrences:
         """Occurrences of each call, counted on the grammars alone."""

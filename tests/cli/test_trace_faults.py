@@ -1,0 +1,109 @@
+"""`vani trace` looks at once whether what it left can be used. Programs stand in for what Recorder does to a folder."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.preload.building import compiler
+from tests.readers.strace_logs import strace_or_skip
+
+DATA = Path(__file__).resolve().parents[1] / "data" / "traces"
+
+
+@pytest.fixture(autouse=True)
+def recorder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """A library that does nothing, where Recorder's would be."""
+    cc = compiler()
+    if cc is None:
+        pytest.skip("there is no C compiler")
+    library = tmp_path / "recorder" / "lib" / "librecorder.so"
+    library.parent.mkdir(parents=True)
+    (tmp_path / "empty.c").write_text("int nothing_of_recorder;\n")
+    subprocess.run([cc, "-shared", "-fPIC", "-o", str(library), str(tmp_path / "empty.c")], check=True)
+    monkeypatch.setenv("RECORDER_ROOT", str(tmp_path / "recorder"))
+    for name in ("RECORDER_INSTALL_PATH", "LD_PRELOAD"):
+        monkeypatch.delenv(name, raising=False)
+
+
+def leaving(*files, status=0):
+    """A program that leaves these files (name, content's path or text) in the trace's folder."""
+    code = ["import os, shutil, sys", "folder = os.environ['RECORDER_TRACES_DIR']"]
+    for name, content in files:
+        if isinstance(content, Path):
+            code.append(f"shutil.copyfile({str(content)!r}, os.path.join(folder, {name!r}))")
+        else:
+            code.append(f"open(os.path.join(folder, {name!r}), 'w').write({content!r})")
+    return [sys.executable, "-c", "\n".join([*code, f"sys.exit({status})"])]
+
+
+def whole(name):
+    return [(path.name, path) for path in (DATA / name).iterdir() if path.is_file()]
+
+
+def test_a_trace_that_can_be_used_leads_to_advice(run, desk):
+    done = run("trace", "-o", "t", "--", *leaving(*whole("v3-noipc-rawts-ior-4r")))
+    assert (done.status, done.err.splitlines()[1]) == (0, "Next   vani advise t --format text")
+
+
+def test_what_a_killed_run_leaves_is_said_with_the_programs_status(run, desk):
+    strace_or_skip()
+    command = leaving(("0.ts", ""), ("1.ts", ""), status=9)
+    done = run("trace", "-q", "-o", "t", "--", *command)
+    assert done.status == 9
+    line, following = done.err.splitlines()[0], done.err[done.err.index("Next") :]
+    assert line.startswith("vani: t: is what an aborted run leaves: ")
+    assert line.endswith("; the program ended with status 9")
+    assert following.startswith("Next   vani trace --tracer strace -- ")
+    assert "vani advise" not in done.err
+
+
+@pytest.mark.parametrize("files", [[], [("recorder.cst", "x"), ("recorder.ts", "y")]])
+def test_a_trace_that_cannot_be_used_is_no_success(run, desk, files):
+    done = run("trace", "-o", "t", "--", *leaving(*files))
+    assert done.status == 2
+    assert "vani advise" not in done.err
+
+
+def test_a_folder_that_several_programs_wrote_into_is_not_good(run, desk):
+    trace = whole("v3-noipc-rawts-ior-4r")
+    others = [(name.replace("3.", "4."), path) for name, path in trace if name in ("3.cfg", "3.cst")]
+    assert len(others) == 2
+    done = run("trace", "-o", "t", "--", *leaving(*trace, *others))
+    assert done.status == 2
+    assert "several programs wrote into this folder" in done.err
+    assert "1 rank of other runs beside those of the last one (4 ranks)" in done.err
+
+
+def test_a_shell_is_traced_with_strace_since_recorder_has_one_folder(run, desk):
+    strace_or_skip()
+    done = run("trace", "-o", "t", "--no-collect", "--", "sh", "-c", "echo x >a; echo y >b")
+    assert done.status == 0
+    assert "traced with strace" in done.err
+    assert "by strace" in done.err
+    assert run("profile", "t", "-q").status == 0
+
+
+def test_recorder_refuses_a_script_and_names_its_launches(run, desk):
+    (desk / "flow.sh").write_text("mpiexec -n 2 ./a\nmpiexec -n 3 ./b in.txt\n")
+    done = run("trace", "--tracer", "recorder", "-o", "t", "--", "sh", "flow.sh")
+    assert done.status == 2
+    assert "(vani trace -- mpiexec -n 2 ./a, vani trace -- mpiexec -n 3 ./b in.txt)" in done.line
+    assert not (desk / "t").exists()
+
+
+def test_h5pys_wheel_is_named_where_a_program_fails(run, desk):
+    python = desk / "env" / "bin" / "python3"
+    python.parent.mkdir(parents=True)
+    shutil.copyfile("/bin/sh", python)
+    python.chmod(0o755)
+    wheel = desk / "env" / "lib" / "python3.11" / "site-packages" / "h5py.libs"
+    wheel.mkdir(parents=True)
+    (wheel / "libhdf5-8b6fbd2d.so.310.0.0").touch()
+    done = run("trace", "-o", "t", "--", str(python), "-c", 'touch "$RECORDER_TRACES_DIR/0.ts"; exit 134')
+    assert done.status == 134
+    assert "the wheel of h5py brings an HDF5 of its own" in done.err

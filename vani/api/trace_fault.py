@@ -1,0 +1,88 @@
+"""Whether a profile can be made of what a traced run left: its tables are read, no call and no time is."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from vani.errors import InputError
+from vani.units import counted
+
+if TYPE_CHECKING:
+    from vani.collect.tracing.run import Traced
+    from vani.readers.trace_reader import TraceReader
+
+__all__ = ["fault_of"]
+
+_READ_WHOLE = 1 << 24
+"""Logs of strace up to this size are parsed; of larger ones the first lines are looked at."""
+_FORTRAN = (b"libgfortran.so", b"libifcore.so", b"libifcoremt.so", b"libnvf.so", b"libpgf90.so", b"libflang")
+_MOST_OF_PROGRAM = 1 << 26
+
+
+def fault_of(folder: Path, tracer: str, program: Path | None, ran: Traced) -> str:
+    """Why no profile can be made of a trace, as one line without its place; empty where one can be.
+
+    Parameters
+    ----------
+    program
+        The file of the traced program; None where it is not known.
+    """
+    from vani.readers.open import open_trace, traces_at  # noqa: PLC0415 - loads Arrow
+
+    if not ran.files:
+        return (
+            "the run left no trace; was it ended before its end, is it linked statically, or did it start on a node "
+            "that does not see this folder (docs/tracing.md)?"
+        )
+    if tracer == "strace" and ran.bytes > _READ_WHOLE:
+        return ""
+    try:
+        for path in traces_at(folder):
+            fault = _fault_of(open_trace(path))
+            if fault:
+                return fault
+    except InputError as error:
+        return f"{error.what}{_cause(tracer, program, ran)}"
+    return ""
+
+
+def _fault_of(reader: TraceReader) -> str:
+    if not reader.calls_per_rank().any():
+        return "no call on files was recorded"
+    surplus = sum(count for name, _, count in reader.facts() if name == "several_launches")
+    if surplus:
+        return (
+            f"several programs wrote into this folder, one over the other: {counted(surplus, 'rank')} of other runs "
+            f"beside those of the last one ({counted(reader.ranks, 'rank')}); put vani trace in front of each launch"
+        )
+    return ""
+
+
+def _cause(tracer: str, program: Path | None, ran: Traced) -> str:
+    """A likely cause, from what the program is."""
+    if tracer != "recorder" or program is None:
+        return ""
+    if _is_fortran(program):
+        return "; Recorder 3.0 may end Fortran programs in MPI_Finalize before it writes its tables"
+    if ran.status and _has_wheel_of_h5py(program):
+        return "; the wheel of h5py brings an HDF5 of its own, which is not the one that Recorder was built with"
+    return ""
+
+
+def _is_fortran(program: Path) -> bool:
+    """Tell whether a program names a library of Fortran, as far as its first 64 MiB show."""
+    try:
+        with program.open("rb") as file:
+            content = file.read(_MOST_OF_PROGRAM)
+    except OSError:
+        return False
+    return content[:4] == b"\x7fELF" and any(name in content for name in _FORTRAN)
+
+
+def _has_wheel_of_h5py(program: Path) -> bool:
+    """Tell whether a Python's site-packages have the libraries of h5py's wheel."""
+    if not program.name.startswith("python"):
+        return False
+    places = {program.parent.parent, program.resolve().parent.parent}
+    return any(next(place.glob("lib/python3*/site-packages/h5py.libs/*hdf5*"), None) for place in places)

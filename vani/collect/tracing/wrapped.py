@@ -1,0 +1,95 @@
+"""Commands that only change how a program runs (`timeout 60 ./solver`), and scripts that start others."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from collections.abc import Sequence
+from pathlib import Path
+
+__all__ = ["launches_in", "program_behind", "starts_others"]
+
+# By command: options that take the next word, and the number of words of its own in front of the program.
+_WRAPPERS: dict[str, tuple[frozenset[str], int]] = {
+    name: (frozenset(options.split()), operands)
+    for name, options, operands in (
+        ("env", "-u --unset -C --chdir", 0),
+        ("timeout", "-s --signal -k --kill-after", 1),
+        ("nice", "-n --adjustment", 0),
+        ("time", "-f --format -o --output", 0),
+        ("numactl", "-N --cpunodebind -m --membind -C --physcpubind -i --interleave -p --preferred -w", 0),
+        ("taskset", "", 1),
+        ("stdbuf", "-i --input -o --output -e --error", 0),
+        ("ionice", "-c --class -n --classdata", 0),
+        ("chrt", "", 1),
+        ("nohup", "", 0),
+        ("setsid", "", 0),
+    )
+}
+_SHELLS = frozenset({"sh", "bash", "dash", "ksh", "zsh", "csh", "tcsh", "fish"})
+_STARTERS = frozenset({"make", "gmake", "ninja", "parallel", "xargs", "snakemake", "nextflow"})
+_ASSIGNMENT = re.compile(r"[A-Za-z_]\w*=")
+_STEP = re.compile(
+    r"^\s*(?:[A-Za-z_]\w*=\S*\s+)*(?:time\s+)?"
+    r"(?P<step>(?:\S*/)?(?:mpiexec|mpirun|srun|jsrun|aprun|flux run)(?:\.\w+)?\s.*?)\s*$"
+)
+
+
+def program_behind(command: Sequence[str]) -> int:
+    """The index of the word in a command line that names the program itself; 0 where nothing stands in front of it."""
+    begin = at = 0
+    while at < len(command) and (wrapper := _WRAPPERS.get(Path(command[at]).name)) is not None:
+        options, operands = wrapper
+        name = Path(command[at]).name
+        at += 1
+        while at < len(command) and command[at].startswith("-") and command[at] != "--":
+            at += 1 + (command[at] in options)
+        at += at < len(command) and command[at] == "--"
+        while name == "env" and at < len(command) and _ASSIGNMENT.match(command[at]):
+            at += 1
+        at += operands
+        if at >= len(command):
+            return begin
+        begin = at
+    return begin
+
+
+def starts_others(command: Sequence[str], path: str | None) -> bool:
+    """Tell whether a command's program is a shell with a script, or another one that starts programs.
+
+    Parameters
+    ----------
+    path
+        Where programs are looked for, as in PATH.
+    """
+    name = Path(command[0]).name
+    if name in _STARTERS or (name in _SHELLS and len(command) > 1):
+        return True
+    file = shutil.which(command[0], path=path)
+    return file is not None and bool(_SHELLS.intersection(_interpreter_of(Path(file))))
+
+
+def launches_in(command: Sequence[str], path: str | None) -> list[str]:
+    """The lines of a shell script, or of the text behind `-c`, that start a launcher of parallel programs."""
+    texts = []
+    if Path(command[0]).name in _SHELLS:
+        words = [word for word in command[1:] if not word.startswith("-")][:1]
+        texts = words if "-c" in command else [_text_of(Path(word)) for word in words]
+    elif file := shutil.which(command[0], path=path):
+        texts = [_text_of(Path(file))]
+    steps = [_STEP.match(line) for text in texts for line in re.split(r"\n|;|&&|&(?!\d)|\|\|", text)]
+    return [step["step"] for step in steps if step]
+
+
+def _interpreter_of(file: Path) -> list[str]:
+    """Names on the first line of a script (`#!/usr/bin/env bash`)."""
+    first = _text_of(file, most=256).partition("\n")[0]
+    return [Path(word).name for word in first[2:].split()] if first.startswith("#!") else []
+
+
+def _text_of(file: Path, most: int = 1 << 20) -> str:
+    try:
+        with file.open("rb") as script:
+            return script.read(most).decode("utf-8", "replace")
+    except OSError:
+        return ""
