@@ -17,10 +17,10 @@ FILLERS = {"found", "one", "told", "held", "asked", "kept", "made", "mine"}
 # Uses of fillers by room, and docstrings that begin with "What": lower a number with every change that lets it fall.
 FILLERS_LEFT = {
     "analyzers": 1178, "schema": 203, "vani": 18, "vani/api": 78, "vani/cli": 55, "vani/collect": 9,
-    "vani/kernels": 5, "vani/readers": 576, "vani/render": 586, "vani/store": 125,
+    "vani/kernels": 5, "vani/readers": 576, "vani/render": 583,
 }  # fmt: skip
 WHAT_LEFT = {
-    "advisors": 1, "analyzers": 66, "schema": 53, "vani/models": 1, "vani/readers": 54, "vani/store": 9,
+    "advisors": 1, "analyzers": 66, "schema": 53, "vani/models": 1, "vani/readers": 54,
 }  # fmt: skip
 
 # Names that say that something is shared, not what it is.

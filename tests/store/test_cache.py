@@ -19,10 +19,9 @@ from vani.errors import InputError, StoreError
 from vani.readers.recorder.reader import RecorderReader
 from vani.store import cache, manifest, partial_results, write
 from vani.store.cache import cache_directory, find_store, own_place, places_of
-from vani.store.in_memory_parts import MemoryBudget
 from vani.store.locks import InUse
 from vani.store.read import open_store
-from vani.store.stores import Stores
+from vani.store.stores import MemoryBudget, Stores
 
 TRACE = Path(__file__).resolve().parents[1] / "data" / "traces" / "v3-noipc-rawts-ior-4r"
 RECORDS = 147  # README.md beside the traces and reference.json
@@ -278,12 +277,12 @@ def test_a_store_that_vanishes_again_and_again_is_an_error(stores, decodes, monk
 def test_the_store_of_a_run_that_was_faster_is_kept(stores, decodes, monkeypatch):
     real, inodes = write._write_table, []
 
-    def other_run_first(table, where):
-        if where.name == "_files.parquet" and not inodes:
+    def other_run_first(path, schema, rows):
+        if path.name == "_files.parquet" and not inodes:
             inodes.append(0)
             vani.profile(TRACE)
             inodes[0] = next(p for p in stores.iterdir() if not p.name.startswith(".")).stat().st_ino
-        real(table, where)
+        real(path, schema, rows)
 
     monkeypatch.setattr(write, "_write_table", other_run_first)
     assert vani.profile(TRACE).traces[0].records == RECORDS

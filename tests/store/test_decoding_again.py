@@ -25,7 +25,7 @@ from vani.readers.recorder import batches, reader
 from vani.readers.recorder.reader import RecorderReader
 from vani.readers.trace_reader import Piece
 from vani.store import stores, write
-from vani.store.in_memory_parts import MemoryBudget
+from vani.store.stores import MemoryBudget
 
 sys.path.append(str(Path(__file__).resolve().parents[1] / "fuzz"))
 from mutations import damaged

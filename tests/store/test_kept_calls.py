@@ -16,8 +16,8 @@ from vani.engine.local import Synchronous
 from vani.readers.open import open_trace
 from vani.readers.recorder.reader import RecorderReader
 from vani.store import read, write
-from vani.store.in_memory_parts import MemoryBudget
 from vani.store.read import open_store
+from vani.store.stores import MemoryBudget
 from vani.store.write import decode_into_memory, write_store
 
 TRACES = Path(__file__).parents[1] / "data" / "traces"
@@ -51,9 +51,9 @@ def rows(batches, columns=COLUMNS):
 
 def test_calls_in_memory_are_those_in_the_files(stores):
     kept, read = stores
-    assert kept.kept
+    assert kept.in_memory
     for part in kept.manifest.parts:
-        assert len(kept.kept[part.file]) > 2
+        assert len(kept.in_memory[part.file]) > 2
         assert rows(kept.batches(part, COLUMNS)) == rows(read.batches(part, COLUMNS))
         assert next(iter(kept.batches(part, COLUMNS))).schema == CALLS
 

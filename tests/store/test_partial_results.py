@@ -355,7 +355,7 @@ def same(one: object, other: object) -> bool:
 
 
 def written(what: object) -> bytes:
-    body = b"".join(partial_results._pieces(what))
+    body = partial_results._packed(what)
     return partial_results._BEGIN + hashlib.sha256(body).digest() + body
 
 
@@ -394,8 +394,8 @@ def test_tables_come_back():
 
 
 def test_classes_of_other_modules_are_not_made():
-    room = {"object": ["vani.store.in_memory_parts", "MemoryBudget"], "fields": {"left": 1}}
-    with pytest.raises(ValueError, match=r"vani\.store\.in_memory_parts is none of Vani's results"):
+    room = {"object": ["vani.store.stores", "MemoryBudget"], "fields": {"left": 1}}
+    with pytest.raises(ValueError, match=r"vani\.store\.stores is none of Vani's results"):
         partial_results._value(room, [])
 
 

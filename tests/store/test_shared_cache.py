@@ -21,9 +21,8 @@ PROFILE = """
 import sys, vani
 from vani.readers.recorder.reader import RecorderReader
 from vani.store import partial_results, stores
-from vani.store import in_memory_parts
 partial_results.FEWEST_CALLS = 0
-stores.MemoryBudget = lambda room=in_memory_parts.MemoryBudget: room(0)
+stores.MemoryBudget = lambda room=stores.MemoryBudget: room(0)
 RecorderReader.decodes_quickly = False
 for trace in sys.argv[1:]:
     print(vani.profile(trace).to_yaml())
@@ -67,8 +66,14 @@ except (OSError, ValueError, shutil.Error):
 """
 
 
-def run_as(user: int, code: str, *arguments: object, cache: Path | None = None) -> subprocess.CompletedProcess[str]:
-    environment = os.environ | {"PYTHONPATH": str(ROOT), "VANI_CACHE": str(cache), "VANI_PARTIAL_RESULTS": "1"}
+def run_as(
+    user: int, code: str, *arguments: object, cache: Path | None = None
+) -> subprocess.CompletedProcess[str]:
+    environment = os.environ | {
+        "PYTHONPATH": str(ROOT),
+        "VANI_CACHE": str(cache),
+        "VANI_PARTIAL_RESULTS": "1",
+    }
     return subprocess.run(
         ["setpriv", "--reuid", str(user), "--regid", str(user), "--clear-groups", sys.executable, "-c", code]
         + [str(argument) for argument in arguments],
@@ -83,7 +88,8 @@ def can_run_as_others() -> bool:
 
 
 pytestmark = pytest.mark.skipif(
-    not can_run_as_others(), reason="only root runs commands as other users, who must reach Python and the traces"
+    not can_run_as_others(),
+    reason="only root runs commands as other users, who must reach Python and the traces",
 )
 
 

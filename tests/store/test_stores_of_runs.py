@@ -12,7 +12,7 @@ from vani.cli.main import main
 from vani.readers.recorder.reader import RecorderReader
 from vani.schema import document
 from vani.store import stores, write
-from vani.store.in_memory_parts import MemoryBudget
+from vani.store.stores import MemoryBudget
 
 TRACE = Path(__file__).resolve().parents[1] / "data" / "traces" / "v3-noipc-rawts-ior-4r"
 

@@ -50,7 +50,9 @@ class DaskClient(DaskConnection):
         if self._client is not None and self._cluster is None:
             with suppress(Exception):
                 # Others go on to use these workers.
-                self._client.sync(self._client.run, _unpacked.cache_clear, on_error="ignore", callback_timeout=5)
+                self._client.sync(
+                    self._client.run, _unpacked.cache_clear, on_error="ignore", callback_timeout=5
+                )
         super().close()
 
     def map(
@@ -230,5 +232,3 @@ def _called(item: Any, function: Callable[..., Any], broadcast: Sequence[bytes])
 def _combined(results: list[bytes], combine: Callable[[list[Any]], Any]) -> bytes:
     """Run by a worker."""
     return pickle.dumps(combine([pickle.loads(result) for result in results]), 5)
-
-

@@ -10,7 +10,6 @@ from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from types import TracebackType
 from typing import Any, Self
 
 from vani.engine.local import Progress, available_processors, silent
@@ -22,7 +21,7 @@ from vani.engine.scheduler import (
     SchedulerAddress,
     SchedulerFile,
 )
-from vani.engine.shared_fs_check import check_folders, trouble, witness
+from vani.engine.shared_fs_check import cannot_write, check_folders, nearest_folder, trouble, witness
 from vani.errors import InputError
 
 __all__ = ["CONNECT_S", "DaskConnection"]
@@ -30,9 +29,9 @@ __all__ = ["CONNECT_S", "DaskConnection"]
 CONNECT_S = 10.0
 """Time in which a scheduler must answer."""
 NO_WORKER_S = 120.0
-"""Time after which a cluster is given up that has no worker that takes tasks.
+"""Time after which Vani gives up a cluster without a worker that takes tasks.
 
-Adaptive clusters start workers on demand; those that pause because their memory is full may go on.
+Adaptive clusters start workers on demand, and workers that pause because their memory is full may go on.
 """
 _WORKER_ENVIRONMENT = {
     "MALLOC_TRIM_THRESHOLD_": str(1 << 29),
@@ -144,19 +143,15 @@ class DaskConnection:
         return self.place.address
 
     def _new_folder(self) -> TemporaryDirectory[str]:
-        """A folder that the user's own jobs see, and nobody else."""
-        place = self._shared_folder.absolute()
-        while not place.is_dir() and place != place.parent:
-            place = place.parent
+        """A folder that only the user's own jobs can read."""
+        place = nearest_folder(self._shared_folder)
         try:
             return TemporaryDirectory(prefix=".vani-tls-", dir=place)
         except OSError as error:
-            raise InputError(
-                f"cannot write here ({error.strerror})", where=place, todo="name a folder that is writable"
-            ) from error
+            raise cannot_write(place, error) from error
 
     def close(self) -> None:
-        """Leave the cluster; end the processes or jobs that were started for this run."""
+        """Leave the cluster, and end the processes or jobs of this run."""
         if self._client is not None and not isinstance(self.place, OpenClient):
             with suppress(Exception):
                 self._client.close(timeout=5)
@@ -175,9 +170,7 @@ class DaskConnection:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self.close()
 
     # ------------------------------------------------------------ before work
@@ -208,7 +201,7 @@ class DaskConnection:
         self._without_worker_since = None
         try:
             while hello.status == "pending" and not self.client.ncores():
-                # A job may wait in its queue for hours; whoever submitted it knows that.
+                # A job may wait in its queue for hours, as its user knows.
                 if not isinstance(self.place, BatchJobs):
                     self.see_workers()
                 time.sleep(0.05)
@@ -238,33 +231,28 @@ class DaskConnection:
             todo = (
                 "ask for a longer walltime or more memory, and run it again"
                 if isinstance(self.place, BatchJobs)
-                else f"start some (`dask worker {self._scheduler_address}`), and run it again"
+                else f"start some (`dask worker {self.client.scheduler.address}`), and run it again"
             )
             raise InputError(f"no workers for {NO_WORKER_S:.0f} s", where=self.name, todo=todo)
-
-    @property
-    def _scheduler_address(self) -> str:
-        scheduler = getattr(self.client, "scheduler", None)
-        return str(getattr(scheduler, "address", "ADDRESS"))
 
     def _check_versions(self, version: str) -> None:
         reported = self.client.get_versions(packages=["vani-io", "vani"])
         ours = {**_compared(reported["client"]), "Vani": version}
         # The scheduler unpacks tasks to plan them, so it needs Vani, too.
-        for side in (reported["scheduler"], *reported["workers"].values()):
+        sides = [("the scheduler runs", reported["scheduler"])]
+        sides += [("workers run", side) for side in reported["workers"].values()]
+        for who, side in sides:
             theirs = _compared(side)
-            is_worker = side is not reported["scheduler"]
             for package, version_here in ours.items():
                 if theirs[package] is None:
                     raise InputError(
-                        f"{package} is not installed where {'workers run' if is_worker else 'the scheduler runs'}",
+                        f"{package} is not installed where {who}",
                         where=self.name,
                         todo=f"start them in an environment with Vani {version}",
                     )
                 if theirs[package] != version_here:
                     raise InputError(
-                        f"{'workers run' if is_worker else 'the scheduler runs'} {package} {theirs[package]}, "
-                        f"this is {package} {version_here}",
+                        f"{who} {package} {theirs[package]}, this is {package} {version_here}",
                         where=self.name,
                         todo="use the same environment on both sides",
                     )
@@ -283,18 +271,18 @@ class DaskConnection:
 
 
 def _started_processes(scratch: str) -> Any:
-    """A `distributed.LocalCluster` with a process for each processor, and a folder for what they spill.
+    """A `distributed.LocalCluster` with a process for each processor, which spill to the folder `scratch`.
 
     Raises
     ------
     InputError
-        The system refuses the processes, or there is no package to encrypt what they say.
+        The system refuses the processes, or the package to encrypt their connections is missing.
     """
     from distributed import LocalCluster  # noqa: PLC0415 - heavy
     from distributed.security import Security  # noqa: PLC0415 - heavy
 
     try:
-        # Any user of this machine could reach the port of a scheduler that speaks without.
+        # Without TLS any user of this machine could reach the scheduler's port.
         security = Security.temporary()
     except ImportError as error:
         raise InputError(
@@ -304,7 +292,7 @@ def _started_processes(scratch: str) -> Any:
         ) from error
     from dask import config  # noqa: PLC0415 - heavy
 
-    # An interrupt of the terminal reaches all its processes. These leave it to this one: they inherit the mask.
+    # An interrupt of the terminal reaches all its processes. Workers inherit the mask and leave it to this process.
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         with config.set(
@@ -329,7 +317,7 @@ def _started_processes(scratch: str) -> Any:
 
 
 def _compared(versions: Any) -> dict[str, str | None]:
-    """Versions that must agree, out of those that one side reports."""
+    """Of the versions that one side reports, those that must agree."""
     packages = versions["packages"]
     python = str(versions["host"]["python"]).split(".")
     return {

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Protocol, Self, TypeVar
 
 from vani.engine.local import Progress, Synchronous, Threads, available_processors
@@ -95,9 +94,7 @@ class Executor(Protocol):
 
     def __enter__(self) -> Self: ...
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None: ...
+    def __exit__(self, *error: object) -> None: ...
 
 
 def open_executor(scheduler: SchedulerLike = None, *, progress: Progress | None = None) -> Executor:

@@ -14,7 +14,6 @@ __all__ = [
     "LOCAL",
     "BatchJobs",
     "Client",
-    "Elsewhere",
     "LocalScheduler",
     "OpenClient",
     "Scheduler",
@@ -28,7 +27,7 @@ LOCAL = ("threads", "processes", "synchronous")
 
 _PROTOCOLS = ("tcp", "tls", "ucx", "ucxx", "ws", "wss", "inproc")
 _LONGEST_FILE = 1 << 20
-"""Bytes of a scheduler file, of which there are some hundred; a device has no end."""
+"""Bytes read of a scheduler file; it has some hundred, but a device has no end."""
 
 
 class Client(Protocol):
@@ -141,10 +140,7 @@ class OpenClient:
     client: Client
 
 
-Elsewhere = SchedulerAddress | SchedulerFile | BatchJobs | OpenClient
-"""Workers that share no memory with this process, and perhaps no files."""
-
-Scheduler = LocalScheduler | Elsewhere
+Scheduler = LocalScheduler | SchedulerAddress | SchedulerFile | BatchJobs | OpenClient
 
 SchedulerLike = str | Scheduler | Client | None
 """Arguments of `scheduler_of`; None is the default, threads."""
@@ -168,7 +164,7 @@ def scheduler_of(given: SchedulerLike) -> Scheduler:
         return LocalScheduler()
     if isinstance(given, str):
         return SchedulerAddress(given) if _is_address(given) else LocalScheduler(given)
-    if isinstance(given, (LocalScheduler, SchedulerAddress, SchedulerFile, BatchJobs, OpenClient)):
+    if isinstance(given, Scheduler):
         return given
     if not hasattr(given, "scheduler_info"):
         raise InputError(

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from vani.errors import InputError
 
-__all__ = ["Witness", "check_folders", "trouble", "witness"]
+__all__ = ["Witness", "cannot_write", "check_folders", "nearest_folder", "trouble", "witness"]
 
 
 @dataclass(frozen=True)
@@ -27,6 +27,20 @@ class Witness:
     """Content of that file."""
 
 
+def nearest_folder(path: Path) -> Path:
+    """The folder itself, or the nearest one above it that exists."""
+    place = path.absolute()
+    while not place.is_dir() and place != place.parent:
+        place = place.parent
+    return place
+
+
+def cannot_write(place: Path, error: OSError) -> InputError:
+    return InputError(
+        f"cannot write here ({error.strerror})", where=place, todo="name a folder that is writable"
+    )
+
+
 @contextmanager
 def witness(reads: Sequence[Path], writes: Path) -> Iterator[Witness]:
     """A file where workers will write, for as long as they look for it.
@@ -36,15 +50,11 @@ def witness(reads: Sequence[Path], writes: Path) -> Iterator[Witness]:
     InputError
         Nothing can be written there from here.
     """
-    place = writes.absolute()
-    while not place.is_dir() and place != place.parent:
-        place = place.parent
+    place = nearest_folder(writes)
     try:
         handle, name = tempfile.mkstemp(prefix=".vani-", suffix=".shared", dir=place)
     except OSError as error:
-        raise InputError(
-            f"cannot write here ({error.strerror})", where=place, todo="name a folder that is writable"
-        ) from error
+        raise cannot_write(place, error) from error
     content = os.urandom(16).hex()
     try:
         with os.fdopen(handle, "w") as file:

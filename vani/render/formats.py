@@ -3,24 +3,30 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
-from typing import Generic, TypeVar, cast
+from typing import Any, Final, Generic, TypeVar, cast
 
 from vani.errors import InputError
-from vani.render.whole_document import WRITERS
+from vani.schema.syntax.json_writer import json_text
 
 __all__ = ["Formats"]
 
 Written = TypeVar("Written", str, bytes)
 
+_WHOLE: Final[Mapping[str, Callable[[Any], Any]]] = {
+    "json": lambda document: json_text(document.model_dump(by_alias=True)),
+    "yaml": lambda document: str(document.to_yaml()),
+}
+"""Writers of the document itself, with the keys of its schema."""
+
 
 class Formats(Generic[Written]):
     """The formats of one document: a module of its folder each, loaded when the format is asked for.
 
-    A module `<name>.py` has one function `render(document, ...)`, which returns text, or bytes. It takes what it needs
-    beside the document by name, and ignores the rest (`**_: object`).
+    A module `<name>.py` has one function `render(document, ...)`, which returns text, or bytes. It takes further
+    arguments by name, and ignores those that it does not need (`**_: object`).
 
     Parameters
     ----------
@@ -29,9 +35,9 @@ class Formats(Generic[Written]):
     names
         Of the formats; as a mapping, with the suffixes of such files.
     what
-        The thing that is written, for messages.
+        Name of the document in messages.
     whole
-        Formats that are the document itself, and have no module of their own.
+        Formats of the document itself, without a module of their own.
     """
 
     def __init__(
@@ -62,7 +68,7 @@ class Formats(Generic[Written]):
         """
         self.check(name)
         if name in self._whole:
-            return cast("Written", WRITERS[name](document))
+            return cast("Written", _WHOLE[name](document))
         return cast("Written", import_module(f"{self._folder}.{name}").render(document, **more))
 
     def check(self, name: str) -> None:
@@ -71,20 +77,20 @@ class Formats(Generic[Written]):
             raise InputError(f"unknown format {name!r}", todo=f"known are {', '.join(self._names)}")
 
     def of_file(self, path: Path) -> str | None:
-        """The format that the name of a file ends in; None for an end that says nothing."""
+        """The format by the suffix of a file; None for other suffixes."""
         return self._by_suffix.get(path.suffix.lower())
 
     def needed_for(self, path: Path) -> str:
-        """The same, where nothing but the name of the file tells the format.
+        """The format by the suffix of a file, where nothing else names it.
 
         Raises
         ------
         InputError
-            It tells none.
+            The suffix is none of a format.
         """
-        found = self.of_file(path)
-        if found is not None:
-            return found
+        name = self.of_file(path)
+        if name is not None:
+            return name
         suffix, known = path.suffix.lower(), list(self._by_suffix)
         near = difflib.get_close_matches(suffix, known, 1)
         raise InputError(

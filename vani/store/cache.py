@@ -23,6 +23,7 @@ __all__ = [
     "own_place",
     "places_of",
     "store_path",
+    "stores_folder",
     "sweep",
 ]
 
@@ -60,6 +61,12 @@ def cache_directory() -> Path | None:
         return base
     private = base / f"user-{os.geteuid()}"
     return private if not os.path.lexists(private) or _is_private(private) else None
+
+
+def stores_folder() -> Path | None:
+    """The folder of stores in the cache directory, which need not exist yet; None where there is no such directory."""
+    directory = cache_directory()
+    return None if directory is None else (directory / "stores").absolute()
 
 
 def _configured() -> Path | None:

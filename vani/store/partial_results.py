@@ -1,8 +1,8 @@
-"""What was found in the calls of a workload, kept in the cache: other options neither decode nor measure it again.
+"""Results of passes over the calls of a workload, in the cache: other options neither decode nor measure it again.
 
-One file per workload: a digest, a text in JSON, and after it the bytes of the arrays that the text refers to. In it are
-numbers, texts, arrays and tables, and the dataclasses of Vani that hold them; to read it runs no code that it names.
-What is damaged, of another version of Vani or writable by others is as good as not there.
+One file per workload: a digest, a text in JSON, and after it the bytes of the arrays that the text refers to. It stores
+numbers, texts, arrays and tables, and the dataclasses of Vani around them; reading it runs no code that it names. A
+file that is damaged, of another version of Vani or writable by others is ignored.
 """
 
 from __future__ import annotations
@@ -35,9 +35,9 @@ __all__ = ["FEWEST_CALLS", "MOST_BYTES", "PartialResults", "are_kept", "may_be_k
 Result = TypeVar("Result")
 
 FEWEST_CALLS = 1 << 17
-"""Of a workload whose results are worth keeping: fewer are decoded and measured faster than what does it is loaded."""
+"""Of a workload whose results are worth storing: fewer are decoded and measured faster than libraries load."""
 MOST_BYTES = 1 << 30
-"""Of all files together; those go first that were not used for longest."""
+"""Of all files together; those unused for longest go first."""
 _MOST_OF_ONE = MOST_BYTES // 4
 _MOST_RESULTS = 16
 _BEGIN = b"vani.partial-results/3\n"
@@ -50,83 +50,88 @@ _KINDS = ("vani.analyzers.", "vani.store.manifest")
 
 
 def are_kept() -> bool:
-    """Tell whether results are kept and found: VANI_PARTIAL_RESULTS=0 says no."""
+    """Whether results are stored and looked up: VANI_PARTIAL_RESULTS=0 says no."""
     return os.environ.get("VANI_PARTIAL_RESULTS") != "0"
 
 
 def may_be_known(digest: str) -> bool:
-    """Tell whether there are results of a workload that begins with the trace of this digest."""
+    """Whether there are results of a workload that begins with the trace of this digest."""
     folder = _folder()
     return folder is not None and any(folder.glob(f"{digest[:16]}-*-{os.geteuid()}.bin"))
 
 
 @cache
 def _state_of_code() -> str:
-    found = _states(_ROOT, within=False)
+    states = _states(_ROOT, within=False)
     for name in _CODE:
-        found += _states(_ROOT / name)
-    return "\n".join(sorted(found))
+        states += _states(_ROOT / name)
+    return "\n".join(sorted(states))
 
 
 def _states(folder: str | Path, *, within: bool = True) -> list[str]:
-    """Path, size and time of the code in a folder, and `within` those in it."""
-    found = []
-    # To ask the system for every path takes seven times as long.
+    """Path, size and time of the code in a folder, and `within` the folders below it."""
+    states = []
+    # pathlib takes seven times as long.
     with os.scandir(folder) as entries:
-        for one in entries:
-            if one.name.endswith((".py", ".so")):
-                state = one.stat()
-                found.append(f"{one.path[len(str(_ROOT)) :]} {state.st_size} {state.st_mtime_ns}")
-            elif within and one.name != "__pycache__" and one.is_dir(follow_symlinks=False):
-                found += _states(one.path)
-    return found
+        for entry in entries:
+            if entry.name.endswith((".py", ".so")):
+                status = entry.stat()
+                states.append(f"{entry.path[len(str(_ROOT)) :]} {status.st_size} {status.st_mtime_ns}")
+            elif within and entry.name != "__pycache__" and entry.is_dir(follow_symlinks=False):
+                states += _states(entry.path)
+    return states
 
 
 class PartialResults:
-    """What the passes over the calls of one workload found, each under the name of its pass and what it depends on.
+    """Results of the passes over the calls of one workload, by the name of the pass and what it depends on.
 
     Parameters
     ----------
     digests
         Of the traces, in their order.
     about
-        What else results depend on: texts. All depend on the code of Vani, too, whatever its version says.
+        Texts that results depend on as well. All depend on the code of Vani, too, not only on its version.
     """
 
     def __init__(self, digests: Sequence[str], about: Sequence[str]) -> None:
         self._key = hashlib.sha256(json.dumps([_state_of_code(), *digests, *about]).encode()).hexdigest()
         self._name = f"{digests[0][:16]}-{self._key[:32]}-{os.geteuid()}.bin"
-        found = _find(self._name, self._key) or {}
-        if found and _has_plugins():
-            found = {}
-        self._stores: list[Any] = found.get("stores", [])
-        self._results: dict[str, Any] = found.get("results", {})
+        saved = _find(self._name, self._key) or {}
+        if saved and _has_plugins():
+            saved = {}
+        self._stores: list[Any] = saved.get("stores", [])
+        self._results: dict[str, Any] = saved.get("results", {})
         self._is_new = False
 
     @property
     def stores(self) -> list[Store]:
-        """The stores of its traces without their calls; none if nothing is known of them."""
-        return [Store(Path(f"<{one.digest[:16]}>"), one, {}, tables) for one, tables in self._stores]
+        """The stores of its traces without their calls; none if the cache has no file of the workload."""
+        return [
+            Store(Path(f"<{manifest.digest[:16]}>"), manifest, tables=tables)
+            for manifest, tables in self._stores
+        ]
 
     def of(self, name: str, about: Sequence[NDArray[Any] | str], make: Callable[[], Result]) -> Result:
-        """What a pass found, or, where that is not known, finds.
+        """The result of a pass: the stored one, or that of `make`.
 
         Parameters
         ----------
         about
-            What it depends on besides the workload.
+            Arrays and texts that it depends on besides the workload.
         """
         digest = hashlib.sha256()
-        for one in about:
+        for item in about:
             digest.update(
-                one.encode() if isinstance(one, str) else f"{one.dtype}{one.shape}".encode() + one.tobytes()
+                item.encode()
+                if isinstance(item, str)
+                else f"{item.dtype}{item.shape}".encode() + item.tobytes()
             )
         key = f"{name} {digest.hexdigest()}"
         self._is_new |= key not in self._results
-        found: Result = self._results.pop(key) if key in self._results else make()
-        # Last, as what was used last.
-        self._results[key] = found
-        return found
+        result: Result = self._results.pop(key) if key in self._results else make()
+        # At the end, as the one used last.
+        self._results[key] = result
+        return result
 
     def keep(self, stores: Sequence[Store]) -> None:
         """Write the results that are new, if the cache takes them.
@@ -139,15 +144,16 @@ class PartialResults:
         if not self._is_new or _has_plugins():
             return
         tables = [
-            [one.manifest, {name: getattr(one, attribute) for name, attribute in TABLES}] for one in stores
+            [store.manifest, {name: getattr(store, attribute) for name, attribute in TABLES}]
+            for store in stores
         ]
-        # Of the many options that somebody may try, the last ones; what all of them share was used each time.
+        # Of the many options that somebody may try, the last ones; results that all of them share were used each time.
         results = dict(list(self._results.items())[-_MOST_RESULTS:])
         _write(self._name, {"key": self._key, "stores": tables, "results": results})
 
 
 def _has_plugins() -> bool:
-    """Readers or measures are installed of which nobody knows when they change."""
+    """Whether readers or measures of other distributions are installed: Vani cannot see when they change."""
     return any(plug_ins(group) for group in ("vani.readers", "vani.analyzers"))
 
 
@@ -159,24 +165,15 @@ def _find(name: str, key: str) -> Any:
     try:
         # A name may be changed, or be a link, by whoever can write to the folder: the file itself is checked.
         with os.fdopen(os.open(folder / name, _READING), "rb") as file:
-            state = os.fstat(file.fileno())
-            if not stat.S_ISREG(state.st_mode) or state.st_size > _MOST_OF_ONE:
+            status = os.fstat(file.fileno())
+            if not stat.S_ISREG(status.st_mode) or status.st_size > _MOST_OF_ONE:
                 return None
-            if state.st_uid not in (os.geteuid(), 0) or state.st_mode & OTHERS_WRITE:
+            if status.st_uid not in (os.geteuid(), 0) or status.st_mode & OTHERS_WRITE:
                 return None
             content = _read(file.read())
             os.utime(file.fileno())
         return content if content["key"] == key else None
-    except (
-        OSError,
-        ValueError,
-        KeyError,
-        TypeError,
-        IndexError,
-        AttributeError,
-        ImportError,
-        pa.ArrowException,
-    ):
+    except (OSError, ValueError, LookupError, TypeError, AttributeError, ImportError, pa.ArrowException):
         return None
 
 
@@ -185,9 +182,9 @@ def _write(name: str, results: object) -> None:
     if folder is None:
         return
     try:
-        body = b"".join(_pieces(results))
+        body = _packed(results)
     except (TypeError, ValueError):
-        # A measure that finds something else than numbers.
+        # A measure has a result of another type.
         return
     if len(body) > _MOST_OF_ONE:
         return
@@ -198,7 +195,7 @@ def _write(name: str, results: object) -> None:
         try:
             with os.fdopen(os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o644), "wb") as file:
                 file.write(_BEGIN + hashlib.sha256(body).digest() + body)
-            # Whatever another user has put in its place, such as a pipe, is replaced and not opened.
+            # Anything that another user has put in its place, such as a pipe, is replaced and not opened.
             partial.replace(folder / name)
         finally:
             partial.unlink(missing_ok=True)
@@ -206,21 +203,21 @@ def _write(name: str, results: object) -> None:
 
 def _folder() -> Path | None:
     """The folder of all files."""
-    found = cache_directory()
-    return None if found is None else found / "results"
+    directory = cache_directory()
+    return None if directory is None else directory / "results"
 
 
 def _sweep(folder: Path) -> None:
-    """Remove this user's files beyond the limit, and what runs that were killed left."""
+    """Remove this user's files beyond the limit, and unfinished ones of runs that were killed."""
     files = []
     for path in folder.iterdir():
         with suppress(OSError):
-            state = path.lstat()
-            if state.st_uid != os.geteuid():
+            status = path.lstat()
+            if status.st_uid != os.geteuid():
                 continue
             if path.suffix == ".bin":
-                files.append((state.st_mtime, state.st_size, path))
-            elif path.suffix == ".partial" and time.time() - state.st_mtime > 24 * 3600:
+                files.append((status.st_mtime, status.st_size, path))
+            elif path.suffix == ".partial" and time.time() - status.st_mtime > 24 * 3600:
                 path.unlink()
     left = sum(size for _, size, _ in files)
     for _, size, path in sorted(files):
@@ -230,19 +227,19 @@ def _sweep(folder: Path) -> None:
         left -= size
 
 
-def _pieces(what: object) -> list[bytes | memoryview]:
-    """What to write behind the digest, one after another; the arrays are not copied for it."""
+def _packed(results: object) -> bytes:
+    """The content behind the digest."""
     arrays: list[NDArray[Any]] = []
-    tree = _plain(what, arrays)
-    # To write them takes longest.
-    kept = [np.ascontiguousarray(narrow(one) if one.dtype == np.int64 else one) for one in arrays]
+    tree = _plain(results, arrays)
+    # Narrow, since writing takes longest.
+    stored = [np.ascontiguousarray(narrow(array) if array.dtype == np.int64 else array) for array in arrays]
     described = [
-        [one.dtype.str, list(one.shape), small.dtype.str] for one, small in zip(arrays, kept, strict=True)
+        [array.dtype.str, list(array.shape), small.dtype.str]
+        for array, small in zip(arrays, stored, strict=True)
     ]
     head = json.dumps({"tree": tree, "arrays": described}).encode()
-    body: list[bytes | memoryview] = [len(head).to_bytes(8, "little"), head]
-    body.extend(one.reshape(-1).view(np.uint8).data for one in kept)
-    return body
+    bodies = (array.reshape(-1).view(np.uint8).data for array in stored)
+    return b"".join([len(head).to_bytes(8, "little"), head, *bodies])
 
 
 def _plain(value: object, arrays: list[NDArray[Any]]) -> Any:
@@ -260,12 +257,12 @@ def _plain(value: object, arrays: list[NDArray[Any]]) -> Any:
         arrays.append(np.frombuffer(sink.getvalue(), np.uint8))
         return {"table": len(arrays) - 1}
     if isinstance(value, (list, tuple)):
-        return {type(value).__name__: [_plain(one, arrays) for one in value]}
+        return {type(value).__name__: [_plain(item, arrays) for item in value]}
     kind = type(value)
     if is_dataclass(value) and kind.__module__.startswith(_KINDS):
-        held = {one.name: _plain(getattr(value, one.name), arrays) for one in fields(value)}
-        return {"object": [kind.__module__, kind.__qualname__], "fields": held}
-    # Last: to ask it of a class for the first time takes long.
+        columns = {field.name: _plain(getattr(value, field.name), arrays) for field in fields(value)}
+        return {"object": [kind.__module__, kind.__qualname__], "fields": columns}
+    # Last, since the first such test of a class takes long.
     if isinstance(value, Mapping):
         return {"dict": [[_plain(k, arrays), _plain(v, arrays)] for k, v in value.items()]}
     raise TypeError(f"{kind.__name__} is not kept")
@@ -279,12 +276,12 @@ def _read(content: bytes) -> Any:
     at = 8 + int.from_bytes(body[:8], "little")
     head = json.loads(bytes(body[8:at]))
     arrays = []
-    for dtype, shape, kept in head["arrays"]:
-        kind = np.dtype(kept)
+    for dtype, shape, stored in head["arrays"]:
+        kind = np.dtype(stored)
         if {kind.kind, np.dtype(dtype).kind} - set("biuf"):
             raise ValueError("no array of numbers")
         count = int(np.prod(shape, dtype=np.int64))
-        # A copy lies where kernels want it.
+        # astype copies, to an address that kernels can read.
         arrays.append(np.frombuffer(body, kind, count, at).reshape(shape).astype(dtype))
         at += count * kind.itemsize
     return _value(head["tree"], arrays)
@@ -299,9 +296,9 @@ def _value(tree: Any, arrays: Sequence[NDArray[Any]]) -> Any:
         with pa.ipc.open_stream(pa.py_buffer(arrays[tree["table"]])) as stream:
             return stream.read_all()
     if "list" in tree:
-        return [_value(one, arrays) for one in tree["list"]]
+        return [_value(item, arrays) for item in tree["list"]]
     if "tuple" in tree:
-        return tuple(_value(one, arrays) for one in tree["tuple"])
+        return tuple(_value(item, arrays) for item in tree["tuple"])
     if "dict" in tree:
         return {_value(k, arrays): _value(v, arrays) for k, v in tree["dict"]}
     module, name = tree["object"]
@@ -310,4 +307,4 @@ def _value(tree: Any, arrays: Sequence[NDArray[Any]]) -> Any:
     kind = getattr(import_module(module), name)
     if not (isinstance(kind, type) and is_dataclass(kind)):
         raise TypeError(f"{name} is no dataclass")
-    return kind(**{name: _value(one, arrays) for name, one in tree["fields"].items()})
+    return kind(**{name: _value(field, arrays) for name, field in tree["fields"].items()})

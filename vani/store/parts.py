@@ -1,4 +1,4 @@
-"""How the ranks of a trace are cut into parts, each of which is one task."""
+"""Cutting the ranks of a trace into parts, each of which is one task."""
 
 from __future__ import annotations
 
@@ -22,19 +22,19 @@ def plan_parts(calls: np.ndarray[Any, np.dtype[np.int64]], *, short_last: bool =
     calls
         Shape (ranks,).
     short_last
-        Runs become shorter towards the end, so that whoever is done first waits less for the others: an eighth of what
-        is left, as in guided self-scheduling (Polychronopoulos and Kuck 1987).
+        Runs become shorter towards the end, so that the first worker to finish waits less for the others: an eighth of
+        the rest, as in guided self-scheduling (Polychronopoulos and Kuck 1987).
     """
     left = int(calls.sum())
     wanted = max(int(np.clip(left // 8, SMALL_PART, LARGE_PART)), left // _MOST_PARTS)
-    parts, begin, held = [], 0, 0
+    parts, begin, pending = [], 0, 0
     for rank, count in enumerate(calls.tolist()):
         if short_last:
             wanted = min(wanted, max(left // 8, SMALL_PART))
-        if held and held + count > wanted:
-            left -= held
+        if pending and pending + count > wanted:
+            left -= pending
             parts.append(range(begin, rank))
-            begin, held = rank, 0
-        held += count
+            begin, pending = rank, 0
+        pending += count
     parts.append(range(begin, len(calls)))
     return parts

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from vani.errors import StoreError
-from vani.store.in_memory_parts import InMemoryParts
 from vani.store.manifest import Manifest, PartEntry, read_manifest
 
 if TYPE_CHECKING:
@@ -26,6 +25,7 @@ __all__ = [
     "ROW_GROUP",
     "TABLES",
     "CallsNeeded",
+    "InMemoryParts",
     "RowGroup",
     "Store",
     "calls_of",
@@ -39,6 +39,10 @@ TABLES = ((FILE_TABLE, "files"), (FUNCTION_TABLE, "functions"), (RENAME_TABLE, "
 ROW_GROUP = 1 << 16
 """Rows of a row group: small enough that a window of time touches few, large enough to compress."""
 _GROUPS_AT_ONCE = 4
+
+
+InMemoryParts = Mapping[str, Sequence[pa.RecordBatch]]
+"""Calls of a store that are in memory, by part."""
 
 
 class CallsNeeded(Exception):  # noqa: N818 - no error: whoever has the trace decodes it
@@ -67,20 +71,18 @@ class Store:
     path: Path
     """Its folder; of a store that lies in none, a name that no folder has."""
     manifest: Manifest
-    kept: InMemoryParts = field(default_factory=dict, compare=False, repr=False)
-    tables: Mapping[str, pa.Table] = field(default_factory=dict, compare=False, repr=False)
+    in_memory: InMemoryParts = field(default_factory=dict, repr=False)
+    tables: Mapping[str, pa.Table] = field(default_factory=dict, repr=False)
     """The small tables by name, if it lies in no folder."""
-    decode: Callable[[PartEntry], Iterator[pa.RecordBatch]] | None = field(
-        default=None, compare=False, repr=False
-    )
-    """Decodes the calls of a part, each time that they are asked for, where they are neither kept nor in files."""
-    scratch: Path | None = field(default=None, compare=False, repr=False)
-    """Folder for what is noted of them meanwhile, where they have no room in memory."""
+    decode: Callable[[PartEntry], Iterator[pa.RecordBatch]] | None = field(default=None, repr=False)
+    """Decodes the calls of a part at each request, where they are neither in memory nor in files."""
+    scratch: Path | None = field(default=None, repr=False)
+    """Folder for notes about them during a pass, where these have no room in memory."""
 
     @property
     def is_at_hand(self) -> bool:
         """Its calls are in this process, or in a trace that it decodes."""
-        return bool(self.kept) or self.decode is not None
+        return bool(self.in_memory) or self.decode is not None
 
     @property
     def has_files(self) -> bool:
@@ -117,8 +119,8 @@ class Store:
 
     def batches(self, part: PartEntry, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
         """Yield the calls of a part, about 262,000 to 524,000 at a time, in recorded order; from memory all columns."""
-        if part.file in self.kept:
-            yield from self.kept[part.file]
+        if part.file in self.in_memory:
+            yield from self.in_memory[part.file]
             return
         if self.decode is not None:
             yield from self.decode(part)
@@ -178,14 +180,14 @@ def calls_of(groups: Sequence[RowGroup], columns: Sequence[str]) -> Iterator[pa.
     yield from table.combine_chunks().to_batches()
 
 
-def open_store(path: Path, kept: InMemoryParts | None = None, *, made_here: bool = False) -> Store:
+def open_store(path: Path, in_memory: InMemoryParts | None = None, *, made_here: bool = False) -> Store:
     """Open the store at `path`; raises StoreError if there is no whole one.
 
     Parameters
     ----------
-    kept
-        Calls of it that are still in memory, so that they need not be read.
+    in_memory
+        Its calls that are still in memory, so that they need not be read.
     made_here
-        This process wrote it, so that it need not be asked whose it is.
+        This process wrote it, so that its owner need not be checked.
     """
-    return Store(path, read_manifest(path, made_here=made_here), kept or {})
+    return Store(path, read_manifest(path, made_here=made_here), in_memory or {})

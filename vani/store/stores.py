@@ -1,4 +1,4 @@
-"""The stores of one run: found where they lie or decoded anew, in memory or into a folder, and kept until it ends."""
+"""The stores of one run: found in their folders or decoded anew, in memory or into a folder, until the run ends."""
 
 from __future__ import annotations
 
@@ -6,16 +6,17 @@ import os
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, suppress
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
+from vani.calls import CALLS
 from vani.engine.executor import Executor
 from vani.errors import InputError, NoRoomError, StoreError, TraceError
 from vani.readers.open import open_trace, traces_at
 from vani.readers.trace_reader import DecodesAgain, KeepsTables, TraceReader
 from vani.store import cache, write
-from vani.store.in_memory_parts import InMemoryParts, MemoryBudget
 from vani.store.locks import InUse
 from vani.store.lookup import store_of, stores_in
 from vani.store.read import Store, open_store
@@ -24,11 +25,29 @@ from vani.units import counted
 if TYPE_CHECKING:
     from vani.schema.profile import Profile, TraceEntity
 
-__all__ = ["Stores", "while_stores_vanish"]
+__all__ = ["MemoryBudget", "Stores", "while_stores_vanish"]
 
 Result = TypeVar("Result")
 
 _TRIES = 3
+_CALL_BYTES = sum(int(field.type.bit_width) for field in CALLS) // 8
+_FILE_BYTES = 512
+"""Memory that measures need for each file, which counts towards the budget."""
+
+
+@dataclass
+class MemoryBudget:
+    """Bytes that calls of all traces of a workload together may take: 6 million calls, fewer beside many files."""
+
+    left: int = 320 << 20
+
+    def take(self, calls: int, files: int) -> bool:
+        """Whether the calls of a trace may stay in memory; its files take room in any case."""
+        self.left -= files * _FILE_BYTES
+        fits = calls * _CALL_BYTES <= self.left
+        if fits:
+            self.left -= calls * _CALL_BYTES
+        return fits
 
 
 class Stores:
@@ -37,16 +56,16 @@ class Stores:
     Parameters
     ----------
     named
-        The folder that the user named, which gets a store of each trace. With None, calls that have room in memory stay
-        there alone. Of others, those that are decoded more quickly than read are decoded each time; the rest goes into
-        the cache, or into a temporary folder if that cannot be written.
+        The folder that the user named, which gets a store of each trace. With None, calls that fit in memory stay there
+        alone. Others are decoded at each pass where that is faster than reading; the rest goes into the cache, or into
+        a temporary folder if the cache cannot be written.
     until
-        Ends with the run: until then nobody removes a store that it uses, and temporary ones are there.
+        Ends with the run: until then nobody removes a store that it uses, and temporary ones exist.
     version
         Vani's.
     traces
-        What the run reads: traces, or folders of them. No store is put inside a trace, nor inside one that
-        `of_profile` decodes.
+        Traces of the run, or folders of them. No store is put inside a trace, nor inside one that `of_profile`
+        decodes.
     """
 
     def __init__(
@@ -66,7 +85,7 @@ class Stores:
 
     @cached_property
     def folder(self) -> Path:
-        """Where stores are put; it is made if it is not there.
+        """The folder for new stores; it is made if it does not exist.
 
         Raises
         ------
@@ -84,16 +103,15 @@ class Stores:
                     todo="name a folder that can be written",
                 ) from error
             return self._named.absolute()
-        if (found := cache.cache_directory()) is not None:
-            with suppress(OSError):
-                folder = (found / "stores").absolute()
-                if not self._is_inside_trace(folder):
-                    cache.make_folder(folder)
-                    with tempfile.TemporaryFile(dir=folder):
-                        pass
-                    cache.sweep(folder)
-                    self._may_move = True
-                    return folder
+        folder = cache.stores_folder()
+        with suppress(OSError):
+            if folder is not None and not self._is_inside_trace(folder):
+                cache.make_folder(folder)
+                with tempfile.TemporaryFile(dir=folder):
+                    pass
+                cache.sweep(folder)
+                self._may_move = True
+                return folder
         return self._temporary()
 
     @property
@@ -103,31 +121,28 @@ class Stores:
 
     @property
     def _searched(self) -> Path | None:
-        """Where stores are looked for; none is made there for it."""
+        """The folder to look for stores in; the cache's is not made for that."""
         if self._named is not None:
             return self.folder
-        found = cache.cache_directory()
-        if found is None:
-            return None
-        folder = (found / "stores").absolute()
-        return folder if folder.is_dir() and not self._is_inside_trace(folder) else None
+        folder = cache.stores_folder()
+        return folder if folder and folder.is_dir() and not self._is_inside_trace(folder) else None
 
     def find(self, reader: TraceReader, *, hold: bool = True) -> Store | None:
         """The store of a trace, if it is whole and current; with `hold` it stays until the run ends."""
         digest = reader.digest()
-        for one in self._without_files:
-            if one.manifest.digest == digest:
-                return one
+        for store in self._without_files:
+            if store.manifest.digest == digest:
+                return store
         if (folder := self._searched) is None:
             return None
         for path in cache.places_of(folder, reader.path.resolve().name, digest):
             if not path.is_dir() or (hold and not self._in_use.hold(path)):
                 continue
-            found = cache.find_store(path, digest)
-            if found is not None:
+            whole = cache.find_store(path, digest)
+            if whole is not None:
                 if hold:
                     self._used.setdefault(path, False)
-                return found
+                return whole
         return None
 
     def provide(self, reader: TraceReader, executor: Executor) -> Store:
@@ -140,44 +155,63 @@ class Stores:
         InputError
             Stores cannot be written.
         """
-        found = self.find(reader)
-        if found is not None:
-            return found
+        store = self.find(reader)
+        if store is not None:
+            return store
         keep = executor.shares_memory and self._room.take(
             int(reader.calls_per_rank().sum()), len(reader.files())
         )
         if keep and self._named is None:
-            made = write.decode_into_memory(reader, version=self._version, executor=executor)
-            self._without_files.append(made)
-        elif self._named is None and executor.shares_memory and _decodes_quickly(reader):
-            made = write.decode_on_demand(reader, version=self._version, executor=executor, scratch=self.folder)
-            self._without_files.append(made)
-            return made
+            store = write.decode_into_memory(reader, version=self._version, executor=executor)
+            self._without_files.append(store)
+        elif (
+            self._named is None
+            and executor.shares_memory
+            and isinstance(reader, DecodesAgain)
+            and reader.decodes_quickly
+        ):
+            store = write.decode_on_demand(
+                reader, version=self._version, executor=executor, scratch=self.folder
+            )
+            self._without_files.append(store)
+            return store
         else:
-            made = self._made(reader, executor, keep=keep)
+            try:
+                store = self._written(reader, self.folder, executor, keep=keep)
+            except NoRoomError as error:
+                if not self._may_move:
+                    raise
+                store = self._written(reader, self._elsewhere(reader, executor, error), executor, keep=keep)
         if isinstance(reader, KeepsTables):
             reader.release()
-        return made
+        return store
 
-    def _made(self, reader: TraceReader, executor: Executor, *, keep: bool) -> Store:
-        """A new store in a folder."""
-        name, digest = reader.path.resolve().name, reader.digest()
-        path = cache.own_place(self.folder, name, digest)
-        try:
-            kept = self._decode(reader, path, executor, keep=keep)
-        except NoRoomError as error:
-            if not self._may_move:
-                raise
-            path = cache.own_place(self._elsewhere(reader, executor, error), name, digest)
-            kept = self._decode(reader, path, executor, keep=keep)
+    def _written(self, reader: TraceReader, folder: Path, executor: Executor, *, keep: bool) -> Store:
+        """A new store in a folder; one that another run of this version made meanwhile stays."""
+        digest = reader.digest()
+        path = cache.own_place(folder, reader.path.resolve().name, digest)
+
+        def is_there() -> bool:
+            other = cache.find_store(path, digest)
+            return other is not None and other.manifest.vani == self._version
+
+        in_memory = write.write_store(
+            reader,
+            path,
+            version=self._version,
+            executor=executor,
+            keep=keep,
+            is_short_lived=not self.are_named,
+            unless=is_there,
+        )
         self._in_use.hold(path)
         self._used[path] = True
-        return open_store(path, kept, made_here=True)
+        return open_store(path, in_memory, made_here=True)
 
     def of_profile(
         self, profile: Profile, executor: Executor, stores: list[Store], *, decode: bool, is_quick: bool
     ) -> str | None:
-        """Put the store of each trace of a profile into a list; returns why one is not to be had.
+        """Put the store of each trace of a profile into a list; returns the reason if one cannot be had.
 
         Parameters
         ----------
@@ -191,13 +225,13 @@ class Stores:
         named = self._named
         is_store = named is not None and (named / "manifest.json").is_file()
         cached = Stores(None, self._until, version=self._version, traces=self._traces) if is_store else self
-        pool = [*self._still_there(), *self._lying_around(profile.traces)]
+        pool = [*self._still_there(), *self._in_folder(profile.traces)]
         sources: list[Store | TraceReader] = []
         for trace in profile.traces:
-            found = store_of(trace, pool)
-            if found is not None and (not found.has_files or self._in_use.hold(found.path)):
-                pool = [s for s in pool if s.path != found.path]
-                sources.append(found)
+            store = store_of(trace, pool)
+            if store is not None and (not store.has_files or self._in_use.hold(store.path)):
+                pool = [other for other in pool if other.path != store.path]
+                sources.append(store)
                 continue
             if decode:
                 reader = _reader_of(trace)
@@ -212,11 +246,13 @@ class Stores:
             todo = "name its folder with --store"
             return f"{what}: {'profile the trace without --quick, or ' if is_quick else ''}{todo}"
         if executor.is_remote and any(source.path not in self._used for source in sources):
-            # Where all is there already, the folder of the stores may be another user's.
+            # Where all stores exist already, their folder may be another user's.
             needs_room = not all(isinstance(source, Store) for source in sources)
             is_own = named is None or needs_room or os.access(named, os.W_OK)
             place = cached if is_own else Stores(None, self._until, version=self._version, traces=())
-            executor.check_workers(version=self._version, reads=[s.path for s in sources], writes=place.folder)
+            executor.check_workers(
+                version=self._version, reads=[source.path for source in sources], writes=place.folder
+            )
         for source in sources:
             try:
                 stores.append(source if isinstance(source, Store) else cached.provide(source, executor))
@@ -225,37 +261,20 @@ class Stores:
         return None
 
     def _still_there(self) -> Iterator[Store]:
-        """What this run found or made before, wherever that lies."""
+        """Stores that this run found or made before."""
         yield from self._without_files
         for path, made_here in self._used.items():
             with suppress(StoreError):
                 yield open_store(path, made_here=made_here)
 
-    def _lying_around(self, traces: Sequence[TraceEntity]) -> list[Store]:
+    def _in_folder(self, traces: Sequence[TraceEntity]) -> list[Store]:
         if self._named is not None:
             return stores_in(self._named)
-        found = cache.cache_directory()
-        return [] if found is None else stores_in(found / "stores", traces)
-
-    def _decode(self, reader: TraceReader, path: Path, executor: Executor, *, keep: bool) -> InMemoryParts:
-        """Decode a trace into a store; one that another run of this version made meanwhile stays."""
-
-        def is_there() -> bool:
-            found = cache.find_store(path, reader.digest())
-            return found is not None and found.manifest.vani == self._version
-
-        return write.write_store(
-            reader,
-            path,
-            version=self._version,
-            executor=executor,
-            keep=keep,
-            is_short_lived=not self.are_named,
-            unless=is_there,
-        )
+        folder = cache.stores_folder()
+        return [] if folder is None else stores_in(folder, traces)
 
     def _elsewhere(self, reader: TraceReader, executor: Executor, error: NoRoomError) -> Path:
-        """A temporary folder in place of a cache that takes nothing more, if workers see it."""
+        """A temporary folder in place of a full cache, if workers see it."""
         try:
             folder = self._temporary()
             executor.check_workers(version=self._version, reads=[reader.path], writes=folder)
@@ -283,19 +302,18 @@ class Stores:
 
 
 def while_stores_vanish(work: Callable[[list[Store]], Result]) -> Result:
-    """Do what reads stores, which it puts into the list that it gets; again where one vanished on the way."""
+    """Call `work`, which puts the stores that it reads into its list; again where one vanished on the way."""
     for _ in range(_TRIES - 1):
         stores: list[Store] = []
         try:
             return work(stores)
         except StoreError:
-            if stores and _all_there(stores):
+            if stores and all(
+                not store.has_files or cache.find_store(store.path, store.manifest.digest) is not None
+                for store in stores
+            ):
                 raise
     return work([])
-
-
-def _decodes_quickly(reader: TraceReader) -> bool:
-    return isinstance(reader, DecodesAgain) and reader.decodes_quickly
 
 
 def _real(path: Path) -> Path:
@@ -303,15 +321,8 @@ def _real(path: Path) -> Path:
     return Path(os.path.realpath(path))
 
 
-def _all_there(stores: Sequence[Store]) -> bool:
-    """Whether what cannot be read is at least still in its place."""
-    return all(
-        not one.has_files or cache.find_store(one.path, one.manifest.digest) is not None for one in stores
-    )
-
-
 def _why_not(store: Path) -> str:
-    """Why a store that was named is not used."""
+    """Reason why a store that the user named is not used."""
     try:
         open_store(store)
     except StoreError as error:

@@ -1,16 +1,15 @@
 """Making a store: tasks that each decode some ranks into one Parquet file, and the manifest at the end.
 
-A store in memory is made in the same way, without files. Those named `calls/part-*.parquet` of another one are one
-dataset; names with an underscore in front are small tables that
-plain readers of a dataset pass over.
+A store in memory is made in the same way, without files. In a folder, the files `calls/part-*.parquet` are one dataset;
+names that begin with an underscore are small tables, which plain readers of a dataset pass over.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from operator import itemgetter
 from pathlib import Path
@@ -25,11 +24,10 @@ from vani.engine.executor import Executor
 from vani.errors import InputError, TraceError
 from vani.readers.identity import changed_error, explained, unchanged
 from vani.readers.trace_reader import DecodesAgain, Piece, TellsCallSites, TraceReader
-from vani.store.in_memory_parts import InMemoryParts
 from vani.store.locks import being_written
 from vani.store.manifest import OTHERS_WRITE, Manifest, PartEntry, columns_now
 from vani.store.parts import plan_parts
-from vani.store.read import FILE_TABLE, FUNCTION_TABLE, RENAME_TABLE, ROW_GROUP, Store
+from vani.store.read import FILE_TABLE, FUNCTION_TABLE, RENAME_TABLE, ROW_GROUP, InMemoryParts, Store
 
 __all__ = [
     "PartTask",
@@ -47,7 +45,8 @@ _ENCODING = {"start_ns": "DELTA_BINARY_PACKED", "offset": "DELTA_BINARY_PACKED"}
 _SMALL: Mapping[str, object] = {"compression": "zstd", "compression_level": 1}
 _FAST: Mapping[str, object] = {"compression": "lz4"}
 _STATISTICS = ["rank", "start_ns", "duration_ns"]
-# By rank and time row groups are passed over; to find the extremes of the others takes a tenth of writing them.
+# Readers skip row groups by rank and time; extremes of the other columns would take a tenth of the time of writing.
+
 
 @dataclass(frozen=True, eq=False)
 class PartTask:
@@ -55,9 +54,9 @@ class PartTask:
 
     ranks: range
     file: Path | None
-    """What they are written to; None: nothing is written."""
+    """File for their calls; None: they stay in memory."""
     keep: bool = False
-    """Hand on the calls themselves."""
+    """Keep the calls of a file in memory, too."""
     is_short_lived: bool = False
     """The file is for this machine and soon read: it is compressed in less time, to more bytes."""
     call_sites: bool = False
@@ -65,11 +64,10 @@ class PartTask:
 
 
 def decode_part(task: PartTask, reader: TraceReader) -> Piece:
-    """Decode some ranks, into one Parquet file if that is asked for, and tell what was found on the way.
+    """Decode some ranks, into one Parquet file if the task names one, and count on the way.
 
     May run several times, even at once: a worker that was taken for lost may still be writing.
     """
-
     piece = Piece()
     if task.call_sites and isinstance(reader, TellsCallSites):
         schema, batches = CALLS.append(CALL_SITE), reader.batches(task.ranks, piece, call_sites=True)
@@ -94,7 +92,7 @@ def _write_part(
     schema: pa.Schema,
     batches: Iterator[pa.RecordBatch],
     packed: Mapping[str, object],
-    kept: list[pa.RecordBatch] | None,
+    in_memory: list[pa.RecordBatch] | None,
 ) -> None:
     import pyarrow.parquet as pq  # noqa: PLC0415 - calls that are kept in memory need none
 
@@ -114,8 +112,8 @@ def _write_part(
         ):
             for batch in batches:
                 writer.write_batch(batch, row_group_size=ROW_GROUP)
-                if kept is not None:
-                    kept.append(batch)
+                if in_memory is not None:
+                    in_memory.append(batch)
         partial.replace(file)
     except BaseException:
         with suppress(OSError):
@@ -125,14 +123,14 @@ def _write_part(
 
 def check_call_sites(reader: TraceReader) -> Iterator[pa.RecordBatch]:
     """The call sites of a trace, `vani.calls.CALL_SITES`; raises InputError if it has none."""
-    found = reader.call_sites() if isinstance(reader, TellsCallSites) else None
-    if found is None:
+    sites = reader.call_sites() if isinstance(reader, TellsCallSites) else None
+    if sites is None:
         raise InputError(
             "has no call sites",
             where=reader.path,
             todo="leave --call-sites out, or trace with a Recorder that stores them (recorder.dat of format 2)",
         )
-    return found
+    return sites
 
 
 def decode_into_memory(reader: TraceReader, *, version: str, executor: Executor) -> Store:
@@ -150,11 +148,9 @@ def decode_into_memory(reader: TraceReader, *, version: str, executor: Executor)
     """
     with unchanged(reader):
         parts = plan_parts(reader.calls_per_rank())
-        pieces = _pieces(reader, executor, decode_part, [PartTask(ranks, None, keep=True) for ranks in parts])
-        entries = _entries(parts, pieces)
-        manifest, tables = _manifest(reader, pieces, entries, version=version), _tables(reader, pieces)
-    kept = {entry.file: piece.calls for entry, piece in zip(entries, pieces, strict=True)}
-    return Store(_nowhere(reader), manifest, kept, tables)
+        pieces = _pieces(reader, executor, decode_part, [PartTask(ranks, None) for ranks in parts])
+        store = _without_folder(reader, parts, pieces, version)
+    return replace(store, in_memory=_calls(store.manifest.parts, pieces))
 
 
 def decode_on_demand(reader: TraceReader, *, version: str, executor: Executor, scratch: Path) -> Store:
@@ -177,20 +173,22 @@ def decode_on_demand(reader: TraceReader, *, version: str, executor: Executor, s
     with unchanged(reader):
         parts = plan_parts(reader.calls_per_rank(), short_last=True)
         pieces = _pieces(reader, executor, tell_part, [PartTask(ranks, None) for ranks in parts])
-        entries = _entries(parts, pieces)
-        manifest, tables = _manifest(reader, pieces, entries, version=version), _tables(reader, pieces)
-    told = {entry.file: (piece.records, piece.problems) for entry, piece in zip(entries, pieces, strict=True)}
-    return Store(_nowhere(reader), manifest, {}, tables, partial(_decode_again, reader, told), scratch)
+        store = _without_folder(reader, parts, pieces, version)
+    first_pass = {
+        entry.file: (piece.records, piece.problems)
+        for entry, piece in zip(store.manifest.parts, pieces, strict=True)
+    }
+    return replace(store, decode=partial(_decode_again, reader, first_pass), scratch=scratch)
 
 
 def _decode_again(
-    reader: TraceReader, told: Mapping[str, tuple[int, list[str]]], part: PartEntry
+    reader: TraceReader, first_pass: Mapping[str, tuple[int, list[str]]], part: PartEntry
 ) -> Iterator[pa.RecordBatch]:
-    """The calls of a part of which records and problems were told before."""
+    """The calls of a part; records and problems must be those of the first pass."""
     piece = Piece()
     with explained(reader):
         yield from reader.batches(range(*part.ranks), piece)
-    if (piece.records, piece.problems) != told[part.file]:
+    if (piece.records, piece.problems) != first_pass[part.file]:
         raise changed_error(reader)
 
 
@@ -247,25 +245,15 @@ def write_store(
         for stray in (folder / "calls").glob(".*.partial"):
             # Begun by a worker that was lost.
             stray.unlink(missing_ok=True)
-        _write_table(reader.files(), folder / FILE_TABLE)
-        _write_table(reader.functions(), folder / FUNCTION_TABLE)
+        for name, table in _tables(reader, pieces).items():
+            _write_table(folder / name, table.schema, [table])
         if places is not None:
-            import pyarrow.parquet as pq  # noqa: PLC0415 - calls that are kept in memory need none
-
-            with (
-                _new_file(folder / "_call_sites.parquet") as raw,
-                pq.ParquetWriter(raw, CALL_SITES, compression="zstd", write_page_checksum=True) as writer,
-            ):
-                for batch in places:
-                    writer.write_batch(batch)
-        _write_table(_renames(pieces), folder / RENAME_TABLE)
+            _write_table(folder / "_call_sites.parquet", CALL_SITES, places)
         entries = _entries(parts, pieces, files)
         _manifest(reader, pieces, entries, version=version, call_sites=call_sites).write(folder)
         for place in folder.rglob("*.*"):
             _keep_from_others(place)
-    if not keep:
-        return {}
-    return {entry.file: piece.calls for entry, piece in zip(entries, pieces, strict=True)}
+    return _calls(entries, pieces) if keep else {}
 
 
 def _pieces(
@@ -294,7 +282,7 @@ def _pieces(
 def _entries(
     parts: Sequence[range], pieces: Sequence[Piece], files: Sequence[Path] | None = None
 ) -> list[PartEntry]:
-    """What the manifest says of each part; one that is in no file has no size."""
+    """Entries of the manifest; a part without a file has size 0."""
     sizes = [0] * len(parts) if files is None else [file.stat().st_size for file in files]
     return [
         PartEntry(_part_name(index), (ranks.start, ranks.stop), piece.records, size)
@@ -303,26 +291,29 @@ def _entries(
 
 
 def _tables(reader: TraceReader, pieces: Sequence[Piece]) -> dict[str, pa.Table]:
+    renames = [rename for piece in pieces for rename in piece.renames]
+    columns = list(zip(*renames, strict=True)) or [()] * 4
     return {
         FILE_TABLE: reader.files(),
         FUNCTION_TABLE: reader.functions(),
-        RENAME_TABLE: _renames(pieces),
+        RENAME_TABLE: small_table(columns, RENAMES),
     }
 
 
-def _nowhere(reader: TraceReader) -> Path:
-    """What stands for the folder of a store that lies in none."""
-    return Path(f"<{reader.digest()[:16]}>")
+def _calls(entries: Sequence[PartEntry], pieces: Sequence[Piece]) -> InMemoryParts:
+    return {entry.file: piece.calls for entry, piece in zip(entries, pieces, strict=True)}
+
+
+def _without_folder(
+    reader: TraceReader, parts: Sequence[range], pieces: Sequence[Piece], version: str
+) -> Store:
+    """A store in no folder, with its manifest and small tables; the caller adds the calls."""
+    manifest = _manifest(reader, pieces, _entries(parts, pieces), version=version)
+    return Store(Path(f"<{manifest.digest[:16]}>"), manifest, tables=_tables(reader, pieces))
 
 
 def _part_name(index: int) -> str:
     return f"calls/part-{index:05}.parquet"
-
-
-def _renames(pieces: Sequence[Piece]) -> pa.Table:
-    renames = [r for p in pieces for r in p.renames]
-    columns = list(zip(*renames, strict=True)) or [()] * 4
-    return small_table(columns, RENAMES)
 
 
 def _manifest(
@@ -333,7 +324,7 @@ def _manifest(
     version: str,
     call_sites: bool = False,
 ) -> Manifest:
-    """What is known of a trace when all its parts are decoded.
+    """The manifest of a trace, from the counts of all its parts.
 
     Raises
     ------
@@ -389,11 +380,15 @@ def _keep_from_others(place: Path) -> None:
             place.chmod(mode & 0o777 & ~OTHERS_WRITE)
 
 
-def _write_table(table: pa.Table, path: Path) -> None:
+def _write_table(path: Path, schema: pa.Schema, rows: Iterable[pa.Table | pa.RecordBatch]) -> None:
     import pyarrow.parquet as pq  # noqa: PLC0415 - calls that are kept in memory need none
 
-    with _new_file(path) as raw:
-        pq.write_table(table, raw, compression="zstd", write_page_checksum=True)
+    with (
+        _new_file(path) as raw,
+        pq.ParquetWriter(raw, schema, compression="zstd", write_page_checksum=True) as writer,
+    ):
+        for some in rows:
+            writer.write(some)
 
 
 def _new_file(path: Path) -> pa.NativeFile:
