@@ -20,10 +20,10 @@ from vani.analyzers.measures.operations import OperationCounts
 from vani.analyzers.measures.processes import ProcessCounts
 from vani.analyzers.measures.survey import SurveyedFiles
 from vani.analyzers.workload.workload import Workload
-from vani.counts import FileLayout
+from vani.counts import FileLayout, JobFacts, NotCounted
 from vani.schema.profile import AppDependency
 
-__all__ = ["Measurements", "Phases", "PossibleExchanges", "Results", "TraceFacts"]
+__all__ = ["FilesOnTargets", "Measurements", "Phases", "PossibleExchanges", "Results", "TraceFacts"]
 
 Ints = NDArray[np.int64]
 Result = TypeVar("Result")
@@ -53,6 +53,24 @@ class TraceFacts:
     """Attributes that the trace can never give, and the reasons."""
     facts: Sequence[tuple[str, Sequence[str], int]]
     """Library calls whose arguments were kept: function, arguments, how often."""
+    job: JobFacts = field(default_factory=JobFacts)
+    hints: Mapping[str, str] = field(default_factory=dict)
+    """Hints of MPI-IO that the trace's header names."""
+
+
+@dataclass(frozen=True, eq=False)
+class FilesOnTargets:
+    """Files and the storage targets that they lie on; shape (pairs,) each, a pair per file and target."""
+
+    file: Ints
+    target: Ints
+    bytes: Ints
+    """That were moved, an equal share of the file's for each of its targets."""
+    read_ns: Ints
+    """Time in reads of the whole file, of one process on average."""
+    write_ns: Ints
+    of_system: Mapping[int, int]
+    """By file: targets of its file system, where that is known."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -166,6 +184,10 @@ class Measurements:
     """By file code, of files whose layout on Lustre the source tells."""
     mounts: Sequence[tuple[str, str]] = ()
     """(folder, type) of file systems that were mounted where the workload ran."""
+    targets: FilesOnTargets | None = None
+    """None where the source does not tell which files lie on which targets."""
+    not_counted: Sequence[tuple[str, NotCounted]] = ()
+    """Name of an app, and I/O of it that its tracer knows to have missed."""
     nodes: int | None = None
     """That the workload ran on, where the source tells."""
     hidden_flushes: tuple[Ints, Ints] = (np.empty(0, np.int64), np.empty(0, np.int64))

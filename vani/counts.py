@@ -21,8 +21,11 @@ __all__ = [
     "CountedSizes",
     "FileLayout",
     "Heat",
+    "JobFacts",
+    "NotCounted",
     "RunCounts",
     "Segments",
+    "TargetsOfFiles",
     "Unsound",
 ]
 
@@ -95,6 +98,41 @@ class FileLayout:
 
 
 @dataclass(frozen=True, eq=False)
+class TargetsOfFiles:
+    """Storage targets of files; shape (pairs,) each, a pair per file and target."""
+
+    file: Ints
+    target: Ints
+    """Number of the target on its file system (an OST of Lustre)."""
+    of_system: Mapping[int, int]
+    """By file: targets of its file system, where that is known."""
+
+
+@dataclass(frozen=True)
+class JobFacts:
+    """The job of a run as its log or trace names it; None where it does not."""
+
+    id: str | None = None
+    user: str | None = None
+    command: str | None = None
+    source: str = "the trace"
+    """Where it is recorded, in words."""
+
+
+@dataclass(frozen=True)
+class NotCounted:
+    """I/O that happened and was not counted: see `vani.schema.profile.Unseen`."""
+
+    kind: Literal["module_off", "module_partial", "names_excluded"]
+    what: tuple[str, ...]
+    """Modules, or names that were left out."""
+    files: tuple[str, ...]
+    cause: str
+    see_with: str
+    most_s: float | None = None
+
+
+@dataclass(frozen=True, eq=False)
 class Segments:
     """Data calls of POSIX that were kept one by one; shape (calls,) each."""
 
@@ -152,3 +190,9 @@ class RunCounts:
     """Unknown figures of files whose records contradict themselves, by path."""
     dropped: frozenset[Beside] = frozenset()
     """Of which records were dropped while the program ran."""
+    job: JobFacts = field(default_factory=JobFacts)
+    hints: Mapping[str, str] = field(default_factory=dict)
+    """Hints of MPI-IO in the log's header."""
+    not_counted: Sequence[NotCounted] = ()
+    targets: TargetsOfFiles | None = None
+    """None where the log does not tell targets."""

@@ -4,14 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
+
+from vani.analyzers.counts.rows import Rows
+from vani.analyzers.measurements import FilesOnTargets
 from vani.analyzers.workload.workload import Context
 from vani.counts import FileLayout, RunCounts
 
-__all__ = ["LAYOUT", "NO_LAYOUTS", "NO_NODES", "layouts_of", "mounts_of", "nodes_of"]
+__all__ = ["LAYOUT", "NO_LAYOUTS", "NO_NODES", "layouts_of", "mounts_of", "nodes_of", "targets_of"]
 
 LAYOUT = ("files.stripe_count", "files.stripe_size", "files.components")
 NO_LAYOUTS = "the log has no records of Lustre"
 NO_NODES = "counts name no nodes"
+_STANDS_FOR = ("autofs", "rootfs", "dvs")
+"""Types of mounts that a mount of another type follows at the same folder."""
 
 
 def layouts_of(contexts: Sequence[Context], runs: Sequence[RunCounts]) -> dict[int, FileLayout]:
@@ -24,8 +30,13 @@ def layouts_of(contexts: Sequence[Context], runs: Sequence[RunCounts]) -> dict[i
 
 
 def mounts_of(runs: Sequence[RunCounts]) -> list[tuple[str, str]]:
-    """(folder, type), each folder once."""
-    return list({folder: (folder, kind) for run in runs for folder, kind in run.mounts}.values())
+    """(folder, type), each folder once: under the type that holds data, where others stand for it."""
+    types: dict[str, str] = {}
+    for run in runs:
+        for folder, kind in run.mounts:
+            if types.get(folder, _STANDS_FOR[0]) in _STANDS_FOR:
+                types[folder] = kind
+    return list(types.items())
 
 
 def nodes_of(runs: Sequence[RunCounts]) -> int | None:
@@ -36,3 +47,35 @@ def nodes_of(runs: Sequence[RunCounts]) -> int | None:
             return None
         names.update(run.hosts)
     return len(names) or None
+
+
+def targets_of(contexts: Sequence[Context], runs: Sequence[RunCounts], rows: Rows) -> FilesOnTargets | None:
+    """Files of the data set on their targets, with the traffic of each; None where no log tells targets."""
+    known = [(c, run.targets) for c, run in zip(contexts, runs, strict=True) if run.targets is not None]
+    if not known:
+        return None
+    file = np.concatenate([context.file_codes[targets.file] for context, targets in known]).astype(np.int64)
+    target = np.concatenate([targets.target for _, targets in known])
+    # Several logs may name a file: once counts.
+    pairs = np.unique(np.stack([file, target], axis=1), axis=0)
+    file, target = pairs[:, 0], pairs[:, 1]
+    files, own = max(1, rows.workload.files), rows.included
+    on_data = np.zeros(files, np.bool_)
+    on_data[rows.file[own]] = True
+    file, target = file[on_data[file]], target[on_data[file]]
+    processes = np.where(rows.process < 0, rows.ranks, 1)
+    moved = rows["bytes_read"] + rows["bytes_written"]
+    read, write = (
+        np.bincount(rows.file[own], rows[name][own], files)
+        / np.maximum(1, np.bincount(rows.file[own], np.where(rows[calls] > 0, processes, 0)[own], files))
+        for name, calls in (("read_ns", "reads"), ("write_ns", "writes"))
+    )
+    stripes = np.maximum(1, np.bincount(file, minlength=files))
+    share = np.bincount(rows.file[own], moved[own], files) / stripes
+    of_system = {
+        int(context.file_codes[code]): count for context, targets in known for code, count in targets.of_system.items()
+    }
+    moved_there, read_there, write_there = (
+        np.round(column[file]).astype(np.int64) for column in (share, read, write)
+    )
+    return FilesOnTargets(file, target, moved_there, read_there, write_there, of_system)

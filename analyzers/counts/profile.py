@@ -18,7 +18,7 @@ from vani.analyzers.counts.exchanges import exchanges_of
 from vani.analyzers.counts.flushes import flushes_apart
 from vani.analyzers.counts.heat_phases import HeatPhases, phases_of_heat
 from vani.analyzers.counts.libraries import library_use
-from vani.analyzers.counts.machine import LAYOUT, NO_LAYOUTS, layouts_of, mounts_of, nodes_of
+from vani.analyzers.counts.machine import LAYOUT, NO_LAYOUTS, layouts_of, mounts_of, nodes_of, targets_of
 from vani.analyzers.counts.phases import phases_of_calls
 from vani.analyzers.counts.rows import Rows
 from vani.analyzers.counts.times import busy_times, moved_by_process, spent_time
@@ -231,6 +231,12 @@ def _measurements(
         unknown=UNKNOWN_ATTRIBUTES | {"phases": _why_no_phases(lost)},
         layouts=layouts,
         mounts=mounts_of(counts),
+        targets=targets_of(contexts, counts, rows),
+        not_counted=[
+            (workload.apps[context.app], missed)
+            for context, run in zip(contexts, counts, strict=True)
+            for missed in run.not_counted
+        ],
         nodes=nodes,
         remarks=remarks | {f"extensions.{name}": OTHERWISE for name in extensions},
         extensions=dict.fromkeys(extensions),

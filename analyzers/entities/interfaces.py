@@ -72,12 +72,18 @@ def interfaces(view: View) -> tuple[list[Interface] | None, Notes]:
         entities.append(row)
     if any(i.layer == "mpiio" and i.hints is None for i in entities):
         notes["interfaces.hints"] = "MPI_Info_set is in no record (MPI tracing is off by default)"
+    if any(trace.hints for trace in view.measured.traces):
+        notes["interfaces.hints"] = _OF_HEADER
     if not view.knows_callers:
         of_callers = ("interfaces.bytes", "interfaces.files", "interfaces.granularity")
         notes |= dict.fromkeys(of_callers, view.measured.why(LibraryUse))
     return entities, notes
 
 
+_OF_HEADER = (
+    "`h` in the metadata of the log: the hints that Darshan was given for files it opens by MPI-IO, its own log first "
+    "(by default romio_no_indep_rw=true;cb_nodes=4); those that the program sets itself are not recorded"
+)
 _NOT_OF_IO = (Layer.MPI, Layer.GPU, Layer.USER)
 _NO_GRANULARITY = Granularity(data=None, metadata=None)
 _CALLER_UNKNOWN = {
@@ -218,4 +224,6 @@ def _most_common(values: list[tuple[str, int]]) -> int | None:
 
 def _hints(view: View, app: int) -> dict[str, str] | None:
     hints = {args[1]: args[2] for _, args, _ in view.facts_of(app, "MPI_Info_set") if len(args) > 2}
+    for trace, of in zip(view.measured.traces, view.workload.app_of_trace, strict=True):
+        hints |= trace.hints if of == app else {}
     return hints or None

@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from vani.analyzers.entities.interfaces import middleware_access
+from vani.analyzers.entities.mounts import mount_above, mounts
 from vani.analyzers.entities.view import Notes, View
 from vani.calls import FileClass
 from vani.schema.memory_file_systems import IN_MEMORY
@@ -24,12 +25,11 @@ _IN_JOB_YAML = {"id": "job_id"}
 """Attributes with another name in job.yaml."""
 _CORES = "workflow.cpu_cores_used_per_node"
 _LOOKED_AT = 1000
-_NOT_A_KIND = ("autofs", "dvs")
-"""Types of mounts that stand for file systems of other types."""
 _SERVED = ("nfs", "cifs", "9p")
 """Types of file systems with one server: shared, but not parallel."""
 _OF_LOGS = "by the nodes that the logs name"
 _OF_MOUNTS = "by the mount table of the logs"
+_NO_HEADER = "not in the trace"
 _NO_SYSTEM = "not in the trace: name the machine with --system (`vani systems` lists them)"
 
 
@@ -37,8 +37,7 @@ def job(view: View) -> tuple[JobEntity, Notes]:
     """Job configuration: from job.yaml, and what that does not know from the machine's description."""
     found = view.job
     of_machine = _of_machine(view.system) if view.system is not None else {}
-    values: dict[str, Any] = {}
-    notes: Notes = {}
+    values, notes = _of_header(view)
     for name in JobEntity.model_fields:
         value = getattr(found, _IN_JOB_YAML.get(name, name), None) if found is not None else None
         if value is None and name in JobEntity.optional_keys:
@@ -57,6 +56,26 @@ def job(view: View) -> tuple[JobEntity, Notes]:
         values[name] = value
         notes[f"job.{name}"] = note
     return JobEntity(**values), notes
+
+
+def _of_header(view: View) -> tuple[dict[str, Any], Notes]:
+    """Id, user and command of the job as the traces record them; null where several traces differ."""
+    jobs = [trace.job for trace in view.measured.traces]
+    values: dict[str, Any] = {}
+    notes: Notes = {}
+    for name in JobEntity.optional_keys:
+        recorded = dict.fromkeys(getattr(job, name) for job in jobs if getattr(job, name) is not None)
+        values[name] = next(iter(recorded)) if len(recorded) == 1 else None
+        notes[f"job.{name}"] = (
+            next(job.source for job in jobs if getattr(job, name) is not None)
+            if len(recorded) == 1
+            else f"the traces have {len(recorded):,} of them"
+            if recorded
+            else _NO_HEADER
+        )
+    if not any(values.values()):
+        return {}, {}
+    return values, notes
 
 
 def _of_machine(system: System) -> dict[str, Any]:
@@ -157,7 +176,8 @@ def storage(view: View) -> tuple[Storage, Notes]:
     ):
         more |= {f"storage.shared.{name}": why for name in SharedStorage.model_fields}
         shared = SharedStorage(type=None, dir=None, parallel_servers=None, capacity=None, max_bandwidth=None)
-    return Storage(node_local=node_local, shared=shared), notes | more
+    used, of_mounts = mounts(view)
+    return Storage(node_local=node_local, shared=shared, mounts=used), notes | more | of_mounts
 
 
 def _on_one_file_system(view: View) -> bool:
@@ -231,9 +251,13 @@ def _shared(view: View) -> tuple[SharedStorage, Notes]:
         if system is None and len(view.system.file_systems) == 1:
             system = view.system.file_systems[0]
     mount = view.job.mount_of(path) if view.job is not None and path else None
-    mounted = _mounted(view, path) if mount is None and path else None
+    mounted = mount_above(path, list(view.measured.mounts)) if mount is None and path else None
     name = f"system: {view.system.name}" if view.system is not None else _NO_SYSTEM
     directory, kind = (mount.dir, mount.type) if mount is not None else mounted or (None, None)
+    differs = ""
+    if kind is not None and system is not None and system.type != kind.lower():
+        differs = f"; system: {view.system.name} has {system.type} there"  # type: ignore[union-attr]
+        system = None
     if kind is None and system is not None:
         directory, kind = system.mounts[0] if system.mounts else None, system.type
     rates = [
@@ -261,26 +285,13 @@ def _shared(view: View) -> tuple[SharedStorage, Notes]:
         )
         notes[f"storage.shared.{key}"] = (
             (view.job_name if from_job else _OF_MOUNTS if mounted and key in ("type", "dir") else name)
+            + (differs if key == "type" else "")
             if value is not None
-            else f"system: {view.system.name} does not say"
+            else f"system: {view.system.name} does not say{differs}"
             if view.system is not None
             else _NO_SYSTEM
         )
     return SharedStorage(**said), notes  # type: ignore[arg-type]
-
-
-def _mounted(view: View, path: str) -> tuple[str, str] | None:
-    """Folder and type of the file system that holds a path by the logs' mount table.
-
-    Tables have room for some mounts alone, the ones with the longest names: that nothing but / holds the path tells
-    nothing.
-    """
-    holding = [
-        (folder, kind)
-        for folder, kind in view.measured.mounts
-        if folder != "/" and f"{path}/".startswith(f"{folder.rstrip('/')}/") and kind not in _NOT_A_KIND
-    ]
-    return max(holding, key=lambda mount: len(mount[0]), default=None)
 
 
 def _typical_path(view: View) -> str | None:

@@ -34,7 +34,7 @@ from vani.schema.profile.iostats import (
 from vani.schema.profile.patterns import NamePattern
 from vani.schema.profile.phases import Dominant, Frequency, Phase, PhaseIO, Repeats
 from vani.schema.profile.profile import FRAMES, FrameName, Generator, Profile, TraceEntity
-from vani.schema.profile.storage import Mount, NodeLocalStorage, SharedStorage, Storage
+from vani.schema.profile.storage import Mount, NodeLocalStorage, SharedStorage, Storage, TargetUse
 from vani.schema.profile.verdict import Matters, Unseen, UnseenKind, Verdict, VerdictCause
 from vani.schema.profile.workload import (
     App,
@@ -94,6 +94,7 @@ __all__ = [
     "SizeDistribution",
     "Sizes",
     "Storage",
+    "TargetUse",
     "TraceEntity",
     "TransferSizes",
     "Unseen",

@@ -1,12 +1,14 @@
 """Where the data lies (tables VIII and IX)."""
 
+from typing import ClassVar
+
 from pydantic import Field
 
 from vani.schema.memory_file_systems import IN_MEMORY
-from vani.schema.model import Model
-from vani.schema.profile.quantities import Bytes, Count, Rate
+from vani.schema.model import Model, SparseModel
+from vani.schema.profile.quantities import Bytes, Count, Rate, Seconds
 
-__all__ = ["Mount", "NodeLocalStorage", "SharedStorage", "Storage"]
+__all__ = ["Mount", "NodeLocalStorage", "SharedStorage", "Storage", "TargetUse"]
 
 
 class NodeLocalStorage(Model):
@@ -36,13 +38,40 @@ class SharedStorage(Model):
     max_bandwidth: Rate | None = Field(description="what it delivers at most")
 
 
-class Mount(Model):
+class TargetUse(Model):
+    """One storage target, and the files that lie on it."""
+
+    target: Count = Field(description="its number on the file system, as `lfs osts` prints it")
+    files: Count = Field(description="files of the data set with a stripe on it")
+    bytes: Bytes = Field(description="that were moved, each target of a file an equal share of the file's")
+    read_s: Seconds = Field(description="time in all reads of such a file, of one process; mean over the files")
+    write_s: Seconds = Field(description="the same of writes")
+
+
+class Mount(SparseModel):
     """A mounted file system that the run used, as the trace recorded it."""
+
+    optional_keys: ClassVar[tuple[str, ...]] = (
+        "used_targets",
+        "median_read_s",
+        "median_write_s",
+        "slowest_targets",
+    )
 
     dir: str = Field(description="mount point")
     type: str = Field(description="lustre, gpfs, nfs, ext4, ... in lower case")
     targets: Count | None = Field(
         default=None, description="storage targets (OSTs) of Lustre; null where the trace does not give them"
+    )
+    used_targets: Count | None = Field(
+        default=None,
+        description="targets with a file of the data set; absent, with the keys that follow, where the trace does not "
+        "tell which files lie on which targets",
+    )
+    median_read_s: Seconds | None = Field(default=None, description="median of `read_s` over the used targets")
+    median_write_s: Seconds | None = Field(default=None, description="median of `write_s` over the used targets")
+    slowest_targets: list[TargetUse] | None = Field(
+        default=None, description="at most ten of the used targets, those with most time per file first"
     )
 
 

@@ -109,6 +109,8 @@ def _run(reader: TraceReader) -> CountedRun:
             problems=problems,
             limits=[(limit.attribute, limit.why) for limit in reader.limits],
             facts=[],
+            job=counts.job,
+            hints=counts.hints,
         ),
         files=reader.files(),
         counts=counts,

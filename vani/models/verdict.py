@@ -67,16 +67,9 @@ _WHAT_WAS_MISSED: Final[dict[UnseenKind, tuple[str, str]]] = {
         "1 call of another storage interface was made, whose bytes were not recorded",
         "{} calls of other storage interfaces were made, whose bytes were not recorded",
     ),
-    "module_off": ("1 module of the tracer was off", "{} modules of the tracer were off"),
-    "module_partial": (
-        "1 module of the tracer ran out of memory and kept a part",
-        "{} modules of the tracer ran out of memory and kept a part",
-    ),
-    "names_excluded": (
-        "the tracer was told to skip files by 1 pattern of names",
-        "the tracer was told to skip files by {} patterns of names",
-    ),
 }
+_CAUSE_SAYS_MORE: Final = ("module_off", "module_partial", "names_excluded")
+"""Kinds whose cause names the modules or the names."""
 
 
 def verdict_of(profile: Profile) -> Verdict:
@@ -244,6 +237,8 @@ def unseen_sentence(missed: Sequence[Unseen]) -> str:
 
 
 def _missed(entry: Unseen) -> str:
+    if entry.kind in _CAUSE_SAYS_MORE:
+        return entry.cause
     single, several = _WHAT_WAS_MISSED[entry.kind]
     return single if entry.count == 1 else several.format(format_count(entry.count))
 

@@ -261,6 +261,10 @@ def _about(path: Path) -> UnknownFormatError:
 def _about_file(path: Path) -> UnknownFormatError:
     """Explain a file that was named in place of a directory."""
     name = path.name
+    if path.is_file() and not path.stat().st_size:
+        return UnknownFormatError(
+            "is an empty file", where=path, todo="copy it once more from where the tracer wrote it, or leave it out"
+        )
     if name in _RECORDER_NAMES or path.suffix in _RECORDER_SUFFIXES:
         return UnknownFormatError(
             "is one file of a Recorder trace", where=path, todo=f"name its folder, {path.parent}"

@@ -20,9 +20,11 @@ from numpy.typing import NDArray
 from vani.calls import MOST_SUM, FileClass, Layer
 from vani.counts import COLUMNS, UNKNOWN, Beside, CountedSizes, RunCounts
 from vani.distinct import distinct
+from vani.readers.darshan.blind_spots import STREAMS, not_counted
 from vani.readers.darshan.calls import heat_of, hosts_of, segments_of
 from vani.readers.darshan.contradictions import without_contradictions
-from vani.readers.darshan.layouts import layouts_of
+from vani.readers.darshan.header_facts import hints_of, job_of
+from vani.readers.darshan.layouts import layouts_of, targets_of
 from vani.readers.darshan.records import Module, Records
 from vani.readers.paths import classify_path
 
@@ -44,7 +46,6 @@ BINS = (
 )
 """Darshan's names of its bins of sizes; the upper end of each belongs to it."""
 _ENDS = np.array([100, 1 << 10, 10 << 10, 100 << 10, 1 << 20, 4 << 20, 10 << 20, 100 << 20, 1 << 30])
-STREAMS = ("<STDIN>", "<STDOUT>", "<STDERR>")
 _NEVER_COUNTED = frozenset({"POSIX_MMAPS", "STDIO_FDOPENS"})
 """Counts that Darshan, or versions of it, do not have."""
 _NOT_A_COUNT = ("RANK", "MODE", "RENAMED_FROM", "ALIGNMENT")
@@ -189,6 +190,10 @@ def counts_of(records: Records) -> tuple[RunCounts, list[str]]:
             heat=heat_of(records),
             unsound=unsound,
             dropped=frozenset(_BESIDE[name] for name in records.partial if name in _BESIDE),
+            job=job_of(records),
+            hints=hints_of(records),
+            not_counted=not_counted(records, name_of),
+            targets=targets_of(records, files),
         ),
         problems,
     )

@@ -7,10 +7,10 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from vani.counts import FileLayout
+from vani.counts import FileLayout, TargetsOfFiles
 from vani.readers.darshan.records import Records
 
-__all__ = ["layouts_of"]
+__all__ = ["layouts_of", "targets_of"]
 
 Ints = NDArray[np.int64]
 
@@ -43,6 +43,21 @@ def layouts_of(
         component = next((r for r in own if begin[r] <= last and (end[r] < 0 or last < end[r])), own[-1])
         layouts[file] = FileLayout(_known(count[component]), _known(size[component]), len(own))
     return layouts
+
+
+def targets_of(records: Records, files: Callable[[NDArray[np.uint64]], Ints]) -> TargetsOfFiles | None:
+    """The targets of each file; None where the log has none. `files` as in `layouts_of`."""
+    table = records.targets
+    if table is None or not len(table["id"]):
+        return None
+    code, target = files(table["id"]), table["target"].astype(np.int64)
+    sound = (code >= 0) & (target >= 0)
+    of_system: dict[int, int] = {}
+    if records.layouts is not None and "OSTS" in records.layouts:
+        osts = records.layouts["OSTS"].tolist()
+        pairs = zip(files(records.layouts["id"]).tolist(), osts, strict=True)
+        of_system = {file: count for file, count in pairs if file >= 0 and count > 0}
+    return TargetsOfFiles(code[sound], target[sound], of_system)
 
 
 def _known(value: np.int64) -> int | None:

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vani.errors import TraceError, one_line
+from vani.readers.darshan.printed_texts import is_total, refuse_head_alone, refuse_other_texts
 from vani.readers.darshan.reader import DarshanReader
 from vani.readers.darshan.records import Module, Records, refuse_impossible
 
@@ -22,8 +23,10 @@ __all__ = ["ParserTextReader", "parsed"]
 _MOST = 1 << 31
 _COMPONENT = re.compile(r"LUSTRE_COMP(\d{1,4})_(STRIPE_COUNT|STRIPE_SIZE|EXT_START|EXT_END)")
 _OLD_LAYOUT = {"LUSTRE_STRIPE_WIDTH": "STRIPE_COUNT", "LUSTRE_STRIPE_SIZE": "STRIPE_SIZE"}
+_TARGET = re.compile(r"LUSTRE_(?:COMP\d{1,4}_)?OST_ID_\d{1,5}")
 _BIN = re.compile(r"HEATMAP_(READ|WRITE)_BIN_(\d{1,7})")
 _PARTIAL = re.compile(r"The (\S+) module contains incomplete data")
+_WARNING = "# Warning: "
 _OTHERS = ("LUSTRE", "HEATMAP")
 _FIELDS = 6
 
@@ -78,25 +81,34 @@ def parsed(path: Path, text: str) -> Records:
     facts: dict[str, str] = {}
     mounts: list[tuple[str, str]] = []
     partial: list[str] = []
+    metadata: dict[str, str] = {}
     records: dict[_Record, dict[str, str]] = {}
     names: dict[int, str] = {}
+    split = False
     for number, line in enumerate(text.split("\n"), start=1):
         if line.startswith("#"):
-            _note(line, facts, mounts, partial)
-        elif line.strip():
+            _note(line, facts, mounts, partial, metadata)
+        elif line.strip() and not (is_total(line) or split):
             fields = line.split("\t", _FIELDS - 1)
             if len(fields) < _FIELDS or not (fields[1].lstrip("-").isdecimal() and fields[2].isdecimal()):
+                if not records:
+                    refuse_other_texts(path, text, facts.get("exe", ""))
                 raise _damaged(path, f"line {number:,} is no counter of a record: {one_line(line[:60])!r}")
             module, rank, id_, counter, value, rest = fields
             key = (module, int(rank), int(id_))
             records.setdefault(key, {})[counter] = value
             # The mount's folder and type follow the name.
             names[key[2]] = rest.rsplit("\t", 2)[0]
+        # Where stderr went to the same file, a warning splits a comment in two.
+        split = _WARNING in line[1:]
     try:
         start, length = float(facts["start_time"]), float(facts["run time"])
         ranks = int(facts["nprocs"])
     except (KeyError, ValueError) as error:
         raise _damaged(path, f"its head does not tell {one_line(str(error))}") from error
+    if not records:
+        refuse_other_texts(path, text, facts.get("exe", ""))
+        refuse_head_alone(path, text, facts.get("exe", ""))
     ids = np.array([id_ & (1 << 64) - 1 for id_ in names], np.uint64)
     return Records(
         version=one_line(facts.get("darshan log version", "")),
@@ -111,15 +123,32 @@ def parsed(path: Path, text: str) -> Records:
         modules=dict(_modules(path, records)),
         layouts=_layouts(path, records),
         heat=_heat(path, records),
+        user=_whole(facts.get("uid")),
+        job_id=_whole(facts.get("jobid")),
+        metadata=metadata,
+        targets=_targets(records),
     )
 
 
-def _note(line: str, facts: dict[str, str], mounts: list[tuple[str, str]], partial: list[str]) -> None:
+def _whole(text: str | None) -> int | None:
+    return int(text) if text is not None and text.lstrip("-").isdecimal() else None
+
+
+def _note(
+    line: str,
+    facts: dict[str, str],
+    mounts: list[tuple[str, str]],
+    partial: list[str],
+    metadata: dict[str, str],
+) -> None:
     """Read a comment: a fact about the log, a mount, or a module of which records were dropped."""
     name, colon, value = line[1:].partition(":")
     if name.strip() == "mount entry":
         folder, _, kind = value.strip().rpartition("\t")
         mounts.append((folder, kind))
+    elif name.strip() == "metadata":
+        key, _, text = value.partition("=")
+        metadata[key.strip()] = text.strip()
     elif dropped := _PARTIAL.search(line):
         partial.append(dropped[1])
     elif colon:
@@ -163,12 +192,15 @@ def _layouts(path: Path, records: dict[_Record, dict[str, str]]) -> dict[str, ND
         if module != "LUSTRE":
             continue
         parts: dict[int, dict[str, str]] = {}
+        targets = "-1"
         for name, value in counters.items():
             if match := _COMPONENT.fullmatch(name):
                 parts.setdefault(int(match[1]), {})[match[2]] = value
             elif name in _OLD_LAYOUT:
                 parts.setdefault(0, {})[_OLD_LAYOUT[name]] = value
-        rows += [(id_, part) for part in parts.values()]
+            elif name == "LUSTRE_OSTS":
+                targets = value
+        rows += [(id_, part | {"OSTS": targets}) for part in parts.values()]
     if not rows:
         return None
     unknown = {"STRIPE_COUNT": "-1", "STRIPE_SIZE": "-1", "EXT_START": "0", "EXT_END": "-1"}
@@ -176,7 +208,25 @@ def _layouts(path: Path, records: dict[_Record, dict[str, str]]) -> dict[str, ND
         f"LUSTRE_COMP_{name}": _numbers(path, name, [part.get(name, none) for _, part in rows], np.int64)
         for name, none in unknown.items()
     }
-    return table | {"id": np.array([id_ for id_, _ in rows], np.uint64)}
+    return table | {
+        "id": np.array([id_ for id_, _ in rows], np.uint64),
+        "OSTS": _numbers(path, "LUSTRE_OSTS", [part["OSTS"] for _, part in rows], np.int64),
+    }
+
+
+def _targets(records: dict[_Record, dict[str, str]]) -> dict[str, NDArray[Any]] | None:
+    """The targets that each file lies on; those of parts that were never written are below 0."""
+    pairs = {
+        (id_, int(value)): None
+        for (module, _, id_), counters in records.items()
+        if module == "LUSTRE"
+        for name, value in counters.items()
+        if _TARGET.fullmatch(name) and value.isdecimal()
+    }
+    return {
+        "id": np.array([id_ for id_, _ in pairs], np.uint64),
+        "target": np.array([target for _, target in pairs], np.int64),
+    }
 
 
 def _heat(path: Path, records: dict[_Record, dict[str, str]]) -> dict[str, NDArray[Any]] | None:

@@ -11,7 +11,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
@@ -65,6 +65,12 @@ class Records:
     """Of each record of DXT."""
     heat: Mapping[str, NDArray[Any]] | None = None
     """`id`, `rank` and `width` (seconds) of each record; `read` and `write`, shape (records, bins)."""
+    user: int | None = None
+    job_id: int | None = None
+    metadata: Mapping[str, str] = field(default_factory=dict)
+    """Notes in the log's header: `lib_ver`, `h` (hints), and what a site adds."""
+    targets: Mapping[str, NDArray[Any]] | None = None
+    """Of Lustre: `id` of a file and `target`, the number of an OST that it lies on; a row each."""
 
 
 class _Worker:
@@ -193,6 +199,10 @@ def read_records(path: Path) -> Records:
         calls=_under("DXT", arrays),
         hosts=answer.get("hosts", ()),
         heat=_under("HEATMAP", arrays),
+        user=job["uid"],
+        job_id=job["jobid"],
+        metadata=dict(answer["metadata"]),
+        targets=_under("TARGETS", arrays),
     )
     refuse_impossible(path, records)
     return records

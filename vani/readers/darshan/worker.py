@@ -54,6 +54,7 @@ def _read(path: str) -> tuple[dict[str, Any], bytes]:
         modules = backend.log_get_modules(log)
         answer: dict[str, Any] = {
             "job": _job(backend, log),
+            "metadata": _metadata(backend, log),
             "exe": _exe(backend, log),
             "mounts": _mounts(backend, log),
             "partial": sorted(name for name, about in modules.items() if about["partial_flag"]),
@@ -108,12 +109,20 @@ def _job(backend: Any, log: Any) -> dict[str, Any]:
     if backend.libdutil.darshan_log_get_job(log["handle"], job) < 0:
         raise ValueError("the job's region cannot be read")
     backend.libdutil.darshan_log_get_job_runtime(log["handle"], job[0], length)
-    names = ("start_time_sec", "start_time_nsec", "nprocs")
+    names = ("start_time_sec", "start_time_nsec", "nprocs", "uid", "jobid")
     return {
         "log_ver": _text(backend, backend.ffi.cast("char *", log["handle"])),
         "run_time": length[0],
         **{name: getattr(job[0], name) for name in names},
     }
+
+
+def _metadata(backend: Any, log: Any) -> list[tuple[str, str]]:
+    job = backend.ffi.new("struct darshan_job *")
+    if backend.libdutil.darshan_log_get_job(log["handle"], job) < 0:
+        return []
+    lines = (line.partition("=") for line in _text(backend, job.metadata).split("\n"))
+    return [(name.strip(), value.strip()) for name, equals, value in lines if equals]
 
 
 def _exe(backend: Any, log: Any) -> str:
@@ -145,7 +154,11 @@ def _names(backend: Any, log: Any) -> dict[int, str]:
 def _layouts(backend: Any, log: Any) -> dict[str, np.ndarray[Any, Any]]:
     """Components of the layout of each file, a row each, under the names of their counters."""
     ids, rows = [], []
+    on_targets: list[tuple[int, np.ndarray[Any, Any]]] = []
     for record in _records(backend, log, "LUSTRE"):
+        if record.num_stripes > 0:
+            stripes = backend.ffi.buffer(record.ost_ids, 8 * record.num_stripes)
+            on_targets.append((record.base_rec.id, np.unique(np.frombuffer(stripes, np.int64))))
         for number in range(record.num_comps):
             ids.append(record.base_rec.id)
             counters = backend.ffi.buffer(record.comps[number].counters)
@@ -153,7 +166,13 @@ def _layouts(backend: Any, log: Any) -> dict[str, np.ndarray[Any, Any]]:
     names = backend.counter_names("LUSTRE_COMP")
     table = np.array(rows, np.int64).reshape(-1, len(names))
     columns = {f"LUSTRE.{name}": table[:, i] for i, name in enumerate(names)}
-    return columns | {"LUSTRE.id": np.array(ids, np.uint64)}
+    return columns | {
+        "LUSTRE.id": np.array(ids, np.uint64),
+        "TARGETS.id": np.repeat(
+            np.array([id_ for id_, _ in on_targets], np.uint64), [len(some) for _, some in on_targets]
+        ),
+        "TARGETS.target": np.concatenate([np.empty(0, np.int64), *(some for _, some in on_targets)]),
+    }
 
 
 def _segments(backend: Any, log: Any) -> tuple[list[str], dict[str, np.ndarray[Any, Any]]]:
