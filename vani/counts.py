@@ -177,6 +177,9 @@ class RunCounts:
     span_ns: int
     through: Mapping[int, Mapping[int, tuple[int, int, int]]]
     """By layer above the file system and file: its calls, those that move data, and of these the collective ones."""
+    requested: Mapping[int, tuple[int, int]] = field(default_factory=dict)
+    """By layer above the file system: bytes that its calls asked to read and to write; missing where some were not
+    counted."""
     layouts: Mapping[int, FileLayout] | None = None
     """By file, of those on Lustre; None where the log does not tell layouts."""
     mounts: Sequence[tuple[str, str]] = ()

@@ -184,7 +184,14 @@ class Batch(CallColumns):
         if known is not None:
             others = known.others
             return CallGroups(
-                self.context, self.findings, others.columns, others.codes, others.rows, others.count
+                self.context,
+                self.findings,
+                others.columns,
+                others.codes,
+                others.rows,
+                others.count,
+                known.other_bytes,
+                known.other_unsized,
             )
         uncounted = np.ones(self._calls.num_rows, np.bool_)
         uncounted[slice(None) if self._rows is None else self._rows] = False
@@ -192,7 +199,18 @@ class Batch(CallColumns):
         names = [name for name in self._calls.schema.names if name not in _NOT_SHARED]
         shared = {name: self.all_calls(name)[rows] for name in names}
         codes, count = np.arange(len(rows), dtype=np.int32), np.ones(len(rows), np.int64)
-        return CallGroups(self.context, self.findings, shared, codes, rows, count)
+        size = self.all_calls("bytes")[rows] if "bytes" in self._calls.schema.names else np.zeros(len(rows), np.int64)
+        unsized = (size == NO_VALUE) & (self.all_calls("kind")[rows] <= Kind.WRITE)
+        return CallGroups(
+            self.context,
+            self.findings,
+            shared,
+            codes,
+            rows,
+            count,
+            np.where(size == NO_VALUE, 0, size),
+            unsized.astype(np.int64),
+        )
 
     @cached_property
     def _signatures(self) -> Signatures | None:

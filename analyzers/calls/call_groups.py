@@ -38,6 +38,8 @@ class CallGroups(CallColumns):
         Place of each call among all calls of the batch, shape (calls,); None if these are all.
     count
         Calls of each group.
+    bytes, unsized
+        Bytes that the calls of each group name, and its data calls of unknown size.
     """
 
     def __init__(
@@ -48,10 +50,13 @@ class CallGroups(CallColumns):
         codes: NDArray[Any],
         rows: NDArray[Any] | None,
         count: Ints,
+        bytes: Ints,
+        unsized: Ints,
     ) -> None:
         super().__init__(context, findings)
         self._columns = columns
         self.codes, self.rows, self.count = codes, rows, count
+        self.bytes, self.unsized = bytes, unsized
 
     def __len__(self) -> int:
         return len(self.count)
@@ -97,8 +102,8 @@ class CountedGroups(CallGroups):
         count: Ints,
         sums: GroupSums,
     ) -> None:
-        super().__init__(context, findings, columns, codes, rows, count)
-        self.bytes, self.time, self.unsized = sums.bytes, sums.time, sums.unsized
+        super().__init__(context, findings, columns, codes, rows, count, sums.bytes, sums.unsized)
+        self.time = sums.time
         self.unplaced, self.unplaced_sized = sums.unplaced, sums.unplaced_sized
         self.first_start, self.last_start, self.last_end = sums.first_start, sums.last_start, sums.last_end
 

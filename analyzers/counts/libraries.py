@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vani.analyzers.counts.rows import Rows
-from vani.analyzers.measures.libraries import ANY_LIBRARY, Libraries, LibrariesResult, LibraryUse
+from vani.analyzers.measures.libraries import ANY_LIBRARY, ASKED, Libraries, LibrariesResult, LibraryUse
 from vani.analyzers.tables.int_table import IntTable, group
 from vani.analyzers.tables.keys import LAYERS, pack
 from vani.analyzers.tables.pair_counts import Pairs, count_pairs
@@ -28,6 +28,7 @@ def library_use(rows: Rows, contexts: Sequence[Context], runs: Sequence[RunCount
     workload, apps = rows.workload, len(rows.workload.apps)
     widths = (apps, LAYERS)
     calls: list[IntTable] = []
+    requests: list[IntTable] = []
     known: dict[tuple[int, int], set[int]] = {}
     for context, run in zip(contexts, runs, strict=True):
         for library, files in run.through.items():
@@ -42,6 +43,11 @@ def library_use(rows: Rows, contexts: Sequence[Context], runs: Sequence[RunCount
                     },
                 )
             )
+            # One call of unknown size stands for all that were not counted.
+            read, written = run.requested.get(library, (0, 0))
+            unsized = int(library not in run.requested and numbers[1] > 0)
+            sums = (read, written, unsized, unsized, 0, 0)
+            requests.append(IntTable(key, {n: np.array([v]) for n, v in zip(ASKED, sums, strict=True)}))
             codes = {int(context.file_codes[code]) for code in files if code >= 0}
             known.setdefault((context.app, library), set()).update(codes)
     included = np.flatnonzero(rows.included)
@@ -81,6 +87,8 @@ def library_use(rows: Rows, contexts: Sequence[Context], runs: Sequence[RunCount
         data=_sizes(rows, runs, within, included, widths),
         outer=count_pairs(via[opened], file[opened], used[opened]),
         via=group(via, {"bytes": moved, "calls": own[included]}),
+        requests=IntTable.merged(requests),
+        handed_down=IntTable(),
     )
     empty = np.zeros(0, np.int64)
     return Libraries().aggregate(result, workload, SurveyFindings(empty, empty, np.zeros(apps + 1, np.int64)))

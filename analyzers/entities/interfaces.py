@@ -12,8 +12,8 @@ each counted once, over all apps. Where none is in use there is no middleware to
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Literal
+from collections.abc import Callable, Sequence
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,8 +29,9 @@ from vani.analyzers.measures.libraries import (
     LibraryUse,
     under_any_library,
 )
+from vani.analyzers.tables.int_table import NO_VALUE
 from vani.calls import FileClass, Layer
-from vani.schema.profile import ByteCounts, DataRepresentation, Granularity, Interface
+from vani.schema.profile import Amplification, ByteCounts, DataRepresentation, Granularity, Interface
 
 __all__ = ["interfaces", "middleware_access"]
 
@@ -61,6 +62,7 @@ def interfaces(view: View) -> tuple[list[Interface] | None, Notes]:
             data_representation=_representation(view, app, layer),
             calls=int(use.calls[app, layer]),
             bytes=_bytes(use, app, layer),
+            **_asked(view, use, app, layer),
             files=_files(view, use, app, layer),
             time_s=None if time is None else time / 1e9,
             collective_share=share,
@@ -70,6 +72,7 @@ def interfaces(view: View) -> tuple[list[Interface] | None, Notes]:
         if use.caller_unknown[app] and layer not in (Layer.POSIX, Layer.STDIO):
             row = row.model_copy(update=_CALLER_UNKNOWN)
         entities.append(row)
+    notes |= _why_not_asked(use, entities)
     if any(i.layer == "mpiio" and i.hints is None for i in entities):
         notes["interfaces.hints"] = "MPI_Info_set is in no record (MPI tracing is off by default)"
     if any(trace.hints for trace in view.measured.traces):
@@ -99,6 +102,73 @@ def _bytes(use: LibraryUse, app: int, layer: int) -> ByteCounts:
     written = None if use.written_unknown[app, layer] else int(use.bytes_written[app, layer])
     total = None if read is None or written is None else read + written
     return ByteCounts(read=read, written=written, total=total)
+
+
+def _asked(view: View, use: LibraryUse, app: int, layer: int) -> dict[str, Any]:
+    """Bytes that data calls of a library ask for, and how many times as much moves; null for the file system's own."""
+    if layer not in ABOVE_FILE_SYSTEM or not use.data_calls[app, layer] or _is_stored_otherwise(view, use, app, layer):
+        return {"asked": None, "amplification": None}
+    requested = _sides(use.requested.read[app, layer], use.requested.written[app, layer])
+    moved = _bytes(use, app, layer)
+    later = bool(use.requested.read_later[app, layer])
+    read, written = (
+        _ratio(*sides)
+        # No write leaves less than it was asked for: what is missing is in no record.
+        for sides in ((moved.read, requested.read, not later), (moved.written, requested.written, False))
+    )
+    sides = ((read, requested.read), (written, requested.written))
+    complete = all(ratio is not None or wanted == 0 for ratio, wanted in sides)
+    return {
+        "asked": requested,
+        "amplification": Amplification(
+            read=read, written=written, total=_ratio(moved.total, requested.total, less=True) if complete else None
+        ),
+    }
+
+
+def _sides(read: int, written: int) -> ByteCounts:
+    sides = [None if side == NO_VALUE else int(side) for side in (read, written)]
+    return ByteCounts(read=sides[0], written=sides[1], total=None if None in sides else sum(filter(None, sides)))
+
+
+def _ratio(moved: int | None, requested: int | None, less: bool) -> float | None:
+    """Null where none was asked for, and where what moved it is in no record: `less` says whether it may be less."""
+    if not requested or not moved or (moved < requested and not less):
+        return None
+    return moved / requested
+
+
+def _is_stored_otherwise(view: View, use: LibraryUse, app: int, layer: int) -> bool:
+    """HDF5 hands down chunks and what filters leave of them, not what it is asked for."""
+    return bool(use.requested.from_below[app, layer]) and bool(
+        view.facts_of(app, "H5Pset_chunk", "H5Pset_deflate", "H5Pset_filter", "nc_def_var_chunking")
+    )
+
+
+_ASKED, _AMPLIFICATION = "interfaces.asked", "interfaces.amplification"
+_SIZE_UNKNOWN = {
+    "mpiio": "the trace names some datatype without its size (MPI_TYPE_UNKNOWN)",
+    "hdf5": "selections in dataspaces are in no record, and the calls of MPI-IO below do not tell either",
+    "pnetcdf": "counts are in no record, and the calls of MPI-IO below do not tell either",
+    "netcdf": "the trace has the first count of each call only, and the calls of MPI-IO below do not tell either",
+}
+
+
+def _why_not_asked(use: LibraryUse, entities: Sequence[Interface]) -> Notes:
+    rows = [row for row in entities if row.layer in _SIZE_UNKNOWN]
+    unknown = dict.fromkeys(row.layer for row in rows if row.asked is None or row.asked.total is None)
+    notes: Notes = {}
+    if not rows:
+        notes[_ASKED] = "no library above the file-system calls is in use"
+    elif unknown:
+        notes[_ASKED] = "; ".join(f"{layer}: {_SIZE_UNKNOWN[layer]}" for layer in unknown)
+    elif use.requested.from_below.any():
+        notes[_ASKED] = "of HDF5, PnetCDF and netCDF: what their data calls ask MPI-IO for"
+    if _ASKED in notes:
+        notes[_AMPLIFICATION] = notes[_ASKED]
+    elif any(row.amplification is None or row.amplification.total is None for row in rows):
+        notes[_AMPLIFICATION] = "calls return before their data moves, or what moves it is in no record"
+    return notes
 
 
 def _files(view: View, use: LibraryUse, app: int, layer: int) -> int:

@@ -2,13 +2,14 @@
 
 For file-system calls: bytes by every layer that they were made through, once in each: an H5Dwrite that
 becomes an MPI_File_write_at that becomes a pwrite64 counts in hdf5, mpiio and posix. For calls of libraries
-themselves: how many, and how many of the data calls are collective; their time is in `library_time`.
-Unit: calls, bytes, nanoseconds.
+themselves: how many, how many of the data calls are collective, and the bytes that these ask for by their own arguments
+(of a library above MPI-IO: by the arguments of the calls of MPI-IO that its data calls make); their time is in
+`library_time`. Unit: calls, bytes, nanoseconds.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,7 +18,8 @@ from numpy.typing import NDArray
 
 from vani.analyzers.calls.batch import Batch
 from vani.analyzers.calls.call_groups import CallGroups, CountedGroups
-from vani.analyzers.tables.int_table import IntTable, IntTableBuilder
+from vani.analyzers.calls.data_calls_around import DataCallsAround
+from vani.analyzers.tables.int_table import NO_VALUE, IntTable, IntTableBuilder
 from vani.analyzers.tables.keys import LAYERS, pack, unpack
 from vani.analyzers.tables.pair_counts import Pairs, PairsBuilder, count_pairs
 from vani.analyzers.workload.survey_findings import SurveyFindings
@@ -27,11 +29,14 @@ from vani.calls import Flag, Kind, Layer
 __all__ = [
     "ABOVE_FILE_SYSTEM",
     "ANY_LIBRARY",
+    "ASKED",
     "LayerFiles",
     "LayerSizes",
     "Libraries",
     "LibrariesResult",
     "LibraryUse",
+    "Requested",
+    "ask_kind",
     "under_any_library",
 ]
 
@@ -41,7 +46,20 @@ ABOVE_FILE_SYSTEM = (Layer.MPIIO, Layer.HDF5, Layer.PNETCDF, Layer.NETCDF)
 """Libraries of I/O between the program and the file-system calls."""
 ANY_LIBRARY = 15
 """Stands in `LibrariesResult.data` for all of them together; no layer has this number."""
+ASKED = ("read", "written", "unsized_read", "unsized_written", "deferred_read", "deferred_written")
+"""Columns of what data calls ask for: bytes, calls of unknown size, and calls whose data moves after they return."""
 _ANY = sum(1 << layer for layer in ABOVE_FILE_SYSTEM)
+_ABOVE_MPIIO = (Layer.HDF5, Layer.PNETCDF, Layer.NETCDF)
+_DEFERRED = (
+    "MPI_File_iread",
+    "MPI_File_iwrite",
+    "ncmpi_iget",
+    "ncmpi_iput",
+    "ncmpi_bput",
+)
+_DEFERRED_ENDS = ("_begin", "_begin_c", "_async")
+_ATTRIBUTES = ("H5Aread", "H5Awrite")
+"""Of HDF5: what they move is part of the headers."""
 
 
 def under_any_library(within: NDArray[Any]) -> NDArray[np.bool_]:
@@ -50,12 +68,26 @@ def under_any_library(within: NDArray[Any]) -> NDArray[np.bool_]:
     return under
 
 
+def ask_kind(names: Sequence[str]) -> NDArray[np.int8]:
+    """Of each function: 0 where the data that it asks for moves in the call, 1 where later, -1 where it is no data."""
+    return np.array(
+        [
+            -1
+            if name.startswith(_ATTRIBUTES)
+            else int(name.startswith(_DEFERRED) or name.endswith(_DEFERRED_ENDS))
+            for name in names
+        ],
+        np.int8,
+    )
+
+
 @dataclass(frozen=True, eq=False)
 class LibrariesResult:
     """All by app and layer.
 
     `under`: file-system calls made under a call of the layer (or its own, for posix and stdio), with `files` (calls
-    by file) and `data` (transfers by size, and once more for `ANY_LIBRARY`). `calls`: calls of the layer itself.
+    by file) and `data` (transfers by size, and once more for `ANY_LIBRARY`). `calls`: calls of the layer itself, and
+    `requests` what its data calls ask for; `handed_down` what they ask MPI-IO for, columns `ASKED` both.
     `via` and `outer` (calls by file): file-system calls by the outermost layer alone, so that they add up over layers.
     """
 
@@ -65,6 +97,21 @@ class LibrariesResult:
     data: Pairs
     outer: Pairs
     via: IntTable
+    requests: IntTable
+    handed_down: IntTable
+
+
+@dataclass(frozen=True, eq=False)
+class Requested:
+    """What data calls of libraries ask for; arrays of the shape (apps, LAYERS)."""
+
+    read: NDArray[np.int64]
+    """Bytes; `NO_VALUE` where the size of some call is not known, as the next."""
+    written: NDArray[np.int64]
+    read_later: NDArray[np.bool_]
+    """Some of what is read arrives after the call returns."""
+    from_below: NDArray[np.bool_]
+    """The layer's own calls do not tell: it is what they ask MPI-IO for."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -119,6 +166,7 @@ class LibraryUse:
     """Shape (apps,): of some of its calls it is not known which library made them."""
     caller_unknown_files: NDArray[np.int64]
     """Codes of files with such calls."""
+    requested: Requested
 
 
 def _layers(keys: NDArray[Any], apps: int) -> tuple[NDArray[np.int32], NDArray[np.int8]]:
@@ -131,7 +179,7 @@ class Libraries:
 
     name = "libraries"
     result = LibraryUse
-    columns = frozenset({"rank", "kind", "file", "bytes", "start_ns", "duration_ns", "via", "within"})
+    columns = frozenset({"rank", "kind", "file", "func", "bytes", "start_ns", "duration_ns", "via", "within"})
 
     def chunk(self, context: Context, findings: SurveyFindings | None) -> _Collector:
         del findings
@@ -145,6 +193,8 @@ class Libraries:
             Pairs.merged([p.data for p in parts]),
             Pairs.merged([p.outer for p in parts], packed=True),
             IntTable.merged([p.via for p in parts]),
+            IntTable.merged([p.requests for p in parts]),
+            IntTable.merged([p.handed_down for p in parts]),
         )
 
     def aggregate(self, combined: LibrariesResult, workload: Workload, findings: SurveyFindings) -> LibraryUse:
@@ -181,7 +231,25 @@ class Libraries:
             LayerFiles(*_layers(outer.first, apps), outer.second, outer.count),
             np.zeros(apps, np.bool_),
             np.empty(0, np.int64),
+            _asked(
+                {name: by_layer(combined.requests, name) for name in ASKED},
+                {name: by_layer(combined.handed_down, name) for name in ASKED},
+            ),
         )
+
+
+def _asked(own: Mapping[str, Ints], handed_down: Mapping[str, Ints]) -> Requested:
+    unsized = own["unsized_read"] + own["unsized_written"] > 0
+    unsized_below = handed_down["unsized_read"] + handed_down["unsized_written"] > 0
+    later = own["deferred_read"] + own["deferred_written"] > 0
+    handed = (handed_down["read"] + handed_down["written"] > 0) & ~unsized_below & ~later
+    from_below = unsized & handed
+
+    def of(side: str) -> Ints:
+        known = np.where(own[f"unsized_{side}"] > 0, NO_VALUE, own[side])
+        return np.where(from_below, handed_down[side], known)
+
+    return Requested(of("read"), of("written"), own["deferred_read"] > 0, from_below)
 
 
 class _Collector:
@@ -191,6 +259,9 @@ class _Collector:
         self._under, self._calls, self._via = IntTableBuilder(), IntTableBuilder(), IntTableBuilder()
         self._files, self._outer = PairsBuilder(packed=True), PairsBuilder(packed=True)
         self._data = PairsBuilder()
+        self._asked, self._handed_down = IntTableBuilder(), IntTableBuilder()
+        self._ask_kind = ask_kind(context.workload.functions)
+        self._around = {(layer, kind): DataCallsAround() for layer in _ABOVE_MPIIO for kind in (Kind.READ, Kind.WRITE)}
 
     def _of_layer(self, layer: NDArray[Any] | int) -> Ints:
         return pack((self._app, layer), self._widths)
@@ -198,6 +269,7 @@ class _Collector:
     def add(self, batch: Batch) -> None:
         for groups in (batch.groups, batch.uncounted_groups):
             self._add_calls(groups)
+        self._add_asked(batch, batch.uncounted_groups)
         if len(batch):
             self._add_file_system_calls(batch.groups)
             self._add_sizes(batch.groups, batch.sizes)
@@ -211,6 +283,30 @@ class _Collector:
         data = np.where(kind <= Kind.WRITE, count, 0)
         collective = np.where((flags & Flag.COLLECTIVE) != 0, data, 0)
         self._calls.add(self._of_layer(layer), {"calls": count, "data": data, "collective": collective})
+
+    def _add_asked(self, batch: Batch, groups: CallGroups) -> None:
+        """Add up what data calls of libraries ask for."""
+        asks = (groups.kind <= Kind.WRITE) & (groups.layer >= Layer.MPIIO) & (groups.layer <= Layer.NETCDF)
+        if not asks.any():
+            return
+        how = np.append(self._ask_kind, 0)[groups.function]
+        asks &= how >= 0
+        layer, kind, later = groups.layer[asks], groups.kind[asks], how[asks] > 0
+        sums = groups.bytes[asks], groups.unsized[asks], np.where(later, groups.count[asks], 0)
+        self._asked.add(self._of_layer(layer), _by_side(kind, *sums))
+        for (above, side), around in self._around.items():
+            own = asks & (groups.layer == above) & (groups.kind == side)
+            below = asks & (groups.layer == Layer.MPIIO) & (groups.kind == side) & ((groups.within >> above & 1) == 1)
+            if not own.any() and not below.any():
+                continue
+            places = around.inside(batch, groups.places(own), groups.places(below))
+            if len(places):
+                size = batch.all_calls("bytes")[places]
+                unsized = (size == NO_VALUE).astype(np.int64)
+                columns = _by_side(
+                    np.full(len(size), side), np.where(unsized > 0, 0, size), unsized, np.zeros_like(size)
+                )
+                self._handed_down.add(np.full(len(size), self._of_layer(above)), columns)
 
     def _add_file_system_calls(self, groups: CountedGroups) -> None:
         """Count calls on files of the data set by the layers that they were made through."""
@@ -259,7 +355,15 @@ class _Collector:
             self._data.pairs(),
             self._outer.pairs(),
             self._via.table(),
+            self._asked.table(),
+            self._handed_down.table(),
         )
+
+
+def _by_side(kind: NDArray[Any], size: Ints, unsized: Ints, later: Ints) -> dict[str, Ints]:
+    read = kind == Kind.READ
+    parts = (np.where(side, column, 0) for column in (size, unsized, later) for side in (read, ~read))
+    return dict(zip(ASKED, parts, strict=True))
 
 
 def _set_bits(layers: NDArray[Any]) -> list[int]:

@@ -5,7 +5,13 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from vani.analyzers.measures.libraries import ANY_LIBRARY, LibrariesResult, under_any_library
+from vani.analyzers.measures.libraries import (
+    ANY_LIBRARY,
+    ASKED,
+    LibrariesResult,
+    ask_kind,
+    under_any_library,
+)
 from vani.analyzers.quick.rows import Rows
 from vani.analyzers.tables.factorized import Factorized
 from vani.analyzers.tables.int_table import NO_VALUE, IntTable
@@ -25,9 +31,10 @@ class LibraryCounter:
 
     def __init__(self, workload: Workload) -> None:
         apps = len(workload.apps)
+        self._ask_kind = ask_kind(workload.functions)
         self._app_layer = (apps, LAYERS)
         """Widths of keys, as those of the measure."""
-        self._tables: dict[str, list[IntTable]] = {name: [] for name in ("under", "calls", "via")}
+        self._tables: dict[str, list[IntTable]] = {name: [] for name in ("under", "calls", "via", "requests")}
         self._pairs: dict[str, list[Pairs]] = {name: [] for name in ("files", "data", "outer")}
         self.caller_unknown = np.zeros(apps, np.bool_)
         """Shape (apps,): for some of its calls only times tell who made them."""
@@ -69,6 +76,22 @@ class LibraryCounter:
                 },
             )
         )
+
+        self._add_asked(rows)
+
+    def _add_asked(self, rows: Rows) -> None:
+        """What data calls of libraries ask for."""
+        later = np.append(self._ask_kind, 0)[rows.function]
+        of_library = (rows.layer >= Layer.MPIIO) & (rows.layer <= Layer.NETCDF)
+        at = np.flatnonzero(of_library & (rows.kind <= Kind.WRITE) & (later >= 0))
+        if not len(at):
+            return
+        dense = Factorized.of(pack((rows.context.app, rows.layer[at]), self._app_layer))
+        weight, size, read = rows.weight[at], rows.bytes[at], rows.kind[at] == Kind.READ
+        sized = size != NO_VALUE
+        columns = (np.where(sized, size, 0) * weight, weight * ~sized, weight * (later[at] > 0))
+        sums = [dense.sum(column, side) for column in columns for side in (read, ~read)]
+        self._tables["requests"].append(IntTable(dense.keys, dict(zip(ASKED, sums, strict=True))))
 
     def add_under(self, rows: Rows) -> None:
         """File-system calls by the layers that they were made through."""
@@ -127,4 +150,7 @@ class LibraryCounter:
             data=Pairs.merged(pairs["data"]),
             outer=Pairs.merged(pairs["outer"], packed=True),
             via=IntTable.merged(tables["via"]),
+            requests=IntTable.merged(tables["requests"]),
+            # Which call made which, only times tell.
+            handed_down=IntTable(),
         )

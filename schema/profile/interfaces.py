@@ -52,7 +52,7 @@ class Interface(Model):
     asked: ByteCounts | None = Field(
         default=None,
         description="bytes that its data calls asked for by their own arguments; null where the trace does not give "
-        "the size of every call",
+        "the size of every call, and of posix and stdio, whose calls move what they are asked for",
     )
     amplification: Amplification | None = Field(
         default=None, description="`bytes` / `asked`; null where `asked` is"

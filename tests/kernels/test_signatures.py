@@ -100,6 +100,13 @@ def test_signatures_are_all_that_calls_share(rows, phases, shift, room):
         assert {n: found.others.columns[n][code] for n in ("rank", "layer", "kind", "flags")} == {
             n: columns[n][i] for n in ("rank", "layer", "kind", "flags")
         }
+    for code in set(found.others.codes.tolist()):
+        mine = [i for place, i in enumerate(others) if found.others.codes[place] == code]
+        sizes = [columns["bytes"][i] for i in mine]
+        known = [int(size) for size in sizes if size != NO_VALUE]
+        assert found.other_bytes[code] == sum(known)
+        data = columns["kind"][mine[0]] <= 1
+        assert found.other_unsized[code] == (len(sizes) - len(known) if data else 0)
     assert sorted(found.others.count.tolist()) == sorted(Counter(found.others.codes.tolist()).values())
 
 
@@ -134,11 +141,15 @@ def test_odd_calls_are_left_to_numpy(column, value, before, monkeypatch):
     assert grouped(columns) is None
 
 
-@pytest.mark.parametrize(("column", "value"), [("bytes", -5), ("duration_ns", -1)])
-def test_what_is_odd_in_calls_that_do_not_count_is_left_alone(column, value):
-    columns = {name: np.array([value if name == column else 0], t) for name, t in COLUMNS.items()}
+def test_odd_times_of_calls_that_do_not_count_are_left_alone():
+    columns = {name: np.array([-1 if name == "duration_ns" else 0], t) for name, t in COLUMNS.items()}
     found = grouped(columns | {"layer": np.array([5], np.int8)})
     assert (len(found.counted.row), found.others.count.tolist()) == (0, [1])
+
+
+def test_odd_sizes_of_calls_that_do_not_count_are_left_to_numpy():
+    columns = {name: np.array([-5 if name == "bytes" else 0], t) for name, t in COLUMNS.items()}
+    assert grouped(columns | {"layer": np.array([5], np.int8)}) is None
 
 
 def test_too_few_bits_are_declined():

@@ -1,5 +1,5 @@
 /* Calls in groups that share every attribute but place, size and time, and what is added up of each group of those that
-   count; of the others how many there are (analyzers/calls/batch.py). */
+   count; of the others how many there are and their bytes (analyzers/calls/batch.py). */
 #include "columns.h"
 
 /* Columns of calls. */
@@ -203,6 +203,10 @@ KERNEL vani_signatures(int64_t n, int64_t phases, int64_t shift, int64_t most_la
             if (!group->counts) {
                 if (!other)
                     catch_up(&calls, shift, i, &found);
+                int64_t known = size == NO_VALUE ? 0 : size;
+                if (known < 0 || __builtin_add_overflow(group->bytes, known, &group->bytes))
+                    return NOT_ME;
+                group->unsized += (size == NO_VALUE) & (kind[i] <= WRITE);
                 group->row = i;
                 group->count++;
                 other_codes[other] = (int32_t)group->code;

@@ -79,6 +79,9 @@ class Signatures:
     """Earliest and latest start, ns, and latest end."""
     last: Ints
     end: Ints
+    other_bytes: Ints
+    """Of the groups of the other calls, shape (groups,); as the next."""
+    other_unsized: Ints
 
 
 def signatures(
@@ -174,6 +177,7 @@ def signatures(
             sums[name][first]
             for name in ("bytes", "time", "unsized", "placeless", "displaced", "first", "last", "end")
         ),
+        *(sums[name][rest] for name in ("bytes", "unsized")),
     )
 
 

@@ -12,7 +12,7 @@ from functools import cache
 
 from vani.calls import Flag, Kind, Layer
 
-__all__ = ["DATATYPE_BYTES", "Meaning", "PositionRule", "layer_of", "meaning_of"]
+__all__ = ["Meaning", "PositionRule", "datatype_bytes", "layer_of", "meaning_of"]
 
 
 class PositionRule(IntEnum):
@@ -207,6 +207,9 @@ for _verb, _kind in (("read", READ), ("write", WRITE)):
         M, _kind, handle=0, offset=1, size=(3,), datatype=4, flags=_ALL
     )
 
+# MPI-4: the same calls with counts of 64 bits.
+for _name in [name for name in _TABLE if name.startswith(("MPI_File_read", "MPI_File_write", "MPI_File_i"))]:
+    _TABLE[f"{_name}_c"] = _TABLE[_name]
 _TABLE["MPI_Barrier"] = Meaning(Layer.MPI, Kind.COMMUNICATION, comm=0, flags=_ALL)
 for _name in ("H5Fcreate", "H5Fopen"):
     _TABLE[_name] = Meaning(Layer.HDF5, META, path=0, flags=Flag.OPEN)
@@ -233,12 +236,25 @@ DATATYPE_BYTES: dict[str, int] = {
             "MPI_INT8_T",
             "MPI_UINT8_T",
             "MPI_INTEGER1",
+            "MPI_LOGICAL1",
         ),
         1,
     ),
     **dict.fromkeys(
-        ("MPI_SHORT", "MPI_UNSIGNED_SHORT", "MPI_INT16_T", "MPI_UINT16_T", "MPI_INTEGER2", "MPI_REAL2"), 2
+        (
+            "MPI_SHORT",
+            "MPI_UNSIGNED_SHORT",
+            "MPI_INT16_T",
+            "MPI_UINT16_T",
+            "MPI_INTEGER2",
+            "MPI_REAL2",
+            "MPI_LOGICAL2",
+        ),
+        2,
     ),
+    "MPI_SHORT_INT": 6,
+    **dict.fromkeys(("MPI_LONG_INT", "MPI_DOUBLE_INT"), 12),
+    "MPI_LONG_DOUBLE_INT": 20,
     **dict.fromkeys(
         (
             "MPI_INT",
@@ -251,6 +267,8 @@ DATATYPE_BYTES: dict[str, int] = {
             "MPI_REAL",
             "MPI_REAL4",
             "MPI_LOGICAL",
+            "MPI_LOGICAL4",
+            "MPI_COMPLEX4",
             "MPI_WCHAR",
         ),
         4,
@@ -275,16 +293,51 @@ DATATYPE_BYTES: dict[str, int] = {
             "MPI_AINT",
             "MPI_COUNT",
             "MPI_OFFSET",
+            "MPI_LOGICAL8",
+            "MPI_CXX_FLOAT_COMPLEX",
             "MPI_2INT",
+            "MPI_2INTEGER",
+            "MPI_2REAL",
             "MPI_FLOAT_INT",
         ),
         8,
     ),
     **dict.fromkeys(
-        ("MPI_LONG_DOUBLE", "MPI_DOUBLE_COMPLEX", "MPI_C_DOUBLE_COMPLEX", "MPI_COMPLEX16", "MPI_REAL16"), 16
+        (
+            "MPI_LONG_DOUBLE",
+            "MPI_DOUBLE_COMPLEX",
+            "MPI_C_DOUBLE_COMPLEX",
+            "MPI_CXX_DOUBLE_COMPLEX",
+            "MPI_COMPLEX16",
+            "MPI_REAL16",
+            "MPI_INTEGER16",
+            "MPI_LOGICAL16",
+            "MPI_2DOUBLE_PRECISION",
+        ),
+        16,
     ),
+    **dict.fromkeys(("MPI_C_LONG_DOUBLE_COMPLEX", "MPI_CXX_LONG_DOUBLE_COMPLEX", "MPI_COMPLEX32"), 32),
 }
-"""Bytes of the named MPI datatypes on an LP64 host; derived types (MPI_TYPE_UNKNOWN) have no known size."""
+"""Bytes of the named MPI datatypes on an LP64 host."""
+
+
+@cache
+def datatype_bytes(text: str) -> int | None:
+    """Bytes of one element of an MPI datatype, by its name or MPICH's handle; None of a derived type.
+
+    MPICH has the size of a basic type in the second byte of its handle, 0x4c00SSnn (mpi.h).
+    """
+    known = DATATYPE_BYTES.get(text)
+    if known is not None or not text[:1].isdigit():
+        return known
+    try:
+        handle = int(text, 0)
+    except ValueError:
+        return None
+    return (handle >> 8 & 0xFF) or None if handle >> 16 == _MPICH_BASIC else None
+
+
+_MPICH_BASIC = 0x4C00
 
 _LAYER_PREFIXES = (
     ("MPI_File_", Layer.MPIIO),

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from vani.calls import Flag, Kind, Layer
 from vani.columns import scalar, texts, to_arrow, to_numpy
-from vani.readers.functions import DATATYPE_BYTES, Meaning, PositionRule, meaning_of
+from vani.readers.functions import Meaning, PositionRule, datatype_bytes, meaning_of
 from vani.readers.handles import Handles
 from vani.readers.paths import Paths, PathTable, complete_relative_paths
 from vani.readers.plausible import MOST_BYTES, MOST_OFFSET, NO_VALUE, believed
@@ -261,7 +261,9 @@ def _fill(
         widths = None
         if meaning.datatype >= 0:
             names = args.texts(meaning.datatype) or [""] * len(rows)
-            widths = np.array([DATATYPE_BYTES.get(w, NO_VALUE) for w in names], np.int64)
+            widths = np.array([NO_VALUE if (w := datatype_bytes(name)) is None else w for name in names], np.int64)
+            # No elements are no bytes, of whatever type: some processes of a collective call have none.
+            widths[args.numbers(meaning.size[0]) == 0] = 0
         size = args.size(meaning.size, widths)
         s.bytes[rows] = np.where(size == NO_VALUE, size, np.maximum(size - meaning.less, 0))
     if meaning.offset >= 0:

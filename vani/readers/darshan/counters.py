@@ -75,6 +75,8 @@ _DATA_FUNCTIONS = {
     "PNETCDF_VAR": ("ncmpi_get", "ncmpi_put"),
 }
 """Of libraries: functions that stand for all that read and all that write."""
+_ASKING = {"MPI-IO": Layer.MPIIO, "H5D": Layer.HDF5, "PNETCDF_VAR": Layer.PNETCDF}
+"""Modules that count the bytes that calls of libraries ask for."""
 _MOVING = ("", "INDEP_", "COLL_", "SPLIT_", "NB_")
 """Before READS and WRITES in the counters of libraries."""
 
@@ -183,6 +185,7 @@ def counts_of(records: Records) -> tuple[RunCounts, list[str]]:
             functions={name: n for name, n in functions.most_common() if n},
             span_ns=span_ns,
             through=_through(records, files),
+            requested=_requested(records),
             layouts=layouts_of(records, files, _reach(table, len(paths))),
             mounts=records.mounts,
             hosts=hosts_of(records),
@@ -378,3 +381,17 @@ def _through(records: Records, files: Any) -> Mapping[int, Mapping[int, tuple[in
             had = of_layer.get(file, (0, 0, 0))
             of_layer[file] = (had[0] + numbers[0], had[1] + numbers[1], had[2] + numbers[2])
     return calls_of_layer
+
+
+def _requested(records: Records) -> Mapping[int, tuple[int, int]]:
+    """Bytes that calls of libraries asked to read and to write, by layer; none where a record lacks its count."""
+    requested = {}
+    for name, layer in _ASKING.items():
+        module = records.modules.get(name)
+        if module is None or not len(module):
+            continue
+        columns = _Columns(name, module)
+        sides = [columns.raw(f"BYTES_{side}") for side in ("READ", "WRITTEN")]
+        if all((side >= 0).all() for side in sides) and f"{columns.prefix}_BYTES_READ" in module.counters:
+            requested[int(layer)] = (_sum(sides[0]), _sum(sides[1]))
+    return requested
