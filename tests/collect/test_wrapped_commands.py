@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from vani.collect.tracing.wrapped import launches_in, program_behind, starts_others
+from vani.collect.tracing.scripts import launches_in, starts_others
+from vani.readers.strace.app import program_behind
 
 
 @pytest.mark.parametrize(

@@ -313,6 +313,7 @@ def test_a_reader_can_be_sent_to_another_process(tmp_path):
     [
         (["/usr/bin/python3.11", "-u", "dir/train.py", "x"], "train.py"),
         (["python", "-m", "train.main"], "train.main"),
+        (["python3", "-W", "ignore", "train.py"], "train.py"),
         (["/bin/sh", "-c", "a | b"], "sh"),
         (["Rscript", "fit.R"], "fit.R"),
         (["/opt/xhpl"], "xhpl"),

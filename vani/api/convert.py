@@ -70,7 +70,10 @@ def convert(
             version=vani.__version__, reads=[r.path for r in workload.readers], writes=target.parent
         )
         for reader in workload.readers:
-            place = target if len(workload.readers) == 1 else target / reader.path.name
+            name = reader.path.name
+            if sum(other.path == reader.path for other in workload.readers) > 1:
+                name += f"-{reader.app}"
+            place = target if len(workload.readers) == 1 else target / name
             write_store(
                 reader, place, version=vani.__version__, executor=executor, call_sites=call_sites
             )

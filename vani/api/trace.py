@@ -87,8 +87,8 @@ def trace(
     from vani.collect.tracing.line import recorder_line, strace_line  # noqa: PLC0415
     from vani.collect.tracing.recorder_library import find_recorder  # noqa: PLC0415
     from vani.collect.tracing.run import begin_folder, free_name, is_static, run_line  # noqa: PLC0415
-    from vani.collect.tracing.wrapped import program_behind, starts_others  # noqa: PLC0415
-    from vani.readers.strace.app import app_of  # noqa: PLC0415
+    from vani.collect.tracing.scripts import starts_others  # noqa: PLC0415
+    from vani.readers.strace.app import app_of, program_behind  # noqa: PLC0415
 
     env = os.environ if environment is None else environment
     if not command:
@@ -162,7 +162,7 @@ def trace(
 
 
 def _one_folder_for(program: Sequence[str], environment: Mapping[str, str]) -> InputError:
-    from vani.collect.tracing.wrapped import launches_in  # noqa: PLC0415
+    from vani.collect.tracing.scripts import launches_in  # noqa: PLC0415
 
     steps = launches_in(program, environment.get("PATH"))
     shown = ", ".join(f"vani trace -- {step}" for step in steps[:_SHOWN])

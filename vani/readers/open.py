@@ -13,9 +13,9 @@ from vani.readers.formats import BUILT_IN, format_of, has_plug_ins, unusable
 from vani.readers.identity import explained
 from vani.readers.natural_order import natural
 from vani.readers.parquet import is_store
-from vani.readers.trace_reader import TraceReader
+from vani.readers.trace_reader import SeveralApps, TraceReader
 
-__all__ = ["Workload", "has_part", "is_trace", "open_trace", "open_workload", "trace_with", "traces_at"]
+__all__ = ["Workload", "by_app", "has_part", "is_trace", "open_trace", "open_workload", "trace_with", "traces_at"]
 
 _NESTED = 2
 """Depth to which traces are searched below a given directory: `<directory>/recorder-YYYYMMDD/<trace>`."""
@@ -187,17 +187,24 @@ def open_workload(paths: Sequence[Path], *, decoded: Callable[[TraceReader], boo
             seen.add(real)
             try:
                 reader = open_trace(trace)
-                if decoded is None or not decoded(reader):
-                    # Reading the tables, which are needed next, shows whether anything can be decoded.
-                    with explained(reader):
-                        reader.calls_per_rank()
+                if decoded is not None and decoded(reader):
+                    workload.readers.append(reader)
+                    continue
+                # Reading the tables, which are needed next, shows whether anything can be decoded.
+                with explained(reader):
+                    reader.calls_per_rank()
             except InputError as error:
                 workload.refused.append((trace, error))
             else:
-                workload.readers.append(reader)
+                workload.readers += by_app(reader)
     if not workload.readers:
         raise workload.refused[0][1]
     return workload
+
+
+def by_app(reader: TraceReader) -> Sequence[TraceReader]:
+    """A reader for each program of a trace."""
+    return reader.by_app() if isinstance(reader, SeveralApps) else [reader]
 
 
 def _exists(path: Path) -> bool:

@@ -23,6 +23,7 @@ __all__ = [
     "KeepsTables",
     "Limit",
     "Piece",
+    "SeveralApps",
     "TellsCallSites",
     "TraceReader",
     "some_ranks",
@@ -162,6 +163,14 @@ class DecodesAgain(Protocol):
 
     def batches(self, ranks: range, piece: Piece) -> Iterator[pa.RecordBatch]:
         """See `TraceReader.batches`."""
+
+
+@runtime_checkable
+class SeveralApps(Protocol):
+    """A reader of traces that may have processes of several programs, each of which is a trace of the workload."""
+
+    def by_app(self) -> Sequence[TraceReader]:
+        """A reader for each program, in the order in which they began; the reader itself where there is one."""
 
 
 @runtime_checkable

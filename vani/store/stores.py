@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, TypeVar
 from vani.calls import CALLS
 from vani.engine.executor import Executor
 from vani.errors import InputError, NoRoomError, StoreError, TraceError
-from vani.readers.open import open_trace, traces_at
+from vani.readers.open import by_app, open_trace, traces_at
 from vani.readers.trace_reader import DecodesAgain, KeepsTables, TraceReader
 from vani.store import cache, write
 from vani.store.locks import InUse
@@ -335,6 +335,7 @@ def _reader_of(trace: TraceEntity) -> TraceReader | str:
     path = Path(trace.path)
     try:
         reader = open_trace(path)
+        reader = next((part for part in by_app(reader) if part.app == trace.app), reader)
         records = int(reader.calls_per_rank().sum())
     except InputError:
         return (

@@ -15,11 +15,12 @@ from numpy.typing import NDArray
 
 from vani.columns import to_arrow, to_numpy
 from vani.distinct import distinct
+from vani.readers.strace.app import command_in
 from vani.readers.strace.lines import Block, Calls
 from vani.readers.strace.names import named_first
 from vani.readers.strace.system_calls import FAMILY
 
-__all__ = ["Folders", "Processes"]
+__all__ = ["Execution", "Folders", "Processes"]
 
 Ints = NDArray[np.int64]
 
@@ -73,6 +74,22 @@ def _below(folder: str, name: str) -> str:
 
 
 @dataclass
+class Execution:
+    """A program that a process ran, and those that it forked from then on."""
+
+    command: list[str]
+    """Words of the execve as far as the log has them; the first is the program's file."""
+    start: int
+    """Nanoseconds since 1970."""
+    becomes: int = -1
+    """Number of the next program that the same process ran; -1 for none."""
+
+    @property
+    def file(self) -> str:
+        return self.command[0]
+
+
+@dataclass
 class Processes:
     """Threads by number, in order of appearance; several may have had the same number of the system."""
 
@@ -81,12 +98,15 @@ class Processes:
     begun_by: list[int] = field(default_factory=list)
     """By thread: the thread of the same process that began it, or itself."""
     ended: list[bool] = field(default_factory=list)
-    program: list[str] = field(default_factory=list)
-    """By thread: the program that it executed last, and its arguments."""
+    executions: list[Execution] = field(default_factory=list)
+    execution: list[int] = field(default_factory=list)
+    """By thread: the number of the program that it ran last; -1 where the log does not have it."""
     _of_pid: dict[int, int] = field(default_factory=dict)
     _folder: dict[int, str] = field(default_factory=dict)
     """Working directory by thread, as strace spells it."""
     _first_folder: str = ""
+    _executed_by: list[int] = field(default_factory=list)
+    """Thread of each execution."""
 
     _gone: dict[int, list[tuple[int, int]]] = field(default_factory=dict)
     """By number of the system: place in the block where it ended, and the next thread that has it, -1 for none."""
@@ -133,7 +153,11 @@ class Processes:
             if name in FAMILY and value > 0:
                 self._family(folders, row, parent, self._begun(value, int(calls.row[row])), args)
             elif name in ("execve", "execveat") and value == 0:
-                self.program[parent] = args
+                if self.execution[parent] >= 0 and self._executes_first(parent):
+                    self.executions[self.execution[parent]].becomes = len(self.executions)
+                self.execution[parent] = len(self.executions)
+                self._executed_by.append(parent)
+                self.executions.append(Execution(command_in(args), int(calls.start[row])))
             elif name in ("chdir", "fchdir") and value == 0:
                 folder, spelled = named_first(pa.array([args], pa.string()))
                 where = folder[0].as_py()
@@ -147,6 +171,10 @@ class Processes:
                 self._of_pid[pid] = changes[-1][1]
         self._gone.clear()
         return folders
+
+    def _executes_first(self, thread: int) -> bool:
+        """Tell whether a thread runs the program that it executed itself, not one that it was forked with."""
+        return self._executed_by[self.execution[thread]] == thread
 
     def _begun(self, pid: int, row: int) -> int:
         """The thread that has a number when a call that begins at a row of the block begins it."""
@@ -163,6 +191,8 @@ class Processes:
     def _family(self, folders: Folders, row: int, parent: int, child: int, args: str) -> None:
         if "CLONE_THREAD" in args:
             self.begun_by[child] = parent
+        if self.execution[child] < 0:
+            self.execution[child] = self.execution[parent]
         folders.change(child, -1, folders.at(parent, row))
 
     def _annotated(self, calls: Calls, thread: Ints, folders: Folders) -> None:
@@ -194,5 +224,5 @@ class Processes:
     def _new(self) -> int:
         self.begun_by.append(len(self.begun_by))
         self.ended.append(False)
-        self.program.append("")
+        self.execution.append(-1)
         return len(self.begun_by) - 1

@@ -1,5 +1,6 @@
 """A run under strace: one log, or a folder with a log for each process or MPI rank.
 
+A log with processes of several programs is as many traces.
 Each process is a rank, its threads are the rank's threads; where `vani trace` wrote a log per MPI rank, all processes
 of a log are that rank. All lines are parsed once; rows of numbers are kept (see `spool`), since lines of processes that
 run at once are mixed in a log and calls are delivered process by process.
@@ -7,8 +8,10 @@ run at once are mixed in a log and calls are delivered process by process.
 
 from __future__ import annotations
 
+import hashlib
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +30,7 @@ from vani.readers.signatures import Signatures
 from vani.readers.strace import system_calls
 from vani.readers.strace.app import app_of, command_of
 from vani.readers.strace.probe import logs_of, rank_of
+from vani.readers.strace.programs import is_launcher
 from vani.readers.strace.rows import ROWS
 from vani.readers.strace.scan import Known, scan
 from vani.readers.strace.system_calls import RING, kind_of
@@ -61,7 +65,8 @@ _LIMITS = (
     ),
     Limit(
         "workflow.processes",
-        "each process with an I/O call counts, or each MPI rank where `vani trace` began one log per rank",
+        "each process with an I/O call counts, or each MPI rank where `vani trace` began one log per rank; shells and "
+        "launchers that only start programs are left out with their calls",
     ),
 )
 
@@ -72,8 +77,13 @@ class StraceReader:
     tool = "strace"
     format = "-ttt -T -y"
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, app: str | None = None) -> None:
         """Find the logs; reads no line yet.
+
+        Parameters
+        ----------
+        app
+            Only the processes of this program; None: all.
 
         Raises
         ------
@@ -84,11 +94,12 @@ class StraceReader:
         self._identity = identity_of(path, logs_of, with_ends=True)
         self._lock = threading.Lock()
         self._known: Known | None = None
+        self._app = app
         if not logs_of(path):
             raise TraceError("holds no log of strace", where=path, todo="trace the run again")
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return type(self), (self.path.absolute(),)
+        return type(self), (self.path.absolute(), self._app)
 
     @property
     def layout(self) -> str:
@@ -97,8 +108,25 @@ class StraceReader:
 
     @property
     def app(self) -> str:
-        # The note of `vani trace` is whole, while strace cuts long arguments.
-        return app_of(command_of(self.path)) or app_of(self.known.command) or self.path.stem
+        if self._app is not None:
+            return self._app
+        noted = app_of(command_of(self.path))
+        if noted and not is_launcher(noted) and self.layout == "ranks":
+            return noted
+        names = _apps(self.path, self.known)
+        return names[0] if len(set(names)) == 1 or self.layout == "ranks" else noted or self.path.stem
+
+    def by_app(self) -> Sequence[StraceReader]:
+        """A reader for each program of a log without ranks of MPI, or this one where they all ran the same."""
+        if self._app is not None or self.layout == "ranks":
+            return [self]
+        names = list(dict.fromkeys(_apps(self.path, self.known)))
+        if len(names) < 2:
+            return [self]
+        readers = [StraceReader(self.path, name) for name in names]
+        for reader, name in zip(readers, names, strict=True):
+            reader._identity, reader._known = self._identity, _of_app(self.path, self.known, name)
+        return readers
 
     @property
     def ranks(self) -> int:
@@ -117,7 +145,8 @@ class StraceReader:
         return self.known.problems
 
     def digest(self) -> str:
-        return self._identity.digest()
+        whole = self._identity.digest()
+        return whole if self._app is None else hashlib.sha256(f"{whole} {self._app}".encode()).hexdigest()
 
     def changed(self) -> bool:
         return identity_of(self.path, logs_of, with_ends=True) != self._identity
@@ -157,7 +186,8 @@ class StraceReader:
         """The tables and rows, from one pass over all lines."""
         with self._lock:
             if self._known is None:
-                self._known = scan(self.path)
+                known = scan(self.path)
+                self._known = known if self._app is None else _of_app(self.path, known, self._app)
             return self._known
 
     def batches(self, ranks: range, piece: Piece) -> Iterator[pa.RecordBatch]:
@@ -179,6 +209,28 @@ class StraceReader:
                     waiting = []
             if waiting:
                 yield from delivery.batches(_rows(waiting, known))
+
+
+def _apps(path: Path, known: Known) -> list[str]:
+    """The app of each rank of a log."""
+    other = app_of(command_of(path)) or path.stem
+    return [app or other for app in known.apps]
+
+
+def _of_app(path: Path, known: Known, app: str) -> Known:
+    """The ranks of one app, with numbers of their own; what is said of the whole log is said with the first app."""
+    apps = np.array(_apps(path, known))
+    selected = apps == app
+    number = np.append(np.where(selected, np.cumsum(selected) - 1, -1), -1)
+    part = replace(
+        known,
+        calls=known.calls[selected],
+        apps=apps[selected].tolist(),
+        rank_of_thread=number[known.rank_of_thread].astype(np.int32),
+    )
+    if apps[0] == app:
+        return part
+    return replace(part, problems=[], maps=[], functions=np.zeros_like(known.functions))
 
 
 def _column(batch: pa.RecordBatch, name: str) -> NDArray[Any]:

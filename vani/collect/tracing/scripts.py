@@ -1,4 +1,4 @@
-"""Commands that only change how a program runs (`timeout 60 ./solver`), and scripts that start others."""
+"""Scripts and other programs that start several."""
 
 from __future__ import annotations
 
@@ -7,51 +7,14 @@ import shutil
 from collections.abc import Sequence
 from pathlib import Path
 
-__all__ = ["launches_in", "program_behind", "starts_others"]
+__all__ = ["launches_in", "starts_others"]
 
-# By command: options that take the next word, and the number of words of its own in front of the program.
-_WRAPPERS: dict[str, tuple[frozenset[str], int]] = {
-    name: (frozenset(options.split()), operands)
-    for name, options, operands in (
-        ("env", "-u --unset -C --chdir", 0),
-        ("timeout", "-s --signal -k --kill-after", 1),
-        ("nice", "-n --adjustment", 0),
-        ("time", "-f --format -o --output", 0),
-        ("numactl", "-N --cpunodebind -m --membind -C --physcpubind -i --interleave -p --preferred -w", 0),
-        ("taskset", "", 1),
-        ("stdbuf", "-i --input -o --output -e --error", 0),
-        ("ionice", "-c --class -n --classdata", 0),
-        ("chrt", "", 1),
-        ("nohup", "", 0),
-        ("setsid", "", 0),
-    )
-}
 _SHELLS = frozenset({"sh", "bash", "dash", "ksh", "zsh", "csh", "tcsh", "fish"})
 _STARTERS = frozenset({"make", "gmake", "ninja", "parallel", "xargs", "snakemake", "nextflow"})
-_ASSIGNMENT = re.compile(r"[A-Za-z_]\w*=")
 _STEP = re.compile(
     r"^\s*(?:[A-Za-z_]\w*=\S*\s+)*(?:time\s+)?"
     r"(?P<step>(?:\S*/)?(?:mpiexec|mpirun|srun|jsrun|aprun|flux run)(?:\.\w+)?\s.*?)\s*$"
 )
-
-
-def program_behind(command: Sequence[str]) -> int:
-    """The index of the word in a command line that names the program itself; 0 where nothing stands in front of it."""
-    begin = at = 0
-    while at < len(command) and (wrapper := _WRAPPERS.get(Path(command[at]).name)) is not None:
-        options, operands = wrapper
-        name = Path(command[at]).name
-        at += 1
-        while at < len(command) and command[at].startswith("-") and command[at] != "--":
-            at += 1 + (command[at] in options)
-        at += at < len(command) and command[at] == "--"
-        while name == "env" and at < len(command) and _ASSIGNMENT.match(command[at]):
-            at += 1
-        at += operands
-        if at >= len(command):
-            return begin
-        begin = at
-    return begin
 
 
 def starts_others(command: Sequence[str], path: str | None) -> bool:
