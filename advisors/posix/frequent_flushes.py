@@ -29,9 +29,10 @@ class FrequentFlushes(Rule):
         the file when it is whole.
     Recommends
         Where at least `min_per_write` flushes come to a write: to write pieces of 4 MiB, and to flush once, before the
-        file is closed. Where files are flushed once already and flushing still takes `min_time` of the I/O time and
-        `min_run` of the app's run: to write them to storage near the nodes that survives a failure and to copy them
-        in the background (BB003), or to flush in a thread while the program computes.
+        file is closed; so also where the source counts the time of flushes with that of writes, but without a gain.
+        Where files are flushed once already and flushing still takes `min_time` of the I/O time and `min_run` of the
+        app's run: to write them to storage near the nodes that survives a failure and to copy them in the background
+        (BB003), or to flush in a thread while the program computes.
     Stays silent when
         Nothing is flushed, or seldom, or it takes little of the I/O time or of the run.
     Source
@@ -61,9 +62,6 @@ class FrequentFlushes(Rule):
         flushed = data_files(profile, lambda file: bool(file.io.ops.sync))
         if not flushed:
             return self.nothing("nothing is flushed")
-        flushed = [item for item in flushed if item.file.io.time_s.sync is not None]
-        if not flushed:
-            return self.nothing("what flushes take is counted with the time of writes")
         often = [item for item in flushed if self._is_often(item.file.io)]
         findings = [
             _after_each_write(app, folder, items)
@@ -73,12 +71,19 @@ class FrequentFlushes(Rule):
         known = {path for stats in findings for path in stats.files}
         rest: defaultdict[str, list[Item]] = defaultdict(list)
         for item in flushed:
-            if item.file.path not in known:
+            if item.file.path not in known and item.file.io.time_s.sync is not None:
                 rest[item.file.apps[0] if item.file.apps else ""].append(item)
         for app in profile.apps:
             if (items := rest[app.name]) and self._is_bound(items, app, profile):
                 findings.append(_bound(app, items))
-        return findings or self.nothing("flushes are few, and take little of the I/O time or of the run")
+        if findings:
+            return findings
+        if any(item.file.io.time_s.sync is None for item in flushed):
+            return self.nothing(
+                f"fewer than {self.min_per_write:g} flushes come to a write, and the time of flushes is counted with "
+                "that of writes"
+            )
+        return self.nothing("flushes are few, and take little of the I/O time or of the run")
 
     def _is_often(self, io: IOStats) -> bool:
         return io.ops.write > 1 and (io.ops.sync or 0) >= self.min_per_write * io.ops.write
@@ -93,8 +98,10 @@ class FrequentFlushes(Rule):
 
 
 def _spent(items: list[Item], app: App | None) -> float:
-    """Seconds of the run that flushing these files costs."""
+    """Seconds of the run that flushing these files costs; writes included where both are counted as one."""
     io = [item.file.io for item in items]
+    if _is_hidden(items):
+        return cost_s(io, sum(item.file.writers for item in items), app, "write")
     time, flushing = (
         sum(seconds(stats.time_s.total) for stats in io),
         sum(seconds(stats.time_s.sync) for stats in io),
@@ -103,8 +110,19 @@ def _spent(items: list[Item], app: App | None) -> float:
     return cost_s(io, users, app, "total") * (flushing / time if time else 0.0)
 
 
+def _is_hidden(items: list[Item]) -> bool:
+    """The time of some flushes is counted with that of writes."""
+    return any(item.file.io.time_s.sync is None for item in items)
+
+
 def _flushes(items: list[Item]) -> int:
     return sum(item.file.io.ops.sync or 0 for item in items)
+
+
+_APART = (
+    " The time of flushes is counted with that of writes: for an expected gain, trace the calls (DXT of Darshan: "
+    "DXT_ENABLE_IO_TRACE=1; or Recorder)."
+)
 
 
 def _after_each_write(app: App | None, folder: str, items: list[Item]) -> Finding:
@@ -114,7 +132,8 @@ def _after_each_write(app: App | None, folder: str, items: list[Item]) -> Findin
     spent = _spent(items, app)
     once = min(flushes, sum(max(1, item.file.writers) for item in items))
     gain = None
-    if spent:
+    hidden = _is_hidden(items)
+    if spent and not hidden:
         gain = Gain(
             metric="sync_time_s",
             before_s=spent,
@@ -132,9 +151,11 @@ def _after_each_write(app: App | None, folder: str, items: list[Item]) -> Findin
     return Finding(
         target=target_of(folder, items, app),
         reason=f"{format_count(flushes)} flushes come to {format_count(writes)} writes of "
-        f"{listed(folder, items, app)}, on average of {format_bytes(round(written / writes))}, and take "
-        f"{format_seconds(spent)} of the run. Each waits until the disks have the bytes; pieces of "
-        f"{LARGE // MiB} MiB and one flush before the file is closed keep as much.",
+        f"{listed(folder, items, app)}, on average of {format_bytes(round(written / writes))}, and "
+        f"{'with these writes they ' if hidden else ''}take {format_seconds(spent)} of the run. "
+        f"Each waits until the disks have the bytes; pieces of {LARGE // MiB} MiB and "
+        "one flush before the file is closed keep as much."
+        + (_APART if hidden else ""),
         confidence=0.6,
         touched_s=spent,
         recommended={"flushes": "once per file", "request_bytes": LARGE},

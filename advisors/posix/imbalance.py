@@ -8,6 +8,7 @@ from vani.advisors.commands import comment
 from vani.advisors.data_files import data_files
 from vani.advisors.movers import are_plain, gathers
 from vani.advisors.rule import Evidence, Finding, Gain, Rule, Target, Value, Verdict, seconds
+from vani.advisors.target_times import slow_targets
 from vani.units import MiB, format_bytes, format_count, format_seconds, format_share
 
 if TYPE_CHECKING:
@@ -32,7 +33,8 @@ class Imbalance(Rule):
     Stays silent when
         An app has one process; processes are about even; the difference is small; the slowest moves no more than the
         others and waits for less than `min_waiting_s` longer, as any process does now and then; one process alone
-        does the writing (POS004), or aggregators do it in collective calls (MIO002); one process alone does all I/O.
+        does the writing (POS004), or aggregators do it in collective calls (MIO002); one process alone
+        does all I/O; it waits for a slow storage target (LUS009).
     Source
         Xie et al., section II-C (skew of load decides the time of a write). Estimate: the mean over the processes
         of the profile.
@@ -89,6 +91,10 @@ class Imbalance(Rule):
             return f"one process of {app.name} does all the writing: see POS004"
         if gathers(app, profile) and balance.writing_processes < app.processes:
             return f"aggregators write for the others in collective calls of {app.name}: see MIO002"
+        if times and not _moves_more(balance):
+            for slow in slow_targets(profile):
+                if slow.own_s >= seconds(balance.slowest_io_time_s) / 2:
+                    return f"rank {balance.slowest_rank} of {app.name} waits for OST {slow.use.target}: see LUS009"
         if not self._is_uneven(balance) and not _moves_more(balance) and _more_s(balance) < self.min_waiting_s:
             return (
                 f"rank {balance.slowest_rank} of {app.name} moves no more bytes than others, and waits for less than "

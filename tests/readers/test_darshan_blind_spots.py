@@ -216,3 +216,45 @@ def test_mount_that_stands_for_others_gives_no_type(tmp_path):
     assert [(mount.dir, mount.type) for mount in profile.storage.mounts] == [("/lustre", "wekafs")]
     (tmp_path / "b.txt").write_text(HEAD.replace("# mount entry:\t/lustre\tlustre\n", table) + counters())
     assert vani.profile(tmp_path / "b.txt").storage.mounts == []
+
+
+# What the counts show
+
+
+def test_flushes_are_named_with_the_writes_whose_time_they_share(tmp_path):
+    (tmp_path / "a.txt").write_text(HEAD + counters(WRITES=100, FSYNCS=104, F_WRITE_TIME=20.0))
+    profile = vani.profile(tmp_path / "a.txt")
+    assert profile.verdict.cause.sentence == "write and flush: 104 flushes for 100 writes, nearly all of the I/O time."
+    rules = {advice.rule: advice for advice in vani.advise(profile, system="generic-lustre").recommendations}
+    assert rules["POS010"].recommended["flushes"] == "once per file"
+
+
+def test_metadata_operations_are_told_apart_by_their_number(tmp_path):
+    (tmp_path / "a.txt").write_text(HEAD + counters(OPENS=40, STATS=120, SEEKS=10, F_META_TIME=20.0))
+    cause = vani.profile(tmp_path / "a.txt").verdict.cause
+    assert cause.sentence.startswith("open, stat, close and seek: 120 stats, 40 opens, 10 seeks, 89 %")
+
+
+def test_target_on_which_files_take_far_longer_is_named(tmp_path):
+    # Two files on each of six targets; those on target 5 take 90 s each.
+    files = [on_target(rank, rank % 6, 90.0 if rank % 6 == 5 else 1.5) for rank in range(12)]
+    head = HEAD.replace("nprocs: 4", "nprocs: 12").replace("run time: 10.5", "run time: 100")
+    (tmp_path / "a.txt").write_text(head + "".join(files))
+    advice = vani.advise(vani.profile(tmp_path / "a.txt"), system="generic-lustre")
+    (slow,) = (one for one in advice.recommendations if one.rule == "LUS009")
+    assert slow.current["slow_target"] == 5
+    assert "OST 5 of /lustre take 60 times as long" in slow.reason
+    assert {one.rule: one.why for one in advice.no_recommendation}["POS006"].endswith("waits for OST 5: see LUS009")
+
+
+@pytest.mark.parametrize(
+    ("case", "rule", "part"),
+    [("slow-ost.txt.gz", "LUS009", "OST 14"), ("ior-fsync-each.txt", "POS010", "25,604 flushes come to 25,600 writes")],
+)
+def test_first_advice_on_a_log_that_users_sent(case, rule, part):
+    if not (CASES / case).is_file():
+        pytest.skip(f"{case} is not here")
+    advice = vani.advise(vani.profile(CASES / case), system="generic-lustre")
+    first = next(one for one in advice.recommendations if one.rule != "MAT001")
+    assert first.rule == rule
+    assert part in first.reason

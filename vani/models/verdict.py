@@ -8,6 +8,7 @@ open; where the recorded share is beyond that already, the shares are lower boun
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from typing import Final
 
@@ -25,6 +26,14 @@ _SECOND: Final = 0.6
 """A function that costs less than this of the I/O time is named with the next one."""
 _KINDS: Final = (("read", "read"), ("write", "write"), ("metadata", "open, stat, close and seek"), ("sync", "flush"))
 """Kinds of calls of a source that counts no functions, as `io.time_s` names them, and in words."""
+
+_OF_METADATA: Final = (
+    ("open", ("open", "fopen")),
+    ("stat", ("stat",)),
+    ("seek", ("lseek", "fseek")),
+    ("rename", ("rename",)),
+)
+"""Metadata operations that a source without functions counts, and the names that stand for them."""
 
 _WHAT_WAS_MISSED: Final[dict[UnseenKind, tuple[str, str]]] = {
     "written_without_writes": (
@@ -121,7 +130,7 @@ def _verdict(profile: Profile, matters: Matters, sentence: str, remedy: str, why
         share_calls=None if workflow.io_time_share is None else io_time(profile).share,
         why=why,
         sentence=sentence,
-        cause=_cause(workflow.io),
+        cause=_cause(profile),
         where=_where(profile),
         remedy=remedy,
     )
@@ -243,11 +252,12 @@ def _missed(entry: Unseen) -> str:
     return single if entry.count == 1 else several.format(format_count(entry.count))
 
 
-def _cause(io: IOStats) -> VerdictCause | None:
+def _cause(profile: Profile) -> VerdictCause | None:
     """The function that costs most I/O time (has most calls, where no times are known), with the next one."""
+    io = profile.workflow.io
     calls = [call for call in io.calls or () if call.name is not None]
     if not calls:
-        return _cause_of_counts(io)
+        return _cause_of_counts(profile)
     first = calls[0]
     name = one_line(first.name or "")
     whole = sum(call.time_s or 0.0 for call in io.calls or ())
@@ -266,24 +276,42 @@ def _second(call: CallCost, whole: float) -> str:
     return f"{one_line(call.name or '')}: {_times(call.count)}, {_part((call.time_s or 0.0) / whole)}"
 
 
-def _cause_of_counts(io: IOStats) -> VerdictCause | None:
-    """The kind of calls that costs most, where the source counts no functions; by number where no time is known."""
+def _cause_of_counts(profile: Profile) -> VerdictCause | None:
+    """The kind of calls that costs most, where the source counts no functions; by number where no time is known.
+
+    Metadata operations are told apart by their numbers. Flushes whose time is counted with that of writes are named
+    with these.
+    """
+    io = profile.workflow.io
     if not io.ops.all:
         return None
     counts = {kind: getattr(io.ops, kind) or 0 for kind, _ in _KINDS}
     times = {kind: getattr(io.time_s, kind) or 0.0 for kind, _ in _KINDS}
-    whole, names = sum(times.values()), dict(_KINDS)
+    whole = sum(times.values())
     order = sorted(counts, key=lambda kind: (-times[kind], -counts[kind]))
-    first = order[0]
+    first, second = order[0], order[1]
     share = min(1.0, times[first] / whole) if whole else counts[first] / io.ops.all
     of = "the I/O time" if whole else "the calls"
-    text = f"{names[first]}: {_times(counts[first])}, {_part(share)} of {of}"
-    second = order[1]
+    text = f"{_kind_in_words(profile, first)}, {_part(share)} of {of}"
     if share < _SECOND and times[second]:
-        text += f"; {names[second]}: {_times(counts[second])}, {_part(times[second] / whole)}"
-    if io.time_s.sync is None and counts["sync"]:
-        text += f"; {_times(counts['sync'], 'flush', 'flushes')} for {_times(io.ops.write, 'write')}"
+        text += f"; {_kind_in_words(profile, second)}, {_part(times[second] / whole)}"
     return VerdictCause(call=first, share=share, count=counts[first], sentence=f"{text}.{_safe(io)}")
+
+
+def _kind_in_words(profile: Profile, kind: str) -> str:
+    """`write: 25,600 calls`; of metadata with the number of opens, stats and seeks, as far as they were counted."""
+    io = profile.workflow.io
+    count = getattr(io.ops, kind) or 0
+    if kind == "write" and io.time_s.sync is None and io.ops.sync:
+        return f"write and flush: {_times(io.ops.sync, 'flush', 'flushes')} for {_times(count, 'write')}"
+    parts = []
+    if kind == "metadata":
+        functions = Counter[str]()
+        for trace in profile.traces:
+            functions.update(trace.functions)
+        counted = ((name, sum(functions[function] for function in names)) for name, names in _OF_METADATA)
+        parts = [_times(n, name) for name, n in sorted(counted, key=lambda row: -row[1]) if 0 < n <= count]
+    return f"{dict(_KINDS)[kind]}: " + (", ".join(parts) if parts else _times(count))
 
 
 def _times(count: int, singular: str = "call", plural: str = "") -> str:

@@ -1,0 +1,88 @@
+"""LUS009: one storage target on which files take many times as long as on the others."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from vani.advisors.commands import comment
+from vani.advisors.rule import Evidence, Finding, Gain, Rule, Target, Verdict
+from vani.advisors.target_times import SlowTarget, slow_targets
+from vani.units import format_count, format_seconds
+
+if TYPE_CHECKING:
+    from vani.schema.profile import Profile
+    from vani.schema.system import System
+
+
+class SlowTargets(Rule):
+    """Files on one Lustre target take many times as long as files on the others.
+
+    Looks at
+        The mean time in the reads, and in the writes, of the files on each target of a file system, of which at least
+        four are used: at least five times that of the median and of the next slowest target, at least a second longer,
+        on a target with two files or more that are at most twice as large as those on the other targets.
+    Why
+        A target that rebuilds a disk, is nearly full or serves another job delays every process with a file on it, and
+        the run waits for the slowest process. More stripes would put more files on that target.
+    Recommends
+        To report the target to the site, and to leave it out of the layout of new files until it is well.
+    Stays silent when
+        The trace does not tell which files lie on which targets; few targets are used; times are even, as they are
+        where each file lies on all targets; the files there are larger.
+    Source
+        Lustre manual, sections on `lfs check`, `lfs find --ost` and pools. Estimate: the median over the targets.
+    Example
+        85 files on target 14 are written in 546 s each on average, on the next slowest one in 14 s, half of the 24
+        targets in 11 s.
+    """
+
+    id = "LUS009"
+    name = "slow-targets"
+    family = "lustre"
+    needs = ("storage.mounts",)
+    sources = ("Lustre manual, lfs-check(1), lfs-find(1)",)
+
+    def check(self, profile: Profile, system: System) -> Verdict:  # noqa: ARG002 - the trace tells
+        if not any(mount.slowest_targets for mount in profile.storage.mounts or ()):
+            return self.nothing("the trace does not tell which files lie on which storage targets")
+        findings = [_finding(slow) for slow in slow_targets(profile)]
+        return findings or self.nothing("no storage target takes much longer for its files than the others")
+
+
+def _finding(slow: SlowTarget) -> Finding:
+    use, mount = slow.use, slow.mount
+    longer = slow.own_s / slow.next_s if slow.next_s else 101.0
+    times = f"{longer:.2g}" if longer <= 100 else "more than 100"
+    verb = {"read": "reading", "write": "writing"}[slow.kind]
+    return Finding(
+        target=Target("directory", mount.dir),
+        reason=f"Files on OST {use.target} of {mount.dir} take {times} times as long as those on any other "
+        f"target: {verb} one takes {format_seconds(slow.own_s)} on average of {format_count(use.files)} files there, "
+        f"on the next slowest target {format_seconds(slow.next_s)}, on half of the "
+        f"{format_count(mount.used_targets or 0)} targets at most {format_seconds(slow.median_s)}. The files are no "
+        "larger: the target or its server is slow, which only the site can change. "
+        "Other stripe counts do not help as long as files lie there.",
+        confidence=0.8,
+        touched_s=slow.own_s,
+        recommended={"report_to_site": f"OST {use.target} of {mount.dir}"},
+        current={"slow_target": use.target, "files": use.files, f"{slow.kind}_s": slow.own_s},
+        evidence=[
+            Evidence(f"{slow.where}.target", use.target),
+            Evidence(f"{slow.where}.files", use.files),
+            Evidence(f"{slow.where}.{slow.kind}_s", slow.own_s),
+            Evidence(f"{slow.where.rpartition('.')[0]}.median_{slow.kind}_s", slow.median_s),
+        ],
+        gain=Gain(
+            metric="io_time_slowest_process_s",
+            before_s=slow.own_s,
+            after_s=max(slow.median_s, slow.next_s),
+            best_s=slow.median_s,
+            worst_s=slow.own_s,
+            method="the time of the next slowest target; low: the target stays slow, high: the median of all targets",
+        ),
+        apply=comment(
+            f"tell the site: OST {use.target} of {mount.dir} is slow; `lfs osts {mount.dir}` shows its name\n"
+            f"  and state, `lfs df {mount.dir}` how full it is, `lfs find --ost {use.target} FOLDER` which files\n"
+            "  lie on it. Until it is well: write new files to a pool without it (`lfs setstripe -p POOL`)"
+        ),
+    )
