@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from vani.schema.profile import App, FileEntity, Interface, Profile
 
-__all__ = ["Movers", "are_plain", "gathers", "is_collective", "movers_of"]
+__all__ = ["Movers", "are_plain", "gathers", "is_collective", "may_gather", "movers_of"]
 
 _ABOVE_MPIIO: Final = frozenset({"mpiio", "pnetcdf", "hdf5", "netcdf"})
 
@@ -86,6 +86,21 @@ def gathers(app: App, profile: Profile) -> bool:
         for interface in profile.interfaces or ()
         if interface.app == app.name and interface.layer in _ABOVE_MPIIO
     )
+
+
+def may_gather(app: App, profile: Profile) -> bool:
+    """True if ranks under strace may write by collective calls, which are in no log of system calls.
+
+    All open the files that one of them writes: aggregators of MPI-IO leave this, while a process that gathers in the
+    program's own way opens its files alone.
+    """
+    if not any(
+        trace.tool == "strace" and trace.layout == "ranks" and trace.app == app.name for trace in profile.traces
+    ):
+        return False
+    outputs = [file for file in profile.files if app.name in file.apps and file.writers == 1]
+    opened_by_all = sum(file.io.bytes.written or 0 for file in outputs if file.processes >= app.processes)
+    return opened_by_all >= _MOSTLY * (app.io.bytes.written or 0) > 0
 
 
 def _share(layer: Interface | None) -> float | None:

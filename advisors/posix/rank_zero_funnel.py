@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from vani.advisors.commands import comment
 from vani.advisors.data_files import data_files
-from vani.advisors.movers import are_plain, gathers
+from vani.advisors.movers import are_plain, gathers, may_gather
 from vani.advisors.rule import Evidence, Finding, Gain, Rule, Target, Value, Verdict, seconds
 from vani.models.small_io import PROCESS_RATE
 from vani.units import MiB, format_bytes, format_count, format_rate, format_seconds
@@ -30,7 +30,8 @@ class RankZeroFunnel(Rule):
         pieces (POS002).
     Stays silent when
         An app has few processes, writes little, or with several processes, or by collective calls of
-        MPI-IO, PnetCDF or HDF5 (whose aggregator may be one process, see MIO002); its balance is not known.
+        MPI-IO, PnetCDF or HDF5 (whose aggregator may be one process, see MIO002); under strace, where all ranks open
+        what one writes, as these calls do; its balance is not known.
     Source
         Vani paper, section IV (CM1: rank 0 writes all output). Rate of one process: OPRAEL's sweep.
     Example
@@ -71,6 +72,11 @@ class RankZeroFunnel(Rule):
             elif gathers(app, profile):
                 reasons.append(
                     f"{app.name} writes by collective calls, whose aggregator is one process: see MIO002"
+                )
+            elif may_gather(app, profile):
+                reasons.append(
+                    f"all ranks of {app.name} open the files that one writes, as in collective calls of MPI-IO, which "
+                    "strace does not show"
                 )
             elif (app.io.bytes.written or 0) < self.min_bytes:
                 written = format_bytes(app.io.bytes.written)

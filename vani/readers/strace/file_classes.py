@@ -36,7 +36,7 @@ _SOON_NS = 1_000_000_000
 Programs that keep data there read it back, or remove it when they end."""
 _SEGMENT = re.compile(
     r"/dev/shm/(?:mpich_shar_tmp|mpich_shm|vader_segment\.|sm_segment\.|osc_rdma\.|ucx_shm_posix_|psm[23]?_shm|fi_shm|fi_sm2"
-    r"|sm2_|mv2_shmem|ib_shmem|ib_pool|Intel_MPI_|impi[-_]|cray-shared-mem|cray-shm|nccl-|pmix_|sem\.)"
+    r"|sm2_|open_mpi\.\d|mv2_shmem|ib_shmem|ib_pool|Intel_MPI_|impi[-_]|cray-shared-mem|cray-shm|nccl-|pmix_|sem\.)"
 )
 _SEGMENT_OF_INTEL = re.compile(r"/dev/shm/shm[_-]")
 """Too plain a name to be one where no MPI is loaded."""
@@ -44,6 +44,8 @@ _SESSION = re.compile(
     r"/(?:ompi\.[\w-]+\.\d+|openmpi-sessions-[^/]+|prte\.[\w-]+(?:\.\d+)+|pmix-\d+[\w.-]*|pmix\.[\w-]+\.[^/]+|pmix_dstor[\w.-]*)"
     r"(?:/|$)"
 )
+_SCRATCH = re.compile(r"\.locktest\.\d+$|\.lockedfile(?:-\d+)?$|/\.[^/]+\.shfp\.\d+$")
+"""Files beside those of MPI-IO: Open MPI's, to try locks and to share pointers, and ROMIO's shared pointers."""
 _SETTINGS = frozenset(
     {"mca-params.conf", "openmpi-mca-params.conf", "openmpi-mca-params.conf.local", "pmix-mca-params.conf",
      "prte-mca-params.conf", "ucx.conf"}
@@ -54,7 +56,8 @@ _LIBRARY = re.compile(
 )
 """A library of MPI or of its transports, and the folder that it was installed to."""
 _OF_LIBRARY = (
-    r"/(?:etc/|(?:share|lib|lib32|lib64)/(?:openmpi|pmix|prrte|ucx|hwloc|libfabric|mpich|mvapich2?)(?:/|$))"
+    r"/(?:etc/|(?:share|lib|lib32|lib64)(?:/[\w-]+-linux-gnu)?"
+    r"/(?:openmpi|pmix2?|prrte|ucx|hwloc|libfabric|mpich|mvapich2?)(?:/|$))"
 )
 _SYSTEM = (
     "/etc/", "/usr/lib", "/usr/share/", "/usr/bin/", "/usr/sbin/", "/usr/local/etc/", "/lib/", "/lib32/", "/lib64/",
@@ -62,7 +65,8 @@ _SYSTEM = (
     "/var/run/nscd/", "/var/lib/nscd/", "/var/cache/nscd/", "/var/db/nscd/", "/var/opt/cray/", "/var/spool/alps/",
 )  # fmt: skip
 _FOLDERS = frozenset(
-    {"/", "/usr", "/usr/local", "/usr/local/lib", "/var", "/dev/shm", *(folder.rstrip("/") for folder in _SYSTEM)}
+    {"/", "/usr", "/usr/local", "/usr/local/lib", "/var", "/tmp", "/dev/shm"}
+    | {folder.rstrip("/") for folder in _SYSTEM}
 )
 _LOCALE = re.compile(r"/share/(?:locale|zoneinfo|terminfo|i18n)/")
 _PYTHON = re.compile(r"/python\d|\.pyc?$|/(?:site|dist)-packages(?:/|$)")
@@ -137,6 +141,7 @@ def _is_apart(path: str, of_library: re.Pattern[str], with_mpi: bool) -> bool:
     return (
         path.rpartition("/")[2] in _SETTINGS
         or bool(_SESSION.search(path))
+        or bool(_SCRATCH.search(path))
         or bool(_LOCALE.search(path))
         or bool(of_library.match(path))
     )
