@@ -65,6 +65,7 @@ LIFTS: Final[dict[str, dict[int, Callable[[Doc], Doc]]]] = {
 
 MODULES: Final = {name: f"vani.schema.{name}" for name in LIFTS} | {
     "model": "vani.schema.write_model",
+    "standing": "vani.schema.plan_status",
     "table": "vani.schema.run_table",
 }
 """Where the model of each schema lives."""

@@ -136,7 +136,7 @@ def test_a_snapshot_that_is_too_old_is_refused(run, desk, planned):
     snapshot(desk, *states, time=now + timedelta(hours=1))
     assert "ahead of this clock" in run(*check, 60).line
     snapshot(desk, *states)
-    assert run(*check, 60).line == "now.yaml: does not tell when it was taken; add `time`, or leave --max-age out"
+    assert run(*check, 60).line == "now.yaml: does not say when it was taken; add `time`, or leave --max-age out"
     for wrong in ("nan", "-1", "inf"):
         assert run(*check, wrong).line.startswith(f"--max-age: is {wrong}; give seconds, 0 or more")
 
@@ -179,5 +179,5 @@ def test_bad_documents_are_one_line_and_status_2(run, planned, plan, state, said
 
 def test_a_kind_that_asks_nothing_of_the_machine_is_refused(planned, monkeypatch):
     monkeypatch.setattr("vani.plan.check.CHECKS", {})
-    with pytest.raises(InputError, match="plans of kind forward ask nothing that a snapshot tells"):
+    with pytest.raises(InputError, match="plans of kind forward need nothing that a snapshot has"):
         plan_check(planned(), NOW)

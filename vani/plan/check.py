@@ -10,7 +10,7 @@ from vani.plan.checks.findings import Findings
 from vani.plan.checks.io_nodes import check_io_nodes
 from vani.plan.checks.osts import check_osts
 from vani.plan.checks.paths import check_paths
-from vani.schema.standing import Standing
+from vani.schema.plan_status import PlanStatus
 
 if TYPE_CHECKING:
     from vani.schema.plan import Plan, PlanInput
@@ -35,8 +35,8 @@ def check(
     of_snapshot: PlanInput,
     of_inputs: Findings,
     version: str = "",
-) -> Standing:
-    """Hold a plan against the state of the machine.
+) -> PlanStatus:
+    """Compare a plan with the state of the machine.
 
     Parameters
     ----------
@@ -53,12 +53,12 @@ def check(
     of_kind = CHECKS.get(plan.kind)
     if of_kind is None:
         raise InputError(
-            f"plans of kind {plan.kind} ask nothing that a snapshot tells",
+            f"plans of kind {plan.kind} need nothing that a snapshot has",
             where=of_plan.path or "plan",
             todo=f"this takes those of kind {' or '.join(CHECKS)}",
         )
     findings = of_kind(plan, snapshot) + of_inputs
-    return Standing(
+    return PlanStatus(
         version=version,
         kind=plan.kind,
         plan=of_plan,

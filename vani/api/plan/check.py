@@ -19,7 +19,7 @@ from vani.schema.snapshot import Snapshot
 
 if TYPE_CHECKING:
     from vani.schema.plan import PlanInput
-    from vani.schema.standing import Standing
+    from vani.schema.plan_status import PlanStatus
 
 __all__ = ["files_compared", "plan_check"]
 
@@ -33,7 +33,7 @@ def plan_check(
     *,
     max_age: float | None = None,
     now: datetime | None = None,
-) -> Standing:
+) -> PlanStatus:
     """Say whether a plan still holds on the machine as it is now.
 
     Parameters
@@ -83,7 +83,7 @@ def _inputs_now(plan: Plan, folder: Path) -> Findings:
 
 
 def files_compared(plan: Plan, folder: Path) -> list[Path]:
-    """Files that `plan_check` reads for a plan of that folder, beside the plan and the snapshot."""
+    """Files that `plan_check` reads for a plan of that folder, besides the plan and the snapshot."""
     named = [source for source in plan.inputs if source.kind not in _OF_THEN]
     return [path for source in named if (path := _place(source, folder)) is not None]
 

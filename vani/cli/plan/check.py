@@ -11,7 +11,7 @@ from vani.cli.options import FILE, format_option, output_option
 from vani.cli.output import emit
 from vani.cli.output_guard import check_outputs, files_of_plan
 from vani.cli.plan.options import max_age_option, snapshot_option
-from vani.render.standing import FORMATS
+from vani.render.plan_status import FORMATS
 
 __all__ = ["check"]
 

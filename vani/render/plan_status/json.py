@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 from vani.schema.syntax.json_writer import json_text
 
 if TYPE_CHECKING:
-    from vani.schema.standing import Standing
+    from vani.schema.plan_status import PlanStatus
 
 __all__ = ["render"]
 
 
-def render(found: Standing) -> str:
+def render(status: PlanStatus) -> str:
     """Write the whole document."""
-    return json_text(found.model_dump(mode="json", by_alias=True))
+    return json_text(status.model_dump(mode="json", by_alias=True))

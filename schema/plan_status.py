@@ -1,6 +1,6 @@
 """The verdict of `vani plan check`: whether a plan still holds on the machine as it is now.
 
-Programs see only this document; it holds no time but that of the snapshot.
+The only time in this document is that of the snapshot.
 """
 
 from __future__ import annotations
@@ -13,12 +13,13 @@ from pydantic import Field
 from vani.schema.model import Model
 from vani.schema.plan import Left, PlanInput
 
-__all__ = ["Standing"]
+__all__ = ["PlanStatus"]
 
 
-class Standing(Model):
+class PlanStatus(Model):
     """Whether a plan still holds."""
 
+    # The name of the schema stays: other programs read it.
     schema_: Literal["vani.standing/1"] = Field(
         alias="schema", default="vani.standing/1", description="name and version of this schema"
     )
