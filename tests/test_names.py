@@ -16,8 +16,8 @@ FILLERS = {"found", "one", "told", "held", "asked", "kept", "made", "mine"}
 
 # Uses of fillers by room, and docstrings that begin with "What": lower a number with every change that lets it fall.
 FILLERS_LEFT = {
-    "analyzers": 1178, "schema": 203, "vani": 18, "vani/api": 78, "vani/cli": 55, "vani/collect": 9,
-    "vani/kernels": 5, "vani/readers": 576, "vani/render": 583,
+    "analyzers": 1178, "schema": 203, "vani": 2, "vani/api": 6, "vani/collect": 9, "vani/readers": 576,
+    "vani/render": 360,
 }  # fmt: skip
 WHAT_LEFT = {
     "advisors": 1, "analyzers": 66, "schema": 53, "vani/models": 1, "vani/readers": 54,

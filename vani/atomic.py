@@ -128,20 +128,20 @@ def refuse_read_only(path: Path) -> None:
         It is a file that is not to be written.
     """
     try:
-        found = path.stat()
+        status = path.stat()
     except OSError:
         return
-    if not stat.S_ISREG(found.st_mode):
+    if not stat.S_ISREG(status.st_mode):
         return
-    bits = stat.S_IWUSR if found.st_uid == os.geteuid() else stat.S_IWUSR | stat.S_IWGRP | stat.S_IWOTH
-    if not found.st_mode & bits or not os.access(path, os.W_OK):
+    bits = stat.S_IWUSR if status.st_uid == os.geteuid() else stat.S_IWUSR | stat.S_IWGRP | stat.S_IWOTH
+    if not status.st_mode & bits or not os.access(path, os.W_OK):
         raise InputError(
             "is read-only, and is not replaced", where=path, todo="name another file, or make it writable"
         )
 
 
 def _fresh(path: Path, make: Callable[[Path], Made], suffix: str) -> tuple[Made, Path]:
-    """Make something beside `path` under a name that nothing has, `.<name>.*<suffix>`."""
+    """Make something next to `path` under a free name, `.<name>.*<suffix>`."""
     for _ in range(_ATTEMPTS - 1):
         name = path.with_name(f".{path.name}.{os.urandom(4).hex()}{suffix}")
         with suppress(FileExistsError):
@@ -155,7 +155,7 @@ def _fresh_directory(path: Path, suffix: str) -> Path:
 
 
 def _partial(path: Path, content: bytes) -> Path:
-    """Write a file beside the one that `path` stands for, which is to take its place."""
+    """Write a file next to the one that `path` refers to, and then replace that one."""
     refuse_read_only(path)
     place = destination(path)
     try:
@@ -238,7 +238,7 @@ def _put(new: Path, path: Path) -> None:
 
 @contextmanager
 def new_directory(path: Path, *, unless: Callable[[], bool] = bool) -> Iterator[Path]:
-    """Yield a fresh folder beside `path` that becomes `path` when the block ends without an error.
+    """Yield a fresh folder next to `path` that becomes `path` when the block ends without an error.
 
     What was at `path` before is replaced; after an error or a kill it is still there, and what was
     begun lies in a folder named `.<name>.*.partial` that nothing reads. Where `path` is a link, it stays, and

@@ -105,7 +105,7 @@ class FileClass(IntEnum):
     """/proc, /sys, /dev (but /dev/shm)."""
     SHARED_LIBRARY = 4
     PROBE = 5
-    """Was looked for and, as far as the trace tells, not found (opened without O_CREAT, and nothing else)."""
+    """Was looked for and, as far as the trace shows, not found (opened without O_CREAT, and nothing else)."""
 
 
 CALLS = pa.schema(
@@ -117,7 +117,7 @@ CALLS = pa.schema(
         pa.field("kind", pa.int8(), nullable=False),
         pa.field("depth", pa.int8(), nullable=False),
         # The layer of the outermost traced call that this call was made in; of the library whose code made it where
-        # no traced call is around it, its own where the application did or nothing tells.
+        # no traced call is around it, its own where the application did or it is unknown.
         pa.field("via", pa.int8(), nullable=False),
         # A bit (1 << layer) for its own layer, each layer of the traced calls around it, and the library that made it.
         pa.field("within", pa.int16(), nullable=False),
@@ -133,7 +133,7 @@ CALLS = pa.schema(
 clock), `func` and `file` are codes into the tables below, `bytes` is what a data call asked for (or moved, where the
 trace stores return values).
 
-What `offset` means is told by layer, kind and flags: the byte of the file at which a data call of POSIX or STDIO
+The meaning of `offset` depends on layer, kind and flags: the byte of the file at which a data call of POSIX or STDIO
 begins; the place that a data call of MPIIO names, in units of its view; the position after a call with `Flag.SEEK`; the
 length that a call with `Flag.RESIZE` sets; the byte at which the view of MPI_File_set_view begins. All others
 have none."""
@@ -171,7 +171,7 @@ OCCURRENCES = pa.schema(
         pa.field("func", pa.int16(), nullable=False),
         pa.field("layer", pa.int8(), nullable=False),
         pa.field("kind", pa.int8(), nullable=False),
-        # Null where only times could tell who called whom.
+        # Null where only times could show who called whom.
         pa.field("via", pa.int8()),
         pa.field("within", pa.int16()),
         pa.field("flags", pa.int16(), nullable=False),

@@ -18,8 +18,8 @@ __all__ = ["Texts", "narrow", "raw", "scalar", "small_table", "texts", "to_arrow
 
 
 _DTYPES = {
-    pa.from_numpy_dtype(one): np.dtype(one)
-    for one in (
+    pa.from_numpy_dtype(name): np.dtype(name)
+    for name in (
         *("bool", "float16", "float32", "float64"),
         *(f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)),
     )
@@ -95,7 +95,7 @@ def texts(values: Sequence[str]) -> pa.Array:
     Raises
     ------
     UnicodeEncodeError
-        A text holds half of a surrogate pair.
+        A text has half of a surrogate pair.
     """
     encoded = [value.encode() for value in values]
     ends = np.zeros(len(encoded) + 1, np.int32)
@@ -137,7 +137,7 @@ _NARROW = (np.int8, np.int16, np.int32)
 
 
 def narrow(values: NDArray[Any]) -> NDArray[Any]:
-    """The same whole numbers, of 64 bits, in the smallest signed type that holds them all."""
+    """The same whole numbers, of 64 bits, in the smallest signed type for all of them."""
     if not values.size:
         return values
     low, high = int(values.min()), int(values.max())

@@ -1,4 +1,4 @@
-"""Counts of a run: what a tracer tells that adds up calls per process and file, and keeps none of them.
+"""Counts of a run, by a tracer that adds up calls per process and file, and keeps none of them.
 
 One row per process (or all of them together), file and layer. Integers only: nanoseconds, bytes, calls; `UNKNOWN` where
 the tracer did not count.
@@ -56,7 +56,7 @@ Unsound = tuple[str, Literal["read", "written"]]
 """`bytes` or `sizes` of what was read or written, where a record contradicts itself."""
 
 Beside = Literal["layouts", "segments", "heat"]
-"""Facts about a run beside its counts."""
+"""Facts about a run besides its counts."""
 
 Ints = NDArray[np.int64]
 
@@ -181,14 +181,14 @@ class RunCounts:
     """By layer above the file system: bytes that its calls asked to read and to write; missing where some were not
     counted."""
     layouts: Mapping[int, FileLayout] | None = None
-    """By file, of those on Lustre; None where the log does not tell layouts."""
+    """By file, of those on Lustre; None where the log has no layouts."""
     mounts: Sequence[tuple[str, str]] = ()
     """(folder, type) of file systems that were mounted."""
     hosts: Sequence[str] | None = None
     """Names of the nodes; None where those of some process are not known."""
     segments: Segments | None = None
     heat: Heat | None = None
-    """None where it does not tell of all processes, or of none."""
+    """None where it does not cover all processes, or covers none."""
     unsound: Mapping[str, Collection[Unsound]] = field(default_factory=dict)
     """Unknown figures of files whose records contradict themselves, by path."""
     dropped: frozenset[Beside] = frozenset()

@@ -108,7 +108,7 @@ class NoRoomError(InputError):
 
 
 class DocumentError(InputError):
-    """A YAML document does not hold what its schema says."""
+    """A YAML document does not follow its schema."""
 
 
 def refuse_named_pipe(path: Path) -> None:

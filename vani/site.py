@@ -76,21 +76,21 @@ def setting(key: str) -> Setting:
 
 def contact_lines() -> list[str]:
     """Whom to ask and where to read more, as lines below advice and reports. See `settings` for what is raised."""
-    told = {"contact": "Questions", "documentation": "More about storage here"}
-    found = [(says, setting(key).value) for key, says in told.items()]
-    return [f"{says}: {value}" for says, value in found if value is not None]
+    labels = {"contact": "Questions", "documentation": "More about storage here"}
+    lines = [(says, setting(key).value) for key, says in labels.items()]
+    return [f"{says}: {value}" for says, value in lines if value is not None]
 
 
 def thresholds() -> tuple[dict[str, dict[str, Any]], dict[tuple[str, str], str]]:
     """Thresholds by rule and name, and for each the file that set it. See `settings` for what is raised."""
-    found: dict[str, dict[str, Any]] = {}
+    by_rule: dict[str, dict[str, Any]] = {}
     origins: dict[tuple[str, str], str] = {}
     for path in reversed(_files()):
         for rule, values in _read(path).get("thresholds", {}).items():
             for name, value in values.items():
-                found.setdefault(rule, {})[name] = value
+                by_rule.setdefault(rule, {})[name] = value
                 origins[rule, name] = str(path)
-    return found, origins
+    return by_rule, origins
 
 
 def _files() -> list[Path]:
@@ -154,7 +154,7 @@ def _checked(table: Mapping[str, Any], path: Path) -> Mapping[str, Any]:
             hint = f"did you mean {near[0]!r}?" if near else f"known are {', '.join(known)}"
             raise InputError(f"unknown key {key!r}", where=path, todo=hint)
         if key == "thresholds":
-            if not isinstance(value, dict) or not all(isinstance(one, dict) for one in value.values()):
+            if not isinstance(value, dict) or not all(isinstance(values, dict) for values in value.values()):
                 todo = "write them as [thresholds.LUS002] with a line `name = number` each"
                 raise InputError("[thresholds] holds no tables of rules", where=path, todo=todo)
         elif not isinstance(value, str) or not value.strip() or len(value) > _LONGEST:

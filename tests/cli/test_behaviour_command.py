@@ -182,4 +182,4 @@ def test_a_log_of_totals_has_no_phases(run, desk):
     log = write_log(desk / "logs", number=1, day=1, user="u1") or next((desk / "logs").rglob("*.darshan"))
     done = run("history", "phases", log)
     assert done.status == 2
-    assert "tells totals alone, not when anything was moved" in done.line
+    assert "has totals alone, not when anything was moved" in done.line

@@ -99,7 +99,7 @@ HEAD = "nodes,bytes,seconds\n"
         (HEAD + "1,5,1\n" * 20, "1 samples"),
         (HEAD + "".join(f"4,{n},1\n" for n in range(1, 20)), "all samples are of one scale"),
         (",bytes,seconds\n1,2,3\n", "has a column without a name"),
-        ("nodes,bytes,seconds,bandwidth\n1,2,3,4\n", "tells the time twice, as 'seconds' and as 'bandwidth'"),
+        ("nodes,bytes,seconds,bandwidth\n1,2,3,4\n", "has the time twice, as 'seconds' and as 'bandwidth'"),
         (HEAD + "1,5,1e-300\n", "row 2: a write of 1e-300 s"),
         (HEAD + "1,5,1e30\n", "row 2: a write of 1e+30 s"),
         ("IOR-4.0.0: MPI Coordinated Test of Parallel I/O\n", "ends before its results: it is cut off"),

@@ -125,7 +125,7 @@ def test_a_queue_is_replayed_on_the_nodes_of_the_machine(run, desk):
         (["--nodes", "8", "--current", str(SIX)], "--current cannot be used with --replay"),
         (
             ["--nodes", "8"],
-            "job a: has no bytes: nobody knows when it would end; give what it reads and writes",
+            "job a: has no bytes, so its end is not known; give what it reads and writes",
         ),
         (["--nodes", "8", "--no-direct", "--policy", "zero"], "job a: has no bytes"),
     ],

@@ -137,7 +137,7 @@ def test_a_snapshot_is_written_and_read_again(run, desk):
         "--time", "2026-01-01T12:00:00Z", "-o", "now.yaml",
     )  # fmt: skip
     assert done.status == 0
-    assert done.err.splitlines()[0].startswith("vani: OST 4: nobody told its size")
+    assert done.err.splitlines()[0].startswith("vani: OST 4: its size")
     found = Snapshot.load(desk / "now.yaml")
     assert (found.time, len(found.ost), found.oss[1].memory) == (
         datetime(2026, 1, 1, 12, tzinfo=UTC),

@@ -85,7 +85,7 @@ def test_servers_that_are_expected_are_missing_until_they_are_heard():
     assert not heard.has_all
     found = heard.snapshot(1.0, NOW)
     assert reasons(found) == {
-        "meta": "never heard", "oss1": "never heard", "mds": "no publisher told of the metadata server",
+        "meta": "never heard", "oss1": "never heard", "mds": "no publisher reported the metadata server",
     }  # fmt: skip
     assert {one.name: one.cpu for one in found.oss} == {"oss0": 0.2}
     heard.take(sent(name="oss1", index=1), 0.0)

@@ -87,7 +87,7 @@ def test_a_dump_is_read_instead_of_asking(tmp_path):
         == f"{tmp_path}/none: cannot be read (No such file or directory)"
     )
     (tmp_path / "dump").write_bytes(b"\xff\0nothing")
-    assert "tells of no target" in (read_targets("oss0", None, tmp_path / "dump")[1] or "")
+    assert "shows no target" in (read_targets("oss0", None, tmp_path / "dump")[1] or "")
 
 
 def test_figures_of_more_digits_than_targets_have_are_left_out():

@@ -116,7 +116,7 @@ def test_a_row_that_is_none_is_refused(change, said):
     ("second", "said"),
     [
         ({"extent_id": 1}, "an extent id is given twice"),
-        ({"file_size": 5}, "the extents tell two file sizes"),
+        ({"file_size": 5}, "the extents give two file sizes"),
         ({"extent_start": 99}, "an extent ends at 100, the next one starts at 99"),
         ({"extent_start": 101}, "an extent ends at 100, the next one starts at 101"),
     ],

@@ -70,7 +70,7 @@ def test_a_write_that_a_deadline_ended_is_as_large_as_what_was_moved(tmp_path):
         ),
         (text_33([87.13]).replace("1 MiB", "1 MoB"), "IOR's options are damaged or missing"),
         (text_33([87.13]).replace("total(s)", "total"), "the titles of its results are damaged"),
-        (text_33([87.13]).replace("write  ", "read   "), "tells no write"),
+        (text_33([87.13]).replace("write  ", "read   "), "has no write"),
         (text_33([87.13]).replace("87.13", "nan  "), "a write of nan s"),
         (text_33([87.13]).replace("87.13 ", "8x.13 "), "'8x.13' is no number"),
         (json_40([0.1])[:-40], "is no whole JSON"),
@@ -98,7 +98,7 @@ def test_files_that_differ_in_their_columns_are_not_joined(tmp_path):
 
 
 def test_a_time_that_is_told_twice_would_tell_itself_and_is_refused(tmp_path):
-    with pytest.raises(InputError, match="tells the time twice, as 'seconds' and as 'bandwidth'"):
+    with pytest.raises(InputError, match="has the time twice, as 'seconds' and as 'bandwidth'"):
         read_writes(written(tmp_path, "nodes,bytes,bandwidth,seconds\n1,2,2,1\n"))
 
 

@@ -265,7 +265,7 @@ def test_the_queue_of_section_5_3_goes_as_far_as_the_paper_prints_it():
     ("change", "said"),
     [
         ({"nodes": 32}, "job a: has 32 nodes, the machine 16: it would wait for ever; give a larger --nodes"),
-        ({"bytes": None}, "job a: has no bytes: nobody knows when it would end"),
+        ({"bytes": None}, "job a: has no bytes, so its end is not known"),
         ({"bytes": 0.0}, "job a: has no bytes"),
         ({"bytes": 1e18}, "job a: would not end within 1e"),
         ({"submit_s": 1e18}, "job a: is submitted after 1e"),
@@ -280,9 +280,7 @@ def test_a_job_that_never_begins_or_ends_is_refused(change, said):
 def test_a_job_without_a_bandwidth_is_refused():
     queue = Jobs.load(NO_CURVES)
     queue = queue.model_copy(update={"jobs": [job.model_copy(update={"bytes": 1e9}) for job in queue.jobs]})
-    with pytest.raises(
-        InputError, match="job notebook: nobody knows how long it would run: no measured curve"
-    ):
+    with pytest.raises(InputError, match="job notebook: its run time is not known: no measured curve"):
         replayed(queue, nodes=100)
     known = queue.model_copy(update={"jobs": queue.jobs[:2]})
     plan = replayed(known, nodes=100)

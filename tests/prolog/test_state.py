@@ -51,7 +51,10 @@ def test_a_job_that_nobody_ended_expires(tmp_path):
     assert running(state, begin + 3500, 1e6, said) == ["1", "2"]
     assert running(state, begin + 3700, 1e6, said) == ["1"]
     assert running(state, begin + 1e6 + 1, 1e6, said) == []
-    assert said == ["job 2 is forgotten: nobody told its end", "job 1 is forgotten: nobody told its end"]
+    assert said == [
+        "job 2 is forgotten: its end was not reported",
+        "job 1 is forgotten: its end was not reported",
+    ]
 
 
 @pytest.mark.parametrize(

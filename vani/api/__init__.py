@@ -158,7 +158,7 @@ class _Library(ModuleType):
         return value
 
     def __setattr__(self, name: str, value: object) -> None:
-        # Whoever loads a module puts it where its function of the same name belongs.
+        # Loading a module replaces the function of the same name.
         is_own = isinstance(value, ModuleType) and name in __all__
         super().__setattr__(name, getattr(value, name) if is_own else value)
 

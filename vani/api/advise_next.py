@@ -107,7 +107,7 @@ def _why(predicted: BehaviourPrediction, known: str) -> str:
 
 
 def _profile_of(one: LikelyBehaviour, db: PathLike | None) -> tuple[Profile, str] | None:
-    """The profile of the run that a behaviour is told by, and its file system; None where none can be made any more."""
+    """The profile of the run that represents a behaviour, and its file system; None if it can no longer be made."""
     from vani.database.runs import read  # noqa: PLC0415
     from vani.database.runs.connect import Store  # noqa: PLC0415
     from vani.history.contents import default_place  # noqa: PLC0415

@@ -35,7 +35,7 @@ def system_of(system: PathLike | System | None) -> System | None:
 
 
 def app_of(trace: Path, app: str, job: Job | None) -> str:
-    """Name of a trace's app: from job.yaml by the name of its folder, else what the trace tells."""
+    """Name of a trace's app: from job.yaml by the name of its folder, else from the trace."""
     if job is not None:
         name = job.apps.get(trace.resolve().name)
         if name:

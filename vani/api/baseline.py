@@ -85,5 +85,5 @@ def baseline_figures(
             "there is no baseline here or above", todo="make one with `vani baseline save PROFILE`"
         )
     earlier = [baselines.read_runs(place, baselines.FILE_COLUMNS) for place in places]
-    sources = [(one.source.path, len(one.runs)) for one in earlier]
-    return sources, key_figures([run for one in earlier for run in one.runs])
+    sources = [(baseline.source.path, len(baseline.runs)) for baseline in earlier]
+    return sources, key_figures([run for baseline in earlier for run in baseline.runs])

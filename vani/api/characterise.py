@@ -102,7 +102,7 @@ def characterise_in(
         stores: list[Store], names: list[str], lost: list[tuple[str, str]], known: PartialResults | None
     ) -> Characterised:
         options = Options(phase_gap_s=phase_gap, list_files=files)
-        made = measured(
+        results = measured(
             stores,
             names,
             executor,
@@ -113,7 +113,7 @@ def characterise_in(
             refused=lost,
             known=known,
         )
-        return Characterised(*made)
+        return Characterised(*results)
 
     def from_stores(stores: list[Store]) -> Characterised:
         readers: list[TraceReader] = []
@@ -128,7 +128,7 @@ def characterise_in(
                 lost.append((str(reader.path), str(error)))
         if not stores:
             raise TraceError(f"no trace can be read: {lost[0][1]}")
-        names = [app_of(one.path, one.app, job_model) for one in readers]
+        names = [app_of(reader.path, reader.app, job_model) for reader in readers]
         # What is known is known of all traces together.
         of_all = known if len(stores) == len(workload.readers) else None
         characterised = measured_of(stores, names, lost, of_all)
@@ -139,11 +139,11 @@ def characterise_in(
             of_all.keep(stores)
         return characterised
 
-    if known is not None and (found := known.stores):
+    if known is not None and (stores_known := known.stores):
         with suppress(CallsNeeded):
-            told = [one.manifest for one in found]
-            names = [app_of(Path(one.source), one.app, job_model) for one in told]
-            return measured_of(found, names, refused, known)
+            manifests = [store.manifest for store in stores_known]
+            names = [app_of(Path(manifest.source), manifest.app, job_model) for manifest in manifests]
+            return measured_of(stores_known, names, refused, known)
     return while_stores_vanish(from_stores)
 
 

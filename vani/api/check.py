@@ -68,7 +68,7 @@ def check(
     allow_empty
         Nothing to check is a pass.
     update_baseline
-        Afterwards, whatever the verdict, make the baseline anew from this profile alone.
+        Afterwards make the baseline anew from this profile alone, also if it fails.
     today
         The day that exceptions are judged by; that of UTC by default.
     store, scheduler, progress
@@ -92,11 +92,11 @@ def check(
     earlier = [saved.read_runs(place, columns | {*saved.FILE_COLUMNS}) for place in places]
     with Run([profile], store=store, scheduler=scheduler, progress=progress) as run:
         figures = figures_of(run, profile, columns, files, system=system)
-    found = verdict_on(
+    verdict = verdict_on(
         checks,
         figures,
-        [run for one in earlier for run in one.runs],
-        [one.source for one in earlier],
+        [run for baseline in earlier for run in baseline.runs],
+        [baseline.source for baseline in earlier],
         _asked_rules(
             checks, figures, default_system if system is None and checks.table.system is None else system
         ),
@@ -107,7 +107,7 @@ def check(
     )
     if target is not None:
         saved.write(saved.baseline_of([saved.run_of(figures)], checks.strip), target)
-    return found
+    return verdict
 
 
 def _asked_rules(
@@ -115,7 +115,7 @@ def _asked_rules(
 ) -> RulesAdvice | None:
     """Ask the rules of the catalogue, if the policy wants to know what they say."""
     if checks.rules is None:
-        system_of(system)  # A misspelt name is told even where nobody asks about the machine.
+        system_of(system)  # A misspelt name is reported even where no check needs the machine.
         return None
 
     table = checks.rules.table
@@ -127,7 +127,7 @@ def _asked_rules(
         else:
             machine = system_of(system)
     except InputError as error:
-        # What is wrong with a file is told with its own lines; a name that there is not, where it stands.
+        # Errors of a file name its own lines; an unknown name is reported where it is used.
         where = error.where or ("" if system is not None else checks.where("system"))
         raise InputError(error.what, where=where, todo=error.todo) from None
     settings = settings_of(dict(checks.advise), checks.path or Path()) if checks.advise else Settings()

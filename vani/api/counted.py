@@ -31,16 +31,16 @@ def counting(readers: Sequence[TraceReader]) -> list[TraceReader]:
     """
     from vani.readers.trace_reader import KeepsCounts  # noqa: PLC0415 - loads Arrow
 
-    found: list[TraceReader] = [reader for reader in readers if isinstance(reader, KeepsCounts)]
-    if found and len(found) < len(readers):
+    logs: list[TraceReader] = [reader for reader in readers if isinstance(reader, KeepsCounts)]
+    if logs and len(logs) < len(readers):
         other = next(reader for reader in readers if not isinstance(reader, KeepsCounts))
         raise InputError(
-            f"is a log of {found[0].tool}, and {other.path} is a trace of {other.tool}: counts and calls are no one "
+            f"is a log of {logs[0].tool}, and {other.path} is a trace of {other.tool}: counts and calls are no one "
             "workload",
-            where=found[0].path,
+            where=logs[0].path,
             todo="profile them apart",
         )
-    return found
+    return logs
 
 
 def without_copies(readers: Sequence[TraceReader]) -> tuple[list[TraceReader], list[tuple[Path, Path]]]:

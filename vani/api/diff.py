@@ -48,13 +48,13 @@ def diff(
         A document or a trace that cannot be used.
     """
 
-    def side(run: Run, one: PathLike | Profile) -> Side:
-        if isinstance(one, (str, Path)) and not is_trace(one):
-            earlier = read_runs(Path(one), FILE_COLUMNS, todo="name a profile or a trace")
+    def side(run: Run, path_or_profile: PathLike | Profile) -> Side:
+        if isinstance(path_or_profile, (str, Path)) and not is_trace(path_or_profile):
+            earlier = read_runs(Path(path_or_profile), FILE_COLUMNS, todo="name a profile or a trace")
             return Side(
                 earlier.source, earlier.runs, all(map(lists_all_files, earlier.runs)), earlier.is_saved
             )
-        figures = figures_of(run, one, FILE_COLUMNS, 1)
+        figures = figures_of(run, path_or_profile, FILE_COLUMNS, 1)
         source = Source(path=figures.path, sha256=figures.sha256)
         return Side(source, (figures.tree,), lists_all_files(figures.tree))
 

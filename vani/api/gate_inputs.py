@@ -36,7 +36,7 @@ def figures_of(
     *,
     system: PathLike | System | None = None,
 ) -> Figures:
-    """A profile as a tree; a trace is held against a policy as its profile would be once it is written."""
+    """A profile as a tree; a trace is judged as its written profile would be."""
     profile = profile_of(run, source, system=system, files=None)
     where = path_text(source) if isinstance(source, (str, Path)) else "profile"
     if isinstance(profile, (str, Path)):
@@ -47,7 +47,7 @@ def figures_of(
 
 
 def lists_all_files(tree: Mapping[str, Any]) -> bool:
-    """Tell whether a profile, as a tree, lists every file of its data set."""
+    """Whether a profile, as a tree, lists every file of its data set."""
     total = tree.get("dataset", {}).get("files")
     return isinstance(total, int) and len(tree.get("files", ())) >= total
 
@@ -55,7 +55,7 @@ def lists_all_files(tree: Mapping[str, Any]) -> bool:
 def files_of_gate(
     policy: PathLike | None = None, *, baselines: Sequence[PathLike] | None = ()
 ) -> Iterator[Path]:
-    """The files beside profiles that `check`, `diff` and `save_baseline` read, for what must not be written over.
+    """The files besides profiles that `check`, `diff` and `save_baseline` read, for what must not be written over.
 
     Parameters
     ----------

@@ -42,7 +42,7 @@ def heat_map(
     Returns
     -------
     HeatMap or str
-        Time-resolved data, or the reason why there are none: traces and stores are gone, or hold other calls.
+        Time-resolved data, or the reason why there are none: traces and stores are gone, or have other calls.
 
     Raises
     ------
@@ -62,7 +62,7 @@ def heat_map_in(
 
     if store is not None and not Path(store).is_dir():
         raise InputError("no such folder", where=store, todo="name a store, or the folder of stores")
-    # Whoever asked for a quick profile did not ask for the trace to be decoded.
+    # A quick profile must not decode the trace.
     is_quick = profile.workflow.runtime_s is None
     decode = decode and not is_quick
     executor = run.executor
@@ -75,10 +75,10 @@ def heat_map_in(
 
         return laid_out(stores, [t.app for t in profile.traces], executor)
 
-    found = while_stores_vanish(from_stores)
-    if isinstance(found, str):
-        return found
+    heat = while_stores_vanish(from_stores)
+    if isinstance(heat, str):
+        return heat
     moved = profile.workflow.io.bytes
-    if (sum(map(sum, found.read)), sum(map(sum, found.written))) != (moved.read or 0, moved.written or 0):
+    if (sum(map(sum, heat.read)), sum(map(sum, heat.written))) != (moved.read or 0, moved.written or 0):
         return "the decoded calls move other numbers of bytes than the profile says; profile the trace again"
-    return found
+    return heat

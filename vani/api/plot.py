@@ -57,7 +57,7 @@ def plot(
     Raises
     ------
     InputError
-        There is no such kind or format, the profile cannot be read, or does not hold what the plot shows.
+        There is no such kind or format, the profile cannot be read, or lacks the figures of the plot.
     """
     wanted = plot_of(kind)
     FORMATS.check(format)
@@ -65,8 +65,8 @@ def plot(
         model = read_profile(profile_of(run, profile, files=JUDGED_FILES))
         takes_calls = wanted.needs_calls or wanted.uses_calls
         heat = heat_map_in(run, model, store=store) if takes_calls else None
-    found = draw(kind, model, heat=heat)
-    if isinstance(found, Missing):
+    drawing = draw(kind, model, heat=heat)
+    if isinstance(drawing, Missing):
         where = profile if isinstance(profile, (str, Path)) else ""
-        raise InputError(f"the plot {kind} cannot be drawn: {found.why}", where=where)
-    return FORMATS.render(format, found, width_mm=width_mm, dpi=dpi, dark=dark)
+        raise InputError(f"the plot {kind} cannot be drawn: {drawing.why}", where=where)
+    return FORMATS.render(format, drawing, width_mm=width_mm, dpi=dpi, dark=dark)

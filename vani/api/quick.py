@@ -35,7 +35,7 @@ def quick_profile(
     from vani.readers.trace_reader import CountsCalls  # noqa: PLC0415
 
     workload = open_workload([Path(t) for t in traces])
-    found = []
+    counts = []
     with ExitStack() as stack:
         for reader in workload.readers:
             stack.enter_context(unchanged(reader))
@@ -47,9 +47,9 @@ def quick_profile(
                 )
             names = reader.functions()
             functions = dict(zip(names["func"].to_pylist(), names["name"].to_pylist(), strict=True))
-            found.append(Trace(_facts_of(reader), reader.files(), functions, _counted_once(reader)))
+            counts.append(Trace(_facts_of(reader), reader.files(), functions, _counted_once(reader)))
         return counted(
-            found,
+            counts,
             [app_of(reader.path, reader.app, job) for reader in workload.readers],
             version=vani.__version__,
             job_=job,

@@ -53,7 +53,7 @@ def report(
     store
         The store, or the folder of stores, for what happened when; the user's cache directory by default.
     model
-        A model of write times that `vani model fit` wrote: what the run's writes took is held against it.
+        A model of write times that `vani model fit` wrote: the time of the run's writes is compared with it.
     contact
         Lines at the end: whom to ask (`vani.site.contact_lines`).
     format
@@ -94,7 +94,7 @@ def reported(
     FORMATS.check(format)
 
     def rendered() -> Reported:
-        found = report_inputs(
+        inputs = report_inputs(
             profile,
             advice=advice,
             system=system,
@@ -105,6 +105,6 @@ def reported(
             scheduler=scheduler,
             progress=progress,
         )
-        return Reported(FORMATS.render(format, found), found.profile)
+        return Reported(FORMATS.render(format, inputs), inputs.profile)
 
     return rendered()

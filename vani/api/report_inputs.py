@@ -128,8 +128,8 @@ def _users(profile: Profile) -> tuple[str, ...]:
     """Users who ran the traces, as far as Recorder wrote them into the names of folders."""
     from vani.readers.app_names import app_of_folder  # noqa: PLC0415
 
-    found = (app_of_folder(Path(trace.path).name).user for trace in profile.traces)
-    return tuple(dict.fromkeys(filter(None, found)))
+    users = (app_of_folder(Path(trace.path).name).user for trace in profile.traces)
+    return tuple(dict.fromkeys(filter(None, users)))
 
 
 def _rule_names() -> dict[str, str]:
@@ -139,9 +139,9 @@ def _rule_names() -> dict[str, str]:
 
 def rule_findings() -> dict[str, str]:
     """The finding of each rule in a sentence, by the rule's id."""
-    found = {}
+    findings = {}
     for rule in rules():
         # A rule of another distribution may have no docstring in this form: its name has to do.
         with suppress(VaniError):
-            found[rule.id] = rule.page().finding
-    return found
+            findings[rule.id] = rule.page().finding
+    return findings

@@ -48,7 +48,7 @@ class Run:
         scheduler: SchedulerLike,
         progress: Progress | None,
     ) -> None:
-        self._sources = [Path(one) for one in sources if isinstance(one, (str, Path))]
+        self._sources = [Path(source) for source in sources if isinstance(source, (str, Path))]
         self._store = store
         # Before a trace is opened: a typing error should not cost minutes.
         self._scheduler = scheduler_of(scheduler)

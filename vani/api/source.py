@@ -19,9 +19,9 @@ __all__ = ["is_trace", "profile_of", "read_profile"]
 
 
 def is_trace(source: PathLike) -> bool:
-    """Tell whether a path is read as a trace: a folder is, and a file that a format recognises.
+    """Whether a path is read as a trace: a folder is, and a file that a format recognises.
 
-    What begins as a document of Vani is one, whatever formats say; for these no reader is loaded.
+    A file that begins as a document of Vani is one, even if a format recognises it; no reader is loaded for it.
 
     Raises
     ------

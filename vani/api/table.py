@@ -54,12 +54,12 @@ def table(
     sorted_rows((), sort, reverse=reverse)
     rows, unread = [], []
     named = [each for run in runs for each in _runs_of(run)]
-    for one in named:
+    for source in named:
         try:
-            with Run([one], store=store, scheduler=scheduler, progress=progress) as run:
-                figures = figures_of(run, one, (), 1)
+            with Run([source], store=store, scheduler=scheduler, progress=progress) as run:
+                figures = figures_of(run, source, (), 1)
         except InputError as error:
-            unread.append(Unread(run=str(one), why=str(error)))
+            unread.append(Unread(run=str(source), why=str(error)))
         else:
             rows.append(row_of(figures.model, figures.path))
     if not rows:
@@ -75,16 +75,16 @@ def table(
     )
 
 
-def _runs_of(one: PathLike | Profile) -> Sequence[PathLike | Profile]:
-    """The paths themselves, or the profiles of a folder that holds some; any other folder is a trace."""
-    if not isinstance(one, (str, Path)) or not Path(one).is_dir():
-        return [one]
+def _runs_of(source: PathLike | Profile) -> Sequence[PathLike | Profile]:
+    """The paths themselves, or the profiles of a folder that has some; any other folder is a trace."""
+    if not isinstance(source, (str, Path)) or not Path(source).is_dir():
+        return [source]
     try:
         within = sorted(
             path
-            for path in Path(one).iterdir()
+            for path in Path(source).iterdir()
             if path.suffix in (".yaml", ".yml", ".json") and path.is_file()
         )
     except OSError:
-        return [one]
-    return [path for path in within if b"vani.profile/" in (first_bytes(path) or b"")] or [one]
+        return [source]
+    return [path for path in within if b"vani.profile/" in (first_bytes(path) or b"")] or [source]

@@ -41,7 +41,7 @@ class NextOf:
     @property
     def is_asked(self) -> bool:
         """True where any of its options was given."""
-        return any(one is not None for one in (self.application, self.user, self.processes, self.db))
+        return any(option is not None for option in (self.application, self.user, self.processes, self.db))
 
 
 def advice_before(run: NextOf, profile: Path | None, options: AdviseOptions) -> Advice:

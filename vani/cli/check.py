@@ -119,19 +119,19 @@ def check(
         read_too = api.files_of_gate(options["policy"], baselines=options["baselines"])
         places = [*(path for _, path in wanted), *summary]
         check_outputs(places, chain(read, read_too, system_files(options["system"])))
-        found = api.check(profile, **options, default_system=setting("system").value, progress=progress)
+        result = api.check(profile, **options, default_system=setting("system").value, progress=progress)
     # All are made before the first is written: a fault in one leaves nothing half done.
-    emit_all([(_written(found, one), path) for one, path in wanted])
-    _summarise(found, summary)
-    _show(found, wanted, quiet=quiet)
-    ctx.exit(0 if found.verdict == "pass" else 1)
+    emit_all([(_written(result, form), path) for form, path in wanted])
+    _summarise(result, summary)
+    _show(result, wanted, quiet=quiet)
+    ctx.exit(0 if result.verdict == "pass" else 1)
 
 
-def _show(found: Check, wanted: Sequence[tuple[str, Path | None]], *, quiet: bool) -> None:
+def _show(result: Check, wanted: Sequence[tuple[str, Path | None]], *, quiet: bool) -> None:
     """The verdict on stderr, where it is not on stdout already."""
     on_screen = shows_summary(next((path for _, path in wanted if path is not None), None), quiet=quiet)
     if on_screen and ("text", None) not in wanted:
-        text = FORMATS.render("text", found, version=vani.__version__)
+        text = FORMATS.render("text", result, version=vani.__version__)
         summary_console().print(text, markup=False, end="", soft_wrap=True)
 
 

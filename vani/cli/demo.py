@@ -128,11 +128,11 @@ def _report(stage: _Stage) -> str:
 
 
 def _farewell(stage: _Stage, size: str) -> None:
-    made = f"{_PROFILE}, {_ADVICE} and {_REPORT} ({size})"
+    documents = f"{_PROFILE}, {_ADVICE} and {_REPORT} ({size})"
     if stage.output is None:
-        stage.console.print(f"-o DIR keeps {made}.", markup=False)
+        stage.console.print(f"-o DIR keeps {documents}.", markup=False)
     else:
-        stage.console.print(f"Kept in {stage.output}: {made}.", markup=False, soft_wrap=True)
+        stage.console.print(f"Kept in {stage.output}: {documents}.", markup=False, soft_wrap=True)
     words = f"Now your own: {stage.program} profile TRACE -o {_PROFILE}"
     stage.console.print(words, markup=False, soft_wrap=True)
 
@@ -149,8 +149,8 @@ def _check_places(output: Path | None, copy: Path | None) -> None:
         raise InputError("is there already, and is not replaced", where=copy, todo="name a new folder")
     if copy is not None and output is not None and copy.resolve() == output.resolve():
         raise InputError("is named for two outputs", where=output, todo="give each its own name")
-    for folder in (one for one in (output, copy) if one is not None):
-        above = next(one for one in (folder, *folder.parents) if os.path.lexists(one))
+    for folder in (place for place in (output, copy) if place is not None):
+        above = next(ancestor for ancestor in (folder, *folder.parents) if os.path.lexists(ancestor))
         if not above.is_dir():
             raise InputError("is not a folder", where=above, todo="name a folder")
         if not os.access(above, os.W_OK | os.X_OK):

@@ -55,5 +55,5 @@ def diff(
 
     with working(a, b, quiet=quiet) as progress:
         check_outputs([output], chain([a, b], scheduler_files(scheduler), api.files_of_gate(baselines=None)))
-        found = api.diff(a, b, strip=strip or None, store=store, scheduler=scheduler, progress=progress)
-    emit(FORMATS.render(kind, found, everything=everything), output)
+        differences = api.diff(a, b, strip=strip or None, store=store, scheduler=scheduler, progress=progress)
+    emit(FORMATS.render(kind, differences, everything=everything), output)

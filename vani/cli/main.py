@@ -124,7 +124,7 @@ def _run(args: list[str] | None) -> int:
 
 
 def _unexpected(error: Exception) -> tuple[str, int]:
-    """The line about an exception that nobody foresaw, by whose code raised it, and the exit status."""
+    """The line about an unexpected exception, by whose code raised it, and the exit status."""
     from vani.plug_ins import described, place_of, plug_in_of  # noqa: PLC0415 - looks through all that is installed
 
     way = "(VANI_TRACEBACK=1 shows the way there)"

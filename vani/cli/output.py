@@ -40,12 +40,12 @@ _PAGE_WIDTH = 100
 
 
 def shows_progress(*, quiet: bool) -> bool:
-    """Tell whether progress is shown: on a terminal only, where lines can be erased."""
+    """Whether progress is shown: on a terminal only, where lines can be erased."""
     return not quiet and sys.stderr.isatty()
 
 
 def shows_summary(output: Path | None, *, quiet: bool) -> bool:
-    """Tell whether a summary is printed: on a terminal, and wherever the document went to a file.
+    """Whether a summary is printed: on a terminal, and wherever the document went to a file.
 
     Standard error of a batch job is its log. A command whose document goes to stdout is a part of a pipe, and silent.
     """

@@ -51,28 +51,28 @@ def check_outputs(
     if data is not None:
         for path in there:
             _keep_data(path, data)
-    held = [(str(path), path.stat()) for path in there]
+    existing = [(str(path), path.stat()) for path in there]
     if len(files) < len(outputs):
-        held += _redirected()
-    if held:
-        _keep_what_is_read(held, reads)
+        existing += _redirected()
+    if existing:
+        _keep_what_is_read(existing, reads)
     for path in files:
         _refuse_name_of_log(path)
 
 
-def _keep_what_is_read(held: Sequence[tuple[str, os.stat_result]], reads: Iterable[Path | None]) -> None:
+def _keep_what_is_read(existing: Sequence[tuple[str, os.stat_result]], reads: Iterable[Path | None]) -> None:
     for read in reads:
         if read is None or not _exists(read):
             continue
-        for name, found in held:
-            if _is_read(read, Path(name), found):
+        for name, status in existing:
+            if _is_read(read, Path(name), status):
                 raise InputError(
                     "is read by this command: it is not overwritten", where=name, todo="name another file"
                 )
 
 
 def stdout(path: Path | None) -> bool:
-    """Tell whether an output goes to stdout."""
+    """Whether an output goes to stdout."""
     return path is None or str(path) == "-" or descriptor(path) is not None
 
 
@@ -133,9 +133,9 @@ def _keep_traces_and_stores(path: Path) -> None:
 
     for what, folder in (("trace", trace_with(place)), ("store", store_with(place))):
         if folder is not None:
-            told = "is" if path.exists() else "would become"
+            verb = "is" if path.exists() else "would become"
             raise InputError(
-                f"{told} a part of the {what} {folder}: it is not written",
+                f"{verb} a part of the {what} {folder}: it is not written",
                 where=path,
                 todo="name another file",
             )
@@ -163,11 +163,11 @@ def _keep_data(path: Path, data: Path) -> None:
     raise InputError("is a file of the data set: it is not overwritten", where=path, todo="name another file")
 
 
-def _same(one: Path, other: Path) -> bool:
-    """Tell whether two paths are the same file; of files that do not exist yet, the same place."""
-    if one.exists() and other.exists():
-        return one.samefile(other)
-    return destination(one).resolve() == destination(other).resolve()
+def _same(path: Path, other: Path) -> bool:
+    """Whether two paths are the same file; of files that do not exist yet, the same place."""
+    if path.exists() and other.exists():
+        return path.samefile(other)
+    return destination(path).resolve() == destination(other).resolve()
 
 
 def _redirected() -> list[tuple[str, os.stat_result]]:
@@ -188,9 +188,9 @@ def _exists(path: Path) -> bool:
         return False
 
 
-def _is_read(one: Path, output: Path, found: os.stat_result) -> bool:
-    if not one.is_dir():
-        return os.path.samestat(one.stat(), found)
+def _is_read(source: Path, output: Path, status: os.stat_result) -> bool:
+    if not source.is_dir():
+        return os.path.samestat(source.stat(), status)
     from vani.readers.open import has_part  # noqa: PLC0415 - loads Arrow
 
-    return has_part(one, output.name, found.st_dev, found.st_ino)
+    return has_part(source, output.name, status.st_dev, status.st_ino)

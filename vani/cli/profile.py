@@ -91,10 +91,10 @@ def profile(
     check_outputs([output, *filter(None, [graph])], read)
     keep_freed_memory()
     with progress_bar(show=shows_progress(quiet=quiet) and not quick) as progress:
-        made, exported = _characterised(traces, quick, graph, graph_of, options, progress)
-    emit_all([(_text(made, kind, output), output), *exported])
+        characterised, exported = _characterised(traces, quick, graph, graph_of, options, progress)
+    emit_all([(_text(characterised, kind, output), output), *exported])
     if shows_summary(output, quiet=quiet):
-        _show(made, output)
+        _show(characterised, output)
 
 
 def _check_graph(graph: Path | None, *, quick: bool) -> None:
@@ -117,7 +117,7 @@ def _characterised(
     options: ProfileOptions,
     progress: Progress | None,
 ) -> tuple[Profile, list[tuple[str, Path]]]:
-    """The profile, and what is written beside it."""
+    """The profile, and the files that are written with it."""
     from vani import api  # noqa: PLC0415 - loads Arrow
 
     if quick:

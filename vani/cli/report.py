@@ -34,7 +34,7 @@ __all__ = ["report"]
 _NAMES = {"html": "HTML", "markdown": "Markdown", "txt": "text"}
 _AS_RANKING = {"txt": "text"}
 """Names that the formats of a report have for a ranking of a history."""
-# Whoever asks for one of these would not be glad of a page under its name.
+# These suffixes promise another format than a page.
 _OTHERS = {".pdf", ".svg", ".png", ".jpg", ".json", ".yaml", ".yml", ".csv", ".tex", ".rst", ".doc", ".docx"}
 
 
@@ -128,7 +128,7 @@ def _refuse_all_but(*allowed: str) -> None:
         and context.get_parameter_source(option.name or "") is click.core.ParameterSource.COMMANDLINE
     ]
     if typed:
-        names = ["a run" if isinstance(one, click.Argument) else one.opts[0] for one in typed]
+        names = ["a run" if isinstance(option, click.Argument) else option.opts[0] for option in typed]
         raise InputError(
             f"--history excludes {' and '.join(names)}",
             todo="its runs were read and judged when they were added: leave that out",

@@ -1,4 +1,4 @@
-"""Signals that end a command: what was begun is removed, one line tells why, the exit status is 128 and the signal.
+"""Signals that end a command: what was begun is removed, one line says why, the exit status is 128 and the signal.
 
 SIGINT is Ctrl-C; SIGTERM comes from `timeout`, batch systems and containers, SIGHUP from a terminal that was closed.
 This module comes before all others and loads nothing heavy: a signal that arrives while they are loaded ends the
@@ -50,7 +50,7 @@ def received() -> int:
 
 
 def word(status: int) -> str:
-    """Tell what the exit status of a signal means; empty for others."""
+    """The meaning of the exit status of a signal; empty for others."""
     return _WORDS.get(status, "")
 
 

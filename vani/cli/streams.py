@@ -43,7 +43,7 @@ def _text(number: int, before: Any, *, errors: str) -> io.TextIOWrapper:
 
 
 class _Guarded(io.FileIO):
-    """Writes until something goes wrong, which is told once; drops the rest."""
+    """Writes until an error, which it reports once; drops the rest."""
 
     _failed = False
 

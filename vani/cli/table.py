@@ -42,7 +42,7 @@ def table(
     kind = kind or (FORMATS.of_file(output) if output is not None else None) or "text"
     with working(*runs, quiet=quiet) as progress:
         check_outputs([output], [*runs, *scheduler_files(scheduler)])
-        found = api.table(*runs, sort=sort, reverse=reverse, store=store, scheduler=scheduler, progress=progress)
-    for one in found.unread:
-        click.echo(f"vani: left out: {one.why}", err=True)
-    emit(FORMATS.render(kind, found), output)
+        runs_read = api.table(*runs, sort=sort, reverse=reverse, store=store, scheduler=scheduler, progress=progress)
+    for run in runs_read.unread:
+        click.echo(f"vani: left out: {run.why}", err=True)
+    emit(FORMATS.render(kind, runs_read), output)

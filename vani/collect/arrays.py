@@ -61,7 +61,7 @@ def array_of_header(path: Path, file_format: str) -> Array | None:
 
 
 def raw_array(path: Path, size: int, type_: np.dtype) -> Array:
-    """A file of `size` bytes that holds nothing but values of one type."""
+    """A file of `size` bytes with nothing but values of one type."""
     return _array(path, Stored((size // type_.itemsize,), type_, 1, "", 0))
 
 

@@ -41,7 +41,7 @@ class Bounds:
     read: int = 64
     """From so many files, evenly over those that were opened."""
     problems: int = 20
-    """So many problems are told."""
+    """Number of problems that are listed."""
 
 
 def type_of_values(name: str) -> np.dtype:

@@ -101,7 +101,7 @@ def law_of(drawn: Drawn) -> Distribution | str:
     """Fit and test the laws; a sentence where that is not possible."""
     values = drawn.values
     if len(values) < FEWEST:
-        return f"{len(values)} values were read, and fewer than {FEWEST} tell nothing"
+        return f"{len(values)} values were read, fewer than the {FEWEST} that a test needs"
     size = {"values": len(values), "files": drawn.files}
     if values.min() == values.max():
         same = {"value": float(values[0])}

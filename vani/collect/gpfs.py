@@ -35,7 +35,7 @@ def read_gpfs(folder: str, device: str, ask: Ask) -> tuple[Gpfs, list[str]]:
 
 
 def parse_mmlsfs(text: str) -> dict[str, object]:
-    """Read the output of `mmlsfs DEVICE -Y`: sizes in bytes, of the pools that hold data."""
+    """Read the output of `mmlsfs DEVICE -Y`: sizes in bytes, of the pools with data."""
     lines = [
         [unquote(part) for part in line.split(":")]
         for line in text.splitlines()

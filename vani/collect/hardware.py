@@ -27,7 +27,7 @@ def memory_bytes(root: Path = Path("/")) -> int | None:
 
 
 def count_cores(root: Path = Path("/"), allowed: set[int] | None = None) -> int | None:
-    """Cores (not hardware threads) of the node, of those that hold one of the logical CPUs `allowed`."""
+    """Cores (not hardware threads) of the node with one of the logical CPUs `allowed`."""
     cores = _cores_of_cpuinfo(root) or _cores_of_topology(root)
     return len({core for cpu, core in cores.items() if not allowed or cpu in allowed}) or None
 

@@ -78,7 +78,7 @@ def _groups(root: Path) -> dict[str, str]:
 
 
 def _upwards(root: Path, mount: str, group: str) -> Iterator[Path]:
-    """The group's folder and all above: the tightest limit holds. In a container only some exist."""
+    """The group's folder and all above: the tightest limit counts. In a container only some exist."""
     path = PurePosixPath("/", *(part for part in group.split("/") if part not in ("", ".", "..")))
     for folder in (path, *path.parents):
         yield root / mount / str(folder).lstrip("/")

@@ -1,6 +1,6 @@
 """The channel from publishers to a listener: messages as JSON over sockets of ZeroMQ, where it is installed.
 
-A message holds the name of a publisher, a number that counts up, and a snapshot of its own server.
+A message has the name of a publisher, a number that counts up, and a snapshot of its own server.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ def message_of(content: bytes) -> LoadMessage:
     Raises
     ------
     InputError
-        It is none, or tells of other servers than its own.
+        It is none, or has figures of other servers.
     """
     if not content.startswith(TOPIC) or len(content) > LONGEST:
         raise InputError("is no message of a publisher")
@@ -86,7 +86,7 @@ def message_of(content: bytes) -> LoadMessage:
         "": {"somebody"} if snapshot.storage or snapshot.reach else set(),
     }
     if any(names - ({message.publisher} if role == message.role else set()) for role, names in parts.items()):
-        raise InputError(f"{message.publisher} tells of other servers than itself")
+        raise InputError(f"{message.publisher} reports other servers than itself")
     return message
 
 

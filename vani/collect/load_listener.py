@@ -89,7 +89,7 @@ class Heard:
         nodes: dict[str, IoNode] = {}
         targets: dict[int, Target] = {}
         mds: MetadataServer | None = None
-        # Of two that tell of one thing, such as a target that moved, the later one is right.
+        # Of two messages about one thing, such as a target that moved, the later one is right.
         for name, heard in sorted(self._last.items(), key=lambda item: item[1].heard_s):
             own_state = heard.message.snapshot
             silent_s = now_s - heard.heard_s
@@ -117,7 +117,7 @@ class Heard:
         never = [name for name in self.expected if name not in self._last]
         no_data += [Missing(name=name, reason="never heard") for name in never]
         if mds is None:
-            no_data.append(Missing(name="mds", reason="no publisher told of the metadata server"))
+            no_data.append(Missing(name="mds", reason="no publisher reported the metadata server"))
         machine = Snapshot(
             time=when,
             oss=[servers[name] for name in sorted(servers, key=natural)],

@@ -1,4 +1,4 @@
-"""Publish what this server does, again and again, to whoever listens."""
+"""Publish the load of this server, again and again, to all listeners."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Publisher:
         self._run, self._number = os.urandom(8).hex(), 0
         self.listeners = 0
         self._context = zmq.Context()
-        # Of this kind, a publisher is told who subscribes.
+        # A publisher of this kind gets a message for each subscription.
         self._socket: Any = self._context.socket(zmq.XPUB)
         for option, value in (
             (zmq.LINGER, 1000),
@@ -94,7 +94,7 @@ def keep_sending(
     count: int | None,
     say: Callable[[str], None],
 ) -> None:
-    """Send every `interval_s` seconds, `count` times or without end; `say` is told when listening begins or ends."""
+    """Send every `interval_s` seconds, `count` times or without end; `say` gets a line when listeners come or go."""
     sent, heard, due = 0, None, time.monotonic()
     while count is None or sent < count:
         is_heard = publisher.send(figures())

@@ -24,7 +24,7 @@ _OVERSTRIPING: Final = (2, 13)
 class Software:
     """Version of the servers, and whether client and servers agree on overstriping; None where that is not known.
 
-    `why` tells how it is known, or why not.
+    `why` says how it is known, or why not.
     """
 
     version: str | None
@@ -39,7 +39,7 @@ def read_lustre(folder: str, ask: Ask, data: str | None = None) -> tuple[Lustre,
     ----------
     data
         Folder on that mount where the data lies, whose default layout is asked for: a project may have one of its
-        own. That of the mount point is taken where it has none to tell.
+        own. Without one, that of the mount point is taken.
     """
     problems: list[str] = []
     facts: dict[str, object] = {"dir": folder, **parse_df(_printed(["lfs", "df", folder], ask, problems))}
@@ -96,7 +96,7 @@ def read_software(device: str, ask: Ask) -> Software:
     """Ask what version the servers of a mount have, and whether several objects per target are possible.
 
     `device` is the mount's, such as `10.0.0.1@o2ib:/scratch`. What client and servers agreed on counts; else the older
-    of both versions. That of the client alone tells only that it does not work.
+    of both versions. That of the client alone only shows that it does not work.
     """
     client, why = None, ""
     try:
@@ -127,7 +127,7 @@ def read_software(device: str, ask: Ask) -> Software:
         # A new client may talk to an old server.
         known = f"the client is {'.'.join(map(str, client))}"
         return Software(
-            None, None, f"{known}, and of the servers nothing is told: {why_no_servers or 'lctl is silent'}"
+            None, None, f"{known}, and nothing is known of the servers: {why_no_servers or 'lctl is silent'}"
         )
     return Software(version, None, why or "lfs --version does not say")
 

@@ -64,9 +64,9 @@ Space = tuple[int, int]
 def read_mounts(
     root: Path = Path("/"), space: Callable[[str], Space | None] | None = None
 ) -> list[Mount] | None:
-    """List the mounts that may hold data; None where the kernel's list cannot be read.
+    """List the mounts that may have data; None where the kernel's list cannot be read.
 
-    `space` tells the capacity of a mount point; without it capacities are null.
+    `space` returns the capacity of a mount point; without it capacities are null.
     """
     text = read(root / "proc/self/mountinfo")
     if text is None:
@@ -160,7 +160,7 @@ def places_of_data(
     folders += [environment.get(name, "") for name in ("SLURM_SUBMIT_DIR", "PBS_O_WORKDIR", "LS_SUBCWD")]
     for folder in filter(None, folders):
         try:
-            # `lfs` is told where the folder is, not how links lead to it.
+            # `lfs` gets the real folder, without links.
             real = os.path.realpath(folder) if here else folder
         except OSError:  # where this process runs is gone
             continue

@@ -20,7 +20,7 @@ class NoAnswer(Exception):  # noqa: N818 - a fact about the machine, which goes 
     """The program is not there, failed, or took too long; the text says which.
 
     `printed` is what a program that failed wrote to standard output all the same: `lfs df` fails when one target
-    does not answer, and has told about all others.
+    does not answer, and has answered for all others.
     """
 
     def __init__(self, why: str, printed: str = "") -> None:

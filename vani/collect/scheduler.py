@@ -86,7 +86,7 @@ def _slurm_gpus(environment: Environment) -> int | None:
 
 
 def _slurm_memory(environment: Environment, cpus: int | None) -> int | None:
-    """Slurm counts in MiB. 0 asks for all of a node's memory, which it then does not tell."""
+    """Slurm counts in MiB. 0 asks for all of a node's memory, and leaves its size unknown."""
     per_node, per_cpu = (_number(environment.get(f"SLURM_MEM_PER_{part}")) for part in ("NODE", "CPU"))
     if per_node:
         return per_node << 20

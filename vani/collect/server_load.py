@@ -61,7 +61,7 @@ def busy_share(before: BusyTime | None, now: BusyTime | None) -> float | None:
 
 
 def memory_share(root: Path = Path("/")) -> float | None:
-    """Share of the memory that programs could not get; what caches hold they could."""
+    """Share of the memory that programs cannot get; the memory of caches they can."""
     try:
         text = (root / "proc/meminfo").read_text(errors="backslashreplace")
     except OSError:
@@ -89,11 +89,11 @@ def read_targets(server: str, ask: Ask | None, dump: Path | None) -> tuple[list[
             if not targets_of(text, server):
                 return [], str(error)
     else:
-        return [], "nobody was asked"
+        return [], "no program was asked"
     targets = targets_of(text, server)
     return (
         targets,
-        None if targets else f"{dump or 'lctl'} tells of no target (obdfilter.*.kbytestotal, .kbytesavail)",
+        None if targets else f"{dump or 'lctl'} shows no target (obdfilter.*.kbytestotal, .kbytesavail)",
     )
 
 

@@ -1,6 +1,6 @@
 """Facts that a machine shows of itself; `detect` puts them into a `vani.system/2` document.
 
-It runs on a login or compute node, as any user. Each program is optional; what it would have told is null,
+It runs on a login or compute node, as any user. Each program is optional; without it, its figures are null,
 and `sources` says which one was missing. Rates stay null, but for the network's and what was measured of one folder.
 """
 
@@ -54,7 +54,7 @@ def detect(
     programs
         Runs `lfs`, `lctl`, `mmlsfs` and `scontrol`; by default the machine's own, and none where `root` is not `/`.
     measured
-        Rates of one node in a folder: those of the file system or burst buffer that holds it.
+        Rates of one node in a folder: those of its file system or burst buffer.
 
     Returns
     -------

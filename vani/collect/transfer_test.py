@@ -1,7 +1,7 @@
 """The rate at which one node writes and reads a folder: a short test, bounded in bytes and in time.
 
 Some streams write files of their own at the same time and read them again. The files have no name while they are
-written: whatever ends the process, the file system frees them. Nothing that is read comes from this node's memory: the
+written: the file system frees them however the process ends. Nothing that is read comes from this node's memory: the
 streams use direct I/O, or, where the file system has none, flush what they wrote and ask the kernel to forget it. What
 caches of servers or of a virtual machine's host answer is not seen.
 """
@@ -48,7 +48,7 @@ Io = Callable[[int, memoryview, int], int]
 
 @dataclass(frozen=True)
 class Measurement:
-    """Bytes per second of one node, and how they were found; `notes` tell what came between."""
+    """Bytes per second of one node, and how they were measured; `notes` say what disturbed the test."""
 
     folder: Path
     write: float | None
@@ -67,7 +67,7 @@ class _Stream:
 
 
 def measure(folder: Path, size: int, *, limit_s: float = LIMIT_S) -> Measurement:
-    """Write `size` bytes in `folder`, read them again, and tell how fast both were.
+    """Write `size` bytes in `folder`, read them again, and measure how fast both were.
 
     Raises
     ------

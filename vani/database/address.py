@@ -25,7 +25,7 @@ _DRIVERS: Final = {
 }
 """By scheme: SQLAlchemy's name, the driver's package, and the extra that brings it."""
 _WAIT_S: Final = 10
-"""How long to wait for a server, and for those who hold a lock."""
+"""How long to wait for a server, and for a lock."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +77,7 @@ def address_of(text: str) -> Address:
 
 
 def server(address: Address) -> Engine:
-    """An engine for a server; it gives up after ten seconds where nobody answers or somebody holds a lock.
+    """An engine for a server; it gives up after ten seconds without an answer or behind a lock.
 
     Raises
     ------

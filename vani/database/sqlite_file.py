@@ -1,4 +1,4 @@
-"""A file of SQLite that readers may take for immutable: whoever changes it puts another one in its place.
+"""A file of SQLite that readers may treat as immutable: a writer replaces it with another file.
 
 A program that has it open keeps what it opened, so that a job that runs is not disturbed.
 """
@@ -87,10 +87,10 @@ def replaced(path: Path) -> Iterator[Path]:
     try:
         with _no_room(path), _held(place) as old:
             _refuse_foreign(old, path)
-            # By a connection of its own: one that holds the lock would wait for itself.
+            # Through its own connection: one with the lock would wait for itself.
             with closing(_connect(place, "ro")) as source, closing(_connect(copy, "rwc")) as new:
                 source.backup(new)
-                # A reader of an immutable file would not look into a log beside it.
+                # A reader of an immutable file would not look into a log next to it.
                 new.execute("PRAGMA journal_mode=DELETE").fetchall()
             yield copy
             # SQLite's own permissions depend on nothing but the mask.
@@ -129,7 +129,7 @@ def _made(place: Path) -> bool:
 
 
 def _locked(place: Path) -> sqlite3.Connection:
-    """Open the database that has this name and hold it; not one that was replaced while we waited."""
+    """Open and lock the database of this name; not one that was replaced while we waited."""
     while True:
         before = place.stat()
         connection = _connect(place, "rw")

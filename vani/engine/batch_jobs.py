@@ -19,7 +19,7 @@ __all__ = ["open_jobs", "speaks_tls"]
 def speaks_tls(jobs: BatchJobs) -> bool:
     """Whether scheduler and workers are to speak TLS with a key that is made for them.
 
-    They are, unless the option `tls` is false or Dask is configured for another way: whoever else reaches the
+    They are, unless the option `tls` is false or Dask is configured otherwise: anybody else who reaches the
     scheduler could let it run code as the user.
     """
     import dask  # noqa: PLC0415 - heavy, and needed for a cluster only
@@ -160,7 +160,7 @@ def _new_key(system: str, folder: Path) -> Any:
 
 
 def _telling(job: Any, answers: list[str | None]) -> Any:
-    """A kind of job that tells whether it was submitted; dask-jobqueue writes refusals to its log only."""
+    """A kind of job that reports whether it was submitted; dask-jobqueue writes refusals to its log only."""
 
     async def start(self: Any) -> None:
         try:

@@ -194,7 +194,7 @@ class DaskClient(DaskConnection):
             self._raise(error, stage)
 
     def _raise(self, error: BaseException, stage: str) -> NoReturn:
-        """Raise an error of a worker in words that tell the user what to do."""
+        """Raise an error of a worker with a hint for the user."""
         from distributed import CancelledError, KilledWorker  # noqa: PLC0415 - heavy
 
         doing = {"decode": "decoding", "survey": "surveying", "measure": "measuring"}.get(stage, "working")

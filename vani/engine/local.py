@@ -23,7 +23,7 @@ class Progress(Protocol):
 
 
 def silent(stage: str, done: int, total: int) -> None:
-    """Progress that nobody looks at."""
+    """Progress that is not shown."""
     del stage, done, total
 
 

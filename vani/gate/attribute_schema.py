@@ -1,6 +1,6 @@
 """Attribute paths resolved against the schema of profiles: which keys exist, their units and their meaning.
 
-A misspelt key is found here, whatever a profile contains. `io.` may be left out: `files[*].ops.read` is
+A misspelt key is found here, independent of the profile. `io.` may be left out: `files[*].ops.read` is
 `files[*].io.ops.read`, since no entity with `io` has keys of the same names.
 """
 

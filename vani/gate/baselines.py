@@ -1,6 +1,6 @@
 """Baselines: the figures of earlier runs, gathered from profiles and saved in one small document.
 
-Where runs agree, the document holds one value, otherwise a list with one value per run: exact counts appear once, and
+Where runs agree, the document has one value, otherwise a list with one value per run: exact counts appear once, and
 `git diff` shows what changed. `baseline_of` merges runs, and `runs_of` splits them again.
 """
 

@@ -54,7 +54,7 @@ _LISTS: Final[tuple[tuple[tuple[str, ...], type[Model]], ...]] = (
 )
 _SKIPPED: Final = {"schema", "generator", "provenance"}
 _SLOWEST_CALLS: Final = "max(apps[*].balance.slowest_call_time_s)"
-"""Of the key figures the one that a file-system call alone does not tell."""
+"""The key figure that does not follow from a file-system call alone."""
 
 _FIGURES: Final[tuple[tuple[str, Literal["bytes", "seconds", "share", "count"]], ...]] = (
     ("workflow.processes", "count"),

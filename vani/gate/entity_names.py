@@ -23,7 +23,7 @@ IDENTITIES: Final[Mapping[str, tuple[str, ...]]] = {
     "app_dependencies": ("producer", "consumer"),
     "folders": ("path",),
 }
-"""By the key of a list: attributes that tell its entities apart. Entries of other lists go by position."""
+"""By the key of a list: attributes that distinguish its entities. Entries of other lists go by position."""
 
 Identity = tuple[Hashable, ...]
 

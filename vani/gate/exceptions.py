@@ -25,7 +25,7 @@ def apply_exceptions(
 ) -> list[Outcome]:
     """The outcomes, of which those that fail and are covered are excepted; then a note for each useless exception.
 
-    Of several that cover an outcome, the one that holds longest counts, of those the first.
+    Of several that cover an outcome, the one with the latest end counts, of those the first.
     """
     reaches = [_reach(exception, figures, names) for exception in exceptions]
     used = [False] * len(exceptions)

@@ -175,7 +175,9 @@ class _Compiler:
 
     def _explained(self, error: ValueError, *place: str | int) -> DocumentError:
         problem = str(error)
-        todo = "docs/check.md tells how paths are written" if isinstance(error, AttributeSyntaxError) else ""
+        todo = (
+            "docs/check.md describes how paths are written" if isinstance(error, AttributeSyntaxError) else ""
+        )
         if isinstance(error, UnknownAttributeError):
             problem, _, todo = problem.partition("; ")
         return self._error(problem, todo, *place)

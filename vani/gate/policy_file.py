@@ -1,4 +1,4 @@
-"""The policy of a project: the file that holds it, the place of its saved baseline, and what the file asks."""
+"""The policy of a project: its file, the place of its saved baseline, and the checks of the file."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ MAX_BYTES: Final = 1 << 20
 def find_policy(start: Path) -> Path | None:
     """The nearest policy, from the folder `start` upwards.
 
-    The last folder looked at is the top of a repository (it holds `.git`), the home directory or the root.
+    The search ends at the top of a repository (with `.git`), the home directory or the root.
 
     Raises
     ------
     InputError
-        A folder holds both kinds of files.
+        A folder has both kinds of files.
     """
     for folder in _upwards(start):
         names = [name for name in FILE_NAMES if is_there(folder / name)]
@@ -65,7 +65,7 @@ def is_there(path: Path) -> bool:
     Raises
     ------
     InputError
-        There is something else, such as a link to nothing: whoever put it there meant it to be read.
+        There is something else, such as a broken link, which was meant to be read.
     """
     if path.is_file():
         return True

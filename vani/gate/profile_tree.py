@@ -48,7 +48,7 @@ def read_figures(content: bytes, where: str, columns: Collection[Column], *, mod
     Raises
     ------
     DocumentError
-        It is not a valid profile. Of a long profile, attributes of files that nobody wants are not checked.
+        It is not a valid profile. Of a long profile, unused attributes of files are not checked.
     """
     saved = SavedProfile(content, where)
     part = saved.most_important(model_files if len(content) > SHORT_BYTES else None)
@@ -82,5 +82,5 @@ def read_bytes(path: Path, *, todo: str = "", most: int | None = None) -> bytes:
 
 
 def path_text(path: str | Path) -> str:
-    """A path as text that every document can hold; bytes that are no UTF-8 are escaped."""
+    """A path as text for any document; bytes that are no UTF-8 are escaped."""
     return os.fsencode(path).decode("utf-8", "backslashreplace")

@@ -13,7 +13,7 @@ al., Detecting outliers: Do not use standard deviation around the mean, use abso
 Journal of Experimental Social Psychology 49, 2013, 764-766; 3 is their very conservative choice). max |bi - m| means
 that no run of the baseline fails against it.
 
-Times are warnings as long as nobody knows how much they vary. Three runs and more show it: what then takes
+Times are warnings as long as their spread is unknown. Three or more runs show it: what then takes
 twice as long as the longest time that is allowed is an error.
 """
 

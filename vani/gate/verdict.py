@@ -104,7 +104,7 @@ def _order(judgement: Judgement) -> tuple[int, int, str]:
 
 
 def _distinct(judgements: Sequence[Judgement]) -> list[Judgement]:
-    """The judgements with ids of which no two are equal, whatever the names in a profile are."""
+    """The judgements with unique ids, even where names in a profile are equal."""
     seen: Counter[str] = Counter()
     used = {judgement.id for judgement in judgements}
     result = []

@@ -1,1 +1,1 @@
-"""Many runs: what they cost, which setting would win it back, and what comes next."""
+"""Many runs: their cost, the settings that would save most of it, and a prediction of the next ones."""

@@ -40,7 +40,7 @@ class Added:
     Attributes
     ----------
     files
-        Candidate, whatever became of them.
+        Candidates, including those that failed.
     runs
         Added.
     copies
@@ -84,7 +84,7 @@ def add(
     totals
         Keep sums and no profiles of logs; None: for `readers.MANY` new files and more.
     workers
-        Processes that read; None: one for each core, for few files none beside this one.
+        Processes that read; None: one for each core, for few files none but this one.
     names
         How users and paths are written down.
 

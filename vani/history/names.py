@@ -75,7 +75,7 @@ class Names(PlainNames):
         return self._words.sub(lambda match: self._users[match[0]], without_paths)
 
     def tree(self, tree: Any) -> Any:
-        """Replace paths and users in every text of a document; whatever stands under `path` is one."""
+        """Replace paths and users in every text of a document; every text under `path` is one."""
         literal = {path for path in _paths_in(tree) if len(path) > 1}
         return self._tree(tree, literal)
 

@@ -67,7 +67,7 @@ class Readers:
     totals
         Keep sums and no profiles of logs; None: for `MANY` files and more.
     workers
-        Processes that read; None: one for each core, for few files none beside this one.
+        Processes that read; None: one for each core, for few files none but this one.
     """
 
     def __init__(

@@ -33,7 +33,7 @@ def story(
     lines: Sequence[str],
     paths: Sequence[str],
 ) -> Story:
-    """Tell of runs in order of time.
+    """Summarise runs in order of time.
 
     Parameters
     ----------
@@ -145,7 +145,7 @@ def _change(values: Floats) -> int | None:
         return None
     logs = np.log(np.maximum(values, 1e-9))
     places = np.arange(_LEAST_RUNS, len(logs) - _LEAST_RUNS + 1)
-    # Means of both sides for every place at once; the one place is then held against medians.
+    # Means of both sides for every place at once; that place is then tested with medians.
     sums = np.concatenate([[0.0], np.cumsum(logs)])
     before, after = sums[places] / places, (sums[-1] - sums[places]) / (len(logs) - places)
     weight = places * (len(logs) - places) / len(logs)

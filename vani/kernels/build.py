@@ -92,13 +92,13 @@ def compile_kernels(into: Path, *, more_flags: Sequence[str] = ()) -> Path | Non
     command = compiler()
     if command is None:
         return None
-    # Beside the old file, so that nobody loads half a file.
+    # In the same folder, so that a rename replaces the old file at once.
     with tempfile.TemporaryDirectory(dir=into, prefix=".kernels-") as folder:
-        made = Path(folder) / "kernels.so"
+        library = Path(folder) / "kernels.so"
         units = [str(path) for path in sources() if path.suffix == ".c"]
         try:
             done = subprocess.run(
-                [*command, *FLAGS, *more_flags, *units, "-o", str(made)],
+                [*command, *FLAGS, *more_flags, *units, "-o", str(library)],
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.STDOUT,
@@ -107,11 +107,11 @@ def compile_kernels(into: Path, *, more_flags: Sequence[str] = ()) -> Path | Non
             )
         except subprocess.TimeoutExpired as error:
             raise OSError(f"{command[0]} takes more than {_PATIENCE_S:g} s") from error
-        if done.returncode or not made.is_file():
+        if done.returncode or not library.is_file():
             said = done.stdout.decode(errors="replace").strip()
             raise OSError(f"{command[0]} cannot compile the kernels: {_reason(said, done.returncode)}")
-        target = into / f"kernels-{_digest_of_sources()}-{_digest(made.read_bytes())}.so"
-        made.replace(target)
+        target = into / f"kernels-{_digest_of_sources()}-{_digest(library.read_bytes())}.so"
+        library.replace(target)
     for old in into.glob("kernels-*.so"):
         if old != target:
             old.unlink(missing_ok=True)

@@ -8,7 +8,7 @@ Two rules hold for every gain that comes from a model of the storage:
   comes from single runs on four machines, among them pairs of settings (stripe counts on the Tianhe prototype) and
   repetitions of one benchmark (Edison, Mira, MareNostrum 4), whose speed-up should be 1 and is not. It is the
   median of the machines' factors. `python -m benchmarks.models --coverage` fits it without each
-  machine in turn and prints how many of that machine's points it holds.
+  machine in turn and prints how many of that machine's points it covers.
 
 Of a generic machine the rates are typical ones. The anchor holds the model's total to a factor `ANCHOR`; all of
 that can be in the one stage that the setting changes, hence the range is wider by as much (ours).

@@ -44,7 +44,7 @@ __all__ = ["Checkpoints", "checkpoints"]
 class Checkpoints:
     """The checkpoints of one app.
 
-    `phases` holds positions in `profile.phases`, which are `count` phases. `size` is the mean of bytes that one writes;
+    `phases` are positions in `profile.phases`, which are `count` phases. `size` is the mean of bytes that one writes;
     `cost_s` C, `interval_s` I; `processes` the most that took part in one.
     """
 

@@ -129,7 +129,7 @@ class Burst:
 class Prediction:
     """Seconds: `best_s`, all stages overlap; `seconds`, none does; `worst_s`, a bad day of that.
 
-    `stages` holds the seconds of each stage that costs something, in the order of the path.
+    `stages` are the seconds of each stage that costs something, in the order of the path.
     """
 
     seconds: float

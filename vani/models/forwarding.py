@@ -20,7 +20,7 @@ repetitions that the choice did not see, this loses about half as much as the cu
 five repetitions scatter more than neighbours differ (`python -m benchmarks.models --forwarding`).
 
 `oracle` is the paper's method, the best mean of the pattern's own curve (ORACLE of Bez et al., section 3.2); `nearest`
-and `fewest` apply it to the nearest pattern, whatever its distance. Both are kept to compare with.
+and `fewest` apply it to the nearest pattern at any distance. Both are kept to compare with.
 
 Bundled are 189 patterns measured on MareNostrum 4 (data/forge_mn4.csv; writes with O_DIRECT). They hold for that
 machine only.
@@ -363,7 +363,7 @@ class Traffic:
 
 
 def traffic_of(profile: Profile) -> Traffic | None:
-    """None where the profile does not tell bytes."""
+    """None if the profile has no bytes."""
     io = profile.dataset.io
     if io.bytes.written is None or io.bytes.read is None:
         return None
@@ -373,7 +373,7 @@ def traffic_of(profile: Profile) -> Traffic | None:
 
 
 def pattern_of(traffic: Traffic, profile: Profile, *, strided: float = STRIDED) -> Pattern | str:
-    """The pattern of a run's traffic, or in words for a sentence why it cannot be told."""
+    """The pattern of a run's traffic, or the reason why it is unknown, as part of a sentence."""
     io, nodes, writes = profile.dataset.io, profile.job.nodes or 1, traffic.operation == "write"
     sizes = io.transfer_size.write if writes else io.transfer_size.read
     if sizes is None or not sizes.p50:

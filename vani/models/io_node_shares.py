@@ -10,7 +10,7 @@ capacity at once: classes are jobs, weights numbers of I/O nodes, values their w
     best(i, w) = max over items k of class i of  best(i - 1, w - weight(k)) + value(k),   best(0, 0) = 0
 
 is the optimum that uses exactly w, and the best of all sizes up to W is that for a capacity of W, of equal ones the
-smallest. Values are integers, so that equal sums are equal whatever the order of their terms.
+smallest. Values are integers, so that equal sums are equal in any order of their terms.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The seconds of a run that faster I/O could win at most.
+"""The seconds of a run that faster I/O could save at most.
 
 Readings of "the I/O time" of a run of T seconds, all of them shares of T that can be computed again from the profile:
 
@@ -37,7 +37,7 @@ __all__ = ["HARDLY", "LEAST_IO_S", "LEAST_RUN_S", "IOTime", "Slowest", "io_time"
 HARDLY = 0.05
 """Share of the run below which I/O hardly matters."""
 LEAST_RUN_S: Final = 1.0
-"""Starting MPI and opening libraries takes some tenths of a second (general knowledge), whatever the run is for."""
+"""Starting MPI and opening libraries takes some tenths of a second (general knowledge) in any run."""
 LEAST_IO_S: Final = 0.1
 """Ours: less I/O is some caches that are cold and a directory that is looked up for the first time."""
 

@@ -200,7 +200,7 @@ def layout_for_sizes(
     sizes
         Bytes of each file; the median and the largest decide.
     smallest, largest_first
-        Bounds of the first component, which holds files up to the median on one target.
+        Bounds of the first component, which keeps files up to the median on one target.
     growth
         Each component ends at this times the end of the one before, and has in all as many times the stripes:
         the total stays proportional to the size.

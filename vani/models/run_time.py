@@ -1,9 +1,9 @@
 """The seconds of a run that a part of its I/O costs: some files, one direction, one kind of call.
 
-A profile tells of a part how long any process is at it (`busy_s`) and the time of all processes together (`time_s`).
-Neither is what the run waits for: eight processes that read files of their own one after another are at it eight
-times as long as each of them, and their times add up to the same. The run waits for its slowest process, and what
-that one spends on the part is taken for the larger of
+For each part, a profile has the time in which any process is at it (`busy_s`) and that of all processes together
+(`time_s`). Neither is what the run waits for: eight processes that read files of their own one after another are at it
+eight times as long as each of them, and their times add up to the same. The run waits for its slowest process, and
+the time that this process spends on the part is taken for the larger of
 
     its share, if it does what the others do:         slowest * time(part) / time(all)
     the mean over the processes that use the part:    time(part) / users

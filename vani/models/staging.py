@@ -107,7 +107,7 @@ def tiers(profile: Profile, system: System, *, spare: float, memory_share: float
     spare
         Share of a tier that must stay free, 0..1.
     memory_share
-        Share of a node's memory that files may take where nobody says how much the program leaves.
+        Share of a node's memory that files may take where the program's own use is unknown.
     """
     usable = [
         _described(index, near, profile, system, spare=spare, memory_share=memory_share)
@@ -122,7 +122,7 @@ def tiers(profile: Profile, system: System, *, spare: float, memory_share: float
 def choose(
     candidates: Sequence[Tier], *, total: int, nodes: int, shared: bool, per_node: int | None = None
 ) -> Tier | str:
-    """The nearest tier that holds the bytes, or why none does, as a sentence.
+    """The nearest tier with room for the bytes, or why there is none, as a sentence.
 
     `total` bytes over all nodes, `per_node` on each (default: evenly). With `shared` all nodes must see the same
     files, which storage of a single node cannot give to several.
@@ -153,7 +153,7 @@ def is_near(path: str, profile: Profile, system: System) -> bool:
     near = max((len(folder) for folder in folders if _below(path, folder)), default=0)
     disk = system.file_system_for(path)
     mounts = [*(disk.mounts if disk is not None else ()), profile.storage.shared.dir or ""]
-    # Of a machine that nobody described the whole tree is one file system, /tmp is not.
+    # On a machine without a description the whole tree is one file system, except /tmp.
     return near > max((len(mount) for mount in mounts if mount and _below(path, mount)), default=0)
 
 
@@ -218,7 +218,7 @@ def concurrency(io: IOStats) -> float:
 
 
 def common_folder(paths: Iterable[str]) -> str:
-    """The deepest folder that holds all paths; `.` where they share none."""
+    """The deepest folder above all paths; `.` where they share none."""
     folders = [posixpath.dirname(path) for path in paths]
     if not folders or len({folder.startswith("/") for folder in folders}) > 1:
         return "."

@@ -1,4 +1,4 @@
-"""The files that jobs are going to create: their layouts, and what each component of them holds."""
+"""The files that jobs are going to create: their layouts, and the bytes of each component."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class FileToPlace:
 
 
 def is_layout_file(layout: int | str | None) -> bool:
-    """Tell whether a layout names a file with Tarazu's buckets: it is neither a count nor options."""
+    """Whether a layout names a file with Tarazu's buckets: it is neither a count nor options."""
     return isinstance(layout, str) and not layout.strip().startswith("-") and not layout.strip().isdigit()
 
 
@@ -45,7 +45,7 @@ def files_to_place(
     Parameters
     ----------
     layouts
-        What the files with Tarazu's buckets hold, by the name that the jobs give them.
+        Contents of the files with Tarazu's buckets, by the name that the jobs give them.
     targets
         OSTs that serve: what a stripe count of -1 stands for.
     where

@@ -216,7 +216,7 @@ def _missing(job: PlannedJob, estimate: Estimate) -> str:
     if job.pattern is not None:
         return "no measured curve, and a pattern without the number of processes"
     if job.profile is not None:
-        return "no measured curve, and its profile does not tell its pattern"
+        return "no measured curve, and its profile has no pattern"
     return "no measured curve and no pattern"
 
 

@@ -48,11 +48,11 @@ def forward(
     forwarded
         Jobs that run behind I/O nodes already, and cannot go back to direct access.
     compare
-        Also what every other policy gives.
+        Also compute the outcome of every other policy.
     where
         What errors call the document of jobs.
     unlike
-        What has to be said of estimates from these curves.
+        A note on estimates from these curves.
 
     Raises
     ------
@@ -184,7 +184,7 @@ def _expected(
         low=speedup * low if width else None,
         high=speedup * high if width else None,
         method=f"sum over the jobs with a figure; before: {before.policy}"
-        + ("" if width else "; no range: the curves tell no scatter"),
+        + ("" if width else "; no range: the curves have no scatter"),
     )
 
 

@@ -115,7 +115,7 @@ def _in_force(jobs: Sequence[RunningJob]) -> ForwardPlan | None:
 def _named(
     jobs: Sequence[RunningJob], plan: ForwardPlan, pool: Sequence[str], *, direct: bool
 ) -> tuple[dict[str, Has], dict[str, str], dict[str, str]]:
-    """Names for the numbers of a plan: first what jobs keep, then what they get beside it, in the order of the jobs."""
+    """Names for the numbers of a plan: first those that jobs keep, then further ones, in the order of the jobs."""
     free = dict.fromkeys(pool)
     wanted = {job.name: job for job in plan.jobs}
     access: dict[str, Has] = {}

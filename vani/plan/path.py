@@ -216,14 +216,14 @@ def _reachable(queue: Numbers, network: Network, room: Room) -> Numbers:
 
 
 def _asked(ios: Sequence[JobIo], settings: PathSettings) -> set[Dimension]:
-    """Dimensions in which peaks matter: those that some job asks for."""
+    """Dimensions in which peaks matter: those of some job's demand."""
     if settings.capacity == "eq1":
         return {"iobw"}
     return {name for n, name in enumerate(DIMENSIONS) if any(io.demand[n] for io in ios)}
 
 
 def _expected(done: Sequence[_Served], layer: Layer, serves: Sequence[bool]) -> Expected | None:
-    """Share of the demand that is carried, beside a static map; None where no job asks for anything."""
+    """Share of the demand that is carried, compared with a static map; None if no job has a demand."""
     asking = [number for number, route in enumerate(done) if route.met is not None]
     if not asking:
         return None
@@ -238,7 +238,7 @@ def _expected(done: Sequence[_Served], layer: Layer, serves: Sequence[bool]) -> 
         low=None,
         high=None,
         method="before: compute nodes dealt to all forwarding nodes in blocks, in the order of jobs.yaml, and storage "
-        "without a limit; after: this plan; no range: demands and loads tell no scatter",
+        "without a limit; after: this plan; no range: demands and loads have no scatter",
     )
 
 

@@ -53,15 +53,15 @@ class Layer:
     Attributes
     ----------
     load
-        In the snapshot, 0..1; NaN where nobody knows it.
+        In the snapshot, 0..1; NaN if unknown.
     peak
-        NaN where nobody knows it, infinite where the layer is not limited in a dimension.
+        NaN if unknown, infinite where the layer is not limited in a dimension.
     usable
         Nodes that the plan may use: ok, with figures.
     used
         What the plan has them carry.
     known_load
-        `load` with 0 where nobody knows it.
+        `load` with 0 for unknown ones.
     free
         What the snapshot leaves of the peaks; infinite where the layer is not limited.
     """
@@ -284,7 +284,7 @@ def _layer(
     for column, dimension in enumerate(DIMENSIONS):
         unknown = np.isnan(peak[:, column])
         if dimension not in dimensions or (name != "forwarding" and dimension == "mdops"):
-            # Metadata operations go to the metadata server; a storage node that serves them tells a peak.
+            # Metadata operations go to the metadata server; a storage node that serves them has a peak.
             peak[unknown, column] = np.inf
         elif usable.any() and unknown[usable].all():
             lacks.append(

@@ -21,7 +21,7 @@ from vani.units import KiB, MiB, format_bytes, format_share
 __all__ = ["Settings", "settings_of"]
 
 LIGHT: Final = 0.5
-"""Below half of its bandwidth a forwarding node has room for what nobody asked for; AIOT gives no figure."""
+"""Below half of its bandwidth a forwarding node has room to read ahead; AIOT gives no figure."""
 MOST_METADATA: Final = 0.9
 """One of ten turns is left to others, however many metadata requests there are (as in the rule FWD003)."""
 _LEAST_STRIPE: Final = 512 * KiB

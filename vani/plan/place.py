@@ -41,7 +41,7 @@ __all__ = ["place"]
 
 @dataclass(frozen=True)
 class _Request:
-    """An extent that gets OSTs: where it is in the plan, and what it holds."""
+    """An extent that gets OSTs: its file in the plan, and its bytes."""
 
     file: int
     extent: Extent

@@ -23,7 +23,7 @@ _WORTH: Final = 1.05
 
 
 def pinning(after: OstCosts, before: AllocatorRange | None, settings: PlaceSettings) -> tuple[bool, str]:
-    """Tell whether to pin, and why."""
+    """Whether to pin, and why."""
     if before is None or after.ost_cost is None:
         return False, "no bytes are placed"
     if settings.method == "lsa":

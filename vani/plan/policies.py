@@ -84,7 +84,7 @@ def _exactly(offer: Offer, number: int, *, direct: bool) -> Choice:
 
 def _best(offer: Offer) -> Choice:
     known = [option for option in offer.options if option.rate is not None and not option.shared]
-    # Without a figure nobody knows its best: the fewest.
+    # Without a figure its best is unknown: the fewest.
     return (
         max(known, key=lambda option: (option.rate or 0.0, -option.io_nodes)) if known else offer.options[0]
     )

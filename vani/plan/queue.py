@@ -20,7 +20,7 @@ from vani.units import format_rate
 __all__ = ["LONGEST", "Life", "Replayed", "Share", "replayed"]
 
 LONGEST: Final = 1e12
-"""Seconds that a replay goes on at most: later, a clock of 53 bits does not tell milliseconds apart."""
+"""Seconds that a replay goes on at most: later, a clock of 53 bits does not resolve milliseconds."""
 
 
 @dataclass(frozen=True)

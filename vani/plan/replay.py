@@ -75,7 +75,7 @@ def replay(
     for offer in offers:
         if offer.source == "none":
             raise InputError(
-                f"nobody knows how long it would run: {offer.lack}",
+                f"its run time is not known: {offer.lack}",
                 where=f"job {offer.job.name}",
                 todo="give it a curve, "
                 + (
@@ -133,7 +133,7 @@ def _refuse_unfit(job: PlannedJob, nodes: int) -> None:
     # Less than a byte is nothing, and would take no time at all.
     if job.bytes is None or job.bytes < 1:
         raise InputError(
-            "has no bytes: nobody knows when it would end", where=at, todo="give what it reads and writes"
+            "has no bytes, so its end is not known", where=at, todo="give what it reads and writes"
         )
     if job.submit_s > LONGEST:
         raise InputError(

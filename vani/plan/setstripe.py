@@ -1,4 +1,4 @@
-"""The `lfs setstripe` line that creates a file on chosen OSTs; whatever it is, Lustre takes it."""
+"""The `lfs setstripe` line that creates a file on chosen OSTs, for any layout that Lustre accepts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The static map without a plan: compute nodes belong to forwarding nodes in blocks, whatever these do.
+"""The static map without a plan: compute nodes belong to forwarding nodes in blocks, independent of their load.
 
 On TaihuLight 512 compute nodes after one another have one forwarding node each (AIOT, section II-A).
 """
@@ -24,7 +24,7 @@ def static_shares(layer: Layer, nodes: Sequence[int], demands: Floats, serves: S
     demands
         Shape (jobs, 3).
     serves
-        By forwarding node, whether it serves at all. Where nobody knows what one can carry, it is not limited.
+        By forwarding node, whether it serves at all. A node of unknown capacity is not limited.
     """
     count = len(layer.names)
     block = -(-sum(nodes) // count)

@@ -1,4 +1,4 @@
-"""Do some work within a budget of time, whatever becomes of it.
+"""Do some work within a budget of time, even if it fails.
 
 The work is done in a child process: this one waits no longer than the budget lasts, and is not touched by what
 happens there, be it an error, a crash, memory that runs out, or a file system that does not answer.
@@ -60,8 +60,8 @@ def within(deadline: Deadline, first: Callable[[], object], work: Callable[[], s
     Parameters
     ----------
     first
-        What has to be done whatever the time is, and takes next to none: it is not killed. Its errors are not told;
-        `work` is to find out.
+        Work that takes next to no time and must be done even without a budget: it is not killed. Its errors are not
+        reported; `work` is to find out.
     """
     try:
         reading, writing = os.pipe()
@@ -102,10 +102,10 @@ def _work(first: Callable[[], object], work: Callable[[], str], writing: int, de
         signal.setitimer(signal.ITIMER_REAL, deadline.left_s + 0.1)
         said = "+" + work()
     except BaseException as error:
-        # Whatever it is: the job is to start.
+        # After any error: the job is to start.
         said = f"-{_line(error)}"
     with suppress(BaseException):
-        # A mark at the end tells a whole word from one that was cut off.
+        # A mark at the end distinguishes a whole word from one that was cut off.
         os.write(writing, said.encode(errors="backslashreplace")[:_LONGEST_WORD] + b"\0")
     os._exit(0)
 

@@ -1,6 +1,6 @@
 """Facts about a job that Slurm gives PrologSlurmctld and EpilogSlurmctld in the environment.
 
-Everything but the job's number may be missing, and a user chooses the job's name: it may hold any sign.
+Everything but the job's number may be missing, and a user chooses the job's name: it may have any character.
 """
 
 from __future__ import annotations

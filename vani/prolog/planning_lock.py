@@ -23,12 +23,12 @@ def plan_for_new(
     Parameters
     ----------
     plan
-        Plans for all running jobs; it is called with the lock held, and says what it did.
+        Plans for all running jobs; it is called under the lock, and says what it did.
 
     Raises
     ------
     InputError
-        There is no plan: somebody else holds the lock, or as `plan` says.
+        There is no plan: another process has the lock, or as `plan` says.
     """
     number = state.register(environment).job
 

@@ -2,7 +2,7 @@
 
 `jobs/NUMBER` is written by the prolog of a job, without waiting for anybody, and removed by its epilog: the variables
 of Slurm as `env -0` prints them, so that a shell can write it, too. So no job is lost where many begin at once, or
-where one is killed. `state.json`, what each job has, is written by whoever holds the lock, which ends with its process.
+where one is killed. `state.json`, what each job has, is written under the lock, which ends with its process.
 Every file appears whole or not at all.
 """
 
@@ -64,7 +64,7 @@ class State:
                 todo="make the folder, or name another one",
             ) from error
         if status.st_mode & stat.S_IWOTH:
-            # Whoever may write there decides what is set in the tasks of other people's jobs.
+            # Anybody who may write there decides what is set in the tasks of other people's jobs.
             raise InputError("can be written by anybody", where=folder, todo=f"chmod o-w {folder}")
 
     def register(self, environment: Mapping[str, str]) -> JobFacts:
@@ -103,14 +103,14 @@ class State:
         return self.file_of(number, "env").exists()
 
     def file_of(self, number: str, suffix: str) -> Path:
-        """The file of a job: its plan (`yaml`), its forwarding map (`map`), what its tasks are told (`env`)."""
+        """The file of a job: its plan (`yaml`), its forwarding map (`map`), the variables of its tasks (`env`)."""
         return self.folder / f"{number}.{suffix}"
 
     def running(self, *, now_s: float, expire_s: float, say: Callable[[str], None]) -> list[JobFacts]:
         """The jobs that run, in the order in which they began.
 
-        One whose end nobody told is forgotten `expire_s` seconds after it began, or an hour after its time limit ran
-        out, whichever comes first. `say` is told of these, and of what cannot be read.
+        One whose end was not reported is forgotten `expire_s` seconds after it began, or an hour after its time limit
+        ran out, whichever comes first. `say` gets a line about these, and about files that cannot be read.
         """
         jobs = []
         for name in os.listdir(self._jobs):  # noqa: PTH208 - hundreds of paths need not be made
@@ -130,7 +130,7 @@ class State:
                 continue
             last = min(job.start_s + expire_s, (job.end_s or float("inf")) + 3600.0)
             if now_s > last:
-                say(f"job {job.job} is forgotten: nobody told its end")
+                say(f"job {job.job} is forgotten: its end was not reported")
                 self.forget(job.job)
                 continue
             jobs.append(job)
@@ -165,7 +165,7 @@ class State:
         return document if isinstance(document, dict) else {}
 
     def commit(self, what: dict[str, Any]) -> None:
-        """Write down what every job has; the lock has to be held."""
+        """Write down what every job has; the caller must have the lock."""
         self.write(self.folder / "state.json", json.dumps(what).encode())
 
     @contextmanager

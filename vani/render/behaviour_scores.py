@@ -16,17 +16,17 @@ if TYPE_CHECKING:
 __all__ = ["behaviour_scores"]
 
 
-def behaviour_scores(found: Comparison) -> str:
+def behaviour_scores(comparison: Comparison) -> str:
     """A table for each mode; ranges are those of 95 % of drawings of categories."""
-    since = datetime.fromtimestamp(found.first, UTC) if 0 <= found.first < 1 << 33 else None
+    since = datetime.fromtimestamp(comparison.first, UTC) if 0 <= comparison.first < 1 << 33 else None
     when = f" since {since:%Y-%m-%d %H:%M} UTC" if since is not None else ""
     lines = [
-        f"{counted(found.runs, 'run')}, {counted(found.categories, 'category')}, "
-        f"{counted(found.behaviours, 'behaviour')}; predicted are those{when}."
+        f"{counted(comparison.runs, 'run')}, {counted(comparison.categories, 'category')}, "
+        f"{counted(comparison.behaviours, 'behaviour')}; predicted are those{when}."
     ]
-    for mode in found.modes:
+    for mode in comparison.modes:
         lines += ["", *_mode(mode)]
-    lines += [line for note in found.notes for line in ("", f"Note: {one_line(note)}.")]
+    lines += [line for note in comparison.notes for line in ("", f"Note: {one_line(note)}.")]
     return "\n".join([*lines, ""])
 
 
@@ -39,25 +39,25 @@ def _mode(mode: Mode) -> Iterator[str]:
     head = ("predictor", "per run", "95 %", "per category", "95 %", "Brier", "sure", "of these right")
     rows = [
         (
-            one.name,
-            *_judged(one.per_run),
-            *_judged(one.per_category),
-            f"{one.brier:.3f}",
-            f"{one.sure:.3f}",
-            "" if one.sure_right is None else f"{one.sure_right:.3f}",
+            score.name,
+            *_judged(score.per_run),
+            *_judged(score.per_category),
+            f"{score.brier:.3f}",
+            f"{score.sure:.3f}",
+            "" if score.sure_right is None else f"{score.sure_right:.3f}",
         )
-        for one in mode.scores
+        for score in mode.scores
     ]
     yield from table(head, [*rows, ("seen before", f"{mode.seen:.3f}", *[""] * 6)])
     yield ""
     yield from table(
         ("auto said", "runs", "on average", "right"),
         [
-            (f"{one.low:.2f} to {one.high:.2f}", f"{one.runs:,}", f"{one.said:.3f}", f"{one.right:.3f}")
-            for one in mode.reliability
+            (f"{band.low:.2f} to {band.high:.2f}", f"{band.runs:,}", f"{band.said:.3f}", f"{band.right:.3f}")
+            for band in mode.reliability
         ],
     )
 
 
-def _judged(one: ShareRange) -> tuple[str, str]:
-    return f"{one.share:.3f}", f"{one.low:.2f} to {one.high:.2f}"
+def _judged(figure: ShareRange) -> tuple[str, str]:
+    return f"{figure.share:.3f}", f"{figure.low:.2f} to {figure.high:.2f}"

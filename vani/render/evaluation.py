@@ -22,34 +22,36 @@ def column_value(name: str, value: float | str) -> str:
     return f"{name} {format_bytes(value) if name in ('bytes', 'bytes_per_process', 'request') else f'{value:,g}'}"
 
 
-def evaluation_text(found: CrossValidation) -> str:
+def evaluation_text(validation: CrossValidation) -> str:
     """A table of scales and methods: share of predictions off by at most 20 and 30 %, of how many."""
-    scales = list(found.by_scale)
-    unsure = {one.method: one for one in found.unconverged}
+    scales = list(validation.by_scale)
+    unsure = {score.method: score for score in validation.unconverged}
     last = ("unconverged",) if unsure else ()
-    head = ("method", *(column_value(found.scale, one) for one in scales), "all", *last)
+    head = ("method", *(column_value(validation.scale, scale) for scale in scales), "all", *last)
     rows = []
-    for number, score in enumerate(found.by_scale[scales[0]]):
-        of_scale = [found.by_scale[one][number] for one in scales]
-        counts = [len(one.ratios) for one in of_scale]
-        cells = [_shares(one) for one in of_scale]
+    for number, score in enumerate(validation.by_scale[scales[0]]):
+        of_scale = [validation.by_scale[scale][number] for scale in scales]
+        counts = [len(score.ratios) for score in of_scale]
+        cells = [_shares(score) for score in of_scale]
         whole = [
-            float(np.average([one.within(share) for one in of_scale], weights=counts)) for share in (0.2, 0.3)
+            float(np.average([score.within(share) for score in of_scale], weights=counts))
+            for share in (0.2, 0.3)
         ]
         apart = (_shares(unsure[score.method]),) if unsure else ()
         rows.append((score.method, *cells, f"{100 * whole[0]:.0f} / {100 * whole[1]:.0f} %", *apart))
-    sizes = [len(found.by_scale[one][0].ratios) for one in scales]
-    apart = (f"{len(found.unconverged[0].ratios):,}",) if unsure else ()
-    rows.append(("writes", *(f"{one:,}" for one in sizes), f"{sum(sizes):,}", *apart))
-    left_out = f" ({found.left_out:,} more had not converged)" if found.left_out else ""
+    sizes = [len(validation.by_scale[scale][0].ratios) for scale in scales]
+    apart = (f"{len(validation.unconverged[0].ratios):,}",) if unsure else ()
+    rows.append(("writes", *(f"{size:,}" for size in sizes), f"{sum(sizes):,}", *apart))
+    left_out = f" ({validation.left_out:,} more had not converged)" if validation.left_out else ""
     return "\n".join(
         [
-            f"Off by at most 20 % / 30 %, fitted to {counted(found.trained_on, 'write')} of smaller scales{left_out}:",
+            f"Off by at most 20 % / 30 %, fitted to {counted(validation.trained_on, 'write')} of smaller scales"
+            f"{left_out}:",
             "",
             *table(head, rows),
             "",
-            f"Chosen without these: {found.chosen}; its interval, {found.low:.2f} to {found.high:.2f} times what it "
-            f"says, holds {format_share(found.covered)} of them (90 % wanted).",
+            f"Chosen without these: {validation.chosen}; its interval, {validation.low:.2f} to {validation.high:.2f} "
+            f"times what it says, holds {format_share(validation.covered)} of them (90 % wanted).",
             "",
         ]
     )

@@ -19,8 +19,10 @@ def before_run(run: NextRun) -> Iterator[str]:
     whose = f" by {one_line(run.user)}" if run.user is not None else ""
     on = f" on {counted(run.processes, 'process')}" if run.processes is not None else ""
     yield f"For the next run of {one_line(run.application)}{whose}{on}."
-    for one in run.behaviours:
-        like = f"like {one_line(one.run)}" if one.run is not None else "of which no profile is there"
-        yield f"  {format_share(one.probability)}: behaviour {one.behaviour}, {like}"
+    for behaviour in run.behaviours:
+        like = (
+            f"like {one_line(behaviour.run)}" if behaviour.run is not None else "of which no profile is there"
+        )
+        yield f"  {format_share(behaviour.probability)}: behaviour {behaviour.behaviour}, {like}"
     if run.default is not None:
         yield f"Leave the defaults as they are: {one_line(run.default)}."

@@ -29,13 +29,13 @@ def run_phases(runs: Sequence[RunPhases]) -> str:
                 ("phase", "begins at", "lasts", "read", "written"),
                 [
                     (
-                        str(one.phase),
-                        format_seconds(one.begin_s),
-                        format_seconds(one.length_s),
-                        f"{format_bytes(one.read_per_s)}/s",
-                        f"{format_bytes(one.written_per_s)}/s",
+                        str(phase.phase),
+                        format_seconds(phase.begin_s),
+                        format_seconds(phase.length_s),
+                        f"{format_bytes(phase.read_per_s)}/s",
+                        f"{format_bytes(phase.written_per_s)}/s",
                     )
-                    for one in run.phases
+                    for phase in run.phases
                 ],
             )
     return "\n".join([*lines, ""])

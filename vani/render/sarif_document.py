@@ -48,7 +48,7 @@ def uri(path: str) -> str:
     try:
         raw = path.encode("utf-8", "surrogateescape")
     except UnicodeEncodeError:
-        # Half of a surrogate pair: no path of this system, but a document may hold one.
+        # Half of a surrogate pair: no path of this system, but a document may have one.
         raw = path.encode("utf-8", "surrogatepass")
     quoted = quote(raw, safe="/")
     if path.startswith("/"):

@@ -21,7 +21,7 @@ def render(
     kind: str = "text",
 ) -> str:
     """Write all settings as text in columns, or as JSON."""
-    rows = [(one.key, one.value, one.origin) for one in settings]
+    rows = [(setting.key, setting.value, setting.origin) for setting in settings]
     rows += [
         (f"thresholds.{rule}.{name}", str(value), origins[rule, name])
         for rule, values in sorted(thresholds.items())

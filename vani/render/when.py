@@ -1,4 +1,4 @@
-"""When I/O takes place, in one line: the phases that cost most, as a person would tell them."""
+"""When I/O takes place, in one line: the phases that cost most."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["costliest_metadata", "when"]
 
 _SHOWN = 2
 _ENOUGH = 0.9
-"""Share of the I/O time (bytes) from which on no further phase is told."""
+"""Share of the I/O time (bytes) from which on no further phase is named."""
 _METADATA = {
     "open": "opening files",
     "close": "closing files",
@@ -28,7 +28,7 @@ _METADATA = {
 def when(profile: Profile) -> str:
     """The phases with most I/O time (bytes, where no times are known), in order of time; empty where there is one."""
     phases = profile.phases or ()
-    # Heat maps tell bytes and no times.
+    # Heat maps have bytes and no times.
     timed = any(phase.io.time_s.total is not None for phase in phases)
     cost = _time if timed else _moved
     rows = [phase for phase in phases if cost(phase)]

@@ -34,7 +34,7 @@ THINGS_TO_DO = 3
 
 
 _SHOWS_BELOW, _SHOWS_ABOVE = 0.95, 1.05
-"""Bounds of a time that are no further from it are not told."""
+"""Bounds of a time that are no further from it are left out."""
 
 
 def matters(advice: Advice, profile: Profile | None) -> str:

@@ -19,7 +19,7 @@ _BYTES_OF_PAPER = ("K", "s_oss", "s_ost")
 
 
 def model_text(model: WriteModel) -> str:
-    """The method, what it was held against, and the bandwidth of each stage with its range."""
+    """The method, the samples it was tested on, and the bandwidth of each stage with its range."""
     scale = column_value(model.scale, model.columns[model.scale].high)
     lines = [
         f"{model.method}, fitted to {counted(model.samples, 'write')}, {scale} at most"
@@ -30,26 +30,26 @@ def model_text(model: WriteModel) -> str:
         "",
     ]
     if not model.stages:
-        return "\n".join([*map(one_line, lines), f"The method {model.method} tells no stages apart.", ""])
+        return "\n".join([*map(one_line, lines), f"The method {model.method} does not separate stages.", ""])
     rows = [
-        (one_line(one.stage), *_cost(one, paper=model.system is not None), f"{100 * one.share:.0f} %")
-        for one in model.stages
+        (one_line(stage.stage), *_cost(stage, paper=model.system is not None), f"{100 * stage.share:.0f} %")
+        for stage in model.stages
     ]
     return "\n".join(
         [*map(one_line, lines), *table(("load", "bandwidth", "range", "share at most"), rows), ""]
     )
 
 
-def _cost(one: StageCost, *, paper: bool) -> tuple[str, str]:
-    if one.cost is None or one.low is None or one.high is None:
+def _cost(stage: StageCost, *, paper: bool) -> tuple[str, str]:
+    if stage.cost is None or stage.low is None or stage.high is None:
         return "not identified", ""
-    load = one.stage.split(" [")[0]
+    load = stage.stage.split(" [")[0]
     is_bytes = load.startswith("bytes") or (paper and (load in _BYTES_OF_PAPER or load.endswith("*K")))
     if load == "1":
-        return format_seconds(one.cost), f"{format_seconds(one.low)} to {format_seconds(one.high)}"
+        return format_seconds(stage.cost), f"{format_seconds(stage.low)} to {format_seconds(stage.high)}"
     if is_bytes:
         unit = _MEGABYTE if paper else 1.0
         return format_rate(
-            unit / one.cost
-        ), f"{format_rate(unit / one.high)} to {format_rate(unit / one.low)}"
-    return f"{1 / one.cost:,.4g} /s", f"{1 / one.high:,.4g} to {1 / one.low:,.4g} /s"
+            unit / stage.cost
+        ), f"{format_rate(unit / stage.high)} to {format_rate(unit / stage.low)}"
+    return f"{1 / stage.cost:,.4g} /s", f"{1 / stage.high:,.4g} to {1 / stage.low:,.4g} /s"

@@ -29,11 +29,11 @@ __all__ = [
 
 MOST_BYTES = 20 << 30
 _RECENT_S = 3600.0
-"""A store that was used in this time stays, even if no lock tells that it still is."""
+"""A store that was used in this time stays, even if no lock shows that it still is."""
 _ABANDONED_S = 24 * 3600.0
 _ANYBODY_ELSE = stat.S_IRWXG | stat.S_IRWXO
 _FORGOTTEN_S = 30 * _ABANDONED_S
-"""The same where no lock can tell whether the writer lives."""
+"""The same where no lock can show whether the writer lives."""
 
 
 def cache_directory() -> Path | None:
@@ -83,13 +83,13 @@ def _configured() -> Path | None:
 
 
 def _is_shared(folder: Path) -> bool:
-    """Tell whether users other than this one can rename or replace what lies in a folder; OSError if unknown."""
+    """Whether users other than this one can rename or replace what lies in a folder; OSError if unknown."""
     state = folder.stat()
     return state.st_uid != os.geteuid() or bool(state.st_mode & OTHERS_WRITE)
 
 
 def _is_private(folder: Path) -> bool:
-    """Tell whether a folder, and no link to one, is closed to everybody but this user."""
+    """Whether a folder, and no link to one, is closed to everybody but this user."""
     try:
         state = folder.lstat()
     except OSError:
@@ -105,7 +105,7 @@ def make_folder(folder: Path) -> None:
     OSError
         It cannot be made, or another user made it first.
     """
-    # Of the parents only the last one gets the mode; those above it hold nothing of Vani.
+    # Of the parents only the last one gets the mode; those above it are not Vani's.
     folder.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     directory = cache_directory()
     if directory is None or directory.absolute() != folder.parent.absolute():
@@ -193,7 +193,7 @@ def _sweep_unfinished(folder: Path, idle_s: float) -> None:
 
 
 def _remove(store: Path, idle_s: float) -> bool:
-    """Remove a store unless somebody reads it; tells whether it is gone."""
+    """Remove a store unless somebody reads it; returns whether it is gone."""
     with removable(store, partial=False) as state:
         if state is LockState.TAKEN or (state is LockState.UNKNOWN and idle_s <= _ABANDONED_S):
             return False

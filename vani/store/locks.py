@@ -1,4 +1,4 @@
-"""Who is at work on a store: locks that end with the process that holds them, however it ends.
+"""Locks on stores in use, which end with their process, however it ends.
 
 `flock` works across the nodes of a machine on NFS, GPFS and on Lustre that is mounted with `flock`. Where a file system
 has no locks, all that is known is when something was last used.
@@ -16,7 +16,7 @@ from pathlib import Path
 __all__ = ["MOST_HELD", "WRITING", "InUse", "LockState", "being_used", "being_written", "removable"]
 
 WRITING = ".lock"
-"""The file in a store that is being written; its writer holds it."""
+"""The file in a store that is being written; its writer has it locked."""
 _USING = "manifest.json"
 MOST_HELD = 128
 """Locks of one run: each is an open file, of which a process may have a thousand."""
@@ -34,7 +34,7 @@ class LockState(Enum):
 
 @contextmanager
 def being_written(store: Path) -> Iterator[None]:
-    """The store is being written: nobody removes what is there, however long it takes."""
+    """Mark the store as being written: nobody removes its files, however long it takes."""
     place = store / WRITING
     with place.open("w", encoding="utf-8") as file:
         file.write(f"{os.uname().nodename} {os.getpid()}\n")
@@ -47,7 +47,7 @@ def being_written(store: Path) -> Iterator[None]:
 
 @contextmanager
 def being_used(store: Path) -> Iterator[bool]:
-    """The store is being read, so that nobody removes it; yields False where that has begun already.
+    """Mark the store as being read, so that nobody removes it; yields False where removal has begun.
 
     The time of its last use is renewed.
     """
@@ -72,9 +72,9 @@ class InUse:
         self._held = 0
 
     def hold(self, store: Path) -> bool:
-        """Keep others from removing a store as long as the run lasts; False where that has begun already.
+        """Keep others from removing a store as long as the run lasts; False where removal has begun.
 
-        Of very many, the last ones are kept by the time of their last use alone.
+        Beyond `MOST_HELD` stores, only the time of their last use protects them.
         """
         if self._held >= MOST_HELD:
             with being_used(store) as there:
@@ -93,7 +93,7 @@ def removable(store: Path, *, partial: bool) -> Iterator[LockState]:
 @contextmanager
 def _locked(file: Path, kind: int) -> Iterator[LockState]:
     try:
-        # NFS gives an exclusive lock only to whoever may write.
+        # NFS grants an exclusive lock only for a file that is open for writing.
         handle = os.open(file, os.O_RDWR if kind == fcntl.LOCK_EX else os.O_RDONLY)
     except OSError:
         yield LockState.UNKNOWN

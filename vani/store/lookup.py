@@ -1,4 +1,4 @@
-"""The stores that a profile was made from: found again by what its traces hold, wherever they lie now."""
+"""The stores that a profile was made from: found again by the contents of its traces, in any folder."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def stores_in(folder: Path, traces: Sequence[TraceEntity] | None = None) -> list
     Parameters
     ----------
     traces
-        Only stores with names that `store_path` gives those of these traces: a cache may hold thousands.
+        Only stores with names that `store_path` gives those of these traces: a cache may have thousands.
     """
     if (folder / "manifest.json").is_file():
         return list(_opened([folder]))

@@ -1,4 +1,4 @@
-"""manifest.json: what a store holds, where it came from, and whether it is whole.
+"""manifest.json: the contents of a store, where they came from, and whether it is whole.
 
 A store is valid if its manifest is there (it is written last, and the folder gets its name after that), is of this
 version, names the digest of the trace as it is now, and every part has the size that it says.
@@ -173,7 +173,7 @@ def _changed(store: Path, name: str) -> StoreError:
 
 
 def _check_owner(file: Path, status: os.stat_result) -> None:
-    # Whoever can write it can make up numbers. Root can anyway.
+    # Anybody who can write it can make up numbers. Root can anyway.
     if status.st_uid not in (os.geteuid(), 0):
         what = "belongs to another user"
     elif status.st_mode & OTHERS_WRITE:

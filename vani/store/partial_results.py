@@ -163,7 +163,7 @@ def _find(name: str, key: str) -> Any:
     if folder is None:
         return None
     try:
-        # A name may be changed, or be a link, by whoever can write to the folder: the file itself is checked.
+        # Others who can write to the folder may swap the name or make it a link: the opened file is checked.
         with os.fdopen(os.open(folder / name, _READING), "rb") as file:
             status = os.fstat(file.fileno())
             if not stat.S_ISREG(status.st_mode) or status.st_size > _MOST_OF_ONE:

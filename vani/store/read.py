@@ -35,7 +35,7 @@ __all__ = [
 FILE_TABLE, FUNCTION_TABLE, RENAME_TABLE = "_files.parquet", "_functions.parquet", "_renames.parquet"
 """Names of the small tables."""
 TABLES = ((FILE_TABLE, "files"), (FUNCTION_TABLE, "functions"), (RENAME_TABLE, "renames"))
-"""The same, each with the attribute of a store that holds it."""
+"""The same, each with its attribute of a store."""
 ROW_GROUP = 1 << 16
 """Rows of a row group: small enough that a window of time touches few, large enough to compress."""
 _GROUPS_AT_ONCE = 4
@@ -45,7 +45,7 @@ InMemoryParts = Mapping[str, Sequence[pa.RecordBatch]]
 """Calls of a store that are in memory, by part."""
 
 
-class CallsNeeded(Exception):  # noqa: N818 - no error: whoever has the trace decodes it
+class CallsNeeded(Exception):  # noqa: N818 - no error: a process with the trace decodes it
     """The calls of a store are not at hand."""
 
 

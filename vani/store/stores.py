@@ -128,7 +128,7 @@ class Stores:
         return folder if folder and folder.is_dir() and not self._is_inside_trace(folder) else None
 
     def find(self, reader: TraceReader, *, hold: bool = True) -> Store | None:
-        """The store of a trace, if it is whole and current; with `hold` it stays until the run ends."""
+        """The store of a trace, if it is whole and current; with `hold` nobody removes it until the run ends."""
         digest = reader.digest()
         for store in self._without_files:
             if store.manifest.digest == digest:
@@ -292,7 +292,7 @@ class Stores:
 
     def _is_inside_trace(self, folder: Path) -> bool:
         place = _real(folder)
-        # Below a folder of traces it may also lie beside them.
+        # Below a folder of traces it may also be next to them.
         return any(
             place.is_relative_to(_real(trace))
             for given in self._traces

@@ -40,7 +40,7 @@ __all__ = [
 ]
 
 _DICTIONARY = ["file", "bytes", "duration_ns"]
-# The other columns hold few values: plain, they compress nearly as well and are written in half the time.
+# The other columns have few values: plain, they compress nearly as well and are written in half the time.
 _ENCODING = {"start_ns": "DELTA_BINARY_PACKED", "offset": "DELTA_BINARY_PACKED"}
 _SMALL: Mapping[str, object] = {"compression": "zstd", "compression_level": 1}
 _FAST: Mapping[str, object] = {"compression": "lz4"}
@@ -60,7 +60,7 @@ class PartTask:
     is_short_lived: bool = False
     """The file is for this machine and soon read: it is compressed in less time, to more bytes."""
     call_sites: bool = False
-    """With the place that each call was made from; the reader is one that tells it."""
+    """With the call site of each call; the reader is a `TellsCallSites`."""
 
 
 def decode_part(task: PartTask, reader: TraceReader) -> Piece:
@@ -214,7 +214,7 @@ def write_store(
     is_short_lived
         The calls are for this machine and soon read: they are compressed in less time, to more bytes.
     call_sites
-        Tell of each call from where it was made, and write the table of these places.
+        Store the call site of each call, and the table of call sites.
     unless
         Asked when all is written: an equal store that another run put there meanwhile stays if it says so.
 
@@ -372,7 +372,7 @@ def _manifest(
 
 
 def _keep_from_others(place: Path) -> None:
-    """Let nobody else write, whatever the process's mask allows: such a store would not be believed."""
+    """Let nobody else write, even if the process's mask allows it: such a store would not be trusted."""
     mode = place.stat().st_mode
     if mode & OTHERS_WRITE:
         # Some file systems have no modes.

@@ -27,7 +27,7 @@ JUDGED_PAIRS = 20
 """Pairs of application and user of which runs are judged: those that cost most."""
 
 _MACHINES = {"lustre": "generic-lustre", "gpfs": "generic-gpfs", "nfs": "generic-nfs", "nfs4": "generic-nfs"}
-"""Stand-in for a machine that nobody named, by the type of the file system that a run used."""
+"""The machine to assume where none is named, by the type of the file system that a run used."""
 
 
 @dataclass(frozen=True)
@@ -162,5 +162,5 @@ def _verdict(
 
 
 def _is_judged(known: Verdict | None, system: System | None) -> bool:
-    """Tell whether there is a verdict for the machine that was named."""
+    """Whether there is a verdict for the machine that was named."""
     return known is not None and (system is None or known.system == (system.name or ""))

@@ -135,7 +135,7 @@ def _notes(
             f"{counted(len(categories), 'category')} of user and processes: this is that of the latest run"
         )
     if not chosen.runs:
-        notes.append("one run is known: nothing tells how like it the next one will be")
+        notes.append("one run is known: the spread of the next ones is not known")
     if hidden:
         notes.append("the history is anonymised: paths are hashes, and files cannot be named")
     return notes

@@ -33,7 +33,7 @@ def history_phases(*paths: PathLike) -> list[RunPhases]:
     Raises
     ------
     InputError
-        A path cannot be read, tells nothing about time, or PyWavelets is missing.
+        A path cannot be read or has no times, or PyWavelets is missing.
     """
     from vani.history.behaviour.phases import phase_ids, phases  # noqa: PLC0415
 
@@ -70,7 +70,7 @@ def series_of(path: PathLike) -> Series:
     Raises
     ------
     InputError
-        It cannot be read, or tells nothing about time.
+        It cannot be read, or has no times.
     """
     import numpy as np  # noqa: PLC0415
 

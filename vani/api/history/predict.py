@@ -29,7 +29,7 @@ def history_predict(
     at: float | None = None,
     db: PathLike | None = None,
 ) -> BehaviourPrediction:
-    """Tell which behaviour the next run of an application has, with probabilities.
+    """Predict the behaviour of the next run of an application, with probabilities.
 
     Parameters
     ----------

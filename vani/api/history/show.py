@@ -22,7 +22,7 @@ def history_show(
     since: str | None = None,
     until: str | None = None,
 ) -> Story:
-    """Tell of an application: trend, spread, changes of behaviour, the worst run and its advice.
+    """Summarise an application: trend, spread, changes of behaviour, the worst run and its advice.
 
     Parameters
     ----------

@@ -22,7 +22,7 @@ def history_top(
     limit: int = 20,
     settings: bool = False,
 ) -> Ranking:
-    """Rank who loses most, and which setting would win it back; no log is read.
+    """Rank users and applications by lost time, with the setting that would save most; no log is read.
 
     Parameters
     ----------

@@ -114,7 +114,7 @@ def model_evaluate(
     user: str | None = None,
     db: PathLike | None = None,
 ) -> CrossValidation:
-    """Fit all methods to the scales up to one, and hold them against the larger ones.
+    """Fit all methods to the scales up to one, and test them on the larger ones.
 
     Parameters are those of `model_fit`.
 

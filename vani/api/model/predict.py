@@ -36,7 +36,7 @@ def model_predict(
     mapping: PathLike | None = None,
     job_nodes: str | None = None,
 ) -> WriteTimePrediction:
-    """Tell how long a write takes: by a model that was fitted, or by one that was published for a machine.
+    """Predict how long a write takes: by a fitted model, or by one that was published for a machine.
 
     Parameters
     ----------
@@ -49,8 +49,8 @@ def model_predict(
     stripe_count
         Of each file, on Lustre; None: the machine's default.
     mapping
-        A CSV file that tells what each node is behind: columns `node` and `router`, or `io_node`, `bridge` and `link`;
-        None: a range from packed to spread.
+        A CSV file with the components that each node is behind: columns `node` and `router`, or `io_node`, `bridge` and
+        `link`; None: a range from packed to spread.
     job_nodes
         Those of its nodes that the job has, such as `nid[001-128]`; None: all.
 

@@ -68,7 +68,7 @@ def fitted_write_time(model: PathLike | WriteModel, values: Mapping[str, str | f
 
 
 def _grows(name: str, model: WriteModel) -> bool:
-    """Tell whether a column is the scale, or counts nodes or the components behind them, which grow with the scale."""
+    """Whether a column is the scale, or counts nodes or the components behind them, which grow with the scale."""
     return name == model.scale or (
         model.system is not None and model.scale == "nodes" and name.startswith(("s_", "n_"))
     )
@@ -146,7 +146,7 @@ def placed_write_time(
     mapping: PathLike | None,
     job_nodes: str | None,
 ) -> WriteTimePrediction:
-    """Ask for the nodes that are mapped; without a map, where no groups are told, for the range of packed and spread.
+    """Ask for the nodes that are mapped; without a map and groups, for the range of packed and spread.
 
     Raises
     ------
@@ -225,12 +225,12 @@ _MOST_READ: Final = 0.1
 
 
 def profile_write_time(profile: Profile, model: PathLike) -> WriteTimePrediction:
-    """Ask a model for the time of what a run wrote; to be held against the I/O time of its slowest process.
+    """Ask a model for the time of a run's writes, to compare with the I/O time of its slowest process.
 
     Raises
     ------
     InputError
-        The model is damaged, asks for a column that no profile tells, or the run reads too much to compare.
+        The model is damaged, needs a column that no profile has, or the run reads too much to compare.
     """
     known = WriteModel.load(model)
     moved, ops = profile.workflow.io.bytes, profile.workflow.io.ops
@@ -249,7 +249,7 @@ def profile_write_time(profile: Profile, model: PathLike) -> WriteTimePrediction
     for name in (*known.columns, *known.words):
         if columns.get(name) is None:
             raise InputError(
-                f"the model asks for {one_line(name)}, which this profile does not tell",
+                f"the model asks for {one_line(name)}, which this profile does not have",
                 where="--model",
                 todo="ask `vani model predict`, or fit a model without it",
             )

@@ -182,7 +182,7 @@ def profiles_of(jobs: Jobs, folder: Path) -> list[Path]:
 
 
 def with_pattern(job: PlannedJob, folder: Path) -> PlannedJob:
-    """Fill in what the profile of an earlier run tells, where the job has neither curve nor pattern."""
+    """Fill in the pattern from the profile of an earlier run, if the job has neither curve nor pattern."""
     if job.profile is None or job.curve is not None or job.pattern is not None:
         return job
 

@@ -125,7 +125,7 @@ def with_options(jobs: Jobs, layouts: Mapping[str, Layout]) -> Jobs:
 
 
 def refuse_old(snapshot: Snapshot, max_age: float | None, now: datetime | None, where: str) -> None:
-    """Raise InputError where a snapshot is older than `max_age` seconds at `now`, or that cannot be told.
+    """Raise InputError where a snapshot is older than `max_age` seconds at `now`, or has no time.
 
     `max_age` None: of any age. A time without a zone is UTC. One that lies more than `max_age` ahead is refused, too:
     then one of the clocks is wrong.
@@ -138,7 +138,7 @@ def refuse_old(snapshot: Snapshot, max_age: float | None, now: datetime | None, 
     taken = snapshot.time
     if taken is None:
         raise InputError(
-            "does not tell when it was taken", where=where, todo="add `time`, or leave --max-age out"
+            "does not say when it was taken", where=where, todo="add `time`, or leave --max-age out"
         )
     current = now or datetime.now(UTC)
     age = (_in_utc(current) - _in_utc(taken)).total_seconds()

@@ -1,4 +1,4 @@
-"""`vani plan job` while it holds the lock: the pool is shared among all running jobs, and each gets its part.
+"""`vani plan job` under the lock: it shares the pool among all running jobs, and each gets its part.
 
 A job that is killed here leaves everything whole: what every job has is written in one step, and files that were not
 written after it are written by the next one.
@@ -124,7 +124,7 @@ def plan_running_jobs(
 ) -> str:
     """Share the pool among the jobs that run, and write what changes; what became of job `number`, in one line.
 
-    The lock of `state` has to be held.
+    The caller must have the lock of `state`.
 
     Raises
     ------
@@ -226,7 +226,7 @@ def _looked_up(
     if isinstance(tries, int) and tries >= _TRIES:
         plain = known_job(job, None)
         return KnownJob(plain.planned, lacks=(f"{path} takes longer than the budget",))
-    # Whoever is killed while reading has said what it was that it read.
+    # A process that is killed while reading has already named the file.
     slow[key] = (tries if isinstance(tries, int) else 0) + 1
     state.commit(saved)
     looked_up = known_job(job, path)
@@ -274,7 +274,7 @@ def _as_json(entries: Mapping[str, _Entry], saved: Mapping[str, Any]) -> dict[st
 def _publish(
     state: State, entry: _Entry, shared: Shared, settings: ForwardSettings, pool: Pool, running: int
 ) -> None:
-    """Write the files of one job: the map, the plan, and last what its tasks are told, which names both."""
+    """Write the files of one job: the map, the plan, and last the variables of its tasks, which name both."""
     job, has = entry.facts, entry.has
     if not state.has(job.job):
         return  # It ended while it was planned for.

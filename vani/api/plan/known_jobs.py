@@ -51,7 +51,7 @@ def known_file(job: JobFacts, folder: Path | None) -> Path | None:
 
 
 def known_job(job: JobFacts, path: Path | None) -> KnownJob:
-    """Fill in what a jobs.yaml, or the profile of an earlier run, tells about a job.
+    """Fill in a job from a jobs.yaml, or from the profile of an earlier run.
 
     What cannot be used is left out, and said in `lacks`: the job is planned for all the same.
 

@@ -41,7 +41,7 @@ def plan_place(
     jobs, snapshot
         A jobs.yaml and a snapshot.yaml, or the documents themselves.
     size_weight
-        `past`: weight, 0..1, of bytes that lie on an OST already beside new ones (default 1).
+        `past`: weight, 0..1, of bytes that are on an OST already, relative to new ones (default 1).
     ceiling
         Share of an OST up to which it is filled.
     cpu_weight, memory_weight

@@ -37,7 +37,7 @@ def plan_publish(
     root: PathLike = "/",
     say: Callable[[str], None] = lambda _: None,
 ) -> None:
-    """Send the load of this server to whoever listens, again and again.
+    """Send the load of this server to all listeners, again and again.
 
     Parameters
     ----------
@@ -48,7 +48,7 @@ def plan_publish(
     lctl
         A file with what `lctl get_param` prints, read for each message; None: `lctl` is asked.
     say
-        Is told, in a line, when somebody begins or ceases to listen.
+        Gets a line when somebody begins or ceases to listen.
 
     Raises
     ------
@@ -66,7 +66,7 @@ def plan_publish(
             f"is {name[:40]!r}", where="--name", todo="give 1 to 200 printable signs without quotes"
         ) from None
     if lctl is not None and not Path(lctl).exists():
-        # Later it may be missing for a moment: that is told in the messages.
+        # Later it may be missing for a moment, which the messages report.
         raise InputError("no such file", where=lctl)
     place = Path(root)
     with closing(Publisher(to, name, role, interval_s)) as publisher:

@@ -31,7 +31,7 @@ def plan_replay(
 ) -> ReplayPlan:
     """Run jobs as a queue, first come, first served, whose I/O nodes are shared anew at each change.
 
-    What is not told here is as for `plan_forward`.
+    All other parameters are those of `plan_forward`.
 
     Parameters
     ----------

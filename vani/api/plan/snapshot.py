@@ -43,7 +43,7 @@ def plan_snapshot(
     Raises
     ------
     InputError
-        A file that cannot be read or tells nothing, several file systems, or figures that cannot be.
+        A file that cannot be read or has no figures, several file systems, or impossible figures.
     """
     from pydantic import ValidationError  # noqa: PLC0415 - loads the models
 
@@ -66,7 +66,7 @@ def plan_snapshot(
 
 
 def named_file(given: PathLike) -> tuple[Path, str | None]:
-    """A file, and the server that is named before it; a path that is there is one, whatever it holds."""
+    """A file, and the server that is named before it; a path that exists is a file, even with a `=` in it."""
     text = str(given)
     name, sign, path = text.partition("=")
     if not sign or not name or Path(text).exists():

@@ -93,7 +93,7 @@ def plan_interactions(database: str, path: str | None = None) -> list[Interactio
     Raises
     ------
     InputError
-        A database that cannot be used or holds no interactions.
+        A database that cannot be used or has no interactions.
     """
     from vani.database.interactions import read  # noqa: PLC0415 - loads SQL
 

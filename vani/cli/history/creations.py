@@ -1,4 +1,4 @@
-"""`vani history creations`, and the files for plans that it writes beside its document."""
+"""`vani history creations`, and the files for plans that it writes next to its document."""
 
 from __future__ import annotations
 

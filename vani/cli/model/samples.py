@@ -54,5 +54,5 @@ _OPTIONS = (
 
 
 def samples_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Give a command SAMPLES, and what tells which of them are used and how."""
+    """Give a command SAMPLES, and the options that choose among them."""
     return reduce(lambda so_far, option: option(so_far), reversed(_OPTIONS), command)

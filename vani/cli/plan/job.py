@@ -1,4 +1,4 @@
-"""`vani plan job`: what PrologSlurmctld and EpilogSlurmctld run. It ends with 0 whatever happens."""
+"""`vani plan job`, which PrologSlurmctld and EpilogSlurmctld run. It always ends with 0."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ _OPTIONS: Final = (
         callback=_seconds,
         metavar="SECONDS",
         show_default=True,
-        help="Forget a job so long after it began, if nobody told its end.",
+        help="Forget a job so long after it began, if its end was not reported.",
     ),
     click.option(
         "--budget", "budget_s", default="2s", callback=_seconds, metavar="SECONDS", show_default=True,
@@ -173,7 +173,7 @@ def _plan(state: Path, rules: dict[str, Any], deadline: Any, log: Path | None, *
 
 
 def _say(text: str, log: Path | None = None) -> None:
-    """One line on stderr and in the log; where neither can be written, there is nobody to tell."""
+    """One line on stderr and in the log, as far as they can be written."""
     line = one_line(text)
     with suppress(OSError, ValueError):
         print(f"vani: {line}", file=sys.stderr, flush=True)  # noqa: T201

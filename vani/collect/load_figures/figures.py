@@ -13,7 +13,7 @@ _TARGET: Final = re.compile(r"(?P<system>[\w.-]+?)-(?P<kind>OST|MDT)(?P<index>[0
 
 @dataclass
 class OfTarget:
-    """Of one OST: bytes that it can hold, bytes that can still be written, its server, and how it is."""
+    """Of one OST: its capacity in bytes, bytes that can still be written, its server, and its state."""
 
     size: int | None = None
     available: int | None = None

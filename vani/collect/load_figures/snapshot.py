@@ -65,7 +65,7 @@ def read_snapshot(
     Raises
     ------
     InputError
-        A file that cannot be read or tells nothing, several file systems, or figures that cannot be.
+        A file that cannot be read or has no figures, several file systems, or impossible figures.
     """
     figures = Figures()
     for path, server in files:
@@ -80,7 +80,7 @@ def read_snapshot(
         ]
         if not any(known):
             raise InputError(
-                "tells nothing that a snapshot holds",
+                "has nothing that a snapshot needs",
                 where=path,
                 todo="give what `lfs df`, `lctl get_param`, an exporter of Prometheus or /proc/loadavg printed",
             )
@@ -136,7 +136,7 @@ def _snapshot(figures: Figures, time: datetime, targets: Mapping[int, OfTarget])
     for index, target in targets.items():
         if not target.size or target.available is None:
             away = " (it does not answer)" if target.is_offline else ""
-            lacks.append(_missing(f"OST {index}", f"nobody told its size and free space{away}: left out"))
+            lacks.append(_missing(f"OST {index}", f"its size and free space are not known{away}: left out"))
             continue
         if target.available > target.size:
             raise InputError(
@@ -154,7 +154,9 @@ def _snapshot(figures: Figures, time: datetime, targets: Mapping[int, OfTarget])
         )
     serving = {row["oss"] for row in rows} - {None}
     lacks += [
-        _missing(f"OST {row['index']}", "its server is not known: `lctl get_param osc.*.ost_conn_uuid` tells")
+        _missing(
+            f"OST {row['index']}", "its server is not known: `lctl get_param osc.*.ost_conn_uuid` shows it"
+        )
         for row in rows
         if row["oss"] is None
     ]
@@ -163,7 +165,7 @@ def _snapshot(figures: Figures, time: datetime, targets: Mapping[int, OfTarget])
     lacks += [_missing(name, "serves no OST that is known: its load is left out") for name in strange]
     servers = {name: figures.servers.get(str(name), OfServer()) for name in sorted(map(str, serving))}
     lacks += [
-        _missing(name, f"tells no load of its {what}")
+        _missing(name, f"has no load of its {what}")
         for name, server in servers.items()
         for what, share in (("processors", server.cpu_share), ("memory", server.memory_share))
         if share is None

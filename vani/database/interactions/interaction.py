@@ -35,7 +35,7 @@ class Interaction:
     file
         Its absolute path, exactly as the program names it.
     file_size
-        Bytes that the file is expected to have; None where nobody knows.
+        Bytes that the file is expected to have; None if unknown.
     extent_id
         Number of the extent in the file, from 1.
     extent_start, extent_end
@@ -146,7 +146,7 @@ def _refuse_gaps(extents: Sequence[Interaction]) -> None:
     if len({row.extent_id for row in extents}) != len(extents):
         raise InputError("an extent id is given twice", where=where, todo="number the extents of a file")
     if len({row.file_size for row in extents}) > 1:
-        raise InputError("the extents tell two file sizes", where=where, todo="give one")
+        raise InputError("the extents give two file sizes", where=where, todo="give one")
     if extents[0].extent_start != 0:
         raise InputError(
             f"the first extent starts at {extents[0].extent_start:,}", where=where, todo="begin at 0"

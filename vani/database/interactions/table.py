@@ -12,7 +12,7 @@ from vani.database.interactions.interaction import Interaction
 
 __all__ = ["INTERACTIONS", "file_hash", "from_row", "to_row"]
 
-# MariaDB and MySQL compare text without regard to case unless told.
+# MariaDB and MySQL compare text without regard to case by default.
 _EXACT: Final = Text().with_variant(
     mysql.LONGTEXT(charset="utf8mb4", collation="utf8mb4_bin"), "mysql", "mariadb"
 )
@@ -42,7 +42,7 @@ INTERACTIONS: Final = Table(
 
 
 def file_hash(path: str) -> int:
-    """CRC-32 of a path, as `preload/lookup.c` computes it; whoever looks up by it compares the paths, too."""
+    """CRC-32 of a path, as `preload/lookup.c` computes it; a lookup by it compares the paths, too."""
     return zlib.crc32(path.encode())
 
 

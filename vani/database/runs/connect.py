@@ -87,7 +87,7 @@ class Store:
 
     @contextmanager
     def reading(self) -> Iterator[sa.Connection]:
-        """One state of the store, whatever others write.
+        """One state of the store, independent of concurrent writers.
 
         Raises
         ------

@@ -49,7 +49,7 @@ GROUPS: Final = {
     "category": ("application", "user", "processes"),
     "file-system": ("file_system", "mount"),
 }
-"""By what runs are added up, and the columns that tell groups apart."""
+"""The ways to group runs, each with the columns that distinguish its groups."""
 
 
 @dataclass(frozen=True)
@@ -76,7 +76,7 @@ class Group:
     Attributes
     ----------
     names
-        What tells groups apart, a value for each column of `GROUPS`.
+        Name of the group: a value for each column of `GROUPS`.
     pair
         Application and user.
     """
@@ -176,7 +176,7 @@ def runs_of(connection: sa.Connection, application: str, user: str | None, perio
 def figures_of(
     connection: sa.Connection, names: Sequence[str], application: str | None = None, user: str | None = None
 ) -> list[tuple[Any, ...]]:
-    """Columns of the runs of an application, or of all, that tell when they began; the oldest first."""
+    """Columns of the runs of an application, or of all, that have a start time; the oldest first."""
     of = tables.runs.c
     whose: sa.ColumnElement[bool] = of.submitted.is_not(None)
     if application is not None:

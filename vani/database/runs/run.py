@@ -18,7 +18,7 @@ class Run:
     kind
         `darshan`, `profile` or `trace`.
     uid
-        The user's number, as far as a log tells it.
+        The user's number, if the log has one.
     submitted
         When it began, in seconds since 1970.
     in_io_s, slowest_s, waiting_s
@@ -94,8 +94,8 @@ class Verdict:
     saved_low_s, saved_s, saved_high_s
         Seconds of the slowest process.
     rule, setting, why, lines
-        The recommendation that wins most: its rule, in a few words, what is wrong, and lines to paste; empty where
-        nothing is to be won.
+        The recommendation that saves most: its rule, the setting in a few words, what is wrong, and lines to paste;
+        empty if nothing can be saved.
     """
 
     digest: str

@@ -92,11 +92,11 @@ judged = sa.Table(
     metadata,
     sa.Column("digest", sa.String(64), primary_key=True),
     sa.Column("system", sa.Text, nullable=False),
-    # Seconds of the slowest process that following the advice is expected to win.
+    # Expected seconds of the slowest process that following the advice saves.
     sa.Column("saved_low_s", sa.Double, nullable=False),
     sa.Column("saved_s", sa.Double, nullable=False),
     sa.Column("saved_high_s", sa.Double, nullable=False),
-    # The one recommendation that wins most; empty where there is none.
+    # The one recommendation that saves most; empty if there is none.
     sa.Column("rule", sa.Text, nullable=False),
     sa.Column("setting", sa.Text, nullable=False),
     sa.Column("why", sa.Text, nullable=False),

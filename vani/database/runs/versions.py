@@ -90,7 +90,7 @@ def upgrade_store(store: Store) -> tuple[str, str | None]:
 
 
 def _copy(connection: sa.Connection, store: Store, version: str) -> str:
-    """Keep the store as it is: a file beside the file, tables beside the tables of a server."""
+    """Copy the store as it is: to another file, or to other tables of the server."""
     when = datetime.now(UTC).strftime("%Y%m%d-%H%M%S")
     if store.file is None:
         suffix = f"before_{when.replace('-', '_')}"
@@ -98,7 +98,7 @@ def _copy(connection: sa.Connection, store: Store, version: str) -> str:
             connection.exec_driver_sql(f"CREATE TABLE {table}_{suffix} AS TABLE {table}")
         return f"the tables history_*_{suffix}"
     place = store.file.with_name(f"{store.file.name}.layout-{int(version)}.{when}")
-    # Nobody else writes: the caller's transaction holds the file.
+    # Nobody else writes: the caller's transaction has locked the file.
     partial = place.with_name(f".{place.name}.partial")
     shutil.copy2(store.file, partial)
     partial.replace(place)

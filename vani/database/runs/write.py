@@ -52,7 +52,7 @@ def add_runs(connection: sa.Connection, runs: Sequence[Run]) -> set[str]:
 
 
 def settle_users(connection: sa.Connection, runs: Sequence[Run]) -> None:
-    """Of copies whose names tell other users, the one whom most runs of the same number have."""
+    """Of copies that are named after several users, the user whom most runs of the same number have."""
     of = tables.runs.c
     named: dict[str, set[str]] = {}
     for run in runs:
@@ -141,7 +141,7 @@ def forget_user(connection: sa.Connection, user: str, application: str | None = 
 def replace_texts(
     connection: sa.Connection, table: sa.Table, key: str, rows: Sequence[dict[str, Any]]
 ) -> None:
-    """Replace columns of rows that are told by `key`."""
+    """Replace columns of the rows that `key` identifies."""
     if not rows:
         return
     columns: dict[str, Any] = {name: sa.bindparam(f"new_{name}") for name in rows[0] if name != key}

@@ -33,7 +33,7 @@ class Tested:
     seen
         Its behaviour was among those known: the most that any predictor can reach.
     guesses, sure
-        By predictor, the id that it held most likely, and its probability.
+        By predictor, the id that it took as most likely, and its probability.
     actual
         The id it had.
     unknown
@@ -177,7 +177,7 @@ def compare_predictors(runs: Runs, last: float) -> Comparison:
         runs = runs.only(np.arange(len(runs)) >= len(runs) - _MOST)
     first = int((1 - last) * len(runs))
     more, lose = learnt(runs, first)
-    notes += [f"auto does without {name}, which won nothing before" for name in sorted(lose)]
+    notes += [f"auto does without {name}, which gained nothing before" for name in sorted(lose)]
     modes = []
     for ended_only in (False, True):
         tested = judge(runs, first, ended_only=ended_only, begin=begins() | more, beside=lose)

@@ -70,7 +70,7 @@ def next_run(
     at
         When it begins, in seconds since 1970: known are the runs that had ended. None: after all.
     paths
-        Tells the files of runs by their digests.
+        Returns the files of runs by their digests.
     """
     if at is not None:
         runs = runs.only(runs.ended <= at)

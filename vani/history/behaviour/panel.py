@@ -34,7 +34,7 @@ _HEAD_START: Final = 0.03
 """Share of runs that others have to be right more often than the plainest predictor, which is the first."""
 _IGNORED: Final = 1e-6
 _BINS: Final = 10
-"""Of probabilities, in which what was said is held against what came."""
+"""Bins of probability, in which predictions are compared with what came."""
 _TRUSTED: Final = 100.0
 """Runs that a probability is worth as it is."""
 _AGES: Final = 12
@@ -122,7 +122,7 @@ class Panel:
         return known is not None and behaviour in known.seen
 
     def said(self, category: int) -> Said | None:
-        """The behaviour that each predictor holds most likely now; None where the category is new."""
+        """The behaviour that each predictor takes as most likely now; None where the category is new."""
         known = self._categories.get(category)
         if known is None:
             return None
@@ -135,7 +135,7 @@ class Panel:
         Parameters
         ----------
         said
-            What predictors held most likely when it began, which they are held against; None: nothing was known then.
+            What predictors expected when it began, to score them; None: nothing was known then.
         """
         known = self._categories.get(category)
         if known is None:

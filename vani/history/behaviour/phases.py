@@ -5,7 +5,7 @@ compared in logarithms, since a tenth more or less of much and of little is the 
 what noise alone would give; where the rest changes, an edge is searched in the series: an approximation at level L
 knows an edge only to 2^L samples. Edges that noise explains are removed, and edges that were missed are added.
 
-Phases of all runs of a category are clustered by their figures (bytes read, written, and whatever else is known, per
+Phases of all runs of a category are clustered by their figures (bytes read, written, and all others that are known, per
 second), as runs are by their totals; runs with the same sequence of phases behave alike. The length of a phase does not
 count, as in the paper.
 """

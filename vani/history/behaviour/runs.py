@@ -110,6 +110,6 @@ def kept_runs(connection: sa.Connection, application: str | None = None, user: s
     ended = submitted + np.maximum(np.nan_to_num(figures["runtime_s"]), 0.0)
     names, category = categories_of(*(columns[name] for name in _NAMES))
     left = len(rows) - int(known.sum())
-    notes = (f"{counted(left, 'run')} left out that do not tell how much they moved",) if left else ()
+    notes = (f"{counted(left, 'run')} left out that lack the bytes they moved",) if left else ()
     runs = Runs(names, category, submitted, ended, figures, columns["digest"], notes)
     return runs.only(known) if left else runs

@@ -45,7 +45,7 @@ def darshan_series(path: Path) -> Series:
     series = _of_calls(records) or _of_heat(records)
     if series is None:
         raise InputError(
-            "tells totals alone, not when anything was moved",
+            "has totals alone, not when anything was moved",
             where=path,
             todo="record with DXT_ENABLE_IO_TRACE=1, or with Darshan 3.4 or later, which keeps heat maps",
         )

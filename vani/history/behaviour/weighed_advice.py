@@ -33,7 +33,7 @@ def weighed(parts: Sequence[Part], next_run: NextRun) -> Advice:
     """Put the advice on several behaviours together.
 
     A setting is recommended where the behaviours whose runs it serves are together at least as likely as not. Of
-    settings that exclude each other, the one that wins most on average is. What is expected to be won is won with that
+    settings that exclude each other, the one that saves most on average is. The expected saving is multiplied by that
     probability.
 
     Parameters

@@ -15,7 +15,7 @@ from vani.history.creations.series import Creations, Floats, Foreseen, nothing, 
 __all__ = ["NOMINAL", "Chosen", "Follower", "choose_next", "remembered"]
 
 NOMINAL: Final = 0.9
-"""The share of sizes that an interval should hold."""
+"""The share of sizes that an interval should cover."""
 
 _HELD_OUT: Final = 4
 _BLOCKS_HELD_OUT: Final = 2

@@ -49,7 +49,7 @@ def lag_of(run: Creations) -> Law:
 
 
 def continued(run: Creations, ranks: Ints, law: Law) -> Floats:
-    """Sizes of what follows a run, by a law; shape of `ranks`, NaN where a rank has created nothing that tells."""
+    """Sizes of what follows a run, by a law; shape of `ranks`, NaN where a rank has created too little for a law."""
     who, nth, known = _seen(run, ranks, by_rank=law.by_rank)
     had = _made(known, who)
     # The last whole period that is known, and by how many periods the wanted one is ahead of it.

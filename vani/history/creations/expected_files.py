@@ -31,7 +31,7 @@ Fields = tuple[str, tuple[int, ...]]
 
 
 def coming_paths(past: Sequence[Creations], so_far: Creations, ranks: Ints) -> list[str | None]:
-    """Names of what is created after `so_far` by `ranks`, in order; None where nothing tells.
+    """Names of what is created after `so_far` by `ranks`, in order; None if unknown.
 
     The names are those of the last run, or of the second, third or fourth last where those are the same. Numbers that
     differ by the same amount from run to run, or from one creation of a rank to the next, are counted on.

@@ -46,7 +46,7 @@ def creations_of_trace(path: Path) -> Creations | None:
 
     A file counts where it is one of the data set, was opened with O_CREAT or its like, and was then emptied or written.
     Its size is the end of the furthest write, or the length that it was set to. It has the name that it was made
-    under, and the rank that made it; none where several opened it so. Files whose size a trace does not tell (fprintf)
+    under, and the rank that made it; none where several opened it so. Files whose size is not in the trace (fprintf)
     are left out.
 
     Raises

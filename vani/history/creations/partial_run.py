@@ -32,9 +32,7 @@ def read_partial_run(path: Path) -> Creations:
 
         creations = creations_of_trace(path)
         if creations is None:
-            raise InputError(
-                "does not tell when files were created", where=path, todo="name a trace of calls"
-            )
+            raise InputError("does not say when files were created", where=path, todo="name a trace of calls")
         return creations
     try:
         with path.open(newline="", encoding="utf-8-sig") as file:

@@ -39,7 +39,7 @@ WITHIN: Final = 0.01
 """A size is right where it differs from what came by no more than this share."""
 LARGEST: Final = 1 << 62
 NO_RANK: Final = -1
-"""Of files that several processes create together, and where nobody knows who did."""
+"""Rank of files that several processes create together, and of files of unknown origin."""
 
 _WIDE: Final = 1 << 32
 
@@ -53,7 +53,7 @@ class Creations:
     sizes, ranks, stripes
         Shape (creations,): bytes in the end; the process that made it, or `NO_RANK`; stripe count, 0: not known.
     paths
-        As the program named them; empty where nobody knows.
+        As the program named them; empty if unknown.
     """
 
     sizes: Ints
@@ -116,7 +116,7 @@ class Foreseen:
     Attributes
     ----------
     sizes
-        Bytes, shape (creations,); NaN where the predictor cannot tell.
+        Bytes, shape (creations,); NaN where the predictor has none.
     ranks
         Shape (creations,).
     law

@@ -66,7 +66,7 @@ class Fitted:
 
 @_extreme_numbers
 def judge(method: str, train: Samples, scale: Floats, test: Samples) -> MethodScore:
-    """Fit to `train`, whose scales are `scale`, and hold it against `test`."""
+    """Fit to `train`, whose scales are `scale`, and test on `test`."""
     known = kinds_of(train)
     fit, predict = methods()[method].fit, methods()[method].predict
     predicted = predict(fit(train, scale, known), test, known)

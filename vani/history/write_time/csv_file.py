@@ -65,7 +65,7 @@ def _refuse_head(head: Sequence[str], path: Path) -> None:
     times = [name for name in (*_TIMES, "bandwidth") if name in head]
     if len(times) > 1:
         raise InputError(
-            f"tells the time twice, as {times[0]!r} and as {times[1]!r}", where=path, todo="leave one out"
+            f"has the time twice, as {times[0]!r} and as {times[1]!r}", where=path, todo="leave one out"
         )
 
 

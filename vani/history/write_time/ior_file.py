@@ -36,7 +36,7 @@ _WORDS: Final = ("layout", "api", "type")
 
 @dataclass(frozen=True)
 class _Test:
-    """One test of a file of results, as far as IOR tells it; sizes are bytes."""
+    """One test of a file of results, as far as IOR describes it; sizes are bytes."""
 
     nodes: int
     tasks: int
@@ -59,11 +59,11 @@ def read_ior(text: str, path: Path) -> Writes:
     Raises
     ------
     InputError
-        The text is damaged or cut off, or tells no write.
+        The text is damaged or cut off, or has no write.
     """
     writes = list(_of_json(text, path) if text.lstrip().startswith("{") else _of_text(text, path))
     if not writes:
-        raise InputError("tells no write", where=path, todo="let IOR write (-w), or leave it out")
+        raise InputError("has no write", where=path, todo="let IOR write (-w), or leave it out")
     if len(writes) > MOST_WRITES:
         raise InputError(f"has more than {MOST_WRITES:,} writes", where=path, todo="leave some out")
     tests = [test for test, _, _ in writes]
@@ -75,7 +75,7 @@ def read_ior(text: str, path: Path) -> Writes:
     }
     with_stripes = {test.stripe_count is not None for test in tests}
     if len(with_stripes) > 1:
-        raise InputError("tells the stripe count of some tests only", where=path, todo="split it")
+        raise InputError("has the stripe count of some tests only", where=path, todo="split it")
     if True in with_stripes:
         numbers["stripe_count"] = np.array([float(test.stripe_count or 0) for test in tests])
     words = {name: np.array([test.words[n] for test in tests]) for n, name in enumerate(_WORDS)}

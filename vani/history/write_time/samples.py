@@ -55,11 +55,11 @@ class Samples:
         )
 
     def with_numbers(self, numbers: Mapping[str, Floats]) -> Samples:
-        """The same samples, told by other numbers."""
+        """The same samples, described by other numbers."""
         return replace(self, numbers=numbers)
 
     def of_scale(self, name: str) -> Floats:
-        """The column that tells the scale.
+        """The column with the scale.
 
         Raises
         ------

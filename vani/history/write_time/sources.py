@@ -73,7 +73,7 @@ _ALIKE: Final = 0.01
 
 
 def writes_of(runs: Sequence[Run], where: str) -> Writes:
-    """The writes of runs: processes, bytes, bytes per request, stripes if all tell them, mounts if they are several.
+    """The writes of runs: processes, bytes, bytes per request, stripes if all have them, mounts if there are several.
 
     Raises
     ------

@@ -2,7 +2,7 @@
 
 The range is that of a bootstrap: the samples are drawn anew, with replacement, and the costs fitted again. A stage that
 makes up little of the time of every sample, or whose cost such drawings change by more than a factor of ten, is not
-identified: the samples do not tell how fast it is.
+identified: the samples do not determine its speed.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ def stage_costs(fitted: Fitted, samples: Samples, scale: Floats) -> list[Stage]:
 def _in_proportion(loads: Floats) -> Floats:
     """The cost of another load (column) that equals a unit of cost of each load (row), shape (stages, stages).
 
-    Loads in proportion to each other, such as bytes and requests of one size, cannot be told apart: their costs are one
+    Loads in proportion to each other, such as bytes and requests of one size, cannot be separated: their costs are one
     cost, of the first of them.
     """
     worth = np.zeros((loads.shape[1], loads.shape[1]))

@@ -1,4 +1,4 @@
-"""Features of any write: the load of each stage of its path, as far as its columns tell.
+"""Features of any write: the load of each stage of its path, as far as its columns allow.
 
 A stage is what some bytes or requests have to pass: the whole file system, a compute node, a process, a target, an I/O
 node. Its load is all bytes (or requests) over its members. Settings that are words (layout, interface) have a load
@@ -51,7 +51,7 @@ def stage_loads(samples: Samples, kinds: Kinds) -> Columns:
     loads = dict(_loads(samples))
     columns = dict(loads)
     for name, known in kinds.items():
-        # One kind of each column is the base: its load is what the plain columns tell.
+        # One kind of each column is the base: its load is in the plain columns.
         for kind in known[1:]:
             there = (samples.words[name] == kind).astype(float)
             columns |= {f"{load} [{name}={kind}]": column * there for load, column in loads.items()}

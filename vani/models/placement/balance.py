@@ -46,7 +46,7 @@ def balance(requests: Sequence[Sequence[int]], targets: Targets) -> Balanced:
     place = largest_first(requests, stripes, targets)
     is_whole = bool(np.all(place >= 0))
     if not is_whole:
-        # For want of room where levels do not tell of it: the emptiest in bytes first, if that places more.
+        # Levels do not show a lack of room: try the emptiest in bytes first, if that places more.
         fuller = Targets(targets.room + targets.base, targets.base, targets.room, targets.server)
         if np.all(fuller.size > 0):
             other = largest_first(requests, stripes, fuller)

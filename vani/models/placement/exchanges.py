@@ -31,7 +31,7 @@ _TRIED_ANEW: Final = 300
 
 
 def exchange(place: Ints, stripes: Stripes, targets: Targets, bound: float, server_bound: float) -> Ints:
-    """A placement that is no fuller, whatever is looked at: the fullest target first, then the fullest server.
+    """A placement that is no fuller by any measure: the fullest target first, then the fullest server.
 
     Parameters
     ----------

@@ -92,7 +92,7 @@ def _why_free(part: Component) -> str | None:
     if part.extension is not None:
         return "it extends itself: where it goes on is decided as it grows"
     if part.pool is not None:
-        return f"it lies in the pool {part.pool}: a snapshot does not tell which OSTs that has"
+        return f"it lies in the pool {part.pool}: a snapshot does not list the OSTs of pools"
     return None
 
 

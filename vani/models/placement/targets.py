@@ -22,7 +22,7 @@ class Targets:
     Attributes
     ----------
     size
-        Bytes that it can hold.
+        Capacity in bytes.
     base
         Bytes that count before anything is placed: past use by its weight.
     room
@@ -41,7 +41,7 @@ class Targets:
 
     @cached_property
     def server_sizes(self) -> Floats:
-        """Bytes that each server's targets can hold."""
+        """Capacity of each server's targets in bytes."""
         return self.by_server(self.size)
 
     def by_server(self, values: Floats) -> Floats:

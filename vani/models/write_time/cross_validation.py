@@ -1,4 +1,4 @@
-"""Methods held against writes that they were not fitted to."""
+"""Methods, tested on writes that they were not fitted to."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Floats = npt.NDArray[np.float64]
 
 @dataclass(frozen=True)
 class MethodScore:
-    """A method, held against samples that it was not fitted to.
+    """A method, tested on samples that it was not fitted to.
 
     Parameters
     ----------
@@ -54,7 +54,7 @@ class CrossValidation:
     chosen
         The method that was chosen from the training samples alone.
     covered
-        Share of the test samples that its interval holds.
+        Share of the test samples in its interval.
     """
 
     scale: str

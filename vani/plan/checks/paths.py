@@ -43,7 +43,7 @@ def check_paths(plan: PathPlan, snapshot: Snapshot) -> Findings:
         for name, amount in sent.items():
             peak = getattr(node.peak, name, None)
             if peak is None:
-                # Of a storage node or a target only what it tells is held against it.
+                # A storage node or a target is only checked in the dimensions that its snapshot has.
                 if not (name == "mdops" and key[0] != "forwarding node"):
                     unknown.append(Left(name=_called(key), reason=f"no peak of {_WORDS[name]}"))
             elif amount > peak * (1 + _ROUNDED):

@@ -16,7 +16,7 @@ __all__ = ["Built"]
 
 @dataclass(frozen=True)
 class Built:
-    """A workload with its resources; `direction` tells of each phase of it what it does, None for none."""
+    """A workload with its resources; `direction` is what each phase does, None for none."""
 
     work: Workload
     resources: Resources

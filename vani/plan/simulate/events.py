@@ -227,7 +227,7 @@ class _Clock:
         return at_once
 
     def _horizon(self, ends: Floats, first: float) -> float:
-        """Seconds until the next event; whatever ends before it leaves its resources unused within the tolerance."""
+        """Seconds until the next event; flows that end before it leave their resources unused within the tolerance."""
         if not self.tolerance:
             return first
         lengths = self.now + ends - self.result.flow_begin[self.active]

@@ -49,12 +49,12 @@ def build(
     Parameters
     ----------
     layout
-        Of all files, whatever phases say.
+        Of all files, independent of phases.
 
     Raises
     ------
     InputError
-        Too many flows, a plan that names a target that is not there, or bytes that nothing holds back.
+        Too many flows, a plan that names a target that is not there, or bytes without a limit of their rate.
     """
     builder = _Builder(jobs, machine, placer, choices, pieces, serial, layout, where)
     node = 0
@@ -275,7 +275,7 @@ class _Builder:
                 continue
             size, parts = sizes[n]
             lists = [self._known(choice, path) for choice in chosen[job, path]]
-            # A plan says how many objects a component has, whatever the layout at hand.
+            # The plan decides how many objects a component has, not the layout.
             for number, (part, own) in enumerate(zip(parts, lists, strict=False)):
                 if len(own) != part.count:
                     raise InputError(
@@ -345,7 +345,7 @@ class _Builder:
         steps: list[tuple[list[_Leg], float]] = [([], cap)] if self.serial and cap < np.inf else []
         if self.serial:
             steps += [([leg], np.inf) for leg in legs]
-            # What the job was measured to reach holds its last stage back.
+            # The measured rate of the job limits its last stage.
             steps[-1] = ([*steps[-1][0], *own_rate], steps[-1][1])
         else:
             steps = [([*legs, *own_rate], cap)]

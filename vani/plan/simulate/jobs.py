@@ -53,7 +53,7 @@ def jobs_of(
     *,
     where: str,
 ) -> tuple[list[Job], list[tuple[str, str]]]:
-    """All jobs, those of the scenario first, and what nobody said of some (name, reason).
+    """All jobs, those of the scenario first, and the figures that some lack (name, reason).
 
     Parameters
     ----------
@@ -174,7 +174,7 @@ def _of_profile(
             lacks.append((name, "its profile has no phases with bytes: it is left out"))
             continue
         if any(phase.io.ops is None for phase in own):
-            lacks.append((name, "its profile does not tell the calls of phases: its opens are not played"))
+            lacks.append((name, "its profile lacks the calls of phases: its opens are not played"))
         processes = job.processes or app.processes
         nodes = min(job.nodes if job.nodes > 1 else profile.job.nodes or job.nodes, processes)
         of_profile.append(Job(name, nodes, processes, job.start_s + begin, phases))

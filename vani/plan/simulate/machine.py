@@ -1,4 +1,4 @@
-"""The resources of a machine: what its stages have, how fast they are, and what nobody said of them."""
+"""The resources of a machine: members and rates of its stages, and which figures are missing."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class Stage:
 class Targets:
     """Targets that files can lie on; arrays of shape (targets,).
 
-    `size` is inf where nobody knows it; `index` is what Lustre calls them; `server` counts servers from 0.
+    `size` is inf if unknown; `index` is what Lustre calls them; `server` counts servers from 0.
     """
 
     index: Ints
@@ -67,7 +67,7 @@ class Targets:
 
 @dataclass(frozen=True)
 class Machine:
-    """Stages by kind; one that has no rate is not there and holds nothing back."""
+    """Stages by kind; a stage without a rate is left out and limits nothing."""
 
     stages: dict[str, Stage]
     process: Pace | None
@@ -99,7 +99,7 @@ def machine_of(
     serial: bool = False,
     where: str = "scenario",
 ) -> Machine:
-    """Put together what a scenario, a description and a snapshot say; what the scenario says wins.
+    """Combine a scenario, a description and a snapshot; the scenario has precedence.
 
     Parameters
     ----------

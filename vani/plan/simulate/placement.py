@@ -1,7 +1,7 @@
 """Targets for the objects of files, as Lustre's allocator would choose them, or better.
 
 Lustre's own (LSA; Tarazu, equation 1) deals in turn while free bytes differ by less than a window, and draws targets
-weighted by their free bytes otherwise. Which targets it chooses depends on where it stands, which nobody knows: here
+weighted by their free bytes otherwise. Which targets it chooses depends on its position, which is unknown: here
 it begins at random, and what follows is a range over seeds.
 """
 

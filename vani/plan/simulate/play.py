@@ -33,7 +33,7 @@ __all__ = ["TOLERANCE", "Named", "Played", "play", "rate_of", "tolerance_for", "
 EXACT: Final = 2000
 """Flows up to which each end is an event by itself where no tolerance is asked."""
 MOST_RUN: Final = 1_000_000
-"""Flows of a variant over all seeds: all runs are held until the median is known."""
+"""Flows of a variant over all seeds: all runs stay in memory until the median is known."""
 TOLERANCE: Final = 0.005
 """Above that. Of 1,000 flows on 3,600 targets, ends are then within 1 % of the exact run."""
 

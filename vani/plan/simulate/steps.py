@@ -39,7 +39,7 @@ class Step:
 class Steps:
     """Steps of a run; where they become too many, neighbours are joined.
 
-    `kind` tells of each resource which of the `kinds` it is.
+    `kind` is the number, of `kinds`, of each resource's kind.
     """
 
     kind: Ints

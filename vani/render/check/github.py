@@ -41,7 +41,7 @@ _ROOM_AT_THE_END: Final = 1000
 def render(check: Check, *, version: str) -> str:
     """Write workflow commands for a step's stdout: the ten worst failures, then one line with the rest.
 
-    That line is there if failures are left out or anything could not be judged. Nothing is written if all holds.
+    That line is there if failures are left out or could not be judged. Nothing is written if everything passes.
     """
     del version  # nobody reads it in an annotation
     failed = _of_each_check_first(findings(check))
@@ -110,7 +110,7 @@ def _property(text: str) -> str:
 
 
 def summary(check: Check) -> str:
-    """Write the whole table in GitHub's Markdown, as much of it as the job's summary can hold.
+    """Write the whole table in GitHub's Markdown, as much of it as fits into the job's summary.
 
     Text of the policy and of traces is neither markup nor a link nor HTML there, and ends no cell.
     """

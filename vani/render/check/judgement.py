@@ -38,7 +38,7 @@ def place(check: Check, judgement: Judgement) -> tuple[str, int]:
 
 
 def fingerprint(judgement: Judgement) -> str:
-    """32 hexadecimal digits that name a judgement in every run, whatever its value and its line are."""
+    """32 hexadecimal digits that identify a judgement in every run, independent of its value and line."""
     return hashlib.sha256(b"vani.check/1\0" + judgement.id.encode("utf-8", "surrogatepass")).hexdigest()[:32]
 
 
@@ -62,7 +62,7 @@ def cause_line(check: Check, cause: Cause) -> str:
 def findings(check: Check) -> list[Judgement]:
     """Failures, with a single judgement for all that follow from one cause; worst first, causes before the rest.
 
-    That one is named for its cause, so that it is the same in every run, whatever fails of it.
+    That one is named for its cause, so that it is the same in every run, whichever of its judgements fail.
     """
     by_id = {judgement.id: judgement for judgement in check.judgements}
     joined = []
@@ -90,7 +90,7 @@ def findings(check: Check) -> list[Judgement]:
 
 
 def details(judgement: Judgement) -> list[tuple[str, str]]:
-    """Details beside the message, as (name, one line) pairs; null values are left out."""
+    """Details besides the message, as (name, one line) pairs; null values are left out."""
     pairs = [
         ("attribute", judgement.attribute),
         ("target", judgement.target),

@@ -1,6 +1,6 @@
 """The verdict of a check as SARIF 2.1.0, for code scanning and editors.
 
-Code hosts show every result as an alert, whatever its `kind` (GitHub documents none, and shows `pass` as a
+Code hosts show every result as an alert, of any `kind` (GitHub documents none, and shows `pass` as a
 problem). So there is a result for what failed and for what an exception covers, but none for what holds: how many
 those are is among the properties of the run. What could not be judged is a notification of the run.
 

@@ -49,7 +49,7 @@ def render(check: Check, *, version: str) -> str:
 
 
 def headlines(check: Check) -> list[str]:
-    """The verdict with its first cause, if one is known, and how much failed and holds."""
+    """The verdict with its first cause, if one is known, and how many failed and passed."""
     if not check.causes:
         return [headline(check)]
     counts = headline(check).partition(": ")[2]

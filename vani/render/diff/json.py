@@ -16,5 +16,7 @@ def render(diff: Diff, *, everything: bool = False) -> str:
     """Write all differences, or those that exceed the tolerance."""
     tree = diff.model_dump(by_alias=True)
     if not everything:
-        tree["differences"] = [one for one in tree["differences"] if one["status"] != "within"]
+        tree["differences"] = [
+            difference for difference in tree["differences"] if difference["status"] != "within"
+        ]
     return json_text(tree)

@@ -27,7 +27,7 @@ def render(diff: Diff, *, everything: bool = False) -> str:
         "| --- | ---: | ---: | ---: |",
         *(f"| {' | '.join(cells)} |" for cells in figures(diff)),
         "",
-        *([told, ""] if (told := weight(diff)) is not None else []),
+        *([sentence, ""] if (sentence := weight(diff)) is not None else []),
         headline(diff),
     ]
     if shown:

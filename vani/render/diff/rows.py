@@ -38,7 +38,7 @@ _FIGURES: Final = {
     "workflow.io.ops.metadata": "metadata operations",
     "workflow.files.total": "files",
 }
-# Sizes are told by several quantiles, which mostly change together.
+# Sizes have several quantiles, which mostly change together.
 _QUANTILES: Final = re.compile(
     r"(.*\.(?:transfer_size\.(?:read|write)|size_distribution))\.(min|p50|p90|max)"
 )
@@ -64,7 +64,11 @@ def rows(diff: Diff, *, everything: bool) -> tuple[list[Row], str | None]:
     """The rows to show, and a sentence about those that are not; repetitions are shown with `everything` only."""
     chosen = diff.differences
     if not everything:
-        chosen = [one for one in chosen if one.same_as is None and one.status not in ("within", "unknown")]
+        chosen = [
+            difference
+            for difference in chosen
+            if difference.same_as is None and difference.status not in ("within", "unknown")
+        ]
         chosen, alike = _without_alike(chosen)
         chosen, others = _without_quantiles(chosen)
         some = chosen[:LISTED]
@@ -72,60 +76,64 @@ def rows(diff: Diff, *, everything: bool) -> tuple[list[Row], str | None]:
             ("more", len(chosen) - len(some)),
             ("within the tolerance", diff.counts.within),
             ("known in one only", diff.counts.unknown),
-            ("repetitions", sum(one.same_as is not None for one in diff.differences)),
+            ("repetitions", sum(difference.same_as is not None for difference in diff.differences)),
         ) if count for name in (f"{count:,} {name}",)]  # fmt: skip
         hidden = f"Not shown: {', '.join(rest)} (--all shows them)." if rest else None
-        shown = [_row(one, alike.get(one.attribute, 0), others.get(one.attribute, ())) for one in some]
+        shown = [
+            _row(difference, alike.get(difference.attribute, 0), others.get(difference.attribute, ()))
+            for difference in some
+        ]
         return shown, hidden
-    return [_row(one) for one in chosen], None
+    return [_row(difference) for difference in chosen], None
 
 
 def _without_alike(chosen: list[Difference]) -> tuple[list[Difference], dict[str, int]]:
     """Of many entities of one list that are new (gone), only the first, and by its name how many more there are."""
     kinds = [
-        (one.status, one.attribute.partition("[")[0]) if one.unit == "entity" else None for one in chosen
+        (difference.status, difference.attribute.partition("[")[0]) if difference.unit == "entity" else None
+        for difference in chosen
     ]
     often = Counter(kinds)
-    kept: list[Difference] = []
+    shown: list[Difference] = []
     alike: dict[str, int] = {}
     seen = set()
-    for one, kind in zip(chosen, kinds, strict=True):
+    for difference, kind in zip(chosen, kinds, strict=True):
         if kind is not None and often[kind] > _ALIKE:
             if kind in seen:
                 continue
             seen.add(kind)
-            alike[one.attribute] = often[kind] - 1
-        kept.append(one)
-    return kept, alike
+            alike[difference.attribute] = often[kind] - 1
+        shown.append(difference)
+    return shown, alike
 
 
 def _without_quantiles(chosen: list[Difference]) -> tuple[list[Difference], dict[str, list[str]]]:
     """Of quantiles that change in the same sense, the median or the first, and by its name the others."""
     groups: dict[tuple[str, str, bool], list[Difference]] = {}
-    for one in chosen:
-        if (match := _QUANTILES.fullmatch(one.attribute)) is not None:
-            groups.setdefault((match[1], one.status, one.matters), []).append(one)
+    for difference in chosen:
+        if (match := _QUANTILES.fullmatch(difference.attribute)) is not None:
+            groups.setdefault((match[1], difference.status, difference.matters), []).append(difference)
     others: dict[str, list[str]] = {}
     dropped = set()
     for group in groups.values():
-        kept = next((one for one in group if one.attribute.endswith(".p50")), group[0])
-        rest = [one.attribute for one in group if one is not kept]
-        others[kept.attribute] = sorted((name.rpartition(".")[2] for name in rest), key=_ORDER.index)
+        median = next((difference for difference in group if difference.attribute.endswith(".p50")), group[0])
+        rest = [difference.attribute for difference in group if difference is not median]
+        others[median.attribute] = sorted((name.rpartition(".")[2] for name in rest), key=_ORDER.index)
         dropped.update(rest)
-    return [one for one in chosen if one.attribute not in dropped], others
+    return [difference for difference in chosen if difference.attribute not in dropped], others
 
 
 def figures(diff: Diff) -> list[tuple[str, str, str, str]]:
     """The run in a few lines: what it is, A, B, the change; without what neither knows."""
     return [
         (
-            _FIGURES.get(one.attribute, one.attribute),
-            _value(one.before, one.unit),
-            _value(one.after, one.unit),
-            _change(one.change),
+            _FIGURES.get(figure.attribute, figure.attribute),
+            _value(figure.before, figure.unit),
+            _value(figure.after, figure.unit),
+            _change(figure.change),
         )
-        for one in diff.figures
-        if one.before is not None or one.after is not None
+        for figure in diff.figures
+        if figure.before is not None or figure.after is not None
     ]
 
 
@@ -134,20 +142,20 @@ def weight(diff: Diff) -> str | None:
 
     Nothing is said where only the time in file-system calls is known: a run may wait in its libraries.
     """
-    found: list[float] = []
+    shares: list[float] = []
     for side in ("before", "after"):
-        known = {one.attribute: getattr(one, side) for one in diff.figures}
+        known = {figure.attribute: getattr(figure, side) for figure in diff.figures}
         runtime, called = known.get(_RUN_TIME), known.get(_CALLED)
         share, slowest = (
             known.get(f"workflow.{name}") for name in ("io_time_share", "io_time_share_slowest")
         )
         if not runtime or called is None or share is None:
             return None
-        found += [called / runtime, share, slowest or 0.0]
-    if max(found) >= _LITTLE:
+        shares += [called / runtime, share, slowest or 0.0]
+    if max(shares) >= _LITTLE:
         return None
     return (
-        f"I/O calls, those of libraries included, take at most {format_share(max(found))} of the run time: whoever "
+        f"I/O calls, those of libraries included, take at most {format_share(max(shares))} of the run time: whoever "
         "waits for the run hardly waits for them."
     )
 
@@ -157,35 +165,39 @@ def headline(diff: Diff) -> str:
     counts = diff.counts
     if not diff.differences:
         return f"No difference in {counts.compared:,} attributes."
-    found = Counter(
+    by_status = Counter(
         {name: getattr(counts, name) for name in ("worse", "better", "changed", "new", "gone", "within")}
     )
-    found["known in one only"] = counts.unknown
-    parts = ", ".join(f"{count:,} {name}" for name, count in found.items() if count)
+    by_status["known in one only"] = counts.unknown
+    parts = ", ".join(f"{count:,} {name}" for name, count in by_status.items() if count)
     matter = {0: "none matters", 1: "1 matters"}.get(counts.matters, f"{counts.matters:,} matter")
     return f"Of {counts.compared:,} attributes: {parts}; {matter}."
 
 
-def _row(one: Difference, alike: int = 0, others: Sequence[str] = ()) -> Row:
-    before, after = _shown(one, one.before), _shown(one, one.after)
+def _row(difference: Difference, alike: int = 0, others: Sequence[str] = ()) -> Row:
+    before, after = _shown(difference, difference.before), _shown(difference, difference.after)
     if before == after:
-        before, after = str(one.before), str(one.after)
+        before, after = str(difference.before), str(difference.after)
     return Row(
-        attribute=one_line(one.attribute)
+        attribute=one_line(difference.attribute)
         + (f" and {alike:,} more" if alike else "")
         + (f" (and {', '.join(others)})" if others else ""),
         before=before,
         after=after,
-        change=_change(one.change),
-        status=one.status,
-        io_time="" if one.io_time_s is None else _io_time(one),
-        matters=one.matters,
+        change=_change(difference.change),
+        status=difference.status,
+        io_time="" if difference.io_time_s is None else _io_time(difference),
+        matters=difference.matters,
     )
 
 
-def _io_time(one: Difference) -> str:
-    seconds = format_seconds(one.io_time_s) if one.io_time_s else "0 s"
-    return seconds if one.io_time_share is None else f"{seconds} ({format_share(one.io_time_share)})"
+def _io_time(difference: Difference) -> str:
+    seconds = format_seconds(difference.io_time_s) if difference.io_time_s else "0 s"
+    return (
+        seconds
+        if difference.io_time_share is None
+        else f"{seconds} ({format_share(difference.io_time_share)})"
+    )
 
 
 def _change(change: float | None) -> str:
@@ -194,10 +206,10 @@ def _change(change: float | None) -> str:
     return f"x {change + 1:.3g}" if change > 3 else f"{change * 100:+.3g} %"
 
 
-def _shown(one: Difference, value: float | str | bool | None) -> str:
-    if one.unit == "entity":
+def _shown(difference: Difference, value: float | str | bool | None) -> str:
+    if difference.unit == "entity":
         return "there" if value else "-"
-    return _value(value, one.unit)
+    return _value(value, difference.unit)
 
 
 def _value(value: float | str | bool | None, unit: str) -> str:

@@ -17,8 +17,8 @@ def render(diff: Diff, *, everything: bool = False) -> str:
     """Write the most important differences, or all of them; `*` marks those that matter."""
     shown, hidden = rows(diff, everything=everything)
     lines = [f"A  {one_line(diff.a.path)}", f"B  {one_line(diff.b.path)}", "", *_table(diff), ""]
-    if (told := weight(diff)) is not None:
-        lines.append(told)
+    if (sentence := weight(diff)) is not None:
+        lines.append(sentence)
     lines.append(headline(diff))
     wide = max((len(row.status) for row in shown), default=0)
     for row in shown:

@@ -1,4 +1,4 @@
-"""Dependency graphs for other programs: Graphviz, and whatever reads node-link JSON."""
+"""Dependency graphs for other programs: Graphviz, and readers of node-link JSON."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ __all__ = ["Table", "damaged", "headline", "hours", "next_step", "saved_text", "
 
 _HOUR: Final = 3600.0
 _LEAST: Final = 0.001
-"""Core-hours: nobody looks at less."""
+"""Core-hours; fewer are written as 0."""
 _LITTLE: Final = 0.01
 """Share of the waiting that is not worth a change."""
 _MEMBERS: Final = 3

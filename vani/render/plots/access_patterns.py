@@ -1,4 +1,4 @@
-"""Access patterns: where reads and writes begin, beside where the one before ended (tables V and VII of the paper)."""
+"""Access patterns: where reads and writes begin relative to the end of the last (tables V and VII of the paper)."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def _draw(profile: Profile, heat: HeatMap | None) -> Drawing | str:
     rows = [row for row in _rows(profile) if row.operations]
     if not rows:
         io = profile.workflow.io
-        why = profile.provenance.get("io.access_pattern", "the profile does not tell where accesses begin")
+        why = profile.provenance.get("io.access_pattern", "the profile does not say where accesses begin")
         return why if io.ops.read + io.ops.write else "no data was read or written"
     only = [pattern for pattern in _PATTERNS if all(row.shares[pattern] >= _ALL for row in rows)]
     values = []
@@ -60,7 +60,7 @@ def _draw(profile: Profile, heat: HeatMap | None) -> Drawing | str:
                     }
                 )
                 begin += share
-    # Names stand above the bars: beside them they would leave no room on a narrow page.
+    # Names stand above the bars: next to them they would leave no room on a narrow page.
     y = {"field": "row", "type": "ordinal", "scale": {"domain": list(range(len(rows)))}, "axis": None}
     x = {
         "type": "quantitative",

@@ -72,7 +72,7 @@ def _draw(profile: Profile, heat: HeatMap | None) -> Drawing | str:
                 "axis": {"title": "share", "labelExpr": SHARE, "tickCount": 5},
             },
             "color": colour(None, (kind for _, kind in sums)),
-            # Pale and full tell number and time apart without a second scale of colours.
+            # Pale and full colours distinguish number and time without a second scale.
             "opacity": {
                 "field": "measure",
                 "type": "nominal",

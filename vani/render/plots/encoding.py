@@ -61,7 +61,7 @@ _LONGEST_NAME = 36
 
 
 def call_kinds(io: IOStats | None) -> tuple[str, ...]:
-    """Kinds of calls that a block tells apart, flushing (`sync`) beside the writes that it completes; of None all."""
+    """Kinds of calls that a block distinguishes, flushing (`sync`) after the writes that it completes; of None all."""
     return _CALL_KINDS if io is None or io.ops.sync is not None else _CALL_KINDS_1
 
 
@@ -111,7 +111,7 @@ def time_axis(title: str = "time since the start", grid: bool = True) -> dict[st
 
 
 def zoom() -> list[dict[str, Any]]:
-    """A range of time that is dragged, or zoomed into with the wheel while Shift is held; a double click shows all."""
+    """A range of time that is dragged, or zoomed into with the wheel and Shift; a double click shows all."""
     select = {"type": "interval", "encodings": ["x"], "zoom": "wheel![event.shiftKey]"}
     return [{"name": "zoom", "select": select, "bind": "scales"}]
 

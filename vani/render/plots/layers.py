@@ -150,7 +150,7 @@ def _from_calls(heat: HeatMap) -> list[tuple[str, str, float]]:
 
 
 def _from_profile(profile: Profile) -> list[tuple[str, str, float]]:
-    """The profile tells kinds apart for file-system calls alone."""
+    """The profile distinguishes kinds for file-system calls alone."""
     time = profile.workflow.io.time_s
     kinds = call_kinds(profile.workflow.io)
     return [(_FILE_SYSTEM, kind, getattr(time, kind) or 0.0) for kind in kinds]

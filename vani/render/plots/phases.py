@@ -16,7 +16,7 @@ KIND, TITLE = "phases", "Phases of I/O and compute between"
 
 _MOST_APPS = 40
 _MOST_BARS = 900
-# Bars closer than this share of the run cannot be told apart on a page.
+# Bars closer than this share of the run look like one on a page.
 _CLOSE = 1 / 2000
 _TABLE_ROWS = 200
 

@@ -47,7 +47,7 @@ class Amount:
 
 
 def fitting(heat: HeatMap, fields: int) -> HeatMap:
-    """The same, with neighbouring bins joined where so many fields have more cells than a page can hold."""
+    """The same, with neighbouring bins joined where so many fields have too many cells for a page."""
     a_row = _MOST_LETTERS // max(1, fields * len(heat.rows)) - _AROUND
     return _joined(heat, -(-heat.bins // max(1, a_row)))
 

@@ -1,4 +1,4 @@
-"""Imbalance: I/O time and bytes of each process beside the mean of its app, the worst one named."""
+"""Imbalance: I/O time and bytes of each process relative to the mean of its app, the worst one named."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Colours and fonts of all plots: colours that people with colour blindness can tell apart, on light and dark."""
+"""Colours and fonts of all plots: colours that people with colour blindness can distinguish, on light and dark."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ GROUND = {"light": "#ffffff", "dark": "#15181b"}
 
 # Okabe and Ito, "Color Universal Design" (2008): read, write, metadata, mixed, sync, further ones. Each differs from
 # its background by a contrast of 3 or more (WCAG 2.2, 1.4.11), for which some are lighter on dark and darker on light;
-# their yellow, which stands beside orange and green, is a brown on light.
+# their yellow, which is next to orange and green, is a brown on light.
 _ON_LIGHT = ["#0072B2", "#D55E00", "#007A5A", "#9A4F7F", "#5B3A00", "#2B87B8", "#595959"]
 _ON_DARK = ["#56B4E9", "#F08A3C", "#2BC49B", "#E09CC4", "#F0E442", "#8FD0F5", "#B3B3B3"]
 # Viridis (van der Walt and Smith, 2015), from few to many.
@@ -35,7 +35,7 @@ def theme(dark: bool, paper: bool = False, letters: int = 12) -> dict[str, Any]:
     dark
         For a dark background, else for a light one.
     paper
-        For a printed page: black on white, larger letters, no rounded corners; wins over `dark`.
+        For a printed page: black on white, larger letters, no rounded corners; has precedence over `dark`.
     letters
         Size of letters of a printed page.
     """

@@ -20,7 +20,8 @@ def render(document: RunTable, **_: object) -> bytes:
     types = {int: pa.int64(), float: pa.float64(), str: pa.string()}
     fields = [
         pa.field(
-            name, types[next(one for one in (*get_args(field.annotation), field.annotation) if one in types)]
+            name,
+            types[next(kind for kind in (*get_args(field.annotation), field.annotation) if kind in types)],
         )
         for name, field in RunRow.model_fields.items()
     ]

@@ -29,26 +29,26 @@ _HEAD = (
 
 def render(document: RunTable, **_: object) -> bytes:
     """Write a line for each run; names from traces cannot leave theirs."""
-    lines = table(_HEAD, [_row(one) for one in document.rows], all_rows=True)
-    damaged = [one for one in document.rows if one.damage is not None]
+    lines = table(_HEAD, [_row(row) for row in document.rows], all_rows=True)
+    damaged = [row for row in document.rows if row.damage is not None]
     if damaged:
         lines += ["", "* damaged: figures are too small"]
     return ("\n".join(lines) + "\n").encode()
 
 
-def _row(one: RunRow) -> tuple[str, ...]:
+def _row(row: RunRow) -> tuple[str, ...]:
     def shown(value: object, text: str) -> str:
         return "-" if value is None else text
 
     return (
-        one_line(one.run) + (" *" if one.damage is not None else ""),
-        format_count(one.processes),
-        shown(one.runtime_s, format_seconds(one.runtime_s)),
-        shown(one.io_share, format_share(one.io_share)),
-        shown(one.read, format_bytes(one.read)),
-        shown(one.written, format_bytes(one.written)),
-        shown(one.write_rate, format_rate(one.write_rate)),
-        shown(one.metadata, format_count(one.metadata)),
-        shown(one.files, format_count(one.files)),
-        one_line(one.costliest or "-"),
+        one_line(row.run) + (" *" if row.damage is not None else ""),
+        format_count(row.processes),
+        shown(row.runtime_s, format_seconds(row.runtime_s)),
+        shown(row.io_share, format_share(row.io_share)),
+        shown(row.read, format_bytes(row.read)),
+        shown(row.written, format_bytes(row.written)),
+        shown(row.write_rate, format_rate(row.write_rate)),
+        shown(row.metadata, format_count(row.metadata)),
+        shown(row.files, format_count(row.files)),
+        one_line(row.costliest or "-"),
     )

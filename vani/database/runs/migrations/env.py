@@ -15,7 +15,7 @@ def take_steps() -> None:
         connection=context.config.attributes["connection"],
         target_metadata=metadata,
         version_table=VERSION_TABLE,
-        transactional_ddl=False,  # The caller has begun a transaction that holds all steps.
+        transactional_ddl=False,  # The caller's transaction covers all steps.
     )
     context.run_migrations()
 

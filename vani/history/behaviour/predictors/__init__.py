@@ -56,7 +56,7 @@ class Predictor:
     installed
         True where its libraries are installed.
     learns
-        Its learning takes long, so that it is tried in evaluations only, and `auto` weighs it only where it wins.
+        Its learning takes long, so that it is tried in evaluations only, and `auto` weighs it only where it is best.
     """
 
     name: str

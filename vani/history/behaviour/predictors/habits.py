@@ -1,6 +1,6 @@
 """The behaviour that follows repeats and changes like the last ones in any category, also in a new one.
 
-A run is told by how many other behaviours came since its behaviour was last there: 0 is the last one again, 1 the one
+A run is described by how many other behaviours came since its own last occurred: 0 is the last one again, 1 the one
 before, and so on up to "long ago" and "never before". What follows the last four of these is counted over all
 categories, with back-off to fewer as in the Markov chains.
 """

@@ -1,7 +1,7 @@
 """Self-attention over the last runs, after SASRec (Kang and McAuley), which AIOT names as its model.
 
 One layer of causal attention with two heads over the last 32 runs. Ids mean something within a category only, so those
-of a window are told by when they were last there, as a number of other behaviours since; the network says which of
+of a window are identified by when they last occurred, as a number of other behaviours since; the network says which of
 these comes next, and is learnt from the sequences of all categories beforehand. It takes JAX and Optax
 (`vani-io[attention]`), and minutes.
 """

@@ -25,7 +25,7 @@ _SEEN: Final = 4096
 
 
 def _predict(past: Sequence[Creations], so_far: Creations, count: int | None) -> Foreseen:
-    """Take the law that held best among the last runs, or that fits what has begun."""
+    """Take the law that fitted the last runs best, or that fits the run that has begun."""
     ranks = expected_ranks(past, so_far, count)
     runs = [run for run in past[-_RUNS:] if len(run)]
     if not runs:

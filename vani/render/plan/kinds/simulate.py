@@ -28,7 +28,7 @@ _STAGES: Final = {
 
 
 def body(plan: SimulatePlan) -> list[str]:
-    """When jobs end, and what holds them back."""
+    """When jobs end, and what limits them."""
     lines: list[str] = []
     if plan.outcomes:
         lines += [_headline(plan)]

@@ -9,4 +9,4 @@ from vani.render.formats import Formats
 __all__ = ["FORMATS"]
 
 FORMATS: Final[Formats[bytes]] = Formats(__name__, ["svg", "png", "json"], what="image")
-"""Each is told by `width_mm` how wide the image is on paper, by `dark` whether its ground is; png the `dpi`."""
+"""Each takes `width_mm`, the width of the image on paper, and `dark`, for a dark ground; png also takes `dpi`."""
