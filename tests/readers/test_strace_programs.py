@@ -146,3 +146,15 @@ def test_programs_that_start_others(program):
 @pytest.mark.parametrize("program", ["solve", "python3", "envision", "make_mesh", "timeouts", "mpi_solver", "shear"])
 def test_programs_that_work_themselves(program):
     assert not is_launcher(program)
+
+
+def test_processes_that_all_loaded_mpi_are_ranks(tmp_path):
+    library = '{} openat(AT_FDCWD</job>, "/lib/libmpi.so.12", O_RDONLY) = 3</usr/lib/libmpi.so.12> <0.000010>'
+    run = [ran(1, "/usr/bin/mpiexec"), forked(1, 2), forked(1, 3)]
+    of_both = [line for pid in (2, 3) for line in (ran(pid, "/job/solve"), *wrote(pid, "/job/out"))]
+    assert open_trace(written(tmp_path, *run, *of_both, name="a")).layout == "processes"
+    loaded = [line for pid in (2, 3) for line in (ran(pid, "/job/solve"), library.format(pid), *wrote(pid, "/job/out"))]
+    assert open_trace(written(tmp_path, *run, *loaded, name="b")).layout == "ranks"
+    # A worker that a rank forked is none.
+    worker = [forked(3, 4), *wrote(4, "/job/more")]
+    assert open_trace(written(tmp_path, *run, *loaded, *worker, name="c")).layout == "processes"

@@ -66,7 +66,8 @@ _LIMITS = (
     Limit(
         "workflow.processes",
         "each process with an I/O call counts, or each MPI rank where `vani trace` began one log per rank; shells and "
-        "launchers that only start programs are left out with their calls",
+        "launchers that only start programs are left out with their calls. Ranks of MPI without a log each are "
+        "numbered in the order in which they appear",
     ),
 )
 
@@ -103,22 +104,29 @@ class StraceReader:
 
     @property
     def layout(self) -> str:
-        """`ranks` where each rank of MPI has its log, else `processes`."""
-        return "ranks" if rank_of(logs_of(self.path)[0]) is not None else "processes"
+        """`ranks` where each rank of MPI has its log, or all of several processes loaded a library of MPI."""
+        if self._has_logs_of_ranks:
+            return "ranks"
+        with_mpi = self.known.with_mpi
+        return "ranks" if len(with_mpi) > 1 and with_mpi.all() else "processes"
+
+    @property
+    def _has_logs_of_ranks(self) -> bool:
+        return rank_of(logs_of(self.path)[0]) is not None
 
     @property
     def app(self) -> str:
         if self._app is not None:
             return self._app
         noted = app_of(command_of(self.path))
-        if noted and not is_launcher(noted) and self.layout == "ranks":
+        if noted and not is_launcher(noted) and self._has_logs_of_ranks:
             return noted
         names = _apps(self.path, self.known)
-        return names[0] if len(set(names)) == 1 or self.layout == "ranks" else noted or self.path.stem
+        return names[0] if len(set(names)) == 1 or self._has_logs_of_ranks else noted or self.path.stem
 
     def by_app(self) -> Sequence[StraceReader]:
         """A reader for each program of a log without ranks of MPI, or this one where they all ran the same."""
-        if self._app is not None or self.layout == "ranks":
+        if self._app is not None or self._has_logs_of_ranks:
             return [self]
         names = list(dict.fromkeys(_apps(self.path, self.known)))
         if len(names) < 2:
@@ -226,6 +234,7 @@ def _of_app(path: Path, known: Known, app: str) -> Known:
         known,
         calls=known.calls[selected],
         apps=apps[selected].tolist(),
+        with_mpi=known.with_mpi[selected],
         rank_of_thread=number[known.rank_of_thread].astype(np.int32),
     )
     if apps[0] == app:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -40,6 +41,7 @@ _DESCRIPTORS = np.array(
     [name in CALLS and CALLS[name].names is Names.DESCRIPTOR for name in system_calls.FUNCTIONS]
 )
 """By function, whether a descriptor names its file."""
+_MPI = re.compile(r"/lib(?:mpi|mpich|mpi_\w+)[\w-]*\.so[\d.]*$")
 _HIDDEN = np.array([name in RING or name == "io_submit" for name in system_calls.FUNCTIONS])
 """By function, whether it moves data that the log does not show."""
 
@@ -66,6 +68,8 @@ class Known:
     first_ns: int
     apps: list[str]
     """By rank; empty texts where the log does not have the program."""
+    with_mpi: NDArray[np.bool_]
+    """By rank, whether it loaded a library of MPI."""
     problems: list[str]
 
 
@@ -158,6 +162,7 @@ class _Scan:
             functions=self._functions,
             first_ns=self._first,
             apps=self._apps_of(ranks, apps),
+            with_mpi=np.bincount(pairs[_of_mpi(self._paths.paths)[pairs & 0xFFFFFFFF]] >> 32, minlength=len(calls)) > 0,
             problems=[*self._problems, *problems],
         )
 
@@ -305,6 +310,11 @@ def _marked(marks: NDArray[np.bool_], files: NDArray[np.int32]) -> NDArray[np.bo
     marks = _padded(marks, int(files.max(initial=-1)) + 1)
     marks[files] = True
     return marks
+
+
+def _of_mpi(paths: list[str]) -> NDArray[np.bool_]:
+    """By file, whether it is the library that a program of MPI is linked with."""
+    return np.fromiter((bool(_MPI.search(path)) for path in paths), np.bool_, len(paths))
 
 
 def _numbers(rows: pa.RecordBatch, name: str) -> NDArray[Any]:
