@@ -1,14 +1,294 @@
-"""Activity that the trace proves but does not record."""
+"""Activity that the trace proves but does not record (`profile.unseen`).
+
+Evidence is of three sorts. Files: opened, and no data call on them, or a seek past all that was written to a file that
+the run made. Names: functions and modules that move data, or start processes, where no tracer follows. Layers: data
+calls in files that MPI-IO opened, which no MPI-IO data call surrounds.
+
+What a file lacks can have taken no longer than the file was open, unless it was mapped into memory: the mapping
+outlives the descriptor. So a file whose length was set without a write (ftruncate, then mmap) has no such bound.
+"""
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
 from vani.analyzers.entities.view import Notes, View
-from vani.schema.profile import Unseen
+from vani.analyzers.measures.lengths import FileLengths
+from vani.analyzers.measures.libraries import LibraryUse
+from vani.analyzers.tables.int_table import NO_VALUE, IntTable
+from vani.calls import Layer
+from vani.models.io_time import HARDLY
+from vani.schema.profile import Unseen, UnseenKind
 
 __all__ = ["unseen"]
 
+Ints = NDArray[np.int64]
+Bools = NDArray[np.bool_]
 
-def unseen(view: View) -> tuple[list[Unseen], Notes]:
-    """The entries of `profile.unseen`, the most important first."""
-    del view
-    return [], {}
+_LISTED: Final = 10
+_WORTH_A_LINE: Final = 0.1 * HARDLY
+"""Share of the run: files that were open for less in all, and lack data calls, are empty ones as far as anyone can
+see."""
+_NEVER: Final = np.iinfo(np.int64).max
+_STRACE: Final = "vani trace --tracer strace -- PROGRAM, which records system calls whoever makes them"
+_DARSHAN_OR_STRACE: Final = "vani trace --tracer strace -- PROGRAM, or a log of Darshan"
+
+_FUNCTIONS: Final[tuple[tuple[UnseenKind, re.Pattern[str], str, str], ...]] = (
+    (
+        "asynchronous",
+        re.compile(r"io_uring_\w+|io_submit|io_setup|aio_(?:read|write)(?:64)?|lio_listio(?:64)?"),
+        "asynchronous I/O",
+        "a log of Darshan for POSIX aio; io_uring and libaio show only in the program's own counters",
+    ),
+    ("copied_in_kernel", re.compile(r"copy_file_range|sendfile(?:64)?|splice"), "copies inside the kernel", _STRACE),
+    (
+        "other_api",
+        re.compile(r"(?:dfs|daos)_\w+"),
+        "DAOS calls",
+        "Darshan 3.4 or newer with its DFS and DAOS modules",
+    ),
+    ("forked_processes", re.compile(r"v?fork|__clone\d?|posix_spawnp?"), "child processes", _STRACE),
+)
+"""Kind, names of functions, what they are, how to see it."""
+
+_LATER: Final = re.compile(r"MPI_File_(?:i(?:read|write)\w*|\w+_begin)")
+"""MPI-IO calls that return before their data moved."""
+_WORKERS: Final = re.compile(r"/multiprocessing/(?:__pycache__/)?popen_(?:fork|spawn_posix|forkserver)\b")
+"""Modules that Python loads when its multiprocessing starts a process."""
+
+
+def unseen(view: View) -> tuple[list[Unseen] | None, Notes]:
+    """The entries of `profile.unseen`, without a bound first, then by the time that they can have taken.
+
+    None, with the reason, where the order of calls is not known.
+    """
+    if not view.measured.survey.tells_creation:
+        return [], {}
+    if not view.timed:
+        return None, {"unseen": view.no_times}
+    entries = [*_by_files(view), *_by_functions(view), *_mappings(view), *_workers(view), *_outside_mpiio(view)]
+    entries += _launches(view)
+    return sorted(entries, key=lambda entry: (entry.most_s is not None, -(entry.most_s or 0.0))), {}
+
+
+def _by_files(view: View) -> Iterator[Unseen]:
+    survey, codes = view.measured.survey.files, view.files
+    if not len(survey) or not len(codes):
+        return
+    reads, writes, writable, opens, streams, empties, resizes, syncs = (
+        survey.at(codes, name) > 0
+        for name in ("reads", "writes", "writable", "opens", "stream_opens", "empties", "resizes", "syncs")
+    )
+    silent = ~writes & (~reads | empties)
+    on_streams = writable & streams & silent
+    to_write = writable & silent & ~on_streams
+    mapped = to_write & resizes
+    # A folder is opened to flush it (SQLite, for one).
+    to_read = opens & ~writable & ~reads & ~writes & ~syncs
+    past_end = writes & _sought_past_end(view, survey, codes)
+    open_s = _open_s(view, survey, codes)
+    run_s = view.workload.span_ns / 1e9
+
+    def entry(
+        kind: UnseenKind, chosen: Bools, cause: str, see_with: str, unbounded: Bools | None = None
+    ) -> Unseen | None:
+        files = codes[chosen]
+        if not len(files):
+            return None
+        most_s = None
+        if unbounded is None or not (chosen & unbounded).any():
+            most_s = _at_once(view, survey, files, open_s[chosen])
+            if most_s < _WORTH_A_LINE * run_s:
+                return None
+        order = files[np.argsort(-open_s[chosen], kind="stable")][:_LISTED]
+        paths = [view.workload.paths[code] for code in order.tolist()]
+        return Unseen(kind=kind, files=paths, count=len(files), cause=cause, see_with=see_with, most_s=most_s)
+
+    untraced = "io_uring, libaio, memory maps, copies inside the kernel and forked workers leave no record"
+    if mapped.any():
+        untraced += "; a file of which only the length was set was probably mapped into memory"
+    found = (
+        entry("written_without_writes", to_write, f"closed without a recorded write: {untraced}", _STRACE, mapped),
+        entry(
+            "written_without_writes",
+            past_end,
+            "a seek past all that was written to a new file shows that more was written: fwrite on a duplicated "
+            "descriptor (numpy's tofile) leaves no record",
+            _STRACE,
+        ),
+        entry(
+            "stream_buffered",
+            on_streams,
+            "streams of C++, Fortran or formatted output (fprintf, fputs) move data in calls that no tracer of library "
+            "functions records: only fopen, fileno and fclose are there",
+            _DARSHAN_OR_STRACE,
+        ),
+        entry(
+            "read_without_reads",
+            to_read,
+            "closed without a recorded read: memory maps, asynchronous reads, C++ streams and formatted input leave no "
+            "record",
+            _STRACE,
+        ),
+    )
+    yield from (each for each in found if each is not None)
+
+
+def _sought_past_end(view: View, survey: IntTable, codes: Ints) -> Bools:
+    """Files that the run made, and in which a position lies past all that is known to be written."""
+    lengths = view.measured.of(FileLengths)
+    if lengths is None:
+        return np.zeros(len(codes), np.bool_)
+    length, made = lengths.length[codes], (survey.at(codes, "makes") > 0) | (survey.at(codes, "empties") > 0)
+    # A file that was cut reached further before.
+    is_known = made & (length != NO_VALUE) & ~lengths.uncertain[codes] & (survey.at(codes, "resizes") == 0)
+    past: Bools = is_known & (survey.at(codes, "furthest_seek", -1) > length)
+    return past
+
+
+def _open_s(view: View, survey: IntTable, codes: Ints) -> NDArray[np.float64]:
+    """How long each file was open, in seconds, added up over processes; at most from its first to its last call."""
+    end = view.workload.span_ns
+    opens, closes = survey.at(codes, "opens"), survey.at(codes, "closes")
+    first, last = survey.at(codes, "first_open", _NEVER), survey.at(codes, "last_close", -1)
+    # A file that nobody closed was open to the end.
+    last = np.where(closes < opens, end, last)
+    longest = np.maximum(0, last - np.minimum(first, last)) / 1e9
+    added = survey.at(codes, "open_us") / 1e6 + np.maximum(0, opens - closes) * (end / 1e9)
+    # A descriptor that was duplicated is closed twice.
+    return np.where(closes > opens, longest, np.clip(added, 0.0, np.maximum(longest, 0.0) * np.maximum(1, opens)))
+
+
+def _at_once(view: View, survey: IntTable, files: Ints, open_s: NDArray[np.float64]) -> float:
+    """The time in which some process can have had one of these files open, at most, in seconds.
+
+    Files of one process add up within it; of shared ones each process may have had them open all that time.
+    """
+    first, last = survey.at(files, "first_process"), survey.at(files, "last_process")
+    alone = first == last
+    own = np.bincount(first[alone], open_s[alone], view.workload.processes) if alone.any() else np.zeros(1)
+    users = dict(zip(view.files.tolist(), view.processes_of_file.tolist(), strict=True))
+    together = [
+        time / max(1, users.get(code, 1))
+        for code, time in zip(files[~alone].tolist(), open_s[~alone].tolist(), strict=True)
+    ]
+    at_most: float = min(float(own.max()) + sum(together), view.workload.span_ns / 1e9)
+    return at_most
+
+
+def _by_functions(view: View) -> Iterator[Unseen]:
+    counts: dict[str, int] = {}
+    for trace in view.measured.traces:
+        for name, count in trace.functions.items():
+            counts[name] = counts.get(name, 0) + count
+    undecoded = {name for name, args, _ in _facts(view) if args[:1] == ["undecoded"]}
+    follows_children = all(trace.tool == "strace" for trace in view.measured.traces)
+    for kind, names, what, see_with in _FUNCTIONS:
+        chosen = {name: count for name, count in counts.items() if names.fullmatch(name)}
+        if follows_children and kind in ("forked_processes", "copied_in_kernel"):
+            continue
+        if follows_children and kind == "asynchronous":
+            chosen = {n: c for n, c in chosen.items() if not n.startswith("io_submit") or n in undecoded}
+        if not chosen:
+            continue
+        most = sorted(chosen.items(), key=lambda item: -item[1])[:4]
+        listed = ", ".join(f"{name} ({count:,})" for name, count in most)
+        yield Unseen(kind=kind, files=[], count=sum(chosen.values()), cause=f"{what}: {listed}", see_with=see_with)
+
+
+def _facts(view: View) -> Iterator[tuple[str, list[str], int]]:
+    for trace in view.measured.traces:
+        for name, args, count in trace.facts:
+            yield name, list(args), count
+
+
+def _mappings(view: View) -> Iterator[Unseen]:
+    """Files of the data set that were mapped into memory, to write them or to read them."""
+    classes = {view.workload.paths[code] for code in view.files.tolist()} if _any(view, "mmap") else set()
+    paths = dict[str, int]()
+    for name, args, count in _facts(view):
+        if name.removesuffix("64") == "mmap":
+            for path in args:
+                if path in classes:
+                    paths[path] = paths.get(path, 0) + count
+    if paths:
+        order = sorted(paths, key=lambda path: -paths[path])[:_LISTED]
+        yield Unseen(
+            kind="memory_mapped",
+            files=order,
+            count=len(paths),
+            cause=f"mmap ({sum(paths.values()):,}): loads and stores in mapped memory are no calls",
+            see_with="a trace of page faults (perf trace -F all), or the file without mmap",
+        )
+
+
+def _any(view: View, function: str) -> bool:
+    return any(name.removesuffix("64") == function for name, _, _ in _facts(view))
+
+
+def _workers(view: View) -> Iterator[Unseen]:
+    """Python programs that started worker processes: tracers of library functions lose those that exit at once."""
+    if all(trace.tool == "strace" for trace in view.measured.traces):
+        return
+    modules = [path for code in view.files.tolist() if _WORKERS.search(path := view.workload.paths[code])]
+    if modules:
+        yield Unseen(
+            kind="forked_processes",
+            files=modules[:_LISTED],
+            count=len(modules),
+            cause="the program loaded the part of Python's multiprocessing that starts processes: calls of forked "
+            "workers are not recorded",
+            see_with=_STRACE,
+        )
+
+
+def _outside_mpiio(view: View) -> Iterator[Unseen]:
+    """Data calls in files that MPI-IO opened, which no recorded MPI-IO data call surrounds."""
+    use, survey = view.measured.of(LibraryUse), view.measured.survey.files
+    if use is None or use.caller_unknown.any() or not len(survey):
+        return
+    outer, files = use.outermost_files, view.files
+    of_mpiio = _counts(outer.file[outer.layer == Layer.MPIIO], outer.count[outer.layer == Layer.MPIIO], files)
+    is_plain = (outer.layer == Layer.POSIX) | (outer.layer == Layer.STDIO)
+    plain = _counts(outer.file[is_plain], outer.count[is_plain], files)
+    opens = survey.at(files, "opens")
+    moved = survey.at(files, "reads") + survey.at(files, "writes")
+    # All opens were made by MPI-IO, and most data calls were not. A call that does not block moves its data later.
+    chosen = (of_mpiio >= opens) & (of_mpiio > 0) & (2 * plain >= moved) & (moved > 0)
+    chosen &= survey.at(files, "stream_opens") == 0
+    later = any(_LATER.fullmatch(name) for trace in view.measured.traces for name in trace.functions)
+    if later and use.data_calls[:, Layer.MPIIO].any():
+        return
+    if chosen.any():
+        codes = files[chosen][np.argsort(-plain[chosen], kind="stable")]
+        yield Unseen(
+            kind="mpiio_calls_missing",
+            files=[view.workload.paths[code] for code in codes[:_LISTED].tolist()],
+            count=int(plain[chosen].sum()),
+            cause="MPI-IO opened these files, but no MPI-IO data call was recorded around their reads and writes: "
+            "Recorder does not wrap MPI-4's MPI_File_*_c. Time inside MPI-IO is a lower bound",
+            see_with="Darshan, or the program built without MPI-4's large-count calls",
+        )
+
+
+def _counts(file: Ints, count: Ints, codes: Ints) -> Ints:
+    """Counts of some files, 0 where they have none; shape of `codes`."""
+    totals = np.zeros(int(max(codes.max(initial=-1), file.max(initial=-1))) + 1, np.int64)
+    known = file >= 0
+    np.add.at(totals, file[known], count[known])
+    at: Ints = totals[codes]
+    return at
+
+
+def _launches(view: View) -> Sequence[Unseen]:
+    surplus = sum(count for name, _, count in _facts(view) if name == "several_launches")
+    if not surplus:
+        return []
+    cause = "files of several programs are in one folder: each launch overwrote the trace of the one before"
+    see_with = "one folder per launch, or vani trace --tracer strace -- SCRIPT"
+    return [Unseen(kind="several_launches", files=[], count=surplus, cause=cause, see_with=see_with)]

@@ -47,7 +47,11 @@ _FILES: dict[str, How] = {
     "first_maker": "min",
     "last_maker": "max",
     "first_resize": "min",
+    "first_open": "min",
+    "last_close": "max",
+    "furthest_seek": "max",
 }
+_WRITABLE_OPEN = Flag.OPEN | Flag.WRITABLE
 _NEVER = np.iinfo(np.int64).max
 _MOST_REACH = 1 << 21
 """Moments of files, 16 bytes each."""
@@ -76,8 +80,9 @@ class SurveyedFiles:
     """Calls on each file."""
 
     files: IntTable
-    """By file code: calls (reads, writes, metadata, syncs, opens, makes, empties, looks, streams, resizes, unfollowed),
-    bytes_read and bytes_written, time and metadata_time (ns), and moments; without those where no time is known."""
+    """By file code: calls (reads, writes, metadata, syncs, opens, makes, empties, looks, streams, resizes, unfollowed,
+    writable, stream_opens, closes), bytes_read and bytes_written, time and metadata_time (ns), furthest_seek (bytes,
+    -1: none), open_us (moments of closing less those of opening) and moments; without those where no time is known."""
     moments: int = BUCKETS
     """At how many moments of the run the ends of files are known."""
     tells_creation: bool = True
@@ -255,8 +260,28 @@ class _Collector:
             "first_maker": least(process, made),
             "last_maker": most(process, made),
             "first_resize": least(first, resized),
+            "writable": group.sum(count, (flags & _WRITABLE_OPEN) == _WRITABLE_OPEN),
+            "stream_opens": group.sum(count, ((flags & Flag.OPEN) != 0) & (layer == Layer.STDIO)),
+            "closes": group.sum(count, (flags & Flag.CLOSE) != 0),
+            "first_open": least(first, (flags & Flag.OPEN) != 0),
+            "last_close": most(last, (flags & Flag.CLOSE) != 0),
+            "open_us": np.zeros(len(group.keys), np.int64),
+            "furthest_seek": np.full(len(group.keys), -1),
         }
+        self._add_open_time(batch, group, columns["open_us"])
+        self._add_seeks(batch, group, columns["furthest_seek"])
         self._files.append(IntTable(group.keys, columns))
+
+    def _add_open_time(self, batch: Batch, files: Factorized, open_us: NDArray[np.int64]) -> None:
+        """Add the moments of closing less those of opening: of pairs of both the sum is how long files were open."""
+        flags = np.where(batch.groups.included, batch.groups.flags, 0)
+        for flag, moments, sign in ((Flag.OPEN, batch.end, -1), (Flag.CLOSE, batch.start, 1)):
+            rows, file = _rows_of(batch, (flags & flag) != 0, files)
+            np.add.at(open_us, file, sign * (moments[rows] // 1000))
+
+    def _add_seeks(self, batch: Batch, files: Factorized, furthest: NDArray[np.int64]) -> None:
+        rows, file = _rows_of(batch, batch.groups.included & ((batch.groups.flags & Flag.SEEK) != 0), files)
+        np.maximum.at(furthest, file, batch.offset[rows])
 
     def _add_busy(self, found: Intervals) -> None:
         parts = [self._busy, found]
@@ -323,6 +348,18 @@ class _Collector:
             self._level,
             self._activity.result(),
         )
+
+
+def _rows_of(
+    batch: Batch, chosen: NDArray[np.bool_], files: Factorized
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Calls of the chosen groups, and the place of the file of each in `files`: those of the included groups."""
+    if not chosen.any():
+        return np.empty(0, np.int64), np.empty(0, np.int64)
+    place = np.zeros(len(chosen), np.int64)
+    place[batch.groups.included] = files.codes
+    rows = np.flatnonzero(chosen[batch.groups.codes])
+    return rows, place[batch.groups.codes[rows]]
 
 
 def _shorter(intervals: Intervals, by: int) -> Intervals:

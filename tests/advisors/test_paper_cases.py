@@ -197,7 +197,7 @@ def real_cm1(tmp_path_factory) -> Advice:
 
 
 def test_the_cm1_trace_has_little_to_win_and_names_the_configuration(real_cm1):
-    assert "hardly matters" in only(real_cm1, "io-share").reason
+    assert "storage is not what this run waits for" in only(real_cm1, "io-share").reason
     assert {one.severity for one in real_cm1.recommendations} == {"info"}
     assert any("namelist.input" in one.target.path for one in found(real_cm1, "read-by-all"))
 

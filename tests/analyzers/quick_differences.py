@@ -25,6 +25,8 @@ def without_reason(quick: Profile, full: Profile) -> set[str]:
 def _pairs(quick: Profile, full: Profile) -> Iterator[tuple[str, Any, Any]]:
     a, b = quick.model_dump(), full.model_dump()
     del a["provenance"], b["provenance"]
+    # Both follow from times.
+    del a["verdict"], b["verdict"], a["unseen"], b["unseen"]
     # Which files, folders and functions are listed, and in which order, depends on I/O time.
     listed = {f["path"]: f for f in b.pop("files")}
     yield from (pair for f in a.pop("files") for pair in _walk(f, listed[f["path"]], "files"))

@@ -62,12 +62,12 @@ def test_a_report_says_whom_to_ask_and_takes_the_machine_unless_its_advice_names
 
 def test_thresholds_add_up_and_those_of_a_project_win(run, files, tmp_path):
     files(
-        "[thresholds.MAT001]\nhardly = 0.5\nleast_run_s = 9\n",
-        "[thresholds.MAT001]\nleast_run_s = 0.001\n",
+        "[thresholds.MAT001]\nhardly = 0.5\n[thresholds.POS007]\nmin_phases = 9\n",
+        "[thresholds.POS007]\nmin_phases = 3\n",
     )
     found = shown(run)
     assert found["thresholds.MAT001.hardly"] == ("0.5", "site.toml")
-    assert found["thresholds.MAT001.least_run_s"] == ("0.001", "config.toml")
+    assert found["thresholds.POS007.min_phases"] == ("3", "config.toml")
     text = run("advise", GOLDEN, "--format", "json").out
     (tmp_path / "vani.toml").write_text("[advise.thresholds.MAT001]\nhardly = 0.0001\n")
     other = run("advise", GOLDEN, "--format", "json", "--config", tmp_path / "vani.toml").out

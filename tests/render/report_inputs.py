@@ -38,7 +38,8 @@ def profiled(name: str = "v3-ckpt-then-restart-8r", **options: Any) -> Profile:
 def of_version_1(profile: Profile) -> Profile:
     """What reading a document of vani.profile/1 gives: none of what the second version measures."""
     tree = profile.model_dump(by_alias=True)
-    tree["folders"] = None
+    tree |= {"folders": None, "verdict": None, "unseen": None, "patterns": None}
+    tree["storage"]["mounts"] = None
     for part in (tree["workflow"], *tree["apps"]):
         part["library_time_s"] = None
     for app in tree["apps"]:

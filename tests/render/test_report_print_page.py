@@ -21,7 +21,7 @@ def said(facts):
 
 def test_the_first_screen_says_which_run_it_is():
     profile = golden()
-    profile = profile.model_copy(update={"job": profile.job.model_copy(update={"job_id": "4711", "scheduler": "slurm", "nodes": 2})})
+    profile = profile.model_copy(update={"job": profile.job.model_copy(update={"id": "4711", "scheduler": "slurm", "nodes": 2})})
     inputs = replace(inputs_of(profile), users=("alice",))
     found = said(prepare(inputs).identity)
     assert found == {

@@ -7,7 +7,7 @@ import yaml
 
 from vani.errors import DocumentError
 from vani.schema.document import dumps, loads
-from vani.schema.lifts import profile_2, system_2
+from vani.schema.lifts import advice_2, profile_2, profile_3, system_2
 from vani.schema.profile import Profile
 from vani.schema.system import System
 
@@ -25,7 +25,8 @@ def test_the_kept_profile_is_of_the_first_version(old):
 
 def test_a_profile_of_the_first_version_is_lifted_and_says_null_where_it_did_not_measure(old):
     profile = loads(old, Profile)
-    assert profile.schema_ == "vani.profile/2"
+    assert profile.schema_ == "vani.profile/3"
+    assert (profile.verdict, profile.unseen, profile.patterns, profile.storage.mounts) == (None,) * 4
     io = profile.workflow.io
     assert (io.ops.sync, io.time_s.sync, io.calls, io.metadata_kinds, io.bandwidth.write_synced) == (
         None,
@@ -66,6 +67,17 @@ def test_a_lift_leaves_what_it_does_not_understand_to_the_model(tree):
     lifted = profile_2({"schema": "vani.profile/1", **tree})
     assert lifted["schema"] == "vani.profile/2"
     assert repr(tree) == before, "a step leaves its argument be"
+
+
+def test_a_profile_of_the_second_version_keeps_the_number_of_its_job():
+    tree = {"schema": "vani.profile/2", "job": {"nodes": 1, "job_id": "4711"}}
+    assert profile_3(tree) == {"schema": "vani.profile/3", "job": {"nodes": 1, "id": "4711"}}
+    assert profile_3({"schema": "vani.profile/2", "job": 7})["job"] == 7
+    assert tree["job"] == {"nodes": 1, "job_id": "4711"}, "a step leaves its argument be"
+
+
+def test_advice_of_the_first_version_has_no_verdict():
+    assert advice_2({"schema": "vani.advice/1", "damage": None}) == {"schema": "vani.advice/2", "damage": None}
 
 
 def test_a_broken_document_of_the_first_version_is_refused_in_one_line(old):

@@ -48,7 +48,7 @@ _MAX_VALUES: Final = 5_000_000
 # What says nothing about the program, what follows from other figures, and tables.
 _LEFT_OUT: Final = {
     "schema", "generator", "traces", "provenance", "bounds", "timeline", "histogram", "common", "hints",
-    "ops_share", "time_share",
+    "ops_share", "time_share", "verdict", "unseen", "patterns", "mounts",
 }  # fmt: skip
 _LEFT_OUT_OF_MANY: Final = {"metadata_kinds", "footprint", "past_end", "busy_s", "transfer_size", "bandwidth"}
 _MANY: Final = ("files", "phases")

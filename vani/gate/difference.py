@@ -52,7 +52,7 @@ _LISTS: Final[tuple[tuple[tuple[str, ...], type[Model]], ...]] = (
     (("workflow", "app_dependencies"), profile.AppDependency),
     (("files",), profile.FileEntity),
 )
-_SKIPPED: Final = {"schema", "generator", "provenance"}
+_SKIPPED: Final = {"schema", "generator", "provenance", "verdict", "unseen"}
 _SLOWEST_CALLS: Final = "max(apps[*].balance.slowest_call_time_s)"
 """The key figure that does not follow from a file-system call alone."""
 

@@ -143,7 +143,8 @@ def _worst(candidates: Iterable[tuple[App, str, int | None, float | None]]) -> S
         for app, where, rank, time_s in candidates
         if rank is not None and time_s is not None
     ]
-    return max(known, key=lambda slowest: slowest.time_s, default=None)
+    # Of equal ones the same, whatever the order of apps.
+    return max(known, key=lambda slowest: (slowest.time_s, slowest.app), default=None)
 
 
 def _in_libraries(app: App) -> float:

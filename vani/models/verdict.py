@@ -45,8 +45,8 @@ _WHAT_WAS_MISSED: Final[dict[UnseenKind, tuple[str, str]]] = {
         "{} files were opened for reading and no read was recorded",
     ),
     "stream_buffered": (
-        "1 file was opened as a stream and none of its reads and writes was recorded",
-        "{} files were opened as streams and none of their reads and writes was recorded",
+        "1 file was opened for writing as a stream and no write was recorded",
+        "{} files were opened for writing as streams and no write was recorded",
     ),
     "memory_mapped": (
         "1 file was mapped into memory, and what moved that way was not recorded",
@@ -61,8 +61,8 @@ _WHAT_WAS_MISSED: Final[dict[UnseenKind, tuple[str, str]]] = {
         "{} copies inside the kernel were recorded without their bytes",
     ),
     "forked_processes": (
-        "1 child process was started of which no call was recorded",
-        "{} child processes were started of which no call was recorded",
+        "child processes were started of which no call was recorded",
+        "child processes were started of which no call was recorded",
     ),
     "mpiio_calls_missing": (
         "1 file-system call moved data in MPI-IO files outside any recorded MPI-IO call",
@@ -92,42 +92,48 @@ def could_matter(profile: Profile) -> list[Unseen]:
     Activity that nothing bounds could always matter; bounded activity where it and the recorded I/O reach `HARDLY`
     together.
     """
-    unseen = profile.unseen or []
-    runtime = profile.workflow.runtime_s
-    if not unseen or not runtime:
+    unseen, time = profile.unseen or [], _time(profile)
+    if not unseen or time is None or not time.runtime_s:
         return list(unseen)
     bounded = sum(entry.most_s for entry in unseen if entry.most_s is not None)
-    room = HARDLY * runtime
-    together = io_time(profile).calls_most_s + bounded >= room and bounded > 0.1 * room
+    room = HARDLY * time.runtime_s
+    together = time.calls_most_s + bounded >= room and bounded > 0.1 * room
     return [entry for entry in unseen if entry.most_s is None or together]
+
+
+def _time(profile: Profile) -> IOTime | None:
+    """The I/O time of the run; None where times are not known."""
+    workflow = profile.workflow
+    known = (workflow.runtime_s, workflow.io.time_s.total, workflow.io.busy_s.total, workflow.io_time_share)
+    return None if None in known else io_time(profile)
 
 
 def decided(profile: Profile) -> Verdict:
     """Decide whether storage matters, from all that the profile has but its own verdict."""
-    workflow, missed, lost = profile.workflow, could_matter(profile), damage(profile)
-    if missed and not _matters_anyway(profile):
+    workflow, missed, lost, time = profile.workflow, could_matter(profile), damage(profile), _time(profile)
+    if missed and not _matters_anyway(profile, time):
         why = unseen_sentence(missed)
         return _open(profile, why, f"{_capital(why)}: the verdict is open.", missed[0].see_with)
-    if not workflow.io.ops.all:
+    if not workflow.io.ops.all and not workflow.io.time_s.total:
         if lost is not None:
             left = "No I/O on files of a data set in what is left of the trace: what was lost may have some."
             return _open(profile, lost, left, "trace it again")
         return _verdict(profile, "no", "No I/O on files of a data set.", "nothing to do for storage")
-    if workflow.io.time_s.total is None or workflow.runtime_s is None or workflow.io_time_share is None:
+    if time is None:
         calls = format_count(workflow.io.ops.all)
         text = f"{calls} I/O calls were counted and not timed: the verdict is open."
         todo = "profile it without --quick for times, phases and advice"
         return _open(profile, "the times of calls are not known", text, todo)
-    return _of_shares(profile, io_time(profile), missed, lost)
+    return _of_shares(profile, time, missed, lost)
 
 
 def _verdict(profile: Profile, matters: Matters, sentence: str, remedy: str, why: str | None = None) -> Verdict:
-    workflow = profile.workflow
+    workflow, time = profile.workflow, _time(profile)
     return Verdict(
         matters=matters,
         share=workflow.io_time_share,
         share_slowest=workflow.io_time_share_slowest,
-        share_calls=None if workflow.io_time_share is None else io_time(profile).share,
+        share_calls=None if time is None else time.share,
         why=why,
         sentence=sentence,
         cause=_cause(profile),
@@ -143,12 +149,9 @@ def _open(profile: Profile, why: str, sentence: str, remedy: str) -> Verdict:
     )
 
 
-def _matters_anyway(profile: Profile) -> bool:
+def _matters_anyway(profile: Profile, time: IOTime | None) -> bool:
     """The recorded calls alone show that storage matters."""
-    if profile.workflow.io_time_share is None:
-        return False
-    time = io_time(profile)
-    return time.share >= HARDLY and not time.is_short and not _may_be_overhead(profile, time)
+    return time is not None and time.share >= HARDLY and not time.is_short and not _may_be_overhead(profile, time)
 
 
 def _may_be_overhead(profile: Profile, time: IOTime) -> bool:
@@ -240,16 +243,17 @@ def _rank(profile: Profile, slowest: Slowest | None) -> str:
 
 def unseen_sentence(missed: Sequence[Unseen]) -> str:
     """What was not recorded: the two most important kinds, without a capital and a full stop."""
-    parts = [_missed(entry) for entry in missed[:2]]
-    more = len(missed) - len(parts)
-    return "; ".join(parts) + (f"; {format_count(more)} more" if more > 0 else "")
-
-
-def _missed(entry: Unseen) -> str:
-    if entry.kind in _CAUSE_SAYS_MORE:
-        return entry.cause
-    single, several = _WHAT_WAS_MISSED[entry.kind]
-    return single if entry.count == 1 else several.format(format_count(entry.count))
+    parts: list[str] = []
+    counts: dict[UnseenKind, int] = {}
+    for entry in missed:
+        counts[entry.kind] = counts.get(entry.kind, 0) + entry.count
+    for kind, count in counts.items():
+        if kind in _CAUSE_SAYS_MORE:
+            parts += [entry.cause for entry in missed if entry.kind == kind]
+        else:
+            parts.append(_WHAT_WAS_MISSED[kind][count != 1].format(format_count(count)))
+    more = f"; and {format_count(len(parts) - 2)} more blind spots" if len(parts) > 2 else ""
+    return "; ".join(parts[:2]) + more
 
 
 def _cause(profile: Profile) -> VerdictCause | None:

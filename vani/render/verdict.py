@@ -29,9 +29,11 @@ def library_words(profile: Profile) -> str:
     outside = times[name].outside_file_system / times[name].total if times[name].total else 0.0
     part = "nearly all" if outside >= _NEARLY_ALL else format_share(outside)
     of = f" of {one_line(time.caller.app)}" if len(profile.apps) > 1 else ""
-    missing = any(entry.kind == "mpiio_calls_missing" for entry in profile.unseen or ())
+    who, library = f"rank {time.caller.rank}{of}", _LIBRARIES.get(name, name)
+    share = format_share(time.of_run(time.caller.time_s))
+    if any(entry.kind == "mpiio_calls_missing" for entry in profile.unseen or ()):
+        return f"{who} is inside {library} calls for at least {share} of the run: its data calls were not recorded."
     return (
-        f"rank {time.caller.rank}{of} is inside {_LIBRARIES.get(name, name)} calls for "
-        f"{'at least ' if missing else ''}{format_share(time.of_run(time.caller.time_s))} of the run; {part} of that "
-        "time is exchange and waiting between processes, not storage."
+        f"{who} is inside {library} calls for {share} of the run; {part} of that time is exchange and waiting between "
+        "processes, not storage."
     )

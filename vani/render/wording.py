@@ -43,7 +43,8 @@ def matters(advice: Advice, profile: Profile | None) -> str:
     if first is not None:
         return one_line(first.reason)
     if advice.verdict is not None:
-        return one_line(advice.verdict.sentence)
+        todo = advice.verdict.remedy if advice.verdict.matters in ("open", "too_short") else None
+        return one_line(advice.verdict.sentence + (f" {todo[:1].upper()}{todo[1:]}." if todo else ""))
     silent = next((one for one in advice.no_recommendation if one.rule == MATTERS), None)
     if silent is not None:
         return one_line(f"Whether I/O matters is not known: {silent.why}.")

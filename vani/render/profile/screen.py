@@ -213,10 +213,10 @@ def _remarks(profile: Profile) -> list[str]:
 def _unseen(entry: Unseen) -> str:
     """The files of unseen activity, its likely cause, and how to see it."""
     names = [shortened(path, _LEAST_WIDTH - _LABEL - 4) for path in entry.files[:_SHOWN]]
-    more = len(entry.files) - len(names) if entry.count <= len(entry.files) else entry.count - len(names)
-    rest = f"\nand {format_count(more)} more" if names and more > 0 else ""
+    more = len(entry.files) - len(names)
+    rest = f"\nand {format_count(more)} more" if more > 0 else ""
     listed = "".join(f"\n{name}" for name in names)
-    return one_line(entry.cause) + "." + listed + rest + f"\nTo see it: {one_line(entry.see_with)}"
+    return f"{one_line(entry.cause)}.{listed}{rest}\nTo see it: {one_line(entry.see_with)}"
 
 
 def _next(profile: Profile, console: Console, saved: Path | None, program: str) -> None:

@@ -101,6 +101,8 @@ class Verdict:
     """A part of the run is in no number."""
     is_in_libraries: bool
     """Libraries take time in which no file-system call runs."""
+    remedy: str
+    """The next step where the verdict is open; empty where the advice has it."""
     basis: Item | None
     """The rule's own words: method, evidence, sources."""
 
@@ -108,7 +110,7 @@ class Verdict:
     def without_advice(self) -> str:
         """The sentence where there is nothing to do: that nothing is known, or found, is no all-clear."""
         if self.does_matter is None:
-            return "What to do is not known"
+            return self.remedy or "What to do is not known"
         if self.does_matter:
             return "No rule knows what to change"
         about = " about storage" if self.is_in_libraries else ""
@@ -385,8 +387,13 @@ def _verdict(inputs: Inputs, limits: Limits) -> Verdict:
         called_share=verdict.share_calls if in_libraries and verdict.share is not None else None,
         is_damaged=damage(inputs.profile) is not None,
         is_in_libraries=in_libraries,
+        remedy=clip(_capital(verdict.remedy or ""), limits.prose) if verdict.matters in ("open", "too_short") else "",
         basis=None if first is None else item(0, first, limits),
     )
+
+
+def _capital(text: str) -> str:
+    return text[:1].upper() + text[1:]
 
 
 def _gaps(unknown: Sequence[Unknown], limits: Limits) -> tuple[Gap, ...]:

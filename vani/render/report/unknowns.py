@@ -60,8 +60,12 @@ _SECOND_VERSION: Final = re.compile(
     r"|storage\.node_local\.type|dataset\.distribution|files\[\]\.format_attributes|phases\[\]\.(?:repeats|dominant)"
     r"|process_dependencies\.(?:edges_by_extents|file_level))"
 )
-_OLDER: Final = "the profile is of vani.profile/1, which did not tell it: profile the trace again"
-"""Why attributes of `vani.profile/2` are null in a document that was lifted: no other lacks the number of flushes."""
+_THIRD_VERSION: Final = re.compile(
+    r"verdict|unseen|patterns|storage\.mounts|interfaces\[\]\.(?:asked|amplification)"
+)
+_OLDER: Final = "the profile is of an older version, which did not have it: profile the trace again"
+"""Why attributes of `vani.profile/2` and `/3` are null in a document that was lifted: no other lacks the number of
+flushes, or the verdict."""
 
 _NULL: Final = re.compile(r"\b[Nn]ull:? ((?:where|without|for|as|only)\b[^;.]*)")
 
@@ -99,10 +103,14 @@ def unknowns(profile: Profile) -> list[Unknown]:
         if not nulls:
             continue
         attribute = ".".join(path)
+        if len(path) > 1 and path[0] in ("verdict", "unseen[]"):
+            # They say themselves why a figure is missing.
+            continue
         if attribute in _LEFT_OUT and attribute.replace("[]", "") not in profile.provenance:
             continue
         without = sum(stats is not None and _is_without(attribute, stats) for stats in nulls)
-        if is_older and _SECOND_VERSION.fullmatch(attribute):
+        is_lifted = profile.verdict is None and _THIRD_VERSION.fullmatch(attribute)
+        if is_lifted or (is_older and _SECOND_VERSION.fullmatch(attribute)):
             found.append(Unknown(attribute, _OLDER, len(nulls), len(values), False))
             continue
         if without == len(nulls):
