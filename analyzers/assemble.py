@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TypeVar
 
-from vani.analyzers.counts.unseen import unseen_of_counts
 from vani.analyzers.entities.apps import apps, file_counts, share_of_run
 from vani.analyzers.entities.dataset import dataset
 from vani.analyzers.entities.dependencies import app_dependencies, early_reads
@@ -95,8 +94,7 @@ def assemble(
     for explain in (_of_links, _of_files, _of_measures, _of_clocks, _of_rates):
         notes |= explain(view, profile)
     notes |= {f"traces[{path}]": f"left out: {why}" for path, why in refused}
-    not_seen = [*unseen_of_counts(view.measured.not_counted), *noted(unseen(view))]
-    profile = profile.model_copy(update={"provenance": notes, "unseen": not_seen})
+    profile = profile.model_copy(update={"provenance": notes, "unseen": noted(unseen(view))})
     profile = profile.model_copy(update={"verdict": decided(profile)})
     if of_several_names(view.workload)[view.files].any():
         profile = without_names(profile, view.measured.unknown["renames"])

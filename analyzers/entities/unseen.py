@@ -17,6 +17,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from vani.analyzers.counts.unseen import unseen_of_counts
 from vani.analyzers.entities.view import Notes, View
 from vani.analyzers.measures.lengths import FileLengths
 from vani.analyzers.measures.libraries import LibraryUse
@@ -68,7 +69,7 @@ def unseen(view: View) -> tuple[list[Unseen] | None, Notes]:
     None, with the reason, where the order of calls is not known.
     """
     if not view.measured.survey.tells_creation:
-        return [], {}
+        return unseen_of_counts(view.measured.not_counted), {}
     if not view.timed:
         return None, {"unseen": view.no_times}
     entries = [*_by_files(view), *_by_functions(view), *_mappings(view), *_workers(view), *_outside_mpiio(view)]
