@@ -16,6 +16,7 @@ from vani.advisors.catalogue import find, pick, rules
 from vani.advisors.conflicts import Judged, resolve
 from vani.advisors.gains import before_bounds, of_run, together
 from vani.advisors.matter.io_share import IOShare
+from vani.advisors.recorded_mounts import as_recorded, notes_on_mounts
 from vani.advisors.rule import (
     NO_LAYOUTS,
     Finding,
@@ -96,6 +97,8 @@ def judge(
     `thresholds` holds, by a rule's id or name, values by the name of its threshold. See `advise_document`
     for what is raised.
     """
+    notes = notes_on_mounts(None if system_ref.name is None else system, profile)
+    system = as_recorded(system, profile)
     chosen = [rule(values) for rule, values in _configured(pick(select, ignore), thresholds)]
     matter = next((rule for rule in chosen if isinstance(rule, IOShare)), None) or IOShare()
     # Without times no rule can tell what its finding is worth; few can find anything.
@@ -145,6 +148,7 @@ def judge(
         system=system_ref,
         damage=damage(profile),
         verdict=_with_remedy(verdict_of(profile), ranked_recommendations),
+        notes=notes or None,
         recommendations=ranked_recommendations,
         no_recommendation=sorted(silent, key=lambda entry: entry.rule),
     )

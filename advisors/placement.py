@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from vani.advisors.recorded_mounts import recorded_mount
 from vani.models.calibration import certainty
 
 if TYPE_CHECKING:
@@ -36,10 +37,13 @@ class Lustre:
 def lustre_under(path: str, profile: Profile, system: System, *, but: str = "not Lustre") -> Lustre | str:
     """Find the Lustre file system that holds `path`, or say why there is none, as a sentence.
 
-    The system's mounts decide first, then what `vani collect` found for the profile, then a generic
-    description that the user chose, and last a path that has `lustre` in its first folders, which is a hint
-    and no more. `but` is how the sentence says of another file system what it is not.
+    The mounts that the trace recorded decide first, then the system's, then what `vani collect` found for the
+    profile, then a generic description that the user chose, and last a path that has `lustre` in its first folders,
+    which is a hint and no more. `but` is how the sentence says of another file system what it is not.
     """
+    mount = recorded_mount(path, profile)
+    if mount is not None and mount.type != "lustre":
+        return f"the data lies on {mount.dir}, which is {mount.type} by the trace's mount table, {but}"
     file_system = system.file_system_for(path)
     if file_system is not None and file_system.type == "lustre":
         prefix = f"system.file_systems[{system.file_systems.index(file_system)}]"
@@ -76,8 +80,13 @@ def disk_under(
 
     `name` is what the sentence calls it.
     """
+    mount = recorded_mount(path, profile)
+    if mount is not None and mount.type != kind:
+        return f"the data lies on {mount.dir}, which is {mount.type} by the trace's mount table, not {name}"
     file_system = system.file_system_for(path)
     shared = profile.storage.shared
+    if mount is not None and file_system is not None and file_system.type == kind:
+        return f"system.file_systems[{system.file_systems.index(file_system)}]", file_system
     if file_system is not None and not (system.generic and shared.type is not None):
         if file_system.type != kind:
             return f"the data lies on {file_system.type}, not on {name}"

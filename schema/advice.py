@@ -145,7 +145,7 @@ class NextRun(Model):
 class Advice(SparseModel, Document):
     """Every rule that was looked at is in one of the two lists."""
 
-    optional_keys: ClassVar[tuple[str, ...]] = ("next_run",)
+    optional_keys: ClassVar[tuple[str, ...]] = ("next_run", "notes")
 
     schema_: Literal["vani.advice/2"] = Field(alias="schema", default="vani.advice/2")
     profile: ProfileRef
@@ -160,8 +160,17 @@ class Advice(SparseModel, Document):
         description="whether storage matters, as the profile has it; its remedy is the first recommendation where "
         "there is one; null in a document of an older Vani",
     )
+    notes: list[str] | None = Field(
+        default=None,
+        description="file systems that the trace recorded otherwise than the machine's description has them, and those "
+        "for which advice is generic, a sentence each; absent where there are none",
+    )
     next_run: NextRun | None = Field(
         default=None, description="absent where the advice is for a run that is there"
     )
     recommendations: list[Recommendation]
     no_recommendation: list[NoRecommendation]
+
+    def keys_left_out(self) -> tuple[str, ...]:
+        """Each optional key that has no value: they have nothing to do with each other."""
+        return tuple(name for name in self.optional_keys if not getattr(self, name))

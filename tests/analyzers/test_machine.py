@@ -105,3 +105,18 @@ def test_the_type_of_the_machines_storage_is_the_descriptions(profiled):
     assert profile.provenance["storage.node_local.type"] == "system: x"
     assert "memory of the node" in profile.provenance["storage.node_local.capacity_per_node"]
     assert profiled().storage.node_local.type is None
+
+
+def test_mounts_of_the_job_with_files_of_the_data_set_are_in_the_profile():
+    trace = Path(__file__).parents[1] / "data" / "traces" / "v3-posix-mix-4r"
+    alone = vani.profile(trace)
+    assert alone.storage.mounts is None
+    assert "no mount table" in alone.provenance["storage.mounts"]
+    folder = "/" + alone.files[0].path.split("/")[1]
+    mounts = [{"dir": "/", "type": "ext4"}, {"dir": folder, "type": "GPFS"}, {"dir": "/elsewhere", "type": "nfs"}]
+    profile = vani.profile(trace, job=Job(job_id="5", mounts=mounts), system="generic-lustre")
+    assert [(mount.dir, mount.type) for mount in profile.storage.mounts] == [(folder, "gpfs")]
+    assert profile.job.id == "5"
+    # Figures of the machine's Lustre are none of that file system.
+    assert profile.storage.shared.max_bandwidth is None
+    assert "system: generic-lustre has lustre there" in profile.provenance["storage.shared.type"]

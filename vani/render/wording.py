@@ -70,12 +70,14 @@ def by_rule(recommendations: Iterable[Recommendation]) -> list[list[Recommendati
 
 
 def judged_by(advice: Advice) -> str:
-    """Which machine's figures the advice rests on."""
+    """Which machine's figures the advice rests on, and where the trace recorded other file systems."""
     if advice.system.name is None:
-        return "No machine was described: --system NAME makes the advice better (`vani systems` lists them)."
-    if advice.system.name.startswith("generic-"):
-        return f"Judged by {one_line(advice.system.name)}: typical figures, not those of your machine."
-    return f"Judged by the machine {one_line(advice.system.name)}."
+        text = "No machine was described: --system NAME makes the advice better (`vani systems` lists them)."
+    elif advice.system.name.startswith("generic-"):
+        text = f"Judged by {one_line(advice.system.name)}: typical figures, not those of your machine."
+    else:
+        text = f"Judged by the machine {one_line(advice.system.name)}."
+    return " ".join([text, *map(one_line, advice.notes or ())])
 
 
 def judged_part(files: JudgedFiles) -> str:

@@ -1,0 +1,92 @@
+"""File systems as the trace recorded them: they go before what a description says of the same folders."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from vani.units import format_count
+
+if TYPE_CHECKING:
+    from vani.schema.profile import Mount, Profile
+    from vani.schema.system import FileSystem, System
+
+__all__ = ["as_recorded", "notes_on_mounts", "recorded_mount"]
+
+_WITH_RULES: Final = ("lustre", "gpfs", "beegfs", "fuse.daos", "dfuse")
+"""Types whose settings some rule knows."""
+_OF_ONE_NODE: Final = ("btrfs", "ext2", "ext3", "ext4", "overlay", "ramfs", "squashfs", "tmpfs", "xfs", "zfs")
+"""Types that one node has for itself: they have no settings for parallel I/O."""
+
+
+def recorded_mount(path: str, profile: Profile) -> Mount | None:
+    """The recorded mount that has `path`: the longest one."""
+    holding = [m for m in profile.storage.mounts or () if f"{path}/".startswith(f"{m.dir.rstrip('/')}/")]
+    return max(holding, key=lambda mount: len(mount.dir), default=None)
+
+
+def as_recorded(system: System, profile: Profile) -> System:
+    """The machine with file systems of the types, and with as many targets, as the trace recorded.
+
+    A file system of another type than the machine's at the same place is added without figures, behind the others, so
+    that places in the description stay.
+    """
+    systems = list(system.file_systems)
+    differ = False
+    for mount in profile.storage.mounts or ():
+        described = system.file_system_for(mount.dir)
+        if described is None and (mount.type in ("lustre", "gpfs") or system.burst_buffer_for(mount.dir)):
+            # The description does not name the folder: it may be one of its file systems all the same.
+            continue
+        if described is None or not _is_same(described.type, mount.type):
+            differ = True
+            systems = [_without(disk, mount.dir) for disk in systems]
+            systems.append(_bare(mount))
+            continue
+        number = system.file_systems.index(described)
+        update: dict[str, object] = {"mounts": [*systems[number].mounts, mount.dir]}
+        if system.generic and mount.targets:
+            differ = differ or mount.targets != described.targets
+            update["targets"] = mount.targets
+        systems[number] = systems[number].model_copy(update=update)
+    return system.model_copy(update={"file_systems": systems}) if differ else system
+
+
+def notes_on_mounts(system: System | None, profile: Profile) -> list[str]:
+    """Where the trace and the description differ, and for which file systems advice is generic; a sentence each."""
+    notes = []
+    for mount in profile.storage.mounts or ():
+        described = None if system is None else system.file_system_for(mount.dir)
+        if described is not None and system is not None and not _is_same(described.type, mount.type):
+            notes.append(
+                f"{mount.dir} is {mount.type} by the trace's mount table, {described.type} by {system.name}: the trace "
+                "counts."
+            )
+        elif described is not None and system is not None and mount.targets and mount.targets != described.targets:
+            had = format_count(described.targets) if described.targets else "not said"
+            notes.append(
+                f"{mount.dir} has {format_count(mount.targets)} storage targets by the trace, {had} by {system.name}"
+                + (": the trace counts." if system.generic else ".")
+            )
+        if mount.type not in (*_WITH_RULES, *_OF_ONE_NODE):
+            notes.append(
+                f"{mount.dir} is {mount.type}, of which Vani knows no settings: advice for files there is generic, "
+                "about the program alone."
+            )
+    return list(dict.fromkeys(notes))
+
+
+def _is_same(described: str, recorded: str) -> bool:
+    """The kernel names versions of a type, too: nfs4."""
+    return recorded.rstrip("0123456789") == described.lower().rstrip("0123456789")
+
+
+def _without(disk: FileSystem, folder: str) -> FileSystem:
+    if folder not in disk.mounts:
+        return disk
+    return disk.model_copy(update={"mounts": [mount for mount in disk.mounts if mount != folder]})
+
+
+def _bare(mount: Mount) -> FileSystem:
+    from vani.schema.system import FileSystem  # noqa: PLC0415 - `vani explain` loads no pydantic
+
+    return FileSystem(name=mount.dir, type=mount.type, mounts=[mount.dir], targets=mount.targets)
