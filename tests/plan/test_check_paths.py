@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tests.plan.path_builders import TABLE_3_JOBS, TABLE_3_NOW, jobs_of, machine, node, planned
-from vani.plan.checks.findings import Findings
+from vani.plan.checks import Findings
 from vani.plan.checks.paths import check_paths
 from vani.schema.jobs import Jobs
 from vani.schema.snapshot import Snapshot

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from vani.errors import InputError
-from vani.plan.checks.findings import Findings
+from vani.plan.checks import Findings
 from vani.plan.checks.io_nodes import check_io_nodes
 from vani.plan.checks.osts import check_osts
 from vani.plan.checks.paths import check_paths

@@ -12,7 +12,7 @@ import vani
 from vani.api.arguments import PathLike
 from vani.api.plan.inputs import loaded, refuse_old
 from vani.plan.check import check
-from vani.plan.checks.findings import Findings
+from vani.plan.checks import Findings
 from vani.schema.document import MAX_BYTES
 from vani.schema.plan import Left, Plan
 from vani.schema.snapshot import Snapshot

@@ -11,8 +11,7 @@ import click
 from vani.cli.options import format_option, output_option
 from vani.cli.output import emit
 from vani.render.formats import Formats
-from vani.render.plan import FORMATS
-from vani.render.plan.left_out import left_out
+from vani.render.plan import FORMATS, left_out
 
 if TYPE_CHECKING:
     from vani.schema.plan import Plan

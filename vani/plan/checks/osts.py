@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from vani.plan.checks.findings import Findings
+from vani.plan.checks import Findings
 from vani.schema.plan import Left
 from vani.units import format_bytes
 

@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Final
 
-from vani.plan.checks.findings import Findings
+from vani.plan.checks import Findings
 from vani.plan.path_layers import DIMENSIONS
 from vani.schema.plan import Left
 

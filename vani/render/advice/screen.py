@@ -8,7 +8,6 @@ from rich.padding import Padding
 from rich.text import Text
 
 from vani.errors import one_line
-from vani.render.next_run import before_run
 from vani.render.wording import (
     by_rule,
     expected_gain,
@@ -19,14 +18,14 @@ from vani.render.wording import (
     target,
     things_to_do,
 )
-from vani.units import counted
+from vani.units import counted, format_share
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from rich.console import Console
 
-    from vani.schema.advice import Advice, Recommendation
+    from vani.schema.advice import Advice, NextRun, Recommendation
     from vani.schema.profile import Profile
 
 __all__ = ["render"]
@@ -47,7 +46,7 @@ def render(advice: Advice, profile: Profile | None, console: Console) -> None:
     if advice.damage is not None:
         console.print(Text(one_line(advice.damage), style="bold red"), highlight=False)
     if advice.next_run is not None:
-        for line in before_run(advice.next_run):
+        for line in _before_run(advice.next_run):
             console.print(Text(line), soft_wrap=True, highlight=False)
         if advice.next_run.default is not None:
             return
@@ -114,3 +113,17 @@ def _silent(advice: Advice) -> str:
     speaking = {one.rule for one in advice.recommendations}
     count = len({one.rule for one in advice.no_recommendation} - speaking)
     return f"{counted(count, 'rule')} had nothing to recommend (see advice.yaml). More: vani explain RULE"
+
+
+def _before_run(run: NextRun) -> Iterator[str]:
+    """The next run, its likely behaviours, and that the defaults stay where too little is known."""
+    whose = f" by {one_line(run.user)}" if run.user is not None else ""
+    on = f" on {counted(run.processes, 'process')}" if run.processes is not None else ""
+    yield f"For the next run of {one_line(run.application)}{whose}{on}."
+    for behaviour in run.behaviours:
+        like = (
+            f"like {one_line(behaviour.run)}" if behaviour.run is not None else "of which no profile is there"
+        )
+        yield f"  {format_share(behaviour.probability)}: behaviour {behaviour.behaviour}, {like}"
+    if run.default is not None:
+        yield f"Leave the defaults as they are: {one_line(run.default)}."

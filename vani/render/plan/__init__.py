@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Final
+from importlib import import_module
+from typing import TYPE_CHECKING, Final
 
 from vani.render.formats import Formats
 
-__all__ = ["FORMATS", "PATH_FORMATS", "PLACE_FORMATS"]
+if TYPE_CHECKING:
+    from vani.schema.plan import Plan
+
+__all__ = ["FORMATS", "PATH_FORMATS", "PLACE_FORMATS", "left_out"]
 
 _DOCUMENTS: Final = {"text": (".txt",), "yaml": (".yaml", ".yml"), "json": (".json",)}
 _WHOLE: Final = ("json", "yaml")
@@ -18,3 +22,9 @@ PATH_FORMATS: Final[Formats[str]] = Formats(__name__, {**_DOCUMENTS, "map": (".m
 
 PLACE_FORMATS: Final[Formats[str]] = Formats(__name__, {**_DOCUMENTS, "script": (".sh",)}, whole=_WHOLE)
 """Of plans of OSTs, also the commands that set them."""
+
+
+def left_out(plan: Plan) -> str | None:
+    """The first line of a plan that leaves something out; None for a whole one."""
+    parts = import_module(f"vani.render.plan.kinds.{plan.kind}").missing(plan)
+    return f"Incomplete: {', '.join(parts)}." if parts else None

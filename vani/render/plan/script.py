@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final, cast
 
 from vani.errors import InputError, one_line
-from vani.render.plan.left_out import left_out
+from vani.render.plan import left_out
 
 if TYPE_CHECKING:
     from vani.schema.plan import Plan

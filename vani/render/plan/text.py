@@ -7,7 +7,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 from vani.errors import one_line
-from vani.render.plan.left_out import left_out
+from vani.render.plan import left_out
 from vani.render.table import listed
 
 if TYPE_CHECKING:
