@@ -13,6 +13,7 @@ from vani.analyzers.entities.folders import folders
 from vani.analyzers.entities.interfaces import interfaces
 from vani.analyzers.entities.io_stats import MEMORY_SPEED, impossible_rates, nulls_of_stats
 from vani.analyzers.entities.machine import cores_used, gpus_used, job, middleware, storage
+from vani.analyzers.entities.patterns import patterns
 from vani.analyzers.entities.phases import phases
 from vani.analyzers.entities.renamed import of_several_names, without_names
 from vani.analyzers.entities.traces import traces
@@ -81,6 +82,7 @@ def assemble(
         storage=noted(storage(view)),
         dataset=noted(dataset(view, role_of, without_role, size_of)),
         folders=noted(folders(view, size_of)),
+        patterns=noted(patterns(view, size_of)),
         files=noted(files(view, role_of, size_of)),
         excluded=_excluded(view),
         extensions=dict(view.measured.extensions),

@@ -40,7 +40,7 @@ from vani.analyzers.measurements import Measurements, Phases, Results, TraceFact
 from vani.analyzers.measures.lengths import FileLengths
 from vani.analyzers.measures.operations import OperationCounts
 from vani.analyzers.measures.processes import FileUsers, ProcessCounts
-from vani.analyzers.measures.survey import SurveyedFiles
+from vani.analyzers.measures.survey import ENDS_OF_FILES, SurveyedFiles
 from vani.analyzers.passes.all_measures import extension_names
 from vani.analyzers.tables.int_table import NO_VALUE, IntTable, group
 from vani.analyzers.tables.keys import pack, unpack
@@ -361,7 +361,13 @@ def _survey(rows: Rows) -> IntTable:
         nothing,
     )
     columns |= {"metadata_time": rows["metadata_ns"], "time": rows.time_ns}
-    return group(rows.file[included], {n: c[included] for n, c in columns.items()})
+    # A record of all ranks is one of the first and the last; which of them wrote, it does not show.
+    first = np.where(rows.process < 0, np.array(rows.workload.process_base, np.int64)[rows.trace], rows.process)
+    last = np.where(rows.process < 0, first + rows.ranks - 1, rows.process)
+    wrote = rows["writes"] > 0
+    columns |= {"first_process": first, "first_writer": np.where(wrote, first, _NEVER)}
+    columns |= {"last_process": last, "last_writer": np.where(wrote, last, -1)}
+    return group(rows.file[included], {n: c[included] for n, c in columns.items()}, ENDS_OF_FILES)
 
 
 def _listed(rows: Rows, processes: ProcessCounts, most: int | None) -> Ints:

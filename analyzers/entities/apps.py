@@ -33,7 +33,7 @@ _OF_TIMES = (
 
 def file_counts(view: View, app: int | None) -> FileCounts:
     """Files of the data set that an app (or the workload) used, by how many processes of the workload used them."""
-    files, processes = view.files, view.processes_of_file
+    files, processes = view.files, view.users_of_files["processes"]
     if app is not None:
         used = view.measured.processes
         processes = processes[np.isin(files, used.used_file[used.used_app == app])]

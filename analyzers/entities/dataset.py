@@ -107,8 +107,7 @@ def _formats(view: View, codes: NDArray[np.int64]) -> tuple[Counter[str] | None,
         return None, {"dataset.format": measured.why(LibraryUse)}
     if "dataset.format" in measured.unknown:
         return None, {"dataset.format": measured.unknown["dataset.format"]}
-    survey = measured.survey.files
-    moved = (survey.at(codes, "reads") + survey.at(codes, "writes")) > 0
+    moved = (view.surveyed("reads") + view.surveyed("writes")) > 0
     layers = np.where(moved, view.interface_of_files[codes], -1)
     looked_at = np.isin(codes, telling_formats(codes, measured.listed))
     formats: Counter[str] = Counter()

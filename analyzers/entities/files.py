@@ -63,9 +63,9 @@ def roles(view: View) -> tuple[NDArray[np.int8], NDArray[np.bool_]]:
 
     Then a mask of the files whose role depends on an order of calls that is not known, of the same shape.
     """
-    survey, codes = view.measured.survey.files, view.files
-    role: NDArray[np.int8] = np.where(survey.at(codes, "reads") > 0, 1, 0).astype(np.int8)
-    role[_is_output(survey, codes)] = 2
+    codes = view.files
+    role: NDArray[np.int8] = np.where(view.surveyed("reads") > 0, 1, 0).astype(np.int8)
+    role[_is_output(view)] = 2
     unknown = np.zeros(len(codes), np.bool_)
     if view.links is None:
         possible = view.measured.of(PossibleExchanges)
@@ -79,7 +79,7 @@ def roles(view: View) -> tuple[NDArray[np.int8], NDArray[np.bool_]]:
             handed_on = np.isin(view.workload.final_name[codes], possible.exchanged)
             role[handed_on], unknown[handed_on] = 3, False
     else:
-        gone, used = survey.at(codes, "last_remove", -1), survey.at(codes, "last_use", -1)
+        gone, used = view.surveyed("last_remove", -1), view.surveyed("last_use", -1)
         exchanged = np.array(sorted(exchanged_files(view)), np.int64)
         role[np.isin(view.workload.final_name[codes], exchanged)] = 3
         role[(gone >= 0) & (gone >= used)] = 4
@@ -88,10 +88,10 @@ def roles(view: View) -> tuple[NDArray[np.int8], NDArray[np.bool_]]:
     return found, without
 
 
-def _is_output(survey: IntTable, codes: NDArray[np.int64]) -> NDArray[np.bool_]:
-    """Files that the run wrote, as far as can be told without the order of calls; columns as those of the survey."""
+def _is_output(view: View) -> NDArray[np.bool_]:
+    """Files that the run wrote, as far as can be told without the order of calls."""
     reads, writes, makes, empties, resizes = (
-        survey.at(codes, n) > 0 for n in ("reads", "writes", "makes", "empties", "resizes")
+        view.surveyed(n) > 0 for n in ("reads", "writes", "makes", "empties", "resizes")
     )
     return writes | resizes | empties | (makes & ~reads)
 

@@ -12,14 +12,13 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from vani.analyzers.entities.dataset import size_distribution
+from vani.analyzers.entities.file_sums import FileSums, most_important
 from vani.analyzers.entities.view import Notes, View
 from vani.analyzers.measures.io_time import SpentTime
 from vani.analyzers.measures.lengths import FileLengths
 from vani.analyzers.tables.int_table import NO_VALUE
-from vani.analyzers.tables.keys import pack, unpack
-from vani.columns import Texts, scalar, texts, to_arrow, to_numpy
-from vani.distinct import distinct
-from vani.schema.profile import ByteCounts, Folder, SizeDistribution
+from vani.columns import scalar, to_numpy
+from vani.schema.profile import Folder, SizeDistribution
 
 __all__ = ["MOST_BY_FILES", "MOST_BY_TIME", "folders"]
 
@@ -38,29 +37,19 @@ def folders(view: View, size_of: Ints) -> tuple[list[Folder], Notes]:
     codes = view.files
     if not len(codes):
         return [], {}
-    paths, folder = _parents(_column(view, codes))
-    survey = view.measured.survey.files
+    paths, folder = _parents(view.paths_of_files)
     count = len(paths)
-
-    def total(column: str) -> Ints:
-        return np.bincount(folder, survey.at(codes, column), count).astype(np.int64)
-
-    files = np.bincount(folder, minlength=count)
+    sums = FileSums(view, folder, count)
     timed = view.timed
-    time, operations = total("metadata_time"), total("metadata")
-    whole = total("time") if timed else time
-    created = np.bincount(folder, survey.at(codes, "makes") > 0, count).astype(np.int64)
+    created = sums.sum(view.surveyed("makes") > 0)
     tells_creation = view.measured.survey.tells_creation
     told = view.measured.survey.tells_removal
-    removes = np.bincount(folder, view.measured.survey.removed(codes), count).astype(np.int64)
-    opens = total("opens")
-    makers = _makers(view, codes, folder, count)
-    read, written = total("bytes_read"), total("bytes_written")
-    unread, unwritten = ((total(f"unsized_{n}") == total(n)) & (total(n) > 0) for n in ("reads", "writes"))
-    order = np.lexsort((np.arange(count), -files, -operations, -time))
-    chosen = order[:MOST_BY_TIME].tolist()
-    by_files = np.lexsort((np.arange(count), -files))[:MOST_BY_FILES].tolist()
-    chosen += [by_file for by_file in by_files if by_file not in chosen]
+    removes = sums.sum(view.measured.survey.removed(codes))
+    opens = sums.total("opens")
+    makers = sums.ranks("first_maker", "last_maker", view.surveyed("makes") > 0)
+    chosen = most_important(
+        sums.metadata_time, sums.total("metadata"), sums.files, by_time=MOST_BY_TIME, by_files=MOST_BY_FILES
+    )
     sizes, of_sizes = _sizes(view, codes, folder, size_of, chosen)
     notes = view.nulls(SpentTime, "folders.metadata_time_s", "folders.time_s") | of_sizes
     if not tells_creation:
@@ -78,37 +67,20 @@ def folders(view: View, size_of: Ints) -> tuple[list[Folder], Notes]:
     entities = [
         Folder(
             path=paths[i].as_py(),
-            files=int(files[i]),
+            files=int(sums.files[i]),
             creates=int(created[i]) if tells_creation else None,
-            entries=int(files[i]) + below.get(paths[i].as_py(), 0),
-            bytes=ByteCounts(
-                # The size of no such call is known.
-                read=None if unread[i] else int(read[i]),
-                written=None if unwritten[i] else int(written[i]),
-                total=None if unread[i] or unwritten[i] else int(read[i] + written[i]),
-            ),
-            metadata_time_s=int(time[i]) / 1e9 if timed else None,
-            time_s=int(whole[i]) / 1e9 if timed else None,
+            entries=int(sums.files[i]) + below.get(paths[i].as_py(), 0),
+            bytes=sums.bytes(i),
+            metadata_time_s=int(sums.metadata_time[i]) / 1e9 if timed else None,
+            time_s=int(sums.time[i]) / 1e9 if timed else None,
             opens=int(opens[i]),
             removes=int(removes[i]) if told else None,
-            makers=None if makers is None else int(makers[i]),
+            makers=None if makers is None else int(makers[0][i]),
             sizes=sizes[i],
         )
         for i in chosen
     ]
     return entities, notes
-
-
-def _makers(view: View, codes: Ints, folder: Ints, count: int) -> Ints | None:
-    """Processes that made files in each folder, at least; None where calls were not told apart by process."""
-    survey = view.measured.survey.files
-    if len(survey) and "first_maker" not in survey.columns:
-        return None
-    made = survey.at(codes, "makes") > 0
-    widths = (count, view.workload.processes)
-    pairs = [pack((folder[made], survey.at(codes[made], n)), widths) for n in ("first_maker", "last_maker")]
-    of_folder, _ = unpack(distinct(*pairs), widths)
-    return np.bincount(of_folder, minlength=count).astype(np.int64)
 
 
 def _sizes(
@@ -127,13 +99,6 @@ def _sizes(
         sizes = size_of[codes[order[begin:end]]]
         distributions[one] = None if hidden[one] else size_distribution(sizes[sizes != NO_VALUE])
     return distributions, {"folders.sizes": why} if why is not None and hidden[chosen].any() else {}
-
-
-def _column(view: View, codes: Ints) -> pa.Array:
-    paths = view.workload.paths
-    if isinstance(paths, Texts):
-        return pc.take(paths.column, to_arrow(codes))
-    return texts([paths[code] for code in codes.tolist()])
 
 
 def _parents(paths: pa.Array) -> tuple[pa.Array, Ints]:

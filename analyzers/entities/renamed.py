@@ -27,7 +27,7 @@ def without_names(profile: Profile, why: str) -> Profile:
     counts = FileCounts(total=None, shared=None, file_per_process=None)
     unknown = dict.fromkeys(("files", "format", "size", "roles", "size_distribution"))
     notes = dict.fromkeys(
-        ("workflow.files", "apps.files", "interfaces.files", *(f"dataset.{n}" for n in unknown), "folders"),
+        ("workflow.files", "apps.files", "interfaces.files", *(f"dataset.{n}" for n in unknown), "folders", "patterns"),
         why,
     )
     notes["files"] = f"without renamed files: {why}"
@@ -40,6 +40,7 @@ def without_names(profile: Profile, why: str) -> Profile:
             else [row.model_copy(update={"files": None}) for row in profile.interfaces],
             "dataset": profile.dataset.model_copy(update=unknown),
             "folders": None,
+            "patterns": None,
             "provenance": profile.provenance | notes,
         }
     )

@@ -173,7 +173,7 @@ def _at_once(view: View, survey: IntTable, files: Ints, open_s: NDArray[np.float
     first, last = survey.at(files, "first_process"), survey.at(files, "last_process")
     alone = first == last
     own = np.bincount(first[alone], open_s[alone], view.workload.processes) if alone.any() else np.zeros(1)
-    users = dict(zip(view.files.tolist(), view.processes_of_file.tolist(), strict=True))
+    users = dict(zip(view.files.tolist(), view.users_of_files["processes"].tolist(), strict=True))
     together = [
         time / max(1, users.get(code, 1))
         for code, time in zip(files[~alone].tolist(), open_s[~alone].tolist(), strict=True)

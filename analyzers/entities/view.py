@@ -8,6 +8,8 @@ from pathlib import PurePath
 from typing import TYPE_CHECKING
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from vani.analyzers.entities.io_stats import empty_stats, stats_by
@@ -23,6 +25,7 @@ from vani.analyzers.measures.libraries import LibraryUse
 from vani.analyzers.measures.library_time import ANY, LIBRARIES, LibraryTimes
 from vani.analyzers.tables.sums_by_group import ByGroup
 from vani.calls import FileClass, Layer
+from vani.columns import Texts, texts, to_arrow
 from vani.schema.profile import IOStats, LibraryTime
 from vani.schema.profile.quantities import LayerName
 
@@ -99,11 +102,37 @@ class View:
         return files
 
     @cached_property
-    def processes_of_file(self) -> Ints:
-        """Processes of each of `files`."""
+    def _surveyed(self) -> tuple[Ints, NDArray[np.bool_] | None]:
+        """Row of each of `files` in the survey's table, and which of them have one (None: all)."""
+        keys, files = self.measured.survey.files.keys, self.files
+        if not len(keys):
+            return np.zeros(len(files), np.int64), np.zeros(len(files), np.bool_)
+        place = np.minimum(np.searchsorted(keys, files), len(keys) - 1)
+        known = keys[place] == files
+        return place, None if known.all() else known
+
+    def surveyed(self, column: str, missing: int = 0) -> Ints:
+        """A column of the survey at `files`; `missing` where the survey has no such file, or no such column."""
+        columns, (place, known) = self.measured.survey.files.columns, self._surveyed
+        if column not in columns:
+            return np.full(len(self.files), missing, np.int64)
+        values: Ints = columns[column][place].astype(np.int64)
+        return values if known is None else np.where(known, values, missing)
+
+    @cached_property
+    def users_of_files(self) -> Mapping[str, Ints]:
+        """Processes, readers and writers of each of `files`."""
         used = self.measured.processes.files
-        found: Ints = used.processes[self.workload.file_class[used.file] == FileClass.DATASET].astype(np.int64)
-        return found
+        in_dataset = self.workload.file_class[used.file] == FileClass.DATASET
+        return {n: getattr(used, n)[in_dataset].astype(np.int64) for n in ("processes", "readers", "writers")}
+
+    @property
+    def paths_of_files(self) -> pa.Array:
+        """Path of each of `files`."""
+        paths = self.workload.paths
+        if isinstance(paths, Texts):
+            return pc.take(paths.column, to_arrow(self.files))
+        return texts([paths[code] for code in self.files.tolist()])
 
     def _stats(
         self, group_of_phase: Ints, *, time: ByGroup | None, busy: ByGroup | None

@@ -34,23 +34,20 @@ from vani.distinct import distinct
 from vani.kernels.codes import ReachKind
 from vani.kernels.library import call, columns, dtype_of
 
-__all__ = ["Survey", "SurveyResult", "SurveyedFiles", "bucket_ns", "ends_of", "pause_floor_ns", "unfilled"]
+__all__ = [
+    "ENDS_OF_FILES", "Survey", "SurveyResult", "SurveyedFiles", "bucket_ns", "ends_of", "pause_floor_ns", "unfilled",
+]  # fmt: skip
 
 _REACH: dict[str, How] = {"reach": "max"}
-_FILES: dict[str, How] = {
-    "last_use": "max",
-    "last_remove": "max",
-    "first_make": "min",
-    "first_read": "min",
-    "first_process": "min",
-    "last_process": "max",
-    "first_maker": "min",
-    "last_maker": "max",
-    "first_resize": "min",
-    "first_open": "min",
-    "last_close": "max",
-    "furthest_seek": "max",
+_HOWS: tuple[How, ...] = ("max", "min")
+ENDS_OF_FILES = {
+    name: _HOWS[name.startswith("first")]
+    for name in (
+        *("last_use", "last_remove", "last_process", "last_writer", "last_maker", "last_close", "furthest_seek"),
+        *("first_make", "first_read", "first_process", "first_writer", "first_maker", "first_resize", "first_open"),
+    )
 }
+"""Columns of surveyed files that are no sums."""
 _WRITABLE_OPEN = Flag.OPEN | Flag.WRITABLE
 _NEVER = np.iinfo(np.int64).max
 _MOST_REACH = 1 << 21
@@ -119,7 +116,7 @@ class Survey:
         reach, level = _few_moments([_coarser(p.reach, level - p.level) for p in parts], level)
         return SurveyResult(
             Intervals.joined([p.busy for p in parts]),
-            IntTable.merged([p.files for p in parts], _FILES),
+            IntTable.merged([p.files for p in parts], ENDS_OF_FILES),
             reach,
             distinct(np.empty(0, np.int64), *(p.threaded for p in parts)),
             level,
@@ -257,6 +254,8 @@ class _Collector:
             "first_read": least(first, kind == Kind.READ),
             "first_process": least(process, every),
             "last_process": most(process, every),
+            "first_writer": least(process, kind == Kind.WRITE),
+            "last_writer": most(process, kind == Kind.WRITE),
             "first_maker": least(process, made),
             "last_maker": most(process, made),
             "first_resize": least(first, resized),
@@ -333,7 +332,7 @@ class _Collector:
         self._reach.append(group(key, {"reach": furthest}, _REACH))
 
     def _shrink(self) -> None:
-        self._files = [IntTable.merged(self._files, _FILES)]
+        self._files = [IntTable.merged(self._files, ENDS_OF_FILES)]
         reach, level = _few_moments(self._reach, self._level)
         self._reach, self._level = [reach], level
 

@@ -10,9 +10,12 @@ __all__ = ["NamePattern"]
 
 
 class NamePattern(Model):
-    """Files of the data set whose names differ only in numbers, over all files of the run, listed or not."""
+    """Files of the data set whose names have one pattern, over all files of the run, listed or not."""
 
-    pattern: str = Field(description="path with `%d` for each number that differs; a path where there is one file")
+    pattern: str = Field(
+        description="path with `%d` (`%05d`, with zeros in front) for each number that differs, `*` for digests and "
+        "other differences, `**` for all that is below a folder of installed software; a path where there is one file"
+    )
     files: Count = Field(description="files of this pattern")
     bytes: ByteCounts = Field(description="moved or asked for in these files")
     time_s: Seconds | None = Field(
@@ -28,7 +31,12 @@ class NamePattern(Model):
     writers: Count | None = Field(
         description="processes that wrote these files, at least; null where the source does not give them"
     )
-    shared: Count | None = Field(description="of these files, those that two or more processes used; null as processes")
+    writer: Count | None = Field(
+        default=None,
+        description="rank (of its trace) that alone wrote these files; null where several did, or none, or the source "
+        "does not give it",
+    )
+    shared: Count = Field(description="of these files, those that two or more processes used")
     reads: Count = Field(description="calls that read them")
     writes: Count = Field(description="calls that write them")
     opens: Count = Field(description="times that these files were opened")

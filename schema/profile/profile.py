@@ -117,8 +117,9 @@ class Profile(SparseModel, Document):
     patterns: list[NamePattern] | None = Field(
         fail_fast=True,
         default=None,
-        description="the hundred name patterns with most I/O time (most bytes where no time is known), over all files "
-        "of the run; null in a document of an older Vani",
+        description="the hundred name patterns with most I/O time (most bytes where no time is known), and the ten "
+        "with most files, over all files of the run; null where which names are one file is not known, and in a "
+        "document of an older Vani",
     )
     files: list[FileEntity] = Field(
         fail_fast=True,

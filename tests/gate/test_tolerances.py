@@ -102,7 +102,7 @@ def test_no_line_of_the_table_is_hidden_by_one_above():
         "x.ops_share.metadata", "x.time_share.sync", "x.io_time_share", "x.io_time_share_slowest", "x.ops_share.data", "x.access_pattern.strided", "x.bandwidth.read",
         "x.transfer_size.read.p50", "x.granularity.data", "x.ops.read", "x.bytes.read", "x.bytes_written",
         "x.footprint.read", "x.past_end.read", "files.opens", "x.calls", "x.metadata_kinds.open.count",
-        "x.files.total", "dataset.files", "dataset.size", "folders.files", "folders.creates", "folders.entries", "x.start_s", "x.end_s", "x.first_s", "x.last_s", "x.phase_gap_s", "x.period_s", "x.repeats.count",
+        "x.files.total", "dataset.files", "dataset.size", "folders.files", "folders.creates", "folders.entries", "patterns.files", "patterns.reads", "patterns.writes", "x.start_s", "x.end_s", "x.first_s", "x.last_s", "x.phase_gap_s", "x.period_s", "x.repeats.count",
         "x.dominant.share", "x.runtime_s", "x.time_s.read",
     ]  # fmt: skip
     assert len(samples) == len(TABLE)

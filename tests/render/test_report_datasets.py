@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from report_inputs import file_at, golden, inputs_of, with_files
 
 from vani.render.report.bounds import LEVELS
-from vani.render.report.datasets import file_groups, pattern
+from vani.render.report.datasets import file_groups
 from vani.render.report.report_model import prepare
 
 
@@ -69,16 +69,6 @@ def test_without_times_the_most_bytes_come_first():
 def test_every_file_is_in_exactly_one_group(paths):
     groups = file_groups([file_at(path) for path in paths])
     assert sorted(file.path for group in groups for file in group.files) == sorted(paths)
-
-
-@given(st.lists(st.integers(0, 10**6), min_size=1, max_size=20), st.integers(1, 9))
-def test_a_pattern_says_how_its_paths_are_written(numbers, width):
-    made = pattern([f"/s/x_{n:0{width}d}.h5" for n in numbers])
-    written = {f"{n:0{width}d}" for n in numbers}
-    if made.count("%"):
-        assert {made % int(number) for number in written} == {f"/s/x_{number}.h5" for number in written}
-    else:
-        assert made == f"/s/x_{written.pop()}.h5"
 
 
 def test_a_row_of_a_dataset_adds_its_files_up():

@@ -22,8 +22,11 @@ IDENTITIES: Final[Mapping[str, tuple[str, ...]]] = {
     "traces": ("path",),
     "app_dependencies": ("producer", "consumer"),
     "folders": ("path",),
+    "patterns": ("pattern",),
 }
 """By the key of a list: attributes that distinguish its entities. Entries of other lists go by position."""
+
+_PATHS: Final = (("path",), ("pattern",))
 
 Identity = tuple[Hashable, ...]
 
@@ -83,9 +86,9 @@ class Names:
         if names is None or not all(isinstance(entity, dict) for entity in entities):
             return [(position,) for position in range(len(entities))]
         plain: list[Identity] = [tuple(entity.get(name) for name in names) for entity in entities]
-        if self.aliases and names != ("path",):
+        if self.aliases and names not in _PATHS:
             plain = [tuple(self.aliases.get(str(part), part) for part in identity) for identity in plain]
-        if names == ("path",) and self.strip:
+        if names in _PATHS and self.strip:
             short = [(stripped(str(path), self.strip),) for (path,) in plain]
             often = Counter(short)
             plain = [s if often[s] == 1 else p for s, p in zip(short, plain, strict=True)]

@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from vani.errors import one_line
+from vani.models.costliest import costliest
 from vani.models.io_time import HARDLY, LEAST_IO_S, LEAST_RUN_S, IOTime, Slowest, io_time
 from vani.schema.damage import damage
 from vani.schema.inflated import OVERHEAD_S, inflated_by
@@ -334,11 +335,8 @@ def _safe(io: IOStats) -> str:
 
 
 def _where(profile: Profile) -> str | None:
-    """The name pattern with most I/O time (most bytes where no time is known)."""
-    if profile.patterns:
-        first = max(profile.patterns, key=lambda pattern: (pattern.time_s or 0.0, pattern.bytes.total or 0))
-        return one_line(first.pattern)
-    return one_line(profile.files[0].path) if profile.files else None
+    files = costliest(profile)
+    return None if files is None else one_line(files.name)
 
 
 def _capital(text: str) -> str:

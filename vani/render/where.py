@@ -1,59 +1,78 @@
-"""Which files the I/O time goes to, in one line: a path, or a pattern that files have in common."""
+"""The files that the I/O time goes to, in one line: a path, a folder, or a pattern that names have in common."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 from vani.errors import one_line
-from vani.render.report.datasets import file_groups
+from vani.models.costliest import costliest
+from vani.schema.profile import NamePattern
 from vani.units import format_count, format_share
 
 if TYPE_CHECKING:
-    from vani.render.report.datasets import FileGroup
+    from vani.models.costliest import Costliest
     from vani.schema.profile import Profile
 
 __all__ = ["files_line", "shortened"]
 
+_NEARLY_ALL = 0.99
+
 
 def files_line(profile: Profile, room: int) -> str:
-    """The file, or the files of one naming pattern, with most I/O time (most bytes, where no time is known).
+    """The files with most I/O time (most bytes, where no time is known), counted over all files of the run.
 
     Parameters
     ----------
     room
         Letters that the line may have; of a longer one the path loses its middle.
     """
-    if not profile.files:
+    files = costliest(profile)
+    if files is None:
         return ""
-    group = file_groups(profile.files)[0]
-    head = f"{_how_many(profile, group)}: "
-    name = one_line(group.name)
+    head = f"{_how_many(profile, files)}: "
+    name = one_line(files.name)
     if len(head) + len(name) <= room:
         return head + name
     # The path has a line of its own rather than lose its middle.
     return f"{head.rstrip()}\n{shortened(name, room)}"
 
 
-def _how_many(profile: Profile, group: FileGroup) -> str:
-    count, total = len(group.files), profile.workflow.files.total
-    shares = {file.access for file in group.files}
-    users = {file.processes for file in group.files}
-    if profile.workflow.processes == 1:
-        used = ""
-    elif shares == {"file_per_process"}:
-        used = ", one per process each" if count > 1 else ", of one process"
-    elif shares == {"shared"} and len(users) == 1:
-        used = f", shared by {format_count(users.pop())} processes"
-    else:
-        used = ", some shared" if len(shares) > 1 else ", shared"
-    timed = profile.workflow.io.time_s.total
+def _how_many(profile: Profile, files: Costliest) -> str:
+    total = profile.workflow.files.total
+    used = _used(profile, files.group) if isinstance(files.group, NamePattern) else ""
+    others = total != files.files
+    number = format_count(files.files)
+    if total is not None and total > files.files:
+        number += f" of {format_count(total)}"
+    elif not others and files.files > 1 and not used.startswith(", all "):
+        number = f"all {number}"
     part = ""
-    others = total is not None and total > count
-    if timed and others and group.io_time_s:
-        part = f", {format_share(min(1.0, group.io_time_s / timed))} of the I/O time"
-    of = f" of {format_count(total)}" if others else ""
-    files = "1 file" if count == 1 and not of else f"{format_count(count)}{of} files"
-    return f"{files}{used}{part}"
+    if others and files.share:
+        share = "nearly all" if files.share >= _NEARLY_ALL else format_share(files.share)
+        part = f", {share} of the I/O time"
+    return f"{number} {'file' if number == '1' else 'files'}{used}{part}"
+
+
+def _used(profile: Profile, pattern: NamePattern) -> str:
+    """By which processes; empty for a program of one, and where it is not known."""
+    several = pattern.files > 1
+    processes = profile.workflow.processes
+    if processes == 1:
+        return ""
+    if pattern.writer is not None and (not pattern.shared or (pattern.bytes.written or 0) > (pattern.bytes.read or 0)):
+        who = f"rank {pattern.writer}" if len(profile.traces) == 1 else "one process"
+        return f", {'all ' if several else ''}written by {who}"
+    if pattern.processes == 1:
+        return f", {'all ' if several else ''}of one process"
+    if not pattern.shared:
+        return ", each of one process" if several else ", of one process"
+    if pattern.shared < pattern.files:
+        return ", some shared"
+    if pattern.processes is None:
+        return ", all shared" if several else ", shared"
+    if not several:
+        return f", shared by {format_count(pattern.processes)} processes"
+    return ", each shared by several processes"
 
 
 def shortened(path: str, width: int) -> str:

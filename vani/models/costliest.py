@@ -1,0 +1,76 @@
+"""The files of a run that cost most: a name pattern, or a folder where names have no pattern; over all files."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from vani.schema.profile import ByteCounts, FileEntity, Folder, IOStats, NamePattern, Profile
+
+__all__ = ["Costliest", "calls_s", "costliest"]
+
+_MOST: Final = 0.5
+"""A pattern with less than this of the time of some folder does not say where the time goes; the folder does."""
+
+
+@dataclass(frozen=True)
+class Costliest:
+    """Files with most I/O time (most bytes, where no time is known).
+
+    `group` is a row of `profile.patterns` or `profile.folders`; of `profile.files` in a document of an older Vani,
+    which has no patterns.
+    """
+
+    name: str
+    files: int
+    share: float | None
+    """Of the I/O time, 0..1; None where it is not known."""
+    group: NamePattern | Folder | FileEntity
+
+
+def costliest(profile: Profile) -> Costliest | None:
+    """The files that cost most; None where the run used none."""
+    pattern = max(profile.patterns or (), key=_cost, default=None)
+    if pattern is None:
+        return _of_file(profile)
+    folder = max(profile.folders or (), key=_cost, default=None)
+    if folder is not None and _less(pattern, folder):
+        return Costliest(folder.path, folder.files, _share(profile, folder.time_s), folder)
+    return Costliest(pattern.pattern, pattern.files, _share(profile, pattern.time_s), pattern)
+
+
+def calls_s(io: IOStats) -> float:
+    """Seconds in all calls, added up over processes and their threads.
+
+    What threads of one process do at the same time counts once in `time_s.total`, and in each kind of call.
+    """
+    time = io.time_s
+    return max(time.total or 0.0, sum(part or 0.0 for part in (time.read, time.write, time.metadata, time.sync)))
+
+
+def _of_file(profile: Profile) -> Costliest | None:
+    if not profile.files:
+        return None
+    file = profile.files[0]
+    return Costliest(file.path, 1, _share(profile, file.io.time_s.total), file)
+
+
+def _cost(group: NamePattern | Folder) -> tuple[float, int, int]:
+    return group.time_s or 0.0, _moved(group.bytes), group.opens or 0
+
+
+def _less(pattern: NamePattern, folder: Folder) -> bool:
+    for part, whole in zip(_cost(pattern), _cost(folder), strict=True):
+        if whole:
+            return part < _MOST * whole
+    return False
+
+
+def _moved(moved: ByteCounts) -> int:
+    return (moved.read or 0) + (moved.written or 0)
+
+
+def _share(profile: Profile, time: float | None) -> float | None:
+    whole = calls_s(profile.workflow.io)
+    return min(1.0, time / whole) if time is not None and whole else None

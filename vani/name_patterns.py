@@ -1,0 +1,177 @@
+"""Files that belong together by their names: 10,000 files `out_00000`, `out_00001`, ... are one pattern, `out_%05d`.
+
+Names are all that is looked at, so a pattern is a guess about how a program names its files, good enough for a table:
+every file is in exactly one pattern, and nothing is computed from patterns but sums. Files belong together
+
+- if they are installed Python software below one `lib/pythonX.Y` (or one `site-packages`): `/env/lib/python3.11/**`;
+- else if their paths differ only in numbers and in digests (runs of 8 or more hexadecimal digits, such as those of a
+  UUID), and there are at least `NUMBERED_LEAST` of them: `%05d`, `%d` and `*`;
+- else if they are in one folder and have one suffix, and there are at least `FOLDER_LEAST` of them: `/folder/*.npy`.
+
+All others are patterns of one file each. All paths are worked on at once, in Arrow: a run may have millions.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from vani.columns import scalar, to_arrow, to_numpy
+from vani.distinct import distinct
+
+__all__ = ["FOLDER_LEAST", "NUMBERED_LEAST", "NamePatterns"]
+
+NUMBERED_LEAST: Final = 3
+"""Two files are read faster as two rows than as one row to be opened."""
+
+FOLDER_LEAST: Final = 20
+"""Names without a common pattern are one row only where they would fill the screen."""
+
+# Python's layout of an installation (sysconfig, schemes posix_prefix and venv), and of `pip install --target`.
+_INSTALLED: Final = r"(?s)^(.*?/lib(?:64)?/python[0-9][0-9.]*|.*?/(?:site|dist)-packages)/.*$"
+# A digest changes between digits and letters; eight digits alone are a number, `e00012345` is numbered.
+_MIXED: Final = r"(?i)(^|[^0-9a-z])[0-9a-f]*([0-9][a-f]+[0-9]|[a-f][0-9]+[a-f])"
+# With the folders of two digits that hashed stores put in front, as git and caches do.
+_DIGEST: Final = r"(?i)(^|[^0-9a-z])(?:[0-9a-f]{2}/)*[0-9a-f]{8,}(?:-[0-9a-f]{4,})*"
+_IN_FOLDER: Final = r"(?s)^(.*/)?[^/]*?(\.[A-Za-z][A-Za-z0-9_]{0,9})?$"
+
+Ints = NDArray[np.int64]
+
+
+class NamePatterns:
+    """Patterns of paths.
+
+    Parameters
+    ----------
+    paths
+        Strings without nulls, shape (n,).
+    apart
+        Numbers from 0 on, shape (n,): paths with different ones are never of one pattern.
+    """
+
+    def __init__(self, paths: pa.Array, apart: Ints | None = None) -> None:
+        self._texts = _without_digests(_installed(paths))
+        apart = np.zeros(len(paths), np.int64) if apart is None else apart
+        numbered, several = _codes(_without_numbers(self._texts), apart, NUMBERED_LEAST)
+        rest = np.flatnonzero(~several)
+        foldered, many = _codes(
+            pc.replace_substring_regex(pc.take(paths, to_arrow(rest)), _IN_FOLDER, r"\1*\2"), apart[rest], FOLDER_LEAST
+        )
+        codes = np.where(several, numbered, -1)
+        codes[rest[many]] = foldered[many] + codes.max(initial=-1) + 1
+        single = rest[~many]
+        codes[single] = np.arange(len(single)) + codes.max(initial=-1) + 1
+        self._foldered = np.zeros(len(paths), np.bool_)
+        self._foldered[rest[many]] = True
+        self._paths = paths
+        kinds = distinct(codes)
+        self.codes: Ints = np.searchsorted(kinds, codes)
+        """Pattern of each path, from 0 on; shape (n,)."""
+        self.count = len(kinds)
+
+    @cached_property
+    def _order(self) -> tuple[Ints, Ints]:
+        """Positions of paths, pattern by pattern, and where each pattern begins."""
+        order = np.argsort(self.codes, kind="stable")
+        return order, np.searchsorted(self.codes[order], np.arange(self.count + 1))
+
+    def members(self, code: int) -> Ints:
+        """Positions of a pattern's paths, ascending."""
+        order, bounds = self._order
+        members: Ints = order[bounds[code] : bounds[code + 1]]
+        return members
+
+    def name(self, code: int) -> str:
+        """The pattern as text; the path where there is one file."""
+        members = self.members(code)
+        if len(members) < NUMBERED_LEAST:
+            return str(self._paths[int(members[0])].as_py())
+        if self._foldered[members[0]]:
+            first = self._paths.slice(int(members[0]), 1)
+            return str(pc.replace_substring_regex(first, _IN_FOLDER, r"\1*\2")[0].as_py())
+        return _numbers_as_written(pc.take(self._texts, to_arrow(members)))
+
+
+def _installed(paths: pa.Array) -> pa.Array:
+    """Paths of installed software as the folder that it is installed in."""
+    return _replaced(paths, _INSTALLED, r"\1/**")
+
+
+def _without_digests(paths: pa.Array) -> pa.Array:
+    """Paths with a star for each digest, where most of those that would look alike then contain one.
+
+    One digest in ten looks like a number; how its siblings look decides.
+    """
+    mixed = to_numpy(pc.match_substring_regex(paths, _MIXED))
+    if not mixed.any():
+        return paths
+    shortened = _replaced(paths, _DIGEST, r"\1*")
+    changed = to_numpy(pc.not_equal(shortened, paths))
+    code, _ = _codes(_without_numbers(shortened), np.zeros(len(paths), np.int64), 1)
+    digests = 2 * np.bincount(code, mixed & changed) >= np.bincount(code)
+    return pc.if_else(to_arrow((digests[code] & changed).astype(np.uint8)).cast(pa.bool_()), shortened, paths)
+
+
+def _replaced(paths: pa.Array, what: str, by: str) -> pa.Array:
+    """As `replace_substring_regex`, which takes ten times as long as looking where there is something to replace."""
+    matching = pc.match_substring_regex(paths, what)
+    rows = np.flatnonzero(to_numpy(matching))
+    if not len(rows):
+        return paths
+    replaced = pc.replace_substring_regex(pc.take(paths, to_arrow(rows)), what, by)
+    return pc.replace_with_mask(paths, matching, replaced)
+
+
+def _without_numbers(paths: pa.Array) -> pa.Array:
+    """Paths with a zero for each number."""
+    return pc.replace_substring_regex(paths, "[0-9]+", "0")
+
+
+def _codes(keys: pa.Array, apart: Ints, least: int) -> tuple[Ints, NDArray[np.bool_]]:
+    """A number for each distinct key (of those that are apart), and where at least so many have it; shape (n,)."""
+    codes = to_numpy(pc.dictionary_encode(keys).indices).astype(np.int64)
+    if apart.any():
+        codes = codes * (int(apart.max()) + 1) + apart
+        codes = np.searchsorted(distinct(codes), codes)
+    return codes, (np.bincount(codes) >= least)[codes]
+
+
+def _numbers_as_written(texts: pa.Array) -> str:
+    """Texts that differ only in numbers as one: with `%05d` for numbers of five digits with zeros in front, with `%d`
+    for numbers without, with `*` for those that no printf writes; a number that all share stays."""
+    # With a slash behind each, so that no number goes on in the next text.
+    column = pc.binary_join_element_wise(texts, scalar(""), scalar("/")).cast(pa.large_string())
+    _, ends, data = column.buffers()
+    bounds = np.frombuffer(ends, np.int64, len(column) + 1, 8 * column.offset)
+    letters = np.frombuffer(data, np.uint8) if data is not None else np.zeros(0, np.uint8)
+    letters = letters[bounds[0] : bounds[-1]]
+    is_digit = np.zeros(len(letters) + 2, np.bool_)
+    np.less(letters - np.uint8(ord("0")), 10, out=is_digit[1:-1])
+    edges = np.flatnonzero(is_digit[1:] != is_digit[:-1])
+    starts, lengths = edges[::2].reshape(len(column), -1), (edges[1::2] - edges[::2]).reshape(len(column), -1)
+    first = letters[: bounds[1] - bounds[0] - 1].tobytes()
+    pieces, at = list[str](), 0
+    for place, (start, length) in enumerate(zip(starts[0].tolist(), lengths[0].tolist(), strict=True)):
+        number = _number(letters, starts[:, place], lengths[:, place])
+        pieces += [first[at:start].decode(), first[start : start + length].decode() if number is None else number]
+        at = start + length
+    return "".join([*pieces, first[at:].decode()])
+
+
+def _number(letters: NDArray[np.uint8], start: Ints, length: Ints) -> str | None:
+    """How numbers are written that begin and are as long as given; None if all are the same."""
+    low, high = int(length.min()), int(length.max())
+    if low == high:
+        digits: NDArray[Any] = letters[start[:, None] + np.arange(low)]
+        if (digits == digits[0]).all():
+            return None
+    padded = (letters[start] == ord("0")) & (length > 1)
+    if not padded.any():
+        return "%d"
+    # As printf does: a number that is longer than its width has no zeros in front.
+    return f"%0{low}d" if low > 1 and not padded[length > low].any() else "*"
