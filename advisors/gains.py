@@ -3,7 +3,8 @@
 The run waits for its slowest process, so the part of it that a rule changes takes at most that process's I/O time:
 longer ones are scaled down to it, factors stay. Expected is what a recommendation wins together with those above it:
 the first acts on the whole I/O time, each next one on what is left, so that all gains add up to what MAT001 names at
-most.
+most. Of two that act on the same kind of time of the same files, the second acts on what the first leaves of that, and
+leaves no less than it would alone.
 """
 
 from __future__ import annotations
@@ -90,12 +91,13 @@ def together(ranked: Sequence[Judged], time: IOTime | None) -> list[Finding]:
     if time is None:
         return [judged.finding for judged in ranked]
     left = {"file_system": time.slowest_s, "libraries": time.calls_s}
-    followed = []
+    followed: list[Finding] = []
     for judged in ranked:
         now = judged.finding
         # Whether I/O matters is what all others share, not one of them.
         if now.gain is not None and judged.rule.family != "matter":
-            now = replace(now, gain=_after_others(now.gain, left[now.acts_on]))
+            same = sum(other.gain.seconds for other in followed if other.gain is not None and _share_time(other, now))
+            now = replace(now, gain=_after_others(_after_the_same(now.gain, same), left[now.acts_on]))
             won = now.gain.seconds if now.gain else 0.0
             left["libraries"] -= won
             left["file_system"] -= won if now.acts_on == "file_system" else 0.0
@@ -103,6 +105,33 @@ def together(ranked: Sequence[Judged], time: IOTime | None) -> list[Finding]:
             left["file_system"] = max(0.0, min(left.values()))
         followed.append(now)
     return followed
+
+
+_KINDS: Final = {
+    "read": {"read"},
+    "write": {"write"},
+    "data": {"read", "write"},
+    "metadata": {"metadata"},
+    "runtime": set(),
+}
+"""Kinds of time that a gain is of, by the first word of its metric; others are of all."""
+
+
+def _share_time(first: Finding, second: Finding) -> bool:
+    """Both act on the same kind of time of the same files."""
+    if first.gain is None or second.gain is None or first.files.isdisjoint(second.files):
+        return False
+    every = {"read", "write", "metadata"}
+    kinds = [_KINDS.get(finding.gain.metric.partition("_")[0], every) for finding in (first, second) if finding.gain]
+    return bool(kinds[0] & kinds[1])
+
+
+def _after_the_same(gain: Gain, won: float) -> Gain:
+    if not won:
+        return gain
+    before = max(0.0, gain.before_s - won)
+    best, after = min(before, gain.best_s), min(before, gain.after_s)
+    return replace(gain, before_s=before, best_s=best, after_s=after, worst_s=max(after, min(before, gain.worst_s)))
 
 
 def _after_others(gain: Gain, left: float) -> Gain:

@@ -2,13 +2,43 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-if TYPE_CHECKING:
-    from vani.schema.profile import App, FileEntity, Interface, Profile
+from vani.units import MiB
 
-__all__ = ["Movers", "are_plain", "gathers", "is_collective", "may_gather", "movers_of"]
+if TYPE_CHECKING:
+    from vani.schema.profile import App, FileEntity, Interface, Profile, RankBalance
+
+__all__ = [
+    "FUNNEL_BYTES",
+    "FUNNEL_PROCESSES",
+    "Movers",
+    "are_plain",
+    "collective_part",
+    "gathers",
+    "is_collective",
+    "is_funnel",
+    "is_moved_within",
+    "may_gather",
+    "movers_of",
+]
+
+FUNNEL_PROCESSES: Final = 4
+"""As in POS001: with fewer processes there is little to share out."""
+FUNNEL_BYTES: Final = MiB
+"""Ours: a log or a control file may well be written by one process."""
+
+_DATA_CALL: Final = re.compile(r"MPI_File_i?(read|write)(_at|_shared)?(_all|_ordered)?(_begin)?(_c)?")
+_FUNCTIONS: Final = "traces.functions"
+"""In the provenance where one name stands for several functions, as in counts."""
+# Children of a shell are commands, of which one may well write all (ours).
+_SHELLS: Final = ("sh", "bash", "dash", "ksh", "zsh", "csh", "tcsh", "env")
+# Ours: others that did as much would not have waited.
+_WAITING: Final = 0.1
+# Ours: twice may be two steps of a program.
+_TIMES: Final = 3.0
 
 _ABOVE_MPIIO: Final = frozenset({"mpiio", "pnetcdf", "hdf5", "netcdf"})
 
@@ -66,12 +96,14 @@ def is_collective(file: FileEntity, profile: Profile, calling: int) -> bool:
 def gathers(app: App, profile: Profile) -> bool:
     """True if most bytes that an app writes go through collective calls: few then write for all on purpose."""
     written = app.io.bytes.written or 0
+    own_calls = collective_part(app, profile, reads=False)
     collective = (
-        interface.bytes.written or 0
+        # Data of calls that return at once moves outside them.
+        max(interface.bytes.written or 0, (interface.asked and interface.asked.written) or 0)
         for interface in profile.interfaces or ()
         if interface.app == app.name
         and interface.layer in _ABOVE_MPIIO
-        and (_share(interface) or 0.0) >= _MOSTLY
+        and ((_share(interface) if own_calls is None or interface.layer != "mpiio" else own_calls) or 0.0) >= _MOSTLY
     )
     # Profiles without bytes by layer name the calls alone.
     known = [
@@ -101,6 +133,66 @@ def may_gather(app: App, profile: Profile) -> bool:
     outputs = [file for file in profile.files if app.name in file.apps and file.writers == 1]
     opened_by_all = sum(file.io.bytes.written or 0 for file in outputs if file.processes >= app.processes)
     return opened_by_all >= _MOSTLY * (app.io.bytes.written or 0) > 0
+
+
+def collective_part(app: App, profile: Profile, *, reads: bool) -> float | None:
+    """Share of an app's data calls of MPI-IO in one direction that are collective, non-blocking and split ones too.
+
+    None where their names are not known.
+    """
+    if _FUNCTIONS in profile.provenance:
+        return None
+    together = total = 0
+    for trace in profile.traces:
+        for name, count in trace.functions.items() if trace.app == app.name else ():
+            call = _DATA_CALL.fullmatch(name)
+            if call is not None and (call[1] == "read") is reads:
+                total += count
+                together += count if call[3] else 0
+    return together / total if total else None
+
+
+def is_funnel(
+    app: App, profile: Profile, *, processes: float = FUNNEL_PROCESSES, least: float = FUNNEL_BYTES
+) -> bool:
+    """True if one of an app's processes writes all that they have, while the others wait."""
+    balance = app.balance
+    if balance is None or app.processes < processes * app.instances or balance.writing_processes != 1:
+        return False
+    if (app.io.bytes.written or 0) < least or gathers(app, profile) or may_gather(app, profile):
+        return False
+    return not are_plain(app, profile) or _waits(app, balance)
+
+
+def _waits(app: App, balance: RankBalance) -> bool:
+    """Of processes that are no ranks: workers of one program, of which the others do next to no I/O meanwhile.
+
+    Those that read have a work of their own.
+    """
+    if app.name.endswith(".sh") or app.name in _SHELLS:
+        return False
+    others, slowest = balance.median_io_time_s or 0.0, balance.slowest_io_time_s or 0.0
+    # The first process reads what the program is made of.
+    return (
+        balance.reading_processes <= 1
+        and balance.slowest_rank == balance.busiest_rank
+        and others <= _WAITING * slowest
+        and (app.io.busy_s.write or 0.0) >= _WAITING * (app.runtime_s or 0.0)
+    )
+
+
+def is_moved_within(file: FileEntity) -> bool:
+    """True if one process copies a file over itself again and again: a library makes room for something that grows.
+
+    The copy begins at the end, as what it would overwrite must have been read before.
+    """
+    io = file.io
+    if file.readers != 1 or file.writers != 1 or (file.format != "netcdf" and (file.stride or 0) >= 0):
+        return False
+    return all(
+        distinct and (moved or 0) >= _TIMES * distinct
+        for moved, distinct in ((io.bytes.read, io.footprint.read), (io.bytes.written, io.footprint.written))
+    )
 
 
 def _share(layer: Interface | None) -> float | None:

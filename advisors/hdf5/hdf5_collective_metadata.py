@@ -29,8 +29,9 @@ class HDF5CollectiveMetadata(Rule):
 
     Looks at
         Files that at least `min_processes` processes access through HDF5 above MPI-IO: the share of time in
-        metadata operations (flushing is none), or the share of data operations below `small`, of which one is at least
-        `min_share`.
+        metadata operations (flushing is none), or the share of data operations below `small` that move no data of the
+        program, of which one is at least `min_share`. Where the data moves in pieces as small, it is told apart by
+        the bytes that the program asks for.
     Why
         To find a data set, HDF5 reads headers, groups and indices in pieces of some hundred bytes, on every
         process. These are the same few blocks, and one target and one metadata server serve them all.
@@ -83,13 +84,13 @@ class HDF5CollectiveMetadata(Rule):
                 reasons.append(f"{use.app.name} sets collective metadata already")
             elif may_hold_flushing(profile, use.app.name):
                 reasons.append(MAY_HOLD_FLUSHING)
-            elif items := [item for item in shared if self._dominates(item)]:
+            elif items := [item for item in shared if self._dominates(item, use)]:
                 findings.append(self._finding(use, items, calls))
             else:
                 reasons.append("data or flushing takes more time than metadata in the shared files of HDF5")
         return self.verdict(findings, reasons)
 
-    def _dominates(self, item: Item) -> bool:
+    def _dominates(self, item: Item, use: Use) -> bool:
         io = item.file.io
         if flushes_most(io, self.min_share):
             return False
@@ -101,9 +102,23 @@ class HDF5CollectiveMetadata(Rule):
             and seconds(io.time_s.metadata) >= self.min_share * seconds(io.time_s.total)
         ):
             return True
-        return self._small(item) >= self.min_share * max(1, io.ops.read + io.ops.write)
+        return self._small(item, use) >= self.min_share * max(1, io.ops.read + io.ops.write)
 
-    def _small(self, item: Item) -> float:
+    def _small(self, item: Item, use: Use) -> float:
+        """Small operations that move headers and indices, at most."""
+        io, layer = item.file.io, use.layer
+        small = self._below(item)
+        usual = layer.granularity.data
+        if usual is None or usual >= self.small:
+            return small
+        # The program's own data is as small: what it asks for takes so many operations of that size.
+        moved = layer.bytes.total
+        if layer.asked is None or layer.asked.total is None or not moved:
+            return 0.0
+        part = (io.bytes.total or 0) / moved
+        return max(0.0, min(small, io.ops.read + io.ops.write - part * layer.asked.total / max(1, usual)))
+
+    def _below(self, item: Item) -> float:
         io = item.file.io
         return sum(
             (small_share(sizes, int(self.small)) or 0.0) * count
@@ -111,7 +126,7 @@ class HDF5CollectiveMetadata(Rule):
         )
 
     def _finding(self, use: Use, items: list[Item], calls: Sequence[str]) -> Finding:
-        small = round(sum(self._small(item) for item in items))
+        small = round(sum(self._small(item, use) for item in items))
         data = sum(i.file.io.ops.read + i.file.io.ops.write for i in items)
         metadata = sum(seconds(i.file.io.time_s.metadata) for i in items)
         total = sum(seconds(i.file.io.time_s.total) for i in items)

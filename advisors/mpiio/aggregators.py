@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from vani.advisors.commands import comment
-from vani.advisors.data_files import Item, data_s, extent, listed, target_of
+from vani.advisors.data_files import Item, extent, listed, target_of
 from vani.advisors.file_layout import Pieces, pieces_of
 from vani.advisors.mpiio.hints import aggregators, buffer_size, hint_lines, per_host
-from vani.advisors.mpiio.mpiio_files import Use, mpiio_files, mpiio_uses, set_hints
+from vani.advisors.mpiio.mpiio_files import Use, in_mpiio_s, mpiio_files, mpiio_uses, set_hints
 from vani.advisors.rule import NO_LAYOUTS, Evidence, Finding, Layouts, MatchingRule, Value, Verdict
 from vani.units import MiB, counted, format_bytes, format_count
 
@@ -32,8 +32,9 @@ class Aggregators(MatchingRule):
         node; of fewer processes, as many as divide the stripes. `cb_buffer_size`: whole stripes or blocks, from 4 MiB
         on.
     Stays silent when
-        No app uses MPI-IO or its calls are independent; the files are small; stripes or blocks are not known;
-        the program sets these very hints. On GPFS `cb_nodes` stays what it is: one per node.
+        No app uses MPI-IO or its calls are independent; the files are small; stripes or blocks are not known, or
+        there is one stripe, which no number of aggregators makes faster; the program sets these very hints. On GPFS
+        `cb_nodes` stays what it is: one per node.
     Source
         ROMIO users guide (`cb_nodes`, `cb_config_list`, `cb_buffer_size`); its driver for Lustre cuts `cb_nodes` to the
         stripe count; Lustre manual, section 19.2 (one client per stripe).
@@ -83,6 +84,8 @@ class Aggregators(MatchingRule):
         hints: dict[str, str | int] = {}
         if pieces.targets is not None:
             hints["cb_nodes"] = aggregators(use.app.processes, pieces.targets)
+            if hints["cb_nodes"] == 1:
+                return f"{pieces.because}: one aggregator would write for all, so more stripes come first (LUS002)"
             if nodes and (hosts := per_host(int(hints["cb_nodes"]), nodes)):
                 hints["cb_config_list"] = hosts
         hints["cb_buffer_size"] = buffer_size(pieces.size)
@@ -100,7 +103,7 @@ class Aggregators(MatchingRule):
             target=target_of(use.folder, items, use.app),
             reason=_sentence(use, items, pieces, hints, nodes),
             confidence=0.6 * pieces.certainty,
-            touched_s=_in_mpiio(use, items),
+            touched_s=in_mpiio_s(use, items),
             acts_on="libraries",
             recommended=dict(hints),
             current=current,
@@ -137,13 +140,3 @@ def _sentence(
             " By default ROMIO puts one on each node: for `cb_config_list`, which allows more, supply --job job.yaml."
         )
     return text + " The gain is not known: supply the time of a run with these hints."
-
-
-def _in_mpiio(use: Use, items: list[Item]) -> float:
-    """Seconds of the run in calls of MPI-IO, exchange and waiting included, as far as they are for these files."""
-    times = (use.app.library_time_s or {}).get("mpiio")
-    if times is None:
-        return data_s(items, items, use.app)
-    moved = sum((i.file.io.bytes.read or 0) + (i.file.io.bytes.written or 0) for i in items)
-    total = use.layer.bytes.total
-    return times.slowest * (min(1.0, moved / total) if total else 1.0)

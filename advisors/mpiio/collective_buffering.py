@@ -8,8 +8,18 @@ from typing import TYPE_CHECKING
 from vani.advisors.commands import comment
 from vani.advisors.data_files import Item, data_s, listed, target_of
 from vani.advisors.mpiio.hints import hint_lines
-from vani.advisors.mpiio.mpiio_files import DIRECT, Use, direct_mpiio_files, mpiio_uses, set_hints
-from vani.advisors.rule import Evidence, Finding, Rule, Value, Verdict
+from vani.advisors.mpiio.mpiio_files import (
+    DIRECT,
+    Use,
+    calls_collectively_later,
+    collective_share,
+    direct_mpiio_files,
+    in_mpiio_s,
+    mpiio_uses,
+    set_hints,
+    sieves,
+)
+from vani.advisors.rule import Evidence, Finding, Gain, Rule, Value, Verdict
 from vani.advisors.small_requests import (
     aggregated,
     moved_one_way,
@@ -61,10 +71,12 @@ class CollectiveBuffering(Rule):
         Shared files that are accessed through MPI-IO (or PnetCDF): the usual size of the requests that reach
         the file system, below `max_request`, at least `min_operations` of them; the share of them that is strided or
         random, `min_interleaved` where pieces lie between those of others; and the share of MPI-IO calls that are
-        collective.
+        collective. Where they are independent, also whether at least twice as much moves as they ask for: then requests
+        may be large.
     Why
         Every small piece is a request of its own, also where a process's pieces lie one behind the other, and
-        neighbours that fall into one stripe or block wait for each other's lock. With collective buffering a few
+        neighbours that fall into one stripe or block wait for each other's lock. Independent calls in a view with holes
+        move the holes, too (data sieving, MIO003). With collective buffering a few
         aggregators exchange the pieces in memory and access the file in large contiguous ones.
     Recommends
         Collective buffering and no data sieving of writes. Where fewer than `min_collective` of the calls are
@@ -73,7 +85,7 @@ class CollectiveBuffering(Rule):
     Stays silent when
         No app uses MPI-IO, or no file is shared through it; requests are large or few; each file is moved by one
         process, unless that is an aggregator whose requests outnumber the calls of MPI-IO; the
-        program sets these hints already.
+        program sets these hints, or calls non-blocking collective functions already.
     Source
         ROMIO users guide (`romio_cb_write`, `romio_ds_write`). Gain: `vani/models/small_io.py`.
     Example
@@ -106,36 +118,45 @@ class CollectiveBuffering(Rule):
                     f"{use.where}.collective_share is not known; supply a trace with the data calls of MPI-IO"
                 )
                 continue
+            sieved = [reads for reads in (False, True) if sieves(use, profile, reads=reads)]
             moved = [
                 Moved(item, reads)
-                for reads in (False, True)
+                for reads in sieved or (False, True)
                 for item in use.items
-                if self._is_wanted(item, use, reasons, reads=reads)
+                if self._is_wanted(item, use, reasons, reads=reads, sieved=bool(sieved))
             ]
             if moved:
-                verdict = self._judge(use, moved, use.layer.collective_share, system)
+                shares = [collective_share(use, profile, reads=reads) or 0.0 for reads in {m.reads for m in moved}]
+                if min(shares) < self.min_collective and calls_collectively_later(use, profile):
+                    reasons.append(f"{use.app.name} calls collective functions already, without waiting for them")
+                    continue
+                verdict = self._judge(use, moved, min(shares), bool(sieved), system)
                 findings.append(verdict) if isinstance(verdict, Finding) else reasons.append(verdict)
         return self.verdict(findings, reasons)
 
-    def _is_wanted(self, item: Item, use: Use, reasons: list[str], *, reads: bool) -> bool:
-        why = self._objection(item, use, reads=reads)
+    def _is_wanted(self, item: Item, use: Use, reasons: list[str], *, reads: bool, sieved: bool) -> bool:
+        why = self._objection(item, use, reads=reads, sieved=sieved)
         if why:
             reasons.append(why)
         return why is None
 
-    def _objection(self, item: Item, use: Use, *, reads: bool) -> str | None:
+    def _objection(self, item: Item, use: Use, *, reads: bool, sieved: bool) -> str | None:
         file, pattern = item.file, item.file.io.access_pattern
         movers = file.readers if reads else file.writers
         if movers < 2 and not (movers and self._is_split(file, use, reads=reads)):
             return "each file is moved by at most one process per direction"
         sizes = sizes_of(file.io, reads=reads)
         usual = usual_at_most(sizes)
-        if pattern is None or usual is None:
+        if not sieved and (pattern is None or usual is None):
             return "access pattern and sizes of the shared files are not known; supply a trace with offsets"
-        if usual >= self.max_request:
+        if not sieved and usual is not None and usual >= self.max_request:
             return f"requests to the shared files have {format_bytes(self.max_request)} or more"
-        if (file.io.ops.read if reads else file.io.ops.write) < self.min_operations:
+        operations = file.io.ops.read if reads else file.io.ops.write
+        if operations < self.min_operations:
             return f"the shared files have fewer than {self.min_operations} requests in a direction"
+        share = use.layer.collective_share or 0.0
+        if share >= self.min_collective and operations <= (1 - share) * use.layer.calls:
+            return "the few small requests may be those of the few independent calls"
         return None
 
     def _is_split(self, file: FileEntity, use: Use, *, reads: bool) -> bool:
@@ -149,7 +170,14 @@ class CollectiveBuffering(Rule):
         between = pattern is not None and pattern.strided + pattern.random >= self.min_interleaved
         return "interleaved" if between else "small contiguous"
 
-    def _judge(self, use: Use, moved: list[Moved], collective: float, system: System) -> Finding | str:
+    def _judge(
+        self,
+        use: Use,
+        moved: list[Moved],
+        collective: float,
+        sieved: bool,
+        system: System,
+    ) -> Finding | str:
         hints: dict[str, str] = {}
         if not all(transfer.reads for transfer in moved):
             hints |= {"romio_cb_write": "enable", "romio_ds_write": "disable"}
@@ -171,11 +199,14 @@ class CollectiveBuffering(Rule):
             [transfer.moved for transfer in moved],
             process_rate(items[0].file.path, system, reads=moved[0].reads),
         )
+        if sieved:
+            before = in_mpiio_s(use, items)
+            gain = _without_holes(use, before, moved[0].reads)
         size = sizes_of(items[0].file.io, reads=moved[0].reads)
-        reason = (
+        reason = _sieving(use, items, moved[0].reads) if sieved else (
             f"{use.app.name} accesses {listed(use.folder, items)} in "
             f"{format_count(sum(transfer.moved[1] for transfer in moved))} {self._kind(items)} requests, usually of "
-            f"{usual_text(size)}, and {format_share(collective)} of its MPI-IO calls are "
+            f"{usual_text(size)}, and {format_share(use.layer.collective_share)} of its MPI-IO calls are "
             "collective. "
         )
         if is_independent:
@@ -184,23 +215,72 @@ class CollectiveBuffering(Rule):
             reason += "No aggregator joins them: collective buffering is off for them."
         if gain is None:
             reason += " For an expected gain, supply a trace with times."
-        current: dict[str, Value] = {"collective_share": collective, **own}
+        share = use.layer.collective_share
+        current: dict[str, Value] = {"collective_share": share, **own}
         settings: dict[str, Value] = {**hints, **({"calls": "collective"} if is_independent else {})}
         return Finding(
             target=target_of(use.folder, items, use.app),
             reason=reason,
             confidence=0.6 if is_independent else 0.7,
             touched_s=before,
+            # Locks, and copies of what lies between the pieces, take time outside file-system calls.
+            acts_on="libraries" if sieved else "file_system",
             recommended=settings,
             current=current,
             evidence=[
-                Evidence(f"{use.where}.collective_share", collective),
+                Evidence(f"{use.where}.collective_share", share),
+                *(_asked(use, reads=moved[0].reads) if sieved else ()),
                 *(entry for transfer in moved[:3] for entry in transfer.evidence),
             ],
             gain=gain,
             apply=_lines(hints, moved, items, is_independent=is_independent, own=bool(own)),
             files=frozenset(item.file.path for item in items),
         )
+
+
+def _sieving(use: Use, items: list[Item], reads: bool) -> str:
+    wanted, moved, factor = _figures(use, reads=reads)
+    verb = "read" if reads else "written"
+    beside = "" if reads or not use.layer.bytes.read else f" and {format_bytes(use.layer.bytes.read)} read"
+    return (
+        f"{use.app.name} asks MPI-IO for {format_bytes(wanted)} of {listed(use.folder, items)} in independent calls, "
+        f"but {format_bytes(moved)} are {verb}{beside}: {factor or 0:.2g} times as much, since MPI-IO moves the holes "
+        "between the pieces as well (data sieving). "
+    )
+
+
+def _figures(use: Use, *, reads: bool) -> tuple[int | None, int | None, float | None]:
+    """Bytes that are asked for and moved, and the factor between them."""
+    layer = use.layer
+    if layer.asked is None or layer.amplification is None:
+        return None, None, None
+    if reads:
+        return layer.asked.read, layer.bytes.read, layer.amplification.read
+    return layer.asked.written, layer.bytes.written, layer.amplification.written
+
+
+def _asked(use: Use, *, reads: bool) -> list[Evidence]:
+    names = (f"{use.where}.{name}.{'read' if reads else 'written'}" for name in ("asked", "bytes", "amplification"))
+    return [Evidence(name, value) for name, value in zip(names, _figures(use, reads=reads), strict=True)]
+
+
+def _without_holes(use: Use, before_s: float, reads: bool) -> Gain | None:
+    """The bytes that are asked for, at the rate at which all move now."""
+    factors = use.layer.amplification
+    factor = None if factors is None else factors.read if reads else factors.total or factors.written
+    if not before_s or not factor:
+        return None
+    best = before_s / factor
+    return Gain(
+        metric="data_time_s",
+        before_s=before_s,
+        # Ours: handing pieces to aggregators takes a tenth of what they save, as in two-phase I/O with small pieces.
+        after_s=best + 0.1 * (before_s - best),
+        best_s=best,
+        worst_s=before_s,
+        method=f"what is asked for at the present rate, {factor:.3g} times less, and a tenth of the difference for the "
+        "exchange; high: without it, low: as long as now",
+    )
 
 
 def _lines(

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from vani.advisors.data_files import Item, data_s, listed, target_of, wall_s
 from vani.advisors.mpiio.hints import hint_lines
-from vani.advisors.mpiio.mpiio_files import DIRECT, Use, mpiio_files, mpiio_uses, set_hints
+from vani.advisors.mpiio.mpiio_files import DIRECT, Use, mpiio_files, mpiio_uses, set_hints, sieves
 from vani.advisors.rule import Evidence, Finding, Gain, Rule, Value, Verdict, seconds
 from vani.units import format_bytes
 
@@ -40,7 +40,8 @@ class DataSieving(Rule):
         belongs to it (MIO001).
     Stays silent when
         No app uses MPI-IO, or no file is shared through it; nothing that is written is read; the program reads
-        itself, and no more than that shows; HDF5 stores chunks, which it reads to change them; the hint is set already.
+        itself, and no more than that shows; independent calls ask for much less than moves (MIO001); HDF5 stores
+        chunks, which it reads to change them; the hint is set already.
     Source
         ROMIO users guide (`romio_ds_write`, `ind_wr_buffer_size`); the name is of Thakur, Gropp and Lusk, "Data
         sieving and collective I/O in ROMIO", 1999.
@@ -68,6 +69,9 @@ class DataSieving(Rule):
         for use in mpiio_uses(profile):
             if set_hints(use.layer, {"romio_ds_write"}) == {"romio_ds_write": "disable"}:
                 reasons.append("the program sets romio_ds_write to disable itself")
+                continue
+            if sieves(use, profile, reads=False) and any(item.file.interface in DIRECT for item in use.items):
+                reasons.append("independent calls make MPI-IO sieve: collective ones come first, see MIO001")
                 continue
             calls = _reading_calls(use.app.name, profile)
             read_back = [item for item in use.items if self._reads_back(item)]

@@ -6,16 +6,34 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from vani.advisors.data_files import Item, by_folder, data_files
+from vani.advisors.data_files import Item, by_folder, data_files, data_s
+from vani.advisors.movers import collective_part
 
 if TYPE_CHECKING:
     from vani.schema.profile import App, Interface, Profile
     from vani.schema.system import System
 
-__all__ = ["ABOVE", "DIRECT", "Use", "direct_mpiio_files", "mpiio_files", "mpiio_uses", "set_hints"]
+__all__ = [
+    "ABOVE",
+    "DIRECT",
+    "Use",
+    "calls_collectively_later",
+    "collective_share",
+    "direct_mpiio_files",
+    "in_mpiio_s",
+    "mpiio_files",
+    "mpiio_uses",
+    "set_hints",
+    "sieves",
+]
 
 DIRECT: Final = frozenset({"mpiio", "pnetcdf"})
 """Layers whose data calls are those of MPI-IO, one for one."""
+
+# Ours: twice as much is no rounding to blocks.
+_SIEVED: Final = 2.0
+# Ours: most of the calls; aggregators do nothing for the others.
+_MOSTLY: Final = 0.5
 
 ABOVE: Final = DIRECT | {"hdf5", "netcdf"}
 """Layers that may lie above MPI-IO."""
@@ -74,3 +92,37 @@ def mpiio_uses(profile: Profile, layers: Collection[str] = ABOVE) -> list[Use]:
 def set_hints(layer: Interface, hints: Collection[str]) -> dict[str, str]:
     """Of `hints`, those that the program sets itself: they go before those of the environment."""
     return {key: value for key, value in (layer.hints or {}).items() if key in hints}
+
+
+def collective_share(use: Use, profile: Profile, *, reads: bool) -> float | None:
+    """Share of the data calls in one direction that are collective; of both where their names are not known."""
+    part = collective_part(use.app, profile, reads=reads)
+    return use.layer.collective_share if part is None else part
+
+
+def calls_collectively_later(use: Use, profile: Profile) -> bool:
+    """True if the program calls non-blocking collective functions (MPI_File_iwrite_all)."""
+    return any(
+        name.startswith("MPI_File_i") and name.removesuffix("_c").endswith("_all")
+        for trace in profile.traces
+        if trace.app == use.app.name
+        for name in trace.functions
+    )
+
+
+def sieves(use: Use, profile: Profile, *, reads: bool) -> bool:
+    """True if MPI-IO moves several times what independent calls ask for, since pieces have holes between them."""
+    factors = use.layer.amplification
+    factor = None if factors is None else factors.read if reads else factors.written
+    share = collective_share(use, profile, reads=reads)
+    return factor is not None and factor >= _SIEVED and share is not None and share < _MOSTLY
+
+
+def in_mpiio_s(use: Use, items: list[Item]) -> float:
+    """Seconds of the run in calls of MPI-IO, exchange and waiting included, as far as they are for these files."""
+    times = (use.app.library_time_s or {}).get("mpiio")
+    if times is None:
+        return data_s(items, items, use.app)
+    moved = sum((i.file.io.bytes.read or 0) + (i.file.io.bytes.written or 0) for i in items)
+    total = use.layer.bytes.total
+    return times.slowest * (min(1.0, moved / total) if total else 1.0)

@@ -89,7 +89,7 @@ class Imbalance(Rule):
             return f"the processes of {app.name} differ by less than {format_share(self.min_share)} of it"
         if self._is_funnel(app, balance):
             return f"one process of {app.name} does all the writing: see POS004"
-        if gathers(app, profile) and balance.writing_processes < app.processes:
+        if gathers(app, profile) and (balance.writing_processes < app.processes or _is_aggregator(app, balance)):
             return f"aggregators write for the others in collective calls of {app.name}: see MIO002"
         if times and not _moves_more(balance):
             for slow in slow_targets(profile):
@@ -184,6 +184,11 @@ class Imbalance(Rule):
             else None,
             apply=comment(lines),
         )
+
+
+def _is_aggregator(app: App, balance: RankBalance) -> bool:
+    """The busiest process moves most of all bytes: in collective calls it does so for the others."""
+    return 2 * balance.busiest_bytes >= (app.io.bytes.total or 0)
 
 
 def _more_s(balance: RankBalance) -> float:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from vani.advisors.commands import comment, quoted_path
 from vani.advisors.data_files import Item, by_folder, data_files, data_s, listed, target_of
+from vani.advisors.movers import is_moved_within
 from vani.advisors.rule import Evidence, Finding, Gain, Rule, Value, Verdict
 from vani.advisors.small_requests import usual_at_most
 from vani.units import KiB, format_bytes, format_count, format_share
@@ -28,8 +29,8 @@ class RandomAccesses(Rule):
         To sort or batch accesses by offset before they are made; or to bring the file to memory or to storage of
         the node first, where random places cost nothing.
     Stays silent when
-        Accesses go forward, have large pieces, or are few; where they begin is not known; files belong to MPI-IO
-        or HDF5.
+        Accesses go forward, have large pieces, or are few; a file is moved within itself (POS011); where they begin is
+        not known; files belong to MPI-IO or HDF5.
     Source
         Vani paper, section IV-D (staging by access pattern). Gain: bytes that are moved more than once are moved
         once.
@@ -75,6 +76,8 @@ class RandomAccesses(Rule):
 
     def _is_random(self, item: Item) -> bool:
         io = item.file.io
+        if is_moved_within(item.file):
+            return False
         if io.access_pattern is None or io.access_pattern.random < self.min_random:
             return False
         # What lies wholly behind the end of the file is nowhere: POS008.

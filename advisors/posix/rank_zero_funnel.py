@@ -2,36 +2,49 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from vani.advisors.commands import comment
 from vani.advisors.data_files import data_files
-from vani.advisors.movers import are_plain, gathers, may_gather
+from vani.advisors.movers import FUNNEL_BYTES, FUNNEL_PROCESSES, are_plain, gathers, is_funnel, may_gather
 from vani.advisors.rule import Evidence, Finding, Gain, Rule, Target, Value, Verdict, seconds
 from vani.models.small_io import PROCESS_RATE
-from vani.units import MiB, format_bytes, format_count, format_rate, format_seconds
+from vani.units import format_bytes, format_count, format_rate, format_seconds
 
 if TYPE_CHECKING:
     from vani.schema.profile import App, Profile, RankBalance
     from vani.schema.system import System
 
 
+_COLLECTIVELY: Final = (
+    "in the program, instead of gathering on one process:\n"
+    "  MPI_File_open(MPI_COMM_WORLD, name, MPI_MODE_CREATE | MPI_MODE_WRONLY, info, &file);\n"
+    "  MPI_File_write_at_all(file, offset_of_this_rank, part, count, MPI_DOUBLE, &status);"
+)
+_SHARED_OUT: Final = (
+    "in the program: share out the files among the workers, such as file i to worker i mod n, or let each worker\n"
+    "  write the part that it has (a sharded checkpoint: torch.distributed.checkpoint, DeepSpeed's parallel writer)"
+)
+
+
 class RankZeroFunnel(Rule):
     """All output of an app goes through one of its processes, while the others wait.
 
     Looks at
-        Apps of at least `min_processes` processes of which only one writes, at least `min_bytes`.
+        Apps of at least `min_processes` processes of which only one writes, at least `min_bytes`. Of processes that are
+        no ranks of MPI also whether the others do next to no I/O, and read nothing.
     Why
         One process writes as fast as one process can, however many targets and nodes there are; before that, all
         data passes its network link and its memory.
     Recommends
         That several processes write: collectively to one file (MPI-IO, parallel HDF5, PnetCDF), or a file for each
-        node. Where the amount is small, to keep the funnel but write in the background (POS007) and in large
+        node; where there are many files already, that the processes share these out. Where the amount is small, to
+        keep the funnel but write in the background (POS007) and in large
         pieces (POS002).
     Stays silent when
-        An app has few processes, writes little, or with several processes, or by collective calls of
-        MPI-IO, PnetCDF or HDF5 (whose aggregator may be one process, see MIO002); under strace, where all ranks open
-        what one writes, as these calls do; its balance is not known.
+        An app has few processes, writes little, or with several processes, or by collective calls, non-blocking ones
+        too, of MPI-IO, PnetCDF or HDF5 (whose aggregator may be one process, see MIO002); under strace, where all ranks
+        open what one writes, as these calls do; its balance is not known.
     Source
         Vani paper, section IV (CM1: rank 0 writes all output). Rate of one process: OPRAEL's sweep.
     Example
@@ -45,10 +58,8 @@ class RankZeroFunnel(Rule):
     settles = "writers"
     sources = ("Vani paper, section IV",)
 
-    # As in POS001: with fewer processes there is little to share out.
-    min_processes = 4
-    # Ours: a log or a control file may well be written by one process.
-    min_bytes = 1 * MiB
+    min_processes = FUNNEL_PROCESSES  # see movers.py
+    min_bytes = FUNNEL_BYTES  # see movers.py
     # OPRAEL: 8 nodes offer 4000 MiB/s in the fit of `vani/models/striping.py`.
     node_rate = 524_000_000
 
@@ -61,8 +72,6 @@ class RankZeroFunnel(Rule):
                 reasons.append(f"apps[{number}].balance is not known: {app.name} has no I/O")
             elif app.processes < self.min_processes * app.instances:
                 reasons.append(f"{app.name} has fewer than {format_count(self.min_processes)} processes")
-            elif are_plain(app, profile):
-                reasons.append(f"the processes of {app.name} are no ranks of MPI")
             elif balance.writing_processes != 1:
                 reasons.append(
                     f"{format_count(balance.writing_processes)} processes of {app.name} write"
@@ -81,6 +90,8 @@ class RankZeroFunnel(Rule):
             elif (app.io.bytes.written or 0) < self.min_bytes:
                 written = format_bytes(app.io.bytes.written)
                 reasons.append(f"{app.name} writes {written} by one process: too little to share out")
+            elif not is_funnel(app, profile, processes=self.min_processes, least=self.min_bytes):
+                reasons.append(f"the processes of {app.name} are no ranks of MPI, and others have I/O of their own")
             else:
                 findings.append(self._finding(number, app, balance, profile, system))
         if findings:
@@ -94,8 +105,11 @@ class RankZeroFunnel(Rule):
         written, busy, where = app.io.bytes.written or 0, seconds(app.io.busy_s.write), f"apps[{number}]"
         outputs = data_files(profile, lambda file: file.writers > 0 and app.name in file.apps)
         gain = self._gain(app, outputs[0].file.path if outputs else "", profile, system)
-        who = f"rank {balance.busiest_rank}" if balance.busiest_bytes >= written else "one process"
+        ranks = not are_plain(app, profile)
+        kind = "rank" if ranks else "process"
+        who = f"{kind} {balance.busiest_rank}" if balance.busiest_bytes >= written else "one process"
         current: dict[str, Value] = {"writing_processes": 1}
+        settings: dict[str, Value] = {"writing_processes": profile.job.nodes or "one or more per node"}
         return Finding(
             target=Target("app", None, app.name),
             reason=f"Only {who} of the {format_count(app.processes)} processes of {app.name} writes: "
@@ -104,7 +118,7 @@ class RankZeroFunnel(Rule):
             + ("" if gain else " For an expected gain, supply the bandwidth of the file system (--system)."),
             confidence=0.6,
             touched_s=busy,
-            recommended={"writing_processes": profile.job.nodes or "one or more per node"},
+            recommended=settings if ranks else {"writing_processes": app.processes},
             current=current,
             evidence=[
                 Evidence(f"{where}.processes", app.processes),
@@ -115,11 +129,7 @@ class RankZeroFunnel(Rule):
                 Evidence(f"{where}.io.busy_s.write", busy),
             ],
             gain=gain,
-            apply=comment(
-                "in the program, instead of gathering on one process:\n"
-                "  MPI_File_open(MPI_COMM_WORLD, name, MPI_MODE_CREATE | MPI_MODE_WRONLY, info, &file);\n"
-                "  MPI_File_write_at_all(file, offset_of_this_rank, part, count, MPI_DOUBLE, &status);"
-            ),
+            apply=comment(_COLLECTIVELY if ranks else _SHARED_OUT),
             files=frozenset(item.file.path for item in outputs),
         )
 

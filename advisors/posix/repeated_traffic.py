@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections import defaultdict
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from vani.advisors.commands import comment
 from vani.advisors.data_files import Item, by_folder, data_files, data_s, listed, target_of
+from vani.advisors.movers import is_moved_within
 from vani.advisors.rule import Evidence, Finding, Gain, Rule, Target, Value, Verdict, seconds
 from vani.models.small_io import COPY_RATE
 from vani.units import MiB, format_bytes
@@ -15,6 +16,13 @@ from vani.units import MiB, format_bytes
 if TYPE_CHECKING:
     from vani.schema.profile import App, FileEntity, IOStats, Profile
     from vani.schema.system import System
+
+
+_DEFINED_FIRST: Final = (
+    "in the program: define all dimensions, variables and attributes, then leave define mode once, before any data\n"
+    "  (nc_enddef, ncmpi_enddef; in netCDF4-python all createVariable and attributes before the first assignment),\n"
+    "  or reserve room for a header that grows: nc__enddef(ncid, 65536, 4, 0, 4)"
+)
 
 
 @dataclass(frozen=True)
@@ -39,7 +47,9 @@ class RepeatedTraffic(Rule):
         Each time costs a call, and a way to the servers where the client's cache has let go of the bytes: a file
         that is larger than what memory leaves for it, that others write, or that is opened again.
     Recommends
-        To read once and keep what is needed in memory, and to write when the bytes are final.
+        To read once and keep what is needed in memory, and to write when the bytes are final. Of a file that a process
+        copies over itself: to define all of it before the first data, since a library that finds no room for a
+        longer header moves everything behind it (netCDF's define mode).
     Stays silent when
         Bytes are moved once; little is moved; a file is opened for each time that it is written, as checkpoints are;
         distinct bytes are not known; all processes read the same file once each (POS001); most accesses are at random
@@ -102,9 +112,10 @@ class RepeatedTraffic(Rule):
         distinct = (io.footprint.read if reads else io.footprint.written) or 0
         if not distinct or moved < self.min_times * distinct:
             return None
-        if io.access_pattern is not None and io.access_pattern.random >= self.max_random:
+        moved_within = is_moved_within(item.file)
+        if not moved_within and io.access_pattern is not None and io.access_pattern.random >= self.max_random:
             return None
-        if _is_made_anew(item.file):
+        if not moved_within and _is_made_anew(item.file):
             return None
         needed = distinct
         if reads:
@@ -166,6 +177,7 @@ class RepeatedTraffic(Rule):
             before,
             evidence,
             frozenset(item.file.path for item in items),
+            within=all(is_moved_within(item.file) for item in items),
         )
 
     def _of_whole(self, number: int, app: App, again: list[Again]) -> Finding:
@@ -189,6 +201,8 @@ class RepeatedTraffic(Rule):
         before: float,
         evidence: list[Evidence],
         files: frozenset[str],
+        *,
+        within: bool = False,
     ) -> Finding:
         parts = []
         for reads, verb in ((True, "read"), (False, "written")):
@@ -210,9 +224,13 @@ class RepeatedTraffic(Rule):
             )
         if any(not traffic.reads for traffic in again):
             lines.append("  change data in memory, and write it when it is final")
+        if within:
+            lines = [_DEFINED_FIRST]
+            settings = {"bytes": needed, "define": "before the first data"}
+        why = "a library copies what lies behind something that grows" if within else "the same bytes again and again"
         return Finding(
             target=target,
-            reason=f"Of {group}, {' and '.join(parts)}: the same bytes again and again."
+            reason=f"Of {group}, {' and '.join(parts)}: {why}."
             + ("" if gain else " For an expected gain, supply a trace with times."),
             confidence=0.6,
             touched_s=before,

@@ -45,17 +45,17 @@ class SmallAccesses(Rule):
     """Many requests are small, and lie one behind the other: a buffer would make few of them.
 
     Looks at
-        Files that are accessed by POSIX or stdio calls: the share of reads (of writes) below `small`, at least
-        `min_share`, where at least `min_ordered` of the accesses go forward in the file, and `min_operations` of
-        them in the files of one folder.
+        Files that are accessed by POSIX or stdio calls, or through MPI-IO by one process each: the share of reads (of
+        writes) below `small`, at least `min_share`, where at least `min_ordered` of the accesses go forward in the
+        file, and `min_operations` of them in the files of one folder.
     Why
         A request costs its way to the server and back, whether it moves ten bytes or four million. Client
         caches hide that for one process and its own file, not where files are shared, synced or read once.
     Recommends
         To collect data in memory and move it in pieces of 4 MiB; with stdio, a larger buffer (`setvbuf`).
     Stays silent when
-        Requests are large, few, or at random places (POS005); sizes are not known; files belong to MPI-IO or
-        HDF5, which have rules of their own.
+        Requests are large, few, or at random places (POS005); sizes are not known; files belong to HDF5, or are shared
+        through MPI-IO (MIO001), which have rules of their own.
     Source
         Vani paper, section IV (Montage: 90 % of the requests below 4 KB) and IV-D (buffer by granularity). Gain:
         `vani/models/small_io.py`.
@@ -80,7 +80,7 @@ class SmallAccesses(Rule):
     min_operations = 256
 
     def check(self, profile: Profile, system: System) -> Verdict:
-        accessed = data_files(profile, lambda file: file.interface in (None, "posix", "stdio"))
+        accessed = data_files(profile, _is_own)
         if not accessed:
             return self.nothing("no data file is accessed by POSIX or stdio calls")
         small = [
@@ -162,6 +162,12 @@ class SmallAccesses(Rule):
             apply=_lines(items[0].file, reads=all(access.reads for access in small)),
             files=frozenset(item.file.path for item in items),
         )
+
+
+def _is_own(file: FileEntity) -> bool:
+    """No library stands between, or one that cannot join the requests of several processes."""
+    alone = file.interface == "mpiio" and file.access == "file_per_process"
+    return alone or file.interface in (None, "posix", "stdio")
 
 
 def _evidence(access: Small) -> list[Evidence]:

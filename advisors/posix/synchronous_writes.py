@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from vani.advisors.commands import comment
 from vani.advisors.data_files import data_files
+from vani.advisors.movers import FUNNEL_PROCESSES, is_funnel
 from vani.advisors.rule import Evidence, Finding, Gain, Rule, Target, Value, Verdict, seconds
 from vani.models.overlap import Overlap, overlap
 from vani.models.run_time import app_share
@@ -132,16 +133,21 @@ def _in_libraries_s(app: App) -> float:
 
 def _finding(number: int, app: App, overlap: Overlap, profile: Profile) -> Finding:
     outputs = data_files(profile, lambda file: file.writers > 0 and app.name in file.apps)
-    left = overlap.writing_s - overlap.hidden_s
+    # Several writers come first, and leave less to hide (POS004).
+    shared_out = is_funnel(app, profile)
+    part = 1 / FUNNEL_PROCESSES if shared_out else 1.0
+    before, hidden, copying = (part * s for s in (overlap.writing_s, overlap.hidden_s, overlap.copying_s))
+    left = before - hidden
     current: dict[str, Value] = {"write_phases": overlap.phases, "writing_s": overlap.writing_s}
     where = f"apps[{number}]"
     return Finding(
         target=Target("app", None, app.name),
         reason=f"{app.name} writes for {format_seconds(overlap.writing_s)} in {format_count(overlap.phases)} phases "
         f"with pauses for computing, into which {format_seconds(overlap.hidden_s)} of it fit. A process must keep up "
-        f"to {format_bytes(overlap.largest)} in a second buffer meanwhile.",
+        f"to {format_bytes(overlap.largest)} in a second buffer meanwhile."
+        + (" One process writes for all: let several write first (POS004)." if shared_out else ""),
         confidence=0.5,
-        touched_s=overlap.hidden_s,
+        touched_s=hidden,
         recommended={"writes": "asynchronous", "buffer_bytes_per_process": overlap.largest},
         current=current,
         evidence=[
@@ -151,12 +157,13 @@ def _finding(number: int, app: App, overlap: Overlap, profile: Profile) -> Findi
         ],
         gain=Gain(
             metric="write_time_s",
-            before_s=overlap.writing_s,
-            after_s=min(overlap.writing_s, left + overlap.copying_s),
+            before_s=before,
+            after_s=min(before, left + copying),
             best_s=left,
-            worst_s=overlap.writing_s,
+            worst_s=before,
             method="what fits into the pauses after and within each phase, less a copy in memory; low: computing is "
-            "slowed by as much, high: without the copy",
+            "slowed by as much, high: without the copy"
+            + (f"; of the time that {FUNNEL_PROCESSES} writers leave" if shared_out else ""),
         ),
         apply=comment(
             "in the program, with two buffers in turn:\n"

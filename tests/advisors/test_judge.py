@@ -232,6 +232,26 @@ def test_where_nothing_is_left_nothing_is_promised(catalogue_of):
     assert expected_gain(second.expected) == "Expected x: nothing, once those above are followed"
 
 
+def test_two_that_act_on_the_same_seconds_win_them_once(catalogue_of):
+    same = frozenset({"/lustre/log"})
+    buffered, metadata = Gain("data_time_s", 30, 3, 1, 30, ""), Gain("metadata_time_s", 15, 1, 1, 15, "")
+    rules = [
+        type(
+            f"R{index}",
+            (Plain,),
+            {
+                "id": f"TST{index:03}", "name": f"r{index}", "settles": "",
+                "finding": replace(Plain.finding, gain=gain, files=same, touched_s=gain.before_s),
+            },
+        )
+        for index, gain in enumerate((buffered, buffered, metadata))
+    ]  # fmt: skip
+    catalogue_of(*rules, IOShare)
+    others = advise(profile(slowest_s=50)).recommendations[1:]
+    # 3 s of data are left, and stay; metadata is another part of the 50 s.
+    assert [(one.expected.before, one.expected.after) for one in others] == [(30, 3), (3, 3), (15, 1)]
+
+
 def test_what_libraries_do_inside_is_won_by_what_acts_on_them_alone(catalogue_of):
     whole = Gain("x", 80, 40, 40, 80, "")
     settings = {"slowest_s": 10, "busy_s": 20, "calls_s": 80}

@@ -67,7 +67,7 @@ def test_a_lower_reach_takes_fewer_targets():
     ids=["too small for the user", "ignored", "not asked"],
 )
 def test_aggregators_match_the_default_stripes_where_no_others_are_recommended(options):
-    advice = advise(**options)
+    advice = advise(system(stripe_count=4), **options)
     assert of("LUS002", advice) is None
     assert DEFAULT in aggregators(advice).reason
 
@@ -87,7 +87,7 @@ def test_aggregators_do_not_match_stripes_that_are_given_up_for_other_storage(mo
     )
     assert mover.settles == "location"
     monkeypatch.setattr(mover, "check", lambda *_: [moved])
-    advice = advise()
+    advice = advise(system(stripe_count=4))
     assert of("BB002", advice) is not None
     assert of("LUS002", advice) is None
     assert DEFAULT in aggregators(advice).reason

@@ -40,6 +40,12 @@ def test_a_range_without_an_upper_end_says_so():
     assert gain(5.0, 1.25, None) == "Expected write time: 10 s -> 2 s, 5 times as fast (1.25 or more)"
 
 
+def test_a_factor_above_a_hundred_is_nearly_all():
+    assert gain(2000.0, 1.0, 4000.0, after=0.005) == "Expected write time: 10 s -> 5 ms, nearly all of it (at worst none)"
+    assert gain(2000.0, 1.5, 4000.0, after=0.005).endswith("nearly all of it (at least 1.5 times as fast)")
+    assert gain(5.0, 1.25, 400.0) == "Expected write time: 10 s -> 2 s, 5 times as fast (1.25 or more)"
+
+
 def test_where_nothing_may_be_left_the_worst_case_is_told_in_seconds():
     # No factor: all of it may go. At worst it is 1.25 times as fast: 8 of 10 s are left.
     assert gain(None, 1.25, None, after=0.0) == "Expected write time: 10 s -> 0 s (at worst 8 s)"

@@ -99,7 +99,11 @@ def expected_gain(expected: Expected) -> str:
         most = f", at most {expected.high:.3g} times as fast" if (expected.high or 1.0) >= 1.005 else ""
         return one_line(f"Expected {what}: {before} as before{most}")
     text = f"Expected {what}: {before}{_bounds(expected)} -> {after}"
-    if expected.speedup is not None:
+    if expected.speedup is not None and expected.speedup > _NEARLY_ALL:
+        least = expected.low or 0.0
+        worst = f"at least {least:.3g} times as fast" if least >= 1.005 else "at worst none"
+        text += f", nearly all of it ({worst})"
+    elif expected.speedup is not None:
         text += f", {expected.speedup:.3g} times as fast{_range(expected.low, expected.high)}"
     elif expected.low and expected.before is not None:
         text += f" (at worst {format_seconds(expected.before / expected.low)})"
@@ -127,8 +131,12 @@ def target(one: Recommendation) -> str:
     return one.target.path or one.target.app or one.target.kind
 
 
+_NEARLY_ALL = 100.0
+"""A larger factor says no more than that next to nothing is left."""
+
+
 def _range(low: float | None, high: float | None) -> str:
     """The range of a factor; without an upper end, no time at all may be left."""
     if low is None:
         return "" if high is None else f" (at most {high:.3g})"
-    return f" ({low:.3g} or more)" if high is None else f" ({low:.3g} to {high:.3g})"
+    return f" ({low:.3g} or more)" if high is None or high > _NEARLY_ALL else f" ({low:.3g} to {high:.3g})"

@@ -1,0 +1,71 @@
+"""Advice on programs whose calls of MPI-IO and HDF5 ask for less than moves (`../shared/cases/README.md`)."""
+
+from __future__ import annotations
+
+import gzip
+from pathlib import Path
+
+import pytest
+
+import vani
+
+DATA = Path(__file__).resolve().parents[1] / "data/cases"
+SHARED = Path(__file__).resolve().parents[3] / "shared/cases"
+
+
+def recommended(name, folder):
+    """Rules whose advice is worth following or was noticed, first one first, and the sentence of each."""
+    for place in (DATA / name, SHARED / name):
+        if place.exists():
+            break
+    else:
+        pytest.skip(f"{name} is not here")
+    if place.suffix == ".gz":
+        plain = folder / place.stem
+        plain.write_bytes(gzip.decompress(place.read_bytes()))
+        place = plain
+    advice = vani.advise(vani.profile(place), system="generic-lustre")
+    return {one.rule: one.reason for one in advice.recommendations if one.rule != "MAT001"}
+
+
+def test_collective_non_blocking_calls_need_no_advice(tmp_path):
+    assert recommended("iwa-recorder", tmp_path) == {}
+
+
+def test_independent_calls_in_a_view_become_collective(tmp_path):
+    found = recommended("indep-recorder", tmp_path)
+    assert next(iter(found)) == "MIO001"
+    assert "asks MPI-IO for 5.12 MB" in found["MIO001"]
+    assert "4 times as much" in found["MIO001"]
+
+
+def test_collective_calls_come_before_sieving_is_switched_off(tmp_path):
+    found = recommended("ior-noncontig.txt", tmp_path)
+    assert next(iter(found)) == "MIO001"
+    assert "asks MPI-IO for 1.92 GB" in found["MIO001"]
+    assert "52 times as much" in found["MIO001"]
+
+
+def test_small_requests_of_one_process_each_are_buffered_whatever_makes_them(tmp_path):
+    assert next(iter(recommended("ior-mpiio-fpp-2k.txt.gz", tmp_path))) == "POS002"
+
+
+@pytest.mark.parametrize("name", ["h5many-recorder", "daos-3.0-recorder"])
+def test_small_data_of_hdf5_is_no_metadata(name, tmp_path):
+    assert "HD5003" not in recommended(name, tmp_path)
+
+
+def test_a_funnel_comes_before_hiding_its_writes(tmp_path):
+    assert list(recommended("rank0-recorder", tmp_path))[:2] == ["POS004", "POS007"]
+
+
+def test_a_funnel_of_workers_without_mpi(tmp_path):
+    found = recommended("ds_ckpt-strace", tmp_path)
+    assert next(iter(found)) == "POS004"
+    assert "288 MB in 72 writes" in found["POS004"]
+
+
+def test_one_stripe_asks_for_stripes_and_not_for_aggregators(tmp_path):
+    found = recommended("imbalanced-io.darshan", tmp_path)
+    assert next(iter(found)) in ("LUS002", "PFL001")
+    assert "MIO002" not in found
