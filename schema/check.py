@@ -10,6 +10,7 @@ from typing import Literal
 from pydantic import Field
 
 from vani.schema.model import Model
+from vani.schema.profile.verdict import Verdict as StorageVerdict
 
 __all__ = ["Cause", "Check", "CheckCounts", "Excepted", "Judgement", "Level", "Number", "PolicyPlace", "Source"]
 
@@ -114,6 +115,9 @@ class Check(Model):
     causes: list[Cause] = Field(
         default_factory=list,
         description="what failures follow from, the costliest first; each failure is in one at most",
+    )
+    storage: StorageVerdict | None = Field(
+        default=None, description="whether storage matters to the run, as the profile has it"
     )
     io_share: str | None = Field(
         default=None, description="that I/O is so little of the run that no change of it matters, or null"

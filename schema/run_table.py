@@ -21,9 +21,11 @@ class RunRow(Model):
     processes: int = Field(description="workflow.processes")
     nodes: int | None = Field(description="job.nodes")
     runtime_s: float | None = Field(description="workflow.runtime_s")
-    io_share: float | None = Field(
-        description="share of the run that faster I/O could win at most, by the time of its slowest process (MAT001)"
-    )
+    matters: str | None = Field(default=None, description="verdict.matters: yes, no, open or too_short")
+    io_share: float | None = Field(description="verdict.share, the first one of the verdict's sentence")
+    io_share_slowest: float | None = Field(default=None, description="verdict.share_slowest")
+    io_share_is_lower_bound: bool | None = Field(default=None, description="verdict.is_lower_bound")
+    verdict: str | None = Field(default=None, description="verdict.sentence")
     io_s: float | None = Field(description="workflow.io.time_s.total, seconds of all processes")
     read: int | None = Field(description="workflow.io.bytes.read")
     written: int | None = Field(description="workflow.io.bytes.written")
@@ -36,7 +38,7 @@ class RunRow(Model):
     write_p50: int | None = Field(description="workflow.io.transfer_size.write.p50, bytes")
     files: int | None = Field(description="workflow.files.total")
     shared_files: int | None = Field(description="workflow.files.shared")
-    costliest: str | None = Field(description="function that costs most I/O time, or has most calls without times")
+    costliest: str | None = Field(description="verdict.cause.call: what costs most I/O time, else has most calls")
     damage: str | None = Field(description="what its traces lost; null where they are whole")
 
 

@@ -52,6 +52,9 @@ def test_figures_are_those_of_the_profile():
         for key in path.split("."):
             value = getattr(value, key, None)
         assert getattr(row, column) == value, path
+    assert (row.matters, row.io_share, row.verdict) == (
+        profile.verdict.matters, profile.verdict.share, profile.verdict.sentence
+    )
     assert (row.run, row.start, row.costliest) == ("x", "2026-11-21T02:26:35Z", "open")
 
 

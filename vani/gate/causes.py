@@ -21,9 +21,8 @@ from vani.gate.entity_names import Names
 from vani.gate.file_changes import FileChange, Kind, file_changes
 from vani.gate.matching import find, number
 from vani.gate.profile_tree import Figures, Tree
-from vani.models.io_time import HARDLY, io_time
+from vani.models.verdict import verdict_of
 from vani.schema.check import Cause, Judgement
-from vani.schema.damage import damage
 from vani.units import counted, format_seconds, format_share
 
 if TYPE_CHECKING:
@@ -103,13 +102,11 @@ def causes_of(
 
 
 def io_share(profile: Profile) -> str | None:
-    """`I/O is 0.17 % of the run`, where that is so little that no change of it matters; None where it may matter."""
-    if profile.workflow.runtime_s is None or profile.workflow.io.time_s.total is None or damage(profile):
+    """The verdict, where storage is so little of the run that no change of it matters; None where it may matter."""
+    verdict = verdict_of(profile)
+    if verdict.matters != "no" or not verdict.share:
         return None
-    time = io_time(profile)
-    if not time.runtime_s or time.of_run(time.calls_most_s) >= HARDLY:
-        return None
-    return f"I/O is {format_share(time.share)} of the run: what changed hardly matters"
+    return f"{verdict.sentence.removesuffix('.')}; what changed hardly matters"
 
 
 def _of_files(change: FileChange, figures: Figures, runs: Sequence[Tree], names: Names) -> _Known:

@@ -19,6 +19,7 @@ from vani.gate.matching import columns_of
 from vani.gate.outcome import Outcome
 from vani.gate.policy_checks import PolicyChecks
 from vani.gate.profile_tree import Figures, Tree
+from vani.models.verdict import verdict_of
 from vani.schema.check import Check, CheckCounts, Judgement, Level, Source
 from vani.schema.damage import damage
 from vani.schema.saved_profile import Column
@@ -95,6 +96,7 @@ def verdict_on(
         counts=_counts(judgements),
         judgements=judgements,
         causes=causes_of(failed, figures, runs, names),
+        storage=verdict_of(figures.model),
         io_share=io_share(figures.model) if failed else None,
     )
 

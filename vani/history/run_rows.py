@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final
 
 from vani.errors import InputError
-from vani.models.io_time import io_time
+from vani.models.verdict import verdict_of
 from vani.schema.damage import damage
 from vani.schema.run_table import COLUMNS, RunRow
 
@@ -26,7 +26,7 @@ def row_of(profile: Profile, run: str) -> RunRow:
     io, size = workflow.io, workflow.io.transfer_size
     starts = [trace.start_unix_s for trace in profile.traces if trace.start_unix_s]
     tracers = sorted({f"{trace.tool} {trace.format}" for trace in profile.traces})
-    calls = [call.name for call in io.calls or () if call.name is not None]
+    verdict = verdict_of(profile)
     return RunRow(
         run=run,
         apps=", ".join(app.name for app in profile.apps),
@@ -35,7 +35,11 @@ def row_of(profile: Profile, run: str) -> RunRow:
         processes=workflow.processes,
         nodes=profile.job.nodes,
         runtime_s=workflow.runtime_s,
-        io_share=_share(profile),
+        matters=verdict.matters,
+        io_share=verdict.share,
+        io_share_slowest=verdict.share_slowest,
+        io_share_is_lower_bound=verdict.is_lower_bound,
+        verdict=verdict.sentence,
         io_s=io.time_s.total,
         read=io.bytes.read,
         written=io.bytes.written,
@@ -48,7 +52,7 @@ def row_of(profile: Profile, run: str) -> RunRow:
         write_p50=size.write.p50 if size.write is not None else None,
         files=workflow.files.total,
         shared_files=workflow.files.shared,
-        costliest=calls[0] if calls else None,
+        costliest=verdict.cause.call if verdict.cause is not None else None,
         damage=damage(profile),
     )
 
@@ -69,12 +73,6 @@ def sorted_rows(rows: Sequence[RunRow], column: str | None, *, reverse: bool) ->
     unknown = [row for row in rows if getattr(row, column) is None]
     is_text = bool(known) and isinstance(getattr(known[0], column), str)
     return sorted(known, key=lambda row: getattr(row, column), reverse=reverse is is_text) + unknown
-
-
-def _share(profile: Profile) -> float | None:
-    if profile.workflow.runtime_s is None or profile.workflow.io.time_s.total is None:
-        return None
-    return io_time(profile).share
 
 
 def _date(seconds: float) -> str | None:

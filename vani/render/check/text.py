@@ -73,6 +73,8 @@ def headline(check: Check) -> str:
 
 
 def _sources(check: Check) -> Iterator[str]:
+    if check.storage is not None:
+        yield _line(f"storage   {one_line(check.storage.sentence)}")
     yield f"profile   {one_line(check.profile.path)}"
     yield f"policy    {one_line(check.policy.path) if check.policy else 'none'}"
     for baseline in check.baselines:

@@ -17,7 +17,7 @@ def render(document: RunTable, **_: object) -> bytes:
     import pyarrow as pa  # noqa: PLC0415 - heavy, and other formats need none of it
     import pyarrow.parquet as pq  # noqa: PLC0415
 
-    types = {int: pa.int64(), float: pa.float64(), str: pa.string()}
+    types = {int: pa.int64(), float: pa.float64(), str: pa.string(), bool: pa.bool_()}
     fields = [
         pa.field(
             name,
