@@ -158,3 +158,26 @@ def test_processes_that_all_loaded_mpi_are_ranks(tmp_path):
     # A worker that a rank forked is none.
     worker = [forked(3, 4), *wrote(4, "/job/more")]
     assert open_trace(written(tmp_path, *run, *loaded, *worker, name="c")).layout == "processes"
+
+
+def asked(pid, path):
+    return f'{pid} newfstatat(AT_FDCWD</job>, "{path}", {{st_mode=S_IFREG|0644, st_size=9, ...}}, 0) = 0 <0.000010>'
+
+
+def test_tools_of_a_script_that_only_ask_about_a_few_files_are_no_processes(tmp_path):
+    script = [ran(1, "/bin/sh"), forked(1, 2), ran(2, "/usr/bin/dirname"), asked(2, "/job/a"), forked(1, 3)]
+    solve = [ran(3, "/job/solve"), *wrote(3, "/job/out"), forked(3, 4), asked(4, "/job/out")]
+    assert apps(written(tmp_path, *script, *solve, name="a")) == [("solve", 2)]
+    many = [asked(2, f"/job/{number}") for number in range(200)]
+    assert apps(written(tmp_path, *script, *many, *solve, name="b")) == [("dirname", 1), ("solve", 2)]
+    makes = ['2 mkdir("/job/new", 0777) = 0 <0.000010>']
+    assert apps(written(tmp_path, *script, *makes, *solve, name="c")) == [("dirname", 1), ("solve", 2)]
+    # Tools alone are the run.
+    assert apps(written(tmp_path, *script[:4], name="d")) == [("dirname", 1)]
+
+
+def test_a_shell_that_reads_much_itself_is_a_process_of_the_run(tmp_path):
+    begin, rest = [ran(1, "/bin/sh")], [forked(1, 2), ran(2, "/job/solve"), *wrote(2, "/job/out")]
+    settings, data = read_(1, "/home/alice/settings", 4096), read_(1, "/job/data", 2 << 20)
+    assert apps(written(tmp_path, *begin, *settings, *rest, name="a")) == [("solve", 1)]
+    assert apps(written(tmp_path, *begin, *data, *rest, name="b")) == [("sh", 1), ("solve", 1)]

@@ -66,8 +66,8 @@ _LIMITS = (
     Limit(
         "workflow.processes",
         "each process with an I/O call counts, or each MPI rank where `vani trace` began one log per rank; shells and "
-        "launchers that only start programs are left out with their calls. Ranks of MPI without a log each are "
-        "numbered in the order in which they appear",
+        "launchers that only start programs, and tools that only ask about a few files, are left out with their "
+        "calls. Ranks of MPI without a log each are numbered in the order in which they appear",
     ),
 )
 

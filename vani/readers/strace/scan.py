@@ -11,14 +11,13 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from vani.calls import FileClass
 from vani.columns import to_numpy
 from vani.distinct import distinct
 from vani.errors import TraceError
-from vani.readers.paths import PathTable, classify_path
-from vani.readers.plausible import NO_VALUE
+from vani.readers.paths import PathTable
 from vani.readers.strace import system_calls
 from vani.readers.strace.app import command_of
+from vani.readers.strace.bystanders import Bystanders
 from vani.readers.strace.file_classes import SharedMemory, classes_of
 from vani.readers.strace.lines import LineReader
 from vani.readers.strace.mapped import Maps
@@ -108,8 +107,7 @@ class _Scan:
         self._maps = Maps()
         self._shared_memory = SharedMemory()
         self._scripts = Scripts()
-        self._moved = np.zeros((0, 2), np.int64)
-        """Threads and files (as in `_pairs`) of launchers, and the bytes that they moved."""
+        self._bystanders = Bystanders()
         self._first: int | None = None
         self._problems: list[str] = []
 
@@ -145,7 +143,7 @@ class _Scan:
             self._scripts.by_execution(self._paths.paths),
             command_of(self._path),
         )
-        ranks, problems = self._ranks(classes)
+        ranks, problems = self._ranks(classes, apps)
         calls = np.bincount(ranks[ranks >= 0], self._calls[ranks >= 0]).astype(np.int64)
         pairs = ranks[self._pairs >> 32].astype(np.int64) << 32 | self._pairs & 0xFFFFFFFF
         pairs = distinct(pairs[pairs >= 0])
@@ -187,9 +185,9 @@ class _Scan:
         self._spool.add(rows)
         self._functions += np.bincount(_numbers(rows, "func"), minlength=len(self._functions))
         self._shared_memory.see(rows, self._paths.paths)
-        self._see_programs(rows)
         thread, file = _numbers(rows, "thread"), _numbers(rows, "file")
         self._calls = _sum(self._calls, np.bincount(thread))
+        self._see_programs(rows)
         named = file >= 0
         opened = _DESCRIPTORS[_numbers(rows, "func")] & _numbers(rows, "there")
         self._named += int((opened & named).sum())
@@ -204,35 +202,10 @@ class _Scan:
 
     def _see_programs(self, rows: pa.RecordBatch) -> None:
         executions = self._processes.executions
-        if not executions:
-            return
-        execution = np.array(self._processes.execution, np.int64)
-        self._scripts.see(rows, self._paths.paths, execution, [one.start for one in executions])
-        launches = np.array([is_launcher(one.file) for one in executions] + [False], np.bool_)
-        thread, file, size = (_numbers(rows, name) for name in ("thread", "file", "bytes"))
-        at = np.flatnonzero(launches[execution[thread]] & (file >= 0) & (size != NO_VALUE))
-        if len(at):
-            pair = thread[at].astype(np.int64) << 32 | file[at]
-            moved = np.stack((pair, size[at]), axis=1)
-            pair, place = np.unique(np.concatenate((self._moved[:, 0], moved[:, 0])), return_inverse=True)
-            sums = np.zeros(len(pair), np.int64)
-            np.add.at(sums, place, np.concatenate((self._moved[:, 1], moved[:, 1])))
-            self._moved = np.stack((pair, sums), axis=1)
-
-    def _only_launch(self, leaders: Ints, classes: NDArray[np.int8], calls: Ints) -> NDArray[np.bool_]:
-        """By thread, whether its process only starts programs, of which there are some; a script is not data."""
-        executions = self._processes.executions
-        launches = np.array([is_launcher(one.file) for one in executions] + [False], np.bool_)
-        of_process = np.array(self._processes.execution, np.int64)[leaders]
-        launcher: NDArray[np.bool_] = launches[of_process]
-        if not (~launcher & (of_process >= 0) & (calls > 0)).any():
-            return np.zeros(len(leaders), np.bool_)
-        file = self._moved[:, 0] & 0xFFFFFFFF
-        scripts = np.array([is_launcher(path) for path in self._paths.paths], np.bool_)
-        data = (classes[file] == FileClass.DATASET) & ~scripts[file]
-        data &= np.array([classify_path(self._paths.paths[c]) == FileClass.DATASET for c in file], np.bool_)
-        launcher[np.isin(leaders, leaders[self._moved[data, 0] >> 32])] = False
-        return launcher
+        if executions:
+            execution = np.array(self._processes.execution, np.int64)
+            self._scripts.see(rows, self._paths.paths, execution, [one.start for one in executions])
+            self._bystanders.see(rows, self._processes, self._calls)
 
     def _apps_of(self, ranks: NDArray[np.int32], names: list[str]) -> list[str]:
         """The app of each rank: that of its first process with a program, if possible one that is no launcher."""
@@ -261,8 +234,8 @@ class _Scan:
                 f"{log.name}: {counted(lines.strange, 'line')} left out, strace writes none like it"
             )
 
-    def _ranks(self, classes: NDArray[np.int8]) -> tuple[NDArray[np.int32], list[str]]:
-        """The rank of each thread, and problems; `classes` of files by their use."""
+    def _ranks(self, classes: NDArray[np.int8], apps: list[str]) -> tuple[NDArray[np.int32], list[str]]:
+        """The rank of each thread, and problems; `classes` of files by their use, `apps` by execution."""
         leaders = self._processes.leaders()
         number = len(leaders)
         calls = np.zeros(number, np.int64)
@@ -289,7 +262,7 @@ class _Scan:
                 problems.append(f"ranks {some_ranks(missing)}: left out, their logs are missing")
             return of_log.astype(np.int32), problems
         of_leader = np.bincount(leaders, calls, number) > 0
-        of_leader &= ~self._only_launch(leaders, classes, calls)
+        of_leader &= ~self._bystanders.threads(self._processes, apps, calls, self._paths.paths, classes)
         rank = np.where(of_leader, np.cumsum(of_leader) - 1, -1)
         return rank[leaders].astype(np.int32), problems
 
