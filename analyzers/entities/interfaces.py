@@ -117,6 +117,9 @@ def _asked(view: View, use: LibraryUse, app: int, layer: int) -> dict[str, Any]:
         for sides in ((moved.read, requested.read, not later), (moved.written, requested.written, False))
     )
     sides = ((read, requested.read), (written, requested.written))
+    if requested.read and _sieves_writes(use, app):
+        # Which reads the program asked for, and which of them writes made necessary, no sum of bytes tells.
+        read = None
     complete = all(ratio is not None or wanted == 0 for ratio, wanted in sides)
     return {
         "asked": requested,
@@ -124,6 +127,15 @@ def _asked(view: View, use: LibraryUse, app: int, layer: int) -> dict[str, Any]:
             read=read, written=written, total=_ratio(moved.total, requested.total, less=True) if complete else None
         ),
     }
+
+
+_SIEVED = 1.5
+"""More than so much of what MPI-IO was asked to write is what data sieving writes back."""
+
+
+def _sieves_writes(use: LibraryUse, app: int) -> bool:
+    written, moved = int(use.requested.written[app, Layer.MPIIO]), _bytes(use, app, Layer.MPIIO).written
+    return written > 0 and moved is not None and moved >= _SIEVED * written
 
 
 def _sides(read: int, written: int) -> ByteCounts:
@@ -250,6 +262,12 @@ def _collective(view: View, use: LibraryUse, app: int, layer: int) -> tuple[floa
             # No call that sets a mode was recorded. Not all traces would have it: what MPI-IO was asked for tells.
             return None, _of_mpiio(use, app, data)
         return None, "mixed" if len(transfers) > 1 else next(iter(transfers))
+    if layer == Layer.NETCDF:
+        # nc_var_par_access(ncid, varid, access): NC_INDEPENDENT is 0, NC_COLLECTIVE 1 (netcdf_par.h).
+        modes = {args[2] for _, args, _ in view.facts_of(app, "nc_var_par_access") if len(args) > 2}
+        by_mode: dict[str, Transfer] = {"0": "independent", "1": "collective"}
+        known = [by_mode[mode] for mode in modes if mode in by_mode]
+        return None, known[0] if len(known) == 1 == len(modes) else "mixed" if known else None
     if layer in (Layer.MPIIO, Layer.PNETCDF) and data:
         share = collective / data
         return share, "collective" if share == 1 else "independent" if share == 0 else "mixed"

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 import vani
 from tests.traces.recorder_writer import Call, write_trace
 from vani.readers.functions import datatype_bytes
+from vani.render.profile.screen import screen_of
 
 DATA = Path(__file__).resolve().parents[1] / "data/cases"
 SHARED = Path(__file__).resolve().parents[3] / "shared/cases"
@@ -190,3 +191,35 @@ def test_writes_in_no_record_give_no_factor(tmp_path):
     full, _ = made(tmp_path / "t", *OPEN, data_call("MPI_File_write_at", 1000), pwrite(400, 1))
     assert row(full).asked.written == 1000
     assert row(full).amplification.written is None
+
+
+def test_reads_of_a_program_whose_writes_are_sieved_have_no_factor_of_their_own(tmp_path):
+    sieved = [data_call("MPI_File_write", 100), ("pread", ("/p/out", "%p", "400", "0"), 1), pwrite(400, 1)]
+    own = [data_call("MPI_File_read_at", 400), ("pread", ("/p/out", "%p", "400", "0"), 1)]
+    full, _ = made(tmp_path / "t", *OPEN, *sieved, *own)
+    factors = row(full).amplification
+    assert (factors.read, factors.written, factors.total) == (None, 4.0, 1200 / 500)
+
+
+@pytest.mark.parametrize(("modes", "transfer"), [("1", "collective"), ("0", "independent"), ("01", "mixed"), ("", None)])
+def test_netcdf_transfers_as_its_variables_are_accessed(tmp_path, modes, transfer):
+    access = [("nc_var_par_access", ("65536", str(i), mode), 0) for i, mode in enumerate(modes)]
+    put = ("nc_put_vara_double", ("65536", "0", "0", "8", "1.000"), 0)
+    full, _ = made(tmp_path / "t", ("open", ("/p/out", "66", "420"), 0), *access, put, pwrite(64, 1))
+    assert row(full, "netcdf").transfer == transfer
+    assert full.provenance["interfaces.asked"].startswith("netcdf: ")
+
+
+def test_the_screen_names_what_was_asked_where_other_bytes_move(tmp_path):
+    def line(profile):
+        return next((text for text in screen_of(profile).splitlines() if text.startswith("Asked")), None)
+
+    assert line(vani.profile(case("indep-recorder"))) == "Asked  MPI-IO for 5.12 MB to write; 7.9 times as much moves"
+    unseen = vani.profile(case("iwa-recorder"))
+    assert line(unseen) == "Asked  MPI-IO for 16.8 MB to write and 16.8 MB to read"
+    full, _ = made(tmp_path / "t", *OPEN, data_call("MPI_File_write_at", 1000), pwrite(1000, 1))
+    assert line(full) is None
+
+
+def test_an_aggregator_is_no_writer_of_its_own(tmp_path):
+    assert "1 file, shared by 4 processes: " in screen_of(vani.profile(case("iwa-recorder")))

@@ -11,10 +11,10 @@ from vani.units import format_share
 if TYPE_CHECKING:
     from vani.schema.profile import Profile
 
-__all__ = ["library_words"]
+__all__ = ["LIBRARIES", "library_words"]
 
 _NEARLY_ALL = 0.99
-_LIBRARIES = {"mpiio": "MPI-IO", "hdf5": "HDF5", "pnetcdf": "PnetCDF", "netcdf": "netCDF"}
+LIBRARIES = {"mpiio": "MPI-IO", "hdf5": "HDF5", "pnetcdf": "PnetCDF", "netcdf": "netCDF"}
 
 
 def library_words(profile: Profile) -> str:
@@ -29,7 +29,7 @@ def library_words(profile: Profile) -> str:
     outside = times[name].outside_file_system / times[name].total if times[name].total else 0.0
     part = "nearly all" if outside >= _NEARLY_ALL else format_share(outside)
     of = f" of {one_line(time.caller.app)}" if len(profile.apps) > 1 else ""
-    who, library = f"rank {time.caller.rank}{of}", _LIBRARIES.get(name, name)
+    who, library = f"rank {time.caller.rank}{of}", LIBRARIES.get(name, name)
     share = format_share(time.of_run(time.caller.time_s))
     if any(entry.kind == "mpiio_calls_missing" for entry in profile.unseen or ()):
         return f"{who} is inside {library} calls for at least {share} of the run: its data calls were not recorded."

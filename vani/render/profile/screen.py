@@ -12,7 +12,7 @@ from rich.text import Text
 
 from vani.errors import one_line
 from vani.models.verdict import could_matter, verdict_of
-from vani.render.verdict import library_words
+from vani.render.verdict import LIBRARIES, library_words
 from vani.render.when import when
 from vani.render.where import files_line, shortened
 from vani.schema.damage import damage
@@ -88,6 +88,7 @@ def _lines(profile: Profile, room: int) -> list[tuple[str, str]]:
     ]
     found.append(("" if found[-1][1] else "Where", files_line(profile, room)))
     found.append(("Data", _moved(profile)))
+    found += [("Asked", text) for text in _requested(profile)]
     return [(label, text) for label, text in found if text]
 
 
@@ -168,6 +169,28 @@ def _moved(profile: Profile) -> str:
             text += f" at {_rate(profile, side, amount, rate)}"
         parts.append(text)
     return "; ".join(parts)
+
+
+_EXACT = 10
+_AS_MUCH = (0.9, 1.5)
+"""Factors between what moves and what was asked for that are headers and rounding to blocks."""
+
+
+def _requested(profile: Profile) -> list[str]:
+    """For each app what its outermost library was asked for, where other bytes move or what moves is not all seen."""
+    texts: dict[str, str] = {}
+    for row in profile.interfaces or ():
+        requested, name = row.asked, LIBRARIES.get(row.layer)
+        if name is None or requested is None or not requested.total:
+            continue
+        factor = None if row.amplification is None else row.amplification.total
+        if row.app in texts or (factor is not None and _AS_MUCH[0] <= factor < _AS_MUCH[1]):
+            continue
+        sides = ((requested.written, "to write"), (requested.read, "to read"))
+        text = f"{name} for {' and '.join(f'{format_bytes(size)} {verb}' for size, verb in sides if size)}"
+        times = "" if factor is None else f"{factor:.2g}" if factor < _EXACT else format_count(round(factor))
+        texts[row.app] = text + (f"; {times} times as much moves" if times else "")
+    return list(texts.values())[:_SHOWN]
 
 
 def _rate(profile: Profile, side: str, amount: int | None, rate: float) -> str:

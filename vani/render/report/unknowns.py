@@ -22,6 +22,11 @@ _ABSENT: Final = {
     "traces[].clock_skew_s": "without collective calls, or where their times prove nothing",
     "interfaces[].granularity.data": "without a transfer under the layer",
     "interfaces[].granularity.metadata": "without transfers much smaller than those of the data",
+    "interfaces[].asked": "of posix and stdio, whose calls move what they are asked for, and without data calls",
+    "interfaces[].amplification": "where `asked` is not known",
+    "interfaces[].amplification.read": "where none was asked for, or what was read is not in the record by its cause",
+    "interfaces[].amplification.written": "where none was asked for, or what wrote it is in no record",
+    "interfaces[].amplification.total": "where the factor of a direction is not known",
     "interfaces[].access_pattern": "without data operations",
     "interfaces[].collective_share": "where the layer has no collective calls",
     "interfaces[].transfer": "where the layer has no choice of collective or independent calls, or no call tells",
@@ -170,7 +175,8 @@ def _reason(attribute: str, meaning: str, profile: Profile) -> tuple[str, bool]:
         return _ABSENT[attribute], True
     if attribute in _UNSEEN:
         return _UNSEEN[attribute], False
-    return (blocks[0], False) if blocks else ("the profile does not say why", False)
+    around = profile.provenance.get(plain.rpartition(".")[0]) if plain.count(".") > 1 else None
+    return (blocks[0] if blocks else around or "the profile does not say why"), False
 
 
 class _Values:
