@@ -20,23 +20,18 @@ class DataCallsAround:
     """Finds them batch after batch, of one library and one direction."""
 
     def __init__(self) -> None:
-        self._last = np.empty((3, 0), np.int64)
-        """Rank, start and end of the last data call of the batch before, which may have made calls of this one."""
+        self._rank, self._start, self._end = -1, 0, 0
+        """Of the last data call of the batches before, which may have made calls of this one."""
 
     def inside(self, batch: Batch, around: Ints, calls: Ints) -> Ints:
         """Of `calls`, those that one of the data calls `around` made; ascending places among all calls."""
         rank, start, duration = (batch.all_calls(name) for name in ("rank", "start_ns", "duration_ns"))
-        outer = np.stack([rank[around], start[around], start[around] + duration[around]]).astype(np.int64)
-        outer = np.concatenate((self._last, outer), axis=1)
-        self._last = outer[:, -1:]
-        if not len(calls) or not outer.shape[1]:
-            return calls[:0]
-        inner = np.stack([rank[calls], start[calls], start[calls] + duration[calls]]).astype(np.int64)
-        both = np.concatenate((outer, inner), axis=1)
-        outers = outer.shape[1]
-        order = np.lexsort((np.arange(both.shape[1]) >= outers, both[1], both[0]))
-        nearest = np.maximum.accumulate(np.where(order < outers, np.arange(len(order)), -1))
-        known = nearest >= 0
-        place, near = order[known], order[nearest[known]]
-        within = (place >= outers) & (both[0, place] == both[0, near]) & (both[2, place] <= both[2, near])
-        return np.sort(calls[place[within] - outers])
+        owner, since = np.append(self._rank, rank[around]), np.append(self._start, start[around])
+        until = np.append(self._end, start[around] + duration[around])
+        self._rank, self._start, self._end = int(owner[-1]), int(since[-1]), int(until[-1])
+        # A call is recorded before those that it makes.
+        nearest = np.searchsorted(around, calls)
+        begin, end = start[calls], start[calls] + duration[calls]
+        within = (owner[nearest] == rank[calls]) & (since[nearest] <= begin) & (until[nearest] >= end)
+        inner: Ints = calls[within]
+        return inner

@@ -302,11 +302,9 @@ class _Collector:
             places = around.inside(batch, groups.places(own), groups.places(below))
             if len(places):
                 size = batch.all_calls("bytes")[places]
-                unsized = (size == NO_VALUE).astype(np.int64)
-                columns = _by_side(
-                    np.full(len(size), side), np.where(unsized > 0, 0, size), unsized, np.zeros_like(size)
-                )
-                self._handed_down.add(np.full(len(size), self._of_layer(above)), columns)
+                sized = size != NO_VALUE
+                totals = (np.array([n]) for n in (size[sized].sum(), np.count_nonzero(~sized), 0))
+                self._handed_down.add(np.array([self._of_layer(above)]), _by_side(np.array([side]), *totals))
 
     def _add_file_system_calls(self, groups: CountedGroups) -> None:
         """Count calls on files of the data set by the layers that they were made through."""
