@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from vani.collect.tracing.launchers import launcher_of, program_at, with_variables
+from vani.collect.tracing.launchers import launcher_of, programs_at, with_variables
 from vani.collect.tracing.line import recorder_line, strace_line
 from vani.collect.tracing.rank import log_of
 from vani.collect.tracing.recorder_library import find_recorder
@@ -106,7 +106,7 @@ def test_strace_stands_in_front_of_the_program_of_each_rank(tmp_path, line):
     command = [x if word == "PROGRAM" else word for word in line]
     launcher = launcher_of(command)
     assert launcher is not None
-    assert command[program_at(command, launcher)] == x
+    assert [command[at] for at in programs_at(command, launcher)] == [x]
     words = strace_line(command, tmp_path / "t", {"PATH": str(_with_strace(tmp_path))}).words
     at = command.index(x)
     assert words[:at] == command[:at]
@@ -124,10 +124,12 @@ def test_a_line_whose_program_cannot_be_told_is_refused(tmp_path):
     assert launcher is not None
     for line in (["-n", "2"], ["-unheard", "of", str(tmp_path / "gone")]):
         with pytest.raises(InputError, match="where the program begins cannot be told"):
-            program_at(["mpirun.mpich", *line], launcher)
+            programs_at(["mpirun.mpich", *line], launcher)
     x = program(tmp_path, "x")
-    with pytest.raises(InputError, match="several programs"):
-        program_at(["mpirun.mpich", "-n", "1", x, ":", "-n", "2", x], launcher)
+    line = ["mpirun.mpich", "-n", "1", x, "a", ":", "-n", "2", x]
+    assert programs_at(line, launcher) == [3, 8]
+    with pytest.raises(InputError, match="where the program begins cannot be told"):
+        programs_at([*line, ":", "-n", "2"], launcher)
 
 
 def test_a_program_that_no_launcher_starts_gets_variables_and_keeps_its_words(tmp_path):

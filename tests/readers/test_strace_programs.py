@@ -181,3 +181,11 @@ def test_a_shell_that_reads_much_itself_is_a_process_of_the_run(tmp_path):
     settings, data = read_(1, "/home/alice/settings", 4096), read_(1, "/job/data", 2 << 20)
     assert apps(written(tmp_path, *begin, *settings, *rest, name="a")) == [("solve", 1)]
     assert apps(written(tmp_path, *begin, *data, *rest, name="b")) == [("sh", 1), ("solve", 1)]
+
+
+def test_programs_of_one_launchers_line_are_apps(tmp_path):
+    (tmp_path / "vani-trace.json").write_text('{"command": ["./ocean", ":", "-n", "1", "./ice"]}')
+    for rank, program in enumerate(("ocean", "ocean", "ice")):
+        lines = (ran(7, f"/job/{program}"), *wrote(7, "/job/out"))
+        written(tmp_path, *lines, name=f"rank-{rank:05}.strace")
+    assert apps(tmp_path) == [("ocean", 2), ("ice", 1)]

@@ -83,7 +83,7 @@ def trace(
         Recorder is asked to trace a script, whose programs would write into one folder.
     """
     from vani.api.trace_fault import fault_of  # noqa: PLC0415
-    from vani.collect.tracing.launchers import launcher_of, program_at  # noqa: PLC0415
+    from vani.collect.tracing.launchers import launcher_of, programs_at  # noqa: PLC0415
     from vani.collect.tracing.line import recorder_line, strace_line  # noqa: PLC0415
     from vani.collect.tracing.recorder_library import find_recorder  # noqa: PLC0415
     from vani.collect.tracing.run import begin_folder, free_name, is_static, run_line  # noqa: PLC0415
@@ -104,7 +104,7 @@ def trace(
     several = launcher is None and starts_others(program, env.get("PATH"))
     if launcher is not None:
         try:
-            program = program[program_at(program, launcher) :]
+            program = program[programs_at(program, launcher)[0] :]
             program = program[program_behind(program) :]
         except InputError:
             # Its name is all that is lost, where strace need not stand in front of it.

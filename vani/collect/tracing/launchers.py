@@ -10,7 +10,10 @@ from pathlib import Path
 
 from vani.errors import InputError
 
-__all__ = ["Launcher", "launcher_of", "program_at", "with_variables"]
+__all__ = ["SEPARATOR", "Launcher", "launcher_of", "programs_at", "with_variables"]
+
+SEPARATOR = ":"
+"""Between the programs of a line."""
 
 
 @dataclass(frozen=True)
@@ -174,15 +177,21 @@ def with_variables(command: Sequence[str], launcher: Launcher, variables: Mappin
     return [*first, f"--export=ALL,{added}", *rest]
 
 
-def program_at(command: Sequence[str], launcher: Launcher) -> int:
-    """The index of the program in a launcher's line.
+def programs_at(command: Sequence[str], launcher: Launcher) -> list[int]:
+    """The indices of the programs in a launcher's line: of one, or of several with `:` between them.
 
     Raises
     ------
     InputError
-        It cannot be told, or there are several programs.
+        One of them cannot be told.
     """
-    at = launcher.words
+    indices = [_program_from(command, launcher, launcher.words)]
+    while SEPARATOR in command[indices[-1] :]:
+        indices.append(_program_from(command, launcher, command.index(SEPARATOR, indices[-1]) + 1))
+    return indices
+
+
+def _program_from(command: Sequence[str], launcher: Launcher, at: int) -> int:
     while at < len(command):
         word = command[at]
         if word == "--":
@@ -196,11 +205,6 @@ def program_at(command: Sequence[str], launcher: Launcher) -> int:
         raise InputError(
             f"{launcher.name}: where the program begins cannot be told, {shown} is none that can be run",
             todo="write -- in front of the program, or its whole path",
-        )
-    if ":" in command[at:]:
-        raise InputError(
-            f"{launcher.name}: several programs in one line cannot be traced with strace",
-            todo="install Recorder (docs/tracing.md), or start them by a script",
         )
     return at
 

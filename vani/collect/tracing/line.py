@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from vani.collect.tracing.launchers import launcher_of, program_at, with_variables
+from vani.collect.tracing.launchers import launcher_of, programs_at, with_variables
 from vani.errors import InputError
 from vani.readers.strace.system_calls import WANTED
 
@@ -101,7 +101,9 @@ def strace_line(
     launcher = launcher_of(command[behind:], environment)
     if launcher is None:
         return TracedLine("strace", [strace, *STRACE, "-o", str(folder / LOG), "--", *command])
-    at = behind + program_at(command[behind:], launcher)
     # Which rank a process is, only it knows.
     begin = [sys.executable, "-I", "-S", str(Path(__file__).with_name("rank.py")), str(folder)]
-    return TracedLine("strace", [*command[:at], *begin, strace, *STRACE, "--", *command[at:]])
+    words = list(command)
+    for at in reversed(programs_at(command[behind:], launcher)):
+        words[behind + at : behind + at] = [*begin, strace, *STRACE, "--"]
+    return TracedLine("strace", words)

@@ -125,8 +125,10 @@ class StraceReader:
         return names[0] if len(set(names)) == 1 or self._has_logs_of_ranks else noted or self.path.stem
 
     def by_app(self) -> Sequence[StraceReader]:
-        """A reader for each program of a log without ranks of MPI, or this one where they all ran the same."""
-        if self._app is not None or self._has_logs_of_ranks:
+        """A reader for each program of a log, or this one where all processes ran the same."""
+        # Ranks stay together, unless their launcher started several programs in one line.
+        together = self._has_logs_of_ranks and ":" not in command_of(self.path)
+        if self._app is not None or together:
             return [self]
         names = list(dict.fromkeys(_apps(self.path, self.known)))
         if len(names) < 2:
