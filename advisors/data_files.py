@@ -14,9 +14,11 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
+from vani.advisors.alike import ALONE, Part, parts_of
 from vani.advisors.metadata import share_of
 from vani.advisors.rule import Target
-from vani.models.run_time import Kind, files_s
+from vani.models.run_time import Kind, cost_s, files_s
+from vani.units import format_count
 
 if TYPE_CHECKING:
     from vani.schema.profile import App, FileEntity, Profile
@@ -24,14 +26,17 @@ if TYPE_CHECKING:
 __all__ = [
     "SHOWN",
     "Item",
+    "alike",
     "app_of",
     "by_folder",
     "data_files",
     "data_s",
     "extent",
+    "files_of",
     "folder_of",
     "is_checkpoint",
     "is_data",
+    "is_software",
     "listed",
     "metadata_s",
     "target_of",
@@ -45,7 +50,8 @@ SHOWN = 10
 _MACHINE: Final = ("bin", "boot", "dev", "etc", "lib", "lib32", "lib64", "proc", "run", "sbin", "sys", "usr")
 
 # Folders of installed software, wherever it is: Python's and Conda's layout.
-_SOFTWARE: Final = frozenset({"__pycache__", "dist-packages", "site-packages"})
+_SOFTWARE: Final = frozenset({"__pycache__", "dist-packages", "site-packages", "conda-meta"})
+_PYTHON: Final = re.compile(r"/lib(?:64)?/python[0-9][0-9.]*/|(?:^|/)pyvenv\.cfg$")
 
 # Open MPI keeps the shared memory of a job in /tmp/ompi.HOST.UID. ROMIO keeps shared file
 # pointers in a hidden file `.NAME.shfp.NUMBER`.
@@ -63,6 +69,8 @@ class Item:
 
     index: int
     file: FileEntity
+    part: Part = ALONE
+    """Of its name pattern, which has files that the profile does not list."""
 
     @property
     def where(self) -> str:
@@ -72,7 +80,20 @@ class Item:
 
 def data_files(profile: Profile, keep: Callable[[FileEntity], bool] = lambda _: True) -> list[Item]:
     """The files that are data of the program and that `keep` wants."""
-    return [Item(i, file) for i, file in enumerate(profile.files) if keep(file) and is_data(file.path)]
+    chosen = [i for i, file in enumerate(profile.files) if is_data(file.path) and keep(file)]
+    if not chosen:
+        return []
+    parts = parts_of(profile)
+    return [Item(i, profile.files[i], parts[i]) for i in chosen]
+
+
+def alike(items: Iterable[Item]) -> list[list[Item]]:
+    """Files to be judged one by one; together those of a pattern with files that the profile does not list."""
+    groups: defaultdict[tuple[str, int], list[Item]] = defaultdict(list)
+    for item in items:
+        several = item.part.files > 1 and item.part.pattern is not None
+        groups[("pattern", item.part.pattern or 0) if several else ("file", item.index)].append(item)
+    return list(groups.values())
 
 
 def app_of(file: FileEntity) -> str | None:
@@ -85,20 +106,30 @@ def by_folder(
 ) -> list[tuple[App | None, str, list[Item]]]:
     """Files of one app and folder together, in the order of the profile: they are changed by one edit.
 
+    Folders whose names differ only in numbers, as their files' do, are the folder that they are in.
     Files that several apps use are no one's (None). With `among`, a file is of the first of these apps that uses it.
     """
     groups: defaultdict[tuple[str, str], list[Item]] = defaultdict(list)
     for item in items:
         apps_of = item.file.apps
         owners = [app_of(item.file)] if among is None else [name for name in apps_of if name in among]
-        groups[next(iter(owners), None) or "", folder_of(item.file.path)].append(item)
+        groups[next(iter(owners), None) or "", item.part.folder or folder_of(item.file.path)].append(item)
     apps = {app.name: app for app in profile.apps}
     return [(apps.get(app), folder, group) for (app, folder), group in groups.items()]
 
 
 def wall_s(items: Sequence[Item], app: App | None, kind: Kind) -> float:
     """Seconds of the run that what is done of `kind` to the files costs; see `vani/models/run_time.py`."""
-    return files_s([item.file for item in items], app, kind)
+    seconds = files_s([item.file for item in items], app, kind)
+    times = [(item, getattr(item.file.io.time_s, kind) or 0.0) for item in items]
+    listed_s = sum(time for _, time in times)
+    if not listed_s:
+        return seconds
+    all_s = sum(time * (item.part.metadata_time if kind == "metadata" else item.part.time) for item, time in times)
+    if all_s <= listed_s:
+        return seconds
+    seconds *= all_s / listed_s
+    return seconds if app is None else max(0.0, min(seconds, cost_s([app.io], app.processes, app, kind)))
 
 
 def data_s(reads: Sequence[Item], writes: Sequence[Item], app: App | None) -> float:
@@ -112,10 +143,15 @@ def metadata_s(items: Sequence[Item], app: App | None, kinds: Sequence[str]) -> 
     return wall_s(items, app, "metadata") * share_of((item.file.io for item in items), kinds)
 
 
+def files_of(items: Sequence[Item]) -> int:
+    """Number of files, with those like them that the profile does not list."""
+    return round(sum(item.part.files for item in items))
+
+
 def target_of(folder: str, items: Sequence[Item], app: App | None) -> Target:
     """The file, or the folder of several."""
     name = app.name if app is not None else None
-    if len(items) == 1:
+    if files_of(items) == 1:
         return Target("file", items[0].file.path, name)
     return Target("directory", folder, name)
 
@@ -125,7 +161,8 @@ def listed(folder: str, items: Sequence[Item], app: App | None = None) -> str:
     apps = dict.fromkeys(name for item in items for name in item.file.apps)
     of_app = f" of {app.name}" if app is not None else ""
     users = f" ({_names(list(apps))})" if app is None and len(apps) > 1 else ""
-    where = items[0].file.path if len(items) == 1 else f"{len(items)} files{of_app} in {folder}"
+    number = files_of(items)
+    where = items[0].file.path if number == 1 else f"{format_count(number)} files{of_app} in {folder}"
     return where + users
 
 
@@ -158,6 +195,11 @@ def is_checkpoint(path: str) -> bool:
     return _CHECKPOINT.search(path) is not None
 
 
+def is_software(path: str) -> bool:
+    """True for a file of an installed Python environment, wherever it is; FLD002 is about these."""
+    return not _SOFTWARE.isdisjoint(path.split("/")) or _PYTHON.search(path) is not None
+
+
 # Every rule asks for the same files.
 @lru_cache(maxsize=1 << 17)
 def is_data(path: str) -> bool:
@@ -168,4 +210,4 @@ def is_data(path: str) -> bool:
         return path.startswith("/dev/shm/")
     if path.startswith(_SESSION):
         return False
-    return _POINTERS not in parts[-1] and _SOFTWARE.isdisjoint(parts)
+    return _POINTERS not in parts[-1] and not is_software(path)

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final
 from vani.advisors.data_files import is_data
 from vani.advisors.metadata import SERVED
 from vani.advisors.rule import Evidence, Target
+from vani.models.costliest import calls_s
 from vani.models.run_time import of_profile_s
 from vani.models.staging import is_near
 from vani.units import format_count, parse_bytes
@@ -32,6 +33,11 @@ class Folders:
     """Some folders of a profile that one setting is for: (position in the profile, folder), most costly first."""
 
     rows: tuple[tuple[int, Folder], ...]
+
+    def without_trifles(self) -> Folders:
+        """Those that have a hundredth of the files, or of the time: a few others are no reason to name their parent."""
+        files, time = self.files / 100, self.time_s / 100
+        return Folders(tuple(row for row in self.rows if row[1].files >= files or (row[1].time_s or 0.0) > time))
 
     def those(self, positions: Sequence[int]) -> Folders:
         """Some of them, by position in the profile."""
@@ -95,7 +101,7 @@ class Folders:
 
     def metadata_share(self, profile: Profile) -> float:
         """Time of operations on these files that metadata servers answer, as a share of all I/O time, 0..1."""
-        total = profile.workflow.io.time_s.total
+        total = calls_s(profile.workflow.io)
         return min(1.0, self.metadata_time_s * _served(profile) / total) if total else 0.0
 
     def metadata_s(self, profile: Profile) -> float:

@@ -6,14 +6,16 @@ import math
 import posixpath
 import re
 from collections import defaultdict
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from vani.advisors.alike import Part, pattern_evidence
 from vani.advisors.anchored_gain import staging_gain
 from vani.advisors.burst_buffer.staging_lines import Plan, lines, place
-from vani.advisors.data_files import data_files, folder_of
+from vani.advisors.data_files import Item, data_files, files_of, folder_of
 from vani.advisors.rule import Evidence, Finding, Rule, Target, Value, Verdict, seconds
 from vani.models import staging
+from vani.models.costliest import calls_s
 from vani.models.run_time import files_share
 from vani.units import KiB, MiB, format_bytes, format_count, format_share
 
@@ -33,7 +35,7 @@ class Inputs:
     """
 
     folder: str
-    files: list[tuple[int, FileEntity]]
+    files: list[Item]
     count: int
     distinct: int
     read: int
@@ -99,20 +101,23 @@ class StageIn(Rule):
     memory_share = 0.5
 
     def check(self, profile: Profile, system: System) -> Verdict:
-        inputs = [(i, f) for i, f in enumerate(profile.files) if f.role == "input" and f.readers > 0]
-        if not inputs:
+        if not any(f.role == "input" and f.readers > 0 for f in profile.files):
             return self.nothing("no file is only read")
         # Modules and configuration of the machine are no inputs that anyone would copy.
-        data = {item.index for item in data_files(profile)}
-        far = [(i, f) for i, f in inputs if i in data and not staging.is_near(f.path, profile, system)]
+        inputs = data_files(profile, lambda file: file.role == "input" and file.readers > 0)
+        far = [item for item in inputs if not staging.is_near(item.file.path, profile, system)]
         if not far:
             return self.nothing("the inputs already lie near the nodes, or are the machine's own")
-        known = [(i, f) for i, f in far if f.io.bytes.read is not None and _distinct(f) is not None]
+        known = [
+            item
+            for item in _scaled(far, profile)
+            if item.file.io.bytes.read is not None and _distinct(item.file) is not None
+        ]
         if not known:
             return self.nothing(
                 "files[].io.footprint.read of the inputs is not known; supply a trace with offsets, or --job job.yaml"
             )
-        groups = [folder for folder in _folders(known, far, profile) if folder.distinct]
+        groups = [folder for folder in _folders(known, profile) if folder.distinct]
         if not groups:
             return self.nothing("of the inputs not one byte arrives: there is nothing to copy")
         large = [
@@ -147,10 +152,10 @@ class StageIn(Rule):
             touch, everywhere = part, False
         if isinstance(tier, str):
             return tier
-        disk, where = staging.file_system_of((f for _, f in inputs.files), system)
+        disk, where = staging.file_system_of((item.file for item in inputs.files), system)
         copied = touch * nodes if not tier.is_shared else inputs.distinct
         after = self._staged_s(inputs, tier, staging.read_rate(disk, profile), copied, nodes, profile)
-        spent = inputs.busy_s * files_share([file for _, file in inputs.files], profile)
+        spent = inputs.busy_s * files_share([item.file for item in inputs.files], profile)
         if after is not None and inputs.busy_s and after >= inputs.busy_s:
             return (
                 f"copying the inputs in {inputs.folder} and reading them there would take {after:.3g} s, "
@@ -180,7 +185,7 @@ class StageIn(Rule):
             scheduler=profile.job.scheduler,
             stage_in=True,
             everywhere=everywhere,
-            file=inputs.files[0][1].path if inputs.count == 1 else None,
+            file=inputs.files[0].file.path if inputs.count == 1 else None,
         )
         is_part = nodes > 1 and not everywhere and not tier.is_shared
         recommended: dict[str, Value] = {
@@ -189,17 +194,17 @@ class StageIn(Rule):
             "each_node_holds": "its part" if is_part else "all",
         }
         evidence = [
-            Evidence(f"files[{index}].{key}", value)
-            for index, file in inputs.files[:SHOWN]
+            Evidence(f"{item.where}.{key}", value)
+            for item in inputs.files[:SHOWN]
             for key, value in (
-                ("path", file.path),
-                ("io.bytes.read", file.io.bytes.read),
-                ("io.footprint.read", file.io.footprint.read),
+                ("path", item.file.path),
+                ("io.bytes.read", item.file.io.bytes.read),
+                ("io.footprint.read", item.file.io.footprint.read),
             )
             if value is not None
         ]
         if inputs.count > len(inputs.files):
-            evidence.append(Evidence("dataset.files", profile.dataset.files))
+            evidence += pattern_evidence([item.part for item in inputs.files], profile)
         if profile.job.nodes is not None:
             evidence.append(Evidence("job.nodes", profile.job.nodes))
         evidence += [Evidence(name, value) for name, value in tier.evidence]
@@ -209,8 +214,8 @@ class StageIn(Rule):
         return Finding(
             target=Target(
                 "file" if single else "directory",
-                inputs.files[0][1].path if single else inputs.folder,
-                inputs.files[0][1].apps[0] if inputs.files[0][1].apps else None,
+                inputs.files[0].file.path if single else inputs.folder,
+                inputs.files[0].file.apps[0] if inputs.files[0].file.apps else None,
             ),
             reason=self._sentence(
                 inputs,
@@ -228,7 +233,7 @@ class StageIn(Rule):
             evidence=evidence,
             gain=None if isinstance(gain, str) else gain,
             apply=lines(tier, plan),
-            files=frozenset(file.path for _, file in inputs.files),
+            files=frozenset(item.file.path for item in inputs.files),
         )
 
     def _why(self, inputs: Inputs) -> str | None:
@@ -274,7 +279,7 @@ class StageIn(Rule):
         more: str,
     ) -> str:
         files_text = (
-            f"{inputs.files[0][1].path} ({format_bytes(inputs.distinct)})"
+            f"{inputs.files[0].file.path} ({format_bytes(inputs.distinct)})"
             if inputs.count == 1
             else f"{format_count(inputs.count)} input files in {inputs.folder} ({format_bytes(inputs.distinct)})"
         )
@@ -300,67 +305,63 @@ def _distinct(file: FileEntity) -> int | None:
     return min(size, file.size) if size is not None and file.size else size
 
 
-def _folders(
-    known: list[tuple[int, FileEntity]], far: list[tuple[int, FileEntity]], profile: Profile
-) -> list[Inputs]:
-    """Inputs by folder. What a shortened list of files leaves out is like the inputs in it, as far as there is more."""
-    whole_io, listed = profile.dataset.io, [file.io for file in profile.files]
-    left_out = not profile.lists_all_files
-    roles = profile.dataset.roles or {}
-    scale = max(1.0, roles.get("input", 0) / len(far)) if left_out else 1.0
+def _scaled(items: list[Item], profile: Profile) -> list[Item]:
+    """Inputs of an older document, which has no patterns: what its list leaves out is like the inputs in it."""
+    if profile.patterns is not None or profile.lists_all_files:
+        return items
+    scale = max(1.0, (profile.dataset.roles or {}).get("input", 0) / len(items))
+    part = Part(files=scale, reads=scale, opens=scale, read=scale, time=scale, metadata_time=scale)
+    return [replace(item, part=part) for item in items]
 
-    def all_of(known: float, of_whole: float | None, of_listed: float) -> float:
-        """`found` in the listed files, and as much in each of the others, of which there is so much at most."""
-        rest = (scale - 1) * known
-        return known + (rest if of_whole is None else min(rest, max(0.0, of_whole - of_listed)))
 
-    overlap = (
-        seconds(whole_io.busy_s.total) / seconds(whole_io.time_s.total)
-        if seconds(whole_io.time_s.total)
-        else 1.0
-    )
-    by_folder: defaultdict[str, list[tuple[int, FileEntity]]] = defaultdict(list)
-    for index, file in known:
-        by_folder[folder_of(file.path)].append((index, file))
+def _folders(items: list[Item], profile: Profile) -> list[Inputs]:
+    """Inputs by folder, with those alike that the profile does not list: no more than the whole data set has."""
+    whole = profile.dataset.io
+    overlap = min(1.0, seconds(whole.busy_s.total) / calls_s(whole)) if calls_s(whole) else 1.0
+    by_folder: defaultdict[str, list[Item]] = defaultdict(list)
+    for item in items:
+        by_folder[item.part.folder or folder_of(item.file.path)].append(item)
     groups = []
-    for folder, files in by_folder.items():
-        io = [file.io for _, file in files]
-        total = sum(seconds(stats.time_s.total) for stats in io)
-        # Files are read at the same time: the data set's own busy time bounds their sum.
-        busy = all_of(
-            sum(seconds(stats.busy_s.total) for stats in io),
-            whole_io.busy_s.total,
-            overlap * sum(seconds(stats.time_s.total) for stats in listed),
-        )
-        sizes = sorted(s.p50 for s in (stats.transfer_size.read for stats in io) if s is not None and s.p50)
+    for folder, inside in by_folder.items():
+        io = [(item.file.io, item.part) for item in inside]
+        total = sum(seconds(stats.time_s.total) * part.time for stats, part in io)
+        metadata = sum(seconds(stats.time_s.metadata) * part.metadata_time for stats, part in io)
+        # Files are read at the same time: of those that are not listed, as many as of the whole data set.
+        listed_s = sum(seconds(stats.time_s.total) for stats, _ in io)
+        busy = sum(seconds(stats.busy_s.total) for stats, _ in io) + overlap * max(0.0, total - listed_s)
+        sizes = sorted(s.p50 for s in (stats.transfer_size.read for stats, _ in io) if s is not None and s.p50)
+        operations = sum((s.ops.all - s.ops.write) * part.files for s, part in io)
         groups.append(
             Inputs(
                 folder=folder,
-                files=sorted(files, key=lambda pair: -seconds(pair[1].io.busy_s.total)),
-                count=round(scale * len(files)),
+                files=sorted(inside, key=lambda item: -seconds(item.file.io.busy_s.total)),
+                count=files_of(inside),
                 distinct=round(
-                    all_of(
-                        sum(_distinct(file) or 0 for _, file in files),
-                        whole_io.footprint.read,
-                        sum(stats.footprint.read or 0 for stats in listed),
+                    _at_most(
+                        sum((_distinct(item.file) or 0) * item.part.read for item in inside),
+                        sum(_distinct(item.file) or 0 for item in inside),
+                        whole.footprint.read,
                     )
                 ),
                 read=round(
-                    all_of(
-                        sum(stats.bytes.read or 0 for stats in io),
-                        whole_io.bytes.read,
-                        sum(stats.bytes.read or 0 for stats in listed),
+                    _at_most(
+                        sum((s.bytes.read or 0) * part.read for s, part in io),
+                        sum(s.bytes.read or 0 for s, _ in io),
+                        whole.bytes.read,
                     )
                 ),
-                operations=all_of(
-                    sum(s.ops.all - s.ops.write for s in io),
-                    whole_io.ops.all - whole_io.ops.write,
-                    sum(s.ops.all - s.ops.write for s in listed),
+                operations=_at_most(
+                    operations, sum(s.ops.all - s.ops.write for s, _ in io), whole.ops.all - whole.ops.write
                 ),
-                metadata_operations=scale * sum(s.ops.metadata for s in io),
-                busy_s=min(busy, whole_io.busy_s.total) if whole_io.busy_s.total else busy,
-                metadata=sum(seconds(stats.time_s.metadata) for stats in io) / total if total else 0.0,
+                metadata_operations=sum(s.ops.metadata * part.files for s, part in io),
+                busy_s=min(busy, whole.busy_s.total) if whole.busy_s.total else busy,
+                metadata=min(1.0, metadata / total) if total else 0.0,
                 transfer=sizes[len(sizes) // 2] if sizes else None,
             )
         )
     return sorted(groups, key=lambda group: -group.busy_s)
+
+
+def _at_most(value: float, listed: float, whole: float | None) -> float:
+    """A sum over all files: no more than the data set has, but at least that of the listed ones."""
+    return value if whole is None else max(listed, min(value, whole))

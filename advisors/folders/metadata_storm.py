@@ -8,6 +8,7 @@ from vani.advisors.commands import comment
 from vani.advisors.folder_table import Folders, beyond, folder_table, folders_of, is_small
 from vani.advisors.metadata import SERVED, metadata_without_flushing, share_of
 from vani.advisors.rule import Evidence, Finding, Gain, Rule, Target, Verdict
+from vani.models.costliest import calls_s
 from vani.models.run_time import of_profile_s
 from vani.units import MiB, format_bytes, format_count, format_share
 
@@ -61,8 +62,8 @@ class MetadataStorm(Rule):
 
     def check(self, profile: Profile, system: System) -> Verdict:
         table = folders_of(profile, system)
-        small = Folders(tuple(row for row in table.rows if is_small(row[1], int(self.max_size))))
-        share, files = small.metadata_share(profile) + _of_folders(profile), small.files
+        small = Folders(tuple(row for row in table.rows if is_small(row[1], int(self.max_size)))).without_trifles()
+        share, files = min(1.0, small.metadata_share(profile) + _of_folders(profile)), small.files
         everywhere = self._everywhere(profile)
         if everywhere:
             share, files = _of_all(profile), profile.dataset.files or 0
@@ -152,7 +153,7 @@ class MetadataStorm(Rule):
 def _of_all(profile: Profile) -> float:
     """Time of operations that metadata servers answer, as a share of all I/O time, 0..1."""
     io = profile.workflow.io
-    return (io.time_s.metadata or 0.0) * share_of([io], SERVED) / io.time_s.total if io.time_s.total else 0.0
+    return (io.time_s.metadata or 0.0) * share_of([io], SERVED) / calls_s(io) if io.time_s.total else 0.0
 
 
 def _of_folders(profile: Profile) -> float:
@@ -160,7 +161,7 @@ def _of_folders(profile: Profile) -> float:
     io = profile.workflow.io
     if io.metadata_kinds is None or not io.time_s.total:
         return 0.0
-    return (io.metadata_kinds.directory.time_s or 0.0) / io.time_s.total
+    return (io.metadata_kinds.directory.time_s or 0.0) / calls_s(io)
 
 
 def _layout(small: Folders) -> str | None:

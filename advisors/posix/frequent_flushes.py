@@ -6,14 +6,14 @@ from collections import defaultdict
 from typing import TYPE_CHECKING
 
 from vani.advisors.commands import comment
-from vani.advisors.data_files import Item, by_folder, data_files, listed, target_of
+from vani.advisors.data_files import Item, alike, by_folder, data_files, files_of, listed, target_of, wall_s
 from vani.advisors.rule import Evidence, Finding, Gain, Rule, Target, Value, Verdict, seconds
 from vani.models.run_time import cost_s
 from vani.models.small_io import LARGE
 from vani.units import MiB, format_bytes, format_count, format_seconds, format_share
 
 if TYPE_CHECKING:
-    from vani.schema.profile import App, IOStats, Profile
+    from vani.schema.profile import App, Profile
     from vani.schema.system import System
 
 
@@ -62,7 +62,7 @@ class FrequentFlushes(Rule):
         flushed = data_files(profile, lambda file: bool(file.io.ops.sync))
         if not flushed:
             return self.nothing("nothing is flushed")
-        often = [item for item in flushed if self._is_often(item.file.io)]
+        often = [item for items in alike(flushed) if self._is_often(items) for item in items]
         findings = [
             _after_each_write(app, folder, items)
             for app, folder, items in by_folder(often, profile)
@@ -85,14 +85,15 @@ class FrequentFlushes(Rule):
             )
         return self.nothing("flushes are few, and take little of the I/O time or of the run")
 
-    def _is_often(self, io: IOStats) -> bool:
-        return io.ops.write > 1 and (io.ops.sync or 0) >= self.min_per_write * io.ops.write
+    def _is_often(self, items: list[Item]) -> bool:
+        writes = sum(item.file.io.ops.write * item.part.writes for item in items)
+        return writes > files_of(items) and _flushes(items) >= self.min_per_write * writes
 
     def _is_bound(self, items: list[Item], app: App, profile: Profile) -> bool:
         if _flushes(items) < self.min_flushes:
             return False
         total = seconds(app.io.time_s.total)
-        flushing = sum(seconds(item.file.io.time_s.sync) for item in items)
+        flushing = sum(seconds(item.file.io.time_s.sync) * item.part.time for item in items)
         run = app.runtime_s or profile.workflow.runtime_s or 0.0
         return flushing >= self.min_time * total > 0 and _spent(items, app) >= self.min_run * run > 0
 
@@ -107,7 +108,10 @@ def _spent(items: list[Item], app: App | None) -> float:
         sum(seconds(stats.time_s.sync) for stats in io),
     )
     users = sum(item.file.writers for item in items)
-    return cost_s(io, users, app, "total") * (flushing / time if time else 0.0)
+    share = flushing / time if time else 0.0
+    if app is None or all(item.part.time <= 1 for item in items):
+        return cost_s(io, users, app, "total") * share
+    return wall_s(items, app, "total") * share
 
 
 def _is_hidden(items: list[Item]) -> bool:
@@ -116,7 +120,7 @@ def _is_hidden(items: list[Item]) -> bool:
 
 
 def _flushes(items: list[Item]) -> int:
-    return sum(item.file.io.ops.sync or 0 for item in items)
+    return round(sum((item.file.io.ops.sync or 0) * item.part.flushes for item in items))
 
 
 _APART = (
@@ -126,11 +130,11 @@ _APART = (
 
 
 def _after_each_write(app: App | None, folder: str, items: list[Item]) -> Finding:
-    io = [item.file.io for item in items]
-    flushes, writes = _flushes(items), sum(stats.ops.write for stats in io)
-    written = sum(stats.bytes.written or 0 for stats in io)
+    flushes = _flushes(items)
+    writes = round(sum(item.file.io.ops.write * item.part.writes for item in items))
+    written = sum((item.file.io.bytes.written or 0) * item.part.written for item in items)
     spent = _spent(items, app)
-    once = min(flushes, sum(max(1, item.file.writers) for item in items))
+    once = min(flushes, round(sum(max(1, item.file.writers) * item.part.files for item in items)))
     gain = None
     hidden = _is_hidden(items)
     if spent and not hidden:
@@ -178,7 +182,7 @@ def _bound(app: App, items: list[Item]) -> Finding:
     current: dict[str, Value] = {"flush_share": share, "flushes": flushes}
     return Finding(
         target=Target("app", None, app.name),
-        reason=f"Flushing {format_count(len(items))} file{'s' if len(items) > 1 else ''} of {app.name} takes "
+        reason=f"Flushing {format_count(files_of(items))} file{'s' if files_of(items) > 1 else ''} of {app.name} takes "
         f"{format_share(share)} of the I/O time on them, "
         f"{format_seconds(spent)} of the run, in {format_count(flushes)} flushes: the program waits until the disks "
         "have the bytes. Storage near the nodes takes them sooner, and a copy in the background brings them where they "

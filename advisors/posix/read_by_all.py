@@ -7,7 +7,7 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from vani.advisors.commands import comment, quoted_path, text_literal
-from vani.advisors.data_files import app_of
+from vani.advisors.data_files import app_of, is_software
 from vani.advisors.rule import Evidence, Finding, Gain, Rule, Target, Value, Verdict, seconds
 from vani.models.broadcast import broadcast_s
 from vani.models.run_time import of_files_s
@@ -70,6 +70,7 @@ class ReadByAll(Rule):
             (index, file)
             for index, file in enumerate(profile.files)
             if file.access == "shared"
+            and not is_software(file.path)
             and file.readers >= self.min_readers
             and file.writers <= 1
             and self._can_broadcast(file, apps)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from vani.advisors.commands import comment
-from vani.advisors.data_files import Item, by_folder, data_files, listed, metadata_s, target_of
+from vani.advisors.data_files import Item, alike, by_folder, data_files, listed, metadata_s, target_of
 from vani.advisors.metadata import (
     MAY_HOLD_FLUSHING,
     OPENING,
@@ -19,7 +19,7 @@ from vani.advisors.rule import Evidence, Finding, Gain, Rule, Value, Verdict, se
 from vani.units import format_count, format_share
 
 if TYPE_CHECKING:
-    from vani.schema.profile import App, FileEntity, Profile
+    from vani.schema.profile import App, Profile
     from vani.schema.system import System
 
 # Names of calls that ask for a file's attributes, without their suffixes and underscores.
@@ -73,41 +73,43 @@ class RedundantOpens(Rule):
         if not accessed:
             return self.nothing("no data file is accessed by POSIX or stdio calls")
         unknown = {app.name for app in profile.apps if may_hold_flushing(profile, app.name)}
-        items = [
-            item
-            for item in accessed
-            if unknown.isdisjoint(item.file.apps) and (self._reopened(item.file) or self._asked(item.file))
-        ]
+        known = alike(item for item in accessed if unknown.isdisjoint(item.file.apps))
+        reopened = {item for items in known if self._reopened(items) for item in items}
+        queried = {item for items in known if self._asked(items) for item in items}
+        items = [item for item in accessed if item in reopened or item in queried]
         if not items and unknown:
             return self.nothing(MAY_HOLD_FLUSHING)
         if not items:
             return self.nothing("each process opens a file about once for reading and once for writing")
         findings = []
         for app, folder, group in by_folder(items, profile):
-            opens = sum(max(0, i.file.opens - _needed(i.file)) for i in group if self._reopened(i.file))
-            metadata_calls = sum(count_of(i.file.io, SERVED) for i in group if not self._reopened(i.file))
+            opens = sum(max(0, _opens(i) - _needed(i)) for i in group if i in reopened)
+            metadata_calls = sum(_served(i) for i in group if i not in reopened)
             if opens + metadata_calls >= self.min_redundant:
-                findings.append(self._finding(app, folder, group, profile))
+                findings.append(self._finding(app, folder, group, reopened, profile))
         return findings or self.nothing(
             f"no folder's files have {format_count(self.min_redundant)} needless opens or more"
         )
 
-    def _reopened(self, file: FileEntity) -> bool:
-        return file.opens >= self.min_opens * _needed(file) and not flushes_most(file.io, self.most_flushing)
+    def _reopened(self, items: list[Item]) -> bool:
+        flushing = all(flushes_most(item.file.io, self.most_flushing) for item in items)
+        return not flushing and sum(map(_opens, items)) >= self.min_opens * sum(map(_needed, items))
 
-    def _asked(self, file: FileEntity) -> bool:
-        io = file.io
-        data = io.ops.read + io.ops.write
-        many = data > 0 and count_of(io, SERVED) >= self.min_metadata * data
-        return many and time_of([io], SERVED) >= self.min_share * seconds(io.time_s.total) > 0
+    def _asked(self, items: list[Item]) -> bool:
+        data, io = sum(map(_data, items)), [item.file.io for item in items]
+        many = data > 0 and sum(map(_served, items)) >= self.min_metadata * data
+        total = sum(seconds(stats.time_s.total) for stats in io)
+        return many and time_of(io, SERVED) >= self.min_share * total > 0
 
-    def _finding(self, app: App | None, folder: str, items: list[Item], profile: Profile) -> Finding:
-        opens, needed = sum(i.file.opens for i in items), sum(_needed(i.file) for i in items)
-        metadata = sum(count_of(i.file.io, SERVED) for i in items)
-        data = sum(i.file.io.ops.read + i.file.io.ops.write for i in items)
+    def _finding(
+        self, app: App | None, folder: str, items: list[Item], reopened_items: set[Item], profile: Profile
+    ) -> Finding:
+        opens, needed = round(sum(map(_opens, items))), round(sum(map(_needed, items)))
+        metadata = round(sum(map(_served, items)))
+        data = round(sum(map(_data, items)))
         before = metadata_s(items, app, OPENING)
         left = min(1.0, needed / opens) if opens else 1.0
-        reopened = [item for item in items if self._reopened(item.file)]
+        reopened = [item for item in items if item in reopened_items]
         gain = None
         if before and left < 1:
             gain = Gain(
@@ -121,7 +123,7 @@ class RedundantOpens(Rule):
             )
         time = sum(seconds(i.file.io.time_s.total) for i in items)
         share = time_of([i.file.io for i in items], SERVED) / time if time else None
-        idle = sum(max(0, i.file.processes - max(i.file.readers, i.file.writers)) for i in items)
+        idle = round(sum(i.part.files * max(0, i.file.processes - max(i.file.readers, i.file.writers)) for i in items))
         current: dict[str, Value] = {"opens": opens, "metadata_ops": metadata, "data_ops": data}
         stats = _stats(app, profile)
         reason = f"{listed(folder, items, app)}: " + (
@@ -152,9 +154,21 @@ class RedundantOpens(Rule):
         )
 
 
-def _needed(file: FileEntity) -> int:
+def _opens(item: Item) -> float:
+    return item.file.opens * item.part.opens
+
+
+def _data(item: Item) -> float:
+    return item.file.io.ops.read * item.part.reads + item.file.io.ops.write * item.part.writes
+
+
+def _served(item: Item) -> float:
+    return count_of(item.file.io, SERVED) * item.part.files
+
+
+def _needed(item: Item) -> float:
     """Opens that the data needs: each process once per direction, or one where nobody moves data."""
-    return max(1, file.readers + file.writers)
+    return max(1, item.file.readers + item.file.writers) * item.part.files
 
 
 def _evidence(item: Item) -> list[Evidence]:

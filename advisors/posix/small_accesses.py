@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from vani.advisors.commands import comment
-from vani.advisors.data_files import Item, by_folder, data_files, data_s, listed, target_of
+from vani.advisors.data_files import Item, alike, by_folder, data_files, data_s, listed, target_of
 from vani.advisors.rule import Evidence, Finding, Rule, Value, Verdict
 from vani.advisors.small_requests import (
     SMALL,
@@ -33,12 +33,25 @@ class Small:
 
     item: Item
     reads: bool
-    count: int
+    count: float
+
+    @property
+    def requests(self) -> float:
+        io, part = self.item.file.io, self.item.part
+        return io.ops.read * part.reads if self.reads else io.ops.write * part.writes
+
+    @property
+    def users(self) -> float:
+        """Processes that read (write) each file, added up."""
+        file = self.item.file
+        return max(1, file.readers if self.reads else file.writers) * self.item.part.files
 
     @property
     def moved(self) -> tuple[int, int, float]:
         """Bytes, requests, and their seconds summed over processes."""
-        return moved_one_way(self.item.file.io, reads=self.reads)
+        moved, _, time = moved_one_way(self.item.file.io, reads=self.reads)
+        part = self.item.part
+        return round(moved * (part.read if self.reads else part.written)), round(self.requests), time * part.time
 
 
 class SmallAccesses(Rule):
@@ -76,6 +89,8 @@ class SmallAccesses(Rule):
     min_share = 0.5
     # Ours: what goes forward in the file can be joined.
     min_ordered = 0.5
+    # Ours: of a file that each process takes in one request, none can be saved.
+    min_per_user = 2
     # Ours: at 1 ms each (typical of a request to a busy file system) fewer take less than a quarter of a second.
     min_operations = 256
 
@@ -85,9 +100,9 @@ class SmallAccesses(Rule):
             return self.nothing("no data file is accessed by POSIX or stdio calls")
         small = [
             access
-            for item in accessed
+            for items in alike(accessed)
             for reads in (False, True)
-            if (access := self._small(item, reads=reads))
+            for access in self._small(items, reads=reads)
         ]
         if not small:
             unknown = all(
@@ -112,14 +127,24 @@ class SmallAccesses(Rule):
             f"no folder's files have {format_count(self.min_operations)} small requests or more"
         )
 
-    def _small(self, item: Item, *, reads: bool) -> Small | None:
+    def _small(self, items: list[Item], *, reads: bool) -> list[Small]:
+        """One direction of some files that are judged together; empty where most requests are not small or in order."""
+        accesses = [access for item in items if (access := self._access(item, reads=reads))]
+        total = sum(access.requests for access in accesses)
+        count = sum(access.count for access in accesses)
+        ordered = sum(access.requests * self._ordered(access.item) for access in accesses)
+        if not count or count < self.min_share * total or ordered < self.min_ordered * total:
+            return []
+        # A process that takes a small file as a whole has nothing to join.
+        return accesses if total >= self.min_per_user * sum(access.users for access in accesses) else []
+
+    def _access(self, item: Item, *, reads: bool) -> Small | None:
         io = item.file.io
         share = small_share(sizes_of(io, reads=reads), int(self.small))
         if item.file.interface == "stdio":
             share = max(share or 0.0, small_at_least(io, int(self.small), reads=reads))
-        if share is None or share < self.min_share or self._ordered(item) < self.min_ordered:
-            return None
-        return Small(item, reads, round(share * (io.ops.read if reads else io.ops.write)))
+        access = Small(item, reads, 0.0)
+        return None if share is None or not access.requests else Small(item, reads, share * access.requests)
 
     def _ordered(self, item: Item) -> float:
         """Share of the requests that lie one behind the other, at least; 0 where nothing tells."""
@@ -135,8 +160,8 @@ class SmallAccesses(Rule):
     def _finding(
         self, app: App | None, folder: str, items: list[Item], small: list[Small], system: System
     ) -> Finding:
-        count = sum(access.count for access in small)
-        moved = sum(access.moved[1] for access in small)
+        count = round(sum(access.count for access in small))
+        moved = round(sum(access.requests for access in small))
         before = data_s(
             [access.item for access in small if access.reads],
             [access.item for access in small if not access.reads],

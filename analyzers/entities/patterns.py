@@ -31,7 +31,7 @@ def patterns(view: View, size_of: Ints) -> tuple[list[NamePattern], Notes]:
     grouped = NamePatterns(view.paths_of_files)
     sums = FileSums(view, grouped.codes, grouped.count)
     users = view.users_of_files
-    writes, reads, opens = sums.total("writes"), sums.total("reads"), sums.total("opens")
+    writes, reads, opens, flushes = (sums.total(n) for n in ("writes", "reads", "opens", "syncs"))
     shared = sums.sum(users["processes"] >= 2)
     used = sums.ranks("first_process", "last_process", np.ones(len(codes), np.bool_))
     wrote = sums.ranks("first_writer", "last_writer", view.surveyed("writes") > 0)
@@ -71,6 +71,7 @@ def patterns(view: View, size_of: Ints) -> tuple[list[NamePattern], Notes]:
             shared=int(shared[i]),
             reads=int(reads[i]),
             writes=int(writes[i]),
+            flushes=int(flushes[i]),
             opens=int(opens[i]),
             size=exact_sum(sizes[grouped.members(i)]) if known[i] == sums.files[i] else None,
         )

@@ -39,5 +39,6 @@ class NamePattern(Model):
     shared: Count = Field(description="of these files, those that two or more processes used")
     reads: Count = Field(description="calls that read them")
     writes: Count = Field(description="calls that write them")
+    flushes: Count = Field(default=0, description="calls that flush them")
     opens: Count = Field(description="times that these files were opened")
     size: Bytes | None = Field(description="sum of their sizes; null where one is not known")

@@ -155,6 +155,7 @@ def profile(
     phases: Sequence[dict[str, Any]] = (),
     functions: dict[str, int] | None = None,
     folders: Sequence[dict[str, Any]] | None = None,
+    patterns: Sequence[dict[str, Any]] | None = None,
     change: dict[str, Any] | None = None,
 ) -> Profile:
     """A run of one app that spends half of its time in I/O.
@@ -271,6 +272,7 @@ def profile(
             },
         },
         "folders": folders_of(files, processes) if folders is None else [folder(**one) for one in folders],
+        "patterns": None if patterns is None else [name_pattern(**settings) for settings in patterns],
         "files": list(files),
         "excluded": {"files": 0, "io": io_stats()},
         "provenance": provenance or {},
@@ -313,6 +315,35 @@ def folder(
         "removes": removes,
         "makers": makers,
         "sizes": None if sizes is None else size_distribution(np.array(sizes, np.int64)).model_dump(),
+    }
+
+
+def name_pattern(
+    pattern: str,
+    *,
+    files: int = 1,
+    read: int | None = 0,
+    written: int | None = 0,
+    time_s: float | None = 0.0,
+    metadata_s: float | None = 0.0,
+    processes: int | None = 1,
+    opens: int | None = None,
+    size: int | None = None,
+) -> dict[str, Any]:
+    """A name pattern whose files are opened once, and read or written in one call each."""
+    return {
+        "pattern": pattern,
+        "files": files,
+        "bytes": {"read": read, "written": written, "total": (read or 0) + (written or 0)},
+        "time_s": time_s,
+        "metadata_time_s": metadata_s,
+        "processes": processes,
+        "writers": processes if written else 0,
+        "shared": files if (processes or 0) > 1 else 0,
+        "reads": files if read else 0,
+        "writes": files if written else 0,
+        "opens": files if opens is None else opens,
+        "size": size,
     }
 
 

@@ -47,6 +47,7 @@ def check(profile):
         assert pattern.files == len(members)
         assert pattern.reads == sum(file.io.ops.read for file in members)
         assert pattern.writes == sum(file.io.ops.write for file in members)
+        assert pattern.flushes == sum(file.io.ops.sync or 0 for file in members)
         assert pattern.opens == sum(file.opens for file in members)
         assert pattern.shared == sum(file.access == "shared" for file in members)
         sizes = [file.size for file in members]
@@ -92,7 +93,7 @@ def test_patterns_counted_without_times_are_those_of_the_full_profile(name):
         for quick in (False, True)
     )
     check(quick)
-    same = ("files", "bytes", "shared", "reads", "writes", "opens")
+    same = ("files", "bytes", "shared", "reads", "writes", "flushes", "opens")
     of_full = {pattern.pattern: [getattr(pattern, n) for n in same] for pattern in full.patterns}
     assert {pattern.pattern: [getattr(pattern, n) for n in same] for pattern in quick.patterns} == of_full
     assert {pattern.processes for pattern in quick.patterns} == {None}

@@ -1,0 +1,130 @@
+"""FLD002: an installed Python environment that many processes load from a shared file system."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from vani.advisors.alike import folder_of_pattern
+from vani.advisors.commands import comment
+from vani.advisors.data_files import is_software
+from vani.advisors.rule import Evidence, Finding, Rule, Target, Verdict
+from vani.models.costliest import calls_s
+from vani.models.run_time import of_profile_s
+from vani.models.staging import is_near
+from vani.units import format_count, format_share
+
+if TYPE_CHECKING:
+    from vani.schema.profile import NamePattern, Profile
+    from vani.schema.system import System
+
+# Folders of the machine, which are on its nodes unless a system description says otherwise.
+_OF_THE_MACHINE = ("/usr/", "/bin/", "/opt/python", "/lib")
+
+
+class SharedEnvironment(Rule):
+    """Programs load a Python environment from a shared file system, module by module.
+
+    Looks at
+        Name patterns of installed Python software (`.../lib/pythonX.Y/**`, `.../site-packages/**`) over all files of
+        the run: at least `min_files` files, loaded by at least `min_processes` processes, with at least
+        `min_share` of the I/O time.
+    Why
+        An import looks for each module in several folders and opens it: thousands of small requests to the metadata
+        server for each process that starts, however few bytes the modules have, and all processes start at once.
+    Recommends
+        To put the environment near the nodes: unpack it from one archive into memory or a disk of each node when the
+        job begins, or run from an image (SquashFS, Apptainer) that the node opens once. Where neither is possible: to
+        import on one process per node, or to list fewer folders in `sys.path`.
+    Stays silent when
+        Patterns are not known; no environment is loaded from a shared file system, or few files of it by few processes.
+    Source
+        Frings et al., Massively parallel loading (ICS 2013); Python's import system (docs.python.org, "The import
+        system"); Apptainer and SquashFS documentation.
+    Example
+        Six Pythons import numpy, pandas and pyarrow from /lustre/sw/env: 17,940 `newfstatat` take 64 % of the I/O time.
+    """
+
+    id = "FLD002"
+    name = "shared-environment"
+    family = "folders"
+    needs = ("patterns",)
+    settles = "location"
+    sources = ("Frings et al., Massively parallel loading (ICS 2013)", "docs.python.org, The import system")
+
+    # Ours: a script without packages loads fewer modules of its environment.
+    min_files = 100
+    # Ours: of a single process, start-up is a second or two.
+    min_processes = 4
+    # Ours: less does not show.
+    min_share = 0.05
+
+    def check(self, profile: Profile, system: System) -> Verdict:
+        loaded = [
+            (position, pattern)
+            for position, pattern in enumerate(profile.patterns or ())
+            if is_software(pattern.pattern) and _is_shared(pattern, profile, system)
+        ]
+        large = [row for row in loaded if row[1].files >= self.min_files]
+        if not large:
+            number = max((pattern.files for _, pattern in loaded), default=0)
+            return self.nothing(
+                "no Python environment is loaded from a shared file system"
+                if not loaded
+                else f"{format_count(number)} files of a Python environment are loaded, fewer than "
+                f"{format_count(int(self.min_files))}"
+            )
+        many = [row for row in large if _starts(row[1]) >= self.min_processes]
+        if not many:
+            return self.nothing(f"fewer than {format_count(int(self.min_processes))} processes load an environment")
+        costly = [row for row in many if _share(row[1], profile) >= self.min_share]
+        if not costly:
+            share = max(_share(pattern, profile) for _, pattern in many)
+            return self.nothing(f"loading an environment takes {format_share(share)} of the I/O time")
+        return [self._finding(position, pattern, profile) for position, pattern in costly]
+
+    def _finding(self, position: int, pattern: NamePattern, profile: Profile) -> Finding:
+        root = folder_of_pattern(pattern.pattern)
+        share = _share(pattern, profile)
+        app = profile.apps[0].name if len(profile.apps) == 1 else None
+        where = f"patterns[{position}]"
+        return Finding(
+            target=Target("directory", root, app),
+            reason=f"{format_count(_starts(pattern))} processes load {format_count(pattern.files)} files of {root}, in "
+            f"{format_count(pattern.opens)} opens, which take {format_share(share)} of the I/O time; looking for "
+            "modules that are elsewhere comes on top. Unpacked on each node from one archive, or in one image file, "
+            "the environment costs the shared file system one file per node. What that wins is not known: measure "
+            "one start from there.",
+            confidence=0.7,
+            touched_s=of_profile_s(profile, "total") * share,
+            recommended={"location": "near the nodes, or one image file"},
+            current={"files": pattern.files, "opens": pattern.opens},
+            evidence=[
+                Evidence(f"{where}.{name}", getattr(pattern, name))
+                for name in ("pattern", "files", "opens", "processes", "time_s", "metadata_time_s")
+            ],
+            apply=comment(
+                "once: pack the environment (`conda-pack`, `tar -czf env.tar.gz -C ENVIRONMENT .`), or build an image\n"
+                "  (`mksquashfs ENVIRONMENT env.sqsh`, `apptainer build env.sif env.def`)\n"
+                "in the job script, before the program: unpack it on each node (`mkdir -p /dev/shm/env && tar -xzf\n"
+                "  env.tar.gz -C /dev/shm/env`) and start Python from there, or start it inside the image"
+            ),
+            files=frozenset(file.path for file in profile.files if file.path.startswith(root + "/")),
+        )
+
+
+def _is_shared(pattern: NamePattern, profile: Profile, system: System) -> bool:
+    path = pattern.pattern
+    return not path.startswith(_OF_THE_MACHINE) and not is_near(path, profile, system)
+
+
+def _starts(pattern: NamePattern) -> int:
+    """Processes that load the environment, at least: each opens a module once."""
+    return max(pattern.processes or 0, pattern.opens // max(1, pattern.files))
+
+
+def _share(pattern: NamePattern, profile: Profile) -> float:
+    """Of the I/O time, 0..1; of the calls where no time is known."""
+    whole = calls_s(profile.workflow.io)
+    if pattern.time_s is not None and whole:
+        return min(1.0, pattern.time_s / whole)
+    return min(1.0, pattern.opens / max(1, profile.workflow.io.ops.all))
