@@ -55,7 +55,8 @@ class Saved(Model):
     high_s: Seconds
     judged_share: Share = Field(description="share of `waiting_s` whose runs were judged")
     rule: str = Field(
-        description="rule of the one recommendation that wins most; empty: nothing is to be won"
+        description="rule of the one recommendation that wins most, or where none has a number of the first; empty: "
+        "nothing is recommended"
     )
     setting: str = Field(description="that recommendation in a few words")
     why: str = Field(description="what is wrong, in a sentence")

@@ -54,6 +54,7 @@ class Choice:
     min_stripe_size: int
     max_guessed_size: int
     min_part: int
+    max_part: int
     reach: float
     collective_reach: float
     margin: float
@@ -122,8 +123,8 @@ class Case:
         return seconds(self.file.io.busy_s.read) if self.reads else seconds(self.file.io.busy_s.write)
 
 
-SizeFrom: TypeAlias = Literal["distance", "transfer", "aggregators", "site"]
-"""The reason for a stripe size: simultaneous offsets, the usual transfer, writes of aggregators, a rule of the site."""
+SizeFrom: TypeAlias = Literal["distance", "largest", "transfer", "aggregators", "site"]
+"""The reason for a stripe size: simultaneous offsets, no larger one was measured, the usual transfer, ..."""
 
 
 def spent_s(group: Sequence[Case], profile: Profile) -> float:
@@ -228,6 +229,8 @@ def _stripe_size(
 ) -> tuple[int, SizeFrom]:
     """The stripe size in bytes, and what it follows."""
     if distance is not None:
+        if distance > by.max_part:
+            return by.max_guessed_size, "largest"
         part = striping.parted(distance, movers.processes, count, by.min_part)
         return striping.whole_stripes(part, by.min_stripe_size), "distance"
     sizes = _sizes(file, reads=reads)
@@ -290,6 +293,7 @@ def _rates(case: Case) -> str:
 
 _BECAUSE: Final[Mapping[SizeFrom, str]] = {
     "distance": "the distance between what neighbours access at the same time",
+    "largest": "the largest that was measured without harm, since neighbours access places much further apart",
     "transfer": "a multiple of the usual transfer",
     "aggregators": "what an aggregator writes at a time",
     "site": "as the site has it",
@@ -303,13 +307,8 @@ def sentence(group: Sequence[Case]) -> str:
     files_text = first.file.path if len(group) == 1 else f"{len(group)} files like {first.file.path}"
     has = ""
     if layout.default_count is not None:
-        lie = (
-            "and new files lie"
-            if own_stripes(first.file) is None
-            else "which lies"
-            if len(group) == 1
-            else "which lie"
-        )
+        which = "which lies" if len(group) == 1 else "which lie"
+        lie = "and new files lie" if own_stripes(first.file) is None else which
         has = f", {lie} on {targets_text(layout.default_count)}"
     who = f"{first.movers.processes} processes"
     if first.movers.collective:

@@ -28,8 +28,10 @@ class LayoutRule(Rule):
     # Lustre manual, section 19.2: 512 KiB is the smallest stripe size that makes sense, since RPCs are 1 MiB.
     min_stripe_size = 512 * KiB
     # Xie et al., footnote 6: stripes of 1 to 32 MB made no difference, larger ones hurt. Only for guesses
-    # from the transfer size: a distance that is known keeps one process per stripe, however large.
+    # from the transfer size, and where a distance is beyond `max_part`: up to that, one process keeps a stripe.
     max_guessed_size = 32 * MiB
+    # OPRAEL's 32 GiB of 128 processes are the largest parts, in one stripe each, that we have measurements of.
+    max_part = 256 * MiB
     # The last tenth of the bandwidth costs most targets: ours (see vani/models/contention.py, REACH).
     reach = 0.9
     # Where targets bring aggregators with them: of five sizes of BTIO (OPRAEL, 64 processes), four were fastest on
@@ -90,6 +92,7 @@ class LayoutRule(Rule):
             min_part=max(MiB, int(self.min_part)),
             max_collective_size=max(MiB, int(self.max_collective_size)),
             max_guessed_size=int(self.max_guessed_size),
+            max_part=int(self.max_part),
             reach=min(1.0, self.reach),
             collective_reach=min(1.0, self.collective_reach),
             margin=self.margin,

@@ -52,12 +52,15 @@ def characterise(
     store: PathLike | None = None,
     phase_gap: float | None = None,
     files: int | None = 100,
+    together: bool = False,
     scheduler: SchedulerLike = None,
     progress: Progress | None = None,
 ) -> Characterised:
     """Like `profile`, but keeps what was measured, for graphs."""
     with Run(traces, store=store, scheduler=scheduler, progress=progress) as run:
-        return characterise_in(run, *traces, job=job, system=system, phase_gap=phase_gap, files=files)
+        return characterise_in(
+            run, *traces, job=job, system=system, phase_gap=phase_gap, files=files, together=together
+        )
 
 
 def characterise_in(
@@ -67,10 +70,12 @@ def characterise_in(
     system: PathLike | System | None = None,
     phase_gap: float | None = None,
     files: int | None = 100,
+    together: bool = False,
 ) -> Characterised:
     """`characterise` as a part of a longer run, which keeps the stores."""
     from vani.readers.identity import changed_error  # noqa: PLC0415
     from vani.readers.open import open_workload  # noqa: PLC0415 - loads Arrow
+    from vani.readers.unrelated import refuse_unrelated  # noqa: PLC0415
 
     if phase_gap is not None and not 0 < phase_gap < 1e9:
         raise InputError(f"a phase gap of {phase_gap} s", todo="give a positive number of seconds")
@@ -86,8 +91,10 @@ def characterise_in(
         [Path(t) for t in traces],
         decoded=lambda reader: not counting([reader]) and _is_known(places, reader),
     )
-    refused = [(str(path), str(error)) for path, error in workload.refused]
     logs = counting(workload.readers)
+    if not together:
+        refuse_unrelated(workload.readers)
+    refused = [(str(path), str(error)) for path, error in workload.refused]
     if logs:
         if phase_gap is not None:
             raise InputError("counts tell no phases", where=logs[0].path, todo="leave the phase gap out")

@@ -27,6 +27,7 @@ def profile(
     phase_gap: float | None = None,
     files: int | None = 100,
     quick: bool = False,
+    together: bool = False,
     scheduler: SchedulerLike = None,
     progress: Progress | None = None,
 ) -> Profile:
@@ -47,6 +48,8 @@ def profile(
     quick
         Count calls on the grammars alone, without reading time stamps or decoding a call: what depends on times or on
         the order of calls is null. For Recorder traces only; `store`, `scheduler` and `progress` are not used.
+    together
+        Take the traces for one workload even if they share no file, no job and no time.
     scheduler
         `threads`, `processes`, `synchronous`, the address of a Dask scheduler, or what else
         `vani.engine.scheduler.scheduler_of` takes.
@@ -56,14 +59,14 @@ def profile(
     Raises
     ------
     InputError
-        A trace or document that cannot be read.
+        A trace or document that cannot be read, or traces that have nothing to do with each other.
     VaniError
         A fault of Vani, such as a failed self-check.
     """
     if quick:
         if phase_gap is not None:
             raise InputError("quick profiles have no phases", todo="leave the phase gap or --quick out")
-        return quick_profile(traces, job_of(job), system_of(system), files)
+        return quick_profile(traces, job_of(job), system_of(system), files, together=together)
     return characterise(
         *traces,
         job=job,
@@ -71,6 +74,7 @@ def profile(
         store=store,
         phase_gap=phase_gap,
         files=files,
+        together=together,
         scheduler=scheduler,
         progress=progress,
     ).profile

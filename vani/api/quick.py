@@ -25,16 +25,27 @@ __all__ = ["quick_profile"]
 
 
 def quick_profile(
-    traces: Sequence[PathLike], job: Job | None, system: System | None, files: int | None
+    traces: Sequence[PathLike],
+    job: Job | None,
+    system: System | None,
+    files: int | None,
+    *,
+    together: bool = False,
 ) -> Profile:
-    """Count the calls of a workload on the grammars of its traces; raises InputError where there are none."""
+    """Count the calls of a workload on the grammars of its traces; raises InputError where there are none.
+
+    `together` is that of `vani.profile`.
+    """
     from vani.analyzers.quick.counts import Trace  # noqa: PLC0415 - loads Arrow
     from vani.analyzers.quick.profile import quick_profile as counted  # noqa: PLC0415
     from vani.readers.identity import unchanged  # noqa: PLC0415
     from vani.readers.open import open_workload  # noqa: PLC0415
     from vani.readers.trace_reader import CountsCalls  # noqa: PLC0415
+    from vani.readers.unrelated import refuse_unrelated  # noqa: PLC0415
 
     workload = open_workload([Path(t) for t in traces])
+    if not together:
+        refuse_unrelated(workload.readers)
     counts = []
     with ExitStack() as stack:
         for reader in workload.readers:

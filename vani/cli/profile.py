@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, TypedDict, Unpack
+from typing import TYPE_CHECKING, Unpack
 
 import click
 
+from vani.cli.each_profile import ProfileOptions, profile_each
 from vani.cli.options import FILE, files_option, format_option, output_option, quiet_option, system_option
 from vani.cli.output import emit_all, progress_bar, shows_progress, shows_summary, summary_console
 from vani.cli.output_guard import check_outputs, system_files
@@ -19,21 +20,9 @@ from vani.render.profile import FORMATS
 
 if TYPE_CHECKING:
     from vani.engine.executor import Progress
-    from vani.engine.scheduler import Scheduler
     from vani.schema.profile import Profile
 
 __all__ = ["profile"]
-
-
-class ProfileOptions(TypedDict):
-    """Options that are passed on to the library as they were typed."""
-
-    job: Path | None
-    system: str | None
-    store: Path | None
-    phase_gap: float | None
-    files: int | None
-    scheduler: Scheduler
 
 
 @click.command()
@@ -67,6 +56,12 @@ class ProfileOptions(TypedDict):
     show_default=True,
     help="Nodes of the graph: apps, or the processes of all apps.",
 )
+@click.option("--each", is_flag=True, help="Profile each trace by itself, into the folder that -o names.")
+@click.option(
+    "--together",
+    is_flag=True,
+    help="Take the traces for one workload even if they share no file, no job and no time.",
+)
 @decoding_options
 @quiet_option
 def profile(
@@ -77,14 +72,18 @@ def profile(
     graph_of: str,
     kind: str | None,
     quiet: bool,
+    each: bool,
     **options: Unpack[ProfileOptions],
 ) -> None:
     """Characterise the I/O of a run from its trace.
 
-    Each TRACE is a folder or a file that a tracer left, or a folder of several: together they are one workload.
-    The profile goes to stdout as YAML (or JSON), a summary to stderr.
+    Each TRACE is a folder or a file that a tracer left, or a folder of several: together they are one workload, if they
+    share files, a job or a time. The profile goes to stdout as YAML (or JSON), a summary to stderr.
     """
     _check_graph(graph, quick=quick)
+    if each:
+        profile_each(traces, output, quick=quick, graph=graph, kind=kind, quiet=quiet, options=options)
+        return
     read = chain(
         traces, [options["job"]], scheduler_files(options["scheduler"]), system_files(options["system"])
     )

@@ -75,7 +75,7 @@ def saved_of(groups: Iterable[Group], shares: Mapping[Pair, Share]) -> Saved | N
     if not known:
         return None
     waiting = sum(group.waiting_s for group in groups)
-    best = max(known, key=lambda pair: pair[0].waiting_s * pair[1].expected)[1].best
+    best = max(known, key=lambda pair: (pair[0].waiting_s * pair[1].expected, pair[1].best.rule != ""))[1].best
     judged = sum(group.waiting_s for group, _ in known)
     return Saved(
         low_s=sum(group.waiting_s * share.low for group, share in known),

@@ -56,19 +56,24 @@ def verdict_from(advice: Advice, run: Run, findings: dict[str, str]) -> Verdict:
     findings
         What is wrong, by rule, in a sentence.
     """
-    chosen = [recommendation for recommendation in advice.recommendations if _wins(recommendation) > 0]
+    advised = [entry for entry in advice.recommendations if entry.rule != _MATTER]
+    # What is hardly worth it counts where there is nothing else.
+    worth = [entry for entry in advised if entry.severity != "info"] or advised
+    chosen = [recommendation for recommendation in worth if _wins(recommendation) > 0]
     most = run.slowest_s if run.slowest_s is not None else float("inf")
 
     def total(seconds: Iterable[float]) -> float:
         return min(most, sum(seconds))
 
-    best = max(chosen, key=_wins, default=None)
+    # Advice without a number is advice all the same: the first is told, and that its gain is not known.
+    first = next((entry for entry in worth if entry.severity != "info"), None)
+    best = max(chosen, key=_wins, default=first)
     return Verdict(
         digest=run.digest,
         system=advice.system.name or "",
-        saved_low_s=total(_before(advised) * (1 - 1 / _speedup(advised, "low")) for advised in chosen),
+        saved_low_s=total(_before(entry) * (1 - 1 / _speedup(entry, "low")) for entry in chosen),
         saved_s=total(map(_wins, chosen)),
-        saved_high_s=total(_before(advised) * (1 - 1 / _speedup(advised, "high")) for advised in chosen),
+        saved_high_s=total(_before(entry) * (1 - 1 / _speedup(entry, "high")) for entry in chosen),
         rule="" if best is None else best.rule,
         setting="" if best is None else one_line(_setting(best)),
         why="" if best is None else one_line(findings.get(best.rule, best.name)),
@@ -93,7 +98,11 @@ def shares(verdicts: Iterable[tuple[Verdict, Run]]) -> dict[tuple[str, str], Sha
             high=min(1.0, max(judged.saved_high_s / s for s, (judged, _) in zip(slowest, some, strict=True))),
             best=max(
                 some,
-                key=lambda judgement: (judgement[0].saved_s * judgement[1].processes, judgement[0].digest),
+                key=lambda judgement: (
+                    judgement[0].saved_s * judgement[1].processes,
+                    judgement[0].rule != "",
+                    judgement[0].digest,
+                ),
             )[0],
         )
     return by_pair_share

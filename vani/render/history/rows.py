@@ -11,7 +11,18 @@ from vani.units import counted, format_share
 if TYPE_CHECKING:
     from vani.schema.history import RankedRow, RankedSetting, Ranking, Saved
 
-__all__ = ["Table", "damaged", "headline", "hours", "next_step", "saved_text", "table", "when"]
+__all__ = [
+    "Table",
+    "damaged",
+    "gain_is_unknown",
+    "headline",
+    "hours",
+    "is_nothing",
+    "next_step",
+    "saved_text",
+    "table",
+    "when",
+]
 
 _HOUR: Final = 3600.0
 _LEAST: Final = 0.001
@@ -92,7 +103,9 @@ def saved_text(saved: Saved | None, waiting_s: float) -> str:
     """The time that could be saved, with its range."""
     if saved is None:
         return "not judged"
-    if _nothing(saved, waiting_s):
+    if gain_is_unknown(saved):
+        return "not known"
+    if is_nothing(saved, waiting_s):
         return "0" if saved.high_s < _LITTLE * waiting_s else f"0 to {hours(saved.high_s)}"
     text = f"{hours(saved.expected_s)} ({hours(saved.low_s)} to {hours(saved.high_s)})"
     return text if saved.judged_share > 0.995 else f"{text}, {format_share(saved.judged_share)} judged"
@@ -128,14 +141,22 @@ def _names(by: str, row: RankedRow) -> tuple[str, ...]:
     return (*names, f"{row.processes:,}") if by == "category" else tuple(names)
 
 
-def _nothing(saved: Saved, waiting_s: float) -> bool:
+def gain_is_unknown(saved: Saved) -> bool:
+    """Something is recommended, and no number says what it wins."""
+    return bool(saved.rule) and not saved.expected_s and not saved.high_s
+
+
+def is_nothing(saved: Saved, waiting_s: float) -> bool:
+    """Nothing is recommended, or it wins next to nothing."""
+    if gain_is_unknown(saved):
+        return False
     return not saved.rule or saved.expected_s <= _LITTLE * waiting_s
 
 
 def _setting(saved: Saved | None, waiting_s: float) -> str:
     if saved is None:
         return ""
-    if _nothing(saved, waiting_s):
+    if is_nothing(saved, waiting_s):
         return "nothing to do"
     return f"{one_line(saved.setting)}  ({saved.rule})"
 

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final
 
 from vani.errors import one_line
-from vani.render.history.rows import hours, saved_text
+from vani.render.history.rows import gain_is_unknown, hours, is_nothing, saved_text
 from vani.render.history.text import columns
 from vani.units import counted, format_bytes, format_seconds, format_share
 
@@ -15,7 +15,6 @@ if TYPE_CHECKING:
 
 __all__ = ["letter", "story"]
 
-_LITTLE: Final = 0.01
 _SHOWN: Final = 10
 _PLACE: Final = ("The path is that of an earlier run: put the folder of your next output there.",)
 _FIGURES: Final = {"bytes": "bytes moved", "in_io_s": "time in I/O", "waiting_s": "waiting"}
@@ -84,12 +83,14 @@ def letter(history: Story) -> str:
     saved = history.saved
     if saved is None:
         lines += ["None of these runs was judged, so that we cannot tell yet what could be saved."]
-    elif not saved.rule or saved.expected_s <= _LITTLE * history.waiting_s:
+    elif is_nothing(saved, history.waiting_s):
         lines += ["We looked for a setting that would make it faster and found none: there is nothing to do."]
     else:
         lines += [
             f"{one_line(saved.why)}",
-            f"About {hours(saved.expected_s)} core-hours could be saved "
+            "How much could be saved is not known: measure a run with this change."
+            if gain_is_unknown(saved)
+            else f"About {hours(saved.expected_s)} core-hours could be saved "
             f"({hours(saved.low_s)} to {hours(saved.high_s)}), as a model expects:",
             "",
             *(f"    {one_line(line)}" for line in history.lines or [saved.setting]),
@@ -152,10 +153,11 @@ def _advice(history: Story) -> list[str]:
             "No run was judged: `vani history add` with a larger --judge does it while the logs are there."
         ]
     text = saved_text(history.saved, history.waiting_s)
-    if not history.saved.rule or history.saved.expected_s <= _LITTLE * history.waiting_s:
+    unit = "" if gain_is_unknown(history.saved) else " core-hours"
+    if is_nothing(history.saved, history.waiting_s):
         return [f"Could be saved: {text} core-hours. Nothing to do."]
     return [
-        f"Could be saved: {text} core-hours. {one_line(history.saved.why)}",
+        f"Could be saved: {text}{unit}. {one_line(history.saved.why)}",
         *(f"  {one_line(line)}" for line in history.lines),
         f"  (vani explain {history.saved.rule})",
     ]
