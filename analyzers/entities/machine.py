@@ -5,6 +5,8 @@ Everything comes from job.yaml (`vani collect`) and system.yaml; what neither sa
 
 from __future__ import annotations
 
+import shlex
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from vani.analyzers.entities.interfaces import middleware_access
@@ -15,6 +17,8 @@ from vani.schema.memory_file_systems import IN_MEMORY
 from vani.schema.profile import JobEntity, Middleware, NodeLocalStorage, SharedStorage, Storage
 
 if TYPE_CHECKING:
+    from vani.analyzers.measurements import TraceFacts
+    from vani.counts import JobFacts
     from vani.schema.system import BurstBuffer, FileSystem, System
 
 __all__ = ["cores_used", "gpus_used", "job", "middleware", "storage"]
@@ -60,7 +64,7 @@ def job(view: View) -> tuple[JobEntity, Notes]:
 
 def _of_header(view: View) -> tuple[dict[str, Any], Notes]:
     """Id, user and command of the job as the traces record them; null where several traces differ."""
-    jobs = [trace.job for trace in view.measured.traces]
+    jobs = [_with_command(trace) for trace in view.measured.traces]
     values: dict[str, Any] = {}
     notes: Notes = {}
     for name in JobEntity.optional_keys:
@@ -76,6 +80,12 @@ def _of_header(view: View) -> tuple[dict[str, Any], Notes]:
     if not any(values.values()):
         return {}, {}
     return values, notes
+
+
+def _with_command(trace: TraceFacts) -> JobFacts:
+    """What the trace's header names, with the command that its calls began with."""
+    command = next((args for name, args, _ in trace.facts if name == "execve"), None)
+    return trace.job if command is None else replace(trace.job, command=shlex.join(command))
 
 
 def _of_machine(system: System) -> dict[str, Any]:

@@ -22,6 +22,7 @@ from vani.database.runs import read, write
 from vani.database.runs.connect import Store
 from vani.errors import DocumentError, InputError, StoreError
 from vani.history.creations import series
+from vani.history.ingest_result import hide_profile
 from vani.history.names import Names
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -277,3 +278,9 @@ def test_facts_are_replaced(db):
         write.set_fact(connection, "x", "1")
         write.set_fact(connection, "x", "2")
         assert read.fact(connection, "x") == "2"
+
+
+def test_anonymised_profile_has_no_user_and_no_command():
+    tree = {"job": {"nodes": 2, "id": "9", "user": "4711", "command": "app --token abc"}, "files": []}
+    hidden = hide_profile(zlib.compress(json.dumps(tree).encode()), Names(b"key"))
+    assert json.loads(zlib.decompress(hidden))["job"] == {"nodes": 2, "id": "9", "user": None, "command": None}

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 import subprocess
 
 import pytest
 
+import vani
 from tests.preload.building import compiler
 from tests.readers.strace_logs import read, strace_or_skip, written
 from vani.collect.tracing.line import STRACE
 from vani.readers import open_trace
+from vani.readers.strace.probe import MARK
 from vani.readers.strace.system_calls import WANTED
 
 OPEN = 'openat(AT_FDCWD</run>, "a.dat", O_RDWR|O_CREAT) = 3</run/a.dat> <0.000377>'
@@ -151,3 +154,10 @@ def test_strace_shows_sizes_of_libaio_and_no_contents(tmp_path):
     assert b"secret" not in log.read_bytes()
     moved = [row[1:] for row in read(log).rows if row[4] is not None and row[2] == str(tmp_path / "out")]
     assert moved == [("io_submit:write", str(tmp_path / "out"), 8192 * step, 8192) for step in range(5)]
+
+
+def test_command_that_vani_trace_noted_is_that_of_the_job(tmp_path):
+    (tmp_path / "strace.7").write_text(f"1700000000.001000 {OPEN}\n")
+    (tmp_path / MARK).write_text(json.dumps({"command": ["/opt/sim", "-o", "my out"]}))
+    profile = vani.profile(tmp_path)
+    assert (profile.job.command, profile.job.user) == ("/opt/sim -o 'my out'", None)

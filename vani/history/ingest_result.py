@@ -63,10 +63,13 @@ def unpack_profile(content: bytes) -> Profile:
 
 
 def hide_profile(content: bytes, names: PlainNames) -> bytes:
-    """A packed profile whose users and paths are as `names` writes them."""
+    """A packed profile whose users and paths are as `names` writes them; without the job's user and command."""
     if names.key_id is None:
         return content
-    tree = names.tree(json.loads(zlib.decompress(content)))
+    tree = json.loads(zlib.decompress(content))
+    # A user may be a number here, and a command names whatever its options name.
+    tree["job"] |= dict.fromkeys({"user", "command"} & tree["job"].keys())
+    tree = names.tree(tree)
     return zlib.compress(json.dumps(tree, separators=(",", ":")).encode())
 
 

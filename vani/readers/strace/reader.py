@@ -179,7 +179,7 @@ class StraceReader:
         return table.set_column(table.schema.get_field_index("class"), FILES.field("class"), classes)
 
     def facts(self) -> list[tuple[str, list[str], int]]:
-        """Calls that move data which no call shows: maps of the data set's files, io_uring, libaio without sizes."""
+        """The command, and calls that move data which no call shows: maps of the data set's files, io_uring, ..."""
         known = self.known
         classes = self.files()["class"].to_pylist()
         mapped = [
@@ -189,7 +189,9 @@ class StraceReader:
         ]
         counts = dict(zip(system_calls.FUNCTIONS, known.functions.tolist(), strict=True))
         hidden = [(name, args, counts[name]) for name, args in _HIDDEN.items() if counts[name]]
-        return [*hidden, *mapped[:_MOST_FACTS]]
+        command = command_of(self.path)
+        ran = [("execve", command, 1)] if command else []
+        return [*ran, *hidden, *mapped[:_MOST_FACTS]]
 
     @property
     def known(self) -> Known:
