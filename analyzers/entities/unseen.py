@@ -24,7 +24,8 @@ from vani.analyzers.measures.libraries import LibraryUse
 from vani.analyzers.tables.int_table import NO_VALUE, IntTable
 from vani.calls import Layer
 from vani.models.io_time import HARDLY
-from vani.schema.profile import Unseen, UnseenKind
+from vani.schema.profile import Interface, Unseen, UnseenKind
+from vani.units import format_bytes
 
 __all__ = ["unseen"]
 
@@ -63,7 +64,7 @@ _WORKERS: Final = re.compile(r"/multiprocessing/(?:__pycache__/)?popen_(?:fork|s
 """Modules that Python loads when its multiprocessing starts a process."""
 
 
-def unseen(view: View) -> tuple[list[Unseen] | None, Notes]:
+def unseen(view: View, interfaces: Sequence[Interface] | None) -> tuple[list[Unseen] | None, Notes]:
     """The entries of `profile.unseen`, without a bound first, then by the time that they can have taken.
 
     None, with the reason, where the order of calls is not known.
@@ -73,7 +74,7 @@ def unseen(view: View) -> tuple[list[Unseen] | None, Notes]:
     if not view.timed:
         return None, {"unseen": view.no_times}
     entries = [*_by_files(view), *_by_functions(view), *_mappings(view), *_workers(view), *_outside_mpiio(view)]
-    entries += _launches(view)
+    entries += [*_launches(view), *_non_blocking(view, interfaces or ())]
     return sorted(entries, key=lambda entry: (entry.most_s is not None, -(entry.most_s or 0.0))), {}
 
 
@@ -275,6 +276,30 @@ def _outside_mpiio(view: View) -> Iterator[Unseen]:
             "Recorder does not wrap MPI-4's MPI_File_*_c. Time inside MPI-IO is a lower bound",
             see_with="Darshan, or the program built without MPI-4's large-count calls",
         )
+
+
+def _non_blocking(view: View, interfaces: Sequence[Interface]) -> Iterator[Unseen]:
+    """MPI-IO calls that do not block and asked for data, of which no file-system call moved a byte."""
+    for side, verb in (("read", "read"), ("written", "write")):
+        asked = [row for row in interfaces if row.layer == "mpiio" and row.asked is not None]
+        wanted = sum(getattr(row.asked, side) or 0 for row in asked)
+        # What is handed over is moved in other calls, such as MPI_Wait, and need not be within one of MPI-IO.
+        moved = [getattr(row.bytes, side) for row in interfaces if row.layer in ("posix", "stdio")]
+        if not wanted or any(amount != 0 for amount in moved):
+            continue
+        names = re.compile(rf"MPI_File_i{verb}\w*")
+        calls = sum(
+            count for trace in view.measured.traces for name, count in trace.functions.items() if names.fullmatch(name)
+        )
+        if calls:
+            yield Unseen(
+                kind="asynchronous",
+                files=[],
+                count=calls,
+                cause=f"MPI-IO calls that do not block asked to {verb} {format_bytes(wanted)}, and no file-system call "
+                "that moved it was recorded: MPI-IO may use POSIX aio",
+                see_with="a log of Darshan",
+            )
 
 
 def _counts(file: Ints, count: Ints, codes: Ints) -> Ints:

@@ -62,7 +62,7 @@ def _used(profile: Profile, pattern: NamePattern) -> str:
     # What all open and one writes, that one may write for all: an aggregator of collective calls.
     collective = any(row.layer == "mpiio" and row.collective_share for row in profile.interfaces or ())
     wrote_more = (pattern.bytes.written or 0) > (pattern.bytes.read or 0)
-    if pattern.writer is not None and (not pattern.shared or (wrote_more and not collective)):
+    if pattern.writer is not None and not collective and (not pattern.shared or wrote_more):
         who = f"rank {pattern.writer}" if len(profile.traces) == 1 else "one process"
         return f", {'all ' if several else ''}written by {who}"
     if pattern.processes == 1:
