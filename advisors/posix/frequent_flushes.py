@@ -61,7 +61,7 @@ class FrequentFlushes(Rule):
     def check(self, profile: Profile, system: System) -> Verdict:  # noqa: ARG002 - holds on every machine
         flushed = data_files(profile, lambda file: bool(file.io.ops.sync))
         if not flushed:
-            return self.nothing("nothing is flushed")
+            return self.nothing("no file that is read or written is flushed")
         often = [item for items in alike(flushed) if self._is_often(items) for item in items]
         findings = [
             _after_each_write(app, folder, items)
@@ -83,7 +83,21 @@ class FrequentFlushes(Rule):
                 f"fewer than {self.min_per_write:g} flushes come to a write, and the time of flushes is counted with "
                 "that of writes"
             )
-        return self.nothing("flushes are few, and take little of the I/O time or of the run")
+        return self.nothing(self._why_not(flushed, profile))
+
+    def _why_not(self, flushed: list[Item], profile: Profile) -> str:
+        """How many flushes there are, and how much they take: less than a finding needs."""
+        flushes = _flushes(flushed)
+        if flushes < self.min_flushes:
+            return f"files are flushed {format_count(flushes)} times: fewer than {self.min_flushes:g}"
+        total = seconds(profile.workflow.io.time_s.total)
+        taken = sum(seconds(item.file.io.time_s.sync) for item in flushed)
+        share = format_share(min(1.0, taken / total) if total else None)
+        needed = f"{format_share(self.min_time)} of an app's I/O time and {format_share(self.min_run)} of its run"
+        return (
+            f"{format_count(flushes)} flushes, fewer than {self.min_per_write:g} to a write, take {share} of the I/O "
+            f"time, {format_seconds(taken)} over all processes: a finding needs {needed}"
+        )
 
     def _is_often(self, items: list[Item]) -> bool:
         writes = sum(item.file.io.ops.write * item.part.writes for item in items)
@@ -186,19 +200,35 @@ def _bound(app: App, items: list[Item]) -> Finding:
         f"{format_share(share)} of the I/O time on them, "
         f"{format_seconds(spent)} of the run, in {format_count(flushes)} flushes: the program waits until the disks "
         "have the bytes. Storage near the nodes takes them sooner, and a copy in the background brings them where they "
-        "belong. What that wins is not known: measure one run with the files there.",
+        "belong. What that gains is not known: measure one run with the files there."
+        + (_COMMITS if any(_is_database(item.file.path) for item in items) else ""),
         confidence=0.6,
         touched_s=spent,
         recommended={"flushes": "on storage near the nodes, or in the background"},
         current=current,
         evidence=_evidence(items),
-        apply=comment(
+        apply=comment(_GROUP_COMMITS)
+        if any(_is_database(item.file.path) for item in items)
+        else comment(
             "in the program: write and flush on node-local storage that survives a failure of the job, and copy from\n"
             "  there in the background (SCR, VeloC, stage-out of a burst buffer); or flush in a thread while the next\n"
             "  step computes, and wait for it before the next output"
         ),
         files=frozenset(item.file.path for item in items),
     )
+
+
+_COMMITS = " Some of these files are journals of a database, which flushes at each commit: group commits first."
+_GROUP_COMMITS = (
+    "in the program: group commits, many changes in one transaction (SQLite: BEGIN; many INSERTs; COMMIT), and\n"
+    "  PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL where the last commits may be lost in a crash;\n"
+    "  keep the database on storage near the nodes while the program runs"
+)
+
+
+def _is_database(path: str) -> bool:
+    """Journals of SQLite (sqlite.org, "Temporary Files Used By SQLite")."""
+    return path.endswith(("-journal", "-wal"))
 
 
 def _evidence(items: list[Item]) -> list[Evidence]:

@@ -38,6 +38,7 @@ _WORTH_A_LINE: Final = 0.1 * HARDLY
 see."""
 _NEVER: Final = np.iinfo(np.int64).max
 _STRACE: Final = "vani trace --tracer strace -- PROGRAM, which records system calls whoever makes them"
+_BEYOND_STRACE: Final = "no tracer of system calls: count the bytes in the program, or read the counters of the device"
 _DARSHAN_OR_STRACE: Final = "vani trace --tracer strace -- PROGRAM, or a log of Darshan"
 
 _FUNCTIONS: Final[tuple[tuple[UnseenKind, re.Pattern[str], str, str], ...]] = (
@@ -75,6 +76,9 @@ def unseen(view: View, interfaces: Sequence[Interface] | None) -> tuple[list[Uns
         return None, {"unseen": view.no_times}
     entries = [*_by_files(view), *_by_functions(view), *_mappings(view), *_workers(view), *_outside_mpiio(view)]
     entries += [*_launches(view), *_non_blocking(view, interfaces or ())]
+    if all(trace.tool == "strace" for trace in view.measured.traces):
+        # It shows all that system calls do.
+        entries = [entry.model_copy(update={"see_with": _BEYOND_STRACE}) for entry in entries]
     return sorted(entries, key=lambda entry: (entry.most_s is not None, -(entry.most_s or 0.0))), {}
 
 

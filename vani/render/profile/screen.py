@@ -165,7 +165,7 @@ def _moved(profile: Profile) -> str:
         text = f"{format_bytes(amount)} {done} by {_plural(count, 'call')}"
         if f"io.bandwidth.{side}" in profile.provenance and rate is None:
             text += " (at an impossible rate: see below)"
-        elif rate is not None:
+        elif rate:
             text += f" at {_rate(profile, side, amount, rate)}"
         parts.append(text)
     return "; ".join(parts)

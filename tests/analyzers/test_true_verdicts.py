@@ -1,0 +1,121 @@
+"""True verdicts: blind spots are named, all texts tell one story, and no figure in them is impossible.
+
+Profiles of bundled traces, of invented workloads, and of `../shared/cases`: small real inputs whose right answers are
+in the README there.
+"""
+
+from __future__ import annotations
+
+import gzip
+import tarfile
+import tempfile
+from pathlib import Path
+
+import pytest
+import yaml
+from call_tables import invented_traces, profile_of
+from hypothesis import HealthCheck, given, settings
+from invented import examples
+from one_story import advice_of, check_story, texts_of
+
+import vani
+from vani.errors import InputError, TraceError
+from vani.schema.profile import Profile
+
+ROOT = Path(__file__).resolve().parents[2]
+TRACES = ROOT / "tests" / "data" / "traces"
+CASES = ROOT.parent / "shared" / "cases"
+has_cases = pytest.mark.skipif(not CASES.is_dir(), reason="the shared cases are not beside the repository")
+
+BLIND = {
+    "fstream-recorder": {"stream_buffered": 9},
+    "uring-recorder": {"written_without_writes": 4},
+    "loader-recorder": {"forked_processes": 1, "written_without_writes": 2},
+    "two-recorder": {"several_launches": 2},
+}
+"""Runs whose tracer missed what matters: kinds of unseen activity, and how many files or processes."""
+
+
+def profile_of_case(name: str, folder: Path) -> Profile:
+    source = CASES / name
+    if name.endswith(".tgz"):
+        with tarfile.open(source) as archive:
+            archive.extractall(folder, filter="data")
+        source = folder / name.removesuffix(".tgz")
+    elif name.endswith(".gz"):
+        source = folder / name.removesuffix(".gz")
+        source.write_bytes(gzip.decompress((CASES / name).read_bytes()))
+    return vani.profile(source, store=folder / "store")
+
+
+def shared_cases() -> list[str]:
+    return sorted(
+        path.name
+        for path in (CASES.iterdir() if CASES.is_dir() else ())
+        if path.name.endswith(("-recorder", "-strace", ".tgz", ".darshan", ".txt", ".gz"))
+    )
+
+
+@has_cases
+@pytest.mark.parametrize("name", BLIND)
+def test_where_the_tracer_was_blind_the_verdict_is_open(name, tmp_path):
+    profile = profile_of_case(name, tmp_path)
+    assert {entry.kind: entry.count for entry in profile.unseen} == BLIND[name]
+    assert profile.verdict.matters == "open" and profile.verdict.share is None
+    assert profile.verdict.sentence.endswith(": the verdict is open.")
+    assert all(entry.cause and entry.see_with for entry in profile.unseen)
+    advice = advice_of(profile)
+    check_story(profile, advice, texts_of(profile, advice, tmp_path))
+
+
+@has_cases
+def test_time_in_a_library_whose_calls_are_missing_is_a_lower_bound(tmp_path):
+    profile = profile_of_case("ior_mpiio-recorder", tmp_path)
+    assert [(entry.kind, entry.count) for entry in profile.unseen] == [("mpiio_calls_missing", 512)]
+    assert (profile.verdict.matters, profile.verdict.is_lower_bound) == ("yes", True)
+    assert "is inside MPI-IO calls for at least 8.9 % of the run" in " ".join(profile.summary().split())
+    assert advice_of(profile).recommendations[0].expected is None
+
+
+@has_cases
+@pytest.mark.parametrize("name", ["wa-recorder", "mdtest-recorder", "rank0-recorder", "applog-recorder", "sq-recorder"])
+def test_where_all_was_recorded_nothing_is_unseen(name, tmp_path):
+    assert profile_of_case(name, tmp_path).unseen == []
+
+
+@has_cases
+@pytest.mark.parametrize("name", shared_cases())
+def test_a_case_tells_one_story(name, tmp_path):
+    try:
+        profile = profile_of_case(name, tmp_path)
+    except InputError as error:
+        assert "\n" not in str(error)
+        return
+    advice = advice_of(profile)
+    check_story(profile, advice, texts_of(profile, advice, tmp_path))
+
+
+@pytest.mark.parametrize("name", sorted(path.name for path in TRACES.iterdir() if path.is_dir()))
+def test_a_bundled_trace_tells_one_story(name, tmp_path):
+    try:
+        profile = vani.profile(TRACES / name, store=tmp_path / "store")
+    except TraceError as error:
+        assert "is what an aborted run leaves" in str(error)
+        return
+    advice = advice_of(profile)
+    check_story(profile, advice, texts_of(profile, advice, tmp_path))
+
+
+@given(invented_traces())
+@settings(max_examples=examples(20), deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+def test_an_invented_workload_tells_one_story(traces):
+    with tempfile.TemporaryDirectory() as folder:
+        profile = profile_of(traces, Path(folder), gap_s=0.02)
+        advice = advice_of(profile)
+        check_story(profile, advice, texts_of(profile, advice, Path(folder)))
+
+
+def test_a_verdict_is_text_in_yaml(tmp_path):
+    """`yes` and `no` are booleans of YAML 1.1 where they are not quoted."""
+    profile = vani.profile(TRACES / "v3-cm1like-16r", store=tmp_path)
+    assert yaml.safe_load(profile.to_yaml())["verdict"]["matters"] == "no"
