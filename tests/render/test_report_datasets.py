@@ -9,6 +9,7 @@ from report_inputs import file_at, golden, inputs_of, with_files
 from vani.render.report.bounds import LEVELS
 from vani.render.report.datasets import file_groups
 from vani.render.report.report_model import prepare
+from vani.schema.profile import ByteCounts, NamePattern
 
 
 def names(paths, **changed):
@@ -80,6 +81,20 @@ def test_a_row_of_a_dataset_adds_its_files_up():
     assert (columns["Written"].value, columns["I/O time"].value) == (10_000, 10.0)
     assert columns["Data calls"].value == 4 * (files[0].io.ops.read + files[0].io.ops.write)
     assert [member.cells[0].text for member in row.members] == ["x4", "x3", "x2", "x1"]
+
+
+def test_a_row_of_a_dataset_counts_files_that_are_not_listed():
+    files = [file_at(f"/s/deep/x{i}", moved=1000, io_time=1.0) for i in range(1, 5)]
+    pattern = NamePattern(
+        pattern="/s/deep/x%d", files=2000, bytes=ByteCounts(read=0, written=2_000_000, total=2_000_000), time_s=2000.0,
+        metadata_time_s=0.0, processes=1, writers=1, shared=0, reads=0, writes=4000, opens=2000, size=2_000_000,
+    )  # fmt: skip
+    profile = with_files(files).model_copy(update={"patterns": [pattern]})
+    table = prepare(inputs_of(profile), with_plots=False).files
+    columns = {column.title: cell for column, cell in zip(table.columns, table.rows[0].cells, strict=True)}
+    assert columns["File or dataset"].note == "dataset of 2,000 files, 4 listed"
+    figures = ("Size", "Written", "Data calls", "I/O time", "Metadata calls")
+    assert [columns[title].value for title in figures] == [2_000_000, 2_000_000, 4000, 2000.0, None]
 
 
 def test_what_the_table_leaves_out_is_said():

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Sequence
 from vani.render.report.bounds import Limits, clip
 from vani.render.report.datasets import FileGroup
 from vani.render.report.tables import Cell, Column, Row, Table, count, seconds, size, words
-from vani.schema.profile import Profile
+from vani.schema.profile import NamePattern, Profile
 from vani.schema.saved_profile import ListedFile
 from vani.units import counted, format_bytes, format_count, format_share
 
@@ -25,10 +25,12 @@ def file_table(profile: Profile, groups: Sequence[FileGroup], limits: Limits) ->
     members_left = limits.all_members
     flushed = any(file.io.ops.sync for file in profile.files)
     described = any(file.format_attributes is not None for file in profile.files)
+    whole = _of_all_files(profile, groups)
     for group in groups[: limits.groups]:
         shown = group.files[: min(limits.members, members_left)] if len(group.files) > 1 else ()
         members_left -= len(shown)
-        rows.append(_group_row(group, shown, len(folder), limits, flushed=flushed, described=described))
+        pattern = whole.get(group.name)
+        rows.append(_group_row(group, pattern, shown, len(folder), limits, flushed=flushed, described=described))
     left_out = len(groups) - len(rows)
     columns = _columns(flushed=flushed, described=described)
     table = Table("files", _caption(profile, groups, folder, limits), columns, tuple(rows), left_out)
@@ -49,6 +51,17 @@ def file_table(profile: Profile, groups: Sequence[FileGroup], limits: Limits) ->
     if hidden:
         notes.append(f"{counted(hidden, 'file')} of datasets: their dataset's row counts them.")
     return table, notes
+
+
+def _of_all_files(profile: Profile, groups: Sequence[FileGroup]) -> dict[str, NamePattern]:
+    """Patterns with files that the profile does not list, by name; not of those whose files are in several rows."""
+    rows = Counter(group.name for group in groups)
+    listed = {group.name: len(group.files) for group in groups}
+    return {
+        pattern.pattern: pattern
+        for pattern in profile.patterns or ()
+        if rows[pattern.pattern] == 1 and pattern.files > listed[pattern.pattern]
+    }
 
 
 def _columns(*, flushed: bool, described: bool) -> tuple[Column, ...]:
@@ -90,6 +103,7 @@ def _folder(paths: Sequence[str]) -> str:
 
 def _group_row(
     group: FileGroup,
+    whole: NamePattern | None,
     shown: Sequence[ListedFile],
     skipped: int,
     limits: Limits,
@@ -99,9 +113,10 @@ def _group_row(
 ) -> Row:
     """A row without the `skipped` first letters of paths.
 
-    `flushed`: with the number of flushes; `described`: with what is known of the files' arrays.
+    `whole`: its pattern, where that has files that are not listed; `flushed`: with the number of flushes; `described`:
+    with what is known of the files' arrays.
     """
-    if len(group.files) == 1:
+    if len(group.files) == 1 and whole is None:
         return _file_row(group.files[0], skipped, limits, flushed=flushed, described=described)
     files = group.files
     shared = sum(file.access == "shared" for file in files)
@@ -118,17 +133,30 @@ def _group_row(
         sizes = Cell(sizes.text, sizes.value, f"{format_count(len(known))} known")
     elif known:
         sizes = Cell(sizes.text, sizes.value, _each(known))
+    many = f"dataset of {format_count(len(files) if whole is None else whole.files)} files"
+    many += "" if whole is None else f", {format_count(len(files))} listed"
+    moved: tuple[float | None, float | None, int, int, int | None, float | None] = (
+        _sum(files, lambda file: file.io.bytes.read),
+        _sum(files, lambda file: file.io.bytes.written),
+        sum(file.io.ops.read + file.io.ops.write for file in files),
+        sum(file.io.ops.sync or 0 for file in files),
+        sum(file.io.ops.metadata for file in files),
+        _sum(files, lambda file: file.io.time_s.total),
+    )
+    if whole is not None:
+        calls, sizes = whole.reads + whole.writes, size(whole.size)
+        moved = (whole.bytes.read, whole.bytes.written, calls, whole.flushes, None, whole.time_s)
     cells = (
-        words(clip(group.name[skipped:], limits.path), f"dataset of {format_count(len(files))} files"),
+        words(clip(group.name[skipped:], limits.path), many),
         words(files[0].role or "not known"),
         Cell(each, users[-1], part),
         sizes,
-        size(_sum(files, lambda file: file.io.bytes.read)),
-        size(_sum(files, lambda file: file.io.bytes.written)),
-        count(sum(file.io.ops.read + file.io.ops.write for file in files)),
-        *([count(sum(file.io.ops.sync or 0 for file in files))] if flushed else ()),
-        count(sum(file.io.ops.metadata for file in files)),
-        seconds(_sum(files, lambda file: file.io.time_s.total)),
+        size(moved[0]),
+        size(moved[1]),
+        count(moved[2]),
+        *([count(moved[3])] if flushed else ()),
+        count(moved[4]),
+        seconds(moved[5]),
         _transfer(files),
         _access(files),
         *([words(_holds(files))] if described else ()),
