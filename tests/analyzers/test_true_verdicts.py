@@ -7,6 +7,8 @@ in the README there.
 from __future__ import annotations
 
 import gzip
+import subprocess
+import sys
 import tarfile
 import tempfile
 from pathlib import Path
@@ -66,6 +68,19 @@ def test_where_the_tracer_was_blind_the_verdict_is_open(name, tmp_path):
     assert all(entry.cause and entry.see_with for entry in profile.unseen)
     advice = advice_of(profile)
     check_story(profile, advice, texts_of(profile, advice, tmp_path))
+
+
+@has_cases
+def test_a_history_of_blind_runs_does_not_say_that_there_is_nothing_to_do(tmp_path):
+    def history(*arguments: str) -> str:
+        command = [sys.executable, "-m", "vani", "history", *arguments, "--database", "history.sqlite"]
+        return subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True).stdout
+
+    history("add", *(str(CASES / name) for name in BLIND))
+    ranking = history("top")
+    assert ranking.count("trace it again") == len(BLIND) and "nothing to do" not in ranking.lower()
+    story = history("show", "fstream-recorder")
+    assert "the verdict is open" in story and "nothing to do" not in story.lower()
 
 
 @has_cases

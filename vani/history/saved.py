@@ -68,6 +68,8 @@ def verdict_from(advice: Advice, run: Run, findings: dict[str, str]) -> Verdict:
     # Advice without a number is advice all the same: the first is told, and that its gain is not known.
     first = next((entry for entry in worth if entry.severity != "info"), None)
     best = max(chosen, key=_wins, default=first)
+    if best is None and advice.verdict is not None and advice.verdict.matters == "open":
+        return _open(advice, run)
     return Verdict(
         digest=run.digest,
         system=advice.system.name or "",
@@ -78,6 +80,23 @@ def verdict_from(advice: Advice, run: Run, findings: dict[str, str]) -> Verdict:
         setting="" if best is None else one_line(_setting(best)),
         why="" if best is None else one_line(findings.get(best.rule, best.name)),
         lines=() if best is None else tuple(one_line(line) for line in best.apply[:_LINES]),
+    )
+
+
+def _open(advice: Advice, run: Run) -> Verdict:
+    """A run of which too little was seen to say that nothing can be saved: what to do is to look again."""
+    assert advice.verdict is not None
+    remedy = advice.verdict.remedy
+    return Verdict(
+        digest=run.digest,
+        system=advice.system.name or "",
+        saved_low_s=0.0,
+        saved_s=0.0,
+        saved_high_s=0.0,
+        rule=_MATTER,
+        setting="not known: trace it again",
+        why=one_line(advice.verdict.sentence),
+        lines=() if remedy is None else (one_line(f"# {remedy}"),),
     )
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 from vani.errors import one_line
 from vani.render.history.rows import gain_is_unknown, hours, is_nothing, saved_text
 from vani.render.history.text import columns
+from vani.render.wording import MATTERS
 from vani.units import counted, format_bytes, format_seconds, format_share
 
 if TYPE_CHECKING:
@@ -88,7 +89,9 @@ def letter(history: Story) -> str:
     else:
         lines += [
             f"{one_line(saved.why)}",
-            "How much could be saved is not known: measure a run with this change."
+            "What could be saved is not known until a run shows its I/O. Look again with:"
+            if saved.rule == MATTERS
+            else "How much could be saved is not known: measure a run with this change."
             if gain_is_unknown(saved)
             else f"About {hours(saved.expected_s)} core-hours could be saved "
             f"({hours(saved.low_s)} to {hours(saved.high_s)}), as a model expects:",
