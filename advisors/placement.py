@@ -41,7 +41,7 @@ def lustre_under(path: str, profile: Profile, system: System, *, but: str = "not
     profile, then a generic description that the user chose, and last a path that has `lustre` in its first folders,
     which is a hint and no more. `but` is how the sentence says of another file system what it is not.
     """
-    mount = recorded_mount(path, profile)
+    mount = recorded_mount(path, profile, system)
     if mount is not None and mount.type != "lustre":
         return f"the data lies on {mount.dir}, which is {mount.type} by the trace's mount table, {but}"
     file_system = system.file_system_for(path)
@@ -80,7 +80,7 @@ def disk_under(
 
     `name` is what the sentence calls it.
     """
-    mount = recorded_mount(path, profile)
+    mount = recorded_mount(path, profile, system)
     if mount is not None and mount.type != kind:
         return f"the data lies on {mount.dir}, which is {mount.type} by the trace's mount table, not {name}"
     file_system = system.file_system_for(path)

@@ -18,10 +18,17 @@ _OF_ONE_NODE: Final = ("btrfs", "ext2", "ext3", "ext4", "overlay", "ramfs", "squ
 """Types that one node has for itself: they have no settings for parallel I/O."""
 
 
-def recorded_mount(path: str, profile: Profile) -> Mount | None:
-    """The recorded mount that has `path`: the longest one."""
+def recorded_mount(path: str, profile: Profile, system: System) -> Mount | None:
+    """The recorded mount that has `path`: the longest one.
+
+    None where that is `/` and the description has a mount below it: a table of mounts may lack those of another node.
+    """
     holding = [m for m in profile.storage.mounts or () if f"{path}/".startswith(f"{m.dir.rstrip('/')}/")]
-    return max(holding, key=lambda mount: len(mount.dir), default=None)
+    mount = max(holding, key=lambda mount: len(mount.dir), default=None)
+    if mount is None or mount.dir != "/":
+        return mount
+    described = system.file_system_for(path)
+    return mount if described is None or described.mounts == ["/"] else None
 
 
 def as_recorded(system: System, profile: Profile) -> System:

@@ -34,8 +34,8 @@ def _pairs(quick: Profile, full: Profile) -> Iterator[tuple[str, Any, Any]]:
 
 
 def _walk(a: Any, b: Any, where: str) -> Iterator[tuple[str, Any, Any]]:
-    if where.endswith((".calls", "folders")) and isinstance(a, list) and isinstance(b, list):
-        mine, others = ({row.get("path") or row["name"]: row for row in rows} for rows in (a, b))
+    if where.endswith((".calls", "folders", "patterns")) and isinstance(a, list) and isinstance(b, list):
+        mine, others = ({row.get("path") or row.get("pattern") or row["name"]: row for row in rows} for rows in (a, b))
         # All but the most costly are together in a row without a name.
         for name in (mine.keys() & others.keys()) - {None}:
             yield from _walk(mine[name], others[name], where)

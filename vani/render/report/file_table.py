@@ -55,6 +55,8 @@ def file_table(profile: Profile, groups: Sequence[FileGroup], limits: Limits) ->
 
 def _of_all_files(profile: Profile, groups: Sequence[FileGroup]) -> dict[str, NamePattern]:
     """Patterns with files that the profile does not list, by name; not of those whose files are in several rows."""
+    if profile.lists_all_files:
+        return {}
     rows = Counter(group.name for group in groups)
     listed = {group.name: len(group.files) for group in groups}
     return {
