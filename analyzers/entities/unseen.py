@@ -11,7 +11,7 @@ outlives the descriptor. So a file whose length was set without a write (ftrunca
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 import numpy as np
@@ -74,7 +74,9 @@ def unseen(view: View, interfaces: Sequence[Interface] | None) -> tuple[list[Uns
         return unseen_of_counts(view.measured.not_counted), {}
     if not view.timed:
         return None, {"unseen": view.no_times}
-    entries = [*_by_files(view), *_by_functions(view), *_mappings(view), *_workers(view), *_outside_mpiio(view)]
+    mapped = _mapped(view)
+    entries = [*_by_files(view, mapped), *_by_functions(view), *_mappings(view, mapped), *_workers(view)]
+    entries += _outside_mpiio(view)
     entries += [*_launches(view), *_non_blocking(view, interfaces or ())]
     if all(trace.tool == "strace" for trace in view.measured.traces):
         # It shows all that system calls do.
@@ -82,7 +84,7 @@ def unseen(view: View, interfaces: Sequence[Interface] | None) -> tuple[list[Uns
     return sorted(entries, key=lambda entry: (entry.most_s is not None, -(entry.most_s or 0.0))), {}
 
 
-def _by_files(view: View) -> Iterator[Unseen]:
+def _by_files(view: View, mapped_files: Mapping[int, int]) -> Iterator[Unseen]:
     survey, codes = view.measured.survey.files, view.files
     if not len(survey) or not len(codes):
         return
@@ -90,12 +92,12 @@ def _by_files(view: View) -> Iterator[Unseen]:
         survey.at(codes, name) > 0
         for name in ("reads", "writes", "writable", "opens", "stream_opens", "empties", "resizes", "syncs")
     )
-    silent = ~writes & (~reads | empties)
+    silent = ~writes & (~reads | empties) & ~np.isin(codes, list(mapped_files))
     on_streams = writable & streams & silent
     to_write = writable & silent & ~on_streams
     mapped = to_write & resizes
     # A folder is opened to flush it (SQLite, for one).
-    to_read = opens & ~writable & ~reads & ~writes & ~syncs
+    to_read = opens & ~writable & silent & ~reads & ~syncs
     past_end = writes & _sought_past_end(view, survey, codes)
     open_s = _open_s(view, survey, codes)
     run_s = view.workload.span_ns / 1e9
@@ -178,12 +180,9 @@ def _at_once(view: View, survey: IntTable, files: Ints, open_s: NDArray[np.float
     first, last = survey.at(files, "first_process"), survey.at(files, "last_process")
     alone = first == last
     own = np.bincount(first[alone], open_s[alone], view.workload.processes) if alone.any() else np.zeros(1)
-    users = dict(zip(view.files.tolist(), view.users_of_files["processes"].tolist(), strict=True))
-    together = [
-        time / max(1, users.get(code, 1))
-        for code, time in zip(files[~alone].tolist(), open_s[~alone].tolist(), strict=True)
-    ]
-    at_most: float = min(float(own.max()) + sum(together), view.workload.span_ns / 1e9)
+    users = view.users_of_files["processes"][np.searchsorted(view.files, files[~alone])]
+    together = float((open_s[~alone] / np.maximum(1, users)).sum())
+    at_most: float = min(float(own.max()) + together, view.workload.span_ns / 1e9)
     return at_most
 
 
@@ -213,35 +212,36 @@ def _facts(view: View) -> Iterator[tuple[str, list[str], int]]:
             yield name, list(args), count
 
 
-def _mappings(view: View) -> Iterator[Unseen]:
-    """Files of the data set that were mapped into memory, to write them or to read them."""
-    classes = {view.workload.paths[code] for code in view.files.tolist()} if _any(view, "mmap") else set()
-    paths = dict[str, int]()
+def _mapped(view: View) -> dict[int, int]:
+    """By file of the data set, how often it was mapped into memory."""
+    calls: dict[str, int] = {}
     for name, args, count in _facts(view):
         if name.removesuffix("64") == "mmap":
-            for path in args:
-                if path in classes:
-                    paths[path] = paths.get(path, 0) + count
-    if paths:
-        order = sorted(paths, key=lambda path: -paths[path])[:_LISTED]
+            calls |= {text: calls.get(text, 0) + count for text in args}
+    if not calls:
+        return {}
+    codes = view.files[np.isin(np.array(view.workload.paths[:], object)[view.files], list(calls))]
+    return {code: calls[view.workload.paths[code]] for code in codes.tolist()}
+
+
+def _mappings(view: View, mapped: Mapping[int, int]) -> Iterator[Unseen]:
+    """Files of the data set that were mapped into memory, to write them or to read them."""
+    if mapped:
+        order = sorted(mapped, key=lambda code: -mapped[code])[:_LISTED]
         yield Unseen(
             kind="memory_mapped",
-            files=order,
-            count=len(paths),
-            cause=f"mmap ({sum(paths.values()):,}): loads and stores in mapped memory are no calls",
+            files=[view.workload.paths[code] for code in order],
+            count=len(mapped),
+            cause=f"mmap ({sum(mapped.values()):,}): loads and stores in mapped memory are no calls",
             see_with="a trace of page faults (perf trace -F all), or the file without mmap",
         )
-
-
-def _any(view: View, function: str) -> bool:
-    return any(name.removesuffix("64") == function for name, _, _ in _facts(view))
 
 
 def _workers(view: View) -> Iterator[Unseen]:
     """Python programs that started worker processes: tracers of library functions lose those that exit at once."""
     if all(trace.tool == "strace" for trace in view.measured.traces):
         return
-    modules = [path for code in view.files.tolist() if _WORKERS.search(path := view.workload.paths[code])]
+    modules = [path for path in view.workload.paths if "/multiprocessing/" in path and _WORKERS.search(path)]
     if modules:
         yield Unseen(
             kind="forked_processes",

@@ -468,6 +468,8 @@ FACTS = frozenset(
         "H5Dcreate1",
         "H5Dcreate2",
         "MPI_Info_set",
+        "mmap",
+        "mmap64",
         "MPI_File_open",
         "MPI_File_set_view",
         "nc_def_dim",
