@@ -36,6 +36,7 @@ __all__ = [
     "folder_of",
     "is_checkpoint",
     "is_data",
+    "is_journal",
     "is_software",
     "listed",
     "metadata_s",
@@ -94,6 +95,11 @@ def alike(items: Iterable[Item]) -> list[list[Item]]:
         several = item.part.files > 1 and item.part.pattern is not None
         groups[("pattern", item.part.pattern or 0) if several else ("file", item.index)].append(item)
     return list(groups.values())
+
+
+def is_journal(path: str) -> bool:
+    """Journals of SQLite (sqlite.org, "Temporary Files Used By SQLite"): each commit has to be on disk."""
+    return path.endswith(("-journal", "-wal"))
 
 
 def app_of(file: FileEntity) -> str | None:

@@ -30,9 +30,8 @@ class GpfsLocking(Rule):
         writes. Where no process reads what others wrote, these locks protect nothing, and taking them costs a
         message to the node that holds the token.
     Recommends
-        ROMIO's driver without locks (`BGLOCKLESSMPIO_F_TYPE`) and file domains that begin on blocks
-        (`BGLMPIO_TUNEBLOCKING`). Both are variables of ROMIO's driver for Blue Gene and GPFS; others ignore
-        them.
+        ROMIO's driver without locks (`BGLOCKLESSMPIO_F_TYPE`), a variable of ROMIO's driver for Blue Gene and GPFS;
+        others ignore it.
     Stays silent when
         The data is not on GPFS; no app uses MPI-IO, or no file is written by several processes; processes or
         apps depend on each other's data.
@@ -90,10 +89,10 @@ class GpfsLocking(Rule):
             reason=f"{use.app.name} writes {listed(use.folder, items)} on GPFS, and nobody reads what another "
             "process wrote: ROMIO's locks protect nothing there. What they cost is in no trace: supply the time "
             "of a run without them.",
-            # Other MPIs than those with ROMIO's driver for GPFS do not know the variables.
+            # Other MPIs than those with ROMIO's driver for GPFS do not know the variable.
             confidence=(0.7 if is_blue_gene else 0.4) * certainty(system),
             touched_s=wall_s(items, use.app, "write"),
-            recommended={"BGLOCKLESSMPIO_F_TYPE": _MAGIC, "BGLMPIO_TUNEBLOCKING": 1},
+            recommended={"BGLOCKLESSMPIO_F_TYPE": _MAGIC},
             current={},
             evidence=[
                 place,
@@ -103,11 +102,10 @@ class GpfsLocking(Rule):
             ],
             apply=[
                 *comment(
-                    "job script; variables of ROMIO's driver for Blue Gene and GPFS, which others ignore.\n"
+                    "job script; a variable of ROMIO's driver for Blue Gene and GPFS, which others ignore.\n"
                     "Only while no process reads what another one writes in the same run:"
                 ),
                 f"export BGLOCKLESSMPIO_F_TYPE={_MAGIC}",
-                "export BGLMPIO_TUNEBLOCKING=1",
             ],
             files=frozenset(item.file.path for item in items),
         )

@@ -6,7 +6,17 @@ from collections import defaultdict
 from typing import TYPE_CHECKING
 
 from vani.advisors.commands import comment
-from vani.advisors.data_files import Item, alike, by_folder, data_files, files_of, listed, target_of, wall_s
+from vani.advisors.data_files import (
+    Item,
+    alike,
+    by_folder,
+    data_files,
+    files_of,
+    is_journal,
+    listed,
+    target_of,
+    wall_s,
+)
 from vani.advisors.rule import Evidence, Finding, Gain, Rule, Target, Value, Verdict, seconds
 from vani.models.run_time import cost_s
 from vani.models.small_io import LARGE
@@ -201,14 +211,14 @@ def _bound(app: App, items: list[Item]) -> Finding:
         f"{format_seconds(spent)} of the run, in {format_count(flushes)} flushes: the program waits until the disks "
         "have the bytes. Storage near the nodes takes them sooner, and a copy in the background brings them where they "
         "belong. What that gains is not known: measure one run with the files there."
-        + (_COMMITS if any(_is_database(item.file.path) for item in items) else ""),
+        + (_COMMITS if any(is_journal(item.file.path) for item in items) else ""),
         confidence=0.6,
         touched_s=spent,
         recommended={"flushes": "on storage near the nodes, or in the background"},
         current=current,
         evidence=_evidence(items),
         apply=comment(_GROUP_COMMITS)
-        if any(_is_database(item.file.path) for item in items)
+        if any(is_journal(item.file.path) for item in items)
         else comment(
             "in the program: write and flush on node-local storage that survives a failure of the job, and copy from\n"
             "  there in the background (SCR, VeloC, stage-out of a burst buffer); or flush in a thread while the next\n"
@@ -224,11 +234,6 @@ _GROUP_COMMITS = (
     "  PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL where the last commits may be lost in a crash;\n"
     "  keep the database on storage near the nodes while the program runs"
 )
-
-
-def _is_database(path: str) -> bool:
-    """Journals of SQLite (sqlite.org, "Temporary Files Used By SQLite")."""
-    return path.endswith(("-journal", "-wal"))
 
 
 def _evidence(items: list[Item]) -> list[Evidence]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from vani.advisors.commands import comment
-from vani.advisors.data_files import Item, alike, by_folder, data_files, data_s, listed, target_of
+from vani.advisors.data_files import Item, alike, by_folder, data_files, data_s, is_journal, listed, target_of
 from vani.advisors.rule import Evidence, Finding, Rule, Value, Verdict
 from vani.advisors.small_requests import (
     SMALL,
@@ -68,7 +68,7 @@ class SmallAccesses(Rule):
         To collect data in memory and move it in pieces of 4 MiB; with stdio, a larger buffer (`setvbuf`).
     Stays silent when
         Requests are large, few, or at random places (POS005); sizes are not known; files belong to HDF5, or are shared
-        through MPI-IO (MIO001), which have rules of their own.
+        through MPI-IO (MIO001), which have rules of their own; or they are journals of a database (POS010).
     Source
         Vani paper, section IV (Montage: 90 % of the requests below 4 KB) and IV-D (buffer by granularity). Gain:
         `vani/models/small_io.py`.
@@ -190,7 +190,12 @@ class SmallAccesses(Rule):
 
 
 def _is_own(file: FileEntity) -> bool:
-    """No library stands between, or one that cannot join the requests of several processes."""
+    """No library stands between, or one that cannot join the requests of several processes.
+
+    What a database has to have on disk at each commit cannot wait in memory.
+    """
+    if is_journal(file.path):
+        return False
     alone = file.interface == "mpiio" and file.access == "file_per_process"
     return alone or file.interface in (None, "posix", "stdio")
 
