@@ -23,6 +23,7 @@ from vani.units import format_count, format_rate, format_seconds, format_share
 __all__ = ["could_matter", "decided", "unseen_sentence", "verdict_of"]
 
 _NEARLY_ALL: Final = 0.99
+_VERBS: Final = ("run ", "trace ", "set ", "no tracer ")
 _SECOND: Final = 0.6
 """A function that costs less than this of the I/O time is named with the next one."""
 _KINDS: Final = (("read", "read"), ("write", "write"), ("metadata", "open, stat, close and seek"), ("sync", "flush"))
@@ -114,7 +115,7 @@ def decided(profile: Profile) -> Verdict:
     workflow, missed, lost, time = profile.workflow, could_matter(profile), damage(profile), _time(profile)
     if missed and not _matters_anyway(profile, time):
         why = unseen_sentence(missed)
-        return _open(profile, why, f"{_capital(why)}: the verdict is open.", missed[0].see_with)
+        return _open(profile, why, f"{_capital(why)}: the verdict is open.", _look_again(missed[0]))
     if not workflow.io.ops.all and not workflow.io.time_s.total:
         if lost is not None:
             left = "No I/O on files of a data set in what is left of the trace: what was lost may have some."
@@ -198,7 +199,7 @@ def _remedy(matters: Matters, missed: Sequence[Unseen], lost: str | None) -> str
     if matters == "no":
         return "nothing to do for storage"
     if missed:
-        return missed[0].see_with
+        return _look_again(missed[0])
     if lost is not None and matters == "open":
         return "trace it again"
     if matters == "too_short":
@@ -240,6 +241,11 @@ def _rank(profile: Profile, slowest: Slowest | None) -> str:
         return ""
     of = f" of {one_line(slowest.app)}" if len(profile.apps) > 1 else ""
     return f" (rank {slowest.rank}{of})"
+
+
+def _look_again(entry: Unseen) -> str:
+    """How to record what was missed, as a sentence without a capital and a full stop."""
+    return entry.see_with if entry.see_with.startswith(_VERBS) else f"record it with {entry.see_with}"
 
 
 def unseen_sentence(missed: Sequence[Unseen]) -> str:
