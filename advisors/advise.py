@@ -6,15 +6,18 @@ import hashlib
 import re
 from collections.abc import Iterable
 from pathlib import Path
+from typing import TypeVar
 
 from vani.advisors.judge import UNKNOWN_SYSTEM, Thresholds, judge
-from vani.schema.advice import Advice, JudgedFiles, ProfileRef, SystemRef
+from vani.schema.advice import Advice, JudgedFiles, Observation, ProfileRef, Recommendation, SystemRef
 from vani.schema.document import dumps
 from vani.schema.profile import Profile
 from vani.schema.saved_profile import ProfilePart, SavedProfile, most_important
 from vani.schema.system import System
 
 __all__ = ["advise_document", "judged_part"]
+
+_Entry = TypeVar("_Entry", Recommendation, Observation)
 
 
 def advise_document(
@@ -89,14 +92,19 @@ def _renumbered(advice: Advice, positions: tuple[int, ...]) -> Advice:
         index = int(match[1])
         return f"files[{positions[index]}]" if index < len(positions) else match[0]
 
-    recommendations = []
-    for recommendation in advice.recommendations:
+    def renumbered(entry: _Entry) -> _Entry:
         evidence = [
             item.model_copy(update={"attribute": re.sub(r"^files\[(\d+)\]", in_whole_list, item.attribute)})
-            for item in recommendation.evidence
+            for item in entry.evidence
         ]
-        recommendations.append(recommendation.model_copy(update={"evidence": evidence}))
-    return advice.model_copy(update={"recommendations": recommendations})
+        return entry.model_copy(update={"evidence": evidence})
+
+    return advice.model_copy(
+        update={
+            "diagnosis": [renumbered(entry) for entry in advice.diagnosis or ()],
+            "recommendations": [renumbered(entry) for entry in advice.recommendations],
+        }
+    )
 
 
 def _digest(content: bytes) -> str:

@@ -14,6 +14,7 @@ from typing import Any, Final
 
 from vani.advisors.catalogue import find, pick, rules
 from vani.advisors.conflicts import Judged, resolve
+from vani.advisors.diagnosis import diagnosis
 from vani.advisors.gains import before_bounds, of_run, together
 from vani.advisors.matter.io_share import IOShare
 from vani.advisors.recorded_mounts import as_recorded, notes_on_mounts
@@ -148,6 +149,7 @@ def judge(
         system=system_ref,
         damage=damage(profile),
         verdict=_with_remedy(verdict_of(profile), ranked_recommendations),
+        diagnosis=diagnosis(profile),
         notes=notes or None,
         recommendations=ranked_recommendations,
         no_recommendation=sorted(silent, key=lambda entry: entry.rule),

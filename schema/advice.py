@@ -18,6 +18,7 @@ __all__ = [
     "NextRun",
     "NextRunBehaviour",
     "NoRecommendation",
+    "Observation",
     "ProfileRef",
     "Recommendation",
     "Severity",
@@ -97,6 +98,20 @@ class NoRecommendation(Model):
     why: str
 
 
+class Observation(Model):
+    """Something that the program does, whether or not it costs time; `docs/diagnosis.md` defines each pattern."""
+
+    pattern: str = Field(description="its name, from the closed list of docs/diagnosis.md")
+    target: Target = Field(
+        description="the costliest place where it was seen: a file, a name pattern (`dataset`), an app, or the job"
+    )
+    evidence: list[Evidence] = Field(description="numbers of the profile that show it")
+    share: Annotated[float, Field(ge=0, le=1)] | None = Field(
+        description="of the I/O time, what all files, calls or processes take in which it was seen; null: not known"
+    )
+    rules: list[str] = Field(description="rules that act on it, whether or not they recommend something here")
+
+
 class JudgedFiles(Model):
     """How much of a long list of files was judged: those with the most I/O time (`--files`)."""
 
@@ -159,6 +174,11 @@ class Advice(SparseModel, Document):
         default=None,
         description="whether storage matters, as the profile has it; its remedy is the first recommendation where "
         "there is one; null in a document of an older Vani",
+    )
+    diagnosis: list[Observation] | None = Field(
+        default=None,
+        description="what the program does, whether or not it costs time, by share of the I/O time; null in a document "
+        "of an older Vani",
     )
     notes: list[str] | None = Field(
         default=None,

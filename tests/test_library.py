@@ -42,7 +42,7 @@ PLACE = {"scheduler_file", "cluster", "workers", "cluster_options"}
 @pytest.mark.parametrize(
     ("command", "only_command", "only_library"),
     [
-        ("profile", {"output", "kind", "quiet", "graph", "graph_of", "each"} | PLACE, {"progress"}),
+        ("profile", {"output", "kind", "quiet", "graph", "graph_of", "each", "diagnosis"} | PLACE, {"progress"}),
         ("convert", {"quiet"} | PLACE, {"progress"}),
     ],
 )

@@ -27,8 +27,9 @@ __version__ = "0.1.0"
 # `import vani` and `vani --help` stay quick because Dask and Arrow, about a second together,
 # are loaded only by what needs them.
 _ORIGINS = {
-    # `Profile.summary`, which lies below the code that lays out screens.
+    # For `Profile.summary`, which lies below the code that lays out screens and judges.
     "screen_of": "vani.render.profile.screen:screen_of",
+    "diagnosis": "vani.advisors.diagnosis:diagnosis",
     "Advice": "vani.schema.advice:Advice",
     "Profile": "vani.schema.profile:Profile",
     "advise": "vani.api:advise",

@@ -143,9 +143,9 @@ class Profile(SparseModel, Document):
         """Whether every file of the data set is in `files`."""
         return self.dataset.files is not None and self.dataset.files <= len(self.files)
 
-    def summary(self) -> str:
-        """The first screen: what ran, whether I/O matters, why, when and where."""
-        return str(vani.screen_of(self))
+    def summary(self, *, diagnosis: bool = False) -> str:
+        """The first screen: what ran, whether I/O matters, why, when where; with `diagnosis` what the program does."""
+        return str(vani.screen_of(self, vani.diagnosis(self) if diagnosis else ()))
 
     def __repr__(self) -> str:
         """One line, whatever the profile holds."""

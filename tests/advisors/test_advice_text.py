@@ -6,7 +6,7 @@ import re
 from io import StringIO
 
 import pytest
-from builders import profile, shared, system
+from builders import file, profile, shared, system
 from rich.console import Console
 
 from vani.advisors.advise import advise_document
@@ -116,3 +116,18 @@ def test_no_machine_is_said():
     text = screen(advise_document(found))
     assert "No machine was described" in text
     assert "MPI_Bcast" in text
+
+
+def test_the_program_is_described_in_eight_lines_at_most():
+    """A line for each pattern, whose place is cut at its beginning; hostile names stay on their line."""
+    path = "/lustre/" + "deep/" * 40 + "out\x1b[31m\n.h5"
+    written = {"written": 2000 * 5000, "transfer": 5000, "opens": 9000, "sync_ops": 2000, "interface": "stdio"}
+    one = shared(path, **written, footprint_written=2 * MiB, random=0.3, consecutive=0.1, strided=0.6, time_s=9.0)
+    reads = {"read": 9000 * 5000, "transfer": 5000, "footprint_read": 2 * MiB, "past_end": 9000 * 4000}
+    shown = screen(advise_document(profile([one, file("/lustre/in", **reads)]), system()))
+    lines = shown.split("The program:\n")[1].split("\n\n")[0].split("\n")
+    assert len(lines) == 9
+    assert lines[-1].startswith("  and ")
+    assert all(len(line) <= 80 for line in lines)
+    assert "\x1b" not in shown
+    assert any(".h5" in line and "\u2026" in line for line in lines)

@@ -62,6 +62,9 @@ __all__ = ["profile"]
     is_flag=True,
     help="Take the traces for one workload even if they share no file, no job and no time.",
 )
+@click.option(
+    "--diagnosis", is_flag=True, help="Add to the summary what the program does, whether or not it costs time."
+)
 @decoding_options
 @quiet_option
 def profile(
@@ -73,6 +76,7 @@ def profile(
     kind: str | None,
     quiet: bool,
     each: bool,
+    diagnosis: bool,
     **options: Unpack[ProfileOptions],
 ) -> None:
     """Characterise the I/O of a run from its trace.
@@ -81,6 +85,8 @@ def profile(
     share files, a job or a time. The profile goes to stdout as YAML (or JSON), a summary to stderr.
     """
     _check_graph(graph, quick=quick)
+    if each and diagnosis:
+        raise InputError("--each and --diagnosis contradict each other", todo="leave one of them out")
     if each:
         profile_each(traces, output, quick=quick, graph=graph, kind=kind, quiet=quiet, options=options)
         return
@@ -93,7 +99,7 @@ def profile(
         characterised, exported = _characterised(traces, quick, graph, graph_of, options, progress)
     emit_all([(_text(characterised, kind, output), output), *exported])
     if shows_summary(output, quiet=quiet):
-        _show(characterised, output)
+        _show(characterised, output, diagnosis=diagnosis)
 
 
 def _check_graph(graph: Path | None, *, quick: bool) -> None:
@@ -132,7 +138,8 @@ def _text(profile: Profile, kind: str | None, output: Path | None) -> str:
     return FORMATS.render(kind or by_name or "yaml", profile)
 
 
-def _show(profile: Profile, output: Path | None) -> None:
+def _show(profile: Profile, output: Path | None, *, diagnosis: bool) -> None:
+    from vani.advisors.diagnosis import diagnosis as diagnosis_of  # noqa: PLC0415 - `vani --help` pays for nothing
     from vani.render.profile.screen import render  # noqa: PLC0415 - `vani --help` pays for nothing
 
-    render(profile, summary_console(), saved=output)
+    render(profile, summary_console(), saved=output, diagnosis=diagnosis_of(profile) if diagnosis else ())

@@ -7,11 +7,12 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from vani.errors import one_line
+from vani.render.diagnosis import pattern_words, place
 from vani.render.wording import expected_gain, matters, target
 from vani.units import format_seconds, format_share
 
 if TYPE_CHECKING:
-    from vani.schema.advice import Advice, Expected, Recommendation
+    from vani.schema.advice import Advice, Expected, Observation, Recommendation
 
 __all__ = ["code", "escaped", "fenced", "render"]
 
@@ -39,6 +40,8 @@ def render(advice: Advice, **_: object) -> str:
         lines += ["Nothing is recommended."]
     for number, one in enumerate(advice.recommendations, 1):
         lines += ["", *_section(number, one)]
+    if advice.diagnosis:
+        lines += ["", "## The program", "", *_observations(advice.diagnosis)]
     if advice.no_recommendation:
         lines += ["", "## Nothing to recommend", ""]
         lines += [f"- {one.rule}: {escaped(one.why)}" for one in advice.no_recommendation]
@@ -76,6 +79,22 @@ def _section(number: int, one: Recommendation) -> list[str]:
 
 def _expected(expected: Expected) -> str:
     return f"{escaped(expected_gain(expected))}. Method: {escaped(expected.method)}"
+
+
+def _observations(observations: Sequence[Observation]) -> list[str]:
+    lines = ["| pattern | where | share of the I/O time | evidence | rules |", "| --- | --- | --- | --- | --- |"]
+    for observation in observations:
+        cells = [
+            pattern_words(observation),
+            code(place(observation) or "job").replace("|", "\\|"),
+            "unknown" if observation.share is None else format_share(observation.share),
+            ", ".join(
+                code(f"{item.attribute} = {item.value}").replace("|", "\\|") for item in observation.evidence
+            ),
+            ", ".join(map(escaped, observation.rules)),
+        ]
+        lines.append(f"| {' | '.join(cells)} |")
+    return lines
 
 
 def fenced(lines: Sequence[str]) -> list[str]:

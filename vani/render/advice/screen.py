@@ -8,6 +8,7 @@ from rich.padding import Padding
 from rich.text import Text
 
 from vani.errors import one_line
+from vani.render.diagnosis import HEADING, advised_rules, observation_lines
 from vani.render.wording import (
     by_rule,
     expected_gain,
@@ -68,6 +69,11 @@ def render(advice: Advice, profile: Profile | None, console: Console) -> None:
             _one_line(some, console)
         if len(rules) > OTHERS:
             console.print(Text(f"  and {len(rules) - OTHERS} more (see advice.yaml)"), highlight=False)
+    if advice.diagnosis:
+        console.print()
+        console.print(Text(HEADING))
+        for line in observation_lines(advice.diagnosis, console.width - 2, advised_rules(advice)):
+            console.print(Text(f"  {line}"), no_wrap=True, overflow="ellipsis", highlight=False)
     console.print()
     console.print(Text(_silent(advice), style="dim"), highlight=False)
 

@@ -12,6 +12,7 @@ from rich.text import Text
 
 from vani.errors import one_line
 from vani.models.verdict import could_matter, verdict_of
+from vani.render.diagnosis import HEADING, observation_lines
 from vani.render.verdict import LIBRARIES, library_words
 from vani.render.when import when
 from vani.render.where import files_line, shortened
@@ -20,8 +21,11 @@ from vani.schema.inflated import inflated_by
 from vani.units import format_bytes, format_count, format_rate, format_seconds, format_share
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from rich.console import Console
 
+    from vani.schema.advice import Observation
     from vani.schema.profile import Profile, Unseen
 
 __all__ = ["render", "screen_of", "shortened"]
@@ -32,12 +36,13 @@ _SHOWN = 3
 _LABEL, _LEAST_WIDTH = 7, 80
 
 
-def screen_of(profile: Profile) -> str:
+def screen_of(profile: Profile, diagnosis: Sequence[Observation] = ()) -> str:
     """The first screen as text of 100 columns, without a line end; what comes next is left out."""
     from rich.console import Console  # noqa: PLC0415 - heavy, and few profiles are looked at
 
     sink = io.StringIO()
-    render(profile, Console(file=sink, width=100, color_system=None, highlight=False), next_steps=False)
+    console = Console(file=sink, width=100, color_system=None, highlight=False)
+    render(profile, console, next_steps=False, diagnosis=diagnosis)
     return sink.getvalue().rstrip("\n")
 
 
@@ -48,6 +53,7 @@ def render(
     saved: Path | None = None,
     program: str = "vani",
     next_steps: bool = True,
+    diagnosis: Sequence[Observation] = (),
 ) -> None:
     """Print the summary of a profile.
 
@@ -61,6 +67,8 @@ def render(
         What is typed for `vani`, quoted for a shell.
     next_steps
         Say what to do next.
+    diagnosis
+        What the program does, a line each.
     """
     # On a narrower terminal the lines wrap, which is better than figures that are cut off.
     console.width = max(console.width, _LEAST_WIDTH)
@@ -73,6 +81,10 @@ def render(
         _labelled(console, label, Text(text))
     for remark in _remarks(profile):
         _labelled(console, "Note", Text(remark), style="dim")
+    if diagnosis:
+        _paragraph(console, Text(HEADING, style="bold"))
+        for line in observation_lines(diagnosis, console.width - 2):
+            console.print(Text(f"  {line}"), soft_wrap=True, highlight=False)
     if next_steps:
         _next(profile, console, saved, program)
 

@@ -1,0 +1,303 @@
+"""Patterns that a profile shows: just below and above each threshold, and programs whose behaviour is known."""
+
+from __future__ import annotations
+
+import gzip
+import tarfile
+from pathlib import Path
+
+import pytest
+from builders import file, name_pattern, profile, shared, system
+
+import vani
+from vani.advisors.advise import advise_document
+from vani.advisors.catalogue import rules
+from vani.advisors.diagnosis import PATTERNS, diagnosis
+from vani.units import KiB, MiB
+
+ROOT = Path(__file__).resolve().parents[2]
+SHARED = ROOT.parent / "shared/cases"
+
+
+def names(*files, **settings):
+    return {entry.pattern for entry in diagnosis(profile(files, **settings))}
+
+
+def metadata_run(count=2000, metadata_s=60.0, stat=0, opens=2000, sync_s=0.0, **settings):
+    """A run with metadata operations, of 100 s of I/O."""
+    kinds = {
+        name: {"count": number, "time_s": metadata_s * number / max(1, opens + stat)}
+        for name, number in {"open": opens, "stat": stat}.items()
+    } | {name: {"count": 0, "time_s": 0.0} for name in ("close", "seek", "directory", "remove", "other")}
+    change = {
+        "workflow.io.ops.metadata": count,
+        "workflow.io.ops.sync": 10,
+        "workflow.io.metadata_kinds": kinds,
+        "workflow.io.time_s": {
+            "read": 0.0, "write": 100.0 - metadata_s - sync_s, "metadata": metadata_s, "sync": sync_s, "total": 100.0
+        },
+    }  # fmt: skip
+    return names(change=change, **settings)
+
+
+def test_small_requests_are_below_64_kib():
+    assert "small_requests" in names(file(written=2000 * 60 * KiB, transfer=60 * KiB))
+    assert "small_requests" not in names(file(written=2000 * 64 * KiB, transfer=64 * KiB))
+
+
+def test_small_requests_are_at_least_a_thousand():
+    assert "small_requests" in names(file(written=1000 * 4096, transfer=4096))
+    assert "small_requests" not in names(file(written=999 * 4096, transfer=4096))
+
+
+@pytest.mark.parametrize(("size", "expected"), [(64 * KiB, True), (64 * KiB - 1, False)])
+def test_requests_in_small_files_are_not_small(size, expected):
+    seen = names(file(written=2000 * 1000, transfer=1000, footprint_written=size))
+    assert ("small_requests" in seen) is expected
+
+
+@pytest.mark.parametrize(("random", "expected"), [(0.2, True), (0.19, False)])
+def test_random_access_is_a_fifth_of_the_requests(random, expected):
+    one = file(read=10000 * MiB, consecutive=0.5, random=random)
+    assert ("random_access" in names(one)) is expected
+
+
+@pytest.mark.parametrize(("strided", "expected"), [(0.5, True), (0.49, False)])
+def test_strides_are_of_one_process_or_interleaved(strided, expected):
+    pieces = {"written": 4000 * MiB, "consecutive": 1 - strided, "strided": strided}
+    alone, several = names(file(**pieces)), names(shared(**pieces))
+    assert ("strided_access" in alone, "interleaved_access" in several) == (expected, expected)
+    assert "interleaved_access" not in alone
+    assert "strided_access" not in several
+
+
+@pytest.mark.parametrize(("megabytes", "expected"), [(10, True), (9, False)])
+def test_a_shared_file_has_a_tenth_of_the_bytes(megabytes, expected):
+    files = [shared(written=megabytes * MiB), file(written=(100 - megabytes) * MiB)]
+    seen = names(*files)
+    assert ("shared_file" in seen, "low_level_interface" in seen) == (expected, expected)
+
+
+def test_a_file_that_others_only_open_is_not_shared():
+    assert "shared_file" not in names(shared(written=100 * MiB, writers=1))
+
+
+@pytest.mark.parametrize(("files", "processes", "expected"), [(4, 4, True), (3, 4, False), (4, 3, False)])
+def test_a_file_for_each_of_half_of_the_processes(files, processes, expected):
+    row = name_pattern("/d/out.%d", files=files, processes=processes, written=100 * MiB)
+    row |= {"writers": processes, "shared": 0}
+    run = profile(change={"patterns": [row]})
+    assert ("file_per_process" in {entry.pattern for entry in diagnosis(run)}) is expected
+
+
+def test_small_inputs_of_one_process_each_are_no_file_per_process():
+    row = name_pattern("/d/in.%d", files=2000, processes=8, read=2000 * 4096, opens=2000) | {"shared": 0}
+    seen = {entry.pattern for entry in diagnosis(profile(change={"patterns": [row]}))}
+    assert "many_small_files" in seen
+    assert "file_per_process" not in seen
+
+
+def balanced(**balance):
+    change = {f"apps[0].balance.{name}": value for name, value in balance.items()}
+    return names(change=change | {"apps[0].io.bytes.written": 100 * MiB})
+
+
+def test_one_process_of_several_writes_all():
+    assert "one_process_moves_all" in balanced(writing_processes=1)
+    assert "one_process_moves_all" not in balanced(writing_processes=2)
+
+
+@pytest.mark.parametrize(("mean", "expected"), [(69, True), (71, False)])
+def test_bytes_are_uneven_from_30_percent(mean, expected):
+    seen = balanced(writing_processes=8, busiest_bytes=100 * MiB, mean_bytes=mean * MiB)
+    assert ("imbalance" in seen) is expected
+
+
+@pytest.mark.parametrize(("mean", "expected"), [(25.0, True), (25.1, False)])
+def test_times_are_uneven_from_twice_the_mean(mean, expected):
+    seen = balanced(writing_processes=8, slowest_io_time_s=50.0, mean_io_time_s=mean)
+    assert ("imbalance" in seen) is expected
+
+
+@pytest.mark.parametrize(
+    ("files", "size", "expected"), [(100, MiB, True), (99, MiB, False), (100, MiB + 1, False)]
+)
+def test_many_small_files_are_a_hundred_of_a_stripe(files, size, expected):
+    row = name_pattern("/d/f%d", files=files, read=files * size)
+    seen = {entry.pattern for entry in diagnosis(profile(change={"patterns": [row]}))}
+    assert ("many_small_files" in seen) is expected
+
+
+def test_metadata_bound_is_half_of_the_time():
+    assert "metadata_bound" in metadata_run(metadata_s=50.0)
+    assert "metadata_bound" not in metadata_run(metadata_s=49.0)
+    assert "metadata_bound" not in metadata_run(count=999)
+
+
+def test_files_are_opened_again_from_ten_times_on():
+    assert "repeated_open" in names(file(written=MiB, opens=1000))
+    assert "repeated_open" not in names(file(written=MiB, opens=999))
+    assert "repeated_open" not in names(shared(written=MiB, processes=101, opens=1009))
+
+
+def test_a_stat_storm_has_more_than_two_for_each_open():
+    assert "stat_storm" in metadata_run(stat=1001, opens=500, count=1501)
+    assert "stat_storm" not in metadata_run(stat=1000, opens=500, count=1500)
+    assert "stat_storm" not in metadata_run(stat=999, opens=10, count=1009)
+    assert "stat_storm" not in metadata_run(stat=1001, opens=500, count=10100)
+
+
+def test_flush_bound_is_half_of_the_time():
+    assert "flush_bound" in metadata_run(metadata_s=1.0, sync_s=50.0)
+    assert "flush_bound" not in metadata_run(metadata_s=1.0, sync_s=49.0)
+
+
+@pytest.mark.parametrize(("writes", "flushes", "expected"), [(200, 100, True), (201, 100, False), (198, 99, False)])
+def test_flushes_after_each_write_are_one_for_two(writes, flushes, expected):
+    seen = names(file(written=writes * MiB, sync_ops=flushes))
+    assert ("flush_after_each_write" in seen) is expected
+
+
+@pytest.mark.parametrize(("distinct", "expected"), [(50, True), (51, False)])
+def test_bytes_move_again_from_twice_on(distinct, expected):
+    reads = names(file(read=100 * MiB, footprint_read=distinct * MiB))
+    writes = names(file(written=100 * MiB, footprint_written=distinct * MiB))
+    assert ("reread" in reads, "rewritten" in writes) == (expected, expected)
+
+
+@pytest.mark.parametrize(("beyond", "expected"), [(10, True), (9, False)])
+def test_reads_past_the_end_are_a_tenth(beyond, expected):
+    assert ("reads_past_end" in names(file(read=100 * MiB, past_end=beyond * MiB))) is expected
+
+
+def test_misaligned_requests_are_no_multiple_of_a_page():
+    assert "misaligned" in names(file(written=2000 * 47008, transfer=47008, size=2000 * 47008))
+    assert "misaligned" not in names(file(written=2000 * 49152, transfer=49152, size=2000 * 49152))
+    assert "misaligned" not in names(file(written=2000 * 47008, transfer=47008, size=MiB - 1, footprint_written=0))
+
+
+@pytest.mark.parametrize(("share", "expected"), [(0.49, True), (0.5, False)])
+def test_independent_calls_are_most_of_a_shared_file(share, expected):
+    layer = {"layer": "mpiio", "collective_share": share}
+    seen = names(shared(written=100 * MiB, interface="mpiio"), interfaces=[layer])
+    assert ("independent_io" in seen) is expected
+    assert "low_level_interface" not in seen
+    assert "independent_io" not in names(file(written=100 * MiB, interface="mpiio"), interfaces=[layer])
+
+
+@pytest.mark.parametrize(("times", "expected"), [(2.0, True), (1.9, False)])
+def test_sieving_moves_twice_what_was_asked_for(times, expected):
+    more = {"read": None, "written": times, "total": times}
+    seen = names(interfaces=[{"layer": "mpiio"}], change={"interfaces[0].amplification": more})
+    assert ("sieving" in seen) is expected
+
+
+@pytest.mark.parametrize(("outside", "expected"), [(50.0, True), (49.0, False)])
+def test_a_library_waits_from_half_of_its_time_on(outside, expected):
+    times = {"mpiio": {"total": 100.0, "outside_file_system": outside, "slowest": 20.0}}
+    assert ("library_waiting" in names(change={"workflow.library_time_s": times})) is expected
+
+
+@pytest.mark.parametrize(("megabytes", "expected"), [(10, True), (9, False)])
+def test_streams_carry_bulk_data_from_a_tenth_on(megabytes, expected):
+    files = [file("/d/a", written=megabytes * MiB, interface="stdio"), file("/d/b", written=(100 - megabytes) * MiB)]
+    assert ("stdio_bulk_data" in names(*files)) is expected
+
+
+def unseen(kind, path):
+    return {"kind": kind, "files": [path], "count": 1, "cause": "mmap", "see_with": "strace"}
+
+
+def test_mapped_data_is_named_and_mapped_software_is_not():
+    assert "memory_mapped" in names(change={"unseen": [unseen("memory_mapped", "/lustre/data.arrow")]})
+    assert "memory_mapped" not in names(change={"unseen": [unseen("memory_mapped", "/usr/lib/libz.so")]})
+
+
+@pytest.mark.parametrize(("files", "expected"), [(100, True), (99, False)])
+def test_an_environment_has_a_hundred_files(files, expected):
+    row = name_pattern("/lustre/env/lib/python3.11/**", files=files, read=MiB, time_s=100.0)
+    seen = {entry.pattern for entry in diagnosis(profile(change={"patterns": [row]}))}
+    assert ("environment_startup" in seen) is expected
+
+
+def test_nothing_is_remarkable_only_where_all_is_seen():
+    run = {"workflow.io.ops.write": 10}
+    assert names(file(written=100 * MiB), change=run) == {"nothing_remarkable"}
+    assert names(file(written=100 * MiB), change=run | {"unseen": [unseen("asynchronous", "/d/x")]}) == set()
+
+
+def test_evidence_is_in_the_profile_and_rules_exist():
+    run = profile([shared(written=2000 * 4096, transfer=4096, opens=9000, time_s=10.0)])
+    known = {rule.id for rule in rules()}
+    observations = diagnosis(run)
+    assert {"small_requests", "repeated_open", "shared_file"} <= {entry.pattern for entry in observations}
+    for entry in observations:
+        assert entry.evidence
+        for item in entry.evidence:
+            value = run.model_dump()
+            for key in item.attribute.replace("[", ".").replace("]", "").split("."):
+                value = value[int(key)] if isinstance(value, list) else value[key]
+            assert value == item.value
+    assert {rule for _, acting in PATTERNS.values() for rule in acting} <= known
+
+
+def test_evidence_names_positions_in_the_whole_list():
+    files = [file(f"/d/{name}", written=MiB, time_s=time) for name, time in (("a", 0.1), ("b", 0.2))]
+    advice = advise_document(profile([*files, shared(written=900 * MiB, time_s=9.0)]), system(), files=1)
+    attributes = [item.attribute for entry in advice.diagnosis for item in entry.evidence]
+    assert "files[2].path" in attributes
+
+
+def test_each_pattern_is_defined():
+    page = (ROOT / "docs/diagnosis.md").read_text()
+    defined = {line.split("`")[1]: line.split("|")[3] for line in page.splitlines() if line.startswith("| `")}
+    assert list(defined) == [*PATTERNS, "nothing_remarkable"]
+    for name, (_, acting) in PATTERNS.items():
+        assert defined[name].strip() == ", ".join(acting)
+
+
+@pytest.mark.parametrize(
+    ("case", "expected"),
+    [
+        ("rank0-recorder", {"one_process_moves_all"}),
+        ("rank0-strace.tgz", {"one_process_moves_all"}),
+        ("ds_ckpt-strace", {"one_process_moves_all"}),
+        ("mspass-strace.tgz", {"many_small_files"}),
+        ("loader-strace.tgz", {"many_small_files"}),
+        ("dataloader-strace.tgz", {"many_small_files"}),
+        ("sq-recorder", {"flush_bound"}),
+        ("sq-strace.tgz", {"flush_bound"}),
+        ("ior-fsync-each.txt", {"flush_after_each_write"}),
+        ("indep-recorder", {"independent_io", "sieving"}),
+        ("ior-noncontig.txt", {"independent_io", "sieving"}),
+        ("pystart-strace.tgz", {"environment_startup", "stat_storm"}),
+        ("zarr-strace.tgz", {"metadata_bound", "many_small_files"}),
+        ("mdtest-recorder", {"metadata_bound"}),
+        ("applog-recorder", {"repeated_open", "small_requests"}),
+        ("ior-mpiio-fpp-2k.txt.gz", {"small_requests", "file_per_process"}),
+        ("mltrain-random-4k.darshan", {"random_access"}),
+    ],
+)
+def test_programs_of_known_behaviour(case, expected, tmp_path):
+    place = SHARED / case
+    if not place.exists():
+        pytest.skip(f"{case} is not here")
+    if place.suffix == ".gz":
+        (tmp_path / place.stem).write_bytes(gzip.decompress(place.read_bytes()))
+        place = tmp_path / place.stem
+    elif place.suffix == ".tgz":
+        with tarfile.open(place) as archive:
+            archive.extractall(tmp_path, filter="data")
+        place = tmp_path / place.stem
+    elif place.suffix == ".darshan":
+        pytest.importorskip("darshan")
+    run = vani.profile(place)
+    assert expected <= {entry.pattern for entry in diagnosis(run)}
+
+
+def test_collective_calls_are_no_funnel_and_not_independent():
+    for case in ("wa-recorder", "iwa-recorder"):
+        if not (SHARED / case).exists():
+            pytest.skip(f"{case} is not here")
+        seen = {entry.pattern for entry in diagnosis(vani.profile(SHARED / case))}
+        assert seen.isdisjoint({"one_process_moves_all", "independent_io", "imbalance", "sieving", "small_requests"})

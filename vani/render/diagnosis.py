@@ -1,0 +1,56 @@
+"""Observations in words, a line for each pattern; `docs/diagnosis.md` defines them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from vani.errors import one_line
+from vani.units import format_share
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Sequence
+
+    from vani.schema.advice import Advice, Observation
+
+__all__ = ["HEADING", "MOST_LINES", "advised_rules", "observation_lines", "pattern_words", "place"]
+
+HEADING: Final = "The program:"
+MOST_LINES: Final = 8
+
+
+def pattern_words(observation: Observation) -> str:
+    """The pattern's name in words."""
+    return one_line(observation.pattern).replace("_io", " I/O").replace("_", " ")
+
+
+def place(observation: Observation) -> str:
+    """Where it was seen, as the trace names it, which is not yet safe to print; empty for the whole job."""
+    target = observation.target
+    return target.path or target.app or ("" if target.kind == "job" else target.kind)
+
+
+def advised_rules(advice: Advice) -> frozenset[str]:
+    """Rules that recommend something."""
+    return frozenset(entry.rule for entry in advice.recommendations)
+
+
+def observation_lines(observations: Sequence[Observation], width: int, advised: Collection[str] = ()) -> list[str]:
+    """A line for each of the first `MOST_LINES`, safe to print: pattern, share, `advised` rules that act on it, place.
+
+    Of a place that does not fit `width` columns the end stays.
+    """
+    lines = []
+    for observation in observations[:MOST_LINES]:
+        line = pattern_words(observation)
+        if observation.share is not None:
+            line += f", {format_share(observation.share)} of the I/O time"
+        rules = [one_line(rule) for rule in observation.rules if rule in advised]
+        line += f" ({', '.join(rules)})" if rules else ""
+        where = one_line(place(observation))
+        room = width - len(line) - 2
+        if where:
+            line += f": \u2026{where[1 - room :]}" if len(where) > room > 1 else f": {where}"
+        lines.append(line)
+    if len(observations) > MOST_LINES:
+        lines.append(f"and {len(observations) - MOST_LINES} more, which `vani advise -o advice.yaml` writes")
+    return lines
