@@ -90,6 +90,8 @@ def _folds(report: Prepared) -> Iterable[tuple[str, list[str]]]:
             f"{len(others)} more recommendations" if len(others) > 1 else "One more recommendation", lines
         )
     yield _fold("Where the time goes", _cost(report))
+    if report.diagnosis is not None:
+        yield _fold("What the program does", _table(report.diagnosis))
     if report.balance.rows:
         yield _fold("Balance of processes", _table(report.balance))
     if len(report.apps.rows) > 1 or (report.dependencies is not None and report.dependencies.rows):

@@ -18,6 +18,7 @@ from vani.render.plots.process_grid import coarse
 from vani.render.report.bounds import LEVELS, Limits, clip
 from vani.render.report.cost import call_table, kind_table, library_table, metadata_table
 from vani.render.report.datasets import file_groups
+from vani.render.report.diagnosis_table import diagnosis_table
 from vani.render.report.file_table import file_table
 from vani.render.report.glossary import GLOSSARY
 from vani.render.report.identity import Fact, identity
@@ -164,6 +165,8 @@ class Prepared:
     apps: Table
     balance: Table
     layers: Table
+    diagnosis: Table | None
+    """Patterns of the program; None without any."""
     phases: Table | None
     dependencies: Table | None
     slow: Table | None
@@ -270,6 +273,7 @@ def prepare(
         apps=tables[0],
         balance=tables[1],
         layers=tables[2],
+        diagnosis=diagnosis_table(advice, limits),
         phases=tables[3],
         dependencies=tables[4],
         slow=slow_table(inputs.heat, limits),

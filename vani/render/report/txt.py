@@ -58,6 +58,7 @@ def _lines(report: Prepared) -> Iterator[str]:
     else:
         yield ""
         yield f"{report.verdict.without_advice}."
+    yield from _table("What the program does", report.diagnosis)
     yield from _table("Where the time goes", report.kinds)
     yield from _table("Functions", report.calls)
     yield from _metadata(report)
