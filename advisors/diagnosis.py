@@ -21,12 +21,13 @@ from vani.advisors.diagnosis_run import (
     moved_in,
     one_way,
     requests_of,
+    small_share_of,
     value_at,
     writes_of,
 )
 from vani.advisors.metadata import SERVED, may_hold_flushing, share_of
 from vani.advisors.movers import FUNNEL_BYTES, are_plain, gathers, is_funnel
-from vani.advisors.small_requests import SMALL, sizes_of, small_at_least, small_share
+from vani.advisors.small_requests import sizes_of
 from vani.schema.advice import Evidence, Observation, Target
 from vani.units import KiB, MiB
 
@@ -95,7 +96,7 @@ def _small_requests(run: Run) -> Seen | None:
     for item in run.items:
         if is_tiny(item):
             continue
-        shares = {reads: _small_share(item, reads=reads) for reads in (True, False)}
+        shares = {reads: small_share_of(item, reads=reads) for reads in (True, False)}
         if max(shares.values()) >= MOST:
             small.append(item)
             count += sum(share * one_way(item, reads=reads) for reads, share in shares.items() if share >= MOST)
@@ -170,13 +171,23 @@ def _is_uneven(app: App, profile: Profile) -> bool:
     if balance is None or app.processes < 2 * app.instances or are_plain(app, profile):
         return False
     # Aggregators move the bytes of others, and a process that writes all is a pattern of its own.
-    if gathers(app, profile) or is_funnel(app, profile):
+    if gathers(app, profile) or _is_collective(app, profile) or is_funnel(app, profile):
         return False
     more_bytes = balance.busiest_bytes - balance.mean_bytes
     if more_bytes >= FUNNEL_BYTES and more_bytes > UNEVEN_BYTES * balance.busiest_bytes:
         return True
     slowest, mean = balance.slowest_io_time_s or 0.0, balance.mean_io_time_s or 0.0
     return slowest - mean >= WAITING_S and slowest >= UNEVEN_TIMES * mean
+
+
+def _is_collective(app: App, profile: Profile) -> bool:
+    """True if most bytes of an app move through MPI-IO whose calls are mostly collective, reads as well as writes."""
+    return any(
+        layer.app == app.name
+        and (layer.collective_share or 0.0) >= MOST
+        and (layer.bytes.total or 0) >= MOST * (app.io.bytes.total or 0)
+        for layer in profile.interfaces or ()
+    )
 
 
 def _many_small_files(run: Run) -> Seen | None:
@@ -336,11 +347,6 @@ def _environment_startup(run: Run) -> Seen | None:
     opens = sum(row.opens for row in run.profile.patterns or ())
     share = sum(row.opens for _, row in rows) / max(1, opens) if seen.share is None else seen.share
     return seen if share >= NOTABLE else None
-
-
-def _small_share(item: Item, *, reads: bool) -> float:
-    io = item.file.io
-    return max(small_share(sizes_of(io, reads=reads), SMALL) or 0.0, small_at_least(io, SMALL, reads=reads))
 
 
 def _is_small(row: NamePattern) -> bool:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from vani.advisors.data_files import Item, alike, data_files, extent, is_data
 from vani.advisors.movers import movers_of
-from vani.advisors.small_requests import SMALL
+from vani.advisors.small_requests import SMALL, sizes_of, small_at_least, small_share
 from vani.models.costliest import calls_s
 from vani.schema.advice import Target
 
@@ -27,6 +27,7 @@ __all__ = [
     "moved_in",
     "one_way",
     "requests_of",
+    "small_share_of",
     "value_at",
     "writes_of",
 ]
@@ -183,6 +184,12 @@ def is_tiny(item: Item) -> bool:
     """True if the file is smaller than a large request: no request can be large, and no place in it is far away."""
     size = extent(item.file)
     return size is not None and size < SMALL
+
+
+def small_share_of(item: Item, *, reads: bool) -> float:
+    """Share of the requests of one direction that are small, a lower bound."""
+    io = item.file.io
+    return max(small_share(sizes_of(io, reads=reads), SMALL) or 0.0, small_at_least(io, SMALL, reads=reads))
 
 
 def value_at(profile: Profile, path: str) -> Any:

@@ -113,6 +113,18 @@ def test_bytes_are_uneven_from_30_percent(mean, expected):
     assert ("imbalance" in seen) is expected
 
 
+@pytest.mark.parametrize(("collective", "expected"), [(0.5, False), (0.49, True)])
+def test_aggregators_are_no_imbalance_when_they_read(collective, expected):
+    change = {
+        "apps[0].balance.busiest_bytes": 100 * MiB,
+        "apps[0].balance.mean_bytes": 25 * MiB,
+        "apps[0].io.bytes": {"read": 800 * MiB, "written": 0, "total": 800 * MiB},
+        "interfaces[0].bytes": {"read": 800 * MiB, "written": 0, "total": 800 * MiB},
+    }
+    seen = names(interfaces=[{"layer": "mpiio", "collective_share": collective}], change=change)
+    assert ("imbalance" in seen) is expected
+
+
 @pytest.mark.parametrize(("mean", "expected"), [(25.0, True), (25.1, False)])
 def test_times_are_uneven_from_twice_the_mean(mean, expected):
     seen = balanced(writing_processes=8, slowest_io_time_s=50.0, mean_io_time_s=mean)

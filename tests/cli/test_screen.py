@@ -217,3 +217,15 @@ def test_names_from_a_trace_do_not_reach_the_terminal_raw(desk, plain):
 def test_a_path_is_cut_in_its_middle(path, width, short):
     assert shortened(path, width) == short
     assert len(short) <= width
+
+
+def test_the_summary_says_what_the_program_does_where_it_is_asked_to(mix, tmp_path):
+    saved = tmp_path / "p.yaml"
+    plain = subprocess.run([*VANI, "profile", mix, "-o", saved], capture_output=True, text=True, check=True).stderr
+    described = subprocess.run(
+        [*VANI, "profile", mix, "-o", saved, "--diagnosis"], capture_output=True, text=True, check=True
+    ).stderr
+    first = described.split("The program:\n")[1].splitlines()[0]
+    assert first.startswith("  ")
+    assert "The program:" not in plain
+    assert [line for line in plain.splitlines() if line not in described.splitlines()] == []

@@ -73,7 +73,7 @@ def test_together_takes_them_for_one_workload(day, run, tmp_path):
     assert vani.profile(day, together=True).workflow.processes == 12
 
 
-@pytest.mark.parametrize("more", [["--together", "-o", "out"], ["--graph", "g.dot", "-o", "out"], []])
+@pytest.mark.parametrize("more", [["--together", "-o", "out"], ["--graph", "g.dot", "-o", "out"], ["--diagnosis", "-o", "out"], []])
 def test_each_needs_a_folder_and_no_contradiction(day, run, more):
     result = run("profile", "--each", str(day), *more)
     assert result.status == 2

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, TypedDict
@@ -37,12 +37,14 @@ def profile_each(
     folder: Path | None,
     *,
     quick: bool,
-    graph: Path | None,
+    given: Mapping[str, bool],
     kind: str | None,
     quiet: bool,
     options: ProfileOptions,
 ) -> None:
     """Write a profile of each trace into `folder`, under the name of the trace.
+
+    `given` says of other options whether they were given, which are for a single profile.
 
     Raises
     ------
@@ -52,8 +54,9 @@ def profile_each(
     from vani import api  # noqa: PLC0415 - loads Arrow
     from vani.readers.open import traces_at  # noqa: PLC0415
 
-    if options["together"] or graph is not None:
-        other = "--together" if options["together"] else "--graph"
+    others = {"--together": options["together"], **given}
+    if any(others.values()):
+        other = next(name for name, is_given in others.items() if is_given)
         raise InputError(f"--each and {other} contradict each other", todo="leave one of them out")
     if folder is None or str(folder) == "-":
         raise InputError("--each writes several files", todo="name a folder for them with -o FOLDER")

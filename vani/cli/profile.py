@@ -85,10 +85,9 @@ def profile(
     share files, a job or a time. The profile goes to stdout as YAML (or JSON), a summary to stderr.
     """
     _check_graph(graph, quick=quick)
-    if each and diagnosis:
-        raise InputError("--each and --diagnosis contradict each other", todo="leave one of them out")
     if each:
-        profile_each(traces, output, quick=quick, graph=graph, kind=kind, quiet=quiet, options=options)
+        given = {"--graph": graph is not None, "--diagnosis": diagnosis}
+        profile_each(traces, output, quick=quick, given=given, kind=kind, quiet=quiet, options=options)
         return
     read = chain(
         traces, [options["job"]], scheduler_files(options["scheduler"]), system_files(options["system"])
