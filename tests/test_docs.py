@@ -106,7 +106,23 @@ def commands_of(block: str) -> list[tuple[str, str]]:
     return list(zip(parts[1::2], parts[2::2], strict=True))
 
 
-@pytest.mark.parametrize("page", [page for page in PAGES if blocks(page, "console") or blocks(page, "pycon")], ids=name_of)
+_LONG = {
+    f"docs/{name}.md"
+    for name in (
+        "behaviours", "creations", "history", "plan", "plan-path", "plan-place", "plan-simulate", "plots", "prediction"
+    )
+}  # fmt: skip
+"""Pages that take seconds each: run by `make nightly` and `make docs`."""
+
+
+@pytest.mark.parametrize(
+    "page",
+    [
+        pytest.param(page, id=name_of(page), marks=pytest.mark.slow if name_of(page) in _LONG else ())
+        for page in PAGES
+        if blocks(page, "console") or blocks(page, "pycon")
+    ],
+)
 def test_commands_and_sessions_run_and_print_what_is_shown(page, place_of, monkeypatch):
     """The commands of a page in their order, then its sessions, which use what the commands wrote."""
     text = page.read_text()
