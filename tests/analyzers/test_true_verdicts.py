@@ -67,7 +67,10 @@ def test_where_the_tracer_was_blind_the_verdict_is_open(name, tmp_path):
     assert profile.verdict.sentence.endswith(": the verdict is open.")
     assert all(entry.cause and entry.see_with for entry in profile.unseen)
     advice = advice_of(profile)
-    check_story(profile, advice, texts_of(profile, advice, tmp_path))
+    texts = texts_of(profile, advice, tmp_path)
+    check_story(profile, advice, texts)
+    for entry in profile.unseen:
+        assert all(" ".join(entry.cause.split()) in texts[name] for name in ("screen", "report", "page"))
 
 
 @has_cases

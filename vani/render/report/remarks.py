@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
+from vani.models.verdict import could_matter
 from vani.render.report.bounds import Limits, clip
 from vani.render.verdict import library_words
 from vani.render.wording import judged_part, matters
@@ -20,6 +21,7 @@ MOST: Final = 12
 def remarks(profile: Profile, advice: Advice, limits: Limits) -> tuple[str, ...]:
     """All remarks, what touches most numbers first."""
     found = [
+        *_blind_spots(profile),
         *filter(None, (library_words(profile),)),
         *_unseen_writes(profile),
         *_doubts(profile),
@@ -31,6 +33,15 @@ def remarks(profile: Profile, advice: Advice, limits: Limits) -> tuple[str, ...]
     if advice.profile.files is not None:
         found.append(judged_part(advice.profile.files))
     return tuple(clip(one, limits.prose) for one in found[:MOST])
+
+
+def _blind_spots(profile: Profile) -> Iterator[str]:
+    """What the trace did not record though it happened: the files, the likely cause, and how to see it."""
+    for entry in could_matter(profile):
+        files = [clip(path, 60) for path in entry.files[:3]]
+        more = f" and {len(entry.files) - len(files)} more" if len(entry.files) > len(files) else ""
+        where = f" ({', '.join(files)}{more})" if files else ""
+        yield f"Not seen: {entry.cause}{where}. To see it: {entry.see_with}."
 
 
 def _unseen_writes(profile: Profile) -> Iterator[str]:
