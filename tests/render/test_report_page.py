@@ -160,6 +160,17 @@ def test_the_first_section_says_what_ran_whether_io_matters_and_what_to_do():
     assert "Nothing needs to be done" in words
 
 
+def test_figures_of_the_first_screen_name_their_key_in_the_profile():
+    summary = html().partition('id="summary"')[2].partition("</section>")[0]
+    keys = re.findall(r'<(?:dd|h2|p)[^>]* title="([a-z_.]+)"', summary)
+    assert {"verdict.sentence", "verdict.cause", "workflow.runtime_s", "workflow.io.bytes.read"} <= set(keys)
+    for key in keys:
+        value = golden()
+        for name in key.split("."):
+            value = getattr(value, name)
+        assert value is not None, key
+
+
 def test_the_three_worst_findings_come_with_lines_severity_and_gain():
     advice = judged()
     found = [one.model_copy(update={"severity": severity}) for one, severity in zip(advice.recommendations[1:], ["high", "high", "medium", "low"], strict=False)]

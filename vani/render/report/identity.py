@@ -30,6 +30,8 @@ class Fact:
     label: str
     value: str
     note: str = ""
+    key: str = ""
+    """Where the profile has it, such as `workflow.io.bytes.read`."""
 
 
 def identity(profile: Profile, users: Sequence[str], limits: Limits) -> tuple[Fact, ...]:
