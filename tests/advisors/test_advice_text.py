@@ -127,7 +127,7 @@ def test_the_program_is_described_in_eight_lines_at_most():
     shown = screen(advise_document(profile([one, file("/lustre/in", **reads)]), system()))
     lines = shown.split("The program:\n")[1].split("\n\n")[0].split("\n")
     assert len(lines) == 9
-    assert lines[-1].startswith("  and ")
+    assert lines[-1].startswith("   and ")
     assert all(len(line) <= 80 for line in lines)
     assert "\x1b" not in shown
     assert any(".h5" in line and "\u2026" in line for line in lines)

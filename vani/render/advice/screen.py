@@ -72,8 +72,8 @@ def render(advice: Advice, profile: Profile | None, console: Console) -> None:
     if advice.diagnosis:
         console.print()
         console.print(Text(HEADING))
-        for line in observation_lines(advice.diagnosis, console.width - 2, advised_rules(advice)):
-            console.print(Text(f"  {line}"), no_wrap=True, overflow="ellipsis", highlight=False)
+        for line in observation_lines(advice.diagnosis, console.width - 3, advised_rules(advice)):
+            console.print(Text(f"   {line}"), no_wrap=True, overflow="ellipsis", highlight=False)
     console.print()
     console.print(Text(_silent(advice), style="dim"), highlight=False)
 

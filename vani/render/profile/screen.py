@@ -83,8 +83,8 @@ def render(
         _labelled(console, "Note", Text(remark), style="dim")
     if diagnosis:
         _paragraph(console, Text(HEADING, style="bold"))
-        for line in observation_lines(diagnosis, console.width - 2):
-            console.print(Text(f"  {line}"), soft_wrap=True, highlight=False)
+        for line in observation_lines(diagnosis, console.width - 3):
+            console.print(Text(f"   {line}"), soft_wrap=True, highlight=False)
     if next_steps:
         _next(profile, console, saved, program)
 
