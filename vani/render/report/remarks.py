@@ -36,7 +36,7 @@ def remarks(profile: Profile, advice: Advice, limits: Limits) -> tuple[str, ...]
 
 
 def _blind_spots(profile: Profile) -> Iterator[str]:
-    """What the trace did not record though it happened: the files, the likely cause, and how to see it."""
+    """Activity that the trace did not record: the files, the likely cause, and how to see it."""
     for entry in could_matter(profile):
         files = [clip(path, 60) for path in entry.files[:3]]
         more = f" and {len(entry.files) - len(files)} more" if len(entry.files) > len(files) else ""
