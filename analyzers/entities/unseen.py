@@ -5,7 +5,9 @@ the run made. Names: functions and modules that move data, or start processes, w
 calls in files that MPI-IO opened, which no MPI-IO data call surrounds.
 
 What a file lacks can have taken no longer than the file was open, unless it was mapped into memory: the mapping
-outlives the descriptor. So a file whose length was set without a write (ftruncate, then mmap) has no such bound.
+outlives the descriptor. So there is no such bound on a file whose length was set without a write (ftruncate, then
+mmap), nor, of a tracer that does not record mmap, on one that was there before the run. A new file is empty, and an
+empty file cannot be mapped.
 """
 
 from __future__ import annotations
@@ -88,14 +90,15 @@ def _by_files(view: View, mapped_files: Mapping[int, int]) -> Iterator[Unseen]:
     survey, codes = view.measured.survey.files, view.files
     if not len(survey) or not len(codes):
         return
-    reads, writes, writable, opens, streams, empties, resizes, syncs = (
+    reads, writes, writable, opens, streams, makes, empties, resizes, syncs = (
         survey.at(codes, name) > 0
-        for name in ("reads", "writes", "writable", "opens", "stream_opens", "empties", "resizes", "syncs")
+        for name in ("reads", "writes", "writable", "opens", "stream_opens", "makes", "empties", "resizes", "syncs")
     )
     silent = ~writes & (~reads | empties) & ~np.isin(codes, list(mapped_files))
     on_streams = writable & streams & silent
     to_write = writable & silent & ~on_streams
     mapped = to_write & resizes
+    may_be_mapped = ~makes & ~streams & (not _records_mappings(view))
     # A folder is opened to flush it (SQLite, for one).
     to_read = opens & ~writable & silent & ~reads & ~syncs
     past_end = writes & _sought_past_end(view, survey, codes)
@@ -121,7 +124,13 @@ def _by_files(view: View, mapped_files: Mapping[int, int]) -> Iterator[Unseen]:
     if mapped.any():
         untraced += "; a file of which only the length was set was probably mapped into memory"
     found = (
-        entry("written_without_writes", to_write, f"closed without a recorded write: {untraced}", _STRACE, mapped),
+        entry(
+            "written_without_writes",
+            to_write,
+            f"closed without a recorded write: {untraced}",
+            _STRACE,
+            mapped | may_be_mapped,
+        ),
         entry(
             "written_without_writes",
             past_end,
@@ -142,9 +151,17 @@ def _by_files(view: View, mapped_files: Mapping[int, int]) -> Iterator[Unseen]:
             "closed without a recorded read: memory maps, asynchronous reads, C++ streams and formatted input leave no "
             "record",
             _STRACE,
+            may_be_mapped,
         ),
     )
     yield from (each for each in found if each is not None)
+
+
+def _records_mappings(view: View) -> bool:
+    """True if the tracer would show a file that is mapped into memory."""
+    return all(
+        trace.tool == "strace" or not {"mmap", "mmap64"}.isdisjoint(trace.functions) for trace in view.measured.traces
+    )
 
 
 def _sought_past_end(view: View, survey: IntTable, codes: Ints) -> Bools:
@@ -160,7 +177,10 @@ def _sought_past_end(view: View, survey: IntTable, codes: Ints) -> Bools:
 
 
 def _open_s(view: View, survey: IntTable, codes: Ints) -> NDArray[np.float64]:
-    """How long each file was open, in seconds, added up over processes; at most from its first to its last call."""
+    """How long each file was open in some process, in seconds, at most; shape of `codes`.
+
+    No longer than from its first opening to its last closing, nor than all processes together had it open.
+    """
     end = view.workload.span_ns
     opens, closes = survey.at(codes, "opens"), survey.at(codes, "closes")
     first, last = survey.at(codes, "first_open", _NEVER), survey.at(codes, "last_close", -1)
@@ -168,21 +188,19 @@ def _open_s(view: View, survey: IntTable, codes: Ints) -> NDArray[np.float64]:
     last = np.where(closes < opens, end, last)
     longest = np.maximum(0, last - np.minimum(first, last)) / 1e9
     added = survey.at(codes, "open_us") / 1e6 + np.maximum(0, opens - closes) * (end / 1e9)
-    # A descriptor that was duplicated is closed twice.
-    return np.where(closes > opens, longest, np.clip(added, 0.0, np.maximum(longest, 0.0) * np.maximum(1, opens)))
+    # A descriptor that was duplicated is closed twice, and then the sum is of no pairs.
+    return np.where(closes > opens, longest, np.clip(added, 0.0, longest))
 
 
 def _at_once(view: View, survey: IntTable, files: Ints, open_s: NDArray[np.float64]) -> float:
-    """The time in which some process can have had one of these files open, at most, in seconds.
+    """How long a process had some of these files open, at most, in seconds.
 
-    Files of one process add up within it; of shared ones each process may have had them open all that time.
+    Files of one process add up within it; a shared one may have been open in each process all the time.
     """
     first, last = survey.at(files, "first_process"), survey.at(files, "last_process")
     alone = first == last
-    own = np.bincount(first[alone], open_s[alone], view.workload.processes) if alone.any() else np.zeros(1)
-    users = view.users_of_files["processes"][np.searchsorted(view.files, files[~alone])]
-    together = float((open_s[~alone] / np.maximum(1, users)).sum())
-    at_most: float = min(float(own.max()) + together, view.workload.span_ns / 1e9)
+    own = np.bincount(first[alone], open_s[alone], view.workload.processes)
+    at_most: float = min(float(own.max(initial=0.0) + open_s[~alone].sum()), view.workload.span_ns / 1e9)
     return at_most
 
 

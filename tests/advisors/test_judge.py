@@ -84,6 +84,13 @@ def test_whether_io_matters_comes_first_then_the_most_seconds():
     assert [one.rule for one in advice.recommendations] == ["MAT001", "LUS002", "POS001"]
 
 
+def test_the_verdict_names_the_first_recommendation_as_its_remedy():
+    advice = advise(profile([BUSY, READ], slowest_s=50, busy_s=60))
+    first = advice.recommendations[1]
+    assert advice.verdict.remedy == f"{first.name} ({first.rule})"
+    assert advise(profile([BUSY, READ], slowest_s=1, busy_s=1)).verdict.remedy == "nothing to do for storage"
+
+
 def test_where_io_hardly_matters_everything_is_lowered_and_nothing_hidden():
     matters = advise(profile([BUSY, READ], slowest_s=50, busy_s=60))
     hardly = advise(profile([BUSY, READ], slowest_s=4, busy_s=4))
