@@ -22,7 +22,6 @@ from vani.readers.identity import Identity, identity_of
 from vani.readers.recorder.batches import CallReader
 from vani.readers.recorder.call_sites import Origins, call_site_batches, is_interpreter, read_origins
 from vani.readers.recorder.grammar import Grammar
-from vani.readers.recorder.launches import surplus_ranks
 from vani.readers.recorder.metadata import LAYOUTS, Metadata, decode_metadata
 from vani.readers.recorder.occurrences import occurrences
 from vani.readers.recorder.probe import Shape, probe
@@ -206,7 +205,7 @@ class RecorderReader:
 
         Also ("several_launches", [], number of ranks of other runs) where several wrote into the folder.
         """
-        surplus = 0 if self._shape.combined else surplus_ranks(self._source, self._meta.ranks)
+        surplus = 0 if self._shape.combined else self._source.surplus_ranks(self._meta.ranks)
         return [*self.tables.facts, *([("several_launches", [], surplus)] if surplus else [])]
 
     def occurrences(self) -> Occurrences:

@@ -131,6 +131,17 @@ class Source:
         """Tell whether parts of ranks with such names were written, even if they are lost by now."""
         return (self._sections is not None and self._sections.names(suffix)) or bool(self.ranks_with(suffix))
 
+    def surplus_ranks(self, ranks: int) -> int:
+        """Number of ranks with files that cannot be ranks of the run of `ranks` whose metadata is in the folder.
+
+        A run leaves one file per rank, or one for all (`ug.cfg`); the next one that writes into the folder replaces
+        what has the same name.
+        """
+        owners = self.ranks_with("cfg", "cst")
+        if self.extent("ug.cfg") is not None:
+            return len(owners)
+        return sum(rank >= ranks for rank in owners)
+
     def where(self, name: str) -> str:
         """Name a part in a message."""
         if self._sections is not None:
