@@ -82,7 +82,7 @@ def diagnosis(profile: Profile) -> list[Observation]:
             )
     if observations:
         return sorted(observations, key=lambda entry: -(entry.share or 0.0))
-    # Where something is not recorded, nobody can say that nothing is remarkable.
+    # What was not recorded may be remarkable.
     if profile.unseen or not profile.workflow.io.ops.all:
         return []
     evidence = [Evidence(attribute="workflow.io.bytes.total", value=profile.workflow.io.bytes.total)]

@@ -30,7 +30,7 @@ class HDF5CollectiveMetadata(Rule):
     Looks at
         Files that at least `min_processes` processes access through HDF5 above MPI-IO: the share of time in
         metadata operations (flushing is none), or the share of data operations below `small` that move no data of the
-        program, of which one is at least `min_share`. Where the data moves in pieces as small, it is told apart by
+        program, of which one is at least `min_share`. Where the data moves in pieces as small, it is recognised by
         the bytes that the program asks for.
     Why
         To find a data set, HDF5 reads headers, groups and indices in pieces of some hundred bytes, on every

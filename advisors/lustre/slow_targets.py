@@ -25,10 +25,10 @@ class SlowTargets(Rule):
         A target that rebuilds a disk, is nearly full or serves another job delays every process with a file on it, and
         the run waits for the slowest process. More stripes would put more files on that target.
     Recommends
-        To report the target to the site, and to leave it out of the layout of new files until it is well.
+        To report the target to the site, and to leave it out of the layout of new files until it is repaired.
     Stays silent when
-        The trace does not tell which files lie on which targets; few targets are used; times are even, as they are
-        where each file lies on all targets; the files there are larger.
+        The trace does not have the targets of files; few targets are used; times are even, as they are where each file
+        is striped over all targets; or the files on that target are larger.
     Source
         Lustre manual, sections on `lfs check`, `lfs find --ost` and pools. Estimate: the median over the targets.
     Example
@@ -42,7 +42,7 @@ class SlowTargets(Rule):
     needs = ("storage.mounts",)
     sources = ("Lustre manual, lfs-check(1), lfs-find(1)",)
 
-    def check(self, profile: Profile, system: System) -> Verdict:  # noqa: ARG002 - the trace tells
+    def check(self, profile: Profile, system: System) -> Verdict:  # noqa: ARG002 - the trace has the targets
         if not any(mount.slowest_targets for mount in profile.storage.mounts or ()):
             return self.nothing("the trace does not tell which files lie on which storage targets")
         findings = [_finding(slow) for slow in slow_targets(profile)]

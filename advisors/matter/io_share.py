@@ -38,7 +38,7 @@ class IOShare(Rule):
         what the run waits for, and all other recommendations are lowered to `info`; not so of a trace that lost
         processes or calls, or that proves activity which it does not record (`unseen`): then the verdict is open, and
         no bound is given. A run below a second, or with less than a tenth of a second of I/O, is too short to judge:
-        what it spends is that of its start, and every recommendation is taken for half as sure.
+        what it spends is that of its start, and every recommendation counts as half as certain.
         Of a trace whose tracer makes calls longer (strace), no seconds are promised; "hardly" holds all the more.
     Stays silent when
         The profile was made without reading time stamps, so that it has no times.

@@ -223,7 +223,7 @@ class CollectiveBuffering(Rule):
             reason=reason,
             confidence=0.6 if is_independent else 0.7,
             touched_s=before,
-            # Locks, and copies of what lies between the pieces, take time outside file-system calls.
+            # Locks and the copying of gaps between the pieces take time outside file-system calls.
             acts_on="libraries" if sieved else "file_system",
             recommended=settings,
             current=current,

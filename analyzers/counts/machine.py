@@ -50,7 +50,7 @@ def nodes_of(runs: Sequence[RunCounts]) -> int | None:
 
 
 def targets_of(contexts: Sequence[Context], runs: Sequence[RunCounts], rows: Rows) -> FilesOnTargets | None:
-    """Files of the data set on their targets, with the traffic of each; None where no log tells targets."""
+    """Files of the data set on their targets, with the traffic of each; None where no log has targets."""
     known = [(c, run.targets) for c, run in zip(contexts, runs, strict=True) if run.targets is not None]
     if not known:
         return None

@@ -51,7 +51,7 @@ def anchored(traced_s: float, before_s: float, after_s: float, *, generic: bool)
     if not math.isfinite(before_s) or not traced_s / ANCHOR <= before_s <= traced_s * ANCHOR:
         return (
             f"No gain is promised: the model expects {_text(before_s)} as it is now where the trace has "
-            f"{format_seconds(traced_s)}; a repeated run with the new setting tells."
+            f"{format_seconds(traced_s)}; only a run with the new setting shows."
         )
     after, spread = traced_s * after_s / before_s, spread_of(generic=generic)
     return Anchored(after, after / spread, after * spread)
