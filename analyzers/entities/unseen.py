@@ -77,12 +77,13 @@ def unseen(view: View, interfaces: Sequence[Interface] | None) -> tuple[list[Uns
     if not view.timed:
         return None, {"unseen": view.no_times}
     mapped = _mapped(view)
-    entries = [*_by_files(view, mapped), *_by_functions(view), *_mappings(view, mapped), *_workers(view)]
-    entries += _outside_mpiio(view)
-    entries += [*_launches(view), *_non_blocking(view, interfaces or ())]
-    if all(trace.tool == "strace" for trace in view.measured.traces):
-        # It shows all that system calls do.
+    entries = [*_by_functions(view), *_mappings(view, mapped)]
+    if _has_system_calls(view):
+        # A file without a call on its data is an empty one, and children are followed.
         entries = [entry.model_copy(update={"see_with": _BEYOND_STRACE}) for entry in entries]
+    else:
+        entries += [*_by_files(view, mapped), *_workers(view), *_outside_mpiio(view), *_launches(view)]
+        entries += _non_blocking(view, interfaces or ())
     return sorted(entries, key=lambda entry: (entry.most_s is not None, -(entry.most_s or 0.0))), {}
 
 
@@ -158,10 +159,13 @@ def _by_files(view: View, mapped_files: Mapping[int, int]) -> Iterator[Unseen]:
 
 
 def _records_mappings(view: View) -> bool:
-    """True if the tracer would show a file that is mapped into memory."""
-    return all(
-        trace.tool == "strace" or not {"mmap", "mmap64"}.isdisjoint(trace.functions) for trace in view.measured.traces
-    )
+    """True if the tracer shows files that are mapped into memory."""
+    return all(not {"mmap", "mmap64"}.isdisjoint(trace.functions) for trace in view.measured.traces)
+
+
+def _has_system_calls(view: View) -> bool:
+    """True if the tracer shows all that the processes ask of the system."""
+    return all(trace.tool == "strace" for trace in view.measured.traces)
 
 
 def _sought_past_end(view: View, survey: IntTable, codes: Ints) -> Bools:
@@ -210,7 +214,7 @@ def _by_functions(view: View) -> Iterator[Unseen]:
         for name, count in trace.functions.items():
             counts[name] = counts.get(name, 0) + count
     undecoded = {name for name, args, _ in _facts(view) if args[:1] == ["undecoded"]}
-    follows_children = all(trace.tool == "strace" for trace in view.measured.traces)
+    follows_children = _has_system_calls(view)
     for kind, names, what, see_with in _FUNCTIONS:
         chosen = {name: count for name, count in counts.items() if names.fullmatch(name)}
         if follows_children and kind in ("forked_processes", "copied_in_kernel"):
@@ -257,8 +261,6 @@ def _mappings(view: View, mapped: Mapping[int, int]) -> Iterator[Unseen]:
 
 def _workers(view: View) -> Iterator[Unseen]:
     """Python programs that started worker processes: tracers of library functions lose those that exit at once."""
-    if all(trace.tool == "strace" for trace in view.measured.traces):
-        return
     modules = [path for path in view.workload.paths if "/multiprocessing/" in path and _WORKERS.search(path)]
     if modules:
         yield Unseen(

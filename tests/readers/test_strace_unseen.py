@@ -161,3 +161,17 @@ def test_command_that_vani_trace_noted_is_that_of_the_job(tmp_path):
     (tmp_path / MARK).write_text(json.dumps({"command": ["/opt/sim", "-o", "my out"]}))
     profile = vani.profile(tmp_path)
     assert (profile.job.command, profile.job.user) == ("/opt/sim -o 'my out'", None)
+
+
+@pytest.mark.parametrize(
+    ("between", "kinds"),
+    [
+        # All that a process asks of the system is in the log, so a file without a write is empty.
+        ([], []),
+        (["7 io_uring_enter(4<anon_inode:[io_uring]>, 1, 1, IORING_ENTER_GETEVENTS, NULL, 8) = 1 <0.000100>"], ["asynchronous"]),
+    ],
+)
+def test_a_file_without_a_write_is_empty_unless_data_goes_another_way(tmp_path, between, kinds):
+    log = written(tmp_path, f"7 {OPEN}", *between, "7 close(3</run/a.dat>) = 0 <0.5>", "7 +++ exited with 0 +++")
+    profile = vani.profile(log, store=tmp_path / "store")
+    assert [entry.kind for entry in profile.unseen] == kinds
