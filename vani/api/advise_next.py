@@ -11,7 +11,12 @@ from vani.api.arguments import JUDGED_FILES, PathLike, system_of
 from vani.api.history.add import machine_like
 from vani.api.history.predict import history_predict
 from vani.api.profile import profile
+from vani.database.runs import read
+from vani.database.runs.connect import Store
 from vani.errors import VaniError
+from vani.history.behaviour.weighed_advice import LEAST_KNOWN, Part, weighed
+from vani.history.contents import default_place
+from vani.history.ingest_result import unpack_profile
 from vani.schema.advice import Advice, NextRun, NextRunBehaviour, ProfileRef, SystemRef
 from vani.units import format_share
 
@@ -58,8 +63,6 @@ def advise_next(
     InputError
         There is no history, or no run of the application in it.
     """
-    from vani.history.behaviour.weighed_advice import LEAST_KNOWN, Part, weighed  # noqa: PLC0415
-
     predicted = history_predict(application, user=user, processes=processes, db=db)
     parts: list[Part] = []
     behaviours: list[NextRunBehaviour] = []
@@ -108,11 +111,6 @@ def _why(predicted: BehaviourPrediction, known: str) -> str:
 
 def _profile_of(one: LikelyBehaviour, db: PathLike | None) -> tuple[Profile, str] | None:
     """The profile of the run that represents a behaviour, and its file system; None if it can no longer be made."""
-    from vani.database.runs import read  # noqa: PLC0415
-    from vani.database.runs.connect import Store  # noqa: PLC0415
-    from vani.history.contents import default_place  # noqa: PLC0415
-    from vani.history.ingest_result import unpack_profile  # noqa: PLC0415
-
     digest = one.resembles.digest
     if digest is None:
         return None

@@ -7,7 +7,10 @@ from typing import TYPE_CHECKING
 
 import vani
 from vani.api.arguments import PathLike
+from vani.engine.executor import open_executor
 from vani.errors import InputError, TraceError, VaniError
+from vani.readers.open import open_workload
+from vani.store.write import check_call_sites, write_store
 
 if TYPE_CHECKING:
     from vani.engine.executor import Progress
@@ -43,10 +46,6 @@ def convert(
     InputError
         A trace that cannot be read or has no call sites that were asked for, or a place that cannot be written.
     """
-    from vani.engine.executor import open_executor  # noqa: PLC0415
-    from vani.readers.open import open_workload  # noqa: PLC0415
-    from vani.store.write import check_call_sites, write_store  # noqa: PLC0415
-
     target = Path(store)
     if (
         target.exists()

@@ -5,10 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from vani.analyzers.timeline.heat_map import heat_map as laid_out
 from vani.api.arguments import PathLike
 from vani.api.run import Run
 from vani.api.source import profile_of, read_profile
 from vani.errors import InputError
+from vani.store.stores import while_stores_vanish
 
 if TYPE_CHECKING:
     from vani.engine.executor import Progress
@@ -58,8 +60,6 @@ def heat_map_in(
     run: Run, profile: Profile, *, store: PathLike | None = None, decode: bool = True
 ) -> HeatMap | str:
     """`heat_map` as a part of a longer run, which may have the stores already."""
-    from vani.store.stores import while_stores_vanish  # noqa: PLC0415
-
     if store is not None and not Path(store).is_dir():
         raise InputError("no such folder", where=store, todo="name a store, or the folder of stores")
     # A quick profile must not decode the trace.
@@ -71,8 +71,6 @@ def heat_map_in(
         why = run.stores.of_profile(profile, executor, stores, decode=decode, is_quick=is_quick)
         if why is not None:
             return why
-        from vani.analyzers.timeline.heat_map import heat_map as laid_out  # noqa: PLC0415 - loads Arrow
-
         return laid_out(stores, [t.app for t in profile.traces], executor)
 
     heat = while_stores_vanish(from_stores)

@@ -11,6 +11,7 @@ from vani.api.arguments import PathLike
 from vani.api.gate_inputs import figures_of
 from vani.api.run import Run
 from vani.errors import InputError
+from vani.history.run_rows import row_of, sorted_rows
 from vani.schema.run_table import RunTable, Unread
 from vani.schema.syntax.detection import first_bytes
 
@@ -49,8 +50,6 @@ def table(
     InputError
         No run could be read, or there is no such column. A run that cannot be read is in `unread`.
     """
-    from vani.history.run_rows import row_of, sorted_rows  # noqa: PLC0415 - loads the models
-
     sorted_rows((), sort, reverse=reverse)
     rows, unread = [], []
     named = [each for run in runs for each in _runs_of(run)]

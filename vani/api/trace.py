@@ -9,7 +9,16 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
+from vani.api.trace_fault import fault_of
+from vani.collect import collect
+from vani.collect.tracing.launchers import launcher_of, programs_at
+from vani.collect.tracing.line import recorder_line, strace_line
+from vani.collect.tracing.recorder_library import find_recorder
+from vani.collect.tracing.run import begin_folder, free_name, is_static, run_line
+from vani.collect.tracing.scripts import launches_in, starts_others
 from vani.errors import InputError, VaniError
+from vani.readers.strace.app import app_of, program_behind
+from vani.schema.document import dumps
 
 __all__ = ["Trace", "trace"]
 
@@ -82,14 +91,6 @@ def trace(
         There is no command, no tracer, something is in the place of the trace, a launcher's line cannot be read, or
         Recorder is asked to trace a script, whose programs would write into one folder.
     """
-    from vani.api.trace_fault import fault_of  # noqa: PLC0415
-    from vani.collect.tracing.launchers import launcher_of, programs_at  # noqa: PLC0415
-    from vani.collect.tracing.line import recorder_line, strace_line  # noqa: PLC0415
-    from vani.collect.tracing.recorder_library import find_recorder  # noqa: PLC0415
-    from vani.collect.tracing.run import begin_folder, free_name, is_static, run_line  # noqa: PLC0415
-    from vani.collect.tracing.scripts import starts_others  # noqa: PLC0415
-    from vani.readers.strace.app import app_of, program_behind  # noqa: PLC0415
-
     env = os.environ if environment is None else environment
     if not command:
         raise InputError("no command was given", todo="vani trace -- COMMAND...")
@@ -162,8 +163,6 @@ def trace(
 
 
 def _one_folder_for(program: Sequence[str], environment: Mapping[str, str]) -> InputError:
-    from vani.collect.tracing.scripts import launches_in  # noqa: PLC0415
-
     steps = launches_in(program, environment.get("PATH"))
     shown = ", ".join(f"vani trace -- {step}" for step in steps[:_SHOWN])
     more = f" and {len(steps) - _SHOWN} more" if len(steps) > _SHOWN else ""
@@ -176,9 +175,6 @@ def _one_folder_for(program: Sequence[str], environment: Mapping[str, str]) -> I
 
 def _collect(folder: Path, environment: Mapping[str, str]) -> None:
     """Write job.yaml; a machine that cannot be looked at keeps no run from being traced."""
-    from vani.collect import collect  # noqa: PLC0415
-    from vani.schema.document import dumps  # noqa: PLC0415
-
     try:
         text = dumps(collect(environment))
     except (VaniError, OSError, ValueError):

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Unpack
 import click
 
 import vani
+from vani import api
 from vani.api import JUDGED_FILES
 from vani.cli.advise_next import AdviseOptions, NextOf, advice_before
 from vani.cli.history.options import db_option
@@ -89,8 +90,6 @@ def advise(
 
     A trace, which is a folder or a file, is profiled first.
     """
-    from vani import api  # noqa: PLC0415 - `vani --help` pays for no library
-
     before, written = NextOf(application, user, processes, db), [output, *filter(None, [script])]
     read = [options["config"], *scheduler_files(options["scheduler"]), *system_files(options["system"])]
     if profile is None or before.is_asked:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, TypedDict
 
 import click
 
+from vani import api
 from vani.errors import InputError
 
 if TYPE_CHECKING:
@@ -54,8 +55,6 @@ def advice_before(run: NextOf, profile: Path | None, options: AdviseOptions) -> 
     UsageError
         Neither a profile nor an application was named.
     """
-    from vani import api  # noqa: PLC0415 - `vani --help` pays for no library
-
     if run.application is None:
         if profile is None:
             raise click.UsageError("Missing argument 'PROFILE|TRACE' (or --next).")

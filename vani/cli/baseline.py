@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, TypedDict, Unpack
 
 import click
 
+from vani import api
 from vani.cli.options import FILE, output_option, quiet_option, source_argument
 from vani.cli.output import shows_progress
 from vani.cli.output_guard import check_outputs
@@ -59,8 +60,6 @@ def save(
 
     Traces are folders or files. Several runs tell `vani check` how much figures differ from run to run.
     """
-    from vani import api  # noqa: PLC0415 - `vani --help` pays for no library
-
     with working(*profiles, quiet=quiet) as progress:
         if output is not None:
             files = api.files_of_gate(policy, baselines=None)
@@ -77,8 +76,6 @@ def show(files: tuple[Path, ...]) -> None:
 
     Without FILE, what the policy names, or .vani/baseline.yaml.
     """
-    from vani import api  # noqa: PLC0415
-
     sources, rows = api.baseline_figures(*files)
     for path, count in sources:
         click.echo(f"{one_line(path)}: {counted(count, 'run')}")

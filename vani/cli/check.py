@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, TypedDict, Unpack
 import click
 
 import vani
+from vani import api
 from vani.cli.options import FILE, format_option, quiet_option, source_argument, system_option
 from vani.cli.output import emit_all, shows_summary, summary_console
 from vani.cli.output_guard import check_outputs, system_files
@@ -110,8 +111,6 @@ def check(
     A trace, which is a folder or a file, is profiled first. Exit status: 0 all holds, 1 something was found at or
     above the level of --fail-on, 2 nothing to check or bad input.
     """
-    from vani import api  # noqa: PLC0415 - `vani --help` pays for no library
-
     wanted = _outputs(kind, outputs)
     summary = _summary_place(wanted)
     with working(profile, quiet=quiet) as progress:

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 import click
 
 import vani
+from vani import api
 from vani.atomic import new_directory, write_text
 from vani.cli.options import FILE
 from vani.errors import InputError
@@ -92,7 +93,6 @@ def _stage(output: Path | None) -> Iterator[_Stage]:
 
 
 def _profile(stage: _Stage, trace: Path) -> Profile:
-    from vani import api  # noqa: PLC0415
     from vani.render.profile.screen import render  # noqa: PLC0415
 
     _show(stage, "Profile the run", f"profile {_typed(trace)} -o {stage.shown(_PROFILE)}")
@@ -105,7 +105,6 @@ def _profile(stage: _Stage, trace: Path) -> Profile:
 
 
 def _advise(stage: _Stage, profile: Profile) -> None:
-    from vani import api  # noqa: PLC0415
     from vani.render.advice.screen import render  # noqa: PLC0415
 
     words = f"advise {stage.shown(_PROFILE)} --system {_SYSTEM} -o {stage.shown(_ADVICE)}"
@@ -118,8 +117,6 @@ def _advise(stage: _Stage, profile: Profile) -> None:
 
 def _report(stage: _Stage) -> str:
     """Write the page; returns its size as text."""
-    from vani import api  # noqa: PLC0415
-
     words = f"report {stage.shown(_PROFILE)} --advice {stage.shown(_ADVICE)} -o {stage.shown(_REPORT)}"
     _show(stage, "Write it as a page", words)
     page = api.report(stage.folder / _PROFILE, advice=stage.folder / _ADVICE, store=stage.store)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from vani import api
 from vani.cli.options import format_option, output_option, quiet_option, source_argument
 from vani.cli.output import emit
 from vani.cli.output_guard import check_outputs
@@ -51,8 +52,6 @@ def diff(
     A and B are profiles, baselines or traces, which are folders or files. Files, apps and phases are matched by
     name. What exceeds the tolerance and concerns at least 1 % of the I/O time is marked.
     """
-    from vani import api  # noqa: PLC0415 - `vani --help` pays for no library
-
     with working(a, b, quiet=quiet) as progress:
         check_outputs([output], chain([a, b], scheduler_files(scheduler), api.files_of_gate(baselines=None)))
         differences = api.diff(a, b, strip=strip or None, store=store, scheduler=scheduler, progress=progress)

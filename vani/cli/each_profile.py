@@ -7,6 +7,7 @@ from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, TypedDict
 
+from vani import api
 from vani.cli.output import emit, shows_summary, summary_console
 from vani.cli.output_guard import check_outputs, system_files
 from vani.cli.scheduler_options import scheduler_files
@@ -51,7 +52,6 @@ def profile_each(
     InputError
         Options contradict each other, there is no folder, or no trace can be read; one that cannot is named in a line.
     """
-    from vani import api  # noqa: PLC0415 - loads Arrow
     from vani.readers.open import traces_at  # noqa: PLC0415
 
     others = {"--together": options["together"], **given}

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, TypedDict, Unpack
 
 import click
 
+from vani import api
 from vani.cli.options import output_option, quiet_option, source_argument
 from vani.cli.output_guard import check_outputs
 from vani.cli.scheduler_options import decoding_options, scheduler_files
@@ -79,7 +80,6 @@ def plot(kind: str, profile: Path, output: Path, quiet: bool, **options: Unpack[
     `vani plot --list` names the kinds. Plots over time need the calls: they are found in the store that
     `vani profile` keeps, or decoded again from the trace. A trace, which is a folder or a file, is profiled first.
     """
-    from vani import api  # noqa: PLC0415 - `vani --help` pays for no library
     from vani.atomic import write_bytes  # noqa: PLC0415
     from vani.render.plots.image import FORMATS  # noqa: PLC0415
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Unpack
 
 import click
 
+from vani import api
 from vani.cli.each_profile import ProfileOptions, profile_each
 from vani.cli.options import FILE, files_option, format_option, output_option, quiet_option, system_option
 from vani.cli.output import emit_all, progress_bar, shows_progress, shows_summary, summary_console
@@ -122,8 +123,6 @@ def _characterised(
     progress: Progress | None,
 ) -> tuple[Profile, list[tuple[str, Path]]]:
     """The profile, and the files that are written with it."""
-    from vani import api  # noqa: PLC0415 - loads Arrow
-
     if quick:
         return api.profile(*traces, **options, quick=True), []
     run = api.characterise(*traces, **options, progress=progress)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, TypedDict, Unpack
 
 import click
 
+from vani import api
 from vani.cli.options import (
     FILE,
     format_option,
@@ -87,8 +88,6 @@ def report(
     The page is one HTML file: it needs no network, prints, and says what it leaves out. A trace, which is a folder or
     a file, is profiled first. With --history, it ranks runs as `vani history top` does, and tells what next runs do.
     """
-    from vani import api  # noqa: PLC0415 - `vani --help` pays for no library
-
     format = _format(kind, output)
     if profile is None or history is not None:
         _report_history(history, format, output)
@@ -106,7 +105,6 @@ def report(
 
 def _report_history(history: str | None, format: str, output: Path | None) -> None:
     """Write what `vani history top` ranks, as a page."""
-    from vani import api  # noqa: PLC0415 - `vani --help` pays for no library
     from vani.render.history import FORMATS as OF_HISTORY  # noqa: PLC0415
 
     if history is None:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from vani import api
 from vani.cli.options import FILE, format_option, output_option, quiet_option
 from vani.cli.output import emit
 from vani.cli.output_guard import check_outputs
@@ -37,8 +38,6 @@ def table(
     A RUN is a profile, a folder of profiles, or a trace. The text has what most ask for; CSV, JSON and Parquet have
     all columns, named as in the profile. What cannot be read is told, and the rest is written all the same.
     """
-    from vani import api  # noqa: PLC0415 - `vani --help` pays for no library
-
     kind = kind or (FORMATS.of_file(output) if output is not None else None) or "text"
     with working(*runs, quiet=quiet) as progress:
         check_outputs([output], [*runs, *scheduler_files(scheduler)])

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from vani import api
 from vani.cli.options import FILE, quiet_option
 from vani.errors import one_line
 from vani.units import counted, format_bytes
@@ -54,8 +55,6 @@ def trace(
     With Recorder, whose library is found by --recorder, RECORDER_ROOT or a loaded module, and loaded in the way of the
     launcher that COMMAND begins with (srun, mpirun, mpiexec, jsrun, flux run, aprun); without it, with strace.
     """
-    from vani import api  # noqa: PLC0415
-
     done = api.trace(
         command, output, recorder=recorder, tracer=tracer, dry_run=dry_run, collect=not no_collect
     )

@@ -12,7 +12,14 @@ from vani.api.advise import advise
 from vani.api.arguments import PathLike, system_of
 from vani.api.profile import profile
 from vani.api.report_inputs import rule_findings
+from vani.database.runs import read, write
+from vani.database.runs.connect import Store
 from vani.errors import InputError, VaniError
+from vani.history.anonymise import names_of
+from vani.history.contents import default_place
+from vani.history.ingest import add
+from vani.history.ingest_result import pack_profile, unpack_profile
+from vani.history.saved import pairs_that_matter, verdict_from
 
 if TYPE_CHECKING:
     from vani.database.runs.connect import Store
@@ -76,11 +83,6 @@ def history_add(
     InputError
         There is no run at a path, or the history cannot be used.
     """
-    from vani.database.runs.connect import Store  # noqa: PLC0415
-    from vani.history.anonymise import names_of  # noqa: PLC0415
-    from vani.history.contents import default_place  # noqa: PLC0415
-    from vani.history.ingest import add  # noqa: PLC0415
-
     if workers is not None and not 1 <= workers <= 1024:
         raise InputError(f"is {workers:,}", where="--workers", todo="give 1 to 1,024")
     machine = system_of(system)
@@ -108,10 +110,6 @@ def _profile_of(path: Path) -> Profile:
 
 def _judge(store: Store, pairs: int, system: System | None) -> tuple[int, list[str]]:
     """Judge runs of the pairs that cost most; returns how many, and why others were not."""
-    from vani.database.runs import read, write  # noqa: PLC0415
-    from vani.history.ingest_result import pack_profile  # noqa: PLC0415
-    from vani.history.saved import pairs_that_matter  # noqa: PLC0415
-
     with store.reading() as connection:
         matter = pairs_that_matter(read.groups(connection, "pair", read.Period()), pairs)
         runs = read.telling_runs(connection, matter)
@@ -146,9 +144,6 @@ def machine_like(file_system: str) -> System | None:
 def _verdict(
     run: Run, content: bytes | None, paths: list[str], system: System | None, findings: dict[str, str]
 ) -> tuple[Profile, Verdict]:
-    from vani.history.ingest_result import unpack_profile  # noqa: PLC0415
-    from vani.history.saved import verdict_from  # noqa: PLC0415
-
     if content is not None:
         run_profile = unpack_profile(content)
     else:

@@ -7,7 +7,19 @@ from typing import TYPE_CHECKING
 
 import vani
 from vani.api.arguments import PathLike
+from vani.database.interactions import Interaction as Row
+from vani.database.interactions import refuse_contradictions
+from vani.database.runs import read
+from vani.database.runs.connect import Store
 from vani.errors import InputError, StoreError, one_line
+from vani.history.contents import default_place
+from vani.history.creations.choice import Follower, choose_next, remembered
+from vani.history.creations.expected_files import expected_files
+from vani.history.creations.extraction import creations_of_profile
+from vani.history.creations.partial_run import read_partial_run
+from vani.history.creations.predictors import predictors
+from vani.history.creations.series import nothing, unpack_creations
+from vani.history.ingest_result import unpack_profile
 from vani.models.tarazu_layout import parse_buckets
 from vani.plan.creations import files_to_place, is_layout_file
 from vani.schema.document import read_text
@@ -60,14 +72,6 @@ def history_creations(
     InputError
         There is no history, no such run in it, or none whose creations are known; a method that is none.
     """
-    from vani.database.runs import read  # noqa: PLC0415
-    from vani.database.runs.connect import Store  # noqa: PLC0415
-    from vani.history.contents import default_place  # noqa: PLC0415
-    from vani.history.creations.choice import Follower, choose_next, remembered  # noqa: PLC0415
-    from vani.history.creations.partial_run import read_partial_run  # noqa: PLC0415
-    from vani.history.creations.predictors import predictors  # noqa: PLC0415
-    from vani.history.creations.series import nothing  # noqa: PLC0415
-
     if method is not None and method not in predictors():
         known = ", ".join(predictors())
         raise InputError(f"no method {one_line(method)!r}", where="--method", todo=f"there are {known}")
@@ -103,11 +107,6 @@ def history_creations(
 
 
 def _past(connection: sa.Connection, application: str, user: str, processes: int) -> list[Creations]:
-    from vani.database.runs import read  # noqa: PLC0415
-    from vani.history.creations.extraction import creations_of_profile  # noqa: PLC0415
-    from vani.history.creations.series import unpack_creations  # noqa: PLC0415
-    from vani.history.ingest_result import unpack_profile  # noqa: PLC0415
-
     digests = read.latest_digests(connection, application, user, processes, _LOOKED_AT)
     packed = read.creations_of(connection, digests)
     past = []
@@ -150,8 +149,6 @@ def _document(
     least: float,
     notes: list[str],
 ) -> CreationsPrediction:
-    from vani.history.creations.expected_files import expected_files  # noqa: PLC0415
-
     return CreationsPrediction(
         version=vani.__version__,
         outside=[],
@@ -228,9 +225,6 @@ def creations_rows(prediction: CreationsPrediction, layout: str | None = None) -
     InputError
         As in `creations_jobs`, or files that the database does not take.
     """
-    from vani.database.interactions import Interaction as Row  # noqa: PLC0415
-    from vani.database.interactions import refuse_contradictions  # noqa: PLC0415
-
     files = files_to_place(
         creations_jobs(prediction, layout), {}, 1, prediction.application, as_printed=False
     )

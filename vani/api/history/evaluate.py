@@ -6,7 +6,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from vani.api.arguments import PathLike
+from vani.database.runs.connect import Store
 from vani.errors import InputError
+from vani.history.behaviour.evaluation import compare_predictors
+from vani.history.behaviour.run_table import read_table
+from vani.history.behaviour.runs import kept_runs
+from vani.history.contents import default_place
 
 if TYPE_CHECKING:
     from vani.models.behaviour import Comparison
@@ -33,19 +38,11 @@ def history_evaluate(
     InputError
         The table cannot be read, there is no history, or there are too few runs.
     """
-    from vani.history.behaviour.evaluation import compare_predictors  # noqa: PLC0415 - `vani --help` pays for no library
-
     if not 0 < last < 1:
         raise InputError(f"is {last:g}", where="--last", todo="give a share above 0 and below 1, such as 0.3")
     if table is not None and db is not None:
         raise InputError("a table and a history", where=table, todo="name one of them")
     if table is not None:
-        from vani.history.behaviour.run_table import read_table  # noqa: PLC0415
-
         return compare_predictors(read_table(Path(table)), last)
-    from vani.database.runs.connect import Store  # noqa: PLC0415
-    from vani.history.behaviour.runs import kept_runs  # noqa: PLC0415
-    from vani.history.contents import default_place  # noqa: PLC0415
-
     with Store(db if db is not None else default_place()).reading() as connection:
         return compare_predictors(kept_runs(connection), last)

@@ -6,7 +6,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from vani.api.arguments import PathLike
+from vani.database.runs import read, write
+from vani.database.runs.connect import Store
+from vani.database.runs.versions import upgrade_store
 from vani.errors import InputError, one_line
+from vani.history.anonymise import anonymise
+from vani.history.contents import contents_of, default_place
+from vani.history.exchange import export, import_
 
 if TYPE_CHECKING:
     from vani.database.runs.connect import Store
@@ -32,9 +38,6 @@ def history_list(*, db: PathLike | None = None) -> Kept:
     InputError
         There is no history, as in all functions here.
     """
-    from vani.database.runs import read  # noqa: PLC0415
-    from vani.history.contents import contents_of  # noqa: PLC0415
-
     store = _store(db)
     with store.reading() as connection:
         return contents_of(connection, store.name, read.count_damaged(connection))
@@ -42,8 +45,6 @@ def history_list(*, db: PathLike | None = None) -> Kept:
 
 def history_damaged(*, db: PathLike | None = None) -> list[Source]:
     """Files that could not be read, each with its reason."""
-    from vani.database.runs import read  # noqa: PLC0415
-
     with _store(db).reading() as connection:
         return read.damaged(connection)
 
@@ -56,8 +57,6 @@ def history_remove(*, user: str, application: str | None = None, db: PathLike | 
     InputError
         There are none.
     """
-    from vani.database.runs import write  # noqa: PLC0415
-
     store = _store(db)
     with store.writing() as connection:
         removed = write.forget_user(connection, user, application)
@@ -74,34 +73,23 @@ def history_remove(*, user: str, application: str | None = None, db: PathLike | 
 
 def history_anonymise(key: PathLike, *, db: PathLike | None = None) -> int:
     """Put users and paths behind hashes of a key, which is made where there is none; returns the number of runs."""
-    from vani.history.anonymise import anonymise  # noqa: PLC0415
-
     return anonymise(_store(db), Path(key))
 
 
 def history_export(path: PathLike, *, db: PathLike | None = None) -> int:
     """Write all that is kept to a file; returns the number of runs."""
-    from vani.history.exchange import export  # noqa: PLC0415
-
     return export(_store(db), Path(path))
 
 
 def history_import(path: PathLike, *, db: PathLike | None = None) -> tuple[int, int]:
     """Add what was exported; returns the runs that were new, and all of the file."""
-    from vani.history.exchange import import_  # noqa: PLC0415
-
     return import_(_store(db), Path(path))
 
 
 def history_upgrade(*, db: PathLike | None = None) -> tuple[str, str | None]:
     """Bring a history of an older layout to the newest; returns the older layout, and where the copy of it is."""
-    from vani.database.runs.versions import upgrade_store  # noqa: PLC0415
-
     return upgrade_store(_store(db))
 
 
 def _store(db: PathLike | None) -> Store:
-    from vani.database.runs.connect import Store  # noqa: PLC0415
-    from vani.history.contents import default_place  # noqa: PLC0415
-
     return Store(db if db is not None else default_place())

@@ -9,7 +9,10 @@ from vani.api.arguments import PathLike
 from vani.api.heat_map import heat_map
 from vani.api.profile import profile
 from vani.errors import InputError
+from vani.history.behaviour.phases import phase_ids, phases
+from vani.history.behaviour.time_series import Series, darshan_series
 from vani.models.behaviour import PhaseOfRun, RunPhases
+from vani.readers.darshan.probe import is_darshan
 
 if TYPE_CHECKING:
     from vani.history.behaviour.time_series import Series
@@ -35,8 +38,6 @@ def history_phases(*paths: PathLike) -> list[RunPhases]:
     InputError
         A path cannot be read or has no times, or PyWavelets is missing.
     """
-    from vani.history.behaviour.phases import phase_ids, phases  # noqa: PLC0415
-
     read = [(path, series_of(path)) for path in paths]
     read.sort(key=lambda entry: entry[1].submitted if entry[1].submitted is not None else float("inf"))
     phases_of_runs = [phases(series.moved) for _, series in read]
@@ -73,9 +74,6 @@ def series_of(path: PathLike) -> Series:
         It cannot be read, or has no times.
     """
     import numpy as np  # noqa: PLC0415
-
-    from vani.history.behaviour.time_series import Series, darshan_series  # noqa: PLC0415
-    from vani.readers.darshan.probe import is_darshan  # noqa: PLC0415
 
     if Path(path).is_file() and is_darshan(Path(path)):
         return darshan_series(Path(path))

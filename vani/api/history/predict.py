@@ -7,7 +7,13 @@ from typing import TYPE_CHECKING, Final
 
 from vani.api.arguments import PathLike
 from vani.api.history.show import nothing_found
+from vani.database.runs import read
+from vani.database.runs.connect import Store
 from vani.errors import InputError
+from vani.history.behaviour.next_run import next_run
+from vani.history.behaviour.runs import kept_runs
+from vani.history.contents import default_place
+from vani.history.days import period_of
 
 if TYPE_CHECKING:
     from vani.schema.history import Ranking
@@ -50,13 +56,6 @@ def history_predict(
     InputError
         There is no history, or no run of the application in it.
     """
-    from vani.database.runs import read  # noqa: PLC0415
-    from vani.database.runs.connect import Store  # noqa: PLC0415
-    from vani.history.behaviour.next_run import next_run  # noqa: PLC0415
-    from vani.history.behaviour.runs import kept_runs  # noqa: PLC0415
-    from vani.history.contents import default_place  # noqa: PLC0415
-    from vani.history.days import period_of  # noqa: PLC0415
-
     if processes is not None and not 1 <= processes <= _MOST_PROCESSES:
         raise InputError(f"is {processes:,}", where="--processes", todo=f"give 1 to {_MOST_PROCESSES:,}")
     with Store(db if db is not None else default_place()).reading() as connection:
@@ -91,11 +90,6 @@ def history_next_runs(ranking: Ranking, *, db: PathLike | None = None) -> list[B
     InputError
         There is no history.
     """
-    from vani.database.runs.connect import Store  # noqa: PLC0415 - `vani --help` pays for no library
-    from vani.history.behaviour.next_run import next_run  # noqa: PLC0415
-    from vani.history.behaviour.runs import kept_runs  # noqa: PLC0415
-    from vani.history.contents import default_place  # noqa: PLC0415
-
     predictions = []
     with Store(db if db is not None else default_place()).reading() as connection:
         for row in ranking.rows[:_MOST_ROWS]:

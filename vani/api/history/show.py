@@ -6,7 +6,14 @@ import difflib
 from typing import TYPE_CHECKING
 
 from vani.api.arguments import PathLike
+from vani.database.runs import read
+from vani.database.runs.connect import Store
 from vani.errors import InputError, one_line
+from vani.history.contents import default_place
+from vani.history.days import period_of
+from vani.history.ranking import saved_of
+from vani.history.saved import shares
+from vani.history.story import story, worst_of
 
 if TYPE_CHECKING:
     from vani.schema.history import Story
@@ -36,14 +43,6 @@ def history_show(
     InputError
         There is no history, or no such run in it.
     """
-    from vani.database.runs import read  # noqa: PLC0415
-    from vani.database.runs.connect import Store  # noqa: PLC0415
-    from vani.history.contents import default_place  # noqa: PLC0415
-    from vani.history.days import period_of  # noqa: PLC0415
-    from vani.history.ranking import saved_of  # noqa: PLC0415
-    from vani.history.saved import shares  # noqa: PLC0415
-    from vani.history.story import story, worst_of  # noqa: PLC0415
-
     period = period_of(since, until)
     with Store(db if db is not None else default_place()).reading() as connection:
         runs = read.runs_of(connection, application, user, period)

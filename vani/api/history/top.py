@@ -5,7 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Literal
 
 from vani.api.arguments import PathLike
+from vani.database.runs import read
+from vani.database.runs.connect import Store
 from vani.errors import InputError
+from vani.history.contents import default_place
+from vani.history.days import period_of
+from vani.history.ranking import ranking
+from vani.history.saved import shares
 
 if TYPE_CHECKING:
     from vani.schema.history import Ranking
@@ -40,13 +46,6 @@ def history_top(
     InputError
         There is no history, or no such day.
     """
-    from vani.database.runs import read  # noqa: PLC0415
-    from vani.database.runs.connect import Store  # noqa: PLC0415
-    from vani.history.contents import default_place  # noqa: PLC0415
-    from vani.history.days import period_of  # noqa: PLC0415
-    from vani.history.ranking import ranking  # noqa: PLC0415
-    from vani.history.saved import shares  # noqa: PLC0415
-
     if not 1 <= limit <= 1_000_000:
         raise InputError(f"is {limit:,}", where="--limit", todo="give 1 or more")
     period = period_of(since, until)

@@ -9,6 +9,9 @@ import vani
 from vani.api.arguments import PathLike
 from vani.api.model.samples import Machine, Measured, measured, prepared
 from vani.errors import InputError
+from vani.history.write_time.choice import choose, score_all
+from vani.history.write_time.methods import methods
+from vani.history.write_time.stage_costs import stage_costs
 from vani.models.write_time.cross_validation import CrossValidation
 from vani.schema.write_model import Envelope, JudgedMethod, StageCost, WriteModel
 from vani.units import parse_bytes
@@ -58,9 +61,6 @@ def model_fit(
     InputError
         Samples that cannot be used, or that no method explains.
     """
-    from vani.history.write_time.choice import choose  # noqa: PLC0415 - heavy
-    from vani.history.write_time.stage_costs import stage_costs  # noqa: PLC0415
-
     names = _known(method)
     measurements = measured(
         samples, scale=scale, confidence=confidence, application=application, user=user, db=db
@@ -123,8 +123,6 @@ def model_evaluate(
     InputError
         Samples that cannot be used, or none on one side of `up_to`.
     """
-    from vani.history.write_time.choice import choose, score_all  # noqa: PLC0415 - heavy
-
     limit = _limit(up_to)
     measurements = measured(
         samples, scale=scale, confidence=confidence, application=application, user=user, db=db
@@ -184,8 +182,6 @@ def _refuse_few(measurements: Measured) -> None:
 def _known(method: str | None) -> Sequence[str] | None:
     if method is None:
         return None
-    from vani.history.write_time.methods import methods  # noqa: PLC0415
-
     if method not in methods():
         raise InputError(f"no method {method!r}", where="--method", todo=f"known are {', '.join(methods())}")
     return [method]

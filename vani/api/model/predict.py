@@ -10,6 +10,7 @@ import vani
 from vani.api.arguments import PathLike
 from vani.api.model.write_time import placed_write_time
 from vani.errors import InputError
+from vani.history.write_time.node_map import read_mapping
 from vani.models.write_time.features import Write
 from vani.models.write_time.published import PUBLISHED, Placement, Published
 from vani.schema.prediction import PredictedTerm, PredictedWrite, WriteEnd, WriteTimePrediction
@@ -101,8 +102,6 @@ def _groups(
         if job_nodes is not None:
             raise InputError("needs a mapping", where="--job-nodes", todo="give --mapping FILE as well")
         return None
-    from vani.history.write_time.node_map import read_mapping  # noqa: PLC0415
-
     known = read_mapping(Path(mapping), list(model.shared))
     names = known.of_job(job_nodes, nodes)
     return len(names), known.groups(names)

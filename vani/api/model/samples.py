@@ -8,7 +8,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal
 
 from vani.api.arguments import PathLike
+from vani.database.runs import read
+from vani.database.runs.connect import Store
 from vani.errors import InputError, one_line
+from vani.history.contents import default_place
+from vani.history.write_time.paper_columns import with_paper_features
+from vani.history.write_time.samples import converged
+from vani.history.write_time.sources import read_samples, writes_of
 from vani.models.write_time.published import PUBLISHED
 
 if TYPE_CHECKING:
@@ -60,9 +66,6 @@ def measured(
     InputError
         None are named, or they cannot be used.
     """
-    from vani.history.write_time.samples import converged  # noqa: PLC0415 - heavy
-    from vani.history.write_time.sources import read_samples  # noqa: PLC0415
-
     if not 0.5 <= confidence < 1:
         raise InputError(f"is {confidence:g}", where="--confidence", todo="give 0.5 to less than 1")
     paths = [Path(samples)] if isinstance(samples, (str, Path)) else [Path(sample) for sample in samples]
@@ -94,17 +97,10 @@ def prepared(samples: Samples, system: Machine | None) -> Samples:
     """The samples, by the features of a machine where one is named."""
     if system is None:
         return samples
-    from vani.history.write_time.paper_columns import with_paper_features  # noqa: PLC0415
-
     return with_paper_features(samples, PUBLISHED[system].pool)
 
 
 def _of_history(application: str, user: str | None, db: PathLike | None) -> tuple[str, Writes]:
-    from vani.database.runs import read  # noqa: PLC0415
-    from vani.database.runs.connect import Store  # noqa: PLC0415
-    from vani.history.contents import default_place  # noqa: PLC0415
-    from vani.history.write_time.sources import writes_of  # noqa: PLC0415
-
     name = f"runs of {one_line(application)}"
     with Store(db if db is not None else default_place()).reading() as connection:
         runs = read.runs_of(connection, application, user, read.Period())

@@ -9,6 +9,10 @@ from typing import TYPE_CHECKING, Final
 import vani
 from vani.api.arguments import PathLike
 from vani.errors import InputError, one_line
+from vani.history.write_time.choice import Fitted
+from vani.history.write_time.node_map import read_mapping
+from vani.history.write_time.paper_columns import with_paper_features
+from vani.history.write_time.samples import Samples
 from vani.models.write_time.published import PUBLISHED
 from vani.schema.prediction import WriteTimePrediction
 from vani.schema.write_model import WriteModel
@@ -105,9 +109,6 @@ def _values(model: WriteModel, values: Mapping[str, str | float]) -> tuple[dict[
 def _seconds(model: WriteModel, numbers: Mapping[str, float], words: Mapping[str, str], where: str) -> float:
     import numpy as np  # noqa: PLC0415
 
-    from vani.history.write_time.choice import Fitted  # noqa: PLC0415
-    from vani.history.write_time.samples import Samples  # noqa: PLC0415
-
     samples = Samples(
         {name: np.array([value]) for name, value in numbers.items()},
         {name: np.array([value]) for name, value in words.items()},
@@ -131,8 +132,6 @@ def _seconds(model: WriteModel, numbers: Mapping[str, float], words: Mapping[str
 def _prepared(samples: Samples, model: WriteModel) -> Samples:
     if model.system is None:
         return samples
-    from vani.history.write_time.paper_columns import with_paper_features  # noqa: PLC0415
-
     return with_paper_features(samples, PUBLISHED[model.system].pool)
 
 
@@ -167,8 +166,6 @@ def placed_write_time(
         name for short in map(_SHORT.__getitem__, machine.shared) for name in (f"s_{short}", f"n_{short}")
     ]
     if mapping is not None:
-        from vani.history.write_time.node_map import read_mapping  # noqa: PLC0415
-
         known = read_mapping(Path(mapping), list(machine.shared))
         nodes = known.of_job(job_nodes, _count(values))
         return fitted_write_time(model, {**values, "nodes": len(nodes), **_told(known.groups(nodes))})

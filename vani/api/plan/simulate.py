@@ -16,11 +16,13 @@ from vani.api.source import is_trace, profile_of, read_profile
 from vani.errors import InputError
 from vani.plan.simulate.calls import DataCalls, data_calls
 from vani.plan.simulate.play import Named
+from vani.plan.simulate.simulate import simulate
 from vani.schema.document import dumps
 from vani.schema.jobs import Jobs
 from vani.schema.plan import Plan, PlanInput, SimulatePlan
 from vani.schema.scenario import Scenario
 from vani.schema.snapshot import Snapshot
+from vani.store.read import open_store
 from vani.systems import known_systems, load_system
 
 if TYPE_CHECKING:
@@ -68,8 +70,6 @@ def plan_simulate(
     given = loaded("scenario", scenario, Scenario)
     inputs = [given.source]
     with _read(given.document, given.folder, inputs, store, scheduler, progress) as named:
-        from vani.plan.simulate.simulate import simulate  # noqa: PLC0415
-
         return simulate(
             given.document,
             named,
@@ -141,8 +141,6 @@ def _read(
 
 
 def _calls(path: Path, inputs: list[PlanInput]) -> DataCalls:
-    from vani.store.read import open_store  # noqa: PLC0415
-
     calls = data_calls(open_store(path))
     digest = hashlib.sha256((path / "manifest.json").read_bytes()).hexdigest()
     inputs.append(PlanInput(kind="trace", path=str(path), sha256=digest))

@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from vani.api.arguments import PathLike
+from vani.database.interactions import Interaction as Row
+from vani.database.interactions import is_csv, lustre_objections, read, read_csv, store
 from vani.errors import DocumentError
 from vani.schema.document import read_text
 from vani.schema.plan import PlacedFile, PlacePlan, Plan
@@ -40,15 +42,11 @@ def plan_store(plan: PathLike, database: str) -> Stored:
     InputError
         Rows that contradict each other, or a database that cannot be used; it is then as it was.
     """
-    from vani.database.interactions import lustre_objections, store  # noqa: PLC0415 - loads SQL
-
     rows = store(_rows_of(plan), database)
     return Stored(len({row.file for row in rows}), len(rows), lustre_objections(rows))
 
 
 def _rows_of(plan: PathLike) -> list[Interaction]:
-    from vani.database.interactions import is_csv, read_csv  # noqa: PLC0415
-
     text = read_text(plan)
     if str(plan).endswith(".csv") or is_csv(text):
         return read_csv(text, str(plan))
@@ -64,8 +62,6 @@ def _rows_of(plan: PathLike) -> list[Interaction]:
 
 def _extents_of(file: PlacedFile) -> list[Interaction]:
     """The rows of a file, with stripe sizes that Lustre takes."""
-    from vani.database.interactions import Interaction as Row  # noqa: PLC0415
-
     return [
         Row(
             file=file.path,
@@ -95,6 +91,4 @@ def plan_interactions(database: str, path: str | None = None) -> list[Interactio
     InputError
         A database that cannot be used or has no interactions.
     """
-    from vani.database.interactions import read  # noqa: PLC0415 - loads SQL
-
     return read(database, path)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, TypedDict, Unpack
 
 import click
 
+from vani import api
 from vani.cli.history.options import db_option
 from vani.cli.options import FILE, quiet_option, system_option
 from vani.cli.output import progress_bar, shows_progress
@@ -60,8 +61,6 @@ def add(paths: tuple[Path, ...], quiet: bool, **options: Unpack[AddOptions]) -> 
     A copy of a log counts once, a file that did not change is not opened again, and what is damaged is listed
     (`vani history damaged`). An interrupted `add` is continued by the same command.
     """
-    from vani import api  # noqa: PLC0415 - `vani --help` pays for no library
-
     with progress_bar(show=shows_progress(quiet=quiet)) as progress:
         done = api.history_add(*paths, **options, progress=progress)
     _say(done, quiet=quiet)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, TypedDict, Unpack
 
 import click
 
+from vani import api
 from vani.cli.history.options import db_option
 from vani.cli.options import FILE, format_option, output_option
 from vani.cli.output import emit_all
@@ -73,8 +74,6 @@ def creations(
     Or, with --begun, the rest of a run that goes on. The table and the jobs have the files whose name and size are
     known; others get the default layout.
     """
-    from vani import api  # noqa: PLC0415 - `vani --help` pays for no library
-
     files = [path for path in (output, table, jobs) if path is not None]
     check_outputs(files or [None], [options["begun"], Path(options["db"]) if options["db"] else None])
     prediction = api.history_creations(application, **options)
@@ -91,7 +90,6 @@ def planned_files(
     prediction: CreationsPrediction, layout: str | None, *, table: Path | None, jobs: Path | None
 ) -> list[tuple[str, Path]]:
     """The rows of Tarazu's database as CSV and the jobs as YAML, each with its place, as far as they are wanted."""
-    from vani import api  # noqa: PLC0415 - `vani --help` pays for no library
     from vani.database.interactions import write_csv  # noqa: PLC0415
     from vani.schema.document import dumps  # noqa: PLC0415
 

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import click
 
+from vani import api
 from vani.cli.history.options import db_option
 from vani.cli.options import FILE
 
@@ -29,7 +30,6 @@ def evaluate(table: Path | None, db: str | None, last: float) -> None:
     Each run is predicted from those before it: once from all, once from those alone that had ended when it began. FILE
     has a row per run: application, user, processes, start, end, bytes_read, bytes_written, metadata_ops.
     """
-    from vani import api  # noqa: PLC0415 - `vani --help` pays for no library
     from vani.render.behaviour_scores import behaviour_scores  # noqa: PLC0415
 
     click.echo(behaviour_scores(api.history_evaluate(table, last=last, db=db)), nl=False)

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import click
 
+from vani import api
 from vani.cli.history.options import db_option
 from vani.cli.options import FILE, output_option
 from vani.cli.output import emit
@@ -20,8 +21,6 @@ __all__ = ["anonymise", "damaged", "export", "import_", "list_", "remove", "upgr
 @output_option(help="The file.", required=True)
 def export(db: str | None, output: Path) -> None:
     """Write all that is kept to one file (lines of JSON, compressed with gzip), for another database."""
-    from vani import api  # noqa: PLC0415 - `vani --help` pays for no library
-
     check_outputs([output], [Path(db) if db else None])
     click.echo(f"{counted(api.history_export(output, db=db), 'run')} exported", err=True)
 
@@ -31,8 +30,6 @@ def export(db: str | None, output: Path) -> None:
 @db_option
 def import_(file: Path, db: str | None) -> None:
     """Add the runs of FILE, which `vani history export` wrote: all of them, or none."""
-    from vani import api  # noqa: PLC0415 - `vani --help` pays for no library
-
     new, number = api.history_import(file, db=db)
     click.echo(f"{counted(new, 'run')} of {number:,} were new", err=True)
 
@@ -41,8 +38,6 @@ def import_(file: Path, db: str | None) -> None:
 @db_option
 def upgrade(db: str | None) -> None:
     """Bring a history that an older Vani made to the newest layout; a copy of it is kept first."""
-    from vani import api  # noqa: PLC0415 - `vani --help` pays for no library
-
     layout, copy = api.history_upgrade(db=db)
     click.echo(
         "it has the newest layout already"
@@ -56,7 +51,6 @@ def upgrade(db: str | None) -> None:
 @db_option
 def list_(db: str | None) -> None:
     """Tell how many runs are kept, by month."""
-    from vani import api  # noqa: PLC0415 - `vani --help` pays for no library
     from vani.render.history.contents import contents_by_month  # noqa: PLC0415
 
     emit(contents_by_month(api.history_list(db=db)), None)
@@ -66,7 +60,6 @@ def list_(db: str | None) -> None:
 @db_option
 def damaged(db: str | None) -> None:
     """List files that could not be read, each with the reason."""
-    from vani import api  # noqa: PLC0415 - `vani --help` pays for no library
     from vani.render.history.contents import reasons  # noqa: PLC0415
 
     emit(reasons((source.path, source.reason or "") for source in api.history_damaged(db=db)), None)
@@ -78,8 +71,6 @@ def damaged(db: str | None) -> None:
 @click.option("--application", metavar="APP", help="Those of this application only.")
 def remove(db: str | None, user: str, application: str | None) -> None:
     """Delete all runs of a user and all that was kept with them; nothing of them stays in the database."""
-    from vani import api  # noqa: PLC0415 - `vani --help` pays for no library
-
     removed = api.history_remove(user=user, application=application, db=db)
     click.echo(f"{counted(removed, 'run')} removed", err=True)
 
@@ -99,7 +90,5 @@ def anonymise(db: str | None, key: Path) -> None:  # fmt: skip
     Without the key nobody finds the names; with it, later logs are added under the same hashes (`add --key`).
     Copies of the database, such as those that `upgrade` keeps, still have the names.
     """
-    from vani import api  # noqa: PLC0415 - `vani --help` pays for no library
-
     number = api.history_anonymise(key, db=db)
     click.echo(f"{counted(number, 'run')} anonymised; the key is in {key}", err=True)

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import click
 
+from vani import api
 from vani.cli.options import FILE
 
 __all__ = ["phases"]
@@ -19,7 +20,6 @@ def phases(paths: tuple[Path, ...]) -> None:
     PATHs are traces, and Darshan logs with DXT or a heat map, of one category: an application of a user with one number
     of processes. It takes `pip install 'vani-io[prediction]'`.
     """
-    from vani import api  # noqa: PLC0415 - `vani --help` pays for no library
     from vani.render.run_phases import run_phases  # noqa: PLC0415
 
     click.echo(run_phases(api.history_phases(*paths)), nl=False)

@@ -7,6 +7,7 @@ from typing import TypedDict, Unpack
 
 import click
 
+from vani import api
 from vani.cli.history.options import db_option
 from vani.cli.options import format_option, output_option
 from vani.cli.output import emit
@@ -36,8 +37,6 @@ def predict(application: str, kind: str | None, output: Path | None, **options: 
 
     Runs behave alike where bytes read, bytes written and metadata operations agree within a factor of 1.2.
     """
-    from vani import api  # noqa: PLC0415 - `vani --help` pays for no library
-
     check_outputs([output])
     kind = kind or (FORMATS.of_file(output) if output is not None else None) or "text"
     emit(FORMATS.render(kind, api.history_predict(application, **options)), output)

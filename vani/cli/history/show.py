@@ -7,6 +7,7 @@ from typing import TypedDict, Unpack
 
 import click
 
+from vani import api
 from vani.cli.history.options import db_option, period_options
 from vani.cli.options import output_option
 from vani.cli.output import emit
@@ -34,7 +35,6 @@ def show(application: str, user: str | None, output: Path | None, **options: Unp
 
     Trend by month, how runs of a category differ, when their behaviour changed, and the worst run with its advice.
     """
-    from vani import api  # noqa: PLC0415 - `vani --help` pays for no library
     from vani.render.history.story import story  # noqa: PLC0415
 
     check_outputs([output])
@@ -49,7 +49,6 @@ def show(application: str, user: str | None, output: Path | None, **options: Unp
 @output_option()
 def letter(application: str, user: str, output: Path | None, **options: Unpack[ShowOptions]) -> None:
     """Write a mail to USER about APP, with the lines to paste; that nothing is to be saved is said as such."""
-    from vani import api  # noqa: PLC0415 - `vani --help` pays for no library
     from vani.render.history.story import letter as written  # noqa: PLC0415
 
     check_outputs([output])

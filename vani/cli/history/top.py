@@ -7,6 +7,7 @@ from typing import Literal, TypedDict, Unpack
 
 import click
 
+from vani import api
 from vani.cli.history.options import db_option, period_options
 from vani.cli.options import format_option, output_option
 from vani.cli.output import emit
@@ -47,8 +48,6 @@ def top(kind: str | None, output: Path | None, **options: Unpack[TopOptions]) ->
     Costs are core-hours: "in I/O" are the seconds of all processes in I/O calls, "waiting" is the time of the slowest
     process times the number of processes. What could be saved is the advice on runs that `add` judged.
     """
-    from vani import api  # noqa: PLC0415 - `vani --help` pays for no library
-
     kind = kind or (FORMATS.of_file(output) if output is not None else None) or "text"
     check_outputs([output])
     emit(FORMATS.render(kind, api.history_top(**options)), output)

@@ -6,6 +6,7 @@ from typing import Unpack
 
 import click
 
+from vani import api
 from vani.cli.model.samples import SampleOptions, samples_options
 
 __all__ = ["evaluate"]
@@ -21,7 +22,6 @@ def evaluate(up_to: str, **options: Unpack[SampleOptions]) -> None:
 
     They are fitted to the scales up to a value: what is printed is how they do where they were not fitted.
     """
-    from vani import api  # noqa: PLC0415 - `vani --help` pays for no library
     from vani.render.evaluation import evaluation_text  # noqa: PLC0415
 
     click.echo(evaluation_text(api.model_evaluate(up_to=up_to, **options)), nl=False)

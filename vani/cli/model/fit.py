@@ -7,6 +7,7 @@ from typing import Unpack
 
 import click
 
+from vani import api
 from vani.cli.model.samples import SampleOptions, samples_options
 from vani.cli.options import output_option
 from vani.cli.output import emit
@@ -25,7 +26,5 @@ def fit(method: str | None, output: Path | None, **options: Unpack[SampleOptions
     Each method is fitted without the largest scale and judged on it; the best one is fitted to all. A model that would
     be off by more than a factor of 3 for one write in ten is not written.
     """
-    from vani import api  # noqa: PLC0415 - `vani --help` pays for no library
-
     check_outputs([output], options["samples"])
     emit(api.model_fit(method=method, **options).to_yaml(), output)

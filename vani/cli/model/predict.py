@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+from vani import api
 from vani.cli.options import FILE, format_option, output_option
 from vani.cli.output import emit
 from vani.cli.output_guard import check_outputs
@@ -48,8 +49,6 @@ def predict(kind: str | None, output: Path | None, settings: tuple[str, ...], **
     By a model that was fitted (--model, --set), or by one that was published for a machine (--system, -n, -m, -K, -W),
     then with every term.
     """
-    from vani import api  # noqa: PLC0415 - `vani --help` pays for no library
-
     check_outputs([output], [arguments["model"], arguments["mapping"]])
     prediction = api.model_predict(asked=_pairs(settings), **arguments)
     kind = kind or (FORMATS.of_file(output) if output is not None else None) or "text"

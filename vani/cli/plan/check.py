@@ -7,6 +7,7 @@ from pathlib import Path
 
 import click
 
+from vani import api
 from vani.cli.options import FILE, format_option, output_option
 from vani.cli.output import emit
 from vani.cli.output_guard import check_outputs, files_of_plan
@@ -36,8 +37,6 @@ def check(
     It does while the machine has what the plan hands out and the documents that it was made from, as far as they are
     found, are as they were. Exit status: 0 it holds, 1 it does not, 2 bad input or too old a snapshot.
     """
-    from vani import api  # noqa: PLC0415 - `vani --help` pays for no library
-
     check_outputs([output], chain([snapshot], files_of_plan(plan)))
     status = api.plan_check(plan, snapshot, max_age=max_age)
     kind = kind or (FORMATS.of_file(output) if output is not None else None) or "text"

@@ -10,6 +10,7 @@ from typing import Any, Literal, TypedDict, Unpack
 
 import click
 
+from vani import api
 from vani.cli.options import FILE, system_option
 from vani.cli.output_guard import check_outputs, files_of_jobs, system_files
 from vani.cli.plan.result import emit_plan, plan_options
@@ -106,8 +107,6 @@ def forward(
     Each job gets a number that divides its compute nodes, or 0, direct access. What the plan had to leave out
     stands in its first line.
     """
-    from vani import api  # noqa: PLC0415 - `vani --help` pays for no library
-
     _refuse_mixture(replay=replay, current=current, nodes=nodes, poll=poll)
     read = chain(files_of_jobs(jobs), [current], system_files(options["system"]))
     check_outputs([output], read)

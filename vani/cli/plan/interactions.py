@@ -6,6 +6,7 @@ from pathlib import Path
 
 import click
 
+from vani import api
 from vani.cli.options import output_option
 from vani.cli.output import emit
 from vani.cli.output_guard import check_outputs
@@ -25,7 +26,6 @@ def interactions(path: str | None, database: str, output: Path | None) -> None:
     PATH is exact, as the program names the file. The columns are those of Tarazu's tables; `vani plan store`
     takes them.
     """
-    from vani import api  # noqa: PLC0415 - `vani --help` pays for no library
     from vani.database.interactions import write_csv  # noqa: PLC0415
 
     check_outputs([output], [database_file(database)])

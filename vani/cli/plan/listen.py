@@ -7,6 +7,7 @@ from pathlib import Path
 
 import click
 
+from vani import api
 from vani.cli.options import output_option, quiet_option
 from vani.cli.output import emit
 from vani.cli.output_guard import check_outputs, stdout
@@ -40,8 +41,6 @@ def listen(output: Path | None, at: str, expect: str, interval: float, once: boo
     check_outputs([output])
     if stdout(output) and not once:
         raise click.UsageError("without --once it goes on: name a file with -o")
-    from vani import api  # noqa: PLC0415 - `vani --help` pays for no library
-
     def say(text: str) -> None:
         if not quiet:
             click.echo(f"vani: {text}", err=True)

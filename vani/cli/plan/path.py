@@ -8,6 +8,7 @@ from typing import Literal, TypedDict, Unpack
 
 import click
 
+from vani import api
 from vani.cli.options import FILE
 from vani.cli.output_guard import check_outputs, files_of_jobs
 from vani.cli.plan.options import max_age_option, snapshot_option
@@ -61,7 +62,5 @@ def path(jobs: Path, kind: str | None, output: Path | None, strict: bool, **opti
     for each compute node; request split, prefetch chunk and striping that fit the path. What the plan had to leave out
     stands in its first line.
     """
-    from vani import api  # noqa: PLC0415 - `vani --help` pays for no library
-
     check_outputs([output], [*files_of_jobs(jobs, all_profiles=True), options["snapshot"]])
     emit_plan(api.plan_path(jobs, **options), kind, output, strict=strict, formats=PATH_FORMATS)

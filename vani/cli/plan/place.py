@@ -10,6 +10,7 @@ from typing import Any, Literal, TypedDict, Unpack
 
 import click
 
+from vani import api
 from vani.cli.options import FILE
 from vani.cli.output_guard import check_outputs, files_of_jobs
 from vani.cli.plan.options import max_age_option, snapshot_option
@@ -96,8 +97,6 @@ def place(
     Every extent of every file gets distinct OSTs, none above the ceiling, none that is offline, degraded ones only if
     needed. `--format script` writes `lfs setstripe -o` lines, which can be undone.
     """
-    from vani import api  # noqa: PLC0415 - `vani --help` pays for no library
-
     check_outputs([output], chain(files_of_jobs(jobs), [snapshot]))
     plan = api.plan_place(jobs, snapshot, size_weight=size_weight, **options)
     emit_plan(plan, kind, output, strict=strict, formats=PLACE_FORMATS)

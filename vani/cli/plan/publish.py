@@ -8,6 +8,7 @@ from typing import Literal
 
 import click
 
+from vani import api
 from vani.cli.options import FILE, quiet_option
 
 __all__ = ["publish"]
@@ -49,8 +50,6 @@ def publish(
     quiet: bool,
 ) -> None:
     """Send the load of this server (processors, memory, targets) to `vani plan listen`, every minute."""
-    from vani import api  # noqa: PLC0415 - `vani --help` pays for no library
-
     own = name if name is not None else socket.gethostname().partition(".")[0]
 
     def say(text: str) -> None:

@@ -8,6 +8,7 @@ from typing import Literal, TypedDict, Unpack
 
 import click
 
+from vani import api
 from vani.cli.options import FILE
 from vani.cli.output_guard import check_outputs
 from vani.cli.plan.result import emit_plan, plan_options
@@ -58,7 +59,6 @@ def simulate(
     Bytes flow through processes, nodes, I/O nodes, servers and targets at rates that are max-min fair. Each variant of
     the scenario is played with each seed; the first and the last are compared.
     """
-    from vani import api  # noqa: PLC0415 - `vani --help` pays for no library
     from vani.atomic import write_bytes  # noqa: PLC0415
     from vani.render.plan.simulation_plot import drawn  # noqa: PLC0415
     from vani.render.plots.image import FORMATS  # noqa: PLC0415

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import click
 
+from vani import api
 from vani.cli.options import output_option
 from vani.cli.output import emit
 from vani.cli.output_guard import check_outputs
@@ -53,7 +54,6 @@ def snapshot(
     FILEs hold what `lfs df`, `lctl get_param`, an exporter of Prometheus, or /proc/loadavg, /proc/meminfo and
     /proc/cpuinfo printed, alone or one behind the other. NAME is the server where that was; a client needs none.
     """
-    from vani import api  # noqa: PLC0415 - `vani --help` pays for no library
     from vani.api.plan.snapshot import named_file  # noqa: PLC0415
 
     check_outputs([output], [named_file(file)[0] for file in files])

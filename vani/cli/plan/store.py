@@ -6,6 +6,7 @@ from pathlib import Path
 
 import click
 
+from vani import api
 from vani.cli.options import FILE, quiet_option
 from vani.cli.output_guard import check_outputs
 from vani.cli.plan.options import database_file, database_option
@@ -27,8 +28,6 @@ def store(plan: Path, database: str, quiet: bool) -> None:
     PLAN is a plan of kind `place`, or a CSV with the columns that `vani plan interactions` writes. What the
     database held of the same files before is replaced; all is stored or nothing.
     """
-    from vani import api  # noqa: PLC0415 - `vani --help` pays for no library
-
     check_outputs([file for file in [database_file(database)] if file is not None], [plan])
     done = api.plan_store(plan, database)
     for objection in done.objections[:_SHOWN]:
