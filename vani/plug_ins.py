@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import functools
+import subprocess
 import sys
 import traceback
 from importlib.metadata import EntryPoints, entry_points
 from pathlib import Path
 from typing import Any, Final
 
-__all__ = ["described", "place_of", "plug_in_of", "plug_ins"]
+__all__ = ["described", "is_of_contributor", "place_of", "plug_in_of", "plug_ins"]
 
 _GROUPS: Final = ("vani.readers", "vani.analyzers", "vani.advisors")
 _ROOT: Final = Path(__file__).resolve().parent.parent
@@ -39,6 +40,23 @@ def place_of(error: BaseException) -> str | None:
     itself. None where Vani is installed and no plug-in was involved.
     """
     return _whose(error)[1]
+
+
+def is_of_contributor(error: BaseException) -> bool:
+    """Whether an exception came from a file of the checkout that is new or changed since the last commit.
+
+    False where Git is not there or the sources are no repository of their own.
+    """
+    place = place_of(error)
+    if place is None:
+        return False
+    path = place.rpartition(":")[0]
+    command = ["git", "-C", str(_ROOT), "status", "--porcelain", "--ignored", "--", path]
+    try:
+        status = subprocess.run(command, capture_output=True, check=True, timeout=10).stdout
+    except (OSError, subprocess.SubprocessError):
+        return False
+    return bool(status.strip()) and (_ROOT / ".git").exists()
 
 
 def described(error: BaseException) -> str:

@@ -125,11 +125,13 @@ def _run(args: list[str] | None) -> int:
 
 def _unexpected(error: Exception) -> tuple[str, int]:
     """The line about an unexpected exception, by whose code raised it, and the exit status."""
-    from vani.plug_ins import described, place_of, plug_in_of  # noqa: PLC0415 - looks through all that is installed
+    from vani.plug_ins import described, is_of_contributor, place_of, plug_in_of  # noqa: PLC0415 - looks through all that is installed
 
     way = "(VANI_TRACEBACK=1 shows the way there)"
     if (plug_in := plug_in_of(error)) is not None:
         return f"the plug-in {plug_in} failed: {described(error)}; update, mend or uninstall it {way}", 2
+    if is_of_contributor(error):
+        return f"{described(error)}, a file that is not committed; mend it there {way}", 2
     if place_of(error) is not None:
         return f"{described(error)}; mend it there, or report it if that file is as it was released {way}", 3
     return f"a fault of Vani itself: {described(error)}; please report it {way}", 3
