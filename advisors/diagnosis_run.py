@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
@@ -17,8 +17,10 @@ if TYPE_CHECKING:
     from vani.schema.profile import NamePattern, Profile
 
 __all__ = [
+    "MOST",
     "NOTABLE",
     "REQUESTS",
+    "Pattern",
     "Run",
     "Seen",
     "bytes_of",
@@ -36,6 +38,9 @@ NOTABLE: Final = 0.1
 """Share of all requests, or bytes, below which they are a trifle: Drishti's `small_requests`, `interface_stdio`."""
 REQUESTS: Final = 1000
 """Fewer are start-up, configuration or a log: Drishti's `small_requests_absolute`."""
+MANY: Final = 100
+"""As many are no start-up where most requests of the run are like them."""
+MOST: Final = 0.5
 
 _SHOWN: Final = 3
 """Places whose figures are evidence."""
@@ -100,8 +105,8 @@ class Run:
         return bool(items) and self.moved > 0 and sum(map(moved_in, items)) >= NOTABLE * self.moved
 
     def are_many(self, requests: float) -> bool:
-        """True if so many requests are neither start-up nor a trifle."""
-        return requests >= max(REQUESTS, NOTABLE * self.requests)
+        """True if so many requests are neither start-up nor a trifle, or most of what the program does."""
+        return requests >= max(REQUESTS, NOTABLE * self.requests) or requests >= max(MANY, MOST * self.requests)
 
     def misses(self, kinds: frozenset[str]) -> bool:
         """True if activity of one of these kinds is not recorded."""
@@ -186,10 +191,10 @@ def is_tiny(item: Item) -> bool:
     return size is not None and size < SMALL
 
 
-def small_share_of(item: Item, *, reads: bool) -> float:
-    """Share of the requests of one direction that are small, a lower bound."""
+def small_share_of(item: Item, *, reads: bool, limit: int = SMALL) -> float:
+    """Share of the requests of one direction that are below `limit` bytes, a lower bound."""
     io = item.file.io
-    return max(small_share(sizes_of(io, reads=reads), SMALL) or 0.0, small_at_least(io, SMALL, reads=reads))
+    return max(small_share(sizes_of(io, reads=reads), limit) or 0.0, small_at_least(io, limit, reads=reads))
 
 
 def value_at(profile: Profile, path: str) -> Any:
@@ -203,3 +208,7 @@ def value_at(profile: Profile, path: str) -> Any:
         else:
             value = value.get(name) if isinstance(value, dict) else getattr(value, name)
     return value
+
+
+Pattern = tuple[Callable[[Run], Seen | None], tuple[str, ...]]
+"""The function that sees a pattern, and the rules that act on it."""

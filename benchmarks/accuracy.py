@@ -2,7 +2,8 @@
 
     python -m benchmarks.accuracy [SHARED]
 
-SHARED holds `traces`, `traces-parquet` and `data/darshan-twins`; by default it is `shared` beside the repository.
+SHARED holds `traces`, `traces-parquet` and `data/darshan-twins`; by default it is `shared` beside the repository, where
+the labelled runs of `benchmarks.diagnosis` are.
 """
 
 from __future__ import annotations
@@ -14,7 +15,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import vani
+from benchmarks import diagnosis
 from vani.schema.profile import Profile
+from vani.units import counted
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGE = ROOT / "docs" / "accuracy.md"
@@ -37,7 +40,8 @@ HEAD = """# Accuracy
 Written by `python -m benchmarks.accuracy`; do not edit.
 
 Vani's numbers come from a Recorder trace. This page puts them beside two other witnesses: Darshan, which ran under the
-same programs, and the tables of the Vani paper, whose CM1 run we have as a trace.
+same programs, and the tables of the Vani paper, whose CM1 run we have as a trace. What the diagnosis names is put
+beside labelled runs.
 
 ## Bytes asked for and bytes moved
 
@@ -111,9 +115,7 @@ def twins(shared: Path, store: Path) -> list[str]:
     ]
     exact = 0
     for row in rows:
-        read, past, written = in_the_job(
-            vani.profile(shared / "traces" / row["trace"], store=store, files=None)
-        )
+        read, past, written = in_the_job(vani.profile(shared / "traces" / row["trace"], store=store, files=None))
         moved = read - (past or 0)
         seen, put = int(row["darshan_bytes_read"]), int(row["darshan_bytes_written"])
         exact += moved == seen
@@ -157,8 +159,7 @@ def cm1_rows(p: Profile) -> list[Row]:
             "files: one process / shared",
             f"{files.file_per_process} / {files.shared}",
             "737 / 37",
-            "the same; the trace names a 38th shared path, /dev/null, which is no file of the "
-            "data set (`excluded`)",
+            "the same; the trace names a 38th shared path, /dev/null, which is no file of the data set (`excluded`)",
         ),
         Row(
             "I, III",
@@ -197,7 +198,7 @@ def cm1_rows(p: Profile) -> list[Row]:
         Row(
             "I",
             "I/O share of the run",
-            f"{app.io_time_share or 0:.3%} mean of processes, "
+            f"{io.time_s.total / app.processes / app.runtime_s:.3%} mean of processes, "
             f"{balance.slowest_io_time_s / app.runtime_s:.2%} slowest process, "
             f"{busy.total / app.runtime_s:.2%} any process",
             "11 %",
@@ -218,32 +219,28 @@ def cm1_rows(p: Profile) -> list[Row]:
         Row(
             "V",
             "first phase: read",
-            f"{sum(f.io.bytes.read or 0 for f in reads):,} B in {len(reads)} phases",
+            f"{sum(f.io.bytes.read or 0 for f in reads):,} B in {counted(len(reads), 'phase')}",
             "20 GB",
-            "by its own clock rank 17 reads 2 s before all others, so its read is a phase of its "
-            "own; the other 1,279 "
-            "reads are in the second, which the first output file joins: the pauses between are "
-            "shorter than the "
-            f"gap found, {app.phase_gap_s} s",
+            "by its own clock rank 17 reads 2 s before all others; the first output file follows the other 1,279 "
+            f"reads. No pause of all processes in between is longer than the gap found, {app.phase_gap_s:.2f} s",
         ),
         Row(
             "V",
             "first phase: length",
             " and ".join(f"{f.runtime_s:.3f} s" for f in reads),
             "0.3 s (text: 3 s)",
-            "by the ranks' clocks the reads are spread over 0.6 s, and the second phase goes on "
-            "with output. The reads keep "
+            "by the clocks of the ranks but one the reads are spread over 0.6 s, and the phase goes on with output. "
+            "The reads keep "
             f"at least one process busy for {busy.read:.3f} s",
         ),
         Row("V", "frequency", f"{reads[-1].frequency.ops_per_process:.2f} operations per process", "1 op"),
         Row(
             "text",
             "read rate",
-            f"{(io.bandwidth.read or 0) / 1e9:,.0f} GB/s",
+            "null" if io.bandwidth.read is None else f"{io.bandwidth.read / 1e9:,.0f} GB/s",
             "64 GB/s",
-            "requests over the time in which any process reads: more than memory delivers, as "
-            "`provenance` says, since the "
-            "file is small. 20 GB in 0.3 s are 64 GB/s",
+            "requests over the time in which any process reads would be more than memory delivers, as `provenance` "
+            "says, since the file is small. 20 GB in 0.3 s are 64 GB/s",
         ),
         Row(
             "text",
@@ -260,8 +257,7 @@ def cm1_rows(p: Profile) -> list[Row]:
             "granularity, data and small",
             f"{p.interfaces[0].granularity.data:,} B, {p.interfaces[0].granularity.metadata:,} B",
             "4 KB - 16 MB",
-            "writes by size: 375 below 1 KiB, 22 of 1-4 KiB, 1,092 of 4-16 KiB, 722 of 16-64 KiB, "
-            "55 of 16 MiB",
+            "writes by size: 375 below 1 KiB, 22 of 1-4 KiB, 1,092 of 4-16 KiB, 722 of 16-64 KiB, 55 of 16 MiB",
         ),
         Row(
             "VI",
@@ -343,7 +339,7 @@ def page(shared: Path) -> str:
     """The whole page."""
     with tempfile.TemporaryDirectory() as store:
         lines = [HEAD.rstrip(), *twins(shared, Path(store)), NOTES.rstrip(), *cm1(shared, Path(store))]
-    return "\n".join(lines) + "\n"
+    return "\n".join([*lines, *diagnosis.section()]).rstrip() + "\n"
 
 
 def main() -> None:

@@ -23,6 +23,9 @@ def names(*files, **settings):
     return {entry.pattern for entry in diagnosis(profile(files, **settings))}
 
 
+IO_100_S = {"workflow.io.time_s": {"read": 0.0, "write": 50.0, "metadata": 50.0, "sync": 0.0, "total": 100.0}}
+
+
 def metadata_run(count=2000, metadata_s=60.0, stat=0, opens=2000, sync_s=0.0, **settings):
     """A run with metadata operations, of 100 s of I/O."""
     kinds = {
@@ -45,9 +48,21 @@ def test_small_requests_are_below_64_kib():
     assert "small_requests" not in names(file(written=2000 * 64 * KiB, transfer=64 * KiB))
 
 
-def test_small_requests_are_at_least_a_thousand():
-    assert "small_requests" in names(file(written=1000 * 4096, transfer=4096))
-    assert "small_requests" not in names(file(written=999 * 4096, transfer=4096))
+@pytest.mark.parametrize(
+    ("small", "large", "expected"),
+    [
+        (1000, 9000, True),
+        (1000, 9001, False),
+        (999, 1000, False),
+        (999, 999, True),
+        (100, 99, True),
+        (99, 0, False),
+    ],
+)
+def test_small_requests_are_a_thousand_or_most(small, large, expected):
+    few = file("/d/a", written=small * 4096, transfer=4096)
+    files = [few, file("/d/b", written=large * MiB, transfer=MiB)] if large else [few]
+    assert ("small_requests" in names(*files)) is expected
 
 
 @pytest.mark.parametrize(("size", "expected"), [(64 * KiB, True), (64 * KiB - 1, False)])
@@ -78,15 +93,29 @@ def test_a_shared_file_has_a_tenth_of_the_bytes(megabytes, expected):
     assert ("shared_file" in seen, "low_level_interface" in seen) == (expected, expected)
 
 
+@pytest.mark.parametrize(
+    ("megabytes", "stripes", "targets", "expected"),
+    [(64, 1, 12, True), (64, 1, None, True), (63, 1, 12, False), (64, 2, 12, False), (64, 1, 1, False)],
+)
+def test_one_target_of_several_is_for_a_large_shared_file(megabytes, stripes, targets, expected):
+    mounts = [{"dir": "/d", "type": "lustre", "targets": targets}]
+    large = shared("/d/a", written=megabytes * MiB) | {"stripe_count": stripes}
+    assert ("one_target" in names(large, change={"storage.mounts": mounts})) is expected
+    alone = file("/d/a", written=megabytes * MiB) | {"stripe_count": stripes}
+    assert "one_target" not in names(alone, change={"storage.mounts": mounts})
+
+
 def test_a_file_that_others_only_open_is_not_shared():
     assert "shared_file" not in names(shared(written=100 * MiB, writers=1))
 
 
-@pytest.mark.parametrize(("files", "processes", "expected"), [(4, 4, True), (3, 4, False), (4, 3, False)])
-def test_a_file_for_each_of_half_of_the_processes(files, processes, expected):
-    row = name_pattern("/d/out.%d", files=files, processes=processes, written=100 * MiB)
-    row |= {"writers": processes, "shared": 0}
-    run = profile(change={"patterns": [row]})
+@pytest.mark.parametrize(
+    ("files", "makers", "processes", "expected"),
+    [(32, 32, 64, True), (31, 31, 31, False), (32, 31, 32, False), (32, 32, 65, False)],
+)
+def test_file_per_process_is_32_files_of_half_of_the_processes(files, makers, processes, expected):
+    row = name_pattern("/d/out.%d", files=files, processes=makers, written=100 * MiB) | {"writers": makers}
+    run = profile(change={"patterns": [row | {"shared": 0}], "workflow.processes": processes})
     assert ("file_per_process" in {entry.pattern for entry in diagnosis(run)}) is expected
 
 
@@ -131,9 +160,7 @@ def test_times_are_uneven_from_twice_the_mean(mean, expected):
     assert ("imbalance" in seen) is expected
 
 
-@pytest.mark.parametrize(
-    ("files", "size", "expected"), [(100, MiB, True), (99, MiB, False), (100, MiB + 1, False)]
-)
+@pytest.mark.parametrize(("files", "size", "expected"), [(100, MiB, True), (99, MiB, False), (100, MiB + 1, False)])
 def test_many_small_files_are_a_hundred_of_a_stripe(files, size, expected):
     row = name_pattern("/d/f%d", files=files, read=files * size)
     seen = {entry.pattern for entry in diagnosis(profile(change={"patterns": [row]}))}
@@ -144,6 +171,15 @@ def test_metadata_bound_is_half_of_the_time():
     assert "metadata_bound" in metadata_run(metadata_s=50.0)
     assert "metadata_bound" not in metadata_run(metadata_s=49.0)
     assert "metadata_bound" not in metadata_run(count=999)
+
+
+def test_removing_and_stat_calls_are_named_where_they_take_half_of_the_time():
+    calls = [{"name": "rmdir", "count": 1000, "time_s": 50.0, "bytes": None}]
+    assert "remove_bound" in names(change={"workflow.io.calls": calls, **IO_100_S})
+    assert "remove_bound" not in names(change={"workflow.io.calls": [calls[0] | {"time_s": 49.0}], **IO_100_S})
+    assert "remove_bound" not in names(change={"workflow.io.calls": [calls[0] | {"name": "mkdir"}], **IO_100_S})
+    assert "stat_bound" in metadata_run(stat=1000, opens=1000, metadata_s=100.0)
+    assert "stat_bound" not in metadata_run(stat=1000, opens=1001, metadata_s=100.0)
 
 
 def test_files_are_opened_again_from_ten_times_on():
@@ -184,6 +220,7 @@ def test_reads_past_the_end_are_a_tenth(beyond, expected):
 
 def test_misaligned_requests_are_no_multiple_of_a_page():
     assert "misaligned" in names(file(written=2000 * 47008, transfer=47008, size=2000 * 47008))
+    assert "misaligned" not in names(file(written=2000 * 8000000, transfer=8000000, size=2000 * 8000000))
     assert "misaligned" not in names(file(written=2000 * 49152, transfer=49152, size=2000 * 49152))
     assert "misaligned" not in names(file(written=2000 * 47008, transfer=47008, size=MiB - 1, footprint_written=0))
 
@@ -195,6 +232,8 @@ def test_independent_calls_are_most_of_a_shared_file(share, expected):
     assert ("independent_io" in seen) is expected
     assert "low_level_interface" not in seen
     assert "independent_io" not in names(file(written=100 * MiB, interface="mpiio"), interfaces=[layer])
+    large = shared(written=160 * MiB, transfer=16 * MiB, interface="mpiio")
+    assert "independent_io" not in names(large, interfaces=[layer])
 
 
 @pytest.mark.parametrize(("times", "expected"), [(2.0, True), (1.9, False)])
@@ -212,7 +251,10 @@ def test_a_library_waits_from_half_of_its_time_on(outside, expected):
 
 @pytest.mark.parametrize(("megabytes", "expected"), [(10, True), (9, False)])
 def test_streams_carry_bulk_data_from_a_tenth_on(megabytes, expected):
-    files = [file("/d/a", written=megabytes * MiB, interface="stdio"), file("/d/b", written=(100 - megabytes) * MiB)]
+    files = [
+        file("/d/a", written=megabytes * MiB, interface="stdio"),
+        file("/d/b", written=(100 - megabytes) * MiB),
+    ]
     assert ("stdio_bulk_data" in names(*files)) is expected
 
 
@@ -286,7 +328,7 @@ def test_each_pattern_is_defined():
         ("zarr-strace.tgz", {"metadata_bound", "many_small_files"}),
         ("mdtest-recorder", {"metadata_bound"}),
         ("applog-recorder", {"repeated_open", "small_requests"}),
-        ("ior-mpiio-fpp-2k.txt.gz", {"small_requests", "file_per_process"}),
+        ("ior-mpiio-fpp-2k.txt.gz", {"small_requests"}),
         ("mltrain-random-4k.darshan", {"random_access"}),
     ],
 )
