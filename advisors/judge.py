@@ -125,10 +125,16 @@ def judge(
     winners, lost = resolve(judged)
     silent += [NoRecommendation(rule=loser.rule.id, why=why) for loser, why in lost]
     most = _most_severe(matter, time, profile)
+    observations = diagnosis(profile)
     sure = whole_share(profile) * (SHORT_RUN if time is not None and time.is_short else 1.0)
     recommendations = [
         _recommendation(
-            winner.rule, now, max(most, _severity(winner, now, time), key=ORDER.index), sure, profile
+            winner.rule,
+            now,
+            max(most, _severity(winner, now, time), key=ORDER.index),
+            sure,
+            profile,
+            [seen.pattern for seen in observations if winner.rule.id in seen.rules],
         )
         for winner, now in zip(winners, together(winners, time), strict=True)
     ]
@@ -149,7 +155,7 @@ def judge(
         system=system_ref,
         damage=damage(profile),
         verdict=_with_remedy(verdict_of(profile), ranked_recommendations),
-        diagnosis=diagnosis(profile),
+        diagnosis=observations,
         notes=notes or None,
         recommendations=ranked_recommendations,
         no_recommendation=sorted(silent, key=lambda entry: entry.rule),
@@ -278,7 +284,12 @@ def _most_severe(matter: IOShare, time: IOTime | None, profile: Profile) -> Seve
 
 
 def _recommendation(
-    rule: type[Rule], finding: Finding, severity: Severity, sure: float, profile: Profile
+    rule: type[Rule],
+    finding: Finding,
+    severity: Severity,
+    sure: float,
+    profile: Profile,
+    patterns: list[str],
 ) -> Recommendation:
     return Recommendation(
         rule=rule.id,
@@ -299,6 +310,7 @@ def _recommendation(
         else _expected(finding.gain, profile),
         apply=list(finding.apply),
         source=list(rule.sources),
+        patterns=patterns,
     )
 
 

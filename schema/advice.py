@@ -74,8 +74,10 @@ class Expected(SparseModel):
 
 
 
-class Recommendation(Model):
+class Recommendation(SparseModel):
     """One verdict of one rule."""
+
+    optional_keys: ClassVar[tuple[str, ...]] = ("patterns",)
 
     rule: str
     name: str
@@ -89,6 +91,10 @@ class Recommendation(Model):
     expected: Expected | None
     apply: list[str]
     source: list[str]
+    patterns: list[str] = Field(
+        default=[],
+        description="of what the diagnosis names, the patterns that the rule acts on; absent where there is none",
+    )
 
 
 class NoRecommendation(Model):

@@ -11,7 +11,7 @@ from vani.advisors.diagnosis import PATTERNS
 
 NAMED = {
     "access_granularity", "metadata_intensity", "parallelism_efficiency", "access_pattern", "interface_choice",
-    "throughput_utilization", "many_files", "shared_file", "few_targets",
+    "throughput_utilization", "many_files", "shared_file", "few_targets", "strided",
 }  # fmt: skip
 
 

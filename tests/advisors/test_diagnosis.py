@@ -7,12 +7,15 @@ import tarfile
 from pathlib import Path
 
 import pytest
+import yaml
 from builders import file, name_pattern, profile, shared, system
 
 import vani
 from vani.advisors.advise import advise_document
 from vani.advisors.catalogue import rules
 from vani.advisors.diagnosis import PATTERNS, diagnosis
+from vani.render.advice.markdown import render as markdown
+from vani.schema.document import dumps
 from vani.units import KiB, MiB
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -300,6 +303,19 @@ def test_evidence_names_positions_in_the_whole_list():
     advice = advise_document(profile([*files, shared(written=900 * MiB, time_s=9.0)]), system(), files=1)
     attributes = [item.attribute for entry in advice.diagnosis for item in entry.evidence]
     assert "files[2].path" in attributes
+
+
+def test_a_recommendation_names_the_patterns_that_its_rule_acts_on():
+    small = file("/d/log", written=20000 * 4096, transfer=4096, opens=9000, time_s=90.0, consecutive=1.0)
+    advice = advise_document(profile([small]), system())
+    named = {entry.pattern: entry.rules for entry in advice.diagnosis}
+    acting = {entry.rule: entry.patterns for entry in advice.recommendations}
+    assert acting["POS002"] == ["small_requests"]
+    for rule, patterns in acting.items():
+        assert patterns == [pattern for pattern, rules in named.items() if rule in rules]
+    tree = yaml.safe_load(dumps(advice))["recommendations"]
+    assert [entry.get("patterns", []) for entry in tree] == list(acting.values())
+    assert "Acts on: small requests." in markdown(advice).replace("\\", "")
 
 
 def test_each_pattern_is_defined():

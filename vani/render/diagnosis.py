@@ -12,15 +12,20 @@ if TYPE_CHECKING:
 
     from vani.schema.advice import Advice, Observation
 
-__all__ = ["HEADING", "MOST_LINES", "advised_rules", "observation_lines", "pattern_words", "place"]
+__all__ = ["HEADING", "MOST_LINES", "acts_on", "advised_rules", "observation_lines", "pattern_words", "place"]
 
 HEADING: Final = "The program:"
 MOST_LINES: Final = 8
 
 
-def pattern_words(observation: Observation) -> str:
-    """The pattern's name in words."""
-    return one_line(observation.pattern).replace("_io", " I/O").replace("_", " ")
+def pattern_words(pattern: str) -> str:
+    """The name of a pattern in words."""
+    return one_line(pattern).replace("_io", " I/O").replace("_", " ")
+
+
+def acts_on(patterns: Sequence[str]) -> str:
+    """The patterns that a recommendation acts on, as a sentence."""
+    return f"Acts on: {', '.join(map(pattern_words, patterns))}."
 
 
 def place(observation: Observation) -> str:
@@ -41,7 +46,7 @@ def observation_lines(observations: Sequence[Observation], width: int, advised: 
     """
     lines = []
     for observation in observations[:MOST_LINES]:
-        line = pattern_words(observation)
+        line = pattern_words(observation.pattern)
         if observation.share is not None:
             line += f", {format_share(observation.share)} of the I/O time"
         rules = [one_line(rule) for rule in observation.rules if rule in advised]

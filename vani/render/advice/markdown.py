@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from vani.errors import one_line
-from vani.render.diagnosis import pattern_words, place
+from vani.render.diagnosis import acts_on, pattern_words, place
 from vani.render.wording import expected_gain, matters, target
 from vani.units import format_seconds, format_share
 
@@ -68,6 +68,8 @@ def _won(expected: Expected | None) -> str:
 
 def _section(number: int, one: Recommendation) -> list[str]:
     lines = [f"## {number}. {escaped(one.name)} ({one.rule})", "", escaped(one.reason), ""]
+    if one.patterns:
+        lines += [escaped(acts_on(one.patterns)), ""]
     if one.expected is not None:
         lines += [_expected(one.expected), ""]
     if one.apply:
@@ -85,7 +87,7 @@ def _observations(observations: Sequence[Observation]) -> list[str]:
     lines = ["| pattern | where | share of the I/O time | evidence | rules |", "| --- | --- | --- | --- | --- |"]
     for observation in observations:
         cells = [
-            pattern_words(observation),
+            pattern_words(observation.pattern),
             code(place(observation) or "job").replace("|", "\\|"),
             "unknown" if observation.share is None else format_share(observation.share),
             ", ".join(

@@ -8,7 +8,7 @@ from rich.padding import Padding
 from rich.text import Text
 
 from vani.errors import one_line
-from vani.render.diagnosis import HEADING, advised_rules, observation_lines
+from vani.render.diagnosis import HEADING, acts_on, advised_rules, observation_lines
 from vani.render.wording import (
     by_rule,
     expected_gain,
@@ -85,6 +85,8 @@ def _thing_to_do(number: int, one: Recommendation, same: Sequence[Recommendation
     heading.append(f", {how_sure(one.confidence)}")
     console.print(heading, highlight=False)
     _indented(one_line(one.reason), console)
+    if one.patterns:
+        _indented(acts_on(one.patterns), console)
     if one.expected is not None:
         _indented(expected_gain(one.expected) + ".", console)
     for line in one.apply:

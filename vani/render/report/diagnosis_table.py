@@ -18,7 +18,7 @@ def diagnosis_table(advice: Advice, limits: Limits) -> Table | None:
     rows = tuple(
         Row(
             (
-                words(pattern_words(observation)),
+                words(pattern_words(observation.pattern)),
                 words(clip(place(observation) or "the whole run", limits.path)),
                 share(observation.share),
                 words(clip(_evidence(observation), limits.prose)),
