@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from vani.advisors.commands import comment
 from vani.advisors.data_files import Item, data_s, listed, target_of, wall_s
-from vani.advisors.hdf5.hdf5_files import Use, hdf5_files, hdf5_uses
+from vani.advisors.hdf5.hdf5_files import Use, changes_chunks, hdf5_files, hdf5_uses
 from vani.advisors.rule import Evidence, Finding, Gain, Rule, Value, Verdict, seconds
 from vani.advisors.small_requests import aggregated, process_rate, small_share
 from vani.units import KiB, MiB, format_bytes, format_count
@@ -31,7 +31,8 @@ class HDF5Caches(Rule):
         `H5Pset_meta_block_size` of `meta_block`. A chunk cache of `cache_bytes`, more where one row of chunks is
         larger.
     Stays silent when
-        No app uses HDF5; few writes are small; bytes are read once, or are not stored in chunks as far as known.
+        No app uses HDF5; few writes are small; bytes are read once, or are not stored in chunks as far as known; chunks
+        are read to be changed (HD5008).
     Source
         HDF5 reference manual: H5Pset_meta_block_size, H5Pset_cache, H5Pset_chunk_cache.
     Example
@@ -65,7 +66,7 @@ class HDF5Caches(Rule):
         findings: list[Finding] = []
         for use in uses:
             scattered = [item for item in use.items if self._is_scattered(item)]
-            again = [item for item in use.items if self._again(item) >= self.min_again]
+            again = [i for i in use.items if self._again(i) >= self.min_again and not changes_chunks(use, i)]
             chunked = bool(use.layer.data_representation.chunked)
             if scattered or (again and chunked):
                 findings.append(self._finding(use, scattered, again if chunked else [], system))

@@ -11,10 +11,14 @@ if TYPE_CHECKING:
     from vani.schema.profile import App, Interface, Profile
     from vani.schema.system import System
 
-__all__ = ["Use", "hdf5_files", "hdf5_uses"]
+__all__ = ["Use", "changes_chunks", "hdf5_files", "hdf5_uses"]
 
 _LAYERS: Final = frozenset({"hdf5", "netcdf"})
 _FORMATS: Final = frozenset({"hdf5", "netcdf"})
+# Ours: each chunk is written twice, as where two processes or two steps share it.
+_AGAIN: Final = 2.0
+# Ours: most of what is written again was read before.
+_READ_BACK: Final = 0.5
 
 
 @dataclass(frozen=True)
@@ -55,10 +59,21 @@ def hdf5_uses(profile: Profile) -> list[Use]:
     # Libraries above HDF5 also look for configuration and lock files, which are none of its files.
     items = data_files(profile, lambda file: file.interface in _LAYERS and file.format in _FORMATS)
     uses = []
-    for app, folder, group in by_folder(items, profile, among={app for layer, app in layers if layer == "hdf5"}):
+    for app, folder, group in by_folder(
+        items, profile, among={app for layer, app in layers if layer == "hdf5"}
+    ):
         if app is None or ("hdf5", app.name) not in layers:
             continue
         number, layer = layers["hdf5", app.name]
         below, mpiio = layers.get(("mpiio", app.name), (-1, None))
         uses.append(Use(app, number, layer, mpiio, below, folder, group))
     return uses
+
+
+def changes_chunks(use: Use, item: Item) -> bool:
+    """True if HDF5 reads chunks back to change a part of them, or the program reads as much itself."""
+    io = item.file.io
+    written, distinct, read = io.bytes.written or 0, io.footprint.written or 0, io.bytes.read or 0
+    if not use.layer.data_representation.chunked or not distinct or written < _AGAIN * distinct:
+        return False
+    return read >= _READ_BACK * (written - distinct)

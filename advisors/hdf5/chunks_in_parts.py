@@ -1,0 +1,162 @@
+"""HD5008: chunks are written in parts, so that HDF5 reads each one back and writes it whole for every part."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from vani.advisors.commands import comment
+from vani.advisors.data_files import Item, data_s, listed, target_of
+from vani.advisors.hdf5.hdf5_files import Use, changes_chunks, hdf5_files, hdf5_uses
+from vani.advisors.rule import Evidence, Finding, Gain, Rule, Value, Verdict
+from vani.units import MiB, format_bytes
+
+if TYPE_CHECKING:
+    from vani.schema.profile import Profile
+    from vani.schema.system import System
+
+_READS: Final = ("H5Dread", "nc_get")
+_CACHES: Final = ("H5Pset_chunk_cache", "H5Pset_cache", "nc_set_chunk_cache", "nc_set_var_chunk_cache")
+
+_OF_SEVERAL: Final = (
+    "in the program: chunks that each lie within what one process writes by one call, such as its block of one step\n"
+    "  before:     chunk[] = {16, all_columns}     a part of each chunk from every process, and one step at a time\n"
+    "  C:          hsize_t chunk[] = {1, columns_of_a_process}; H5Pset_chunk(dcpl, 2, chunk);\n"
+    "  Fortran:    call h5pset_chunk_f(dcpl, 2, (/columns_of_a_process, 1_hsize_t/), ierr)\n"
+    "  h5py:       file.create_dataset(name, shape, dtype, chunks=(1, columns_of_a_process))\n"
+    "  netCDF4:    dataset.createVariable(name, 'f8', dimensions, chunksizes=(1, columns_of_a_process))"
+)
+
+
+class ChunksInParts(Rule):
+    """A chunk is written in parts, and each part makes HDF5 read the whole chunk, change it and write it back.
+
+    Looks at
+        Files of HDF5 that are stored in chunks and written: bytes written against distinct ones, at least twice as many
+        and `min_bytes` more, of which at least half are read, though the program calls nothing that reads. The
+        shape of chunks and selections is in no trace: the traffic shows that they do not fit.
+    Why
+        A chunk is one unit. A compressed one can only be replaced as a whole; others are, too, once the cache of 1 MiB
+        for each data set (8 MiB from HDF5 2.0 on) does not keep them. Where several processes share a chunk, or one
+        writes step after step into a chunk of many steps, each part costs the whole chunk, twice.
+    Recommends
+        Of several writers: chunks that each lie within the part of one process. Of one: a chunk cache that holds the
+        chunks in use, or chunks of what is written at once (one step).
+    Stays silent when
+        No app uses HDF5; data is not stored in chunks, or that is not known; bytes are written once, or not read back;
+        the program itself reads; one process writes and sets a chunk cache.
+    Source
+        HDF5 documentation, "Chunking in HDF5" and "Parallel Compression" (chunks that several processes write go to one
+        owner, which reads and writes them); HDF5 reference manual, H5Pset_chunk_cache.
+    Example
+        One process writes 64 steps of 262 kB, compressed, into one chunk of 64 steps: 173 MB are read and 179 MB
+        written for a file of 5 MB, in 5.5 s; with a cache that holds the chunk, in 0.5 s.
+    """
+
+    id = "HD5008"
+    name = "chunks-in-parts"
+    family = "hdf5"
+    needs = ("files", "interfaces", hdf5_files)
+    settles = "chunking"
+    sources = ("HDF5 documentation, Chunking in HDF5", "HDF5 reference manual, H5Pset_chunk_cache")
+
+    # POS011's: at the 300 MB/s of one process (OPRAEL) a twentieth of a second.
+    min_bytes = 16 * MiB
+    # As in HD5004: HDF5 2.0's default of 8 MiB, and as much again for chunks that grew.
+    cache_bytes = 16 * MiB
+
+    def check(self, profile: Profile, system: System) -> Verdict:  # noqa: ARG002 - holds on every machine
+        findings: list[Finding] = []
+        reasons: list[str] = []
+        for use in hdf5_uses(profile):
+            items = [item for item in use.items if changes_chunks(use, item)]
+            again = sum((i.file.io.bytes.written or 0) - (i.file.io.footprint.written or 0) for i in items)
+            called = {f for trace in profile.traces if trace.app == use.app.name for f in trace.functions}
+            several = any(item.file.writers > 1 for item in items)
+            if use.layer.data_representation.chunked is None:
+                reasons.append(
+                    f"{use.where}.data_representation.chunked is not known; supply a trace of the run that created the "
+                    "data sets, or ask `h5dump -pH`"
+                )
+            elif not use.layer.data_representation.chunked:
+                reasons.append(f"{use.app.name} stores no data in chunks")
+            elif again < self.min_bytes:
+                reasons.append("no chunks of HDF5 are read back and written again")
+            elif any(name.startswith(_READS) for name in called):
+                reasons.append(f"{use.app.name} itself reads: what HDF5 reads to change chunks does not show")
+            elif not several and any(name in called for name in _CACHES):
+                reasons.append(f"{use.app.name} sets a chunk cache")
+            else:
+                findings.append(self._finding(use, items, several=several))
+        return self.verdict(findings, reasons)
+
+    def _finding(self, use: Use, items: list[Item], *, several: bool) -> Finding:
+        written = sum(item.file.io.bytes.written or 0 for item in items)
+        read = sum(item.file.io.bytes.read or 0 for item in items)
+        distinct = sum(item.file.io.footprint.written or 0 for item in items)
+        # No chunk is larger than the transfers that move most bytes; a compressed one is larger in memory.
+        cache = max(int(self.cache_bytes), 4 * (use.layer.granularity.data or 0))
+        times = (use.app.library_time_s or {}).get("hdf5")
+        # Of several processes most of the time in HDF5 may be waiting for each other, which no chunk shortens.
+        is_alone = times is not None and not several
+        before = times.slowest if times is not None and is_alone else data_s(items, items, use.app)
+        settings: dict[str, Value] = (
+            {"chunk": "within the part of one process"} if several else {"chunk_cache_bytes": cache}
+        )
+        current: dict[str, Value] = {"read_bytes": read, "written_bytes": written, "distinct_bytes": distinct}
+        best = before * distinct / written
+        return Finding(
+            target=target_of(use.folder, items, use.app),
+            reason=f"HDF5 reads {format_bytes(read)} and writes {format_bytes(written)} of "
+            f"{listed(use.folder, items)}, where {format_bytes(distinct)} would do: each part of a chunk that is "
+            "written costs the whole chunk. "
+            + (
+                "Several processes write: chunks should lie within the part of one of them, and hold what it writes "
+                "at once. For an expected gain, supply the time of a run with such chunks."
+                if several
+                else "The chunk cache does not keep the chunk from one write to the next."
+            )
+            + ("" if several or before else " For an expected gain, supply a trace with times."),
+            confidence=0.7,
+            touched_s=before,
+            acts_on="libraries" if is_alone else "file_system",
+            recommended=settings,
+            current=current,
+            evidence=[
+                Evidence(f"{use.where}.data_representation.chunked", use.layer.data_representation.chunked),
+                *(
+                    entry
+                    for item in items[:3]
+                    for entry in (
+                        Evidence(f"{item.where}.path", item.file.path),
+                        Evidence(f"{item.where}.io.bytes.read", item.file.io.bytes.read),
+                        Evidence(f"{item.where}.io.bytes.written", item.file.io.bytes.written),
+                        Evidence(f"{item.where}.io.footprint.written", item.file.io.footprint.written),
+                    )
+                ),
+            ],
+            gain=Gain(
+                metric="data_time_s",
+                before_s=before,
+                after_s=min(before, 2 * best),
+                best_s=best,
+                worst_s=before,
+                method="time by bytes written: high: each distinct one once, twice that: with what else HDF5 does to "
+                "them, low: as now",
+            )
+            if before and not several
+            else None,
+            apply=comment(_OF_SEVERAL if several else _of_one(cache)),
+            files=frozenset(item.file.path for item in items),
+        )
+
+
+def _of_one(cache: int) -> str:
+    return (
+        "in the program, before the data set is opened or made: a cache that holds the chunks in use, uncompressed\n"
+        f"  C:          H5Pset_chunk_cache(dapl, 12421, {cache}, 1.0);\n"
+        f"  Fortran:    call h5pset_chunk_cache_f(dapl, 12421_size_t, {cache}_size_t, 1.0, ierr)\n"
+        f"  h5py:       h5py.File(name, 'w', rdcc_nbytes={cache}, rdcc_nslots=12421)\n"
+        f"  netCDF-4:   nc_set_var_chunk_cache(ncid, varid, {cache}, 12421, 1.0);\n"
+        "or chunks of what is written at once:\n"
+        "  H5Pset_chunk(dcpl, 2, (hsize_t[]){1, columns});"
+    )

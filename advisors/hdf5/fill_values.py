@@ -1,0 +1,202 @@
+"""HD5007: HDF5 or netCDF writes fill values into a file before the program writes its data there."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from vani.advisors.commands import comment
+from vani.advisors.data_files import Item, by_folder, data_files, listed, target_of, wall_s
+from vani.advisors.movers import gathers, is_moved_within
+from vani.advisors.rule import Evidence, Finding, Gain, Rule, Value, Verdict
+from vani.units import MiB, format_bytes
+
+if TYPE_CHECKING:
+    from vani.schema.profile import App, Interface, Profile
+    from vani.schema.system import System
+
+_FORMATS: Final = frozenset({"hdf5", "netcdf"})
+_LIBRARIES: Final = ("netcdf", "pnetcdf", "hdf5")
+_SETS_FILL: Final = (
+    "H5Pset_fill_time",
+    "nc_set_fill",
+    "nc_def_var_fill",
+    "ncmpi_set_fill",
+    "ncmpi_def_var_fill",
+)
+
+# Ours: the rest is headers.
+_NEARLY_ALL: Final = 0.9
+
+
+class FillValues(Rule):
+    """A library fills each data set with fill values first, so that every byte of it is written twice.
+
+    Looks at
+        Files of HDF5 and netCDF that are written and not read back: bytes written against distinct ones, `min_times` to
+        `max_times` as many and `min_bytes` more. Where the trace has what the library was asked to write: that this is
+        as much less.
+    Why
+        netCDF fills variables by default. HDF5 does so when the program sets a fill value; parallel HDF5 does it when
+        a data set is made, whose space must be there at once. In a contiguous data set process 0 writes all of it while
+        the others wait. The program's data then replaces every fill value.
+    Recommends
+        No fill values where the program writes every element: `H5Pset_fill_time(dcpl, H5D_FILL_TIME_NEVER)`,
+        `nc_set_fill(ncid, NC_NOFILL, &old)`. Elements that nobody writes are undefined then.
+    Stays silent when
+        No file of these formats is written, or bytes are written once; the program writes more than once itself, or
+        sets the fill mode; files are read while they are written (chunks that are changed: HD5008, headers that grow:
+        POS011).
+    Source
+        HDF5 reference manual, H5Pset_fill_time, and "H5Fill Behavior" (what is written when, serial and parallel).
+        NetCDF users guide, nc_set_fill (by default NC_FILL). TraceBench: fill values written by process 0, 84 s;
+        without, 10 s. AMReX on 2,688 processes: 5 min 3 s, and 3 min 56 s without (AMReX pull request 2450).
+    Example
+        Four processes write 134 MB into contiguous data sets with a fill value: 268 MB are written, 168 MB of it by
+        process 0.
+    """
+
+    id = "HD5007"
+    name = "fill-values"
+    family = "hdf5"
+    needs = ("files",)
+    settles = "fill"
+    sources = ("HDF5 reference manual, H5Pset_fill_time", "NetCDF users guide, nc_set_fill")
+
+    # Fill values double what is written; half of it leaves room for data sets that are not filled.
+    min_times = 1.5
+    # Data and fill values, and headers that are written again at each flush.
+    max_times = 2.5
+    # POS011's: at the 300 MB/s of one process (OPRAEL) a twentieth of a second.
+    min_bytes = 16 * MiB
+    # As in MIO003: fewer bytes read than this share of those written are a header.
+    max_read = 0.1
+
+    def check(self, profile: Profile, system: System) -> Verdict:  # noqa: ARG002 - holds on every machine
+        written = data_files(profile, lambda file: file.format in _FORMATS and file.writers > 0)
+        if not written:
+            return self.nothing("no file of HDF5 or netCDF is written")
+        twice = [item for item in written if self._is_twice(item)]
+        if not twice:
+            known = any(item.file.io.footprint.written for item in written)
+            return self.nothing(
+                "bytes of files of HDF5 and netCDF are written once, or read back as well"
+                if known
+                else "files[].io.footprint.written is not known; supply a trace with offsets"
+            )
+        findings: list[Finding] = []
+        reasons: list[str] = []
+        for app, folder, items in by_folder(twice, profile):
+            name = app.name if app is not None else "an app"
+            layer = _library(app, profile)
+            called = {f for trace in profile.traces if app and trace.app == app.name for f in trace.functions}
+            if sum(_more(item) for item in items) < self.min_bytes:
+                reasons.append(f"less than {format_bytes(self.min_bytes)} are written again in one folder")
+            elif any(function in called for function in _SETS_FILL):
+                reasons.append(f"{name} sets the fill mode itself")
+            elif layer is not None and not self._adds(layer[1]):
+                reasons.append(f"{name} asks for all that is written: it writes more than once itself")
+            else:
+                findings.append(_finding(app, folder, items, layer, _fills_alone(app, items, profile)))
+        return self.verdict(findings, reasons)
+
+    def _is_twice(self, item: Item) -> bool:
+        io = item.file.io
+        written, distinct, read = io.bytes.written or 0, io.footprint.written or 0, io.bytes.read or 0
+        if not distinct or not self.min_times <= written / distinct <= self.max_times:
+            return False
+        # A buffer of netCDF's classic format reads what it is about to overwrite.
+        most = max(2 * distinct, written) if item.file.format == "netcdf" else self.max_read * written
+        return read <= most and not is_moved_within(item.file)
+
+    def _adds(self, layer: Interface) -> bool:
+        """True if the library writes much more than it is asked for, as far as that is known."""
+        factor = layer.amplification.written if layer.amplification is not None else None
+        return factor is None or factor >= self.min_times
+
+
+def _finding(
+    app: App | None, folder: str, items: list[Item], layer: tuple[int, Interface] | None, alone: int | None
+) -> Finding:
+    written = sum(item.file.io.bytes.written or 0 for item in items)
+    distinct = sum(item.file.io.footprint.written or 0 for item in items)
+    before = wall_s(items, app, "write")
+    current: dict[str, Value] = {"written_bytes": written, "distinct_bytes": distinct}
+    where = listed(folder, items)
+    text = f"{format_bytes(written)} are written to {where}, of which {format_bytes(distinct)} are distinct"
+    evidence = []
+    factor = (
+        layer[1].amplification.written if layer is not None and layer[1].amplification is not None else None
+    )
+    if layer is not None and layer[1].asked is not None and factor is not None:
+        text += f", and the program asks for {format_bytes(layer[1].asked.written)}: the library fills data sets first."
+        evidence.append(Evidence(f"interfaces[{layer[0]}].amplification.written", factor))
+    else:
+        text += ": each byte is written twice, as where a library fills data sets first."
+    if alone is not None:
+        text += f" Process {alone} writes the fill values while the others wait."
+    return Finding(
+        target=target_of(folder, items, app),
+        reason=text + ("" if before else " For an expected gain, supply a trace with times."),
+        confidence=0.8 if evidence else 0.5,
+        touched_s=before,
+        recommended={"fill": "never"},
+        current=current,
+        evidence=[
+            *evidence,
+            *(
+                entry
+                for item in items[:3]
+                for entry in (
+                    Evidence(f"{item.where}.path", item.file.path),
+                    Evidence(f"{item.where}.io.bytes.written", item.file.io.bytes.written),
+                    Evidence(f"{item.where}.io.footprint.written", item.file.io.footprint.written),
+                    Evidence(f"{item.where}.io.busy_s.write", item.file.io.busy_s.write),
+                )
+            ),
+        ],
+        gain=Gain(
+            metric="write_time_s",
+            before_s=before,
+            after_s=before * distinct / written,
+            best_s=before * distinct / written,
+            worst_s=before,
+            method="distinct bytes at the present rate; low: the fill values cost nothing beside them",
+        )
+        if before
+        else None,
+        apply=comment(
+            "in the program, where it writes every element (others are undefined then):\n"
+            "  C, HDF5:      H5Pset_fill_time(dcpl, H5D_FILL_TIME_NEVER);   before H5Dcreate\n"
+            "  Fortran:      call h5pset_fill_time_f(dcpl, H5D_FILL_TIME_NEVER_F, ierr)\n"
+            "  h5py 3.12:    file.create_dataset(name, shape, dtype, fill_time='never')\n"
+            "  C, netCDF:    nc_set_fill(ncid, NC_NOFILL, &old);            after nc_create\n"
+            "  Fortran:      ierr = nf90_set_fill(ncid, NF90_NOFILL, old)\n"
+            "  netCDF4:      dataset.set_fill_off()"
+        ),
+        files=frozenset(item.file.path for item in items),
+    )
+
+
+def _more(item: Item) -> int:
+    return (item.file.io.bytes.written or 0) - (item.file.io.footprint.written or 0)
+
+
+def _library(app: App | None, profile: Profile) -> tuple[int, Interface] | None:
+    """The app's outermost library whose requests are known, with its place in the profile."""
+    rows = [
+        (number, layer)
+        for number, layer in enumerate(profile.interfaces or ())
+        if app is not None and layer.app == app.name and layer.asked is not None and layer.asked.written
+    ]
+    known = [row for row in rows if row[1].layer in _LIBRARIES]
+    return min(known, key=lambda row: _LIBRARIES.index(row[1].layer), default=None)
+
+
+def _fills_alone(app: App | None, items: list[Item], profile: Profile) -> int | None:
+    """The process that writes nearly all fill values beside its part of the data; None if none does."""
+    if app is None or app.balance is None or gathers(app, profile) or max(i.file.writers for i in items) < 2:
+        return None
+    # With all fill values and its part of the data it is this far above the mean.
+    beyond = sum(map(_more, items)) * (1 - 1 / app.processes)
+    is_one = app.balance.busiest_bytes - app.balance.mean_bytes >= _NEARLY_ALL * beyond
+    return app.balance.busiest_rank if is_one else None
