@@ -1,4 +1,4 @@
-"""Facts about a data set beside its sizes: how files hold their arrays, and how values are distributed.
+"""Facts about a data set beside its sizes: how files store their arrays, how values are distributed, and compress.
 
 Job.yaml has it from `vani collect`, profiles repeat it.
 """
@@ -9,9 +9,11 @@ from pydantic import Field
 
 from vani.schema.model import Model
 
-__all__ = ["Distribution", "FormatAttributes"]
+__all__ = ["Codec", "Compression", "Distribution", "FormatAttributes"]
 
 Count = Annotated[int, Field(ge=0)]
+Rate = Annotated[float, Field(gt=0, description="bytes per second")]
+Ratio = Annotated[float, Field(gt=0)]
 
 
 class FormatAttributes(Model):
@@ -57,3 +59,36 @@ class Distribution(Model):
     )
     values: Count = Field(description="values in the sample")
     files: Count = Field(description="files that they are from")
+
+
+class Codec(Model):
+    """A way of compressing, tried on the sample of a data set."""
+
+    name: str = Field(description="gzip, lzf, szip, zstd, lz4, blosc")
+    level: int | None = Field(
+        default=None, description="its level; null where it has none, or its default was tried"
+    )
+    shuffle: bool = Field(description="whether the bytes of values were put in order of significance before")
+    library: str = Field(description="what ran it: h5py (as a filter of HDF5), zlib, pyarrow, blosc2")
+    bytes: Count = Field(description="bytes that it was tried on")
+    ratio: Ratio = Field(
+        description="bytes before / bytes after; below 1 it makes them more"
+    )
+    compress: Rate = Field(description="bytes before, per second of one core")
+    decompress: Rate = Field(description="bytes after decompressing, per second of one core")
+
+
+class Compression(Model):
+    """The ratio and speed of codecs on pieces of the files of one format, as they lie in the files."""
+
+    root: str = Field(description="folder (or file) of the data set, absolute")
+    format: str = Field(description="format of these files: that with most bytes")
+    files: Count = Field(description="files that the pieces are from")
+    pieces: Count = Field(description="pieces, spread over all bytes of the files")
+    piece: Count = Field(description="bytes of a piece at most: each is compressed by itself, as a chunk is")
+    bytes: Count = Field(description="bytes of all pieces")
+    value_bytes: Count | None = Field(
+        default=None,
+        description="bytes of a value, as shuffling takes them; null where the type is not known",
+    )
+    codecs: list[Codec] = Field(description="what was tried")

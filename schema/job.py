@@ -12,7 +12,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from vani.schema.dataset_facts import Distribution, FormatAttributes
+from vani.schema.dataset_facts import Compression, Distribution, FormatAttributes
 from vani.schema.document import Document
 from vani.schema.model import Model
 
@@ -111,6 +111,9 @@ class DatasetSample(Model):
         default=False, description="true where a bound ended the search: there may be more files"
     )
     distribution: Distribution | None = Field(default=None, description="of the values in its files")
+    compression: Compression | None = Field(
+        default=None, description="how its files compress, by a sample of them"
+    )
     problems: list[str] = Field(default_factory=list, description="folders and files that could not be read")
 
 

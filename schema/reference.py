@@ -50,6 +50,8 @@ _UNITS = {
     quantities.AtLeastOne: "count, at least 1",
     job.Count: "count",
     dataset_facts.Count: "count",
+    dataset_facts.Rate: "bytes per second",
+    dataset_facts.Ratio: "number above 0",
     int: "integer",
     float: "number",
     str: "text",

@@ -55,6 +55,12 @@ def dataset(
         if sample.distribution is not None
         else f"{view.job_name}: {view.job.unknown.get('dataset.distribution', 'not said')}"
     )
+    if view.job is not None and sample is not None:
+        notes["dataset.compression"] = (
+            view.job_name
+            if sample.compression is not None
+            else f"{view.job_name}: {view.job.unknown.get('dataset.compression', 'not said')}"
+        )
     if no_roles:
         notes |= dict.fromkeys(("dataset.roles", "files.role"), view.why_no_links)
     if no_sizes:
@@ -72,6 +78,7 @@ def dataset(
         },
         size_distribution=None if no_sizes else size_distribution(known),
         distribution=sample.distribution if sample is not None else None,
+        compression=sample.compression if sample is not None else None,
     )
     return entity, notes if early else notes | of_formats
 

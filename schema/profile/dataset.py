@@ -4,7 +4,7 @@ from typing import ClassVar, Literal
 
 from pydantic import Field
 
-from vani.schema.dataset_facts import Distribution, FormatAttributes
+from vani.schema.dataset_facts import Compression, Distribution, FormatAttributes
 from vani.schema.model import Model, SparseModel
 from vani.schema.profile.iostats import ByteCounts, IOStats
 from vani.schema.profile.quantities import AtLeastOne, Bytes, Count, LayerName, Seconds
@@ -26,8 +26,10 @@ class SizeDistribution(Model):
     histogram: dict[str, Count] = Field(description="files by size, bins [low, high)")
 
 
-class Dataset(Model):
+class Dataset(SparseModel):
     """All files of the data set (table X)."""
+
+    optional_keys: ClassVar[tuple[str, ...]] = ("compression",)
 
     format: dict[str, Count] | None = Field(description="files by format")
     size: Bytes | None = Field(description="sum of the known sizes")
@@ -39,6 +41,10 @@ class Dataset(Model):
     size_distribution: SizeDistribution | None = Field(description="sizes of files")
     distribution: Distribution | None = Field(
         default=None, description="law of the values in a sample of them (table VI), from job.yaml"
+    )
+    compression: Compression | None = Field(
+        default=None,
+        description="how files compress, by a sample of them, from job.yaml; null, and absent, where none was tried",
     )
 
 
@@ -71,9 +77,12 @@ class FileEntity(SparseModel):
         description="targets of Lustre that it lay on, by the component of its layout in which it ends; null, and "
         "absent with the two that follow, where no source tells its layout",
     )
-    stripe_size: AtLeastOne | None = Field(default=None, description="bytes of its stripes there; null as stripe_count")
+    stripe_size: AtLeastOne | None = Field(
+        default=None, description="bytes of its stripes there; null as stripe_count"
+    )
     components: AtLeastOne | None = Field(
-        default=None, description="components of its layout, more than one of a composite one; null as stripe_count"
+        default=None,
+        description="components of its layout, more than one of a composite one; null as stripe_count",
     )
     apps: list[str] = Field(description="apps that used it")
     io: IOStats = Field(description="I/O on it")
@@ -83,7 +92,6 @@ class FileEntity(SparseModel):
         default=None,
         description="arrays, dimensions, type, encoding and chunks: from job.yaml, else from the calls that made them",
     )
-
 
 
 class Folder(Model):

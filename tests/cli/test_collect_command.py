@@ -21,7 +21,8 @@ def test_values_of_the_data_set_are_read(run, desk):
         "chunks": [],
     }
     done = run("collect", "--dataset", ".", "--sample", "0")
-    assert yaml.safe_load(done.out)["dataset"]["distribution"] is None
+    dataset = yaml.safe_load(done.out)["dataset"]
+    assert (dataset["distribution"], dataset["compression"]) == (None, None)
 
 
 def test_raw_files_have_the_type_that_is_named(run, desk):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 
+import numpy as np
 import pytest
 from made_files import FITS
 
@@ -84,3 +85,49 @@ def test_what_cannot_be_read_is_told(tmp_path, monkeypatch):
         f"{tmp_path}/dir1: Permission denied",
         "and 1 more",
     ]
+
+
+def test_codecs_see_pieces_of_the_whole_file(tmp_path):
+    # One part in eight compresses, and it is at the head.
+    noise = np.random.default_rng(1).bytes(14 << 20)
+    (tmp_path / "x").write_bytes(bytes(2 << 20) + noise)
+    sample = sample_dataset(tmp_path).compression
+    assert (sample.format, sample.files, sample.value_bytes) == ("bin", 1, None)
+    assert 12 << 20 < sample.bytes <= 16 << 20
+    ratios = {(codec.name, codec.level): codec.ratio for codec in sample.codecs}
+    assert ratios.keys() >= {("gzip", 1), ("gzip", 4), ("zstd", 3), ("lz4", None)}
+    assert all(1 < ratio < 1.35 for ratio in ratios.values())
+    assert all(codec.compress > 1e6 and codec.decompress > 1e6 for codec in sample.codecs)
+
+
+def test_filters_of_hdf5_are_tried_with_shuffling(tmp_path):
+    h5py = pytest.importorskip("h5py", reason="an extra: pip install 'vani-io[collect]'")
+    with h5py.File(tmp_path / "x.h5", "w") as file:
+        # The upper bytes of neighbours are equal, the lower ones noise.
+        file["x"] = np.random.default_rng(1).integers(0, 1 << 16, 1 << 18, np.int64)
+    sample = sample_dataset(tmp_path).compression
+    assert (sample.format, sample.value_bytes) == ("hdf5", 8)
+    ratios = {(codec.name, codec.level, codec.shuffle): codec.ratio for codec in sample.codecs}
+    assert {codec.library for codec in sample.codecs} == {"h5py"}
+    assert ratios["gzip", 4, True] == pytest.approx(4, rel=0.1)
+    assert ratios["gzip", 4, False] < 3
+    assert ratios.keys() >= {("lzf", None, True), ("lzf", None, False)}
+
+
+def test_time_and_bytes_bound_the_codecs(tmp_path):
+    (tmp_path / "x").write_bytes(bytes(64 << 20))
+    late = sample_dataset(tmp_path, Bounds(packing_s=-1)).compression
+    assert late.bytes == 1 << 20
+    few = sample_dataset(tmp_path, Bounds(packed=3 << 20)).compression
+    assert (few.pieces, few.bytes) == (3, 3 << 20)
+
+
+@pytest.mark.parametrize(
+    ("size", "bounds", "why"),
+    [(1000, Bounds(), "less than 64 KiB"), (1 << 20, Bounds(packed=0), "no sample was asked for")],
+)
+def test_no_compression_has_a_reason(tmp_path, size, bounds, why):
+    (tmp_path / "x").write_bytes(bytes(size))
+    unknown = {}
+    assert sample_dataset(tmp_path, bounds, unknown=unknown).compression is None
+    assert why in unknown["dataset.compression"]

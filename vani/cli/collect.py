@@ -19,13 +19,13 @@ __all__ = ["collect"]
     "--dataset",
     type=FILE,
     metavar="DIR",
-    help="Folder of the input: formats, sizes, shapes and values are sampled.",
+    help="Folder of the input, or of an earlier output: formats, sizes, shapes, values and compression are sampled.",
 )
 @click.option(
     "--sample",
     type=click.IntRange(0, 10_000_000),
     metavar="N",
-    help="Read so many values of the data set (8192), to tell their distribution; 0: none.",
+    help="Read so many values of the data set (8192), to find their distribution; 0: none, and compress nothing.",
 )
 @click.option(
     "--dtype",
@@ -47,7 +47,7 @@ def collect(
     from vani.collect import collect as run  # noqa: PLC0415
     from vani.schema.document import dumps  # noqa: PLC0415
 
-    bounds = Bounds() if sample is None else Bounds(values=sample)
+    bounds = Bounds() if sample is None else Bounds(values=sample, packed=Bounds.packed if sample else 0)
     job = run(dataset=dataset, bounds=bounds, raw_type=dtype)
     emit(dumps(job), output)
     if shows_summary(output, quiet=quiet) and job.unknown:

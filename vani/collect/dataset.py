@@ -1,4 +1,4 @@
-"""A bounded look at the data set: how many files, how large, of which formats and shapes, and what their values are."""
+"""A bounded look at a data set: how many files, how large, of which formats and shapes, their values, compression."""
 
 from __future__ import annotations
 
@@ -13,10 +13,11 @@ from pathlib import Path
 import numpy as np
 
 from vani.collect.arrays import Array, NotInstalled, raw_array
+from vani.collect.compression import Sampled, try_codecs
 from vani.collect.distribution import draw, law_of
 from vani.collect.largest_array import array_of
 from vani.errors import InputError
-from vani.schema.dataset_facts import Distribution
+from vani.schema.dataset_facts import Distribution, FormatAttributes
 from vani.schema.formats import format_of
 from vani.schema.job import DatasetFile, DatasetSample
 from vani.units import counted
@@ -40,6 +41,10 @@ class Bounds:
     """So many values are read to find the law that they follow; 0: none."""
     read: int = 64
     """From so many files, evenly over those that were opened."""
+    packed: int = 16 << 20
+    """So many bytes are compressed by each codec that is installed; 0: none."""
+    packing_s: float = 10.0
+    """For reading and compressing them."""
     problems: int = 20
     """Number of problems that are listed."""
 
@@ -101,6 +106,7 @@ def sample_dataset(
     is_whole = True
     seen: set[tuple[int, int]] = set()
     arrays: list[tuple[Path, Array]] = []
+    sampled: list[Sampled] = []
     lacking: Counter[str] = Counter()
     for path in _walk(root.absolute(), problems):
         if count >= bounds.files or time.monotonic() > ends_at:
@@ -126,6 +132,8 @@ def sample_dataset(
                 lacking=lacking,
             )
             files.append(file)
+            if file.format is not None:
+                sampled.append(Sampled(path, file.size, file.format, _value_bytes(file.attributes)))
             formats.update([file.format] if file.format else [])
             arrays += [(path, array)] if array is not None and array.count else []
         else:
@@ -138,6 +146,13 @@ def sample_dataset(
     distribution = _distribution(arrays, bounds, problems)
     if isinstance(distribution, str):
         unknown["dataset.distribution"] = "; ".join(filter(None, (distribution, missing)))
+    compression = (
+        try_codecs(_text(str(root.absolute())), sampled, bounds.packed, bounds.packing_s, problems)
+        if bounds.packed
+        else "no sample was asked for (`--sample 0`)"
+    )
+    if isinstance(compression, str):
+        unknown["dataset.compression"] = compression
     shown = [_text(problem) for problem in problems[: bounds.problems]]
     if len(problems) > len(shown):
         shown.append(f"and {len(problems) - len(shown)} more")
@@ -149,6 +164,7 @@ def sample_dataset(
         total_size=total,
         sampled=not is_whole,
         distribution=None if isinstance(distribution, str) else distribution,
+        compression=None if isinstance(compression, str) else compression,
         problems=shown,
     )
 
@@ -200,6 +216,17 @@ def _distribution(
     drawn = draw(arrays[::step], bounds.values, bounds.seconds)
     problems += drawn.problems
     return law_of(drawn)
+
+
+def _value_bytes(attributes: FormatAttributes | None) -> int | None:
+    """Bytes of a number in the largest array; a complex one is two."""
+    if attributes is None or attributes.type is None:
+        return None
+    try:
+        type_ = np.dtype(attributes.type)
+    except TypeError:
+        return None
+    return type_.itemsize // (2 if type_.kind == "c" else 1) if type_.kind in "fiuc" else None
 
 
 def _walk(root: Path, problems: list[str]) -> Iterator[Path]:
