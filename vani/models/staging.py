@@ -42,6 +42,7 @@ __all__ = [
     "common_folder",
     "concurrency",
     "file_system_of",
+    "is_below",
     "is_near",
     "local_s",
     "present_s",
@@ -150,11 +151,11 @@ def is_near(path: str, profile: Profile, system: System) -> bool:
     if system.burst_buffer_for(path) is not None:
         return True
     folders = [*(profile.job.node_local_bb_dirs or ()), *(profile.job.shared_bb_dirs or ()), *_ON_THE_NODE]
-    near = max((len(folder) for folder in folders if _below(path, folder)), default=0)
+    near = max((len(folder) for folder in folders if is_below(path, folder)), default=0)
     disk = system.file_system_for(path)
     mounts = [*(disk.mounts if disk is not None else ()), profile.storage.shared.dir or ""]
     # On a machine without a description the whole tree is one file system, except /tmp.
-    return near > max((len(mount) for mount in mounts if mount and _below(path, mount)), default=0)
+    return near > max((len(mount) for mount in mounts if mount and is_below(path, mount)), default=0)
 
 
 def file_system_of(files: Iterable[FileEntity], system: System) -> tuple[FileSystem | None, str]:
@@ -273,7 +274,7 @@ def _undescribed(profile: Profile, system: System, *, spare: float, memory_share
         return None
     folder = (dirs[0] if dirs else None) or local.dir
     known = local.type if folder == local.dir else None
-    in_memory = folder is None or (_below(folder, "/dev/shm") if known is None else local.in_memory)
+    in_memory = folder is None or (is_below(folder, "/dev/shm") if known is None else local.in_memory)
     size: int | None = local.capacity_per_node
     figure, because, certainty = ("storage.node_local.capacity_per_node", size), "", 0.9
     if folder is None:
@@ -317,6 +318,7 @@ def _together(of_node: float | None, of_all: float | None, nodes: int) -> float 
     return min(rates) if rates else None
 
 
-def _below(path: str, folder: str) -> bool:
+def is_below(path: str, folder: str) -> bool:
+    """True if `path` is `folder` or lies in it, by name only."""
     path, folder = posixpath.normpath(path), posixpath.normpath(folder).rstrip("/")
     return path == folder or path.startswith(folder + "/")

@@ -1,0 +1,1 @@
+"""Compression of what a program reads and writes."""

@@ -1,0 +1,225 @@
+"""CMP001: data that takes longer to move than to compress."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from vani.advisors.compression.codec_lines import codec_name, lines
+from vani.advisors.data_files import Item, by_folder, data_files, data_s, listed, target_of
+from vani.advisors.language import language_of
+from vani.advisors.rule import Evidence, Finding, Gain, Rule, Value, Verdict
+from vani.advisors.small_requests import moved_one_way
+from vani.models.compression import Choice, best_codec
+from vani.models.staging import is_below
+from vani.units import MiB, format_bytes, format_rate, format_share
+
+if TYPE_CHECKING:
+    from vani.schema.dataset_facts import Codec, Compression
+    from vani.schema.profile import App, Profile
+    from vani.schema.system import System
+
+
+def compression_sample(profile: Profile, system: System) -> str | None:  # noqa: ARG001 - a need of a rule
+    """Need of a rule: codecs tried on a sample of the data. The reason why there are none, None if there are some."""
+    sample = profile.dataset.compression
+    if sample is None:
+        return (
+            "no sample of the data was compressed; supply --job job.yaml of `vani collect --dataset FOLDER`, where "
+            "FOLDER contains the inputs, or what an earlier run wrote"
+        )
+    return None if sample.codecs else "no codec could compress the sample of the data"
+
+
+class CompressibleData(Rule):
+    """Data that compresses well takes longer to move than to compress.
+
+    Looks at
+        A sample of the data, which `vani collect --dataset` compresses with each codec that is installed: ratio and
+        speed. Files of the run below the sampled folder, of the sampled format, at least `min_bytes` together: the
+        rate at which one process reads and writes them, and their share of the run, at least `min_share`.
+    Why
+        Each byte that is not moved saves its time on the file system, and costs the time of compressing it on the
+        node. Which is longer depends on the data and on the storage.
+    Recommends
+        The codec with which least time is left, if what it saves is at least a factor of `min_speedup`, with shuffling
+        and chunks: HDF5 and netCDF-4 compress each chunk by a filter, others by a library.
+    Stays silent when
+        No sample was taken; it does not compress, as data that is compressed already; no file of the run is of it; the
+        storage is faster than the codecs; the run is not bound by these files: its processors are busy with something
+        else.
+    Source
+        Vani paper, section IV-D (compression, format of the data set). HDF5 documentation, "Using Compression in HDF5"
+        and H5Pset_shuffle; netCDF documentation, nc_def_var_deflate. Model: `vani/models/compression.py`.
+    Example
+        32 processes write 100 GB of temperatures at 20 MB/s each. Shuffled and with gzip 1, they become 2.4 times
+        smaller at 110 MB/s of a core: 60 % of the time is left::
+
+            h5["t"] = t                                                                     # before
+            h5.create_dataset("t", data=t, chunks=(1, 512, 512), shuffle=True,              # after
+                              compression="gzip", compression_opts=1)
+    """
+
+    id = "CMP001"
+    name = "compressible-data"
+    family = "compression"
+    needs = ("files", compression_sample)
+    settles = "compression"
+    sources = (
+        "Vani paper, section IV-D",
+        "HDF5 documentation, Using Compression in HDF5",
+        "netCDF documentation, nc_def_var_deflate",
+    )
+
+    # Xie et al., section IV-D: repetitions of a write differ by a factor of 1.3; less would not be seen.
+    min_speedup = 1.3
+    # Half of the share that Xie et al. (section II) allow for all I/O, as in POS010.
+    min_share = 0.05
+    # The default chunk cache before HDF5 2.0, which must contain a whole chunk; the size that was sampled.
+    chunk_bytes = 1 * MiB
+    # Ours: less is not worth another format.
+    min_bytes = 64 * MiB
+
+    def check(self, profile: Profile, system: System) -> Verdict:  # noqa: ARG002 - the run's own rate decides
+        sample = profile.dataset.compression
+        if sample is None:
+            return self.nothing("no sample of the data was compressed")
+        best = max(codec.ratio for codec in sample.codecs)
+        if best < self.min_speedup:
+            return self.nothing(
+                f"the sample of {sample.root} does not compress: {format_bytes(sample.bytes)} become at best "
+                f"{best:.3g} times smaller"
+            )
+        items = data_files(
+            profile, lambda file: is_below(file.path, sample.root) and _is_of(file.format, sample.format)
+        )
+        items = [item for item in items if _moves(item)]
+        if not items:
+            return self.nothing(
+                f"the run reads and writes no {sample.format} file below {sample.root}, which was sampled"
+            )
+        findings: list[Finding] = []
+        reasons: list[str] = []
+        for app, _, group in by_folder(items, profile):
+            verdict = self._of_folder(app, group, sample, profile)
+            if isinstance(verdict, str):
+                reasons.append(verdict)
+            else:
+                findings.append(verdict)
+        return self.verdict(findings, reasons)
+
+    def _of_folder(
+        self, app: App | None, items: list[Item], sample: Compression, profile: Profile
+    ) -> Finding | str:
+        moves = [move for item in items for move in _moves(item)]
+        moved = sum(bytes_ for bytes_, _, _ in moves)
+        where = listed(_folder(items), items, app)
+        if moved < self.min_bytes:
+            return f"{format_bytes(moved)} move in {where}: too little"
+        choice = best_codec(_usable(sample, app, profile), moves)
+        if choice is None:
+            return f"the times of reading and writing {where} are not known"
+        rate = moved / sum(seconds for _, seconds, _ in moves)
+        if choice.rest * self.min_speedup > 1:
+            return (
+                f"a process moves data of {where} at {format_rate(rate)}, and compressing costs more than it saves: "
+                f"{codec_name(choice.codec)} leaves {format_share(choice.rest)} of the time"
+            )
+        before = data_s(
+            [item for item in items if item.file.readers], [item for item in items if item.file.writers], app
+        )
+        run = (app.runtime_s if app is not None else None) or profile.workflow.runtime_s or 0.0
+        if before < self.min_share * run:
+            return (
+                f"moving {where} takes {format_share(before / run if run else None)} of the run: its processors are "
+                "busy with something else"
+            )
+        return self._finding(app, items, choice, rate, before, sample, profile)
+
+    def _finding(
+        self,
+        app: App | None,
+        items: list[Item],
+        choice: Choice,
+        rate: float,
+        before: float,
+        sample: Compression,
+        profile: Profile,
+    ) -> Finding:
+        codec = choice.codec
+        number = sample.codecs.index(codec)
+        writes = any(item.file.writers for item in items)
+        recommended: dict[str, Value] = {
+            "codec": codec.name,
+            "shuffle": codec.shuffle,
+            "chunk_bytes": self.chunk_bytes,
+        }
+        if codec.level is not None:
+            recommended["level"] = codec.level
+        evidence = [
+            Evidence(f"dataset.compression.codecs[{number}].{name}", getattr(codec, name))
+            for name in ("name", "level", "shuffle", "ratio", "compress", "decompress")
+        ]
+        for item in items[:3]:
+            evidence += [
+                Evidence(f"{item.where}.path", item.file.path),
+                Evidence(f"{item.where}.io.bytes.total", item.file.io.bytes.total),
+                Evidence(f"{item.where}.io.time_s.total", item.file.io.time_s.total),
+            ]
+        speed = codec.compress if writes else codec.decompress
+        return Finding(
+            target=target_of(_folder(items), items, app),
+            reason=f"A process moves data of {listed(_folder(items), items, app)} at {format_rate(rate)}. A sample of "
+            f"{format_bytes(sample.bytes)} becomes {codec.ratio:.3g} times smaller by {codec_name(choice.codec)}, at "
+            f"{format_rate(speed)} of a core: {format_share(choice.rest)} of the time is left.",
+            confidence=0.5,
+            touched_s=before,
+            recommended=recommended,
+            current={"ratio": 1},
+            evidence=evidence,
+            gain=Gain(
+                metric="data_time_s",
+                before_s=before,
+                after_s=before * choice.rest,
+                best_s=before * choice.best,
+                worst_s=before,
+                method="bytes fewer by the ratio of the sample at the rate of the run, and compressing (or "
+                "decompressing) on the core of each process; high: cores are idle meanwhile, low: requests do not wait "
+                "for bytes",
+            )
+            if before
+            else None,
+            apply=lines(
+                codec, sample.format, language_of(app, profile), parallel=_is_parallel(items, app, profile)
+            ),
+            files=frozenset(item.file.path for item in items),
+        )
+
+
+def _moves(item: Item) -> list[tuple[int, float, bool]]:
+    rows = [(reads, moved_one_way(item.file.io, reads=reads)) for reads in (True, False)]
+    return [(row[0], row[2], reads) for reads, row in rows if row[0]]
+
+
+def _is_of(file_format: str | None, sampled: str) -> bool:
+    """NetCDF-4 files are HDF5 files, and may be taken for them."""
+    arrays = ("hdf5", "netcdf")
+    return file_format == sampled or (file_format in arrays and sampled in arrays)
+
+
+def _folder(items: list[Item]) -> str:
+    first = items[0]
+    return first.part.folder or first.file.path.rpartition("/")[0] or "."
+
+
+def _usable(sample: Compression, app: App | None, profile: Profile) -> list[Codec]:
+    """Codecs that whoever reads the files has: zlib for netCDF, and h5py's lzf for Python."""
+    if sample.format == "netcdf":
+        return [codec for codec in sample.codecs if codec.name == "gzip"]
+    is_python = language_of(app, profile) == "Python"
+    return [codec for codec in sample.codecs if codec.name != "lzf" or is_python]
+
+
+def _is_parallel(items: list[Item], app: App | None, profile: Profile) -> bool:
+    """Several processes write a file by MPI-IO."""
+    above = {layer.layer for layer in profile.interfaces or () if app is None or layer.app == app.name}
+    return "mpiio" in above and any(item.file.writers > 1 for item in items)
