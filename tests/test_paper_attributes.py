@@ -8,11 +8,13 @@ from pathlib import Path
 import pytest
 
 import vani
+from vani.advisors.catalogue import rules
 from vani.render.report.unknowns import unknowns
 from vani.schema.dataset_facts import Distribution
 from vani.schema.job import DatasetSample, Job
 
 TRACES = Path(__file__).parent / "data/traces"
+PAPERS = Path(__file__).resolve().parents[1] / "docs/papers.md"
 PAPER = Path(__file__).resolve().parents[2] / "shared/seeds/vani.txt"
 
 ATTRIBUTES = {
@@ -177,3 +179,16 @@ def test_the_attributes_are_those_that_the_paper_prints():
             printed.setdefault(table, []).append(line.partition("\t")[0])
     found = {name: [row for row in rows if row != "Attribute"] for name, rows in printed.items()}
     assert found == {name: list(rows) for name, rows in ATTRIBUTES.items()}
+
+
+def test_each_optimisation_of_the_paper_names_rules_that_exist():
+    section = PAPERS.read_text().partition("### Section IV-D")[2].partition("\n#")[0]
+    rows = {cells[0].strip(): cells[2] for line in section.splitlines() if len(cells := line.strip("|").split("|")) == 3}
+    # Section IV-D, 1, in its words.
+    assert {"aggregation", "buffering", "caching", "compression", "prefetching"} <= set(rows)
+    known = {rule.id for rule in rules()}
+    named = {row: re.findall(r"[A-Z]{3}[0-9]{3}|[A-Z]{2}[0-9]{4}|BB[0-9]{3}", text) for row, text in rows.items()}
+    assert {name for row in named.values() for name in row} <= known
+    assert [row for row, names in named.items() if row not in ("of the paper", "---") and not names] == [
+        "GPUs for data operations such as compression"
+    ]

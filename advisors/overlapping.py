@@ -1,0 +1,121 @@
+"""Rules about I/O that could go on while the program computes: writing behind it, reading ahead of it."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from typing import TYPE_CHECKING, ClassVar
+
+from vani.advisors.data_files import data_files
+from vani.advisors.rule import Finding, Rule, Verdict, seconds
+from vani.models.overlap import Overlap, overlap
+from vani.models.run_time import app_share
+from vani.units import format_share
+
+if TYPE_CHECKING:
+    from vani.schema.profile import App, Phase, Profile
+    from vani.schema.system import System
+
+__all__ = ["OverlappingRule"]
+
+
+class OverlappingRule(Rule):
+    """A rule about phases of I/O that alternate with computing.
+
+    `reads` is whether it looks at reading, `asynchronous` the beginnings of functions whose callers overlap it already.
+    """
+
+    reads: ClassVar[bool]
+    asynchronous: ClassVar[tuple[str, ...]]
+
+    # One phase is no pattern: writes at the end have nothing to overlap with.
+    min_phases = 2
+    # Where severities begin: 1 % of the run.
+    min_share = 0.01
+    # Ours: what pauses for less than it writes does little but I/O, and its pauses are barriers and opens.
+    min_pauses = 1.0
+    # Ours: most of the bytes that it wrote, as benchmarks of storage do and restarts do not.
+    min_read_back = 0.5
+
+    def check(self, profile: Profile, system: System) -> Verdict:
+        by_app: defaultdict[str, list[Phase]] = defaultdict(list)
+        for phase in profile.phases or ():
+            by_app[phase.app].append(phase)
+        findings: list[Finding] = []
+        reasons: list[str] = []
+        for number, app in enumerate(profile.apps):
+            if app.instances > 1:
+                # Its phases are those of several runs of the program, each with an end of its own.
+                reasons.append(f"{app.name} runs several times: its phases are not those of one run")
+                continue
+            phases = sorted(by_app[app.name], key=lambda phase: phase.start_s)
+            overlapping = self._overlap(app, phases, profile)
+            why = self._objection(app, phases, overlapping, profile)
+            if why is None:
+                findings.append(self.finding(number, app, overlapping, profile, system))
+            else:
+                reasons.append(why)
+        return self.verdict(findings, list(dict.fromkeys(reasons))[:3] or ["there is no app"])
+
+    def finding(
+        self, number: int, app: App, overlapping: Overlap, profile: Profile, system: System
+    ) -> Finding:
+        """The recommendation for an app, the profile's `number`th."""
+        raise NotImplementedError
+
+    def objection(self, app: App, profile: Profile) -> str | None:
+        """A further reason why an app has nothing to overlap."""
+
+    def _overlap(self, app: App, phases: list[Phase], profile: Profile) -> Overlap:
+        return overlap(
+            phases,
+            max((phase.end_s for phase in phases), default=0.0),
+            inside=app.interface in (None, "posix", "stdio"),
+            reads=self.reads,
+            share=app_share(app, "read" if self.reads else "write"),
+            reads_back=self._reads_back(app, profile),
+            library_s=_in_libraries_s(app),
+        )
+
+    def _objection(self, app: App, phases: list[Phase], overlapping: Overlap, profile: Profile) -> str | None:
+        verb, where = ("reading", "after") if self.reads else ("writing", "before")
+        if overlapping.phases < self.min_phases and not (
+            # Pauses within a phase are as good, if there are several.
+            self.reads
+            and overlapping.phases
+            and all(_is_iterative(phase) for phase in phases if phase.io.bytes.read)
+        ):
+            return f"{app.name} has fewer than {self.min_phases} phases of {verb} {where} a pause"
+        if overlapping.pauses_s < self.min_pauses * overlapping.moving_s:
+            return f"{app.name} hardly pauses between its {'reads' if self.reads else 'writes'}"
+        if overlapping.hidden_s < self.min_share * seconds(app.runtime_s):
+            return (
+                f"less than {format_share(self.min_share)} of {app.name} is {verb} that fits into its pauses"
+            )
+        if any(
+            name.startswith(self.asynchronous)
+            for trace in profile.traces
+            if trace.app == app.name
+            for name in trace.functions
+        ):
+            return f"{app.name} calls asynchronous functions already"
+        return self.objection(app, profile)
+
+    def _reads_back(self, app: App, profile: Profile) -> bool:
+        written = {
+            item.file.path: (item.file.io.bytes.written or 0, item.file.io.bytes.read or 0)
+            for item in data_files(profile, lambda file: file.writers > 0 and app.name in file.apps)
+        }
+        again = sum(bytes_ for bytes_, read in written.values() if read)
+        return again > 0 and again >= self.min_read_back * sum(bytes_ for bytes_, _ in written.values())
+
+
+def _is_iterative(phase: Phase) -> bool:
+    return phase.frequency is not None and phase.frequency.kind == "iterative"
+
+
+def _in_libraries_s(app: App) -> float:
+    """Seconds that the slowest process spends in I/O libraries, but not in file-system calls."""
+    balance = app.balance
+    if balance is None or balance.slowest_call_time_s is None:
+        return 0.0
+    return max(0.0, balance.slowest_call_time_s - (balance.slowest_io_time_s or 0.0))
