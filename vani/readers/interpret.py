@@ -17,9 +17,16 @@ from vani.readers.paths import Paths, PathTable, complete_relative_paths
 from vani.readers.plausible import MOST_BYTES, MOST_OFFSET, NO_VALUE, believed
 from vani.readers.signatures import CallTable, Signatures
 
-__all__ = ["interpret"]
+__all__ = ["interpret", "mode_flags", "open_flags"]
 
-_O_WRONLY_RDWR, _O_CREAT, _O_TRUNC, _O_APPEND, _O_DIRECTORY = 0o3, 0o100, 0o1000, 0o2000, 0o200000
+_OPEN_FLAGS = (
+    (0o100, Flag.CREATE),
+    (0o1000, Flag.TRUNCATE),
+    (0o2000, Flag.APPEND),
+    (0o3, Flag.WRITABLE),
+    (0o200000, Flag.DIRECTORY),
+)
+"""O_CREAT, O_TRUNC, O_APPEND, O_WRONLY or O_RDWR, and O_DIRECTORY of Linux on x86-64."""
 _F_DUPFD = (0, 1030)
 """F_DUPFD and F_DUPFD_CLOEXEC: the tracer does not follow the descriptor that they return."""
 _INTERPROCESS = (
@@ -279,18 +286,13 @@ def _fill(
         s.value[rows] = 0
     if meaning.open_flags >= 0:
         bits = args.numbers(meaning.open_flags)
-        bits = np.where(bits == NO_VALUE, 0, bits)
-        flags |= np.where(bits & _O_CREAT, Flag.CREATE, 0).astype(np.int16)
-        flags |= np.where(bits & _O_TRUNC, Flag.TRUNCATE, 0).astype(np.int16)
-        flags |= np.where(bits & _O_APPEND, Flag.APPEND, 0).astype(np.int16)
-        flags |= np.where(bits & _O_WRONLY_RDWR, Flag.WRITABLE, 0).astype(np.int16)
-        flags |= np.where(bits & _O_DIRECTORY, Flag.DIRECTORY, 0).astype(np.int16)
+        flags |= open_flags(bits)
     if meaning.command >= 0:
         duplicates = np.isin(args.numbers(meaning.command), _F_DUPFD)
         rule[duplicates] = PositionRule.FORGET
         flags[duplicates] |= Flag.WRITABLE
     if meaning.open_mode >= 0 and (modes := args.texts(meaning.open_mode)) is not None:
-        flags |= np.array([_mode_flags(m) for m in modes], np.int16)
+        flags |= np.array([mode_flags(m) for m in modes], np.int16)
     if meaning.comm >= 0 and meaning.binds and (comms := args.text(meaning.comm)) is not None:
         world = to_numpy(pc.equal(comms, scalar("MPI_COMM_WORLD")))
         flags[world] |= Flag.WORLD
@@ -303,7 +305,17 @@ def _named(column: pa.Array, codes: NDArray[np.int32]) -> NDArray[np.int32]:
     return np.where(to_numpy(nameless), -1, codes).astype(np.int32)
 
 
-def _mode_flags(mode: str) -> int:
+def open_flags(bits: NDArray[np.int64]) -> NDArray[np.int16]:
+    """`Flag`s of the second argument of open, shape (n,); none where it is `NO_VALUE`."""
+    bits = np.where(bits == NO_VALUE, 0, bits)
+    flags = np.zeros(len(bits), np.int16)
+    for bit, flag in _OPEN_FLAGS:
+        flags |= np.where(bits & bit, flag, 0).astype(np.int16)
+    return flags
+
+
+def mode_flags(mode: str) -> int:
+    """`Flag`s of the mode of fopen."""
     flags = Flag(0)
     if mode[:1] == "w":
         flags |= Flag.CREATE | Flag.TRUNCATE | Flag.WRITABLE

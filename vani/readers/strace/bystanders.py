@@ -10,10 +10,10 @@ from numpy.typing import NDArray
 
 from vani.calls import FileClass, Flag, Kind
 from vani.columns import to_numpy
+from vani.readers.commands import is_launcher
 from vani.readers.paths import classify_path
 from vani.readers.plausible import NO_VALUE
 from vani.readers.strace.processes import Processes
-from vani.readers.strace.programs import is_launcher
 from vani.readers.strace.system_calls import CALLS, FUNCTIONS, kind_of
 
 __all__ = ["Bystanders"]

@@ -16,20 +16,13 @@ from numpy.typing import NDArray
 
 from vani.calls import Flag
 from vani.columns import to_numpy
-from vani.readers.strace.app import app_of, is_interpreter
+from vani.readers.commands import SHELL_SCRIPT, app_of, is_interpreter, is_launcher
 from vani.readers.strace.processes import Execution
 
-__all__ = ["Scripts", "app_names", "is_launcher"]
+__all__ = ["Scripts", "app_names"]
 
-_SHELL_SCRIPT = r"\.(?:sh|bash|ksh|zsh|csh)$"
-_SCRIPT = re.compile(r"\.(?:py|pl|rb|[rR]|jl|lua|tcl)$|" + _SHELL_SCRIPT)
+_SCRIPT = re.compile(r"\.(?:py|pl|rb|[rR]|jl|lua|tcl)$|" + SHELL_SCRIPT)
 _OF_LIBRARY = re.compile(r"/python\d|/(?:site|dist)-packages/|^/usr/(?:lib|share)|^/etc/")
-_LAUNCHER = re.compile(
-    r"(?:env|ba|da|z|k|c|tc|fi)?sh|env|timeout|nice|time|numactl|taskset|stdbuf|setsid|nohup|ionice|chrt|xargs|parallel|g?make"
-    r"|mpi(?:exec|run)(?:[._]\w+)*|orterun|orted|prte|prted|prun|prterun|srun|salloc|slurmstepd|jsrun|aprun|flux[\w-]*"
-    r"|hydra_\w+|pmi_proxy|mpispawn|palsd?|ssh|rsh|qrsh"
-)
-"""Programs that start others: shells, what changes how a program runs, and launchers of MPI with their daemons."""
 _MOST_SCRIPTS = 8
 """Files of an interpreter that may be its script, at most."""
 
@@ -107,12 +100,6 @@ def app_names(executions: Sequence[Execution], scripts: dict[int, str], command:
                 apps[becomes] = app_of(command)
             becomes = executions[becomes].becomes
     return apps
-
-
-def is_launcher(program: str) -> bool:
-    """Tell whether a program, by its path or name, is there to start others; so are scripts of shells."""
-    name = posixpath.basename(program)
-    return bool(_LAUNCHER.fullmatch(name) or re.search(_SHELL_SCRIPT, name))
 
 
 def _module(path: str) -> str:

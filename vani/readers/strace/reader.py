@@ -23,14 +23,14 @@ from numpy.typing import NDArray
 from vani.calls import FILES, FUNCTIONS, FileClass, Kind, Layer
 from vani.columns import small_table, texts, to_numpy
 from vani.errors import TraceError
+from vani.readers.commands import app_of, is_launcher
 from vani.readers.delivery import Delivery, Rows
 from vani.readers.identity import identity_of
 from vani.readers.plausible import NO_VALUE
 from vani.readers.signatures import Signatures
 from vani.readers.strace import system_calls
-from vani.readers.strace.app import app_of, command_of
+from vani.readers.strace.app import command_of
 from vani.readers.strace.probe import logs_of, rank_of
-from vani.readers.strace.programs import is_launcher
 from vani.readers.strace.rows import ROWS
 from vani.readers.strace.scan import Known, scan
 from vani.readers.strace.system_calls import RING, kind_of

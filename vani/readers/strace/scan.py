@@ -14,20 +14,22 @@ from numpy.typing import NDArray
 from vani.columns import to_numpy
 from vani.distinct import distinct
 from vani.errors import TraceError
+from vani.readers.commands import is_launcher
 from vani.readers.paths import PathTable
+from vani.readers.spool import Spool
 from vani.readers.strace import system_calls
 from vani.readers.strace.app import command_of
 from vani.readers.strace.bystanders import Bystanders
-from vani.readers.strace.file_classes import SharedMemory, classes_of
 from vani.readers.strace.lines import LineReader
 from vani.readers.strace.mapped import Maps
 from vani.readers.strace.names import Spellings
 from vani.readers.strace.probe import logs_of, pid_of, rank_of
 from vani.readers.strace.processes import Processes
-from vani.readers.strace.programs import Scripts, app_names, is_launcher
+from vani.readers.strace.programs import Scripts, app_names
 from vani.readers.strace.rows import ROWS, rows_of
-from vani.readers.strace.spool import Spool
+from vani.readers.strace.shared_memory import SharedMemory
 from vani.readers.strace.system_calls import CALLS, RING, WANTED, Names
+from vani.readers.system_files import classes_of
 from vani.readers.trace_reader import some_ranks
 from vani.units import counted
 
@@ -92,7 +94,7 @@ class _Scan:
         self._processes = Processes(reused=len(self._logs) == 1 or rank_of(self._logs[0]) is not None)
         self._paths = PathTable()
         self._spellings = Spellings(self._paths)
-        self._spool = Spool(ROWS)
+        self._spool = Spool(ROWS, by="thread")
         self._calls = np.zeros(0, np.int64)
         """By thread."""
         self._pairs = np.zeros(0, np.int64)

@@ -24,15 +24,16 @@ _IN_MEMORY = 1 << 26
 class _Kept:
     at: int
     size: int
-    threads: NDArray[np.int32]
+    numbers: NDArray[np.int32]
     """Those that the batch has rows of, ascending."""
 
 
 class Spool:
     """Record batches of one schema, in order, read again as often as needed by several threads at once."""
 
-    def __init__(self, schema: pa.Schema) -> None:
-        self._schema = schema
+    def __init__(self, schema: pa.Schema, by: str) -> None:
+        """`by`: the column of numbers, of threads or processes, by which batches are asked for."""
+        self._schema, self._by = schema, by
         self._file = tempfile.SpooledTemporaryFile(max_size=_IN_MEMORY)  # noqa: SIM115 - lives as long as this
         self._kept: list[_Kept] = []
         self._lock = threading.Lock()
@@ -41,7 +42,7 @@ class Spool:
         self._file.close()
 
     def add(self, batch: pa.RecordBatch) -> None:
-        """Keep a batch with a column `thread`.
+        """Keep a batch.
 
         Raises
         ------
@@ -59,13 +60,13 @@ class Spool:
                     where=tempfile.gettempdir(),
                     todo="name another folder for temporary files in TMPDIR",
                 ) from error
-        threads = distinct(to_numpy(batch.column("thread")))
-        self._kept.append(_Kept(at, data.size, threads))
+        numbers = distinct(to_numpy(batch.column(self._by)))
+        self._kept.append(_Kept(at, data.size, numbers))
 
-    def batches(self, threads: NDArray[np.bool_]) -> Iterator[pa.RecordBatch]:
-        """The batches that have rows of some of the threads, marked by number."""
+    def batches(self, wanted: NDArray[np.bool_]) -> Iterator[pa.RecordBatch]:
+        """The batches that have rows of some of the numbers, marked by number."""
         for stored in self._kept:
-            if not threads[stored.threads].any():
+            if not wanted[stored.numbers].any():
                 continue
             with self._lock:
                 self._file.seek(stored.at)

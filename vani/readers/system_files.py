@@ -1,8 +1,8 @@
-"""Files in a log that are no data of the program: the system's, MPI's, shared memory, standard streams.
+"""Files among those of a run that are no data of the program: the system's, MPI's, standard streams.
 
-Nothing in a log of system calls marks the end of MPI_Init: transports open segments when processes first talk, long
-after it. So files are told apart by what they are, never by when they were used. A configuration file that a program
-reads before its first message therefore stays data.
+Nothing in a trace of file-system calls marks the end of MPI_Init: transports open segments when processes first talk,
+long after it. So files are told apart by what they are, never by when they were used. A configuration file that a
+program reads before its first message therefore stays data.
 
 Names of segments and session folders are those of the libraries' sources: MPICH (`mpl/src/shm`), UCX
 (`uct/sm/mm/posix`), Open MPI (`btl/sm`, `btl/vader`, `osc/rdma`, session folders of ORTE and PRRTE), PMIx (`gds/ds21`),
@@ -13,27 +13,18 @@ semaphores (`sem_open`).
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 
 import numpy as np
-import pyarrow as pa
 from numpy.typing import NDArray
 
-from vani.calls import FileClass, Flag, Kind
-from vani.columns import to_numpy
-from vani.readers.plausible import NO_VALUE
-from vani.readers.strace.system_calls import FUNCTIONS, kind_of
+from vani.calls import FileClass
 
-__all__ = ["SharedMemory", "classes_of"]
+__all__ = ["PYTHON", "SHM", "classes_of"]
 
 Bools = NDArray[np.bool_]
 
-_READS = np.array([kind_of(name) is Kind.READ for name in FUNCTIONS])
-"""By function."""
-_SHM = "/dev/shm/"
-_SOON_NS = 1_000_000_000
-"""A file of /dev/shm that is mapped and loses its name so soon after it was made passes memory between processes.
-Programs that keep data there read it back, or remove it when they end."""
+SHM = "/dev/shm/"
 _SEGMENT = re.compile(
     r"/dev/shm/(?:mpich_shar_tmp|mpich_shm|vader_segment\.|sm_segment\.|osc_rdma\.|ucx_shm_posix_|psm[23]?_shm|fi_shm|fi_sm2"
     r"|sm2_|open_mpi\.\d|mv2_shmem|ib_shmem|ib_pool|Intel_MPI_|impi[-_]|cray-shared-mem|cray-shm|nccl-|pmix_|sem\.)"
@@ -69,46 +60,8 @@ _FOLDERS = frozenset(
     | {folder.rstrip("/") for folder in _SYSTEM}
 )
 _LOCALE = re.compile(r"/share/(?:locale|zoneinfo|terminfo|i18n)/")
-_PYTHON = re.compile(r"/python\d|\.pyc?$|/(?:site|dist)-packages(?:/|$)")
+PYTHON = re.compile(r"/python\d|\.pyc?$|/(?:site|dist)-packages(?:/|$)")
 """What Python imports often lies on the file system that all nodes share, and is data wherever it lies."""
-
-
-class SharedMemory:
-    """When files in /dev/shm were made, read and removed."""
-
-    def __init__(self) -> None:
-        self._in_shm = np.zeros(0, np.bool_)
-        """By file."""
-        self._created: dict[int, int] = {}
-        """Nanoseconds, by file."""
-        self._removed: dict[int, int] = {}
-        self._read: set[int] = set()
-
-    def see(self, rows: pa.RecordBatch, paths: Sequence[str]) -> None:
-        """Add rows of a block (`rows.ROWS`); `paths` by code."""
-        new = [path.startswith(_SHM) for path in paths[len(self._in_shm) :]]
-        self._in_shm = np.append(self._in_shm, np.array(new, np.bool_))
-        if not self._in_shm.any():
-            return
-        file = to_numpy(rows.column("file"))
-        at = np.flatnonzero((file >= 0) & self._in_shm[file])
-        file, start, flags = file[at], to_numpy(rows.column("start"))[at], to_numpy(rows.column("flags"))[at]
-        func, size = to_numpy(rows.column("func"))[at], to_numpy(rows.column("bytes"))[at]
-        self._read.update(file[_READS[func] & (size != NO_VALUE)].tolist())
-        for flag, times in ((Flag.CREATE, self._created), (Flag.REMOVE, self._removed)):
-            rows_of_flag = np.flatnonzero(flags & flag)
-            for code, when in zip(file[rows_of_flag].tolist(), start[rows_of_flag].tolist(), strict=True):
-                times.setdefault(code, when)
-
-    def passes_memory(self, mapped: Collection[int]) -> list[int]:
-        """Files that were created, mapped (`mapped`) and soon unlinked, and that no call reads."""
-        return [
-            code
-            for code, when in self._created.items()
-            if code in mapped
-            and code not in self._read
-            and when <= self._removed.get(code, -1) <= when + _SOON_NS
-        ]
 
 
 def classes_of(paths: Sequence[str], passing: Sequence[int], standard: Bools) -> NDArray[np.int8]:
@@ -125,19 +78,23 @@ def classes_of(paths: Sequence[str], passing: Sequence[int], standard: Bools) ->
     """
     libraries = [path for path in paths if ".so" in path]
     installed = {match["prefix"] for path in libraries if (match := _LIBRARY.match(path))} - {"/usr"}
-    of_library = re.compile("|".join(re.escape(prefix) + _OF_LIBRARY for prefix in sorted(installed)) or r"(?!)")
+    of_library = re.compile(
+        "|".join(re.escape(prefix) + _OF_LIBRARY for prefix in sorted(installed)) or r"(?!)"
+    )
     with_mpi = any("/libmpi.so" in path for path in libraries)
     foreign = np.fromiter((_is_apart(path, of_library, with_mpi) for path in paths), np.bool_, len(paths))
     foreign[list(passing)] = True
-    classes = np.where(foreign, FileClass.SYSTEM, np.where(standard, FileClass.STANDARD_STREAM, FileClass.DATASET))
+    classes = np.where(
+        foreign, FileClass.SYSTEM, np.where(standard, FileClass.STANDARD_STREAM, FileClass.DATASET)
+    )
     return classes.astype(np.int8)
 
 
 def _is_apart(path: str, of_library: re.Pattern[str], with_mpi: bool) -> bool:
-    if path.startswith(_SHM):
+    if path.startswith(SHM):
         return bool(_SEGMENT.match(path)) or (with_mpi and bool(_SEGMENT_OF_INTEL.match(path)))
     if path in _FOLDERS or path.startswith(_SYSTEM):
-        return not _PYTHON.search(path)
+        return not PYTHON.search(path)
     return (
         path.rpartition("/")[2] in _SETTINGS
         or bool(_SESSION.search(path))

@@ -1,0 +1,91 @@
+"""Programs by their command: the name of a run, what stands in front of a program, and what only starts others."""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from collections.abc import Sequence
+from pathlib import Path
+
+__all__ = ["SHELL_SCRIPT", "app_of", "is_interpreter", "is_launcher", "program_behind"]
+
+SHELL_SCRIPT = r"\.(?:sh|bash|ksh|zsh|csh)$"
+_LAUNCHER = re.compile(
+    r"(?:env|ba|da|z|k|c|tc|fi)?sh|env|timeout|nice|time|numactl|taskset|stdbuf|setsid|nohup|ionice|chrt|xargs|parallel|g?make"
+    r"|mpi(?:exec|run)(?:[._]\w+)*|orterun|orted|prte|prted|prun|prterun|srun|salloc|slurmstepd|jsrun|aprun|flux[\w-]*"
+    r"|hydra_\w+|pmi_proxy|mpispawn|palsd?|ssh|rsh|qrsh"
+)
+"""Programs that start others: shells, what changes how a program runs, and launchers of MPI with their daemons."""
+_INTERPRETER = re.compile(
+    r"^(?:python|pypy|perl|ruby|node|julia|Rscript|lua|tclsh|ba|da|z|k|c|tc)?(?:sh)?[\d.]*$"
+)
+# Commands that only change how a program runs: their options that take the next word, and how many words of their own
+# stand in front of the program.
+_WRAPPERS: dict[str, tuple[frozenset[str], int]] = {
+    name: (frozenset(options.split()), operands)
+    for name, options, operands in (
+        ("env", "-u --unset -C --chdir", 0),
+        ("timeout", "-s --signal -k --kill-after", 1),
+        ("nice", "-n --adjustment", 0),
+        ("time", "-f --format -o --output", 0),
+        ("numactl", "-N --cpunodebind -m --membind -C --physcpubind -i --interleave -p --preferred -w", 0),
+        ("taskset", "", 1),
+        ("stdbuf", "-i --input -o --output -e --error", 0),
+        ("ionice", "-c --class -n --classdata", 0),
+        ("chrt", "", 1),
+        ("nohup", "", 0),
+        ("setsid", "", 0),
+    )
+}
+_ASSIGNMENT = re.compile(r"[A-Za-z_]\w*=")
+
+
+def app_of(command: Sequence[str]) -> str:
+    """The name of the program that a command runs; empty for no command."""
+    if not command:
+        return ""
+    program = posixpath.basename(command[0]) or command[0]
+    if not is_interpreter(program):
+        return program
+    words = iter(command[1:])
+    for word in words:
+        if word == "-m":
+            return next(words, program)
+        if word == "-c":
+            return program
+        if word in ("-W", "-X") and program.startswith("py"):
+            next(words, "")
+            continue
+        if not word.startswith("-"):
+            return posixpath.basename(word) or program
+    return program
+
+
+def is_interpreter(program: str) -> bool:
+    """Tell of the name of a program whether it runs scripts."""
+    return bool(_INTERPRETER.match(program))
+
+
+def is_launcher(program: str) -> bool:
+    """Tell whether a program, by its path or name, is there to start others; so are scripts of shells."""
+    name = posixpath.basename(program)
+    return bool(_LAUNCHER.fullmatch(name) or re.search(SHELL_SCRIPT, name))
+
+
+def program_behind(command: Sequence[str]) -> int:
+    """The index of the word in a command line that names the program itself; 0 where nothing stands in front of it."""
+    begin = at = 0
+    while at < len(command) and (wrapper := _WRAPPERS.get(Path(command[at]).name)) is not None:
+        options, operands = wrapper
+        name = Path(command[at]).name
+        at += 1
+        while at < len(command) and command[at].startswith("-") and command[at] != "--":
+            at += 1 + (command[at] in options)
+        at += at < len(command) and command[at] == "--"
+        while name == "env" and at < len(command) and _ASSIGNMENT.match(command[at]):
+            at += 1
+        at += operands
+        if at >= len(command):
+            return begin
+        begin = at
+    return begin
