@@ -57,6 +57,11 @@ class TraceFacts:
     hints: Mapping[str, str] = field(default_factory=dict)
     """Hints of MPI-IO that the trace's header names."""
 
+    @property
+    def has_results(self) -> bool:
+        """The tracer keeps what calls returned: bytes are those that were moved."""
+        return self.tool in ("strace", "dftracer")
+
 
 @dataclass(frozen=True, eq=False)
 class FilesOnTargets:

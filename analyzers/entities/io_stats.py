@@ -74,6 +74,9 @@ def stats_by(
     if past is not None:
         ends = summed(groups, past, ("beyond", "reads"))
         beyond, judged = ends.at(keys, "beyond"), ends.at(keys, "reads")
+        if all(trace.has_results for trace in measured.traces):
+            # What was moved cannot lie beyond the end: a write left no record.
+            beyond = nothing
     foot = [nothing, nothing]
     if footprint is not None:
         appended = summed(groups, footprint.others, ("appended",)).at(keys, "appended")

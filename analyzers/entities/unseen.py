@@ -23,6 +23,7 @@ from vani.analyzers.counts.unseen import unseen_of_counts
 from vani.analyzers.entities.view import Notes, View
 from vani.analyzers.measures.lengths import FileLengths
 from vani.analyzers.measures.libraries import LibraryUse
+from vani.analyzers.measures.past_end import BeyondEnds
 from vani.analyzers.tables.int_table import NO_VALUE, IntTable
 from vani.calls import Layer
 from vani.models.io_time import HARDLY
@@ -42,6 +43,8 @@ _NEVER: Final = np.iinfo(np.int64).max
 _STRACE: Final = "vani trace --tracer strace -- PROGRAM, which records system calls whoever makes them"
 _BEYOND_STRACE: Final = "no tracer of system calls: count the bytes in the program, or read the counters of the device"
 _DARSHAN_OR_STRACE: Final = "vani trace --tracer strace -- PROGRAM, or a log of Darshan"
+
+_DFTRACER: Final = "dftracer"
 
 _FUNCTIONS: Final[tuple[tuple[UnseenKind, re.Pattern[str], str, str], ...]] = (
     (
@@ -83,6 +86,7 @@ def unseen(view: View, interfaces: Sequence[Interface] | None) -> tuple[list[Uns
         entries = [entry.model_copy(update={"see_with": _BEYOND_STRACE}) for entry in entries]
     else:
         entries += [*_by_files(view, mapped), *_workers(view), *_outside_mpiio(view), *_launches(view)]
+        entries += _without_events(view)
         entries += _non_blocking(view, interfaces or ())
     return sorted(entries, key=lambda entry: (entry.most_s is not None, -(entry.most_s or 0.0))), {}
 
@@ -102,7 +106,7 @@ def _by_files(view: View, mapped_files: Mapping[int, int]) -> Iterator[Unseen]:
     may_be_mapped = ~makes & ~streams & (not _records_mappings(view))
     # A folder is opened to flush it (SQLite, for one).
     to_read = opens & ~writable & silent & ~reads & ~syncs
-    past_end = writes & _sought_past_end(view, survey, codes)
+    past_end = writes & (_sought_past_end(view, survey, codes) | _read_past_end(view, codes))
     open_s = _open_s(view, survey, codes)
     run_s = view.workload.span_ns / 1e9
 
@@ -122,6 +126,8 @@ def _by_files(view: View, mapped_files: Mapping[int, int]) -> Iterator[Unseen]:
         return Unseen(kind=kind, files=paths, count=len(files), cause=cause, see_with=see_with, most_s=most_s)
 
     untraced = "io_uring, libaio, memory maps, copies inside the kernel and forked workers leave no record"
+    if _names_processes(view):
+        untraced = "io_uring, libaio, formatted output and calls through duplicated descriptors (dup) leave no record"
     if mapped.any():
         untraced += "; a file of which only the length was set was probably mapped into memory"
     found = (
@@ -135,7 +141,10 @@ def _by_files(view: View, mapped_files: Mapping[int, int]) -> Iterator[Unseen]:
         entry(
             "written_without_writes",
             past_end,
-            "a seek past all that was written to a new file shows that more was written: fwrite on a duplicated "
+            "a seek, or a read, past all that was written to a new file shows that more was written: fwrite on a "
+            "duplicated descriptor (numpy's tofile) leaves no record"
+            if _names_processes(view)
+            else "a seek past all that was written to a new file shows that more was written: fwrite on a duplicated "
             "descriptor (numpy's tofile) leaves no record",
             _STRACE,
         ),
@@ -149,8 +158,11 @@ def _by_files(view: View, mapped_files: Mapping[int, int]) -> Iterator[Unseen]:
         entry(
             "read_without_reads",
             to_read,
-            "closed without a recorded read: memory maps, asynchronous reads, C++ streams and formatted input leave no "
-            "record",
+            "closed without a recorded read: asynchronous reads, formatted input and calls through duplicated "
+            "descriptors (dup) leave no record"
+            if _names_processes(view)
+            else "closed without a recorded read: memory maps, asynchronous reads, C++ streams and formatted input "
+            "leave no record",
             _STRACE,
             may_be_mapped,
         ),
@@ -160,7 +172,15 @@ def _by_files(view: View, mapped_files: Mapping[int, int]) -> Iterator[Unseen]:
 
 def _records_mappings(view: View) -> bool:
     """True if the tracer shows files that are mapped into memory."""
-    return all(not {"mmap", "mmap64"}.isdisjoint(trace.functions) for trace in view.measured.traces)
+    return all(
+        trace.tool == _DFTRACER or not {"mmap", "mmap64"}.isdisjoint(trace.functions)
+        for trace in view.measured.traces
+    )
+
+
+def _names_processes(view: View) -> bool:
+    """True if the tracer is in child processes, too, and shows which of them left nothing."""
+    return all(trace.tool == _DFTRACER for trace in view.measured.traces)
 
 
 def _has_system_calls(view: View) -> bool:
@@ -178,6 +198,14 @@ def _sought_past_end(view: View, survey: IntTable, codes: Ints) -> Bools:
     is_known = made & (length != NO_VALUE) & ~lengths.uncertain[codes] & (survey.at(codes, "resizes") == 0)
     past: Bools = is_known & (survey.at(codes, "furthest_seek", -1) > length)
     return past
+
+
+def _read_past_end(view: View, codes: Ints) -> Bools:
+    """Files of which more was read than was written to them, as far as calls tell what they moved."""
+    past = view.measured.of(BeyondEnds)
+    if past is None or not all(trace.has_results for trace in view.measured.traces):
+        return np.zeros(len(codes), np.bool_)
+    return np.isin(codes, past.file[past.beyond > 0])
 
 
 def _open_s(view: View, survey: IntTable, codes: Ints) -> NDArray[np.float64]:
@@ -262,7 +290,7 @@ def _mappings(view: View, mapped: Mapping[int, int]) -> Iterator[Unseen]:
 def _workers(view: View) -> Iterator[Unseen]:
     """Python programs that started worker processes: tracers of library functions lose those that exit at once."""
     modules = [path for path in view.workload.paths if "/multiprocessing/" in path and _WORKERS.search(path)]
-    if modules:
+    if modules and not _names_processes(view):
         yield Unseen(
             kind="forked_processes",
             files=modules[:_LISTED],
@@ -333,6 +361,21 @@ def _counts(file: Ints, count: Ints, codes: Ints) -> Ints:
     np.add.at(totals, file[known], count[known])
     at: Ints = totals[codes]
     return at
+
+
+def _without_events(view: View) -> Iterator[Unseen]:
+    """Processes that others began or waited for, and that left no event."""
+    missing = sum(count for name, _, count in _facts(view) if name == "processes_missing")
+    if missing:
+        yield Unseen(
+            kind="forked_processes",
+            files=[],
+            count=missing,
+            cause="processes that the program began, or waited for, left no event: DFTracer was not loaded in them, or "
+            "they were ended before it wrote",
+            see_with="DFTracer preloaded (DFTRACER_INIT=PRELOAD, as vani trace --tracer dftracer does), or "
+            "vani trace --tracer strace -- PROGRAM",
+        )
 
 
 def _launches(view: View) -> Sequence[Unseen]:

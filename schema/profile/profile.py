@@ -48,7 +48,7 @@ class TraceEntity(Model):
     """One trace directory."""
 
     path: str = Field(description="where it lay, absolute")
-    tool: str = Field(description="who wrote it: recorder, recorder2parquet, wisio, darshan or strace")
+    tool: str = Field(description="who wrote it: recorder, recorder2parquet, wisio, darshan, dftracer or strace")
     format: str = Field(description="version that the trace claims")
     layout: str | None = Field(
         default=None, description="layout on disk, where the format's number does not tell"

@@ -43,7 +43,11 @@ _FOREIGN = (
     _Foreign(
         "an OTF2 trace (Score-P, TAU)", (".otf2",), "OTF2 holds events of other layers; " + _WITH_RECORDER
     ),
-    _Foreign("a DFTracer trace", (".pfw", ".pfw.gz", ".pfw.zindex", ".pfw.gz.zindex")),
+    _Foreign(
+        "an index of DFTracer without its trace",
+        (".pfw.zindex", ".pfw.gz.zindex", ".pfw.idx", ".pfw.gz.idx"),
+        "copy the .pfw or .pfw.gz files, too, and name their folder",
+    ),
     _Foreign("a TAU trace", (".trc", ".edf"), _WITH_RECORDER),
 )
 _TAU_PROFILE = "profile.0.0.0"

@@ -1,0 +1,239 @@
+"""Traces of DFTracer: a real one, counted line by line apart from Vani, and lines written by hand."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import shutil
+from collections import Counter
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+
+import vani
+from vani.calls import CALLS, Layer
+from vani.errors import TraceError, UnknownFormatError
+from vani.readers import open_trace
+from vani.readers.dftracer import reader as reader_module
+from vani.readers.trace_reader import Piece
+
+LOADER = Path(__file__).parent.parent / "data" / "dftracer" / "loader-3p"
+PREFIX = ("/scratch/loader/", "/opt/")
+"""Where files of the real run lie that count as its data; /dev/null and /etc do not."""
+
+
+def lines(path: Path) -> list[dict]:
+    return [json.loads(line) for line in gzip.decompress(path.read_bytes()).splitlines()]
+
+
+def read(reader) -> tuple[pa.Table, Piece]:
+    piece = Piece()
+    return pa.Table.from_batches(list(reader.batches(range(reader.ranks), piece)), schema=CALLS), piece
+
+
+def event(number: int, name: str, ts: int, dur: int = 5, cat: str = "POSIX", pid: int = 7, **args) -> dict:
+    own = {"id": number, "name": name, "cat": cat, "pid": pid, "tid": pid, "ts": ts, "dur": dur, "ph": 1}
+    return own | {"args": {"hhash": "aa", **args}}
+
+
+def named(key: str, name: str, kind: str = "FH") -> dict:
+    return {
+        "name": kind,
+        "cat": "dftracer",
+        "pid": 7,
+        "tid": 7,
+        "ph": 4,
+        "args": {"name": name, "value": key},
+    }
+
+
+HOST = named("aa", "node1", "HH")
+
+
+def write(folder: Path, *events: dict, name: str = "run-app.pfw", spaced: bool = False) -> Path:
+    separators = None if spaced else (",", ":")
+    (folder / name).write_text("".join(json.dumps(one, separators=separators) + "\n" for one in events))
+    return folder
+
+
+def opened_and(*events: dict) -> tuple[dict, ...]:
+    return HOST, named("f1", "/s/data"), event(1, "open", 1_000_000, flags=0, fhash="f1"), *events
+
+
+def test_a_real_run_is_what_its_lines_say():
+    events = [one for path in LOADER.iterdir() for one in lines(path)]
+    names = {e["args"]["value"]: e["args"]["name"] for e in events if e["name"] == "FH"}
+    calls = [e for e in events if e["ph"] == 1 and names.get(e["args"].get("fhash"), "").startswith(PREFIX)]
+    read_, written = (
+        sum(max(0, e["args"]["ret"]) for e in calls if e["name"] in which)
+        for which in (("read", "pread64"), ("write", "pwrite64"))
+    )
+    profile = vani.profile(LOADER)
+    trace, io = profile.traces[0], profile.workflow.io
+    assert (trace.tool, trace.app, trace.ranks, trace.complete) == ("dftracer", "loader.py", 3, True)
+    assert (io.bytes.read, io.bytes.written) == (read_, written)
+    assert io.ops.sync == sum(e["name"] == "fsync" for e in calls)
+    counts = Counter(f"{e['cat']}.{e['name']}" for e in events if e["cat"] == "data_loader")
+    assert {name: trace.functions[name] for name in counts} == dict(counts)
+    assert [(one.kind, one.files) for one in profile.unseen] == [
+        ("memory_mapped", ["/scratch/loader/tokens.bin"])
+    ]
+
+
+def old(one: dict, *, texts: bool) -> dict:
+    """An event as DFTracer 1 spelled it, or DLIO Profiler, which wrote numbers as texts."""
+    hashes = {k: int(v, 16) % 10**9 for k, v in one["args"].items() if k.endswith("hash")}
+    if one["ph"] == 4 and one["name"] in ("FH", "HH", "SH"):
+        hashes["value"] = int(one["args"]["value"], 16) % 10**9
+    spelled = one | {"ph": {1: "X", 4: "M"}[one["ph"]], "args": one["args"] | hashes}
+    if texts:
+        spelled |= {key: str(spelled[key]) for key in ("id", "pid", "tid", "ts", "dur") if key in spelled}
+        spelled["args"] |= {k: str(v) for k, v in spelled["args"].items() if k in ("ret", "count", "offset")}
+    return spelled
+
+
+@pytest.mark.parametrize("texts", [False, True])
+@pytest.mark.parametrize("spaced", [False, True])
+def test_older_spellings_are_the_same_calls(tmp_path, texts, spaced):
+    for path in LOADER.iterdir():
+        write(tmp_path, *(old(one, texts=texts) for one in lines(path)), name=f"{path.stem}", spaced=spaced)
+    now, before = open_trace(LOADER), open_trace(tmp_path)
+    assert before.problems == []
+    assert read(before)[0].drop_columns(["func", "file"]).equals(read(now)[0].drop_columns(["func", "file"]))
+    assert sorted(before.files()["path"].to_pylist()) == sorted(now.files()["path"].to_pylist())
+
+
+def test_calls_are_in_the_order_in_which_they_began(tmp_path):
+    step = event(4, "step", 1_000_000, 90, cat="compute")
+    events = opened_and(
+        event(2, "read", 1_000_000, 0, ret=10, count=10, fhash="f1"), event(3, "read", 1_000_050), step
+    )
+    reader = open_trace(write(tmp_path, *events))
+    names = reader.functions()["name"].to_pylist()
+    table, _ = read(reader)
+    assert [names[code] for code in table["func"].to_pylist()] == ["compute.step", "open", "read", "read"]
+    assert table["layer"].to_pylist() == [Layer.USER, Layer.POSIX, Layer.POSIX, Layer.POSIX]
+    assert table["start_ns"].to_pylist() == [0, 0, 0, 50_000]
+    assert table["offset"].to_pylist() == [None, None, 0, None]
+
+
+def test_a_process_with_many_calls_is_delivered_in_pieces(monkeypatch):
+    def of_libc():
+        table, _ = read(open_trace(LOADER))
+        return table.filter(pc.less_equal(table["layer"], int(Layer.STDIO)))
+
+    whole = of_libc()
+    monkeypatch.setattr(reader_module, "_GROUP_ROWS", 100)
+    monkeypatch.setattr(reader_module, "_HELD", 50)
+    assert of_libc().equals(whole)
+
+
+def test_relative_names_begin_in_the_working_directory(tmp_path):
+    start = event(1, "start", 999_000, cat="dftracer", ppid=1, cwd="d1")
+    reader = open_trace(
+        write(
+            tmp_path,
+            HOST,
+            named("d1", "/s/run"),
+            start,
+            named("f1", "a/b"),
+            event(2, "read", 10**6, ret=1, fhash="f1"),
+        )
+    )
+    assert reader.files()["path"].to_pylist() == ["/s/run/a/b"]
+
+
+def test_damage_is_left_out_and_said(tmp_path):
+    trace = Path(shutil.copytree(LOADER, tmp_path / "trace"))
+    app = next(trace.glob("*-app.pfw.gz"))
+    app.write_bytes(app.read_bytes()[:-2000])
+    (trace / "run-x-preload.pfw.gz").write_bytes(b"")
+    (trace / "run-x.pfw.gz.zindex").write_bytes(b"no line")
+    ((worker, _), *_) = [(path, lines(path)) for path in sorted(trace.glob("*-fork.pfw.gz"))]
+    worker.write_bytes(worker.read_bytes() + gzip.compress(b'{"id":\n{}\n[1]\nno line\n'))
+    problems = open_trace(trace).problems
+    assert f"{app.name}: ends within its compressed data, what followed is missing" in problems
+    assert f"{worker.name}: 3 lines left out, DFTracer writes none like it" in problems
+    assert "run-x-preload.pfw.gz: left out, it is empty" in problems
+    assert any("1 process has no end (of 3)" in problem for problem in problems)
+    assert vani.profile(trace).traces[0].complete is False
+
+
+def test_numbers_that_no_call_can_have_are_unknown(tmp_path):
+    events = opened_and(
+        event(2, "write", 1_000_010, count=2**64 - 1, fhash="f1"),
+        event(3, "write", 1_000_020, ret=float("nan"), fhash="f1"),
+        event(4, "pwrite64", 1_000_030, ret=8, offset=2**62, fhash="f1"),
+        event(5, "read", 2**62, ret=8, fhash="f1"),
+        event(6, "read", 1_000_040, ret=-1, count=8, fhash="f1"),
+    )
+    reader = open_trace(write(tmp_path, *events))
+    table, piece = read(reader)
+    assert table["bytes"].to_pylist() == [None, None, None, 8, None]
+    assert table["offset"].to_pylist()[3] is None
+    assert piece.bytes == 8
+    assert reader.problems == ["1 event left out, without a process or a time of a run"]
+
+
+def test_events_that_are_missing_show_by_their_numbers(tmp_path):
+    reader = open_trace(write(tmp_path, HOST, named("f1", "/s/data"), event(5, "read", 10**6, ret=1, fhash="f1"),
+                              event(7, "read", 10**6, ret=1, fhash="f1")))  # fmt: skip
+    assert "5 events are missing, as their numbers show (of 7 in all)" in reader.problems[0]
+
+
+@pytest.mark.parametrize(
+    ("events", "words"),
+    [
+        ([event(1, "read", 1_000_000)], "DFTRACER_INC_METADATA=1"),
+        ([event(1, "read", 1_000_000) | {"ph": 3}], "holds sums of calls"),
+        ([], "holds no call"),
+    ],
+)
+def test_a_trace_without_files_is_refused(tmp_path, events, words):
+    with pytest.raises(TraceError, match=words):
+        vani.profile(write(tmp_path, HOST, *events))
+
+
+def test_an_index_alone_is_refused(tmp_path):
+    (tmp_path / "run.pfw.gz.zindex").write_bytes(b"x")
+    with pytest.raises(UnknownFormatError, match="index of DFTracer"):
+        open_trace(tmp_path)
+
+
+def test_processes_without_a_trace_are_unseen(tmp_path):
+    waited = [event(n, "waitpid", 1_000_000 + n, ret=ret) for n, ret in ((2, 100), (3, 7), (4, -1))]
+    profile = vani.profile(
+        write(tmp_path, *opened_and(*waited, event(5, "read", 10**6 + 9, ret=5, fhash="f1")))
+    )
+    (missing,) = [one for one in profile.unseen if one.kind == "forked_processes"]
+    assert missing.count == 1
+    assert profile.verdict.matters == "open"
+
+
+def test_workers_of_python_belong_to_the_program_that_began_them(tmp_path):
+    commands = {
+        "c1": "/usr/bin/python3;train.py",
+        "c2": "/usr/bin/python3;-c;from multiprocessing.spawn import spawn_main;--multiprocessing-fork",
+        "c3": "/usr/bin/python3;-c;from multiprocessing.resource_tracker import main",
+        "c4": "/usr/bin/nvidia-smi",
+    }
+    events = [
+        HOST,
+        named("f1", "/s/data"),
+        named("f2", "/etc/x.conf"),
+        *(named(k, v, "SH") for k, v in commands.items()),
+    ]
+    for pid, key, file in ((7, "c1", "f1"), (8, "c2", "f1"), (9, "c3", "f2"), (10, "c4", "f2")):
+        events.append(event(1, "start", pid, cat="dftracer", pid=pid, ppid=7 if pid > 7 else 1, cmd_hash=key))
+        events.append(event(2, "read", 100 + pid, pid=pid, ret=10, fhash=file))
+    profile = vani.profile(write(tmp_path, *events))
+    assert [(app.name, app.processes) for app in profile.apps] == [("train.py", 2)]
+
+
+def test_what_is_opened_and_never_used_was_looked_for(tmp_path):
+    events = opened_and(named("f2", "/s/used"), event(2, "open", 10**6, flags=0, fhash="f2"),
+                        event(3, "close", 10**6 + 5, ret=0, fhash="f2"))  # fmt: skip
+    profile = vani.profile(write(tmp_path, *events))
+    assert [file.path for file in profile.files] == ["/s/used"]

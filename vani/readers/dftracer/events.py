@@ -1,0 +1,157 @@
+"""Events of a block of lines, as columns.
+
+Three generations of the format differ in spelling: DLIO Profiler wrote all numbers as texts and names of files beside
+each call, DFTracer 1 writes numbers for hashes of names, DFTracer 2 writes hexadecimal texts, and numbers for phases
+(`dftracer/core/common/enumeration.h`).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.json
+
+__all__ = ["AGGREGATED", "COMPLETE", "EventParser", "number"]
+
+COMPLETE, COUNTER, AGGREGATED, METADATA = 1, 2, 3, 4
+"""Phases."""
+_PHASES = {"X": COMPLETE, "C": COUNTER, "A": AGGREGATED, "M": METADATA}
+_OF_LIBC = (b'"cat":"POSIX"', b'"cat":"STDIO"')
+_OF_TRACER = b'"cat":"dftracer"'
+_PLAIN = 1 << 16
+"""Bytes of a line that Arrow parses; longer ones are hardly events."""
+_TEXTS = ("fhash", "hhash", "newpath_hash", "fname", "hostname", "fmode")
+_NUMBERS = ("ret", "ret_len", "count", "size", "offset", "whence", "flags", "length")
+# The mode of fopen is a text, that of open a number.
+_RESPELLED = (
+    (b'"mode":"', b'"fmode":"'),
+    *((f'"ph":"{letter}"'.encode(), f'"ph":{phase}'.encode()) for letter, phase in _PHASES.items()),
+)
+_MOST = 1 << 63
+
+
+def _schema(hashes: pa.DataType, *, arguments: bool) -> pa.Schema:
+    texts = _TEXTS if arguments else ("hhash", "hostname")
+    kinds = {name: hashes if "hash" in name else pa.string() for name in texts}
+    args = [*kinds.items(), *((name, pa.int64()) for name in _NUMBERS if arguments)]
+    top = [("name", pa.string()), ("cat", pa.string())]
+    numbers = [(name, pa.int64()) for name in ("ph", "id", "pid", "tid", "ts", "dur")]
+    return pa.schema([*top, *numbers, ("args", pa.struct(args))])
+
+
+_FULL = _schema(pa.string(), arguments=True)
+
+
+class EventParser:
+    """Parses blocks of lines of one file, and counts lines that are none of DFTracer's."""
+
+    def __init__(self) -> None:
+        self.strange = 0
+        self._hashes = [pa.string(), pa.uint64()]
+        """Types that hashes may have, the usual one first."""
+
+    def parse(self, lines: Sequence[bytes]) -> tuple[list[pa.Table], list[dict[str, Any]]]:
+        """Events of calls, in tables with the columns of `_FULL`, and events of the tracer itself."""
+        own, libc, others = [], [], []
+        for line in lines:
+            if _OF_LIBC[0] in line or _OF_LIBC[1] in line:
+                libc.append(line)
+            elif _OF_TRACER in line:
+                own.append(line)
+            else:
+                others.append(line)
+        tables, records = [], list(self._objects(own))
+        for some, arguments in ((libc, True), (others, False)):
+            if not some:
+                continue
+            table = self._parsed(some, arguments=arguments)
+            if table is None or (not arguments and _is_spaced(table)):
+                events = list(self._objects(some))
+                records += [event for event in events if event.get("cat") == "dftracer"]
+                table = _table([event for event in events if event.get("cat") != "dftracer"])
+            tables.append(table)
+        return tables, records
+
+    def _parsed(self, lines: list[bytes], *, arguments: bool) -> pa.Table | None:
+        """None where a line has another form than usual: they are parsed one by one then."""
+        if max(map(len, lines)) > _PLAIN:
+            return None
+        data = b"\n".join(lines)
+        for old, new in _RESPELLED:
+            data = data.replace(old, new)
+        for hashes in list(self._hashes):
+            options = pa.json.ParseOptions(
+                explicit_schema=_schema(hashes, arguments=arguments), unexpected_field_behavior="ignore"
+            )
+            # One block: parsing in threads is what parts of the trace are for.
+            reading = pa.json.ReadOptions(use_threads=False, block_size=len(data) + 1)
+            try:
+                table = pa.json.read_json(pa.BufferReader(data), reading, options)
+            except pa.ArrowException:
+                continue
+            if self._hashes[0] != hashes:
+                self._hashes.reverse()
+            return table if len(table) == len(lines) else None
+        return None
+
+    def _objects(self, lines: Iterable[bytes]) -> Iterator[dict[str, Any]]:
+        for line in lines:
+            try:
+                event = json.loads(line)
+            except (ValueError, RecursionError):
+                event = None
+            if isinstance(event, dict):
+                yield event
+            else:
+                self.strange += 1
+
+
+def _is_spaced(table: pa.Table) -> bool:
+    """Calls of the C library among events of others: other tools wrote the lines anew."""
+    return any(name in ("POSIX", "STDIO", "dftracer") for name in table["cat"].unique().to_pylist())
+
+
+def _table(events: Sequence[dict[str, Any]]) -> pa.Table:
+    """Events of any spelling."""
+    args = [_arguments(event.get("args")) for event in events]
+    columns = {
+        name: [_text(event.get(name)) if kind == pa.string() else number(event.get(name)) for event in events]
+        for name, kind in zip(_FULL.names, _FULL.types, strict=True)
+        if name not in ("args", "ph")
+    }
+    columns["ph"] = [_phase(event.get("ph")) for event in events]
+    return pa.table({**columns, "args": args}, schema=_FULL)
+
+
+def _phase(given: Any) -> int | None:
+    return _PHASES.get(given, number(given)) if isinstance(given, str) else number(given)
+
+
+def _arguments(given: Any) -> dict[str, Any]:
+    if not isinstance(given, dict):
+        return {}
+    texts = {name: _text(given.get(name)) for name in _TEXTS}
+    mode = given.get("mode")
+    if isinstance(mode, str) and not mode.isdecimal():
+        texts["fmode"] = _text(mode)
+    return {**texts, **{name: number(given.get(name)) for name in _NUMBERS}}
+
+
+def number(value: Any) -> int | None:
+    """A whole number of 64 bits, as such or as a text; None for all else."""
+    if isinstance(value, str) and value.removeprefix("-").isdecimal() and len(value) < 20:
+        value = int(value)
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)
+    is_whole = isinstance(value, int) and not isinstance(value, bool) and -_MOST <= value < _MOST
+    return value if is_whole else None
+
+
+def _text(value: Any) -> str | None:
+    if isinstance(value, int) and not isinstance(value, bool):
+        return str(value)
+    # Half of a surrogate pair fits no column of texts.
+    return value.encode("utf-8", "replace").decode() if isinstance(value, str) else None

@@ -1,0 +1,47 @@
+"""Recognise traces of DFTracer by the names of their files."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from vani.errors import TraceError
+from vani.readers.natural_order import natural
+
+__all__ = ["is_dftracer", "is_dftracer_part", "logs_of"]
+
+_SUFFIXES = (".pfw", ".pfw.gz")
+"""Indexes (`.zindex`, `.idx`) lie beside them, and hold no event."""
+
+
+def is_dftracer(path: Path) -> bool:
+    """Tell whether a path is a file of DFTracer, or a folder with some, damaged or not."""
+    try:
+        return (
+            any(is_dftracer_part(e.name) for e in path.iterdir())
+            if path.is_dir()
+            else is_dftracer_part(path.name)
+        )
+    except OSError:
+        return False
+
+
+def is_dftracer_part(name: str) -> bool:
+    """Tell whether a file of this name in a trace is a part of it."""
+    return name.lower().endswith(_SUFFIXES)
+
+
+def logs_of(path: Path) -> list[Path]:
+    """The files of a trace, in natural order.
+
+    Raises
+    ------
+    TraceError
+        The folder cannot be listed.
+    """
+    if not path.is_dir():
+        return [path]
+    try:
+        files = [entry for entry in path.iterdir() if is_dftracer_part(entry.name) and entry.is_file()]
+    except OSError as error:
+        raise TraceError(f"cannot be listed ({error.strerror})", where=path) from error
+    return sorted(files, key=lambda file: natural(file.name))

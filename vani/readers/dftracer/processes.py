@@ -1,0 +1,173 @@
+"""Processes of a trace: who began them, what they ran, and what the tracer said of itself."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vani.readers.commands import app_of, is_interpreter
+from vani.readers.dftracer.events import number
+from vani.units import counted
+
+__all__ = ["TRACKER", "Process", "Processes"]
+
+_NS = {"NS": 1, "US": 1_000, "MS": 1_000_000, "S": 1_000_000_000, "SEC": 1_000_000_000}
+_NAMELESS = "DEFAULT"
+"""What DFTracer calls a program whose script it does not know."""
+_WORKERS = ("multiprocessing", "loky")
+"""Modules of Python that begin processes for the program that imports them, as words after `-c` or `-m`."""
+TRACKER = "resource_tracker"
+"""Python's process that removes what others leave; it belongs to no program."""
+
+
+@dataclass
+class Process:
+    """A process."""
+
+    host: str
+    pid: int
+    parent: int = -1
+    """Its number where it is in the trace, else a process id below -1 or -1."""
+    command: str = ""
+    """Hash of its words, joined by semicolons."""
+    script: str = ""
+    """Hash of the name that DFTracer gives it."""
+    folder: str = ""
+    """Hash of its working directory."""
+    first_ns: int | None = None
+    rank: int | None = None
+    """Of MPI."""
+    scale: int = 1_000
+    """Nanoseconds of a unit of its times."""
+    events: int = 0
+    last_id: int = 0
+    first_id: int | None = None
+    started: bool = False
+    """DFTracer said so; before version 1 it said neither."""
+    ended: bool = False
+    children: set[int] = field(default_factory=set)
+    """Process ids that it waited for, or that fork returned."""
+
+    def count(self, ids: NDArray[np.int64]) -> None:
+        """Note the numbers of some of its events; a process numbers them one by one."""
+        if len(ids):
+            self.events += len(ids)
+            self.last_id = max(self.last_id, int(ids.max()))
+            first = int(ids.min())
+            self.first_id = first if self.first_id is None else min(self.first_id, first)
+
+
+class Processes:
+    """Processes by number, in the order in which they were first seen."""
+
+    def __init__(self) -> None:
+        self.processes: list[Process] = []
+        self.names: dict[str, str] = {}
+        """By hash."""
+        self.doubtful = 0
+        """Hashes of several names."""
+        self._number: dict[tuple[str, int], int] = {}
+
+    def number(self, host: str, pid: int) -> int:
+        """The number of a process, which is new if it was not seen before."""
+        known = self._number.setdefault((host, pid), len(self.processes))
+        if known == len(self.processes):
+            self.processes.append(Process(host, pid))
+        return known
+
+    def learn(self, events: Sequence[dict[str, Any]], host: str) -> str:
+        """Add what the tracer says of itself; returns the hash of the file's host, `host` where it is not said."""
+        for event in events:
+            args = event.get("args")
+            args = args if isinstance(args, dict) else {}
+            name, value = args.get("name"), args.get("value")
+            title = event.get("name")
+            if title in ("FH", "HH", "SH"):
+                self._name(str(value), name)
+                host = str(value) if title == "HH" else host
+                continue
+            pid = number(event.get("pid"))
+            if pid is None:
+                continue
+            process = self.processes[self.number(str(args.get("hhash") or host), pid)]
+            if title == "start":
+                self._start(process, event, args)
+            elif title == "end":
+                process.ended = True
+            elif name == "time_metric":
+                process.scale = _NS.get(str(value), process.scale)
+            elif title == "PR" and name == "rank":
+                process.rank = number(value)
+        return host
+
+    def _name(self, key: str, name: Any) -> None:
+        if not isinstance(name, str):
+            return
+        name = name.encode("utf-8", "replace").decode()
+        self.doubtful += self.names.setdefault(key, name) != name
+
+    def _start(self, process: Process, event: dict[str, Any], args: dict[str, Any]) -> None:
+        begin = number(event.get("ts"))
+        if begin is not None and process.first_ns is None:
+            process.first_ns = begin * process.scale
+        process.started = True
+        process.parent = number(args.get("ppid")) or -1
+        process.command = str(args.get("cmd_hash", ""))
+        process.script = str(args.get("exec_hash", ""))
+        process.folder = str(args.get("cwd", ""))
+
+    def problems(self) -> list[str]:
+        """Events that are missing, processes without an end, and names that cannot be told apart."""
+        problems = []
+        begun = [process for process in self.processes if process.last_id]
+        lost = sum(max(0, p.last_id - (p.first_id or 0) + 1 - p.events) for p in begun)
+        early = sum((p.first_id or 0) - 1 for p in begun if (p.first_id or 0) > 1)
+        if lost + early:
+            why = ", as where DFTracer begins a second file for a process" if early else ""
+            problems.append(
+                f"{counted(lost + early, 'event', 'is', 'are')} missing, as their numbers show (of "
+                f"{sum(p.last_id for p in begun):,} in all){why}"
+            )
+        still = sum(process.started and not process.ended for process in begun)
+        if still:
+            problems.append(
+                f"{counted(still, 'process', 'has', 'have')} no end (of {len(begun):,}): killed, or gone before "
+                "DFTracer wrote the last calls"
+            )
+        if self.doubtful:
+            problems.append(
+                f"{counted(self.doubtful, 'name')} of files or programs share a hash with another: their "
+                "calls count for the first"
+            )
+        return problems
+
+    def missing(self) -> int:
+        """Processes that others began or waited for, and that have no event."""
+        present = {(process.host, process.pid) for process in self.processes}
+        return sum(
+            (process.host, child) not in present
+            for process in self.processes
+            for child in sorted(process.children)
+        )
+
+    def apps(self) -> list[str]:
+        """The app of each process; empty where the trace does not have it."""
+        return [self._app(process, 0) for process in self.processes]
+
+    def _app(self, process: Process, depth: int) -> str:
+        words = self.names.get(process.command, "").split(";")
+        script = self.names.get(process.script, "")
+        app = app_of(words)
+        if not is_interpreter(app):
+            return app
+        module = next((word for word in words if any(worker in word for worker in _WORKERS)), "")
+        if TRACKER in module:
+            return TRACKER
+        parent = self._number.get((process.host, process.parent))
+        if module and parent is not None and depth < len(self.processes):
+            return self._app(self.processes[parent], depth + 1)
+        return app if script.startswith(_NAMELESS) else script or app

@@ -1,0 +1,283 @@
+"""A run under DFTracer: a folder with files of its processes, or one of these files.
+
+Each process is a rank, its threads are the rank's threads. All lines are parsed once; rows of numbers are kept (see
+`spool`), since a process may have several files, a file several processes, and calls are delivered process by process.
+An event is written when its call ends, so rows are put in the order in which calls began.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import threading
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from vani.calls import FILES, FUNCTIONS, FileClass, Layer
+from vani.columns import small_table, to_numpy
+from vani.errors import TraceError
+from vani.readers.app_names import app_name
+from vani.readers.delivery import Delivery, Rows
+from vani.readers.dftracer.probe import logs_of
+from vani.readers.dftracer.rows import ROWS
+from vani.readers.dftracer.scan import Known, scan
+from vani.readers.identity import identity_of
+from vani.readers.signatures import Signatures
+from vani.readers.tables import file_table
+from vani.readers.trace_reader import BATCH_ROWS, Limit, Piece
+
+__all__ = ["DFTracerReader"]
+
+Ints = NDArray[np.int64]
+Columns = dict[str, NDArray[Any]]
+
+_GROUP_ROWS = 4 * BATCH_ROWS
+_HELD = BATCH_ROWS
+"""Of a process that is read piece by piece, so many rows wait for calls that ended later and began before."""
+_MOST_FACTS = 10_000
+_LIMITS = (
+    Limit("io.time_s", "times are whole microseconds, as DFTracer writes them"),
+    Limit(
+        "io.bytes",
+        "bytes are what calls moved, as they returned it; calls through duplicated descriptors (dup, redirections), "
+        "openat, stat of glibc 2.33 and newer, formatted output, io_uring and libaio leave no record",
+    ),
+    Limit(
+        "io.access_pattern", "files are named, not descriptors: two descriptors of one path share a position"
+    ),
+    Limit(
+        "io.past_end",
+        "opens do not tell whether they succeeded: a path that is opened, and neither closed nor used, was looked for "
+        "in vain",
+    ),
+    Limit(
+        "workflow.processes",
+        "each process with an I/O call counts, but for programs that only load their libraries and modules",
+    ),
+)
+
+
+class DFTracerReader:
+    """A trace of DFTracer, or the processes of one app in it."""
+
+    tool = "dftracer"
+    format = "pfw"
+
+    def __init__(self, path: Path, app: str | None = None) -> None:
+        """Take the state of the files; nothing is parsed yet.
+
+        Raises
+        ------
+        TraceError
+            There is no file of DFTracer.
+        """
+        self.path = path
+        self._identity = identity_of(path, logs_of, with_ends=True)
+        self._lock = threading.Lock()
+        self._known: Known | None = None
+        self._app = app
+        if not logs_of(path):
+            raise TraceError("holds no file of DFTracer", where=path, todo="trace the run again")
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.path.absolute(), self._app)
+
+    @property
+    def layout(self) -> str:
+        """`ranks` where each process has a rank of MPI."""
+        return "ranks" if self.known.with_mpi else "processes"
+
+    @property
+    def app(self) -> str:
+        if self._app is not None:
+            return self._app
+        names = set(_apps(self.path, self.known))
+        return names.pop() if len(names) == 1 else _name_of(self.path)
+
+    def by_app(self) -> Sequence[DFTracerReader]:
+        """A reader for each program, or this one where all processes ran the same."""
+        names = list(dict.fromkeys(_apps(self.path, self.known)))
+        if self._app is not None or len(names) < 2:
+            return [self]
+        readers = [DFTracerReader(self.path, name) for name in names]
+        for reader, name in zip(readers, names, strict=True):
+            reader._identity, reader._known = self._identity, _of_app(self.path, self.known, name)
+        return readers
+
+    @property
+    def ranks(self) -> int:
+        return len(self.known.calls)
+
+    @property
+    def start_unix_s(self) -> float | None:
+        return self.known.first_ns / 1e9
+
+    @property
+    def limits(self) -> tuple[Limit, ...]:
+        return _LIMITS
+
+    @property
+    def problems(self) -> list[str]:
+        return self.known.problems
+
+    def digest(self) -> str:
+        whole = self._identity.digest()
+        return whole if self._app is None else hashlib.sha256(f"{whole} {self._app}".encode()).hexdigest()
+
+    def changed(self) -> bool:
+        return identity_of(self.path, logs_of, with_ends=True) != self._identity
+
+    def calls_per_rank(self) -> Ints:
+        return self.known.calls
+
+    def functions(self) -> pa.Table:
+        names, calls = self.known.functions.names, self.known.functions.calls
+        layers, kinds = ([int(getattr(call, part)) for call in calls] for part in ("layer", "kind"))
+        return small_table([range(len(names)), names, layers, kinds], FUNCTIONS)
+
+    def files(self) -> pa.Table:
+        table = file_table(self.known.paths, self.known.probes)
+        by_path = pc.equal(table["class"], pa.scalar(int(FileClass.DATASET), pa.int8()))
+        classes = pc.if_else(by_path, pa.array(self.known.classes), table["class"])
+        return table.set_column(table.schema.get_field_index("class"), FILES.field("class"), classes)
+
+    def facts(self) -> list[tuple[str, list[str], int]]:
+        """Files of the data set that were mapped into memory, and processes that left no event."""
+        known = self.known
+        classes = self.files()["class"].to_pylist()
+        mapped = [
+            ("mmap", [known.paths[code]], count)
+            for code, count in known.maps
+            if classes[code] == FileClass.DATASET
+        ]
+        facts: list[tuple[str, list[str], int]] = mapped[:_MOST_FACTS]
+        return [("processes_missing", [], known.missing), *facts] if known.missing else facts
+
+    @property
+    def known(self) -> Known:
+        """The tables and rows, from one pass over all lines."""
+        with self._lock:
+            if self._known is None:
+                known = scan(self.path)
+                self._known = known if self._app is None else _of_app(self.path, known, self._app)
+            return self._known
+
+    def batches(self, ranks: range, piece: Piece) -> Iterator[pa.RecordBatch]:
+        """See `TraceReader.batches`."""
+        known = self.known
+        private = known.users == 1
+        for group in _groups(ranks, known.calls):
+            delivery = Delivery(private, known.functions.names, piece, by_time=True)
+            rank = known.rank_of_process
+            is_selected = (rank >= group.start) & (rank < group.stop)
+            alone = int(known.calls[group.start : group.stop].sum()) > _GROUP_ROWS
+            waiting: list[Columns] = []
+            for batch in known.rows.batches(is_selected):
+                rows = np.flatnonzero(is_selected[to_numpy(batch.column("process"))])
+                waiting.append({name: to_numpy(batch.column(name))[rows] for name in ROWS.names})
+                # A process with many calls is delivered in pieces.
+                if alone and sum(len(columns["start"]) for columns in waiting) >= _GROUP_ROWS + _HELD:
+                    ordered = _in_order(waiting, known)
+                    yield from delivery.batches(_rows(_part(ordered, slice(None, -_HELD)), known))
+                    waiting = [_part(ordered, slice(-_HELD, None))]
+            if waiting:
+                yield from delivery.batches(_rows(_in_order(waiting, known), known))
+
+
+def _name_of(path: Path) -> str:
+    return app_name(path.resolve().name.partition(".pfw")[0])
+
+
+def _apps(path: Path, known: Known) -> list[str]:
+    """The app of each rank."""
+    other = _name_of(path)
+    return [app or other for app in known.apps]
+
+
+def _of_app(path: Path, known: Known, app: str) -> Known:
+    """The ranks of one app, with numbers of their own; what is said of the whole trace is said with the first app."""
+    apps = np.array(_apps(path, known))
+    selected = apps == app
+    number = np.append(np.where(selected, np.cumsum(selected) - 1, -1), -1)
+    rank_of_process = number[known.rank_of_process].astype(np.int32)
+    own = (rank_of_process >= 0)[known.pairs >> 32]
+    is_first = bool(selected[0])
+    with_files = set(known.files[own].tolist())
+    return replace(
+        known,
+        calls=known.calls[selected],
+        apps=apps[selected].tolist(),
+        rank_of_process=rank_of_process,
+        maps=[(code, count) for code, count in known.maps if code in with_files],
+        missing=known.missing if is_first else 0,
+        problems=known.problems if is_first else [],
+    )
+
+
+def _groups(ranks: range, calls: Ints) -> Iterator[range]:
+    """Cut a range of ranks where about `_GROUP_ROWS` calls are reached."""
+    first, rows = ranks.start, 0
+    for rank in range(ranks.start, ranks.stop):
+        if rows and rows + int(calls[rank]) > _GROUP_ROWS:
+            yield range(first, rank)
+            first, rows = rank, 0
+        rows += int(calls[rank])
+    if rows:
+        yield range(first, ranks.stop)
+
+
+def _part(columns: Columns, rows: slice) -> Columns:
+    return {name: values[rows] for name, values in columns.items()}
+
+
+def _in_order(parts: list[Columns], known: Known) -> Columns:
+    """Rows rank by rank in the order in which calls began, a call of a library before those that it made."""
+    column = {name: np.concatenate([part[name] for part in parts]) for name in ROWS.names}
+    layers = np.array([call.layer for call in known.functions.calls], np.int64)[column["func"]]
+    # Many calls begin in the same microsecond. Calls of the C library do not nest, and stay in the order of events.
+    depth = Layer.USER - np.maximum(layers, Layer.STDIO)
+    order = np.lexsort((depth, column["start"], known.rank_of_process[column["process"]]))
+    return {name: values[order] for name, values in column.items()}
+
+
+def _rows(column: Columns, known: Known) -> Rows:
+    n, func = len(column["start"]), column["func"]
+    layer = np.array([call.layer for call in known.functions.calls], np.int8)[func]
+    signatures = Signatures(
+        func=func,
+        layer=layer,
+        kind=column["kind"].copy(),
+        depth=np.zeros(n, np.int8),
+        site=np.full(n, -1, np.int32),
+        thread=column["tid"],
+        file=_files(column, "name", known),
+        bytes=column["bytes"],
+        rule=column["rule"],
+        flags=column["flags"].copy(),
+        value=column["value"],
+        slope=np.zeros(n, np.int64),
+        slope_group=np.full(n, -1, np.int8),
+        running=np.full(n, -1, np.int8),
+        handle=np.full(n, -1, np.int32),
+        binds=np.zeros(n, np.bool_),
+        rename_to=_files(column, "rename_to", known),
+    )
+    rank = known.rank_of_process[column["process"]]
+    start = column["start"] - known.first_ns
+    return Rows(rank, signatures, np.arange(n, dtype=np.int32), start, column["took"])
+
+
+def _files(column: Columns, name: str, known: Known) -> NDArray[np.int32]:
+    """The file of each call, -1 for none: of a name, in the working directory of its process."""
+    files = np.full(len(column["start"]), -1, np.int32)
+    rows = np.flatnonzero(column[name] >= 0)
+    if len(rows):
+        pair = column["process"][rows].astype(np.int64) << 32 | column[name][rows]
+        files[rows] = known.files[np.searchsorted(known.pairs, pair)]
+    return files

@@ -1,0 +1,248 @@
+"""Rows of numbers of the calls in a block of events."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from vani.calls import Flag, Kind, Layer
+from vani.columns import to_arrow, to_numpy
+from vani.readers.dftracer.calls import OTHERS, Call, Size, call_of
+from vani.readers.functions import PositionRule
+from vani.readers.interpret import mode_flags, open_flags
+from vani.readers.plausible import MOST_OFFSET, NO_VALUE, believed
+
+__all__ = ["ROWS", "Codes", "Functions", "rows_of"]
+
+Ints = NDArray[np.int64]
+Bools = NDArray[np.bool_]
+
+ROWS = pa.schema(
+    [
+        ("process", pa.int32()),
+        ("tid", pa.int32()),
+        ("func", pa.int16()),
+        ("kind", pa.int8()),
+        ("rule", pa.int8()),
+        ("flags", pa.int16()),
+        ("name", pa.int32()),
+        ("rename_to", pa.int32()),
+        ("bytes", pa.int64()),
+        ("value", pa.int64()),
+        ("start", pa.int64()),
+        ("took", pa.int64()),
+    ]
+)
+"""A call: `name` and `rename_to` are numbers of names of files, -1 for none; `value` is an offset, a distance or a
+length; times are nanoseconds, `start` since 1970."""
+
+_MOST_FUNCTIONS = 30_000
+"""Numbers of functions have 16 bits."""
+_SEEKS = (PositionRule.SEEK_SET, PositionRule.SEEK_CUR, PositionRule.SEEK_END)
+
+
+class Codes:
+    """Numbers of texts, in the order in which they were first seen."""
+
+    def __init__(self) -> None:
+        self.texts: list[str] = []
+        self._number: dict[str, int] = {}
+
+    def number(self, text: str) -> int:
+        """The number of a text, which is new if it was not seen before."""
+        number = self._number.setdefault(text, len(self.texts))
+        if number == len(self.texts):
+            self.texts.append(text)
+        return number
+
+    def of(self, column: pa.ChunkedArray | pa.Array) -> NDArray[np.int32]:
+        """Numbers of many texts, shape (n,); -1 for null."""
+        return _by_text(column, self.number)
+
+
+class Functions:
+    """The functions of a trace by number."""
+
+    def __init__(self) -> None:
+        self.names: list[str] = []
+        self.calls: list[Call] = []
+        self.counts: dict[str, int] = {}
+        """Calls of functions that start processes."""
+        self._number: dict[tuple[str, str], int] = {}
+
+    def number(self, category: str, name: str) -> int:
+        """The number of an event's function; the last one is that of all that do not fit."""
+        known = self._number.get((category, name))
+        if known is None:
+            if len(self._number) >= _MOST_FUNCTIONS:
+                category, name = "", OTHERS
+            known = self._number.setdefault((category, name), len(self.names))
+            if known == len(self.names):
+                call = call_of(category, name)
+                self.names.append(f"{category}.{name}" if call.layer is Layer.USER and category else name)
+                self.calls.append(call)
+        return known
+
+
+def rows_of(
+    table: pa.Table, process: Ints, scale: Ints, functions: Functions, names: Codes
+) -> dict[str, NDArray[Any]]:
+    """Columns of `ROWS`.
+
+    Parameters
+    ----------
+    table
+        Complete events with times, as `EventParser` makes them.
+    process
+        Number of the process of each.
+    scale
+        Nanoseconds of a unit of time, by event.
+    functions, names
+        Extended by new ones; a file without a hash is named `=` and its path.
+    """
+    args = table["args"].combine_chunks()
+    n = len(table)
+
+    def integers(name: str) -> Ints:
+        return _numbers(args, name, n)
+
+    category, title = table["cat"].combine_chunks(), table["name"].combine_chunks()
+    both = pc.binary_join_element_wise(pc.fill_null(category, ""), pc.fill_null(title, ""), "\n")
+    func = _by_text(both, lambda text: functions.number(*text.split("\n", 1)))
+    call = [functions.calls[number] for number in range(len(functions.calls))]
+
+    def of_function(values: Sequence[int], dtype: type[np.generic]) -> NDArray[Any]:
+        return np.array(values, dtype)[func]
+
+    kind = of_function([c.kind for c in call], np.int8)
+    rule = of_function([c.rule for c in call], np.int8)
+    flags = of_function([c.flags for c in call], np.int16)
+    moves = (kind == Kind.READ) | (kind == Kind.WRITE)
+    returned = integers("ret")
+    size = _sizes(of_function([c.size.value for c in call], np.int8), returned, integers)
+    value = np.full(n, NO_VALUE)
+    at = rule == PositionRule.AT
+    value[at] = integers("offset")[at]
+    resizes = rule == PositionRule.RESIZE
+    value[resizes] = integers("length")[resizes]
+    _seek(of_function([c.seeks for c in call], np.bool_), integers, returned, rule, value)
+    rewinds = (rule == PositionRule.SEEK_SET) & (value == NO_VALUE)
+    value[rewinds & ((flags & Flag.SEEK) != 0)] = 0
+    value[(np.abs(value) >= MOST_OFFSET) & (value != NO_VALUE)] = NO_VALUE
+    _open(args, flags, integers, returned)
+    # A call that moves no bytes, such as a failed one or a read at the end of a file, is no data operation.
+    failed = moves & (returned != NO_VALUE) & (returned <= 0) & (size <= 0)
+    kind[failed], rule[failed], size[failed] = Kind.METADATA, PositionRule.NONE, NO_VALUE
+    size[~moves] = NO_VALUE
+    renames = (flags & Flag.RENAME) != 0
+    return {
+        "process": process.astype(np.int32),
+        "tid": (_numbers(table, "tid", n, 0) & 0x7FFFFFFF).astype(np.int32),
+        "func": func.astype(np.int16),
+        "kind": kind,
+        "rule": rule,
+        "flags": flags,
+        "name": _names(args, n, names),
+        "rename_to": np.where(renames, _named(args, "newpath_hash", n, names), -1).astype(np.int32),
+        "bytes": size,
+        "value": value,
+        "start": _numbers(table, "ts", n) * scale,
+        "took": np.maximum(_numbers(table, "dur", n), 0) * scale,
+    }
+
+
+def _sizes(kind: NDArray[np.int8], returned: Ints, integers: Callable[[str], Ints]) -> Ints:
+    size = np.full(len(kind), NO_VALUE)
+    count, item = integers("count"), integers("size")
+    moved = np.where(returned == NO_VALUE, count, returned)
+    plain = kind == Size.RETURNED.value
+    size[plain] = moved[plain]
+    items = (kind == Size.ITEMS.value) & (moved != NO_VALUE) & (item != NO_VALUE)
+    small = items & (np.abs(moved.astype(np.float64)) * np.abs(item.astype(np.float64)) < 1 << 62)
+    size[small] = moved[small] * item[small]
+    lines = kind == Size.LENGTH.value
+    size[lines] = integers("ret_len")[lines]
+    single = kind == Size.BYTE.value
+    size[single] = np.where(returned[single] == -1, 0, 1)
+    size[~believed(size)] = NO_VALUE
+    return size
+
+
+def _seek(
+    seeks: Bools, integers: Callable[[str], Ints], returned: Ints, rule: NDArray[np.int8], value: Ints
+) -> None:
+    """Positions by what the call returned; fseek returns none, and older versions kept no result."""
+    if not seeks.any():
+        return
+    whence, offset = integers("whence"), integers("offset")
+    for number, meaning in enumerate(_SEEKS):
+        rows = seeks & (whence == number)
+        rule[rows], value[rows] = meaning, offset[rows]
+    # fseek returns 0 wherever it went: a result counts where it is a place that the arguments lead to.
+    sure = seeks & (returned > 0)
+    rule[sure], value[sure] = PositionRule.SEEK_SET, returned[sure]
+    failed = seeks & (returned < 0) & (returned != NO_VALUE)
+    rule[failed], value[failed] = PositionRule.NONE, NO_VALUE
+
+
+def _open(
+    args: pa.StructArray, flags: NDArray[np.int16], integers: Callable[[str], Ints], returned: Ints
+) -> None:
+    """Add flags of opens, and take those of failed ones away."""
+    rows = np.flatnonzero(flags & Flag.OPEN)
+    if not len(rows):
+        return
+    flags[rows] |= open_flags(integers("flags")[rows])
+    modes = pc.struct_field(args, "fmode") if _has(args, "fmode") else None
+    if modes is not None:
+        flags[rows] |= _by_text(modes.take(to_arrow(rows)), mode_flags, 0).astype(np.int16)
+    failed = rows[(returned[rows] < 0) & (returned[rows] != NO_VALUE)]
+    flags[failed] &= int(Flag.DIRECTORY)
+
+
+def _names(args: pa.StructArray, n: int, names: Codes) -> NDArray[np.int32]:
+    name = _named(args, "fhash", n, names)
+    if (name < 0).any() and _has(args, "fname"):
+        path = pc.struct_field(args, "fname")
+        spelled = names.of(pc.binary_join_element_wise("=", path, ""))
+        name = np.where(name < 0, spelled, name)
+    return name
+
+
+def _named(args: pa.StructArray, field: str, n: int, names: Codes) -> NDArray[np.int32]:
+    if not _has(args, field):
+        return np.full(n, -1, np.int32)
+    column = pc.struct_field(args, field)
+    return names.of(column if pa.types.is_string(column.type) else pc.cast(column, pa.string()))
+
+
+def _has(args: pa.StructArray, field: str) -> bool:
+    return int(args.type.get_field_index(field)) >= 0
+
+
+def _numbers(table: pa.Table | pa.StructArray, name: str, n: int, null: int = NO_VALUE) -> Ints:
+    """A column of whole numbers, `null` where there is none."""
+    if isinstance(table, pa.StructArray):
+        if not _has(table, name):
+            return np.full(n, null)
+        column = pc.struct_field(table, name)
+    else:
+        column = table[name].combine_chunks()
+    return to_numpy(column, null).astype(np.int64, copy=True)
+
+
+def _by_text(
+    column: pa.ChunkedArray | pa.Array, number: Callable[[str], int], null: int = -1
+) -> NDArray[np.int32]:
+    """A number for each distinct text, by row; `null` for null."""
+    encoded = pc.dictionary_encode(column)
+    if isinstance(encoded, pa.ChunkedArray):
+        encoded = encoded.combine_chunks()
+    lookup = np.array([*(number(text) for text in encoded.dictionary.to_pylist()), null], np.int32)
+    numbers: NDArray[np.int32] = lookup[to_numpy(encoded.indices, len(lookup) - 1)]
+    return numbers

@@ -1,0 +1,377 @@
+"""One pass over all lines of a trace: rows for a spool, and the tables that are needed before any batch."""
+
+from __future__ import annotations
+
+import posixpath
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from vani.calls import FileClass, Flag, Kind
+from vani.columns import to_arrow, to_numpy
+from vani.distinct import distinct
+from vani.errors import TraceError
+from vani.readers.dftracer.calls import PROCESSES
+from vani.readers.dftracer.events import AGGREGATED, COMPLETE, EventParser, number
+from vani.readers.dftracer.lines import LineReader
+from vani.readers.dftracer.probe import logs_of
+from vani.readers.dftracer.processes import TRACKER, Processes
+from vani.readers.dftracer.rows import ROWS, Codes, Functions, rows_of
+from vani.readers.paths import PathTable, classify_path
+from vani.readers.spool import Spool
+from vani.readers.system_files import PYTHON, classes_of
+from vani.units import counted
+
+__all__ = ["Known", "scan"]
+
+Ints = NDArray[np.int64]
+Bools = NDArray[np.bool_]
+
+_AGAIN = (
+    "trace again with DFTRACER_ENABLE=1 DFTRACER_INC_METADATA=1, or vani trace --tracer dftracer -- COMMAND"
+)
+_LATEST_NS = 5_000_000_000_000_000_000
+"""2128: later times are damage, and would leave 64 bits in 2262."""
+_LONGEST_NS = 1_000_000_000_000_000_000
+"""31 years."""
+_MAPS = ("mmap", "mmap64")
+
+
+@dataclass(frozen=True)
+class Known:
+    """Results of parsing all lines."""
+
+    rows: Spool
+    calls: Ints
+    """By rank."""
+    rank_of_process: NDArray[np.int32]
+    """-1 for processes that take no part."""
+    apps: list[str]
+    """By rank; empty texts where the trace does not have the program."""
+    with_mpi: bool
+    """Each process has a rank of MPI."""
+    pairs: Ints
+    """Process << 32 | name of a file, ascending."""
+    files: NDArray[np.int32]
+    """File of each of `pairs`."""
+    paths: list[str]
+    users: Ints
+    """Number of ranks by file."""
+    probes: Bools
+    classes: NDArray[np.int8]
+    """`FileClass` by file, where its path alone does not show one."""
+    maps: list[tuple[int, int]]
+    """Files that were mapped into memory, and how often."""
+    functions: Functions
+    first_ns: int
+    missing: int
+    """Processes that the trace proves and has no event of."""
+    problems: list[str]
+
+
+def scan(path: Path) -> Known:
+    """Parse all files of a trace.
+
+    Raises
+    ------
+    TraceError
+        There is no call.
+    """
+    return _Scan(path).result()
+
+
+class _Scan:
+    """Parses all files of a trace."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._processes = Processes()
+        self._functions, self._names = Functions(), Codes()
+        self._spool = Spool(ROWS, by="process")
+        self._calls = np.zeros(0, np.int64)
+        """By process."""
+        self._pairs = self._uses = np.zeros(0, np.int64)
+        """Processes and names of files, without repetition: all, and those where the call does more than to ask."""
+        self._there: set[int] = set()
+        """Names of files that are there."""
+        self._maps: dict[int, int] = {}
+        """Pairs of process and name, and how often it was mapped."""
+        self._aggregated = self._untimed = 0
+        self._with_arguments = False
+        self._first: int | None = None
+        self._problems: list[str] = []
+
+    def result(self) -> Known:
+        """Parse and sum up.
+
+        Raises
+        ------
+        TraceError
+            There is no call.
+        """
+        for log in logs_of(self._path):
+            self._log(log)
+        if self._first is None or not self._calls.any():
+            raise self._without_calls()
+        if not self._with_arguments:
+            raise TraceError(
+                "does not say which files its calls were about, which DFTracer writes with DFTRACER_INC_METADATA=1",
+                where=self._path,
+                todo=_AGAIN,
+            )
+        paths, files = self._resolve()
+        n = len(paths.paths)
+        classes = classes_of(paths.paths, [], np.zeros(n, np.bool_))
+        apps = self._processes.apps()
+        ranks = self._ranks(self._taking_part(files, paths.paths, classes, apps))
+        calls = np.bincount(ranks[ranks >= 0], self._calls[ranks >= 0]).astype(np.int64)
+        of_rank = ranks[self._pairs >> 32].astype(np.int64) << 32 | files
+        of_rank = distinct(of_rank[of_rank >= 0])
+        there = np.zeros(n, np.bool_)
+        there[files[np.isin(self._pairs & 0xFFFFFFFF, list(self._there))]] = True
+        maps: dict[int, int] = {}
+        for pair, count in self._maps.items():
+            code = int(files[np.searchsorted(self._pairs, pair)])
+            maps[code] = maps.get(code, 0) + count
+        processes = self._processes.processes
+        return Known(
+            rows=self._spool,
+            calls=calls,
+            rank_of_process=ranks,
+            apps=[
+                apps[process] for process in np.argsort(ranks, kind="stable")[(ranks < 0).sum() :].tolist()
+            ],
+            with_mpi=all(
+                p.rank is not None for p, rank in zip(processes, ranks.tolist(), strict=True) if rank >= 0
+            ),
+            pairs=self._pairs,
+            files=files,
+            paths=paths.paths,
+            users=np.bincount(of_rank & 0xFFFFFFFF, minlength=n).astype(np.int64),
+            probes=~there,
+            classes=classes,
+            maps=sorted(maps.items()),
+            functions=self._functions,
+            first_ns=self._first,
+            missing=self._processes.missing(),
+            problems=[*self._problems, *self._processes.problems(), *self._left_out()],
+        )
+
+    def _without_calls(self) -> TraceError:
+        if self._aggregated:
+            return TraceError(
+                f"holds sums of calls ({counted(self._aggregated, 'record')}), not the calls",
+                where=self._path,
+                todo="trace again without DFTRACER_ENABLE_AGGREGATION",
+            )
+        why = f": {self._problems[0]}" if self._problems else ""
+        return TraceError(f"holds no call{why}", where=self._path, todo=_AGAIN)
+
+    def _log(self, log: Path) -> None:
+        lines, events = LineReader(log), EventParser()
+        host = ""
+        for block in lines.blocks():
+            if not block:
+                continue
+            tables, records = events.parse(block)
+            host = self._processes.learn(records, host)
+            for record in records:
+                self._count_ids(record, host)
+            for table in tables:
+                self._add(table, host)
+        strange = events.strange + lines.too_long
+        if lines.empty:
+            self._problems.append(f"{log.name}: left out, it is empty")
+        if lines.cut:
+            self._problems.append(f"{log.name}: ends {lines.cut}, what followed is missing")
+        if strange:
+            self._problems.append(
+                f"{log.name}: {counted(strange, 'line')} left out, DFTracer writes none like it"
+            )
+
+    def _count_ids(self, record: dict[str, object], host: str) -> None:
+        pid, own, args = number(record.get("pid")), number(record.get("id")), record.get("args")
+        if pid is not None and own is not None:
+            of_host = str((isinstance(args, dict) and args.get("hhash")) or host)
+            self._processes.processes[self._processes.number(of_host, pid)].count(np.array([own]))
+
+    def _add(self, table: pa.Table, host: str) -> None:
+        phase = table["ph"].combine_chunks()
+        self._aggregated += int((to_numpy(phase) == AGGREGATED).sum())
+        whole = pc.equal(phase, pa.scalar(COMPLETE, pa.int64()))
+        for name in ("pid", "ts", "dur"):
+            whole = pc.and_(whole, pc.is_valid(table[name].combine_chunks()))
+        complete = int((to_numpy(phase) == COMPLETE).sum())
+        table = table.filter(whole)
+        self._untimed += complete - len(table)
+        if not len(table):
+            return
+        process = self._process(table, host)
+        scale = np.array([one.scale for one in self._processes.processes], np.int64)[process]
+        begin, took = (to_numpy(table[name].combine_chunks()) for name in ("ts", "dur"))
+        sound = (begin >= 0) & (begin < _LATEST_NS // scale) & (took < _LONGEST_NS // scale)
+        if not sound.all():
+            self._untimed += int((~sound).sum())
+            table, process, scale = table.filter(pa.array(sound)), process[sound], scale[sound]
+        self._rows(table, process, scale)
+
+    def _process(self, table: pa.Table, host: str) -> Ints:
+        """Number of the process of each event: by its id and host."""
+        args = table["args"].combine_chunks()
+        hosts: pa.Array = pa.nulls(len(table), pa.string())
+        for name in ("hhash", "hostname"):
+            if args.type.get_field_index(name) >= 0:
+                hosts = pc.coalesce(hosts, pc.cast(pc.struct_field(args, name), pa.string()))
+        encoded = pc.dictionary_encode(pc.fill_null(hosts, host))
+        pids, place = np.unique(to_numpy(table["pid"].combine_chunks()), return_inverse=True)
+        both, which = np.unique(to_numpy(encoded.indices) * len(pids) + place, return_inverse=True)
+        texts = encoded.dictionary.to_pylist()
+        numbers = [
+            self._processes.number(texts[code // len(pids)], int(pids[code % len(pids)]))
+            for code in both.tolist()
+        ]
+        ids = to_numpy(table["id"].combine_chunks(), -1)
+        for index, one in enumerate(numbers):
+            own = ids[which == index] if len(numbers) > 1 else ids
+            self._processes.processes[one].count(own[own >= 0])
+        process: Ints = np.array(numbers, np.int64)[which]
+        return process
+
+    def _rows(self, table: pa.Table, process: Ints, scale: Ints) -> None:
+        rows = rows_of(table, process, scale, self._functions, self._names)
+        self._children(table, rows["func"], process)
+        counts = np.array([name not in PROCESSES for name in self._functions.names], np.bool_)[rows["func"]]
+        rows = {name: values[counts] for name, values in rows.items()}
+        if not counts.any():
+            return
+        self._with_arguments = self._with_arguments or bool((rows["name"] >= 0).any())
+        start = rows["start"]
+        first = int(start.min())
+        self._first = first if self._first is None else min(self._first, first)
+        own = rows["process"]
+        for which in distinct(own).tolist():
+            one = self._processes.processes[which]
+            begin = int(start[own == which].min())
+            one.first_ns = begin if one.first_ns is None else min(one.first_ns, begin)
+        self._calls = _sum(self._calls, np.bincount(own))
+        self._see(rows)
+        self._spool.add(
+            pa.RecordBatch.from_arrays([to_arrow(rows[field.name]) for field in ROWS], schema=ROWS)
+        )
+
+    def _children(self, table: pa.Table, func: NDArray[np.int16], process: Ints) -> None:
+        waits = np.array(
+            [name in ("fork", "vfork", "wait", "waitpid") for name in self._functions.names], np.bool_
+        )
+        at = np.flatnonzero(waits[func])
+        if not len(at):
+            return
+        args = table["args"].combine_chunks()
+        if args.type.get_field_index("ret") < 0:
+            return
+        returned = to_numpy(pc.struct_field(args, "ret"))[at]
+        for parent, child in zip(process[at].tolist(), returned.tolist(), strict=True):
+            if child > 0:
+                self._processes.processes[parent].children.add(child)
+
+    def _see(self, rows: dict[str, NDArray[np.generic]]) -> None:
+        """Note files of the rows, and which of them are there, and used."""
+        name, flags, kind = rows["name"].astype(np.int64), rows["flags"].astype(np.int64), rows["kind"]
+        process = rows["process"].astype(np.int64)
+        named = name >= 0
+        pair = process << 32 | name
+        target = rows["rename_to"].astype(np.int64)
+        renamed = target >= 0
+        self._pairs = distinct(self._pairs, pair[named], (process << 32 | target)[renamed])
+        asks = (flags & Flag.STAT) != 0
+        opens = (flags & (Flag.OPEN | Flag.CREATE)) == Flag.OPEN
+        # An open that failed has lost its flags; one of version 2 does not tell its result.
+        lost = np.array([name.startswith(("open", "fopen")) for name in self._functions.names], np.bool_)
+        lost = lost[rows["func"]] & ((flags & (Flag.OPEN | Flag.DIRECTORY)) == 0)
+        self._there.update(distinct(name[named & ~asks & ~opens & ~lost]).tolist())
+        self._there.update(distinct(target[renamed]).tolist())
+        mapped = np.array([name in _MAPS for name in self._functions.names], np.bool_)[rows["func"]] & named
+        moves = (kind == Kind.READ) | (kind == Kind.WRITE)
+        changes = (flags & (Flag.CREATE | Flag.REMOVE | Flag.RENAME | Flag.RESIZE)) != 0
+        self._uses = distinct(self._uses, pair[named & (moves | changes | mapped)])
+        for one, count in zip(*np.unique(pair[mapped], return_counts=True), strict=True):
+            self._maps[int(one)] = self._maps.get(int(one), 0) + int(count)
+
+    def _resolve(self) -> tuple[PathTable, NDArray[np.int32]]:
+        """The files of the trace, and that of each pair: relative names begin in the working directory of a process."""
+        table, names = PathTable(), self._processes.names
+        texts = [
+            text[1:] if text.startswith("=") else names.get(text, f"({text})") for text in self._names.texts
+        ]
+        folders = [names.get(process.folder, "") for process in self._processes.processes]
+        files = np.empty(len(self._pairs), np.int32)
+        for at, pair in enumerate(self._pairs.tolist()):
+            path = texts[pair & 0xFFFFFFFF]
+            if not path.startswith(("/", "(")) and path not in ("stdin", "stdout", "stderr"):
+                path = posixpath.join(folders[pair >> 32], path)
+            files[at] = table.code(path)
+        return table, files
+
+    def _taking_part(
+        self, files: NDArray[np.int32], paths: list[str], classes: NDArray[np.int8], apps: list[str]
+    ) -> Bools:
+        """Mark processes of apps of which one works on data: more than what an interpreter or a loader reads."""
+        data = np.fromiter(
+            (
+                kind == FileClass.DATASET
+                and classify_path(path) is FileClass.DATASET
+                and not PYTHON.search(path)
+                for path, kind in zip(paths, classes.tolist(), strict=True)
+            ),
+            np.bool_,
+            len(paths),
+        )
+        calls = self._padded_calls()
+        used = np.isin(self._pairs, self._uses) & data[files]
+        busy = {apps[process] for process in np.unique(self._pairs[used] >> 32).tolist()}
+        busy.discard(TRACKER)
+        part: Bools = (calls > 0) & np.array([app in busy for app in apps], np.bool_)
+        return part if part.any() else calls > 0
+
+    def _padded_calls(self) -> Ints:
+        self._calls = _sum(self._calls, np.zeros(len(self._processes.processes), np.int64))
+        return self._calls
+
+    def _ranks(self, part: Bools) -> NDArray[np.int32]:
+        """The rank of each process: that of MPI, else by the time at which they began."""
+        processes = self._processes.processes
+        chosen = np.flatnonzero(part).tolist()
+        of_mpi = [processes[process].rank for process in chosen]
+        by_mpi = None not in of_mpi and len(set(of_mpi)) == len(of_mpi)
+        chosen.sort(
+            key=lambda process: (
+                (processes[process].rank if by_mpi else None) or 0,
+                processes[process].first_ns or 0,
+                process,
+            )
+        )
+        ranks = np.full(len(processes), -1, np.int32)
+        ranks[chosen] = np.arange(len(chosen))
+        return ranks
+
+    def _left_out(self) -> list[str]:
+        problems = []
+        if self._untimed:
+            problems.append(
+                f"{counted(self._untimed, 'event')} left out, without a process or a time of a run"
+            )
+        if self._aggregated:
+            problems.append(f"{counted(self._aggregated, 'record')} of sums left out: they are no calls")
+        return problems
+
+
+def _sum(counts: Ints, more: Ints) -> Ints:
+    """Sum of two columns by number, of which either may be longer."""
+    total = np.zeros(max(len(counts), len(more)), np.int64)
+    total[: len(counts)] += counts
+    total[: len(more)] += more
+    return total
