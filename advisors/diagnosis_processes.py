@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 from vani.advisors.data_files import is_data, is_software
 from vani.advisors.diagnosis_run import MOST, NOTABLE, REQUESTS, Pattern, Run, Seen, bytes_of
 from vani.advisors.metadata import SERVED, may_hold_flushing, share_of
-from vani.advisors.movers import FUNNEL_BYTES, are_plain, gathers, is_funnel
+from vani.advisors.movers import FUNNEL_BYTES, are_plain, gathers, is_funnel, moves_collectively
 from vani.schema.advice import Target
 from vani.units import MiB
 
@@ -68,23 +68,13 @@ def _is_uneven(app: App, profile: Profile) -> bool:
     if balance is None or app.processes < 2 * app.instances or are_plain(app, profile):
         return False
     # Aggregators move the bytes of others, and a process that writes all is a pattern of its own.
-    if gathers(app, profile) or _is_collective(app, profile) or is_funnel(app, profile):
+    if gathers(app, profile) or moves_collectively(app, profile) or is_funnel(app, profile):
         return False
     more_bytes = balance.busiest_bytes - balance.mean_bytes
     if more_bytes >= FUNNEL_BYTES and more_bytes > UNEVEN_BYTES * balance.busiest_bytes:
         return True
     slowest, mean = balance.slowest_io_time_s or 0.0, balance.mean_io_time_s or 0.0
     return slowest - mean >= WAITING_S and slowest >= UNEVEN_TIMES * mean
-
-
-def _is_collective(app: App, profile: Profile) -> bool:
-    """True if most bytes of an app move through MPI-IO whose calls are mostly collective, reads as well as writes."""
-    return any(
-        layer.app == app.name
-        and (layer.collective_share or 0.0) >= MOST
-        and (layer.bytes.total or 0) >= MOST * (app.io.bytes.total or 0)
-        for layer in profile.interfaces or ()
-    )
 
 
 def _many_small_files(run: Run) -> Seen | None:

@@ -23,6 +23,7 @@ __all__ = [
     "is_moved_within",
     "may_gather",
     "movers_of",
+    "moves_collectively",
 ]
 
 FUNNEL_PROCESSES: Final = 4
@@ -117,6 +118,17 @@ def gathers(app: App, profile: Profile) -> bool:
         (_share(interface) or 0.0) >= _MOSTLY
         for interface in profile.interfaces or ()
         if interface.app == app.name and interface.layer in _ABOVE_MPIIO
+    )
+
+
+def moves_collectively(app: App, profile: Profile) -> bool:
+    """True if most bytes of an app move through MPI-IO whose calls are mostly collective, reads as well as writes."""
+    return any(
+        layer.layer == "mpiio"
+        and layer.app == app.name
+        and (_share(layer) or 0.0) >= _MOSTLY
+        and (layer.bytes.total or 0) >= _MOSTLY * (app.io.bytes.total or 0)
+        for layer in profile.interfaces or ()
     )
 
 

@@ -16,7 +16,11 @@ from pathlib import Path
 
 import vani
 from benchmarks import diagnosis
+from tests.catalogue.__main__ import FOLDERS
+from tests.catalogue.judged import judge_traces, tally
+from tests.catalogue.labels import LABELS, read_labels
 from vani.schema.profile import Profile
+from vani.systems import load_system
 from vani.units import counted
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -75,6 +79,16 @@ CM1_HEAD = """
 
 The trace is the paper's own kind of run: CM1 on Lassen, 32 nodes, 1,280 processes, as Recorder and WisIO left it. It is
 a trace of POSIX calls alone, with times in float32.
+"""
+
+
+RULES_HEAD = """
+## Rules: labelled traces
+
+Recorder traces of known programs, judged by `python -m tests.catalogue`, whose labels say what is wrong with each
+program and why. Precision is the share of right recommendations, recall that of the labelled problems that a rule
+finds. The diagnosis names a problem where it sees a pattern that one of the problem's rules acts on. The traces are
+miniatures, whose requests are often too few for a pattern.
 """
 
 
@@ -335,10 +349,28 @@ def cm1(shared: Path, store: Path) -> list[str]:
     return lines + [f"| {r.table} | {r.attribute} | {r.ours} | {r.paper} | {r.why} |" for r in rows]
 
 
+def labelled_traces(shared: Path, store: Path) -> list[str]:
+    """Precision and recall of the rules on the traces that `tests.catalogue` labels, and what the diagnosis names."""
+    labels = read_labels(LABELS)
+    traces = [place for name in FOLDERS for place in sorted((shared / name).glob("*/"))]
+    judged = judge_traces(labels, traces, [(name, load_system(name)) for name in labels.machines], store)
+    lines = ["| judged as on | precision | recall | named by the diagnosis |", "| --- | --- | --- | --- |"]
+    for machine in judged.machines:
+        pathologies = [one for one in judged.pathologies if one.machine == machine]
+        of = tally([one for one in judged.findings if one.machine == machine], pathologies)
+        named = sum(bool(one.named_by) for one in pathologies)
+        lines.append(
+            f"| {machine} | {of.right} of {of.right + of.wrong} ({of.precision:.0%}) | {of.found} of {of.pathologies} "
+            f"({of.recall:.0%}) | {named} of {of.pathologies} ({named / of.pathologies:.0%}) |"
+        )
+    return lines
+
+
 def page(shared: Path) -> str:
     """The whole page."""
     with tempfile.TemporaryDirectory() as store:
         lines = [HEAD.rstrip(), *twins(shared, Path(store)), NOTES.rstrip(), *cm1(shared, Path(store))]
+        lines += [RULES_HEAD, *labelled_traces(shared, Path(store))]
     return "\n".join([*lines, *diagnosis.section()]).rstrip() + "\n"
 
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from vani.advisors.commands import comment
 from vani.advisors.data_files import data_files
-from vani.advisors.movers import are_plain, gathers
+from vani.advisors.movers import are_plain, gathers, moves_collectively
 from vani.advisors.rule import Evidence, Finding, Gain, Rule, Target, Value, Verdict, seconds
 from vani.advisors.target_times import slow_targets
 from vani.units import MiB, format_bytes, format_count, format_seconds, format_share
@@ -91,6 +91,8 @@ class Imbalance(Rule):
             return f"one process of {app.name} does all the writing: see POS004"
         if gathers(app, profile) and (balance.writing_processes < app.processes or _is_aggregator(app, balance)):
             return f"aggregators write for the others in collective calls of {app.name}: see MIO002"
+        if moves_collectively(app, profile) and (self._is_uneven(balance) or _moves_more(balance)):
+            return f"aggregators move the bytes of the others in collective calls of {app.name}: see MIO002"
         if times and not _moves_more(balance):
             for slow in slow_targets(profile):
                 if slow.own_s >= seconds(balance.slowest_io_time_s) / 2:

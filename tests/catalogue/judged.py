@@ -58,6 +58,8 @@ class Pathology:
     machine: str
     rules: tuple[str, ...]
     found_by: tuple[str, ...]
+    named_by: tuple[str, ...] = ()
+    """Patterns of the diagnosis that one of its rules acts on."""
 
 
 @dataclass
@@ -136,7 +138,14 @@ def judge_advice(labels: Labels, case: Case, trace: str, machine: str, advice: A
         for position, (rule, number) in enumerate(count.items())
     ]
     pathologies = [
-        Pathology(name, trace, machine, finders, tuple(rule for rule in finders if rule in count))
+        Pathology(
+            name,
+            trace,
+            machine,
+            finders,
+            tuple(rule for rule in finders if rule in count),
+            tuple(seen.pattern for seen in advice.diagnosis or () if not set(finders).isdisjoint(seen.rules)),
+        )
         for name in case.pathologies
         for finders in [labels.finders(case, name)]
     ]

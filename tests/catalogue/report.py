@@ -172,8 +172,10 @@ def _by_kind(labels: Labels, judged: Judged) -> Iterator[str]:
     for name, kind in labels.kinds.items():
         of = [one for one in judged.pathologies if one.kind == name]
         if of:
-            rows.append((name, *_cells(tally((), of))[4:], ", ".join(kind.rules) or "no rule"))
-    yield from _table("By kind of pathology", ("", *_TALLY[4:], "rules"), rows)
+            named = sum(bool(one.named_by) for one in of)
+            rows.append((name, *_cells(tally((), of))[4:], str(named), ", ".join(kind.rules) or "no rule"))
+    title = "By kind of pathology (diagnosis: so many have a pattern that one of the rules acts on)"
+    yield from _table(title, ("", *_TALLY[4:], "diagnosis", "rules"), rows)
 
 
 def _never(labels: Labels, judged: Judged) -> Iterator[str]:
