@@ -185,7 +185,8 @@ class StageIn(Rule):
             scheduler=profile.job.scheduler,
             stage_in=True,
             everywhere=everywhere,
-            file=inputs.files[0].file.path if inputs.count == 1 else None,
+            # What else lies in the folder, the run does not read.
+            files=_few(inputs, int(self.min_files)),
         )
         is_part = nodes > 1 and not everywhere and not tier.is_shared
         recommended: dict[str, Value] = {
@@ -297,6 +298,13 @@ class StageIn(Rule):
         if tier.because:
             text += f" Note: {tier.because}."
         return f"{text} {more}".rstrip()
+
+
+def _few(inputs: Inputs, most: int) -> tuple[str, ...]:
+    """The inputs by name, in one folder, where they are few and all are listed."""
+    paths = tuple(item.file.path for item in inputs.files)
+    in_folder = all(folder_of(path) == inputs.folder for path in paths)
+    return paths if len(paths) == inputs.count <= most and in_folder else ()
 
 
 def _distinct(file: FileEntity) -> int | None:

@@ -46,8 +46,8 @@ class Plan:
         The nodes must see each other's files.
     survives
         Anything there must outlive the job.
-    file
-        The only file of the plan, where it is a single one.
+    files
+        The files of the only folder that are staged in; all that is in the folders where it is empty.
     """
 
     name: str
@@ -61,7 +61,7 @@ class Plan:
     everywhere: bool = False
     shared: bool = False
     survives: bool = False
-    file: str | None = None
+    files: tuple[str, ...] = ()
 
     @property
     def launcher(self) -> Launcher | None:
@@ -245,14 +245,8 @@ def _for_each_node(plan: Plan) -> list[str]:
 
 
 def _copy_in(source: str, target: str, plan: Plan, launcher: Launcher | None) -> list[str]:
-    if plan.file is not None:
-        source_path = quoted_path(plan.file)
-        if source_path is None:
-            return comment(_HIDDEN)
-        if launcher is None:
-            return [f"cp -p {source_path} {target}/"]
-        copy = f"{target}/{shlex.quote(posixpath.basename(plan.file))}"
-        return [f"{launcher.on_each()} dbcast {source_path} {copy}"]
+    if plan.files and (launcher is None or plan.everywhere or len(plan.files) == 1):
+        return [line for file in plan.files for line in _copy_file(file, target, launcher)]
     if launcher is None:
         return [f"mpirun -np {COPIERS} dcp -p {source}/ {target}/"]
     rank, size = (launcher.local, str(COPIERS)) if plan.everywhere else (launcher.rank, f"${launcher.size}")
@@ -266,22 +260,35 @@ def _copy_in(source: str, target: str, plan: Plan, launcher: Launcher | None) ->
     return [*comment(comment_text), f"{launcher.on_each(COPIERS)} sh -c '{script}' sh {source} {target}"]
 
 
+def _copy_file(file: str, target: str, launcher: Launcher | None, before: str = "") -> list[str]:
+    """A line that copies one file to a folder; `before` stands before its command."""
+    source = quoted_path(file)
+    if source is None:
+        return comment(_HIDDEN)
+    if launcher is None:
+        return [f"{before}cp -p {source} {target}/"]
+    return [f"{launcher.on_each()} dbcast {source} {target}/{shlex.quote(posixpath.basename(file))}"]
+
+
+def _sources(plan: Plan, folder: str) -> tuple[str, ...]:
+    """Paths to stage in from a folder: its files by name, or all of it."""
+    return plan.files if plan.stage_in and plan.files else (folder,)
+
+
 def _datawarp(tier: Tier, plan: Plan) -> list[str]:
     mode = "striped" if plan.shared or plan.stage_in else "private"
     lines = [f"#DW jobdw type=scratch capacity={_capacity(plan.total)} access_mode={mode}"]
     for folder in plan.folders:
         target = place(tier, plan, folder)
-        if plan.file is not None:
-            kind, source, target = "file", plan.file, posixpath.join(target, posixpath.basename(plan.file))
-        else:
-            kind, source = "directory", folder
-        if _is_word(source) and _is_word(target):
-            if plan.stage_in:
-                lines.append(f"#DW stage_in type={kind} source={source} destination={target}")
-            if plan.stage_out:
-                lines.append(f"#DW stage_out type=directory source={target} destination={folder}")
-        else:
-            lines += comment(_HIDDEN)
+        for source in _sources(plan, folder):
+            to = target if source == folder else posixpath.join(target, posixpath.basename(source))
+            kind = "directory" if source == folder else "file"
+            if not (_is_word(source) and _is_word(to)):
+                lines += comment(_HIDDEN)
+            elif plan.stage_in:
+                lines.append(f"#DW stage_in type={kind} source={source} destination={to}")
+        if plan.stage_out and _is_word(folder) and _is_word(target):
+            lines.append(f"#DW stage_out type=directory source={target} destination={folder}")
         lines += _instead(place(tier, plan, folder), folder)
     return lines
 
@@ -293,14 +300,13 @@ def _rabbit(tier: Tier, plan: Plan) -> list[str]:
     lines = [f"#DW jobdw type={kind} capacity={size} name={_RABBIT_NAME}"]
     for folder in plan.folders:
         target = place(tier, plan, folder)
-        source = plan.file or folder
-        if not (_is_word(source) and _is_word(target)):
-            lines += comment(_HIDDEN)
-        else:
-            if plan.stage_in:
+        for source in _sources(plan, folder):
+            if not (_is_word(source) and _is_word(target)):
+                lines += comment(_HIDDEN)
+            elif plan.stage_in:
                 lines.append(f"#DW copy_in source={source} destination={target}/")
-            if plan.stage_out:
-                lines.append(f"#DW copy_out source={target} destination={folder}")
+        if plan.stage_out and _is_word(folder) and _is_word(target):
+            lines.append(f"#DW copy_out source={target} destination={folder}")
     if (plan.scheduler or "flux").lower() == "flux":
         lines = [
             '#FLUX: -S dw="""',
@@ -354,6 +360,8 @@ def _unifyfs(tier: Tier, plan: Plan) -> list[str]:
     for source, target in ways:
         if source is None or target is None:
             lines += comment(_HIDDEN)
+        elif plan.stage_in and plan.files:
+            lines += [line for file in plan.files for line in _listed(file, target)]
         elif plan.stage_in:
             lines.append(
                 f"find {source} -type f | while IFS= read -r f; do "
@@ -370,6 +378,18 @@ def _unifyfs(tier: Tier, plan: Plan) -> list[str]:
     return [*lines, f"unifyfs terminate{stage_out}"]
 
 
+def _listed(file: str, target: str) -> list[str]:
+    """A line that adds a file to the list of what UnifyFS stages in."""
+    source = quoted_path(file)
+    if source is None:
+        return comment(_HIDDEN)
+    name = shlex.quote(posixpath.basename(file))
+    return [f'printf \'"%s" "%s"\\n\' {source} {target}/{name} >> stage-in.txt']
+
+
+_GEKKOFS = "LD_PRELOAD=libgkfs_intercept.so "
+
+
 def _gekkofs(tier: Tier, plan: Plan) -> list[str]:
     mount = shell_path(tier.dir or "/tmp/gekkofs")
     launcher = plan.launcher
@@ -383,7 +403,9 @@ def _gekkofs(tier: Tier, plan: Plan) -> list[str]:
         if source is None or target is None:
             lines += comment(_HIDDEN)
             continue
-        if plan.stage_in:
+        if plan.stage_in and plan.files:
+            lines += [line for file in plan.files for line in _copy_file(file, target, None, _GEKKOFS)]
+        elif plan.stage_in:
             lines.append(f"LD_PRELOAD=libgkfs_intercept.so cp -R {source}/. {target}/")
         lines += _instead(place(tier, plan, folder), folder)
         if plan.stage_out:
@@ -410,7 +432,9 @@ def _copied_folders(tier: Tier, plan: Plan, copy: Callable[[str, str], str]) -> 
             lines += comment(_HIDDEN)
             continue
         lines.append(f"mkdir -p {target}")
-        if plan.stage_in:
+        if plan.stage_in and plan.files:
+            lines += [line for file in plan.files for line in _copy_file(file, target, None)]
+        elif plan.stage_in:
             lines.append(copy(source, target))
         lines += _instead(place(tier, plan, folder), folder)
         if plan.stage_out:
