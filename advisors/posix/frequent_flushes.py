@@ -12,11 +12,13 @@ from vani.advisors.data_files import (
     by_folder,
     data_files,
     files_of,
+    folder_of,
     is_journal,
     listed,
     target_of,
     wall_s,
 )
+from vani.advisors.language import Language, code_lines, language_of
 from vani.advisors.rule import Evidence, Finding, Gain, Rule, Target, Value, Verdict, seconds
 from vani.models.run_time import cost_s
 from vani.models.small_io import LARGE
@@ -38,19 +40,25 @@ class FrequentFlushes(Rule):
         would join to large requests goes out in small ones. One flush at the end of a file is as safe for whoever reads
         the file when it is whole.
     Recommends
-        Where at least `min_per_write` flushes come to a write, and more than one to a file: to write pieces of 4 MiB,
-        and to flush once, before the file is closed; so also where the source counts the time of flushes with that of
-        writes, but without a gain.
+        Where at least `min_per_write` flushes come to a write: to write pieces of 4 MiB, and to flush once, before the
+        file is closed; so also where the source counts the time of flushes with that of writes, but without a gain.
         Where files are flushed once already and flushing still takes `min_time` of the I/O time and `min_run` of the
         app's run: to write them to storage near the nodes that survives a failure and to copy them in the background
-        (BB003), or to flush in a thread while the program computes.
+        (BB003), or to flush in a thread while the program computes. Where they are a database: one transaction for many
+        changes.
     Stays silent when
         Nothing is flushed, or seldom, or it takes little of the I/O time or of the run.
     Source
-        fsync(2); Lustre manual, section on `sync` and commit on share. Where a benchmark flushes to measure storage
-        (IOR -e), it has to.
+        fsync(2); Lustre manual, section on `sync` and commit on share; SQLite FAQ, question 19. Where a benchmark
+        flushes to measure storage (IOR -e), it has to.
     Example
-        Four threads write 64 KiB and call `fsync`, eight times each: 82 % of the I/O time is flushing.
+        Four threads write 64 KiB and call `fsync`, eight times each: 82 % of the I/O time is flushing:
+
+            for (...) { write(fd, record, n); fsync(fd); }        // before
+            for (...) write(fd, record, n);  fsync(fd);           // after
+
+            for row in rows: db.execute(insert, row); db.commit()   # before: SQLite
+            with db: db.executemany(insert, rows)                   # after
     """
 
     id = "POS010"
@@ -73,7 +81,10 @@ class FrequentFlushes(Rule):
         flushed = data_files(profile, lambda file: bool(file.io.ops.sync))
         if not flushed:
             return self.nothing("no file that is read or written is flushed")
-        often = [item for items in alike(flushed) if self._is_often(items) for item in items]
+        databases = _databases(flushed)
+        # A database flushes what each commit needs: fewer flushes are fewer commits.
+        others = [item for item in flushed if item not in databases]
+        often = [item for items in alike(others) if self._is_often(items) for item in items]
         findings = [
             _after_each_write(app, folder, items)
             for app, folder, items in by_folder(often, profile)
@@ -86,13 +97,18 @@ class FrequentFlushes(Rule):
                 rest[item.file.apps[0] if item.file.apps else ""].append(item)
         for app in profile.apps:
             if (items := rest[app.name]) and self._is_bound(items, app, profile):
-                findings.append(_bound(app, items))
+                of_databases = [item for item in items if item in databases]
+                if not any(is_journal(item.file.path) for item in of_databases):
+                    of_databases = []
+                plain = [item for item in items if item not in of_databases]
+                findings += [_commits(app, of_databases, profile)] if of_databases else []
+                findings += [_bound(app, plain)] if _flushes(plain) >= self.min_flushes else []
         if findings:
             return findings
         if any(item.file.io.time_s.sync is None for item in flushed):
             return self.nothing(
-                f"files are flushed {format_count(_flushes(flushed))} times, {self._few(flushed)}, and the time of "
-                "flushes is counted with that of writes"
+                f"fewer than {self.min_per_write:g} flushes come to a write, and the time of flushes is counted with "
+                "that of writes"
             )
         return self.nothing(self._why_not(flushed, profile))
 
@@ -106,20 +122,13 @@ class FrequentFlushes(Rule):
         share = format_share(min(1.0, taken / total) if total else None)
         needed = f"{format_share(self.min_time)} of an app's I/O time and {format_share(self.min_run)} of its run"
         return (
-            f"{format_count(flushes)} flushes, {self._few(flushed)}, take {share} of the I/O time, "
-            f"{format_seconds(taken)} over all processes: a finding needs {needed}"
+            f"{format_count(flushes)} flushes, fewer than {self.min_per_write:g} to a write, take {share} of the I/O "
+            f"time, {format_seconds(taken)} over all processes: a finding needs {needed}"
         )
-
-    def _few(self, flushed: list[Item]) -> str:
-        if _flushes(flushed) <= files_of(flushed):
-            return "at most one for each file"
-        return f"fewer than {self.min_per_write:g} to a write"
 
     def _is_often(self, items: list[Item]) -> bool:
         writes = sum(item.file.io.ops.write * item.part.writes for item in items)
-        # One flush for each file is what is recommended.
-        flushes, files = _flushes(items), files_of(items)
-        return writes > files and flushes > files and flushes >= self.min_per_write * writes
+        return writes > files_of(items) and _flushes(items) >= self.min_per_write * writes
 
     def _is_bound(self, items: list[Item], app: App, profile: Profile) -> bool:
         if _flushes(items) < self.min_flushes:
@@ -218,16 +227,13 @@ def _bound(app: App, items: list[Item]) -> Finding:
         f"{format_share(share)} of the I/O time on them, "
         f"{format_seconds(spent)} of the run, in {format_count(flushes)} flushes: the program waits until the disks "
         "have the bytes. Storage near the nodes takes them sooner, and a copy in the background brings them where they "
-        "belong. What that gains is not known: measure one run with the files there."
-        + (_COMMITS if any(is_journal(item.file.path) for item in items) else ""),
+        "belong. What that gains is not known: measure one run with the files there.",
         confidence=0.6,
         touched_s=spent,
         recommended={"flushes": "on storage near the nodes, or in the background"},
         current=current,
         evidence=_evidence(items),
-        apply=comment(_GROUP_COMMITS)
-        if any(is_journal(item.file.path) for item in items)
-        else comment(
+        apply=comment(
             "in the program: write and flush on node-local storage that survives a failure of the job, and copy from\n"
             "  there in the background (SCR, VeloC, stage-out of a burst buffer); or flush in a thread while the next\n"
             "  step computes, and wait for it before the next output"
@@ -236,12 +242,75 @@ def _bound(app: App, items: list[Item]) -> Finding:
     )
 
 
-_COMMITS = " Some of these files are journals of a database, which flushes at each commit: group commits first."
-_GROUP_COMMITS = (
-    "in the program: group commits, many changes in one transaction (SQLite: BEGIN; many INSERTs; COMMIT), and\n"
-    "  PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL where the last commits may be lost in a crash;\n"
-    "  keep the database on storage near the nodes while the program runs"
+def _databases(items: list[Item]) -> set[Item]:
+    """Journals of SQLite, the databases that they are of, and their folders, which are flushed with a journal."""
+    journals = {item.file.path for item in items if is_journal(item.file.path)}
+    paths = journals | {_database(path) for path in journals} | {folder_of(path) for path in journals}
+    return {item for item in items if item.file.path in paths}
+
+
+def _database(journal: str) -> str:
+    return journal.rpartition("-")[0]
+
+
+def _commits(app: App, items: list[Item], profile: Profile) -> Finding:
+    flushes, spent = _flushes(items), _spent(items, app)
+    journals = [item for item in items if is_journal(item.file.path)]
+    names = dict.fromkeys(_database(item.file.path) for item in journals)
+    busiest = max(journals, key=lambda item: item.file.io.ops.sync or 0)
+    where = f"the database {next(iter(names))}" if len(names) == 1 else f"{format_count(len(names))} databases"
+    gain = None
+    if spent and not _is_hidden(items):
+        gain = Gain(
+            metric="sync_time_s",
+            before_s=spent,
+            after_s=spent * (1 + 1 / _CHANGES) / 2,
+            best_s=spent / _CHANGES,
+            worst_s=spent,
+            method=f"{_CHANGES} changes to a commit: high, as many times fewer flushes; middle, half of their time "
+            "stays for more bytes in each; low: the program commits as often as it can",
+        )
+    current: dict[str, Value] = {"flushes": flushes}
+    return Finding(
+        target=Target("app", None, app.name),
+        reason=f"{app.name} commits changes of {where} one by one: {format_count(flushes)} flushes take "
+        f"{format_seconds(spent)} of the run, since each commit waits until the disks have it. Many changes in one "
+        "transaction flush once.",
+        confidence=0.6,
+        touched_s=spent,
+        recommended={"flushes": "one transaction for many changes"},
+        current=current,
+        evidence=_evidence(items),
+        gain=gain,
+        apply=[
+            *code_lines(_TRANSACTIONS, language_of(app, profile)),
+            *comment(
+                ("" if busiest.file.path.endswith("-wal") else _WAL)
+                + "or keep the database on storage near the node while the program runs"
+            ),
+        ],
+        files=frozenset(item.file.path for item in items),
+    )
+
+
+_CHANGES = 100
+"""Changes to a commit: with more, commits no longer count (SQLite FAQ, question 19)."""
+
+_WAL = (
+    "fewer flushes for each commit (SQLite): PRAGMA journal_mode=WAL, for processes of one node only; with\n"
+    "  PRAGMA synchronous=NORMAL, the last commits may be lost if the node fails\n"
 )
+
+_TRANSACTIONS: dict[Language, str] = {
+    "Python": (
+        'before:  for row in rows: db.execute("INSERT INTO t VALUES (?, ?)", row); db.commit()\n'
+        'after:   with db: db.executemany("INSERT INTO t VALUES (?, ?)", rows)'
+    ),
+    "C": (
+        "before:  for (...) { sqlite3_step(insert);  sqlite3_reset(insert); }\n"
+        'after:   sqlite3_exec(db, "BEGIN", 0, 0, 0);  for (...) { ... }  sqlite3_exec(db, "COMMIT", 0, 0, 0);'
+    ),
+}
 
 
 def _evidence(items: list[Item]) -> list[Evidence]:
