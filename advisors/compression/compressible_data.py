@@ -52,7 +52,7 @@ class CompressibleData(Rule):
         and H5Pset_shuffle; netCDF documentation, nc_def_var_deflate. Model: `vani/models/compression.py`.
     Example
         32 processes write 100 GB of temperatures at 20 MB/s each. Shuffled and with gzip 1, they become 2.4 times
-        smaller at 110 MB/s of a core: 60 % of the time is left::
+        smaller at 110 MB/s of a core: 60 % of the time is left:
 
             h5["t"] = t                                                                     # before
             h5.create_dataset("t", data=t, chunks=(1, 512, 512), shuffle=True,              # after

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from vani.advisors.alike import folder_of_pattern
 from vani.advisors.commands import comment
 from vani.advisors.data_files import is_data
+from vani.advisors.language import Language, code_lines, language_of
 from vani.advisors.rule import Evidence, Finding, Gain, Rule, Target, Verdict
 from vani.models.costliest import calls_s
 from vani.models.run_time import of_profile_s
@@ -29,15 +30,18 @@ class PackInputs(Rule):
         enough for the servers to read ahead. A training run pays that again in each epoch.
     Recommends
         To pack them before the run into a few large files (shards): tar files as WebDataset reads them, HDF5, Parquet,
-        LMDB, Zarr with sharding, or an image (SquashFS) where the program must see files. To shuffle the order of
-        shards, and samples in a buffer.
+        LMDB, Zarr with sharding, or an image (SquashFS) where the program must see files. At least one for each process
+        that reads. To shuffle the order of shards, and samples in a buffer.
     Stays silent when
         Patterns are not known; small inputs are few, or take little of the I/O time; they are near the nodes already,
         or are installed software (FLD002).
     Source
         Carns et al., Small-file access in parallel file systems (IPDPS 2009); WebDataset documentation (sharding).
     Example
-        8 loaders read 2,000 images of 40,000 B, each in three epochs: 6,000 opens, 96 % of the I/O time.
+        8 loaders read 2,000 images of 40,000 B, each in three epochs: 6,000 opens, 96 % of the I/O time:
+
+            samples = torchvision.datasets.ImageFolder("train")                                       # before
+            samples = webdataset.WebDataset("train-{000000..000007}.tar", shardshuffle=8).shuffle(1000)   # after
     """
 
     id = "FLD003"
@@ -85,7 +89,8 @@ class PackInputs(Rule):
     def _finding(self, position: int, pattern: NamePattern, profile: Profile) -> Finding:
         folder, share = folder_of_pattern(pattern.pattern), _share(pattern, profile)
         size = pattern.size or _once(pattern)
-        shards = max(1, min(pattern.files, round(size / self.shard)))
+        # A process reads whole shards: each has one at least.
+        shards = max(1, min(pattern.files, max(round(size / self.shard), pattern.processes or 1)))
         epochs = pattern.opens / pattern.files
         again = f", {epochs:.3g} times each" if epochs >= 1.5 else ""
         spent = of_profile_s(profile, "total") * share
@@ -124,13 +129,26 @@ class PackInputs(Rule):
                 )
             ],
             gain=gain,
-            apply=comment(
-                "before the run, once: pack the files into shards, in a random order where they are samples\n"
-                "  (`tar` files for WebDataset, HDF5, Parquet, LMDB), and let each process read whole shards;\n"
-                "  or, for a program that must see files: `mksquashfs FOLDER IMAGE`, mounted on each node"
-            ),
+            apply=[
+                *comment(
+                    "before the run, once: pack the files into shards, in a random order where they are samples\n"
+                    "  (`tar` files for WebDataset, HDF5, Zarr, Parquet, LMDB); each process reads whole shards;\n"
+                    "  or, for a program that must see files: `mksquashfs FOLDER IMAGE`, mounted on each node"
+                ),
+                *(code_lines(_code(shards), "Python") if language_of(None, profile) == "Python" else []),
+            ],
             files=frozenset(file.path for file in profile.files if file.path.startswith(folder + "/")),
         )
+
+
+def _code(shards: int) -> dict[Language, str]:
+    names = "000000" if shards == 1 else f"{{000000..{shards - 1:06d}}}"
+    return {
+        "Python": "before:  samples = torchvision.datasets.ImageFolder(folder)\n"
+        'pack:    with webdataset.ShardWriter("train-%06d.tar", maxcount=samples of a shard) as shards:\n'
+        '             shards.write({"__key__": name, "jpg": image, "cls": label})   # for each sample\n'
+        f'after:   samples = webdataset.WebDataset("train-{names}.tar", shardshuffle={shards}).shuffle(1000)'
+    }
 
 
 def _once(pattern: NamePattern) -> int:

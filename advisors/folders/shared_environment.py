@@ -41,7 +41,12 @@ class SharedEnvironment(Rule):
         Frings et al., Massively parallel loading (ICS 2013); Python's import system (docs.python.org, "The import
         system"); Apptainer and SquashFS documentation.
     Example
-        Six Pythons import numpy, pandas and pyarrow from /lustre/sw/env: 17,940 `newfstatat` take 64 % of the I/O time.
+        Six Pythons import numpy, pandas and pyarrow from /lustre/sw/env: 17,940 `newfstatat` take 64 % of the I/O
+        time:
+
+            srun /lustre/sw/env/bin/python train.py                                             # before
+            srun --ntasks-per-node=1 sh -c "mkdir -p /dev/shm/env && tar -xzf env.tar.gz -C /dev/shm/env"   # after
+            srun /dev/shm/env/bin/python train.py
     """
 
     id = "FLD002"

@@ -40,8 +40,9 @@ class FrequentFlushes(Rule):
         would join to large requests goes out in small ones. One flush at the end of a file is as safe for whoever reads
         the file when it is whole.
     Recommends
-        Where at least `min_per_write` flushes come to a write: to write pieces of 4 MiB, and to flush once, before the
-        file is closed; so also where the source counts the time of flushes with that of writes, but without a gain.
+        Where at least `min_per_write` flushes come to a write, and more than one to a file: to write pieces of 4 MiB,
+        and to flush once, before the file is closed; so also where the source counts the time of flushes with that of
+        writes, but without a gain.
         Where files are flushed once already and flushing still takes `min_time` of the I/O time and `min_run` of the
         app's run: to write them to storage near the nodes that survives a failure and to copy them in the background
         (BB003), or to flush in a thread while the program computes. Where they are a database: one transaction for many
@@ -107,8 +108,8 @@ class FrequentFlushes(Rule):
             return findings
         if any(item.file.io.time_s.sync is None for item in flushed):
             return self.nothing(
-                f"fewer than {self.min_per_write:g} flushes come to a write, and the time of flushes is counted with "
-                "that of writes"
+                f"files are flushed {format_count(_flushes(flushed))} times, {self._few(flushed)}, and the time of "
+                "flushes is counted with that of writes"
             )
         return self.nothing(self._why_not(flushed, profile))
 
@@ -122,13 +123,20 @@ class FrequentFlushes(Rule):
         share = format_share(min(1.0, taken / total) if total else None)
         needed = f"{format_share(self.min_time)} of an app's I/O time and {format_share(self.min_run)} of its run"
         return (
-            f"{format_count(flushes)} flushes, fewer than {self.min_per_write:g} to a write, take {share} of the I/O "
-            f"time, {format_seconds(taken)} over all processes: a finding needs {needed}"
+            f"{format_count(flushes)} flushes, {self._few(flushed)}, take {share} of the I/O time, "
+            f"{format_seconds(taken)} over all processes: a finding needs {needed}"
         )
+
+    def _few(self, flushed: list[Item]) -> str:
+        if _flushes(flushed) <= files_of(flushed):
+            return "at most one for each file"
+        return f"fewer than {self.min_per_write:g} to a write"
 
     def _is_often(self, items: list[Item]) -> bool:
         writes = sum(item.file.io.ops.write * item.part.writes for item in items)
-        return writes > files_of(items) and _flushes(items) >= self.min_per_write * writes
+        # One flush for each file is what is recommended.
+        flushes, files = _flushes(items), files_of(items)
+        return writes > files and flushes > files and flushes >= self.min_per_write * writes
 
     def _is_bound(self, items: list[Item], app: App, profile: Profile) -> bool:
         if _flushes(items) < self.min_flushes:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from vani.advisors.commands import comment
 from vani.advisors.data_files import data_files
+from vani.advisors.language import language_of
 from vani.advisors.movers import FUNNEL_BYTES, FUNNEL_PROCESSES, are_plain, gathers, is_funnel, may_gather
 from vani.advisors.rule import Evidence, Finding, Gain, Rule, Target, Value, Verdict, seconds
 from vani.models.small_io import PROCESS_RATE
@@ -24,6 +25,14 @@ _COLLECTIVELY: Final = (
 _SHARED_OUT: Final = (
     "in the program: share out the files among the workers, such as file i to worker i mod n, or let each worker\n"
     "  write the part that it has (a sharded checkpoint: torch.distributed.checkpoint, DeepSpeed's parallel writer)"
+)
+
+
+_IN_PYTHON: Final = (
+    "in the program (Python), instead of gathering on one process:\n"
+    "  PyTorch:  torch.distributed.checkpoint.save(state, checkpoint_id=folder)   # in place of torch.save on rank 0\n"
+    "  mpi4py:   file.Write_at_all(offset_of_this_rank, part)\n"
+    "  h5py:     h5py.File(name, 'w', driver='mpio', comm=MPI.COMM_WORLD), each rank its part of the data set"
 )
 
 
@@ -48,7 +57,13 @@ class RankZeroFunnel(Rule):
     Source
         Vani paper, section IV (CM1: rank 0 writes all output). Rate of one process: OPRAEL's sweep.
     Example
-        CM1 on 1,280 processes: rank 0 writes 1.2 GB in 2,303 writes, alone.
+        CM1 on 1,280 processes: rank 0 writes 1.2 GB in 2,303 writes, alone:
+
+            MPI_Gather(part, ...);  if (rank == 0) fwrite(all, ...);                       // before
+            MPI_File_write_at_all(file, offset_of_this_rank, part, count, type, &status);  // after
+
+            if rank == 0: torch.save(model.state_dict(), name)                             # before
+            torch.distributed.checkpoint.save(model.state_dict(), checkpoint_id=folder)    # after
     """
 
     id = "POS004"
@@ -129,7 +144,7 @@ class RankZeroFunnel(Rule):
                 Evidence(f"{where}.io.busy_s.write", busy),
             ],
             gain=gain,
-            apply=comment(_COLLECTIVELY if ranks else _SHARED_OUT),
+            apply=_lines(app, profile, ranks=ranks),
             files=frozenset(item.file.path for item in outputs),
         )
 
@@ -160,3 +175,9 @@ class RankZeroFunnel(Rule):
             f"{format_rate(offered)}, what processes, nodes and file system offer; low: the same file and folder "
             "serve all writers",
         )
+
+
+def _lines(app: App, profile: Profile, *, ranks: bool) -> list[str]:
+    if not ranks:
+        return comment(_SHARED_OUT)
+    return comment(_IN_PYTHON if language_of(app, profile) == "Python" else _COLLECTIVELY)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from vani.advisors.commands import comment
 from vani.advisors.data_files import Item, alike, by_folder, data_files, data_s, is_journal, listed, target_of
+from vani.advisors.language import Language, code_lines, language_of
 from vani.advisors.rule import Evidence, Finding, Rule, Value, Verdict
 from vani.advisors.small_requests import (
     SMALL,
@@ -65,7 +66,8 @@ class SmallAccesses(Rule):
         A request costs its way to the server and back, whether it moves ten bytes or four million. Client
         caches hide that for one process and its own file, not where files are shared, synced or read once.
     Recommends
-        To collect data in memory and move it in pieces of 4 MiB; with stdio, a larger buffer (`setvbuf`).
+        To collect data in memory and move it in pieces of 4 MiB; with stdio, a larger buffer (`setvbuf`). In C++ a line
+        ends with `'\\n'`, since `std::endl` writes it at once; in Fortran and Python no record is flushed by itself.
     Stays silent when
         Requests are large, few, or at random places (POS005); sizes are not known; files belong to HDF5, or are shared
         through MPI-IO (MIO001), which have rules of their own; or they are journals of a database (POS010).
@@ -73,7 +75,17 @@ class SmallAccesses(Rule):
         Vani paper, section IV (Montage: 90 % of the requests below 4 KB) and IV-D (buffer by granularity). Gain:
         `vani/models/small_io.py`.
     Example
-        Rank 0 writes `cm1out_000001.dat` in 2,560 requests of 4 KiB: three of 4 MiB move the same.
+        Rank 0 writes `cm1out_000001.dat` in 2,560 requests of 4 KiB: three of 4 MiB move the same:
+
+            series << t << ' ' << energy << std::endl;            // before, C++: a request for each line
+            series << t << ' ' << energy << '\\n';                // after: one for each buffer
+
+            write(10) record; flush(10)                           ! before, Fortran
+            write(10) records                                     ! after, at the end or each 4 MiB
+
+            print(t, energy, file=series, flush=True)             # before, Python
+            series = open(name, "w", buffering=4194304)           # after
+            print(t, energy, file=series)
     """
 
     id = "POS002"
@@ -122,7 +134,7 @@ class SmallAccesses(Rule):
         for app, folder, items in by_folder(by_item, profile):
             chosen = [access for item in items for access in by_item[item]]
             if sum(access.count for access in chosen) >= self.min_operations:
-                findings.append(self._finding(app, folder, items, chosen, system))
+                findings.append(self._finding(app, folder, items, chosen, profile, system))
         return findings or self.nothing(
             f"no folder's files have {format_count(self.min_operations)} small requests or more"
         )
@@ -158,7 +170,13 @@ class SmallAccesses(Rule):
         return 1 - min(1.0, moved / max(1, io.ops.read + io.ops.write))
 
     def _finding(
-        self, app: App | None, folder: str, items: list[Item], small: list[Small], system: System
+        self,
+        app: App | None,
+        folder: str,
+        items: list[Item],
+        small: list[Small],
+        profile: Profile,
+        system: System,
     ) -> Finding:
         count = round(sum(access.count for access in small))
         moved = round(sum(access.requests for access in small))
@@ -184,7 +202,9 @@ class SmallAccesses(Rule):
             current=current,
             evidence=[entry for access in small[:5] for entry in _evidence(access)],
             gain=gain,
-            apply=_lines(items[0].file, reads=all(access.reads for access in small)),
+            apply=_lines(
+                items[0].file, language_of(app, profile), reads=all(access.reads for access in small)
+            ),
             files=frozenset(item.file.path for item in items),
         )
 
@@ -211,17 +231,32 @@ def _evidence(access: Small) -> list[Evidence]:
     ]
 
 
-def _lines(file: FileEntity, *, reads: bool) -> list[str]:
+def _lines(file: FileEntity, language: Language | None, *, reads: bool) -> list[str]:
+    if file.interface == "mpiio":
+        many = "read" if reads else "collect records in memory, and write"
+        return comment(f"in the program: {many} {LARGE} bytes at once")
     if file.interface == "stdio":
-        return comment(
-            "in the program, right after fopen:\n"
-            f"  static char space[{LARGE}];  setvbuf(file, space, _IOFBF, sizeof space);"
-        )
-    if reads:
-        return comment(
-            f"in the program: read {LARGE} bytes at once into memory, and take the pieces from there"
-        )
-    return comment(
-        f"in the program: collect records in memory, and write when {LARGE} bytes are full and at the end,\n"
-        f"  or write by stdio with setvbuf(file, space, _IOFBF, {LARGE})"
-    )
+        # The calls of C and of what is built on it: Fortran and Python buffer by themselves.
+        return code_lines({"C": f"right after fopen:\n{_SPACE}  setvbuf(file, space, _IOFBF, sizeof space);"}, None)
+    return code_lines(_READS if reads else _WRITES, language)
+
+
+_SPACE = f"static char space[{LARGE}];"
+
+_READS: dict[Language, str] = {
+    "C": f"read {LARGE} bytes at once into memory, and take the pieces from there",
+    "C++": f"{_SPACE}  file.rdbuf()->pubsetbuf(space, sizeof space);   // before file.open(...)",
+    "Fortran": f"read whole arrays; gfortran: export GFORTRAN_UNFORMATTED_BUFFER_SIZE={LARGE} (and _FORMATTED_)",
+    "Python": f'open(name, "rb", buffering={LARGE}), or numpy.fromfile and read() of whole arrays',
+}
+
+_WRITES: dict[Language, str] = {
+    "C": f"collect records in memory, and write when {LARGE} bytes are full and at the end,\n"
+    f"or write by stdio with setvbuf(file, space, _IOFBF, {LARGE}), without fflush after each record",
+    "C++": "file << record << '\\n';   // in place of std::endl, which writes each line at once\n"
+    f"{_SPACE}  file.rdbuf()->pubsetbuf(space, sizeof space);   // before file.open(...)",
+    "Fortran": "write whole arrays, and no flush(unit) after each record;\n"
+    f"gfortran: export GFORTRAN_UNFORMATTED_BUFFER_SIZE={LARGE} (and _FORMATTED_);\n"
+    f"Intel: open(..., buffered='yes', blocksize={LARGE})",
+    "Python": f'open(name, "w", buffering={LARGE}), and print(...) without flush=True',
+}

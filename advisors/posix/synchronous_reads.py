@@ -45,7 +45,7 @@ class SynchronousReads(OverlappingRule):
         Model: `vani/models/overlap.py`.
     Example
         A loader reads 100 files of 1 GB for 0.4 s each and computes 1 s after each: all of it but the first 0.4 s can
-        be hidden with one worker::
+        be hidden with one worker:
 
             loader = DataLoader(samples, batch_size=32)                                        # before
             loader = DataLoader(samples, batch_size=32, num_workers=4, prefetch_factor=2)      # after

@@ -38,7 +38,11 @@ class SynchronousWrites(OverlappingRule):
     Source
         Vani paper, table V (frequency of phases). Model: `vani/models/overlap.py`.
     Example
-        Three output steps write for 2 s each, 60 s of computing lie after each: 6 s of writing can be hidden.
+        Three output steps write for 2 s each, 60 s of computing lie after each: 6 s of writing can be hidden:
+
+            write(fd, field, bytes);  compute(field);                                       // before
+            MPI_File_iwrite(file, buffer[i], count, type, &request);  compute(buffer[1-i]);   // after
+            MPI_Wait(&request, MPI_STATUS_IGNORE);
     """
 
     id = "POS007"
