@@ -3,16 +3,23 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-__all__ = ["LAUNCHERS", "Launcher", "launcher_of"]
+if TYPE_CHECKING:
+    from vani.schema.profile import Profile
+    from vani.schema.system import System
+
+__all__ = ["LAUNCHERS", "Launcher", "launcher_name", "launcher_of"]
 
 
 @dataclass(frozen=True)
 class Launcher:
-    """Commands and variables of a batch system that starts processes on the nodes of a job.
+    """Commands and variables of a launcher, which starts processes on the nodes of a job.
 
-    `command` holds `{n}`, processes per node. `rank` and `size` are the variables in which a process finds its
-    number in the step and how many there are, `local` its number on its node. `hosts` prints a line per node.
+    `command` contains `{n}`, processes per node; `beside` starts one process on each node while the program runs.
+    `rank` and `local` are the variables in which a process finds its number in the step and on its node. `size`
+    expands to the number of processes of the step, `hosts` prints a line per node. `chain` starts a script on one
+    node, `wide` a program (`{app}`) with `{ranks}` processes on `{nodes}` nodes, `{each}` on each.
     """
 
     command: str
@@ -21,49 +28,99 @@ class Launcher:
     local: str
     hosts: str
     beside: str
+    chain: str
+    wide: str
 
     def on_each(self, processes: int = 1) -> str:
-        return self.command.format(n=processes)
+        return self.command.replace("{n}", str(processes))
 
+    def size_of(self, processes: int = 1) -> str:
+        """The number of processes that `on_each(processes)` starts, as text of the shell."""
+        return self.size.replace("{n}", str(processes))
+
+
+_PBS_NODES = '"$(sort -u "$PBS_NODEFILE" | wc -l)"'
 
 LAUNCHERS = {
     "slurm": Launcher(
         'srun --nodes="$SLURM_JOB_NUM_NODES" --ntasks-per-node={n}',
         "SLURM_PROCID",
-        "SLURM_NTASKS",
+        "$SLURM_NTASKS",
         "SLURM_LOCALID",
         'scontrol show hostnames "$SLURM_JOB_NODELIST"',
         'srun --overlap --nodes="$SLURM_JOB_NUM_NODES" --ntasks-per-node=1',
+        "srun --nodes=1 --ntasks=1 --exclusive {app}",
+        "srun --relative=0 --nodes={nodes} --ntasks={ranks} --distribution=block {app}",
     ),
     "flux": Launcher(
         'flux run --nodes="$(flux getattr size)" --tasks-per-node={n}',
         "FLUX_TASK_RANK",
-        "FLUX_JOB_SIZE",
+        "$FLUX_JOB_SIZE",
         "FLUX_TASK_LOCAL_ID",
         "flux exec -r all hostname",
         "flux exec -r all",
+        "flux run --nodes=1 --ntasks=1 --exclusive {app}",
+        "flux run --nodes={nodes} --ntasks={ranks} {app}",
     ),
     "lsf": Launcher(
         "jsrun --rs_per_host=1 --tasks_per_rs={n} --cpu_per_rs=ALL_CPUS",
         "JSM_NAMESPACE_RANK",
-        "JSM_NAMESPACE_SIZE",
+        "$JSM_NAMESPACE_SIZE",
         "JSM_NAMESPACE_LOCAL_RANK",
         'sort -u "$LSB_DJOB_HOSTFILE"',
         # A resource set of its own: the program must leave a core free.
         "jsrun --rs_per_host=1 --tasks_per_rs=1 --cpu_per_rs=1",
+        # A resource set of jsrun lies within a node.
+        "jsrun --nrs=1 --tasks_per_rs=1 --cpu_per_rs=ALL_CPUS {app}",
+        "jsrun --rs_per_host=1 --nrs={nodes} --tasks_per_rs={each} --cpu_per_rs=ALL_CPUS "
+        "--launch_distribution=packed {app}",
     ),
     "pbs": Launcher(
         "mpirun --map-by ppr:{n}:node",
         "OMPI_COMM_WORLD_RANK",
-        "OMPI_COMM_WORLD_SIZE",
+        "$OMPI_COMM_WORLD_SIZE",
         "OMPI_COMM_WORLD_LOCAL_RANK",
         'sort -u "$PBS_NODEFILE"',
         "mpirun --map-by ppr:1:node",
+        "mpirun -np 1 {app}",
+        "mpirun --map-by ppr:{each}:node -np {ranks} {app}",
+    ),
+    "pals": Launcher(
+        f'mpiexec -n "$(({{n}} * {_PBS_NODES[1:-1]}))" --ppn {{n}}',
+        "PMI_RANK",
+        "$PMI_SIZE",
+        "PMI_LOCAL_RANK",
+        'sort -u "$PBS_NODEFILE"',
+        f"mpiexec -n {_PBS_NODES} --ppn 1",
+        "mpiexec -n 1 {app}",
+        "mpiexec -n {ranks} --ppn {each} {app}",
+    ),
+    "pjm": Launcher(
+        'mpiexec -np "$(({n} * PJM_NODE))"',
+        "PMIX_RANK",
+        "$(({n} * PJM_NODE))",
+        "PLE_RANK_ON_NODE",
+        'mpiexec -np "$PJM_NODE" hostname',
+        'mpiexec -np "$PJM_NODE"',
+        "mpiexec -np 1 {app}",
+        "mpiexec -np {ranks} {app}",
     ),
 }
-"""By `job.scheduler`; `pbs` starts with Open MPI's mpirun."""
+"""By batch system, and `pals` for machines of HPE where PBS starts processes by PALS.
+
+`pbs` starts with Open MPI's mpirun, `pjm` with Fujitsu's mpiexec, which deals processes out to the nodes in turn if the
+job was submitted with `--mpi rank-map-bynode`, as the request of a tier says.
+"""
 
 
-def launcher_of(scheduler: str | None) -> Launcher:
-    """The launcher of a batch system; Slurm's where it is unknown or another one."""
-    return LAUNCHERS.get((scheduler or "slurm").lower(), LAUNCHERS["slurm"])
+def launcher_of(name: str | None) -> Launcher:
+    """The launcher of that name; Slurm's where it is unknown or another one."""
+    return LAUNCHERS.get((name or "slurm").lower(), LAUNCHERS["slurm"])
+
+
+def launcher_name(profile: Profile, system: System) -> str | None:
+    """The launcher of the machine that the advice is for, else of the batch system that ran the job.
+
+    None: neither is known.
+    """
+    return system.launcher or system.scheduler or profile.job.scheduler

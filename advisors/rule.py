@@ -7,7 +7,6 @@ document of them.
 
 from __future__ import annotations
 
-import difflib
 import inspect
 import math
 from collections.abc import Callable, Mapping, Sequence
@@ -15,7 +14,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING, ClassVar, Literal, TypeAlias
 
-from vani.errors import InputError, VaniError
+from vani.errors import InputError, VaniError, nearest
 from vani.models.run_time import seconds
 from vani.units import parse_bytes
 
@@ -216,8 +215,7 @@ class Rule:
         known = self.thresholds()
         for name, value in (thresholds or {}).items():
             if name not in known:
-                near = difflib.get_close_matches(name, known, n=1)
-                hint = f"did you mean {near[0]!r}?" if near else f"it has {', '.join(known) or 'none'}"
+                hint = nearest(name, known, f"it has {', '.join(known) or 'none'}")
                 raise InputError(f"rule {self.id} has no threshold {name!r}", todo=hint)
             setattr(self, name, _number(value, known[name], f"threshold {name} of rule {self.id}"))
 

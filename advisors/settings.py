@@ -12,14 +12,13 @@ Sizes may be written as people write them.
 
 from __future__ import annotations
 
-import difflib
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
-from vani.errors import InputError, refuse_named_pipe
+from vani.errors import InputError, nearest, refuse_named_pipe
 
 __all__ = ["Settings", "read_settings", "settings_of"]
 
@@ -55,9 +54,7 @@ def settings_of(table: object, path: Path) -> Settings:
         raise InputError("`advise` is no table", where=path, todo="write it as [advise]")
     for key in table:
         if key not in _KEYS:
-            near = difflib.get_close_matches(key, _KEYS, n=1)
-            hint = f"did you mean {near[0]!r}?" if near else f"known are {', '.join(_KEYS)}"
-            raise InputError(f"unknown key {key!r} in [advise]", where=path, todo=hint)
+            raise InputError(f"unknown key {key!r} in [advise]", where=path, todo=nearest(key, _KEYS))
     thresholds = table.get("thresholds", {})
     if not isinstance(thresholds, dict) or not all(
         isinstance(threshold, dict) for threshold in thresholds.values()

@@ -252,7 +252,11 @@ class System(Document):
     generic: bool = Field(
         False, description="true where the figures are typical and of no machine: advice says so"
     )
-    scheduler: str | None = Field(default=None, description="of jobs: slurm, lsf, pbs or flux")
+    scheduler: str | None = Field(default=None, description="of jobs: slurm, lsf, pbs, pjm or flux")
+    launcher: str | None = Field(
+        default=None,
+        description="what starts a job's processes, where it is not the scheduler's own: pals on HPE machines with PBS",
+    )
     compute: Compute = Field(default_factory=Compute, description="compute nodes")
     file_systems: list[FileSystem] = Field(
         default_factory=list, description="shared file systems, scratch first"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import math
 import types
 from collections.abc import Callable, Iterable, Mapping
@@ -11,7 +10,7 @@ from typing import Annotated, Any, Final, Union, get_args, get_origin
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
-from vani.errors import DocumentError
+from vani.errors import DocumentError, nearest
 
 __all__ = ["explained", "shown"]
 
@@ -90,8 +89,7 @@ def _sentence(details: ErrorDetails, model: type[BaseModel], tree: dict[str, Any
         known = sorted(_keys_of(_annotations_at([model], loc[:-1])))
         if kind == "missing":
             return f"key {str(loc[-1])!r} is missing{inside}", "add it"
-        near = difflib.get_close_matches(str(loc[-1]), known, n=1, cutoff=0.6)
-        todo = f"did you mean {near[0]!r}?" if near else f"known keys are {', '.join(known)}"
+        todo = nearest(str(loc[-1]), known, f"known keys are {', '.join(known)}")
         return f"unknown key {_shorten(str(loc[-1]))}{inside}", todo
     pattern = _ACCEPTED.get(kind)
     accepted = pattern.format(**context) if pattern else details["msg"].removeprefix("Value error, ").lower()

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import os
 import stat
+from collections.abc import Iterable
 from pathlib import Path
 
 __all__ = [
@@ -26,6 +27,8 @@ __all__ = [
     "TraceError",
     "UnknownFormatError",
     "VaniError",
+    "nearest",
+    "one_line",
     "refuse_missing_links",
     "refuse_named_pipe",
 ]
@@ -38,6 +41,20 @@ def one_line(text: str) -> str:
     if text.isprintable():
         return text
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
+
+
+def nearest(name: str, known: Iterable[str], otherwise: str | None = None) -> str:
+    """The remedy for a name that does not exist: the nearest that does, else `otherwise`, else the list of all."""
+    import difflib  # noqa: PLC0415 - wanted only for what is misspelt
+
+    names = list(known)
+    # `frontier` means `frontier-orion`, however long the rest of the name is.
+    near = [other for other in names if name and other.startswith(name)][:1] or difflib.get_close_matches(
+        name[:100], names, n=1, cutoff=0.6
+    )
+    if near:
+        return f"did you mean {near[0]!r}?"
+    return f"known are {', '.join(names)}" if otherwise is None else otherwise
 
 
 class VaniError(Exception):

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from vani.errors import InputError, refuse_named_pipe
+from vani.errors import InputError, nearest, refuse_named_pipe
 
 __all__ = ["KEYS", "SITE_FILE", "Setting", "contact_lines", "setting", "settings", "thresholds"]
 
@@ -148,11 +148,7 @@ def _checked(table: Mapping[str, Any], path: Path) -> Mapping[str, Any]:
     known = (*KEYS, "thresholds")
     for key, value in table.items():
         if key not in known:
-            import difflib  # noqa: PLC0415 - wanted only for what is misspelt
-
-            near = difflib.get_close_matches(key, known, n=1)
-            hint = f"did you mean {near[0]!r}?" if near else f"known are {', '.join(known)}"
-            raise InputError(f"unknown key {key!r}", where=path, todo=hint)
+            raise InputError(f"unknown key {key!r}", where=path, todo=nearest(key, known))
         if key == "thresholds":
             if not isinstance(value, dict) or not all(isinstance(values, dict) for values in value.values()):
                 todo = "write them as [thresholds.LUS002] with a line `name = number` each"

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from vani.advisors.anchored_gain import SUPPLY, staging_gain
 from vani.advisors.burst_buffer.staging_lines import Plan, lines, place
+from vani.advisors.launchers import launcher_name
 from vani.advisors.rule import Evidence, Finding, Gain, Rule, Target, Verdict
 from vani.models import staging
 from vani.models.checkpoint import Checkpoints, checkpoints
@@ -133,7 +134,7 @@ class CheckpointsDrained(Rule):
             nodes,
             profile,
             (f"{where}.max_bandwidth.write", rate),
-            generic=system.generic,
+            system,
         )
 
     def _finding(
@@ -145,8 +146,7 @@ class CheckpointsDrained(Rule):
         nodes: int,
         profile: Profile,
         rate: tuple[str, float | None],
-        *,
-        generic: bool,
+        system: System,
     ) -> Finding:
         top = staging.common_folder(file.path for _, file in far)
         total = round(series.size * self.copies)
@@ -156,12 +156,12 @@ class CheckpointsDrained(Rule):
             total=total,
             per_node=-(-total // nodes),
             nodes=profile.job.nodes,
-            scheduler=profile.job.scheduler,
+            launcher_name=launcher_name(profile, system),
             stage_out=True,
             shared=tier.is_shared and any(file.access == "shared" for _, file in far),
             survives=True,
         )
-        gain = self._gain(series, tier, way, nodes, generic=generic)
+        gain = self._gain(series, tier, way, nodes, generic=system.generic)
         reason = (
             f"{series.app} waits {format_seconds(series.cost_s)} for each of {series.count} checkpoints of "
             f"{format_bytes(series.size)}, {format_seconds(series.interval_s)} apart. {tier.name} takes "

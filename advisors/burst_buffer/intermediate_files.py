@@ -14,6 +14,7 @@ from vani.advisors.burst_buffer.own_files import Limits, Numbered, own_files
 from vani.advisors.burst_buffer.staging_lines import Plan, lines, place, shell_path
 from vani.advisors.commands import comment, quoted_path
 from vani.advisors.data_files import extent, folder_of
+from vani.advisors.launchers import launcher_name
 from vani.advisors.rule import Evidence, Finding, Gain, Rule, Target, Value, Verdict, seconds
 from vani.models import staging
 from vani.models.run_time import of_files_s
@@ -151,7 +152,7 @@ class IntermediateFiles(Rule):
             total=total,
             per_node=per_node,
             nodes=profile.job.nodes,
-            scheduler=profile.job.scheduler,
+            launcher_name=launcher_name(profile, system),
             shared=tier.is_shared and nodes > 1,
         )
         order = sorted(far, key=lambda pair: -seconds(pair[1].io.time_s.total))

@@ -13,6 +13,7 @@ from vani.advisors.alike import Part, pattern_evidence
 from vani.advisors.anchored_gain import staging_gain
 from vani.advisors.burst_buffer.staging_lines import Plan, lines, place
 from vani.advisors.data_files import Item, data_files, files_of, folder_of
+from vani.advisors.launchers import launcher_name
 from vani.advisors.rule import Evidence, Finding, Rule, Target, Value, Verdict, seconds
 from vani.models import staging
 from vani.models.costliest import calls_s
@@ -182,7 +183,7 @@ class StageIn(Rule):
             total=copied,
             per_node=touch,
             nodes=profile.job.nodes,
-            scheduler=profile.job.scheduler,
+            launcher_name=launcher_name(profile, system),
             stage_in=True,
             everywhere=everywhere,
             # What else lies in the folder, the run does not read.

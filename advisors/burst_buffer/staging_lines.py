@@ -55,7 +55,7 @@ class Plan:
     total: int
     per_node: int
     nodes: int | None
-    scheduler: str | None
+    launcher_name: str | None
     stage_in: bool = False
     stage_out: bool = False
     everywhere: bool = False
@@ -66,17 +66,17 @@ class Plan:
     @property
     def launcher(self) -> Launcher | None:
         """None where the script already runs on the only node, or nothing is known of the job."""
-        if self.nodes == 1 or (self.nodes is None and self.scheduler is None):
+        if self.nodes == 1 or (self.nodes is None and self.launcher_name is None):
             return None
-        return launcher_of(self.scheduler)
+        return launcher_of(self.launcher_name)
 
 
 def lines(tier: Tier, plan: Plan) -> list[str]:
     """The lines for this tier."""
     for key, make in _MAKERS.items():
         if key in tier.type:
-            return [*_requests(tier), *make(tier, plan)]
-    return [*_requests(tier), *_node_local(tier, plan)]
+            return [*_requests(tier, plan), *make(tier, plan)]
+    return [*_requests(tier, plan), *_node_local(tier, plan)]
 
 
 def place(tier: Tier, plan: Plan, folder: str) -> str:
@@ -112,8 +112,10 @@ def _base(tier: Tier, plan: Plan) -> str:
     return posixpath.join(tier.dir or "/dev/shm", plan.name)
 
 
-def _requests(tier: Tier) -> list[str]:
-    return [line for line in tier.request if line.isprintable()]
+def _requests(tier: Tier, plan: Plan) -> list[str]:
+    """Directives of the tier; `SIZE` in them is the space that the plan takes on each node."""
+    size = f"{-(-max(plan.per_node, 1) // GiB)}Gi"
+    return [line.replace("SIZE", size) for line in tier.request if line.isprintable()]
 
 
 def _node_local(tier: Tier, plan: Plan) -> list[str]:
@@ -193,7 +195,7 @@ def _drained(tier: Tier, plan: Plan) -> list[str]:
     lines.append(f"drain_{word}() {{ {copies} }}")
     # A sleep that outlives the script would keep its output open.
     lines.append(
-        '( trap \'kill "$nap"; exit 0\' TERM; while :; do sleep 60 & nap=$!; wait "$nap"; '
+        '( trap \'kill "$nap"; exit 0\' TERM; while :; do sleep 60 >/dev/null 2>&1 & nap=$!; wait "$nap"; '
         f"drain_{word} '-mmin +1'; done ) & draining_{word}=$!"
     )
     lines.append(f"end_{word}() {{ kill \"$draining_{word}\" 2>/dev/null || :; drain_{word} ''; }}")
@@ -248,8 +250,8 @@ def _copy_in(source: str, target: str, plan: Plan, launcher: Launcher | None) ->
     if plan.files and (launcher is None or plan.everywhere or len(plan.files) == 1):
         return [line for file in plan.files for line in _copy_file(file, target, launcher)]
     if launcher is None:
-        return [f"mpirun -np {COPIERS} dcp -p {source}/ {target}/"]
-    rank, size = (launcher.local, str(COPIERS)) if plan.everywhere else (launcher.rank, f"${launcher.size}")
+        return [_copy_all(source, target)]
+    rank, size = (launcher.local, str(COPIERS)) if plan.everywhere else (launcher.rank, launcher.size_of(COPIERS))
     # dcp cuts files over all its processes, which is wrong where each node has its own folder: each process copies
     # whole files to its own node.
     script = (
@@ -267,7 +269,11 @@ def _copy_file(file: str, target: str, launcher: Launcher | None, before: str = 
         return comment(_HIDDEN)
     if launcher is None:
         return [f"{before}cp -p {source} {target}/"]
-    return [f"{launcher.on_each()} dbcast {source} {target}/{shlex.quote(posixpath.basename(file))}"]
+    copy = f"{target}/{shlex.quote(posixpath.basename(file))}"
+    return [
+        f"if command -v dbcast >/dev/null; then {launcher.on_each()} dbcast {source} {copy}; "
+        f"else {launcher.on_each()} cp -p {source} {copy}; fi"
+    ]
 
 
 def _sources(plan: Plan, folder: str) -> tuple[str, ...]:
@@ -307,7 +313,7 @@ def _rabbit(tier: Tier, plan: Plan) -> list[str]:
                 lines.append(f"#DW copy_in source={source} destination={target}/")
         if plan.stage_out and _is_word(folder) and _is_word(target):
             lines.append(f"#DW copy_out source={target} destination={folder}")
-    if (plan.scheduler or "flux").lower() == "flux":
+    if (plan.launcher_name or "flux").lower() == "flux":
         lines = [
             '#FLUX: -S dw="""',
             *(f"#FLUX: {line}" if line.startswith("#DW") else line for line in lines),
@@ -418,8 +424,14 @@ def _gekkofs(tier: Tier, plan: Plan) -> list[str]:
 
 def _by_hand(tier: Tier, plan: Plan) -> list[str]:
     """Copies by the job itself, on a tier that all of its nodes see."""
-    return _copied_folders(
-        tier, plan, lambda source, target: f"mpirun -np {COPIERS} dcp -p {source}/ {target}/"
+    return _copied_folders(tier, plan, _copy_all)
+
+
+def _copy_all(source: str, target: str) -> str:
+    """Copy all that is in a folder, by mpiFileUtils where it is installed."""
+    return (
+        f"if command -v dcp >/dev/null; then mpirun -np {COPIERS} dcp -p {source}/ {target}/; "
+        f"else cp -R -p {source}/. {target}/; fi"
     )
 
 

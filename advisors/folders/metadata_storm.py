@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from vani.advisors.commands import comment
+from vani.advisors.commands import comment, quoted_path
 from vani.advisors.folder_table import Folders, beyond, folder_table, folders_of, is_small
 from vani.advisors.metadata import SERVED, metadata_without_flushing, share_of
 from vani.advisors.rule import Evidence, Finding, Gain, Rule, Target, Verdict
@@ -186,13 +186,15 @@ def _advice(small: Folders) -> str:
 
 def _lines(small: Folders) -> str:
     crowded = [row for _, row in small.rows if (row.makers or 0) > 1]
+    paths = {row.path for _, row in small.rows}
+    folder = (quoted_path(paths.pop()) if len(paths) == 1 else None) or "FOLDER"
     lines: dict[str | None, str] = {
         "node_local": "in the program: write scratch files below $TMPDIR of the node if the process that wrote them "
         "reads them; otherwise append them to one file per process",
         "container": "in the program: one HDF5 file per process, a data set in place of each file; or, where the files "
         "must stay, write them on the node and `tar` them to the file system at the end",
-        "archive": "before the run, once: pack the folder (`tar -cf ARCHIVE -C FOLDER .`, or `mksquashfs FOLDER "
-        "ARCHIVE`), and let the program read from that",
+        "archive": f"before the run, once: pack the folder (`tar -cf packed.tar -C {folder} .`, or\n"
+        f"  `mksquashfs {folder} packed.sqsh`), and let the program read from that",
     }
     lines[None] = f"files that the run removes: {lines['node_local']}\nfiles that stay: {lines['container']}"
     layout = lines[_layout(small)]

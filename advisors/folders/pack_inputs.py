@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from vani.advisors.alike import folder_of_pattern
-from vani.advisors.commands import comment
+from vani.advisors.commands import comment, quoted_path
 from vani.advisors.data_files import is_data
 from vani.advisors.language import Language, code_lines, language_of
 from vani.advisors.rule import Evidence, Finding, Gain, Rule, Target, Verdict
@@ -133,7 +133,8 @@ class PackInputs(Rule):
                 *comment(
                     "before the run, once: pack the files into shards, in a random order where they are samples\n"
                     "  (`tar` files for WebDataset, HDF5, Zarr, Parquet, LMDB); each process reads whole shards;\n"
-                    "  or, for a program that must see files: `mksquashfs FOLDER IMAGE`, mounted on each node"
+                    f"  or, for a program that must see files: `mksquashfs {quoted_path(folder) or 'FOLDER'} "
+                    "inputs.sqsh`, mounted on each node"
                 ),
                 *(code_lines(_code(shards), "Python") if language_of(None, profile) == "Python" else []),
             ],

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from vani.advisors.alike import folder_of_pattern
-from vani.advisors.commands import comment
+from vani.advisors.commands import comment, quoted_path
 from vani.advisors.data_files import is_software
 from vani.advisors.rule import Evidence, Finding, Rule, Target, Verdict
 from vani.models.costliest import calls_s
@@ -89,6 +89,8 @@ class SharedEnvironment(Rule):
 
     def _finding(self, position: int, pattern: NamePattern, profile: Profile) -> Finding:
         root = folder_of_pattern(pattern.pattern)
+        # What is packed is the whole environment, whose modules are in lib/pythonX.Y/site-packages.
+        prefix = quoted_path(root.partition("/lib/python")[0]) or "ENVIRONMENT"
         share = _share(pattern, profile)
         app = profile.apps[0].name if len(profile.apps) == 1 else None
         where = f"patterns[{position}]"
@@ -108,8 +110,9 @@ class SharedEnvironment(Rule):
                 for name in ("pattern", "files", "opens", "processes", "time_s", "metadata_time_s")
             ],
             apply=comment(
-                "once: pack the environment (`conda-pack`, `tar -czf env.tar.gz -C ENVIRONMENT .`), or build an image\n"
-                "  (`mksquashfs ENVIRONMENT env.sqsh`, `apptainer build env.sif env.def`)\n"
+                f"once: pack the environment (`conda-pack -p {prefix} -o env.tar.gz`, or\n"
+                f"  `tar -czf env.tar.gz -C {prefix} .`), or build an image\n"
+                f"  (`mksquashfs {prefix} env.sqsh`, `apptainer build env.sif env.def`)\n"
                 "in the job script, before the program: unpack it on each node (`mkdir -p /dev/shm/env && tar -xzf\n"
                 "  env.tar.gz -C /dev/shm/env`) and start Python from there, or start it inside the image"
             ),

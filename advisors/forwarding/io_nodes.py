@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from vani.advisors.commands import comment
 from vani.advisors.forwarding.curve_measurement import measure_it
-from vani.advisors.launchers import launcher_of
+from vani.advisors.launchers import Launcher, launcher_name, launcher_of
 from vani.advisors.rule import Evidence, Finding, Gain, Rule, Target, Verdict
 from vani.models import forwarding
 from vani.models.forwarding import STRIDED, pattern_of, traffic_of
@@ -129,7 +129,7 @@ class IONodes(Rule):
             traffic.bytes,
             posixpath.dirname(path) or ".",
             allowed,
-            launcher_of(profile.job.scheduler or system.scheduler),
+            launcher_of(launcher_name(profile, system)),
             layer.kind,
         )
         unknown = f"how many I/O nodes serve this job best on {system.name} is not known: {why}"
@@ -184,7 +184,7 @@ class IONodes(Rule):
                 Evidence(f"{prefix}.direct_access", layer.direct_access),
             ],
             gain=gain,
-            apply=_lines(pattern.nodes, count, layer, profile.job.scheduler or system.scheduler),
+            apply=_lines(pattern.nodes, count, layer, launcher_of(launcher_name(profile, system))),
         )
 
     def _gain(
@@ -296,7 +296,7 @@ def _nodes(count: int) -> str:
     return "direct access" if count == 0 else "1 I/O node" if count == 1 else f"{count} I/O nodes"
 
 
-def _lines(nodes: int, count: int, layer: Forwarding, scheduler: str | None) -> list[str]:
+def _lines(nodes: int, count: int, layer: Forwarding, launcher: Launcher) -> list[str]:
     if layer.kind == "datawarp":
         return comment(
             "DataWarp gives a job as many of its nodes as the capacity takes granules, one of each "
@@ -311,7 +311,6 @@ def _lines(nodes: int, count: int, layer: Forwarding, scheduler: str | None) -> 
             "unset LIBGKFS_FORWARDING_MAP_FILE",
             *comment("and start the program without libgkfs_intercept.so"),
         ]
-    launcher = launcher_of(scheduler)
     return [
         *comment(
             f"GekkoFWD, on {_nodes(count)} beside the {nodes} compute nodes, from a folder that all nodes see:"

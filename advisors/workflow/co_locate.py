@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from vani.advisors.commands import comment
+from vani.advisors.launchers import Launcher, launcher_name, launcher_of
 from vani.advisors.rule import Evidence, Finding, Rule, Target, Value, Verdict, seconds
 from vani.units import MiB, counted, format_bytes
 
@@ -122,7 +123,7 @@ class CoLocate(Rule):
             recommended=recommended,
             current={"placement": None},
             evidence=evidence,
-            apply=_lines(apps, ranks, profile, cores if not fits else None),
+            apply=_lines(apps, ranks, launcher_of(launcher_name(profile, system)), cores if not fits else None),
         )
 
 
@@ -189,36 +190,17 @@ def _touched(apps: Sequence[str], profile: Profile) -> float:
     return min(reading, seconds(profile.workflow.io.busy_s.total))
 
 
-def _lines(apps: Sequence[str], ranks: dict[str, int], profile: Profile, cores: int | None) -> list[str]:
-    scheduler = (profile.job.scheduler or "slurm").lower()
+def _lines(apps: Sequence[str], ranks: dict[str, int], launcher: Launcher, cores: int | None) -> list[str]:
     if cores is None:
         lines = comment(
             "a chain of steps that exchange files, in a script of its own, as one step on one node:"
         )
         lines += comment(f"chain.sh runs {', '.join(apps)} one after another")
-        return [*lines, _CHAIN.get(scheduler, _CHAIN["slurm"])]
+        return [*lines, launcher.chain.format(app="sh chain.sh")]
     nodes = -(-max(ranks.values()) // cores)
     lines = comment("the same nodes and the same order of ranks for each:")
-    form = _WIDE.get(scheduler, _WIDE["slurm"])
     for name in apps:
         word = shlex.quote(name) if name.isprintable() else "PROGRAM"
         each = -(-ranks[name] // nodes)
-        lines.append(form.format(nodes=nodes, ranks=ranks[name], each=each, app=word))
+        lines.append(launcher.wide.format(nodes=nodes, ranks=ranks[name], each=each, app=word))
     return lines
-
-
-# One chain on one node: a task that starts the others itself. A jsrun resource set lies within a node.
-_CHAIN = {
-    "slurm": "srun --nodes=1 --ntasks=1 --exclusive sh chain.sh",
-    "flux": "flux run --nodes=1 --ntasks=1 --exclusive sh chain.sh",
-    "lsf": "jsrun --nrs=1 --tasks_per_rs=1 --cpu_per_rs=ALL_CPUS sh chain.sh",
-    "pbs": "mpirun -np 1 sh chain.sh",
-}
-
-_WIDE = {
-    "slurm": "srun --relative=0 --nodes={nodes} --ntasks={ranks} --distribution=block {app}",
-    "flux": "flux run --nodes={nodes} --ntasks={ranks} {app}",
-    "lsf": "jsrun --rs_per_host=1 --nrs={nodes} --tasks_per_rs={each} --cpu_per_rs=ALL_CPUS "
-    "--launch_distribution=packed {app}",
-    "pbs": "mpirun --map-by ppr:{each}:node -np {ranks} {app}",
-}

@@ -29,7 +29,7 @@ def printed(*folders: Path, near: Path, nodes: int | None = 1, **more) -> list[s
         total=1,
         per_node=1,
         nodes=nodes,
-        scheduler="slurm" if nodes else None,
+        launcher_name="slurm" if nodes else None,
         **more,
     )
     return lines(tier, plan)

@@ -30,7 +30,7 @@ def tier(type: str = "tmpfs", kind: str = "node_local", **more) -> staging.Tier:
 
 def plan(**more) -> Plan:
     settings = {"name": "in", "folders": ("/data/in",), "total": 8 * GiB, "per_node": 2 * GiB, "nodes": 4}
-    return Plan(**(settings | {"scheduler": "slurm"} | more))
+    return Plan(**(settings | {"launcher_name": "slurm"} | more))
 
 
 def tiers(a_profile=None, a_system=None, **more):
@@ -195,7 +195,7 @@ def test_variables_in_folders_stay_variables():
         (
             "rabbit",
             "shared",
-            {"stage_in": False, "stage_out": True, "scheduler": "flux", "shared": True},
+            {"stage_in": False, "stage_out": True, "launcher_name": "flux", "shared": True},
             [
                 '#FLUX: -S dw="""',
                 "#FLUX: #DW jobdw type=lustre capacity=8GiB name=vani",
@@ -274,13 +274,13 @@ def test_variables_in_folders_stay_variables():
 )
 def test_lines_of_each_store(type, kind, more, wanted):
     folder = more.pop("dir", "/dev/shm")
-    settings = {"stage_in": True, "scheduler": "pbs" if type == "rabbit" else "slurm"} | more
+    settings = {"stage_in": True, "launcher_name": "pbs" if type == "rabbit" else "slurm"} | more
     assert lines(tier(type, kind, dir=folder), plan(**settings)) == wanted
 
 
 def test_a_directive_cannot_hold_white_space():
     for type in ("datawarp", "rabbit"):
-        made = lines(tier(type, "shared"), plan(folders=("/data/my in",), stage_in=True, scheduler="slurm"))
+        made = lines(tier(type, "shared"), plan(folders=("/data/my in",), stage_in=True, launcher_name="slurm"))
         assert "# a path that cannot be written here is left out: type it yourself" in made
         assert not any(line.startswith("#DW") and "my in" in line for line in made)
 
@@ -295,7 +295,7 @@ def test_requests_of_the_machine_come_first():
 def test_lines_are_posix_sh_whatever_the_paths(scheduler, nodes, folder):
     for type in ("tmpfs", "beeond", "unifyfs", "gekkofs", "slurm", "lua"):
         for more in ({"stage_in": True}, {"stage_out": True}, {"everywhere": True, "stage_in": True}, {}):
-            made = lines(tier(type), plan(folders=(folder,), nodes=nodes, scheduler=scheduler, **more))
+            made = lines(tier(type), plan(folders=(folder,), nodes=nodes, launcher_name=scheduler, **more))
             assert all(line.isprintable() for line in made)
             assert "\n" not in "".join(made)
 
@@ -306,7 +306,7 @@ def test_lines_are_posix_sh_whatever_the_paths(scheduler, nodes, folder):
 )
 def test_sh_reads_the_lines(folder, tmp_path):
     for type in ("tmpfs", "beeond", "unifyfs", "gekkofs", "slurm"):
-        for more in ({"stage_in": True}, {"stage_out": True}, {"nodes": None, "scheduler": None}):
+        for more in ({"stage_in": True}, {"stage_out": True}, {"nodes": None, "launcher_name": None}):
             text = "\n".join(lines(tier(type), plan(folders=(folder,), **more)))
             done = subprocess.run(
                 ["sh", "-n"], input=text, text=True, capture_output=True, cwd=tmp_path, check=False

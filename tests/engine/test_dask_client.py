@@ -254,7 +254,7 @@ def test_workers_that_have_all_paused(tmp_path, monkeypatch):
         config.set({"distributed.worker.memory.pause": 0.0001, "distributed.worker.memory.spill": False}),
         LocalCluster(n_workers=2, threads_per_worker=1, silence_logs=logging.CRITICAL, **options) as full,
     ):
-        until = time.monotonic() + 10
+        until = time.monotonic() + 60
         while any(worker.status.name != "paused" for worker in full.workers.values()):
             assert time.monotonic() < until
             time.sleep(0.02)

@@ -127,5 +127,4 @@ def _profile_of(one: LikelyBehaviour, db: PathLike | None) -> tuple[Profile, str
 
 
 def _machine_of(file_system: str) -> System | None:
-
     return machine_like(file_system)

@@ -79,7 +79,6 @@ def report_inputs(
 
 
 def _given(advice: PathLike | Advice | None) -> Advice | None:
-
     return Advice.load(advice) if isinstance(advice, (str, Path)) else advice
 
 
@@ -133,7 +132,6 @@ def _users(profile: Profile) -> tuple[str, ...]:
 
 
 def _rule_names() -> dict[str, str]:
-
     return {rule.id: rule.name for rule in rules()}
 
 

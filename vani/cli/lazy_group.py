@@ -7,6 +7,8 @@ from importlib import import_module
 
 import click
 
+from vani.errors import nearest
+
 __all__ = ["commands_from"]
 
 
@@ -44,13 +46,7 @@ def commands_from(table: Mapping[str, tuple[str, str]]) -> type[click.Group]:
         ) -> tuple[str | None, click.Command | None, list[str]]:
             name = args[0] if args else ""
             if name and not name.startswith("-") and name not in table:
-                import difflib  # noqa: PLC0415 - wanted only for a misspelt command
-
-                near = difflib.get_close_matches(name, table, 1)
-                ctx.fail(
-                    f"no command {name!r}; "
-                    + (f"did you mean {near[0]!r}?" if near else f"`{ctx.command_path} --help` lists them")
-                )
+                ctx.fail(f"no command {name!r}; {nearest(name, table, f'`{ctx.command_path} --help` lists them')}")
             return super().resolve_command(ctx, args)
 
     return Commands

@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from vani.errors import InputError
+from vani.errors import InputError, nearest
 
 __all__ = ["BATCH_SYSTEMS", "BatchSystem", "OptionValue", "parsed_options"]
 
@@ -112,20 +112,14 @@ def parsed_options(system: str, options: Sequence[tuple[str, str]]) -> dict[str,
         have.
     """
     if system not in BATCH_SYSTEMS:
-        raise InputError(f"unknown batch system {system!r}", todo=f"known are {', '.join(BATCH_SYSTEMS)}")
+        raise InputError(f"unknown batch system {system!r}", todo=nearest(system, BATCH_SYSTEMS))
     known = {**_ALL, **BATCH_SYSTEMS[system].options}
     values: dict[str, OptionValue] = {}
     lists: dict[str, list[str]] = {}
     for name, value in options:
         plain = name.strip().replace("-", "_")
         if plain not in known:
-            import difflib  # noqa: PLC0415 - `vani --help` pays for nothing
-
-            near = difflib.get_close_matches(plain, known, 1)
-            raise InputError(
-                f"unknown cluster option {name!r}",
-                todo=f"did you mean {near[0]!r}?" if near else f"known are {', '.join(sorted(known))}",
-            )
+            raise InputError(f"unknown cluster option {name!r}", todo=nearest(plain, sorted(known)))
         if not value or not value.isprintable():
             # A line break would start a line of its own in the job script.
             raise InputError(f"cluster option {plain}={value!r}", todo="give it one line of text")

@@ -6,7 +6,6 @@ A misspelt key is found here, independent of the profile. `io.` may be left out:
 
 from __future__ import annotations
 
-import difflib
 import functools
 import inspect
 import types
@@ -16,6 +15,7 @@ from typing import Annotated, Any, Final, Literal, Union, get_args, get_origin
 
 from pydantic.fields import FieldInfo
 
+from vani.errors import nearest
 from vani.gate.attribute import AnyKey, Attribute, Condition, Each, Key, Step, Where
 from vani.gate.quantity import Dimension, Quantity
 from vani.schema.model import Model
@@ -265,7 +265,7 @@ def refuse_never(name: str, leaf: Leaf, value: str) -> None:
         The schema lists other values.
     """
     if leaf.accepted and value not in leaf.accepted:
-        raise UnknownAttributeError(f"{name} is never {value!r}; {_near(value, leaf.accepted)}")
+        raise UnknownAttributeError(f"{name} is never {value!r}; {nearest(value, leaf.accepted)}")
 
 
 def refuse_no_share(name: str, value: Quantity) -> None:
@@ -287,12 +287,7 @@ def _accepted(kind: Any) -> tuple[str, ...]:
 
 def _unknown(name: str, path: str, known: list[str]) -> UnknownAttributeError:
     where = f"in {path}" if path else "at the top of a profile"
-    return UnknownAttributeError(f"unknown key {name!r} {where}; {_near(name, tuple(known))}")
-
-
-def _near(name: str, known: tuple[str, ...]) -> str:
-    near = difflib.get_close_matches(name[:100], known, n=1, cutoff=0.6)
-    return f"did you mean {near[0]!r}?" if near else f"known are {', '.join(known)}"
+    return UnknownAttributeError(f"unknown key {name!r} {where}; {nearest(name, known)}")
 
 
 # --- types of the schema ----------------------------------------------------------------------------

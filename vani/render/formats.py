@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
 from typing import Any, Final, Generic, TypeVar, cast
 
-from vani.errors import InputError
+from vani.errors import InputError, nearest
 from vani.schema.syntax.json_writer import json_text
 
 __all__ = ["Formats"]
@@ -92,11 +91,8 @@ class Formats(Generic[Written]):
         if name is not None:
             return name
         suffix, known = path.suffix.lower(), list(self._by_suffix)
-        near = difflib.get_close_matches(suffix, known, 1)
         raise InputError(
             f"unknown {self._what} format {suffix!r}" if suffix else f"no {self._what} format is named",
             where=path,
-            todo=f"did you mean {near[0]!r}?"
-            if near
-            else f"end the name in {', '.join(known[:-1])} or {known[-1]}",
+            todo=nearest(suffix, known, f"end the name in {', '.join(known[:-1])} or {known[-1]}"),
         )

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
 
-from vani.errors import DocumentError, InputError
+from vani.errors import DocumentError, InputError, nearest
 from vani.schema.document import read_text, read_tree, validate
 from vani.schema.system import System
 
@@ -72,11 +72,15 @@ def _find(name: str, folder: Path) -> Path:
         return _FOLDER / f"{name}.yaml"
     path = folder / name
     if not path.exists():
-        known = ", ".join(known_systems())
-        raise InputError(
-            f"no machine and no file is called {name!r}", todo=f"known are {known}; or name a YAML file"
-        )
+        raise no_such_system(name)
     return path
+
+
+def no_such_system(name: str) -> InputError:
+    """The error about a name that is neither a bundled machine nor a file."""
+    known = known_systems()
+    todo = nearest(name.lower(), known, f"known are {', '.join(known)}; or name a YAML file")
+    return InputError(f"no machine and no file is called {name!r}", todo=todo)
 
 
 def _with_base(tree: Tree, path: Path, bases_left: int) -> Tree:

@@ -104,7 +104,6 @@ def history_add(
 
 
 def _profile_of(path: Path) -> Profile:
-
     return profile(path)
 
 

@@ -84,7 +84,6 @@ def model_predict(
 
 
 def _published(system: str) -> Published:
-
     model = PUBLISHED.get(system)
     if model is None:
         known = ", ".join(sorted(PUBLISHED))
@@ -114,7 +113,6 @@ def _write(
     size: int | str | None,
     stripe_count: int | None,
 ) -> Write:
-
     if nodes is None or per_node is None or size is None:
         missing = "-n" if nodes is None else "-m" if per_node is None else "-K"
         raise InputError("is missing", where=missing, todo="say what is written: -n, -m and -K")
@@ -125,7 +123,6 @@ def _write(
 
 
 def _predicted(model: Published, write: Write, mapped: dict[str, Groups] | None) -> WriteTimePrediction:
-
     places: dict[Placement, dict[str, Groups]] = (
         model.ends(write.nodes) if mapped is None else {"mapped": mapped}
     )

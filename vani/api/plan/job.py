@@ -317,7 +317,6 @@ def _plan(
     place: str | None,
     why: str | None,
 ) -> JobPlan:
-
     job, whole = entry.facts, shared.plan
     lacks = [*entry.known.lacks, *([why] if why else [])]
     lacks += [left.reason for left in ([] if whole is None else whole.no_data) if left.name == job.job]

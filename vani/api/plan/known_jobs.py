@@ -73,12 +73,10 @@ def known_job(job: JobFacts, path: Path | None) -> KnownJob:
 
 
 def _hosts_of(job: JobFacts) -> list[str]:
-
     return [] if job.hosts is None else expand(job.hosts)
 
 
 def _read(plain: PlannedJob, path: Path) -> KnownJob:
-
     if path.stat().st_size > _LONGEST:
         raise InputError(
             f"is longer than {_LONGEST >> 20} MiB", where=path, todo="write a jobs.yaml with its curve"

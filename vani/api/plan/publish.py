@@ -91,7 +91,6 @@ def _snapshot(
     root: Path,
     lctl: Path | None,
 ) -> Snapshot:
-
     when = datetime.now(UTC).replace(microsecond=0)
     if role == "forwarding":
         # How long its queue is only its own daemon knows.

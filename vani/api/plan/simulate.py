@@ -23,7 +23,7 @@ from vani.schema.plan import Plan, PlanInput, SimulatePlan
 from vani.schema.scenario import Scenario
 from vani.schema.snapshot import Snapshot
 from vani.store.read import open_store
-from vani.systems import known_systems, load_system
+from vani.systems import known_systems, load_system, no_such_system
 
 if TYPE_CHECKING:
     from vani.engine.executor import Progress
@@ -109,7 +109,6 @@ def _read(
     scheduler: SchedulerLike,
     progress: Progress | None,
 ) -> Iterator[Named]:
-
     systems = {name: _system(name, folder, inputs) for name in _systems(scenario)}
     snapshots = {}
     for name in _snapshots(scenario):
@@ -148,7 +147,6 @@ def _calls(path: Path, inputs: list[PlanInput]) -> DataCalls:
 
 
 def _profile(run: Run, path: Path, inputs: list[PlanInput]) -> Profile:
-
     if not path.exists():
         raise InputError("no such profile or trace", where=path, todo="name one")
     trace = is_trace(path)
@@ -163,7 +161,6 @@ def _profile(run: Run, path: Path, inputs: list[PlanInput]) -> Profile:
 
 
 def _system(name: str, folder: Path, inputs: list[PlanInput]) -> System:
-
     if name in known_systems():
         system = load_system(name)
         inputs.append(_renamed(plan_input("system", system), name))
@@ -173,11 +170,7 @@ def _system(name: str, folder: Path, inputs: list[PlanInput]) -> System:
 
 
 def _missing(name: str) -> PlanInput:
-
-    known = ", ".join(known_systems())
-    raise InputError(
-        f"no machine and no file is called {name!r}", todo=f"known are {known}; or name a YAML file"
-    )
+    raise no_such_system(name)
 
 
 def _renamed(source: PlanInput, name: str) -> PlanInput:

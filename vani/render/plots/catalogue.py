@@ -5,12 +5,11 @@
 
 from __future__ import annotations
 
-import difflib
 import pkgutil
 from functools import cache
 from importlib import import_module
 
-from vani.errors import InputError
+from vani.errors import InputError, nearest
 from vani.render.plots.drawing import Drawing, Missing, Plot
 from vani.render.plots.theme import theme
 from vani.schema.profile import Profile
@@ -41,11 +40,7 @@ def plot_of(kind: str) -> Plot:
     """
     known = kinds()
     if kind not in known:
-        near = difflib.get_close_matches(kind, known, 1)
-        raise InputError(
-            f"no plot is called {kind!r}",
-            todo=f"did you mean {near[0]!r}?" if near else f"known are {', '.join(known)}",
-        )
+        raise InputError(f"no plot is called {kind!r}", todo=nearest(kind, known))
     return known[kind]
 
 
