@@ -94,6 +94,7 @@ def test_the_baseline_is_that_of_the_accepted_version(place):
     assert saved["workflow"]["io"]["time_s"] == now["workflow"]["io"]["time_s"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("version", "status"), [("before", 0), ("after", 1)])
 def test_every_format_at_once_and_the_same_bytes_twice(place, version, status):
     formats = ("sarif", "junit", "github", "gitlab", "json", "text")

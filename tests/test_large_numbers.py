@@ -67,6 +67,7 @@ def believed(name: str, args: tuple[str, ...]) -> int | None:
     return size if size < MOST_BYTES else None
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("layout", "settings_of"), [
     ("2.3", {}), ("2.5p", {}), ("2.5g", {}), ("3.0", {}), ("3.x-dat2", {}),
     ("3.0", {"interprocess_patterns": True, "intraprocess_patterns": True}),

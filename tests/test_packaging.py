@@ -195,6 +195,7 @@ def test_a_line_is_mailed_where_an_address_is_named(job, tmp_path):
     assert (tmp_path / "mailed").read_text().startswith("-s|I/O of job 17|--|me@x|job 17: two")
 
 
+@pytest.mark.slow
 def test_the_epilog_profiles_a_real_trace(job):
     shutil.copytree(ROOT / "vani" / "demo" / "ior-shared-file-8r", job.folder / "recorder-ior")
     status, log = job(

@@ -83,6 +83,7 @@ def heirs(rule: type[Rule], name: str) -> list[type[Rule]]:
     return [other for other in rules() if issubclass(other, owner)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("rule", rules(), ids=lambda rule: rule.id)
 def test_each_threshold_has_a_case_just_below_or_above_it(rule):
     without = {

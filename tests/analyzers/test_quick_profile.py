@@ -61,6 +61,7 @@ def test_bundled_real_traces(name):
     assert_equal(DATA / name)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("trace", shared())
 def test_shared_real_traces(trace):
     assert_equal(trace)

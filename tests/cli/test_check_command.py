@@ -391,6 +391,7 @@ class TestLargeProfiles:
         '[check.rules]\nfail_on_severity = "high"\n'
     )
 
+    @pytest.mark.slow
     def test_the_gate_takes_less_than_a_third_of_what_libyaml_takes_to_read_the_profile(self, project):
         large = of_many_files(project / "large.yaml", 10_000)
         tenth = of_many_files(project / "tenth.yaml", 1_000).read_text()

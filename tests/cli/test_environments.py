@@ -65,6 +65,7 @@ def can_limit() -> bool:
 pytestmark = pytest.mark.skipif(not can_limit(), reason="only root sets limits for others and mounts full folders")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("surroundings", "arguments", "status", "line"),
     [

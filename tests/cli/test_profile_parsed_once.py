@@ -42,6 +42,7 @@ def parsed(monkeypatch):
     return lengths
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", [*FORMATS])
 @pytest.mark.parametrize(
     ("given", "words"),

@@ -140,6 +140,7 @@ def test_an_interrupt_while_modules_are_loaded_is_one_line(desk):
             assert done.stderr.strip() == f"vani: {said}", module
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "scheduler"),
     [("SIGTERM", "threads"), ("SIGTERM", "processes"), ("SIGHUP", "threads"), ("SIGKILL", "processes")],

@@ -205,6 +205,7 @@ def test_formats_without_arrays_have_none(tmp_path):
     assert array_of(tmp_path / "x", "npy") is None
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("whole", [FITS, netcdf(1), netcdf(2), netcdf(5), b"\x93NUMPY\x01\0\x05\0{'a'}"])
 def test_damaged_headers_have_no_shape_and_do_no_harm(tmp_path, whole):
     path = tmp_path / "x"

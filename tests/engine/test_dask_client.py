@@ -246,6 +246,7 @@ def test_a_cluster_without_workers(tmp_path, monkeypatch):
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.slow
 def test_workers_that_have_all_paused(tmp_path, monkeypatch):
     # Was: waited for ever.
     monkeypatch.setattr(dask_connection, "NO_WORKER_S", 0.5)

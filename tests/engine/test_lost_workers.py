@@ -112,6 +112,7 @@ def check_store(stores: Path) -> None:
     assert ds.dataset(place / "calls", format="parquet").count_rows() == CALLS
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "stage", ["decode", *(pytest.param(s, marks=pytest.mark.slow) for s in ("survey", "measure"))]
 )

@@ -42,6 +42,7 @@ def test_the_next_run_of_ten_families_is_foreseen_as_far_as_it_can_be():
     assert max(found[family] for family in UNKNOWABLE) < 0.2
 
 
+@pytest.mark.slow
 def test_the_rest_of_a_run_is_foreseen_from_its_beginning():
     found = {}
     for family in FAMILIES:

@@ -162,6 +162,7 @@ def test_what_is_exported_and_imported_is_the_same(db, tmp_path):
     assert (tmp_path / "again.jsonl.gz").read_bytes() == (tmp_path / "all.jsonl.gz").read_bytes()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("row", "changed"),
     [

@@ -129,6 +129,7 @@ def test_trees_that_were_written_down_are_those_that_were_grown():
     assert ours == pytest.approx(np.exp(theirs.predict(matrix)) * samples.numbers["bytes"], rel=1e-9)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("machine", [CETUS, TITAN], ids=["cetus", "titan"])
 @pytest.mark.parametrize("law", ["additive", "bottleneck"])
 def test_on_machines_with_known_stages_large_writes_are_predicted_from_small_ones(machine, law):

@@ -114,6 +114,7 @@ def desk(tmp_path: Path) -> Desk:
     return Desk(tmp_path, launcher)
 
 
+@pytest.mark.slow
 def test_what_the_page_does_makes_the_run_faster(desk):
     before = desk.job("before")
     text = desk.vani(

@@ -34,6 +34,7 @@ def fresh(monkeypatch, tmp_path):
     library._functions.cache_clear()
 
 
+@pytest.mark.slow
 @needs_compiler
 def test_a_kernel_compiles_without_a_warning(tmp_path):
     assert build.compile_kernels(tmp_path, more_flags=["-Werror", "-pedantic"]).is_file()
@@ -65,6 +66,7 @@ def test_without_a_file_numpy_does_the_work(fresh):
     assert loader.state() == MISSING
 
 
+@pytest.mark.slow
 @needs_compiler
 @pytest.mark.parametrize("damage", ["truncated", "empty", "foreign", "unreadable"])
 def test_a_damaged_file_leaves_the_work_to_numpy(damage, tmp_path, fresh):

@@ -48,6 +48,7 @@ def compare(measure: Any, seed: int, rows_per_batch: int, **size: int) -> None:
         assert found(by_numpy=0.5) == expected
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("rows_per_batch", "runs", "most"), [(1, 6, 40), (2, 8, 60), (5, 10, 100), (30, 25, 200), (1000, 40, 200)]
 )

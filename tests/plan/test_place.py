@@ -191,6 +191,7 @@ def test_large_pools_are_placed_at_the_least_possible(requests, osts, most_s):
 # --- what a plan holds ----------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @given(
     st.lists(
         st.fixed_dictionaries(

@@ -353,6 +353,7 @@ def test_a_single_bottleneck_that_grows_makes_nothing_end_later():
     assert all(after[name] < before[name] for name in before)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("stages", ["serial", "overlapped"])
 def test_table_6_is_met_better_than_by_the_papers_simulator(stages):
     points = table_6(load_system("titan"), stages=stages, seeds=2, most_nodes=1024)
@@ -380,6 +381,7 @@ def test_a_million_flows_are_refused_before_they_are_made():
         simulated(scenario(EIGHT, job("a", {"repeat": 1000}, nodes=1000)))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("pieces", ["in_turn", "contiguous"])
 def test_the_papers_read_ratio_lies_inside_the_range_over_seeds(pieces):
     ratios = read_ratios(load_system("tarazu-testbed"), pieces=pieces, policy="random_start")

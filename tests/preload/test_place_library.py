@@ -157,6 +157,7 @@ def made(work: Path) -> list[tuple[object, ...]]:
     return sorted((path.name, path.lstat().st_mode, path.lstat().st_size) for path in work.iterdir())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "fails",
     [

@@ -107,6 +107,7 @@ def names_loss(outcome: Reading | TraceError, file: Path) -> bool:
     return bool(outcome.problems)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("tiny", QUICK, indirect=True)
 def test_a_trace_cut_at_every_third_byte_is_refused_or_read_with_the_loss_listed(tiny):
     name, directory = tiny

@@ -114,6 +114,7 @@ def fresh() -> str:
     return profiles(Path("/proc/none"))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("attack", ATTACKS)
 def test_whatever_another_user_does_to_the_cache_results_are_right(cache, fresh, attack):
     # The attacker comes first, so that the folders that both would share are the attacker's.
