@@ -365,14 +365,18 @@ def _counts(file: Ints, count: Ints, codes: Ints) -> Ints:
 
 def _without_events(view: View) -> Iterator[Unseen]:
     """Processes that others began or waited for, and that left no event."""
-    missing = sum(count for name, _, count in _facts(view) if name == "processes_missing")
-    if missing:
+    run_s = view.workload.span_ns / 1e9
+    for name, bound, count in _facts(view):
+        most_s = min(int(bound[0]) / 1e9, run_s) if bound and name == "processes_missing" else None
+        if name != "processes_missing" or (most_s is not None and most_s < _WORTH_A_LINE * run_s):
+            continue
         yield Unseen(
             kind="forked_processes",
             files=[],
-            count=missing,
-            cause="processes that the program began, or waited for, left no event: DFTracer was not loaded in them, or "
-            "they were ended before it wrote",
+            count=count,
+            most_s=most_s,
+            cause="processes that the program began, or waited for, left no event: they made no call on files, "
+            "DFTracer was not loaded in them, or they were ended before it wrote",
             see_with="DFTracer preloaded (DFTRACER_INIT=PRELOAD, as vani trace --tracer dftracer does), or "
             "vani trace --tracer strace -- PROGRAM",
         )

@@ -13,7 +13,7 @@ from vani.readers.commands import app_of, is_interpreter
 from vani.readers.dftracer.events import number
 from vani.units import counted
 
-__all__ = ["TRACKER", "Process", "Processes"]
+__all__ = ["TRACKER", "Child", "Missing", "Process", "Processes"]
 
 _NS = {"NS": 1, "US": 1_000, "MS": 1_000_000, "S": 1_000_000_000, "SEC": 1_000_000_000}
 _NAMELESS = "DEFAULT"
@@ -22,6 +22,23 @@ _WORKERS = ("multiprocessing", "loky")
 """Modules of Python that begin processes for the program that imports them, as words after `-c` or `-m`."""
 TRACKER = "resource_tracker"
 """Python's process that removes what others leave; it belongs to no program."""
+
+
+@dataclass(frozen=True)
+class Missing:
+    """Processes that the trace proves and has no event of."""
+
+    number: int
+    most_ns: int | None
+    """How long they ran in all, at most; None where nobody waited for one."""
+
+
+@dataclass
+class Child:
+    """A process that another one began or waited for; nanoseconds since 1970, None where they are not known."""
+
+    begin: int | None = None
+    end: int | None = None
 
 
 @dataclass
@@ -49,8 +66,8 @@ class Process:
     started: bool = False
     """DFTracer said so; before version 1 it said neither."""
     ended: bool = False
-    children: set[int] = field(default_factory=set)
-    """Process ids that it waited for, or that fork returned."""
+    children: dict[int, Child] = field(default_factory=dict)
+    """By process id."""
 
     def count(self, ids: NDArray[np.int64]) -> None:
         """Note the numbers of some of its events; a process numbers them one by one."""
@@ -145,14 +162,17 @@ class Processes:
             )
         return problems
 
-    def missing(self) -> int:
+    def missing(self) -> Missing:
         """Processes that others began or waited for, and that have no event."""
         present = {(process.host, process.pid) for process in self.processes}
-        return sum(
-            (process.host, child) not in present
+        lives = [
+            None if child.end is None else child.end - (child.begin or process.first_ns or 0)
             for process in self.processes
-            for child in sorted(process.children)
-        )
+            for pid, child in process.children.items()
+            if (process.host, pid) not in present
+        ]
+        known = [max(0, life) for life in lives if life is not None]
+        return Missing(len(lives), sum(known) if len(known) == len(lives) else None)
 
     def apps(self) -> list[str]:
         """The app of each process; empty where the trace does not have it."""

@@ -25,6 +25,7 @@ from vani.errors import TraceError
 from vani.readers.app_names import app_name
 from vani.readers.delivery import Delivery, Rows
 from vani.readers.dftracer.probe import logs_of
+from vani.readers.dftracer.processes import Missing
 from vani.readers.dftracer.rows import ROWS
 from vani.readers.dftracer.scan import Known, scan
 from vani.readers.identity import identity_of
@@ -157,7 +158,9 @@ class DFTracerReader:
             if classes[code] == FileClass.DATASET
         ]
         facts: list[tuple[str, list[str], int]] = mapped[:_MOST_FACTS]
-        return [("processes_missing", [], known.missing), *facts] if known.missing else facts
+        missing = known.missing
+        bound = [] if missing.most_ns is None else [str(missing.most_ns)]
+        return [("processes_missing", bound, missing.number), *facts] if missing.number else facts
 
     @property
     def known(self) -> Known:
@@ -215,7 +218,7 @@ def _of_app(path: Path, known: Known, app: str) -> Known:
         apps=apps[selected].tolist(),
         rank_of_process=rank_of_process,
         maps=[(code, count) for code, count in known.maps if code in with_files],
-        missing=known.missing if is_first else 0,
+        missing=known.missing if is_first else Missing(0, None),
         problems=known.problems if is_first else [],
     )
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
 import numpy as np
@@ -17,7 +17,7 @@ from vani.readers.functions import PositionRule
 from vani.readers.interpret import mode_flags, open_flags
 from vani.readers.plausible import MOST_OFFSET, NO_VALUE, believed
 
-__all__ = ["ROWS", "Codes", "Functions", "rows_of"]
+__all__ = ["ROWS", "Codes", "Functions", "numbers", "rows_of"]
 
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
@@ -71,8 +71,6 @@ class Functions:
     def __init__(self) -> None:
         self.names: list[str] = []
         self.calls: list[Call] = []
-        self.counts: dict[str, int] = {}
-        """Calls of functions that start processes."""
         self._number: dict[tuple[str, str], int] = {}
 
     def number(self, category: str, name: str) -> int:
@@ -87,6 +85,10 @@ class Functions:
                 self.names.append(f"{category}.{name}" if call.layer is Layer.USER and category else name)
                 self.calls.append(call)
         return known
+
+    def flagged(self, names: Collection[str]) -> Bools:
+        """By number, whether a function is one of these."""
+        return np.array([name in names for name in self.names], np.bool_)
 
 
 def rows_of(
@@ -109,7 +111,7 @@ def rows_of(
     n = len(table)
 
     def integers(name: str) -> Ints:
-        return _numbers(args, name, n)
+        return numbers(args, name, n)
 
     category, title = table["cat"].combine_chunks(), table["name"].combine_chunks()
     both = pc.binary_join_element_wise(pc.fill_null(category, ""), pc.fill_null(title, ""), "\n")
@@ -142,7 +144,7 @@ def rows_of(
     renames = (flags & Flag.RENAME) != 0
     return {
         "process": process.astype(np.int32),
-        "tid": (_numbers(table, "tid", n, 0) & 0x7FFFFFFF).astype(np.int32),
+        "tid": (numbers(table, "tid", n, 0) & 0x7FFFFFFF).astype(np.int32),
         "func": func.astype(np.int16),
         "kind": kind,
         "rule": rule,
@@ -151,8 +153,8 @@ def rows_of(
         "rename_to": np.where(renames, _named(args, "newpath_hash", n, names), -1).astype(np.int32),
         "bytes": size,
         "value": value,
-        "start": _numbers(table, "ts", n) * scale,
-        "took": np.maximum(_numbers(table, "dur", n), 0) * scale,
+        "start": numbers(table, "ts", n) * scale,
+        "took": np.maximum(numbers(table, "dur", n), 0) * scale,
     }
 
 
@@ -225,7 +227,7 @@ def _has(args: pa.StructArray, field: str) -> bool:
     return int(args.type.get_field_index(field)) >= 0
 
 
-def _numbers(table: pa.Table | pa.StructArray, name: str, n: int, null: int = NO_VALUE) -> Ints:
+def numbers(table: pa.Table | pa.StructArray, name: str, n: int, null: int = NO_VALUE) -> Ints:
     """A column of whole numbers, `null` where there is none."""
     if isinstance(table, pa.StructArray):
         if not _has(table, name):
@@ -244,5 +246,5 @@ def _by_text(
     if isinstance(encoded, pa.ChunkedArray):
         encoded = encoded.combine_chunks()
     lookup = np.array([*(number(text) for text in encoded.dictionary.to_pylist()), null], np.int32)
-    numbers: NDArray[np.int32] = lookup[to_numpy(encoded.indices, len(lookup) - 1)]
-    return numbers
+    codes: NDArray[np.int32] = lookup[to_numpy(encoded.indices, len(lookup) - 1)]
+    return codes

@@ -5,6 +5,7 @@ from __future__ import annotations
 import posixpath
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -19,8 +20,8 @@ from vani.readers.dftracer.calls import PROCESSES
 from vani.readers.dftracer.events import AGGREGATED, COMPLETE, EventParser, number
 from vani.readers.dftracer.lines import LineReader
 from vani.readers.dftracer.probe import logs_of
-from vani.readers.dftracer.processes import TRACKER, Processes
-from vani.readers.dftracer.rows import ROWS, Codes, Functions, rows_of
+from vani.readers.dftracer.processes import TRACKER, Child, Missing, Processes
+from vani.readers.dftracer.rows import ROWS, Codes, Functions, numbers, rows_of
 from vani.readers.paths import PathTable, classify_path
 from vani.readers.spool import Spool
 from vani.readers.system_files import PYTHON, classes_of
@@ -38,7 +39,8 @@ _LATEST_NS = 5_000_000_000_000_000_000
 """2128: later times are damage, and would leave 64 bits in 2262."""
 _LONGEST_NS = 1_000_000_000_000_000_000
 """31 years."""
-_MAPS = ("mmap", "mmap64")
+_MAPS = frozenset({"mmap", "mmap64"})
+_FAMILY = frozenset(name for name in PROCESSES if name.startswith(("fork", "vfork", "wait", "exec")))
 
 
 @dataclass(frozen=True)
@@ -68,8 +70,7 @@ class Known:
     """Files that were mapped into memory, and how often."""
     functions: Functions
     first_ns: int
-    missing: int
-    """Processes that the trace proves and has no event of."""
+    missing: Missing
     problems: list[str]
 
 
@@ -230,21 +231,21 @@ class _Scan:
         pids, place = np.unique(to_numpy(table["pid"].combine_chunks()), return_inverse=True)
         both, which = np.unique(to_numpy(encoded.indices) * len(pids) + place, return_inverse=True)
         texts = encoded.dictionary.to_pylist()
-        numbers = [
+        of_pair = [
             self._processes.number(texts[code // len(pids)], int(pids[code % len(pids)]))
             for code in both.tolist()
         ]
         ids = to_numpy(table["id"].combine_chunks(), -1)
-        for index, one in enumerate(numbers):
-            own = ids[which == index] if len(numbers) > 1 else ids
+        for index, one in enumerate(of_pair):
+            own = ids[which == index] if len(of_pair) > 1 else ids
             self._processes.processes[one].count(own[own >= 0])
-        process: Ints = np.array(numbers, np.int64)[which]
+        process: Ints = np.array(of_pair, np.int64)[which]
         return process
 
     def _rows(self, table: pa.Table, process: Ints, scale: Ints) -> None:
         rows = rows_of(table, process, scale, self._functions, self._names)
-        self._children(table, rows["func"], process)
-        counts = np.array([name not in PROCESSES for name in self._functions.names], np.bool_)[rows["func"]]
+        self._children(table, rows)
+        counts = ~self._functions.flagged(PROCESSES)[rows["func"]]
         rows = {name: values[counts] for name, values in rows.items()}
         if not counts.any():
             return
@@ -263,20 +264,25 @@ class _Scan:
             pa.RecordBatch.from_arrays([to_arrow(rows[field.name]) for field in ROWS], schema=ROWS)
         )
 
-    def _children(self, table: pa.Table, func: NDArray[np.int16], process: Ints) -> None:
-        waits = np.array(
-            [name in ("fork", "vfork", "wait", "waitpid") for name in self._functions.names], np.bool_
-        )
-        at = np.flatnonzero(waits[func])
+    def _children(self, table: pa.Table, rows: dict[str, NDArray[Any]]) -> None:
+        """Note which processes were begun and waited for, and when."""
+        at = np.flatnonzero(self._functions.flagged(_FAMILY)[rows["func"]])
         if not len(at):
             return
-        args = table["args"].combine_chunks()
-        if args.type.get_field_index("ret") < 0:
-            return
-        returned = to_numpy(pc.struct_field(args, "ret"))[at]
-        for parent, child in zip(process[at].tolist(), returned.tolist(), strict=True):
-            if child > 0:
-                self._processes.processes[parent].children.add(child)
+        result = numbers(table["args"].combine_chunks(), "ret", len(table), 0)[at].tolist()
+        names = [self._functions.names[code] for code in rows["func"][at].tolist()]
+        columns = (rows[name][at].tolist() for name in ("process", "tid", "start", "took"))
+        for name, returned, process, tid, start, took in zip(names, result, *columns, strict=True):
+            parent = self._processes.processes[process]
+            # A process that vfork made writes into the file of the one that made it.
+            pid = tid if name.startswith("exec") else returned
+            if pid <= 0 or pid == parent.pid:
+                continue
+            child = parent.children.setdefault(pid, Child())
+            if name.startswith("wait"):
+                child.end = start + took
+            elif child.begin is None:
+                child.begin = start
 
     def _see(self, rows: dict[str, NDArray[np.generic]]) -> None:
         """Note files of the rows, and which of them are there, and used."""
@@ -287,14 +293,14 @@ class _Scan:
         target = rows["rename_to"].astype(np.int64)
         renamed = target >= 0
         self._pairs = distinct(self._pairs, pair[named], (process << 32 | target)[renamed])
-        asks = (flags & Flag.STAT) != 0
+        asks = (flags & (Flag.STAT | Flag.DIRECTORY)) != 0
         opens = (flags & (Flag.OPEN | Flag.CREATE)) == Flag.OPEN
         # An open that failed has lost its flags; one of version 2 does not tell its result.
         lost = np.array([name.startswith(("open", "fopen")) for name in self._functions.names], np.bool_)
         lost = lost[rows["func"]] & ((flags & (Flag.OPEN | Flag.DIRECTORY)) == 0)
         self._there.update(distinct(name[named & ~asks & ~opens & ~lost]).tolist())
         self._there.update(distinct(target[renamed]).tolist())
-        mapped = np.array([name in _MAPS for name in self._functions.names], np.bool_)[rows["func"]] & named
+        mapped = self._functions.flagged(_MAPS)[rows["func"]] & named
         moves = (kind == Kind.READ) | (kind == Kind.WRITE)
         changes = (flags & (Flag.CREATE | Flag.REMOVE | Flag.RENAME | Flag.RESIZE)) != 0
         self._uses = distinct(self._uses, pair[named & (moves | changes | mapped)])
