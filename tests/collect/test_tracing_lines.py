@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from vani.collect.tracing.dftracer_library import find_dftracer
 from vani.collect.tracing.launchers import launcher_of, programs_at, with_variables
-from vani.collect.tracing.line import recorder_line, strace_line
+from vani.collect.tracing.line import dftracer_line, recorder_line, strace_line
 from vani.collect.tracing.rank import log_of
 from vani.collect.tracing.recorder_library import find_recorder
 from vani.collect.tracing.run import free_name, is_static
@@ -142,6 +143,21 @@ def test_a_program_that_no_launcher_starts_gets_variables_and_keeps_its_words(tm
         "RECORDER_TRACES_DIR": str(tmp_path),
         "RECORDER_WITH_NON_MPI": "1",
     }
+
+
+def test_dftracer_is_that_of_the_python_that_is_run(tmp_path):
+    library = tmp_path / "venv" / "lib" / "python3.12" / "site-packages" / "dftracer" / "lib64" / "libdftracer_preload.so"
+    library.parent.mkdir(parents=True)
+    library.touch()
+    (tmp_path / "venv" / "bin").mkdir()
+    python = program(tmp_path / "venv" / "bin", "python")
+    for words, environment in (([python], {}), ([], {"VIRTUAL_ENV": str(tmp_path / "venv")})):
+        assert find_dftracer(words, {"PATH": str(tmp_path), **environment}) == library
+    line = dftracer_line([python, "train.py"], library, tmp_path / "t", {})
+    assert line.words == [python, "train.py"]
+    assert line.variables["LD_PRELOAD"] == str(library)
+    assert line.variables["DFTRACER_LOG_FILE"] == str(tmp_path / "t" / "run")
+    assert line.variables["DFTRACER_INC_METADATA"] == "1"
 
 
 def test_without_recorder_and_strace_nothing_is_run(tmp_path):

@@ -11,8 +11,9 @@ from typing import Literal
 
 from vani.api.trace_fault import fault_of
 from vani.collect import collect
+from vani.collect.tracing.dftracer_library import find_dftracer
 from vani.collect.tracing.launchers import launcher_of, programs_at
-from vani.collect.tracing.line import recorder_line, strace_line
+from vani.collect.tracing.line import dftracer_line, recorder_line, strace_line
 from vani.collect.tracing.recorder_library import find_recorder
 from vani.collect.tracing.run import begin_folder, free_name, is_static, run_line
 from vani.collect.tracing.scripts import launches_in, starts_others
@@ -22,8 +23,9 @@ from vani.schema.document import dumps
 
 __all__ = ["Trace", "trace"]
 
-Tracer = Literal["auto", "recorder", "strace"]
+Tracer = Literal["auto", "recorder", "strace", "dftracer"]
 
+_PRELOADED = {"recorder": "Recorder", "dftracer": "DFTracer"}
 _SHOWN = 5
 """Launches of a script that an error names."""
 
@@ -34,7 +36,7 @@ class Trace:
 
     folder: Path
     tracer: str
-    """`recorder` or `strace`."""
+    """`recorder`, `strace` or `dftracer`."""
     words: list[str]
     """The line that is run."""
     variables: dict[str, str]
@@ -115,7 +117,7 @@ def trace(
         raise InputError(
             "is there already: no trace is written over", where=folder, todo="name another folder with -o"
         )
-    library = None if tracer == "strace" else find_recorder(recorder, env)
+    library = None if tracer in ("strace", "dftracer") else find_recorder(recorder, env)
     if tracer == "recorder" and library is None:
         raise InputError(
             "Recorder's library was not found",
@@ -132,16 +134,17 @@ def trace(
                 "strace; for Recorder, put vani trace in front of each launch"
             )
     file = shutil.which(program[0], path=env.get("PATH")) if program else None
-    if library is not None and file is not None and is_static(Path(file)):
+    if tracer == "dftracer":
+        line = dftracer_line(command, find_dftracer(program, env), folder, env, behind)
+    elif library is None:
+        line = strace_line(command, folder, env, behind)
+    else:
+        line = recorder_line(command, library, folder, env, behind)
+    if line.tracer != "strace" and file is not None and is_static(Path(file)):
         remark = (
-            f"{program[0]} is linked statically: Recorder cannot see its calls; link it dynamically, or "
-            "use --tracer strace"
+            f"{program[0]} is linked statically: {_PRELOADED[line.tracer]} cannot see its calls; link it dynamically, "
+            "or use --tracer strace"
         )
-    line = (
-        strace_line(command, folder, env, behind)
-        if library is None
-        else recorder_line(command, library, folder, env, behind)
-    )
     planned = Trace(folder, line.tracer, line.words, line.variables, remark)
     if dry_run:
         return planned
@@ -157,7 +160,7 @@ def trace(
     fault = fault_of(folder, line.tracer, None if file is None else Path(file), ran)
     if not fault:
         return done
-    with_strace = line.tracer == "recorder" and shutil.which("strace", path=env.get("PATH")) is not None
+    with_strace = line.tracer != "strace" and shutil.which("strace", path=env.get("PATH")) is not None
     again = ("vani", "trace", "--tracer", "strace", "--", *command) if with_strace else ()
     return replace(done, fault=fault, again=again)
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 __all__ = ["fault_of"]
 
 _READ_WHOLE = 1 << 24
-"""Logs of strace up to this size are parsed; of larger ones the first lines are looked at."""
+"""Logs of strace and DFTracer up to this size are parsed."""
 _FORTRAN = (b"libgfortran.so", b"libifcore.so", b"libifcoremt.so", b"libnvf.so", b"libpgf90.so", b"libflang")
 _MOST_OF_PROGRAM = 1 << 26
 
@@ -35,7 +35,7 @@ def fault_of(folder: Path, tracer: str, program: Path | None, ran: Traced) -> st
             "the run left no trace; was it ended before its end, is it linked statically, or did it start on a node "
             "that does not see this folder (docs/tracing.md)?"
         )
-    if tracer == "strace" and ran.bytes > _READ_WHOLE:
+    if tracer != "recorder" and ran.bytes > _READ_WHOLE:
         return ""
     try:
         for path in traces_at(folder):

@@ -30,10 +30,10 @@ __all__ = ["trace"]
 @click.option("--recorder", type=FILE, metavar="PATH", help="Recorder's library, or where it was installed.")
 @click.option(
     "--tracer",
-    type=click.Choice(["auto", "recorder", "strace"]),
+    type=click.Choice(["auto", "recorder", "strace", "dftracer"]),
     default="auto",
     show_default=True,
-    help="Recorder where it is found, else strace; or one of them.",
+    help="Recorder where it is found, else strace; or one of them, or DFTracer.",
 )
 @click.option("--dry-run", is_flag=True, help="Print the line, as a shell takes it, and run nothing.")
 @click.option("--no-collect", is_flag=True, help="Do not write job.yaml into the folder.")
@@ -54,6 +54,8 @@ def trace(
 
     With Recorder, whose library is found by --recorder, RECORDER_ROOT or a loaded module, and loaded in the way of the
     launcher that COMMAND begins with (srun, mpirun, mpiexec, jsrun, flux run, aprun); without it, with strace.
+    DFTracer is for programs in Python: its library is that of the Python that COMMAND runs (pip install dftracer), or
+    in DFTRACER_ROOT.
     """
     done = api.trace(
         command, output, recorder=recorder, tracer=tracer, dry_run=dry_run, collect=not no_collect
@@ -87,7 +89,7 @@ def _told(done: Trace) -> str:
     )
 
 
-_TRACERS = {"recorder": "Recorder", "strace": "strace"}
+_TRACERS = {"recorder": "Recorder", "strace": "strace", "dftracer": "DFTracer"}
 
 
 def _near(folder: Path) -> str:

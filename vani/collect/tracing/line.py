@@ -12,7 +12,7 @@ from vani.collect.tracing.launchers import launcher_of, programs_at, with_variab
 from vani.errors import InputError
 from vani.readers.strace.system_calls import WANTED
 
-__all__ = ["LOG", "STRACE", "TracedLine", "recorder_line", "strace_line"]
+__all__ = ["LOG", "STRACE", "TracedLine", "dftracer_line", "recorder_line", "strace_line"]
 
 LOG = "run.strace"
 """The log of a command that no launcher starts; of MPI ranks, `rank-N.strace`."""
@@ -40,7 +40,7 @@ class TracedLine:
     """A command line to run."""
 
     tracer: str
-    """`recorder` or `strace`."""
+    """`recorder`, `strace` or `dftracer`."""
     words: list[str]
     variables: dict[str, str] = field(default_factory=dict)
     """To be added to the environment."""
@@ -61,20 +61,50 @@ def recorder_line(
     InputError
         A launcher that is not known, or that is told to pass no variables on.
     """
-    before = environment.get("LD_PRELOAD", "")
+    variables = {"RECORDER_TRACES_DIR": str(folder)}
+    if launcher_of(command[behind:], environment) is None:
+        variables["RECORDER_WITH_NON_MPI"] = "1"
+    return _preloaded("recorder", command, library, variables, environment, behind)
+
+
+def dftracer_line(
+    command: Sequence[str], library: Path, folder: Path, environment: Mapping[str, str], behind: int = 0
+) -> TracedLine:
+    """The line with DFTracer's library loaded before all others, with all that it can record.
+
+    Raises
+    ------
+    InputError
+        A launcher that is not known, or that is told to pass no variables on.
+    """
     variables = {
-        "LD_PRELOAD": f"{library}:{before}" if before else str(library),
-        "RECORDER_TRACES_DIR": str(folder),
+        "DFTRACER_ENABLE": "1",
+        "DFTRACER_INIT": "PRELOAD",
+        "DFTRACER_INC_METADATA": "1",
+        "DFTRACER_DATA_DIR": "all",
+        "DFTRACER_LOG_FILE": str(folder / "run"),
     }
+    return _preloaded("dftracer", command, library, variables, environment, behind)
+
+
+def _preloaded(
+    tracer: str,
+    command: Sequence[str],
+    library: Path,
+    variables: Mapping[str, str],
+    environment: Mapping[str, str],
+    behind: int,
+) -> TracedLine:
+    before = environment.get("LD_PRELOAD", "")
+    variables = {"LD_PRELOAD": f"{library}:{before}" if before else str(library), **variables}
     before_it, traced = list(command[:behind]), command[behind:]
     launcher = launcher_of(traced, environment)
     if launcher is not None:
-        return TracedLine("recorder", [*before_it, *with_variables(traced, launcher, variables)])
-    variables |= {"RECORDER_WITH_NON_MPI": "1"}
+        return TracedLine(tracer, [*before_it, *with_variables(traced, launcher, variables)])
     if not behind:
-        return TracedLine("recorder", list(command), variables)
+        return TracedLine(tracer, list(command), variables)
     set_here = ["env", *(f"{name}={value}" for name, value in variables.items())]
-    return TracedLine("recorder", [*before_it, *set_here, *traced])
+    return TracedLine(tracer, [*before_it, *set_here, *traced])
 
 
 def strace_line(

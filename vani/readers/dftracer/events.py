@@ -126,18 +126,18 @@ def _table(events: Sequence[dict[str, Any]]) -> pa.Table:
     return pa.table({**columns, "args": args}, schema=_FULL)
 
 
-def _phase(given: Any) -> int | None:
-    return _PHASES.get(given, number(given)) if isinstance(given, str) else number(given)
+def _phase(value: Any) -> int | None:
+    return _PHASES.get(value, number(value)) if isinstance(value, str) else number(value)
 
 
-def _arguments(given: Any) -> dict[str, Any]:
-    if not isinstance(given, dict):
+def _arguments(args: Any) -> dict[str, Any]:
+    if not isinstance(args, dict):
         return {}
-    texts = {name: _text(given.get(name)) for name in _TEXTS}
-    mode = given.get("mode")
+    texts = {name: _text(args.get(name)) for name in _TEXTS}
+    mode = args.get("mode")
     if isinstance(mode, str) and not mode.isdecimal():
         texts["fmode"] = _text(mode)
-    return {**texts, **{name: number(given.get(name)) for name in _NUMBERS}}
+    return {**texts, **{name: number(args.get(name)) for name in _NUMBERS}}
 
 
 def number(value: Any) -> int | None:

@@ -212,7 +212,7 @@ class _Scan:
         if not len(table):
             return
         process = self._process(table, host)
-        scale = np.array([one.scale for one in self._processes.processes], np.int64)[process]
+        scale = np.array([each.scale for each in self._processes.processes], np.int64)[process]
         begin, took = (to_numpy(table[name].combine_chunks()) for name in ("ts", "dur"))
         sound = (begin >= 0) & (begin < _LATEST_NS // scale) & (took < _LONGEST_NS // scale)
         if not sound.all():

@@ -146,7 +146,7 @@ def _what_ran(profile: Profile) -> Text:
 
 
 def _tracer(tool: str, version: str) -> str:
-    name = {"recorder": "Recorder", "wisio": "WisIO", "darshan": "Darshan"}.get(tool, tool)
+    name = {"recorder": "Recorder", "wisio": "WisIO", "darshan": "Darshan", "dftracer": "DFTracer"}.get(tool, tool)
     short = version.removesuffix(".0")
     return one_line(f"{name} {short}" if short[:1].isdecimal() else name)
 
