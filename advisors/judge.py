@@ -18,6 +18,7 @@ from vani.advisors.diagnosis import diagnosis
 from vani.advisors.gains import before_bounds, of_run, together
 from vani.advisors.matter.io_share import IOShare
 from vani.advisors.recorded_mounts import as_recorded, notes_on_mounts
+from vani.advisors.remainder import remainder
 from vani.advisors.rule import (
     NO_LAYOUTS,
     Finding,
@@ -150,11 +151,16 @@ def judge(
         ),
     )
     ranked_recommendations = [recommendation for _, recommendation in ranked]
+    worth_following = [winner for winner, recommendation in ranked if recommendation.severity != "info"]
+    acted_on = max(
+        (winner.finding.touched_s for winner in worth_following if winner.rule is not IOShare), default=0.0
+    )
     return Advice(
         profile=profile_ref,
         system=system_ref,
         damage=damage(profile),
         verdict=_with_remedy(verdict_of(profile), ranked_recommendations),
+        remainder=remainder(profile, time, acted_on),
         diagnosis=observations,
         notes=notes or None,
         recommendations=ranked_recommendations,

@@ -22,6 +22,7 @@ from vani.analyzers.entities.view import Notes, View
 from vani.analyzers.measures.busy_time import BusyTimes
 from vani.analyzers.measures.footprint import Touched
 from vani.analyzers.measures.io_time import SpentTime
+from vani.analyzers.measures.library_calls import LibraryCallTimes
 from vani.analyzers.measures.library_time import LibraryTimes
 from vani.analyzers.self_check import refuse_contradictions
 from vani.analyzers.workload.survey_findings import BUCKETS
@@ -123,9 +124,9 @@ def _workflow(view: View, cores: int | None) -> tuple[Workflow, Notes]:
         io_time_share_slowest=min(1.0, slowest / run_ns) if run_ns and slowest is not None else None,
         library_time_s=view.library_time(None),
     )
-    notes |= view.nulls(BusyTimes, "workflow.io_time_share") | view.nulls(
-        LibraryTimes, "workflow.library_time_s"
-    )
+    notes |= view.nulls(BusyTimes, "workflow.io_time_share")
+    for of_libraries in (LibraryTimes, LibraryCallTimes):
+        notes |= view.nulls(of_libraries, "workflow.library_time_s")
     notes |= view.nulls(SpentTime, "workflow.io_time_share_slowest")
     if run_ns is None:
         notes["workflow.runtime_s"] = view.no_times

@@ -21,6 +21,7 @@ __all__ = [
     "Observation",
     "ProfileRef",
     "Recommendation",
+    "Remainder",
     "Severity",
     "SystemRef",
     "Target",
@@ -73,7 +74,6 @@ class Expected(SparseModel):
     )
 
 
-
 class Recommendation(SparseModel):
     """One verdict of one rule."""
 
@@ -116,6 +116,20 @@ class Observation(Model):
         description="of the I/O time, what all files, calls or processes take in which it was seen; null: not known"
     )
     rules: list[str] = Field(description="rules that act on it, whether or not they recommend something here")
+
+
+class Remainder(Model):
+    """Most of the time in I/O calls, where no recommendation acts on half of it."""
+
+    kind: Literal["exchange", "opening", "independent", "data", "metadata", "unknown", "file_system"] = Field(
+        description="where most of it goes. exchange: exchange and waiting in collective calls that move data; "
+        "opening: waiting in other calls that all processes make together; independent: packing and locks in "
+        "independent calls; data: compression, conversion or copying inside HDF5 or netCDF; metadata: that of the "
+        "library itself; unknown: inside libraries; file_system: file-system calls that no recommendation is about"
+    )
+    seconds: Annotated[float, Field(ge=0)] = Field(description="of the process with most time in I/O calls")
+    share: Annotated[float, Field(ge=0, le=1)] = Field(description="of its time in I/O calls")
+    sentence: str = Field(description="what it is, and whether a setting of storage reduces it")
 
 
 class JudgedFiles(Model):
@@ -166,7 +180,7 @@ class NextRun(Model):
 class Advice(SparseModel, Document):
     """Every rule that was looked at is in one of the two lists."""
 
-    optional_keys: ClassVar[tuple[str, ...]] = ("next_run", "notes")
+    optional_keys: ClassVar[tuple[str, ...]] = ("next_run", "notes", "remainder")
 
     schema_: Literal["vani.advice/2"] = Field(alias="schema", default="vani.advice/2")
     profile: ProfileRef
@@ -180,6 +194,11 @@ class Advice(SparseModel, Document):
         default=None,
         description="whether storage matters, as the profile has it; its remedy is the first recommendation where "
         "there is one; null in a document of an older Vani",
+    )
+    remainder: Remainder | None = Field(
+        default=None,
+        description="what most of the time in I/O calls is, where I/O matters and no recommendation acts on half of "
+        "it; absent elsewhere",
     )
     diagnosis: list[Observation] | None = Field(
         default=None,

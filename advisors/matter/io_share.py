@@ -113,18 +113,20 @@ class IOShare(Rule):
         if inflated is not None and time.share >= self.hardly:
             tool, much = inflated
             return f"{verdict.sentence} {tool} adds {much} to each call, so no gain in seconds is given below."
-        most = f"{format_seconds(time.calls_s)} of {format_seconds(time.runtime_s)} ({format_share(time.share)})"
-        return f"{verdict.sentence} At most {most} could be saved{_waiting(time)}."
+        return f"{verdict.sentence} At most {_most(time)}."
 
 
-def _waiting(time: IOTime) -> str:
-    """Part of the bound that is spent in libraries."""
+def _most(time: IOTime) -> str:
+    """Seconds that could be saved, and those in I/O calls that settings of storage do not reduce."""
+    run = format_seconds(time.runtime_s)
     if not _is_in_libraries(time):
-        return ""
+        return f"{format_seconds(time.calls_s)} of {run} ({format_share(time.share)}) could be saved"
     names = time.libraries or ("I/O libraries",)
     text = names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
     return (
-        f", {format_seconds(time.slowest_s)} of it in file-system calls; the rest is exchange and waiting inside {text}"
+        f"{format_seconds(time.slowest_s)} of {run} ({format_share(time.of_run(time.slowest_s))}) could be saved by "
+        f"settings of storage; {format_seconds(time.calls_s - time.slowest_s)} more "
+        f"({format_share(time.of_run(time.calls_s - time.slowest_s))}) are spent inside {text}, outside the file system"
     )
 
 

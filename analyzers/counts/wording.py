@@ -8,6 +8,7 @@ from vani.analyzers.measures.call_costs import FunctionCosts
 from vani.analyzers.measures.clocks import ClockSkew
 from vani.analyzers.measures.exchanges import ExchangeCounts
 from vani.analyzers.measures.extents import ProcessExtents
+from vani.analyzers.measures.library_calls import LibraryCallTimes
 from vani.analyzers.measures.library_time import LibraryTimes
 from vani.analyzers.measures.past_end import BeyondEnds
 from vani.counts import Beside
@@ -30,6 +31,7 @@ _NO_PHASES = "counts do not tell when each call took place"
 
 UNKNOWN: dict[type[object], str] = {
     BeyondEnds: "bytes are those that were moved; how many were asked for was not counted",
+    LibraryCallTimes: "times of libraries are not taken from counts",
     LibraryTimes: "times of libraries are not taken from counts",
     ClockSkew: "counts hold no moments at which several ranks met",
     ExchangeCounts: _NO_ORDER,

@@ -13,6 +13,7 @@ from vani.analyzers.entities.view import Notes, View, layer_name
 from vani.analyzers.measures.busy_time import BusyTimes
 from vani.analyzers.measures.io_time import SpentTime
 from vani.analyzers.measures.libraries import LibraryUse
+from vani.analyzers.measures.library_calls import LibraryCallTimes
 from vani.analyzers.measures.library_time import LibraryTimes
 from vani.analyzers.measures.process_totals import MovedByProcess
 from vani.schema.profile import App, FileCounts, IOStats, RankBalance
@@ -100,6 +101,7 @@ def _slowest(view: View, processes: Ints, ranks: Ints) -> dict[str, Any]:
 def _nulls(view: View) -> Notes:
     """Attributes that are null in every app, and the reasons."""
     notes = view.nulls(BusyTimes, "apps.io_time_share") | view.nulls(LibraryTimes, "apps.library_time_s")
+    notes |= view.nulls(LibraryCallTimes, "apps.library_time_s")
     notes |= view.nulls(SpentTime, "apps.phase_gap_s", *(f"apps.balance.{name}" for name in _OF_TIMES))
     notes |= view.nulls(MovedByProcess, "apps.balance")
     if view.run_ns is None:

@@ -22,11 +22,12 @@ from vani.analyzers.measures.exchanges import ExchangeCounts
 from vani.analyzers.measures.extents import ProcessExtents
 from vani.analyzers.measures.io_time import SpentTime
 from vani.analyzers.measures.libraries import LibraryUse
+from vani.analyzers.measures.library_calls import LibraryCallTimes
 from vani.analyzers.measures.library_time import ANY, LIBRARIES, LibraryTimes
 from vani.analyzers.tables.sums_by_group import ByGroup
 from vani.calls import FileClass, Layer
 from vani.columns import Texts, texts, to_arrow
-from vani.schema.profile import IOStats, LibraryTime
+from vani.schema.profile import IOStats, LibraryCall, LibraryTime
 from vani.schema.profile.quantities import LayerName
 
 if TYPE_CHECKING:
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Notes", "View", "layer_name"]
 
+_LIBRARY_CALLS = 10
 Ints = NDArray[np.int64]
 Notes = dict[str, str]
 """Provenance: by attribute path, where a value is from or why it is null."""
@@ -240,8 +242,8 @@ class View:
 
     def library_time(self, app: int | None) -> dict[LayerName, LibraryTime] | None:
         """Time in each I/O library, of an app or (None) of the workload; None where no times are known."""
-        measured = self.measured.of(LibraryTimes)
-        if measured is None:
+        measured, calls = self.measured.of(LibraryTimes), self.measured.of(LibraryCallTimes)
+        if measured is None or calls is None:
             return None
         of_app = np.ones(self.workload.processes, np.bool_) if app is None else self.app_of_process == app
         times_of_layers: dict[LayerName, LibraryTime] = {}
@@ -253,8 +255,23 @@ class View:
                 total=int(times.sum()) / 1e9,
                 outside_file_system=int(np.maximum(times - under, 0).sum()) / 1e9,
                 slowest=int(times.max()) / 1e9,
+                calls=self._library_calls(calls, app, layer),
             )
         return times_of_layers
+
+    def _library_calls(self, measured: LibraryCallTimes, app: int | None, layer: int) -> list[LibraryCall]:
+        """Functions of a library in which most time is spent."""
+        rows = (measured.layer == layer) & (True if app is None else measured.app == app)
+        functions, place = np.unique(measured.function[rows], return_inverse=True)
+        count, time = np.zeros(len(functions), np.int64), np.zeros(len(functions), np.int64)
+        np.add.at(count, place, measured.count[rows])
+        np.add.at(time, place, measured.time[rows])
+        names = [self.workload.functions[code] for code in functions.tolist()]
+        order = sorted(range(len(names)), key=lambda at: (-time[at], -count[at], names[at]))
+        return [
+            LibraryCall(name=names[at], count=int(count[at]), time_s=int(time[at]) / 1e9)
+            for at in order[:_LIBRARY_CALLS]
+        ]
 
     @cached_property
     def call_time(self) -> Ints | None:

@@ -29,6 +29,7 @@ from vani.analyzers.measures.footprint import Touched
 from vani.analyzers.measures.io_time import SpentTime
 from vani.analyzers.measures.lengths import FileLengths
 from vani.analyzers.measures.libraries import Libraries, LibraryUse
+from vani.analyzers.measures.library_calls import LibraryCallTimes
 from vani.analyzers.measures.library_time import LibraryTimes
 from vani.analyzers.measures.operations import OperationCounts, Operations
 from vani.analyzers.measures.past_end import BeyondEnds
@@ -59,7 +60,7 @@ from vani.schema.unknown import (
 __all__ = ["quick_profile"]
 
 _UNKNOWN: dict[type[object], str] = {
-    **dict.fromkeys((SpentTime, BusyTimes, LibraryTimes, BeyondEnds, ClockSkew), NO_TIMES),
+    **dict.fromkeys((SpentTime, BusyTimes, LibraryCallTimes, LibraryTimes, BeyondEnds, ClockSkew), NO_TIMES),
     **dict.fromkeys((PatternCounts, Touched, ExchangeCounts, ProcessExtents, FileLengths), NO_ORDER),
     LibraryUse: NO_CALLERS,
 }

@@ -14,6 +14,7 @@ __all__ = [
     "Footprint",
     "IOStats",
     "KindShares",
+    "LibraryCall",
     "LibraryTime",
     "MetadataCost",
     "MetadataKinds",
@@ -191,6 +192,14 @@ class IOStats(Model):
     )
 
 
+class LibraryCall(Model):
+    """A function of an I/O library."""
+
+    name: str = Field(description="the function, as the trace names it")
+    count: Count = Field(description="calls")
+    time_s: Seconds = Field(description="length of its calls, added up, with all that happens inside them")
+
+
 class LibraryTime(Model):
     """Time in the calls of an I/O library that no call of the same library surrounds."""
 
@@ -199,3 +208,8 @@ class LibraryTime(Model):
         description="the part of it that is not in file-system calls made under them: exchange, waiting, packing"
     )
     slowest: Seconds = Field(description="of the process that spends most time in them")
+    calls: list[LibraryCall] | None = Field(
+        default=None,
+        description="the ten functions of the library in which processes spend most time, with all that happens inside "
+        "them; null in a document of an older Vani",
+    )

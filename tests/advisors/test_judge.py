@@ -20,6 +20,7 @@ from vani.advisors.matter.io_share import IOShare
 from vani.advisors.rule import Finding, Gain, Rule, Target
 from vani.errors import DocumentError, InputError, VaniError
 from vani.models.io_time import io_time
+from vani.render.advice.text import render as advice_text
 from vani.render.wording import expected_gain
 from vani.schema.advice import Advice, ProfileRef, SystemRef
 from vani.schema.document import dumps, loads
@@ -519,3 +520,44 @@ def test_what_wins_or_touches_less_than_a_second_is_low_at_most(
         if one.severity in ("high", "medium"):
             assert runtime >= 1
             assert touched >= 1 if one.expected is None else won(one) >= 1 - 1e-6
+
+
+# What the recommendations leave
+
+
+@pytest.mark.parametrize(
+    ("layer", "functions", "kind", "words"),
+    [
+        ("mpiio", {"MPI_File_write_at_all": 30.0, "MPI_File_open": 2.0}, "exchange", "MPI_File_write_at_all of MPI-IO"),
+        # 36 of the 40 s are in file-system calls: writing on its own is storage, opening together is not.
+        ("mpiio", {"MPI_File_write_at": 38.0, "MPI_File_open": 5.0}, "opening", "calls that all processes make"),
+        ("hdf5", {"H5Dwrite": 35.0, "H5Fclose": 2.0}, "data", "compression, conversion or copying"),
+        ("hdf5", {"H5Dwrite": 2.0, "H5Dcreate2": 35.0}, "metadata", "H5Dcreate2 of HDF5: 8 calls, 35 s of 40 s"),
+    ],
+)
+def test_where_no_recommendation_acts_on_half_of_it_the_advice_says_what_most_is(layer, functions, kind, words):
+    calls = [{"name": name, "count": 8, "time_s": time} for name, time in functions.items()]
+    outside = 4 if "MPI_File_write_at" in functions else 36
+    time = {layer: {"total": 40, "outside_file_system": outside, "slowest": 40, "calls": calls}}
+    change = {"apps[0].library_time_s": time, "workflow.library_time_s": time}
+    advice = advise(profile(slowest_s=4, busy_s=4, calls_s=40, change=change))
+    assert advice.remainder.kind == kind
+    assert advice.remainder.share == pytest.approx(0.9)
+    assert words in advice.remainder.sentence
+    assert advice.remainder.sentence.endswith("no setting of storage reduces it.")
+    assert advice.remainder.sentence in " ".join(advice_text(advice).split())
+
+
+def test_file_system_calls_that_no_recommendation_is_about_are_named():
+    advice = advise(profile([BUSY], slowest_s=50), select=["MAT001"])
+    assert advice.remainder.kind == "file_system"
+    assert "No recommendation acts on 50 s of 50 s in I/O calls" in advice.remainder.sentence
+
+
+def test_nothing_is_said_where_io_does_not_matter_or_a_recommendation_acts_on_half_of_it():
+    assert advise(profile(slowest_s=1, busy_s=1)).remainder is None
+    assert "remainder" not in dumps(advise(profile(slowest_s=1, busy_s=1)))
+    small = shared("/lustre/out", written=GiB, transfer=1024, time_s=400, busy_s=50)
+    advice = advise(profile([small], slowest_s=50, busy_s=50))
+    assert any(entry.severity != "info" for entry in advice.recommendations[1:])
+    assert advice.remainder is None

@@ -140,6 +140,19 @@ def test_calls_of_a_library_within_others_of_its_own_count_once(tmp_path):
     assert profile.workflow.library_time_s["hdf5"].total == pytest.approx(100e-9)
 
 
+def test_functions_of_a_library_are_listed_with_their_time_those_of_libraries_below_in_both(tmp_path):
+    rows = [
+        library(Layer.HDF5, at=0, lasts=100),
+        library(Layer.MPIIO, at=10, lasts=50, depth=1),
+        library(Layer.MPIIO, at=70, lasts=20, depth=1),
+        library(Layer.HDF5, at=200, lasts=30, rank=1),
+        write(at=300),
+    ]
+    time = profile_of([InventedTrace(rows)], tmp_path).workflow.library_time_s
+    assert [(call.count, call.time_s) for call in time["hdf5"].calls] == [(2, pytest.approx(130e-9))]
+    assert [(call.count, call.time_s) for call in time["mpiio"].calls] == [(2, pytest.approx(70e-9))]
+
+
 def test_threads_that_are_in_calls_at_the_same_time_count_once_in_each_interface(tmp_path):
     rows = [write(at=0, lasts=100, thread=1), write(at=10, lasts=100, offset=500, thread=2)]
     rows += [

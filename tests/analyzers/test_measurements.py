@@ -20,6 +20,7 @@ from vani.analyzers.measures.footprint import Touched
 from vani.analyzers.measures.io_time import SpentTime
 from vani.analyzers.measures.lengths import FileLengths
 from vani.analyzers.measures.libraries import LibraryUse
+from vani.analyzers.measures.library_calls import LibraryCallTimes
 from vani.analyzers.measures.library_time import LibraryTimes
 from vani.analyzers.measures.operations import OperationCounts
 from vani.analyzers.measures.past_end import BeyondEnds
@@ -52,6 +53,7 @@ NULLS = {
         *("interfaces", "apps.interface", "files.interface", "files.format", "dataset.format"),
         *("middleware.libraries", "middleware.granularity", "middleware.access_pattern"),
     ],
+    LibraryCallTimes: ["workflow.library_time_s", "apps.library_time_s"],
     LibraryTimes: ["workflow.library_time_s", "apps.library_time_s"],
     BeyondEnds: ["io.past_end"],
     MovedByProcess: ["apps.balance"],

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from vani.errors import one_line
 from vani.models.io_time import io_time
+from vani.models.library_part import library_part
 from vani.units import format_share
 
 if TYPE_CHECKING:
@@ -33,7 +34,6 @@ def library_words(profile: Profile) -> str:
     share = format_share(time.of_run(time.caller.time_s))
     if any(entry.kind == "mpiio_calls_missing" for entry in profile.unseen or ()):
         return f"{who} is inside {library} calls for at least {share} of the run: its data calls were not recorded."
-    return (
-        f"{who} is inside {library} calls for {share} of the run; {part} of that time is exchange and waiting between "
-        "processes, not storage."
-    )
+    what = library_part(profile, time)
+    words = what.words if what is not None else "exchange and waiting between processes"
+    return f"{who} is inside {library} calls for {share} of the run; {part} of that time is {words}, not storage."

@@ -28,6 +28,8 @@ def render(advice: Advice, **_: object) -> str:
     lines += [escaped(matters(advice, None)), ""]
     if advice.verdict is not None and advice.verdict.cause is not None:
         lines += [f"Why: {escaped(advice.verdict.cause.sentence)}", ""]
+    if advice.remainder is not None:
+        lines += [escaped(advice.remainder.sentence), ""]
     lines += [f"Profile: {code(advice.profile.path or 'given as a model')}  "]
     lines += [f"Machine: {code(advice.system.name or 'none was described')}", ""]
     if advice.recommendations:

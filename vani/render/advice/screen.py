@@ -54,6 +54,8 @@ def render(advice: Advice, profile: Profile | None, console: Console) -> None:
     console.print(Text(matters(advice, profile), style="bold"), highlight=False)
     if advice.verdict is not None and advice.verdict.cause is not None:
         console.print(Text(f"Why: {one_line(advice.verdict.cause.sentence)}"), highlight=False)
+    if advice.remainder is not None:
+        console.print(Text(one_line(advice.remainder.sentence)), highlight=False)
     console.print(Text(judged_by(advice), style="dim"), highlight=False)
     if advice.profile.files is not None:
         console.print(Text(judged_part(advice.profile.files), style="dim"), highlight=False)

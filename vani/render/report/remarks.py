@@ -23,6 +23,7 @@ def remarks(profile: Profile, advice: Advice, limits: Limits) -> tuple[str, ...]
     found = [
         *_blind_spots(profile),
         *filter(None, (library_words(profile),)),
+        *((advice.remainder.sentence,) if advice.remainder is not None else ()),
         *_unseen_writes(profile),
         *_doubts(profile),
     ]

@@ -1,0 +1,38 @@
+"""Most of the time in I/O calls, where the recommendations act on less than half of it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from vani.models.library_part import LEAST, library_part
+from vani.models.verdict import verdict_of
+from vani.schema.advice import Remainder
+from vani.units import format_seconds, format_share
+
+if TYPE_CHECKING:
+    from vani.models.io_time import IOTime
+    from vani.schema.profile import Profile
+
+__all__ = ["remainder"]
+
+_NOT_REDUCED: Final = "no setting of storage reduces it"
+
+
+def remainder(profile: Profile, time: IOTime | None, acted_on_s: float) -> Remainder | None:
+    """Say what the recommendations leave; None where I/O does not matter, or they act on at least half of it.
+
+    `acted_on_s` are the seconds of the run that the recommendation with most of them acts on: how far those of several
+    overlap is not known.
+    """
+    verdict = verdict_of(profile)
+    if time is None or verdict.matters != "yes" or acted_on_s >= LEAST * time.calls_s:
+        return None
+    part = library_part(profile, time)
+    if part is not None and part.seconds >= LEAST * time.calls_s:
+        share = min(1.0, part.seconds / time.calls_s)
+        text = f"{format_share(share)} of the time in I/O calls is {part.words}: {_NOT_REDUCED}."
+        return Remainder(kind=part.kind, seconds=part.seconds, share=share, sentence=text)
+    left = time.calls_s - acted_on_s
+    cause = f": {verdict.cause.sentence}" if verdict.cause is not None else "."
+    text = f"No recommendation acts on {format_seconds(left)} of {format_seconds(time.calls_s)} in I/O calls{cause}"
+    return Remainder(kind="file_system", seconds=left, share=left / time.calls_s, sentence=text)

@@ -1,0 +1,102 @@
+"""The part of the time in I/O calls that libraries spend outside file-system calls: which part, and on what.
+
+No setting of storage shortens it. What it is follows from the functions in which processes spend most time: collective
+calls that move data exchange it first and end together; files are opened, sized and closed together, too; what HDF5 or
+netCDF does above MPI-IO is its own work. Times of functions include what happens inside them, so the largest part names
+the kind.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, Literal
+
+from vani.errors import one_line
+from vani.models.io_time import IOTime
+from vani.units import format_count, format_seconds
+
+if TYPE_CHECKING:
+    from vani.schema.profile import LibraryCall, LibraryTime, Profile
+
+__all__ = ["LEAST", "LibraryKind", "LibraryPart", "library_part"]
+
+LEAST: Final = 0.5
+"""Share of what matters that must be explained: most of it."""
+
+LibraryKind = Literal["exchange", "opening", "independent", "data", "metadata", "unknown"]
+_NAMES: Final = {"mpiio": "MPI-IO", "hdf5": "HDF5", "pnetcdf": "PnetCDF", "netcdf": "netCDF"}
+_DATA: Final = ("MPI_File_read", "MPI_File_write", "MPI_File_iread", "MPI_File_iwrite")
+_DATA_ABOVE: Final = ("H5Dread", "H5Dwrite", "nc_get", "nc_put", "ncmpi_get", "ncmpi_put", "ncmpi_wait")
+_WORDS: Final[Mapping[LibraryKind, str]] = {
+    "exchange": "exchange of data and waiting for the slowest process in collective calls",
+    "opening": "waiting for each other in calls that all processes make together, such as opening and closing",
+    "independent": "packing of data and locks in independent calls",
+    "data": "compression, conversion or copying of data",
+    "metadata": "the library's own metadata",
+    "unknown": "exchange and waiting between processes",
+}
+
+
+@dataclass(frozen=True)
+class LibraryPart:
+    """Seconds of the process with most time in I/O calls, and what they go to.
+
+    `words` is a noun phrase that names the costliest function, with its time added up over processes.
+    """
+
+    seconds: float
+    kind: LibraryKind
+    words: str
+
+
+def library_part(profile: Profile, time: IOTime) -> LibraryPart | None:
+    """The part outside file-system calls; None where no library spends any, or what it spends is not known."""
+    seconds = time.calls_s - time.slowest_s
+    app = next((app for app in profile.apps if time.caller is not None and app.name == time.caller.app), None)
+    times = (
+        {str(layer): spent for layer, spent in (app.library_time_s or {}).items()} if app is not None else {}
+    )
+    if app is None or not times or seconds <= 0:
+        return None
+    layer = _layer(times)
+    kind, call = _largest(times[layer], layer)
+    words = _WORDS[kind]
+    if kind in ("data", "metadata") and app.processes > 1 and "mpiio" in times:
+        words += ", or waiting for each other"
+    if call is not None:
+        of = f"{format_seconds(call.time_s)} of {format_seconds(times[layer].total)}"
+        words += f" ({one_line(call.name)} of {_NAMES.get(layer, layer)}: {format_count(call.count)} calls, {of})"
+    return LibraryPart(seconds, kind, words)
+
+
+def _layer(times: Mapping[str, LibraryTime]) -> str:
+    """The outermost library, or MPI-IO where most of that library's time is spent there."""
+    outer = max(times, key=lambda layer: (times[layer].total, layer))
+    below = times.get("mpiio")
+    if below is not None and below.outside_file_system > LEAST * times[outer].outside_file_system:
+        return "mpiio"
+    return outer
+
+
+def _largest(time: LibraryTime, layer: str) -> tuple[LibraryKind, LibraryCall | None]:
+    """The kind of calls that takes most time, and the costliest function of that kind."""
+    sums: defaultdict[LibraryKind, float] = defaultdict(float)
+    first: dict[LibraryKind, LibraryCall] = {}
+    for call in time.calls or ():
+        kind = _kind(call.name, layer)
+        sums[kind] += call.time_s
+        first.setdefault(kind, call)
+    # They are mostly the file-system calls inside them, which are not counted here.
+    sums["independent"] -= time.total - time.outside_file_system
+    most = max(first, key=lambda kind: sums[kind], default=None)
+    return ("unknown", None) if most is None else (most, first[most])
+
+
+def _kind(name: str, layer: str) -> LibraryKind:
+    if layer != "mpiio":
+        return "data" if name.startswith(_DATA_ABOVE) else "metadata"
+    if not name.startswith(_DATA):
+        return "opening"
+    return "exchange" if "_all" in name or "_ordered" in name else "independent"
