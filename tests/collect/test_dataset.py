@@ -114,6 +114,12 @@ def test_filters_of_hdf5_are_tried_with_shuffling(tmp_path):
     assert ratios.keys() >= {("lzf", None, True), ("lzf", None, False)}
 
 
+def test_the_type_of_raw_files_is_that_of_their_values(tmp_path):
+    # Read as numbers, these bytes are signalling NaNs; warnings are errors here.
+    (tmp_path / "x").write_bytes(b"\x01\x00\xa0\x7f" * (1 << 16))
+    assert sample_dataset(tmp_path, raw_type=np.dtype("<f4")).compression.value_bytes == 4
+
+
 def test_time_and_bytes_bound_the_codecs(tmp_path):
     (tmp_path / "x").write_bytes(bytes(64 << 20))
     late = sample_dataset(tmp_path, Bounds(packing_s=-1)).compression

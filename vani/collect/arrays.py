@@ -96,7 +96,9 @@ def _values(path: Path, stored: Stored, places: NDArray[np.int64], ends_at: floa
         return np.empty(0)
     is_packed = stored.member is not None
     raw = _inflated(path, stored, type_, places) if is_packed else _read(path, stored, type_, places, ends_at)
-    values = raw.astype(np.float64)
+    # Bytes that are no numbers of the type after all may be signalling NaNs.
+    with np.errstate(invalid="ignore"):
+        values = raw.astype(np.float64)
     given = ~np.isin(values, stored.fill) if stored.fill else np.ones(len(values), np.bool_)
     scaled: NDArray[np.float64] = values[given] * stored.scale + stored.zero
     return scaled

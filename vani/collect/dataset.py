@@ -133,7 +133,8 @@ def sample_dataset(
             )
             files.append(file)
             if file.format is not None:
-                sampled.append(Sampled(path, file.size, file.format, _value_bytes(file.attributes)))
+                attributes = array.attributes if array is not None else None
+                sampled.append(Sampled(path, file.size, file.format, _value_bytes(attributes)))
             formats.update([file.format] if file.format else [])
             arrays += [(path, array)] if array is not None and array.count else []
         else:
