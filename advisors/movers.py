@@ -218,9 +218,6 @@ def _share(layer: Interface | None) -> float | None:
 def are_plain(app: App, profile: Profile) -> bool:
     """True if an app's processes are whatever its program started: children of a shell, workers of a data loader.
 
-    Of MPI programs strace leaves a log per rank, of others one with all processes; other tracers see ranks.
+    Of programs without MPI, strace and DFTracer record all processes; other tracers see ranks.
     """
-    return any(
-        trace.tool == "strace" and trace.layout == "processes" and trace.app == app.name
-        for trace in profile.traces
-    )
+    return any(trace.layout == "processes" and trace.app == app.name for trace in profile.traces)
