@@ -22,6 +22,7 @@ __all__ = [
     "is_funnel",
     "is_moved_within",
     "may_gather",
+    "may_write_unseen",
     "movers_of",
     "moves_collectively",
 ]
@@ -41,6 +42,7 @@ _WAITING: Final = 0.1
 # Ours: twice may be two steps of a program.
 _TIMES: Final = 3.0
 
+_HIDES_WRITES: Final = frozenset({"written_without_writes", "stream_buffered", "asynchronous", "memory_mapped"})
 _ABOVE_MPIIO: Final = frozenset({"mpiio", "pnetcdf", "hdf5", "netcdf"})
 
 # Most of the calls: an aggregator does nothing for the others (ours).
@@ -164,6 +166,23 @@ def collective_part(app: App, profile: Profile, *, reads: bool) -> float | None:
     return together / total if total else None
 
 
+def may_write_unseen(app: App, profile: Profile) -> bool:
+    """True if others than the process that is seen to write may do so: their calls are not recorded.
+
+    A file that one process has open may be its log; as many files as half of the processes are none. Calls of MPI-IO in
+    a file that is written may be collective.
+    """
+    used = {file.path: file for file in profile.files if app.name in file.apps}
+    for entry in profile.unseen or ():
+        known = [used[path] for path in entry.files if path in used]
+        several = any(file.processes > 1 for file in known) or 2 * entry.count >= app.processes
+        if entry.kind in _HIDES_WRITES and known and several:
+            return True
+        if entry.kind == "mpiio_calls_missing" and any(file.writers for file in known):
+            return True
+    return False
+
+
 def is_funnel(
     app: App, profile: Profile, *, processes: float = FUNNEL_PROCESSES, least: float = FUNNEL_BYTES
 ) -> bool:
@@ -172,6 +191,8 @@ def is_funnel(
     if balance is None or app.processes < processes * app.instances or balance.writing_processes != 1:
         return False
     if (app.io.bytes.written or 0) < least or gathers(app, profile) or may_gather(app, profile):
+        return False
+    if may_write_unseen(app, profile):
         return False
     return not are_plain(app, profile) or _waits(app, balance)
 

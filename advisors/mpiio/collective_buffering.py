@@ -15,6 +15,7 @@ from vani.advisors.mpiio.mpiio_files import (
     collective_share,
     direct_mpiio_files,
     in_mpiio_s,
+    leaves_sieving,
     mpiio_uses,
     set_hints,
     sieves,
@@ -130,7 +131,7 @@ class CollectiveBuffering(Rule):
                 if min(shares) < self.min_collective and calls_collectively_later(use, profile):
                     reasons.append(f"{use.app.name} calls collective functions already, without waiting for them")
                     continue
-                verdict = self._judge(use, moved, min(shares), bool(sieved), system)
+                verdict = self._judge(use, moved, min(shares), bool(sieved), profile, system)
                 findings.append(verdict) if isinstance(verdict, Finding) else reasons.append(verdict)
         return self.verdict(findings, reasons)
 
@@ -176,11 +177,14 @@ class CollectiveBuffering(Rule):
         moved: list[Moved],
         collective: float,
         sieved: bool,
+        profile: Profile,
         system: System,
     ) -> Finding | str:
         hints: dict[str, str] = {}
         if not all(transfer.reads for transfer in moved):
-            hints |= {"romio_cb_write": "enable", "romio_ds_write": "disable"}
+            hints["romio_cb_write"] = "enable"
+            if not leaves_sieving(moved[0].item.file.path, profile, system):
+                hints["romio_ds_write"] = "disable"
         if any(transfer.reads for transfer in moved):
             hints["romio_cb_read"] = "enable"
         own = set_hints(use.layer, hints)

@@ -6,7 +6,15 @@ from typing import TYPE_CHECKING, Final
 
 from vani.advisors.data_files import Item, data_s, listed, target_of, wall_s
 from vani.advisors.mpiio.hints import hint_lines
-from vani.advisors.mpiio.mpiio_files import DIRECT, Use, mpiio_files, mpiio_uses, set_hints, sieves
+from vani.advisors.mpiio.mpiio_files import (
+    DIRECT,
+    Use,
+    leaves_sieving,
+    mpiio_files,
+    mpiio_uses,
+    set_hints,
+    sieves,
+)
 from vani.advisors.rule import Evidence, Finding, Gain, Rule, Value, Verdict, seconds
 from vani.units import format_bytes
 
@@ -41,10 +49,11 @@ class DataSieving(Rule):
     Stays silent when
         No app uses MPI-IO, or no file is shared through it; nothing that is written is read; the program reads
         itself, and no more than that shows; independent calls ask for much less than moves (MIO001); HDF5 stores
-        chunks, which it reads to change them; the hint is set already.
+        chunks, which it reads to change them; the hint is set already; the file system is reached by NFS (VAST too),
+        where sites ask for sieving to stay on.
     Source
         ROMIO users guide (`romio_ds_write`, `ind_wr_buffer_size`); the name is of Thakur, Gropp and Lusk, "Data
-        sieving and collective I/O in ROMIO", 1999.
+        sieving and collective I/O in ROMIO", 1999. CSCS documentation, pull request 421 (sieving on VAST).
     Example
         A view with holes: 1 MiB is written in four blocks of 256 KiB, and MPI-IO reads 1 MiB before.
     """
@@ -63,7 +72,7 @@ class DataSieving(Rule):
     # Ours: most accesses have holes between them.
     min_holes = 0.5
 
-    def check(self, profile: Profile, system: System) -> Verdict:  # noqa: ARG002 - holds on every machine
+    def check(self, profile: Profile, system: System) -> Verdict:
         findings: list[Finding] = []
         reasons: list[str] = []
         for use in mpiio_uses(profile):
@@ -73,7 +82,10 @@ class DataSieving(Rule):
             if sieves(use, profile, reads=False) and any(item.file.interface in DIRECT for item in use.items):
                 reasons.append("independent calls make MPI-IO sieve: collective ones come first, see MIO001")
                 continue
-            calls = _reading_calls(use.app.name, profile)
+            if leaves_sieving(use.items[0].file.path, profile, system):
+                reasons.append("sieving stays on where the file system is reached by NFS, as such sites ask for (CSCS)")
+                continue
+            calls = _reading_calls(use, profile)
             read_back = [item for item in use.items if self._reads_back(item)]
             if not read_back:
                 reasons.append("of no shared file that MPI-IO writes is more than a little read")
@@ -95,7 +107,10 @@ class DataSieving(Rule):
                 part = sum(share for _, share in shares) / len(shares)
                 findings.append(self._finding(use, [item for item, _ in shares], _APART, part))
             else:
-                reasons.append("the program itself reads, so that what MPI-IO reads on its own does not show")
+                reasons.append(
+                    "the program itself reads, or not all of its calls were recorded, so that what MPI-IO reads on its "
+                    "own does not show"
+                )
         return self.verdict(findings, reasons)
 
     def _reads_back(self, item: Item) -> bool:
@@ -182,9 +197,13 @@ class DataSieving(Rule):
         )
 
 
-def _reading_calls(app: str, profile: Profile) -> int | None:
-    """Number of reading calls of the program itself; None if no trace shows them."""
-    traces = [trace for trace in profile.traces if trace.app == app and trace.functions]
-    if not traces:
+def _reading_calls(use: Use, profile: Profile) -> int | None:
+    """Number of reading calls of the program itself; None if no trace shows them, or not all of them."""
+    traces = [trace for trace in profile.traces if trace.app == use.app.name and trace.functions]
+    paths = {item.file.path for item in use.items}
+    missing = any(
+        entry.kind == "mpiio_calls_missing" and not paths.isdisjoint(entry.files) for entry in profile.unseen or ()
+    )
+    if not traces or missing:
         return None
     return sum(n for trace in traces for name, n in trace.functions.items() if name.startswith(_READS))

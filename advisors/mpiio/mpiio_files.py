@@ -21,6 +21,7 @@ __all__ = [
     "collective_share",
     "direct_mpiio_files",
     "in_mpiio_s",
+    "leaves_sieving",
     "mpiio_files",
     "mpiio_uses",
     "set_hints",
@@ -30,6 +31,7 @@ __all__ = [
 DIRECT: Final = frozenset({"mpiio", "pnetcdf"})
 """Layers whose data calls are those of MPI-IO, one for one."""
 
+_NETWORK_FILES: Final = frozenset({"nfs", "nfs4", "vast"})
 # Ours: twice as much is no rounding to blocks.
 _SIEVED: Final = 2.0
 # Ours: most of the calls; aggregators do nothing for the others.
@@ -116,6 +118,12 @@ def sieves(use: Use, profile: Profile, *, reads: bool) -> bool:
     factor = None if factors is None else factors.read if reads else factors.written
     share = collective_share(use, profile, reads=reads)
     return factor is not None and factor >= _SIEVED and share is not None and share < _MOSTLY
+
+
+def leaves_sieving(path: str, profile: Profile, system: System) -> bool:
+    """True where a file lies on NFS or VAST, whose sites ask to leave data sieving on (CSCS documentation)."""
+    disk = system.file_system_for(path)
+    return (disk.type if disk is not None else profile.storage.shared.type) in _NETWORK_FILES
 
 
 def in_mpiio_s(use: Use, items: list[Item]) -> float:

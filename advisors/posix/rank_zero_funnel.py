@@ -7,7 +7,15 @@ from typing import TYPE_CHECKING, Final
 from vani.advisors.commands import comment
 from vani.advisors.data_files import data_files
 from vani.advisors.language import language_of
-from vani.advisors.movers import FUNNEL_BYTES, FUNNEL_PROCESSES, are_plain, gathers, is_funnel, may_gather
+from vani.advisors.movers import (
+    FUNNEL_BYTES,
+    FUNNEL_PROCESSES,
+    are_plain,
+    gathers,
+    is_funnel,
+    may_gather,
+    may_write_unseen,
+)
 from vani.advisors.rule import Evidence, Finding, Gain, Rule, Target, Value, Verdict, seconds
 from vani.models.small_io import PROCESS_RATE
 from vani.units import format_bytes, format_count, format_rate, format_seconds
@@ -53,7 +61,8 @@ class RankZeroFunnel(Rule):
     Stays silent when
         An app has few processes, writes little, or with several processes, or by collective calls, non-blocking ones
         too, of MPI-IO, PnetCDF or HDF5 (whose aggregator may be one process, see MIO002); under strace, where all ranks
-        open what one writes, as these calls do; its balance is not known.
+        open what one writes, as these calls do; files that several processes open lack their writes in the trace
+        (`unseen`: Fortran, C++, MPI-IO); its balance is not known.
     Source
         Vani paper, section IV (CM1: rank 0 writes all output). Rate of one process: OPRAEL's sweep.
     Example
@@ -101,6 +110,10 @@ class RankZeroFunnel(Rule):
                 reasons.append(
                     f"all ranks of {app.name} open the files that one writes, as in collective calls of MPI-IO, which "
                     "strace does not show"
+                )
+            elif may_write_unseen(app, profile):
+                reasons.append(
+                    f"other processes of {app.name} may write, too: calls that move data were not recorded"
                 )
             elif (app.io.bytes.written or 0) < self.min_bytes:
                 written = format_bytes(app.io.bytes.written)
