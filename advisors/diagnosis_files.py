@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from vani.advisors.data_files import Item, extent
 from vani.advisors.diagnosis_run import (
@@ -22,13 +22,17 @@ from vani.advisors.diagnosis_run import (
     writes_of,
 )
 from vani.advisors.movers import are_plain
-from vani.advisors.small_requests import sizes_of
+from vani.advisors.small_requests import SMALL, sizes_of
 from vani.units import KiB, MiB
+
+if TYPE_CHECKING:
+    from vani.schema.profile import IOStats
 
 __all__ = ["FILE_PATTERNS"]
 
 RANDOM: Final = 0.2
 OPENS: Final = 10
+LOOKS: Final = 100
 FLUSHES: Final = 100
 TIMES: Final = 2.0
 PAGE: Final = 4 * KiB
@@ -38,6 +42,7 @@ LARGE_FILE: Final = 64 * MiB
 
 _ABOVE_POSIX: Final = frozenset({"mpiio", "pnetcdf", "hdf5", "netcdf"})
 _HIDES_LIBRARIES: Final = frozenset({"mpiio_calls_missing", "module_off", "module_partial"})
+_READS: Final = frozenset({"read", "pread", "pread64", "readv", "fread"})
 _SHOWN: Final = 3
 
 
@@ -89,6 +94,39 @@ def _one_target(run: Run) -> Seen | None:
         return None
     items = [item for item in run.shared if item.file.stripe_count == 1 and (extent(item.file) or 0) >= LARGE_FILE]
     return run.in_files(items, "stripe_count", "size", "readers", "writers") if run.moves_much(items) else None
+
+
+def _direct_io(run: Run) -> Seen | None:
+    direct = [item for item in run.items if item.file.direct_opens]
+    return run.in_files(direct, "direct_opens", "opens", "io.bytes.total") if run.moves_much(direct) else None
+
+
+def _polling(run: Run) -> Seen | None:
+    polled = [item for item in run.items if _is_polled(item)]
+    if not polled:
+        return None
+    return run.in_files(
+        polled, "opens", "io.metadata_kinds.stat.count", "io.ops.read", "io.footprint.read", "processes"
+    )
+
+
+def _is_polled(item: Item) -> bool:
+    """True if each process looks at a file again and again, and finds little or nothing in it."""
+    io = item.file.io
+    looks = item.file.opens + (io.metadata_kinds.stat.count if io.metadata_kinds is not None else 0)
+    distinct = io.footprint.read if io.footprint.read is not None else io.bytes.read
+    if (distinct or 0) >= SMALL:
+        # A process that waits for more to be written reads at the end of the file, in vain.
+        looks = 0
+    looks += _reads_in_vain(io)
+    return looks >= LOOKS * max(1, item.file.processes) and io.ops.write + (io.ops.sync or 0) < MOST * looks
+
+
+def _reads_in_vain(io: IOStats) -> int:
+    """Reads that get nothing: of sources with return values they are no operations, of others they lie past the end."""
+    got = (io.bytes.read or 0) - (io.past_end.read or 0)
+    past_end = io.ops.read if got < io.ops.read else 0
+    return past_end + max(0, sum(call.count for call in io.calls or () if call.name in _READS) - io.ops.read)
 
 
 def _repeated_open(run: Run) -> Seen | None:
@@ -195,6 +233,7 @@ FILE_PATTERNS: Final[Mapping[str, Pattern]] = {
     "shared_file": (_shared_file, ("LUS002", "LUS004", "LUS008", "BEE001", "GPF004", "MIO004")),
     "one_target": (_one_target, ("LUS002", "LUS004", "LUS008", "PFL001")),
     "repeated_open": (_repeated_open, ("POS003",)),
+    "polling": (_polling, ("POS003", "POS008")),
     "flush_after_each_write": (_flush_after_each_write, ("POS010",)),
     "reread": (_reread, ("POS001", "POS011", "BB001", "HD5004")),
     "rewritten": (_rewritten, ("POS011",)),
@@ -203,5 +242,6 @@ FILE_PATTERNS: Final[Mapping[str, Pattern]] = {
     "independent_io": (_independent_io, ("MIO001", "HD5005")),
     "low_level_interface": (_low_level_interface, ("POS009",)),
     "stdio_bulk_data": (_stdio_bulk_data, ("POS012",)),
+    "direct_io": (_direct_io, ()),
 }
 """By name: the function that sees a pattern, and the rules that act on it."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from enum import IntEnum, IntFlag
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 
@@ -21,6 +21,7 @@ __all__ = [
     "CALLS",
     "CALL_SITE",
     "CALL_SITES",
+    "DIRECT",
     "FILES",
     "FUNCTIONS",
     "MOST_SUM",
@@ -93,6 +94,10 @@ class Flag(IntFlag):
     position went beyond any that a file system has."""
     STAT = 1 << 14
     """Asks about its path without opening it (stat, access, readlink)."""
+
+
+DIRECT: Final = -(1 << 15)
+"""Opens its file past the client's cache (O_DIRECT). The last bit of the flags is their sign: no member of `Flag`."""
 
 
 class FileClass(IntEnum):

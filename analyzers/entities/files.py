@@ -161,6 +161,8 @@ def files(
     notes |= view.nulls(SpentTime, "files.first_s", "files.last_s") | view.nulls(
         PatternCounts, "files.stride"
     )
+    survey = measured.survey.files
+    direct = survey.at(measured.listed, "direct_opens").tolist() if "direct_opens" in survey.columns else None
     numbers = {
         **{name: users.at(measured.listed, name).tolist() for name in users.columns},
         **{name: times.at(measured.listed, name).tolist() for name in times.columns},
@@ -182,6 +184,7 @@ def files(
                 readers=columns_of_file["readers"],
                 writers=columns_of_file["writers"],
                 opens=columns_of_file["opens"],
+                direct_opens=(direct[i] or None) if direct else None,
                 interface=None if layer is None or not caller_known else layer_name(layer),  # type: ignore[arg-type]
                 stride=strides.get(code),
                 stripe_count=None if layout is None else layout.stripe_count,

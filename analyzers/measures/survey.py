@@ -29,7 +29,7 @@ from vani.analyzers.tables.intervals import Intervals, merge
 from vani.analyzers.tables.keys import pack, unpack
 from vani.analyzers.workload.survey_findings import BUCKETS, MOMENTS, Ends, SurveyFindings
 from vani.analyzers.workload.workload import Context, Workload
-from vani.calls import Flag, Kind, Layer
+from vani.calls import DIRECT, Flag, Kind, Layer
 from vani.distinct import distinct
 from vani.kernels.codes import ReachKind
 from vani.kernels.library import call, columns, dtype_of
@@ -78,8 +78,9 @@ class SurveyedFiles:
 
     files: IntTable
     """By file code: calls (reads, writes, metadata, syncs, opens, makes, empties, looks, streams, resizes, unfollowed,
-    writable, stream_opens, closes), bytes_read and bytes_written, time and metadata_time (ns), furthest_seek (bytes,
-    -1: none), open_us (moments of closing less those of opening) and moments; without those where no time is known."""
+    writable, stream_opens, direct_opens, closes), bytes_read and bytes_written, time and metadata_time (ns),
+    furthest_seek (bytes, -1: none), open_us (moments of closing less those of opening) and moments; without those where
+    no time is known."""
     moments: int = BUCKETS
     """At how many moments of the run the ends of files are known."""
     tells_creation: bool = True
@@ -261,6 +262,7 @@ class _Collector:
             "first_resize": least(first, resized),
             "writable": group.sum(count, (flags & _WRITABLE_OPEN) == _WRITABLE_OPEN),
             "stream_opens": group.sum(count, ((flags & Flag.OPEN) != 0) & (layer == Layer.STDIO)),
+            "direct_opens": group.sum(count, (flags & DIRECT) != 0),
             "closes": group.sum(count, (flags & Flag.CLOSE) != 0),
             "first_open": least(first, (flags & Flag.OPEN) != 0),
             "last_close": most(last, (flags & Flag.CLOSE) != 0),

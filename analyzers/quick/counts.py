@@ -27,7 +27,7 @@ from vani.analyzers.tables.keys import pack, unpack
 from vani.analyzers.tables.pair_counts import Pairs, count_pairs
 from vani.analyzers.workload.renamed_files import groups_of_names, renames_of
 from vani.analyzers.workload.workload import Context, Workload
-from vani.calls import MOST_SUM, RENAMES, Flag, Kind, Layer, Occurrences
+from vani.calls import DIRECT, MOST_SUM, RENAMES, Flag, Kind, Layer, Occurrences
 from vani.columns import Texts, small_table, texts, to_arrow
 from vani.errors import TraceError
 
@@ -61,8 +61,8 @@ class Counts:
     libraries: LibrariesResult
     totals: MovedByProcess
     files: IntTable
-    """By file code, included calls: reads, writes, metadata, syncs, opens, makes, empties, looks, removes, bytes_read,
-    bytes_written."""
+    """By file code, included calls: reads, writes, metadata, syncs, opens, direct_opens, makes, empties, looks,
+    removes, bytes_read, bytes_written."""
     users: IntTable | None
     """By app and file + 1 as one key, files that are written and read, under their last name: processes that are
     readers, writers, and both. None: too many to keep."""
@@ -275,6 +275,7 @@ class _Counter:
             "empties": anew,
             "looks": looks,
             "removes": having(Flag.REMOVE),
+            "direct_opens": (flags & DIRECT) != 0,
             "resizes": having(Flag.RESIZE),
             "streams": made & (rows.layer[at] == Layer.STDIO),
             "unfollowed": (flags & (Flag.OPEN | Flag.WRITABLE)) == Flag.WRITABLE,

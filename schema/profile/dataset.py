@@ -51,7 +51,7 @@ class Dataset(SparseModel):
 class FileEntity(SparseModel):
     """A file (table XI)."""
 
-    optional_keys: ClassVar[tuple[str, ...]] = ("stripe_count", "stripe_size", "components")
+    optional_keys: ClassVar[tuple[str, ...]] = ("stripe_count", "stripe_size", "components", "direct_opens")
 
     path: str = Field(description="absolute, links not followed; of a file that was renamed its last name")
     format: str | None = Field(
@@ -70,6 +70,11 @@ class FileEntity(SparseModel):
     readers: Count = Field(description="processes that read it")
     writers: Count = Field(description="processes that wrote it")
     opens: Count = Field(description="times that it was opened")
+    direct_opens: AtLeastOne | None = Field(
+        default=None,
+        description="of these, with O_DIRECT; null, and absent, where there is none, and where the source does not "
+        "store the flags of opens",
+    )
     interface: LayerName | None = Field(description="layer through which most of it was accessed")
     stride: int | None = Field(default=None, description="bytes between the beginnings of strided operations")
     stripe_count: AtLeastOne | None = Field(
@@ -92,6 +97,12 @@ class FileEntity(SparseModel):
         default=None,
         description="arrays, dimensions, type, encoding and chunks: from job.yaml, else from the calls that made them",
     )
+
+    def keys_left_out(self) -> tuple[str, ...]:
+        """Those of the layout together, and `direct_opens`."""
+        *layout, direct = self.optional_keys
+        unknown = () if any(getattr(self, name) for name in layout) else tuple(layout)
+        return unknown if self.direct_opens else (*unknown, direct)
 
 
 class Folder(Model):

@@ -191,6 +191,29 @@ def test_files_are_opened_again_from_ten_times_on():
     assert "repeated_open" not in names(shared(written=MiB, processes=101, opens=1009))
 
 
+def looked_at(opens, processes=1, stats=0, **settings):
+    kinds = ("open", "close", "stat", "seek", "directory", "remove", "other")
+    counts = {name: {"count": stats if name == "stat" else 0, "time_s": 0.0} for name in kinds}
+    polled = file("/d/log", opens=opens, processes=processes, **settings)
+    return names(polled, change={"files[0].io.metadata_kinds": counts})
+
+
+def test_a_file_is_polled_where_it_is_looked_at_again_and_again_for_little():
+    assert "polling" in looked_at(100, read=100 * 4096, footprint_read=4096)
+    assert "polling" in looked_at(40, stats=60, read=40 * 4096, footprint_read=4096)
+    assert "polling" in looked_at(1, read=400 * 4096, transfer=4096, past_end=400 * 4096 - 99, footprint_read=99)
+    assert "polling" not in looked_at(99, read=100 * 4096, footprint_read=4096)
+    assert "polling" not in looked_at(199, processes=2, read=100 * 4096, footprint_read=4096)
+    assert "polling" not in looked_at(100, read=100 * 64 * KiB, footprint_read=64 * KiB)
+    assert "polling" not in looked_at(100, written=50 * 4096, transfer=4096)
+
+
+@pytest.mark.parametrize(("megabytes", "expected"), [(10, True), (9, False)])
+def test_direct_files_have_a_tenth_of_the_bytes(megabytes, expected):
+    direct = file("/d/a", written=megabytes * MiB) | {"direct_opens": 1}
+    assert ("direct_io" in names(direct, file("/d/b", written=(100 - megabytes) * MiB))) is expected
+
+
 def test_a_stat_storm_has_more_than_two_for_each_open():
     assert "stat_storm" in metadata_run(stat=1001, opens=500, count=1501)
     assert "stat_storm" not in metadata_run(stat=1000, opens=500, count=1500)

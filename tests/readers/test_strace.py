@@ -375,6 +375,21 @@ def test_a_read_that_finds_the_end_of_the_file_moves_no_data(tmp_path):
     assert io.ops.metadata == 2
 
 
+def test_files_that_are_opened_past_the_cache_are_marked(tmp_path):
+    log = written(
+        tmp_path,
+        '7 openat(AT_FDCWD</data>, "d", O_WRONLY|O_CREAT|O_DIRECT, 0666) = 3</data/d> <0.000010>',
+        '7 write(3</data/d>, ""..., 4096) = 4096 <0.000010>',
+        '7 openat(AT_FDCWD</data>, "d", O_RDONLY|O_DIRECTORY) = 4</data/d> <0.000010>',
+        '7 openat(AT_FDCWD</data>, "e", O_WRONLY|O_CREAT, 0666) = 5</data/e> <0.000010>',
+        '7 openat(AT_FDCWD</data>, "none", O_RDONLY|O_DIRECT) = -1 EINVAL (Invalid argument) <0.000010>',
+    )
+    found = vani.profile(log, store=tmp_path / "store")
+    assert {file.path: file.direct_opens for file in found.files} == {"/data/d": 1, "/data/e": None}
+    written_out = {file["path"]: file.get("direct_opens") for file in found.model_dump()["files"]}
+    assert written_out == {"/data/d": 1, "/data/e": None}
+
+
 def test_bytes_that_one_program_hands_to_another_are_known(tmp_path):
     (tmp_path / "traces").mkdir()
     for name, lines_ in (

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from vani.calls import Flag, Kind
+from vani.calls import DIRECT, Flag, Kind
 from vani.columns import scalar, to_arrow, to_numpy
 from vani.readers.functions import PositionRule
 from vani.readers.plausible import MOST_OFFSET, NO_VALUE, believed
@@ -59,7 +59,7 @@ _SECOND_DESCRIPTOR = (
     r"\d+<(?P<dir>[^<>]*)>(?:\(deleted\))?(?:, (?P<two>[^,]*))?"
 )
 _LOCKS = r"^[^<]*(?:<[^<>]*>)?[^,]*, F_(?:OFD_)?(?:SETLK|SETLKW|GETLK)(?:64)?\b"
-_OPEN_BITS = {
+_OPEN_BITS: dict[str, int] = {
     "O_CREAT": Flag.CREATE,
     "O_TRUNC": Flag.TRUNCATE,
     "O_APPEND": Flag.APPEND,
@@ -68,6 +68,7 @@ _OPEN_BITS = {
     "O_DIRECTORY": Flag.DIRECTORY,
     # Opened as a location (O_PATH), not to be read.
     "O_PATH": Flag.DIRECTORY,
+    "O_DIRECT": DIRECT,
 }
 
 
@@ -242,10 +243,11 @@ def _opens(columns: _Columns, name: Ints, args: pa.Array, ok: Bools) -> None:
 
 
 def _open_flags(text: str) -> int:
-    flags = Flag(0)
+    flags = 0
     for bit in text.split("|"):
-        flags |= _OPEN_BITS.get(bit, Flag(0))
-    return int(flags)
+        # An enumeration would drop the sign.
+        flags |= int(_OPEN_BITS.get(bit, 0))
+    return flags
 
 
 def _numbers(args: pa.Array, pattern: str, part: str) -> Ints:
