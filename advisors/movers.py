@@ -239,6 +239,6 @@ def _share(layer: Interface | None) -> float | None:
 def are_plain(app: App, profile: Profile) -> bool:
     """True if an app's processes are whatever its program started: children of a shell, workers of a data loader.
 
-    Of programs without MPI, strace and DFTracer record all processes; other tracers see ranks.
+    Of programs without MPI or torchrun, strace and DFTracer record all processes; other tracers see ranks.
     """
     return any(trace.layout == "processes" and trace.app == app.name for trace in profile.traces)

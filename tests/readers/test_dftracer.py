@@ -237,3 +237,15 @@ def test_what_is_opened_and_never_used_was_looked_for(tmp_path):
                         event(3, "close", 10**6 + 5, ret=0, fhash="f2"))  # fmt: skip
     profile = vani.profile(write(tmp_path, *events))
     assert [file.path for file in profile.files] == ["/s/used"]
+
+
+def test_processes_of_torchrun_are_ranks_with_their_workers(tmp_path):
+    commands = {"c1": "/usr/bin/python3;/opt/bin/torchrun;train.py", "c2": "/usr/bin/python3;-u;train.py"}
+    events = [HOST, named("f1", "/s/data"), *(named(k, v, "SH") for k, v in commands.items())]
+    # 10 and 20 are ranks, 11 and 12 workers of the first one.
+    for pid, parent, key in ((7, 1, "c1"), (20, 7, "c2"), (10, 7, "c2"), (11, 10, "c2"), (12, 10, "c2")):
+        events.append(event(1, "start", pid, cat="dftracer", pid=pid, ppid=parent, cmd_hash=key))
+        events.append(event(2, "read", 100 + pid, pid=pid, ret=10, fhash="f1"))
+    reader = open_trace(write(tmp_path, *events))
+    assert (reader.layout, reader.app, reader.calls_per_rank().tolist()) == ("ranks", "train.py", [3, 1])
+    assert read(reader)[0]["thread"].to_pylist() == [10, 11, 12, 20]

@@ -13,13 +13,17 @@ from vani.readers.commands import app_of, is_interpreter
 from vani.readers.dftracer.events import number
 from vani.units import counted
 
-__all__ = ["TRACKER", "Child", "Missing", "Process", "Processes"]
+__all__ = ["LAUNCHERS", "TRACKER", "Child", "Missing", "Process", "Processes"]
 
 _NS = {"NS": 1, "US": 1_000, "MS": 1_000_000, "S": 1_000_000_000, "SEC": 1_000_000_000}
 _NAMELESS = "DEFAULT"
 """What DFTracer calls a program whose script it does not know."""
 _WORKERS = ("multiprocessing", "loky")
 """Modules of Python that begin processes for the program that imports them, as words after `-c` or `-m`."""
+LAUNCHERS = frozenset(
+    {"torchrun", "torch.distributed.run", "torch.distributed.launch", "accelerate", "deepspeed"}
+)
+"""Programs that begin the ranks of a job, each with RANK and WORLD_SIZE in its environment, which no trace holds."""
 TRACKER = "resource_tracker"
 """Python's process that removes what others leave; it belongs to no program."""
 
@@ -177,6 +181,18 @@ class Processes:
     def apps(self) -> list[str]:
         """The app of each process; empty where the trace does not have it."""
         return [self._app(process, 0) for process in self.processes]
+
+    def root(self, number: int, apps: Sequence[str]) -> int | None:
+        """The rank of a job that a process is, or was begun by: a rank of MPI, or a child of a launcher; else None."""
+        for _ in self.processes:
+            process = self.processes[number]
+            parent = self._number.get((process.host, process.parent))
+            if process.rank is not None or (parent is not None and apps[parent] in LAUNCHERS):
+                return number
+            if parent is None:
+                return None
+            number = parent
+        return None
 
     def _app(self, process: Process, depth: int) -> str:
         words = self.names.get(process.command, "").split(";")

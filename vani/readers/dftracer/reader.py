@@ -1,8 +1,9 @@
 """A run under DFTracer: a folder with files of its processes, or one of these files.
 
-Each process is a rank, its threads are the rank's threads. All lines are parsed once; rows of numbers are kept (see
-`spool`), since a process may have several files, a file several processes, and calls are delivered process by process.
-An event is written when its call ends, so rows are put in the order in which calls began.
+Each process is a rank, its threads are the rank's threads; ranks of a job have their workers' calls, too. All lines are
+parsed once; rows of numbers are kept (see `spool`), since a process may have several files, a file several processes,
+and calls are delivered process by process. An event is written when its call ends, so rows are put in the order in
+which calls began.
 """
 
 from __future__ import annotations
@@ -91,8 +92,8 @@ class DFTracerReader:
 
     @property
     def layout(self) -> str:
-        """`ranks` where each process has a rank of MPI."""
-        return "ranks" if self.known.with_mpi else "processes"
+        """`ranks` where each is a rank of MPI or of torchrun and the like, with the workers that it began."""
+        return "ranks" if self.known.with_ranks else "processes"
 
     @property
     def app(self) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import posixpath
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -20,7 +21,7 @@ from vani.readers.dftracer.calls import PROCESSES
 from vani.readers.dftracer.events import AGGREGATED, COMPLETE, EventParser, number
 from vani.readers.dftracer.lines import LineReader
 from vani.readers.dftracer.probe import logs_of
-from vani.readers.dftracer.processes import TRACKER, Child, Missing, Processes
+from vani.readers.dftracer.processes import LAUNCHERS, TRACKER, Child, Missing, Processes
 from vani.readers.dftracer.rows import ROWS, Codes, Functions, numbers, rows_of
 from vani.readers.paths import PathTable, classify_path
 from vani.readers.spool import Spool
@@ -54,8 +55,8 @@ class Known:
     """-1 for processes that take no part."""
     apps: list[str]
     """By rank; empty texts where the trace does not have the program."""
-    with_mpi: bool
-    """Each process has a rank of MPI."""
+    with_ranks: bool
+    """Each process is a rank of MPI or of another launcher, or was begun by one."""
     pairs: Ints
     """Process << 32 | name of a file, ascending."""
     files: NDArray[np.int32]
@@ -128,31 +129,28 @@ class _Scan:
         n = len(paths.paths)
         classes = classes_of(paths.paths, [], np.zeros(n, np.bool_))
         apps = self._processes.apps()
-        ranks = self._ranks(self._taking_part(files, paths.paths, classes, apps))
+        of_rank, with_ranks = self._ranks(self._taking_part(files, paths.paths, classes, apps), apps)
+        ranks = np.full(len(apps), -1, np.int32)
+        ranks[list(of_rank)] = list(of_rank.values())
         calls = np.bincount(ranks[ranks >= 0], self._calls[ranks >= 0]).astype(np.int64)
-        of_rank = ranks[self._pairs >> 32].astype(np.int64) << 32 | files
-        of_rank = distinct(of_rank[of_rank >= 0])
+        used = ranks[self._pairs >> 32].astype(np.int64) << 32 | files
+        used = distinct(used[used >= 0])
         there = np.zeros(n, np.bool_)
         there[files[np.isin(self._pairs & 0xFFFFFFFF, list(self._there))]] = True
         maps: dict[int, int] = {}
         for pair, count in self._maps.items():
             code = int(files[np.searchsorted(self._pairs, pair)])
             maps[code] = maps.get(code, 0) + count
-        processes = self._processes.processes
         return Known(
             rows=self._spool,
             calls=calls,
             rank_of_process=ranks,
-            apps=[
-                apps[process] for process in np.argsort(ranks, kind="stable")[(ranks < 0).sum() :].tolist()
-            ],
-            with_mpi=all(
-                p.rank is not None for p, rank in zip(processes, ranks.tolist(), strict=True) if rank >= 0
-            ),
+            apps=list({rank: apps[process] for process, rank in reversed(of_rank.items())}.values())[::-1],
+            with_ranks=with_ranks,
             pairs=self._pairs,
             files=files,
             paths=paths.paths,
-            users=np.bincount(of_rank & 0xFFFFFFFF, minlength=n).astype(np.int64),
+            users=np.bincount(used & 0xFFFFFFFF, minlength=n).astype(np.int64),
             probes=~there,
             classes=classes,
             maps=sorted(maps.items()),
@@ -339,7 +337,7 @@ class _Scan:
         calls = self._padded_calls()
         used = np.isin(self._pairs, self._uses) & data[files]
         busy = {apps[process] for process in np.unique(self._pairs[used] >> 32).tolist()}
-        busy.discard(TRACKER)
+        busy -= {TRACKER, *LAUNCHERS}
         part: Bools = (calls > 0) & np.array([app in busy for app in apps], np.bool_)
         return part if part.any() else calls > 0
 
@@ -347,22 +345,29 @@ class _Scan:
         self._calls = _sum(self._calls, np.zeros(len(self._processes.processes), np.int64))
         return self._calls
 
-    def _ranks(self, part: Bools) -> NDArray[np.int32]:
-        """The rank of each process: that of MPI, else by the time at which they began."""
-        processes = self._processes.processes
-        chosen = np.flatnonzero(part).tolist()
-        of_mpi = [processes[process].rank for process in chosen]
+    def _ranks(self, part: Bools, apps: Sequence[str]) -> tuple[dict[int, int], bool]:
+        """The rank of each process that takes part, by rank, and whether these are ranks of a job.
+
+        Of a job, workers belong to the rank that began them; else each process is a rank. Their order is that of MPI,
+        or of the time at which they began.
+        """
+        processes, chosen = self._processes.processes, np.flatnonzero(part).tolist()
+        roots = {number: self._processes.root(number, apps) for number in chosen}
+        with_ranks = None not in roots.values()
+        leaders = {
+            number: number if root is None or not with_ranks else root for number, root in roots.items()
+        }
+        of_mpi = [processes[number].rank for number in set(leaders.values())]
         by_mpi = None not in of_mpi and len(set(of_mpi)) == len(of_mpi)
-        chosen.sort(
-            key=lambda process: (
-                (processes[process].rank if by_mpi else None) or 0,
-                processes[process].first_ns or 0,
-                process,
-            )
-        )
-        ranks = np.full(len(processes), -1, np.int32)
-        ranks[chosen] = np.arange(len(chosen))
-        return ranks
+
+        def place(number: int) -> tuple[int, int, int]:
+            process = processes[number]
+            return (process.rank or 0) if by_mpi else 0, process.first_ns or 0, number
+
+        rank = {number: at for at, number in enumerate(sorted(set(leaders.values()), key=place))}
+        return {
+            number: rank[leaders[number]] for number in sorted(chosen, key=lambda n: rank[leaders[n]])
+        }, with_ranks
 
     def _left_out(self) -> list[str]:
         problems = []
