@@ -64,9 +64,9 @@ def assemble(
     """
     notes = view.limits
 
-    def noted(made: tuple[Part, Notes]) -> Part:
-        notes.update(made[1])
-        return made[0]
+    def noted(section: tuple[Part, Notes]) -> Part:
+        notes.update(section[1])
+        return section[0]
 
     role_of, without_role = roles(view)
     size_of = noted(sizes(view))

@@ -35,9 +35,9 @@ def _plain(value: object, name: str, where: str, depth: int) -> Plain:
     if isinstance(value, float) and isfinite(value):
         return value
     if depth < _DEEPEST and isinstance(value, Mapping) and all(isinstance(key, str) for key in value):
-        return {key: _plain(one, name, f"{where}.{key}", depth + 1) for key, one in value.items()}
+        return {key: _plain(element, name, f"{where}.{key}", depth + 1) for key, element in value.items()}
     if depth < _DEEPEST and isinstance(value, list | tuple):
-        return [_plain(one, name, f"{where}[{i}]", depth + 1) for i, one in enumerate(value)]
+        return [_plain(element, name, f"{where}[{i}]", depth + 1) for i, element in enumerate(value)]
     what = f"{value}" if isinstance(value, float) else f"a {type(value).__name__}"
     raise InputError(
         f"its `aggregate` gives {what} for {where}, which a profile cannot hold",

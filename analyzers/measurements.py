@@ -157,7 +157,7 @@ class Results:
 
     def without(self, result: type[object], why: str) -> Results:
         """The same without one of them."""
-        others = [one for of, one in self._by_type.items() if of is not result]
+        others = [other for type_, other in self._by_type.items() if type_ is not result]
         return Results(others, unknown={**self._unknown, result: why}, otherwise=self._otherwise)
 
 

@@ -73,13 +73,13 @@ class HeldOperations:
     """Structs of the kernel `pattern`."""
 
     @staticmethod
-    def of(held: Operations) -> HeldOperations:
-        operations = np.zeros(len(held.key), dtype_of("pattern", "held"))
+    def of(columns: Operations) -> HeldOperations:
+        operations = np.zeros(len(columns.key), dtype_of("pattern", "held"))
         for name in ("begin", "size", "start", "seeks"):
-            operations[name] = getattr(held, name)
+            operations[name] = getattr(columns, name)
         for bit, name in _OPERATION_BITS.items():
-            operations["bits"] |= bit * getattr(held, name).astype(np.int64)
-        return HeldOperations(held.key, held.phase_file, held.within, operations)
+            operations["bits"] |= bit * getattr(columns, name).astype(np.int64)
+        return HeldOperations(columns.key, columns.phase_file, columns.within, operations)
 
     def as_columns(self) -> Operations:
         """For numpy."""
@@ -130,42 +130,48 @@ class Calls:
 class Run:
     """Data operations, stream after stream: those that were held, before the new ones of their streams."""
 
-    def __init__(self, calls: Calls, held: Operations) -> None:
-        self._calls, self._held = calls, held
-        self.keys = distinct(calls.keys, held.key)
+    def __init__(self, calls: Calls, earlier: Operations) -> None:
+        self._calls, self._held = calls, earlier
+        self.keys = distinct(calls.keys, earlier.key)
         """Of the streams, ascending."""
         new, old = np.zeros((2, len(self.keys)), np.int64)
         new[np.searchsorted(self.keys, calls.keys)] = calls.count
-        np.add.at(old, np.searchsorted(self.keys, held.key), 1)
+        np.add.at(old, np.searchsorted(self.keys, earlier.key), 1)
         self.ends = np.cumsum(new + old)
         """Behind the last operation of each stream."""
         begins = self.ends - new - old
         self._behind = np.repeat(np.cumsum(new) - new, old)
-        self.held_at = self._behind + np.arange(len(held.key))
+        self.held_at = self._behind + np.arange(len(earlier.key))
         """Places of the operations held from earlier batches."""
         self._row = np.insert(calls.rows, self._behind, 0)
-        self.group = self._column(calls.group, len(calls.phase_file) + np.arange(len(held.key)))
+        self.group = self._column(calls.group, len(calls.phase_file) + np.arange(len(earlier.key)))
         """Of each operation; each that was held is a group of its own, behind the others."""
-        self.phase_file = np.append(calls.phase_file, held.phase_file)
-        self.within = np.append(calls.within, held.within)
+        self.phase_file = np.append(calls.phase_file, earlier.phase_file)
+        self.within = np.append(calls.within, earlier.within)
         """Of each group, as `_appends` and `_follows`."""
-        appends, self._follows = np.append(calls.append, held.append), np.append(calls.follows, held.follows)
-        self.begin, self.size = self._column(calls.begin, held.begin), self._column(calls.size, held.size)
+        appends, self._follows = (
+            np.append(calls.append, earlier.append),
+            np.append(calls.follows, earlier.follows),
+        )
+        self.begin, self.size = (
+            self._column(calls.begin, earlier.begin),
+            self._column(calls.size, earlier.size),
+        )
         self.size[self.size == NO_VALUE] = 0
         self.append = appends[self.group] if appends.any() else np.zeros(len(self.group), np.bool_)
         self.starts, self.first, self.jumped = np.zeros((3, len(self.group)), np.bool_)
         self.starts[begins] = True
         self.first[begins[old == 0]] = True
-        self.first[self.held_at], self.jumped[self.held_at] = held.first, held.jumped
+        self.first[self.held_at], self.jumped[self.held_at] = earlier.first, earlier.jumped
 
     def __len__(self) -> int:
         return len(self.group)
 
-    def _column(self, new: NDArray[Any], held: NDArray[Any]) -> NDArray[Any]:
+    def _column(self, new: NDArray[Any], earlier: NDArray[Any]) -> NDArray[Any]:
         if not len(new):
-            return held.copy()
+            return earlier.copy()
         column = new[self._row]
-        column[self.held_at] = held
+        column[self.held_at] = earlier
         return column
 
     def place(self, new: Ints) -> Ints:
@@ -183,15 +189,15 @@ class Run:
 
     def start(self, at: Ints) -> Ints:
         """Starts of some operations, ns."""
-        held, new, starts = self._apart(at)
-        starts[held] = self._held.start[self.group[at[held]] - len(self._calls.phase_file)]
+        earlier, new, starts = self._apart(at)
+        starts[earlier] = self._held.start[self.group[at[earlier]] - len(self._calls.phase_file)]
         starts[new] = self._calls.start[self._row[at[new]]]
         return starts
 
     def seeks(self, at: Ints, seeks: Seeks) -> Ints:
         """Seeks before some operations; see `Operations.seeks`."""
-        held, new, counts = self._apart(at)
-        counts[held] = self._held.seeks[self.group[at[held]] - len(self._calls.phase_file)]
+        earlier, new, counts = self._apart(at)
+        counts[earlier] = self._held.seeks[self.group[at[earlier]] - len(self._calls.phase_file)]
         counts[new] = seeks.before(self.keys[self.stream(at[new])] // 2, self._row[at[new]])
         return counts
 

@@ -106,12 +106,12 @@ def _dependencies(
     )
     return [
         AppDependency(
-            producer=workload.apps[one],
-            consumer=workload.apps[another],
+            producer=workload.apps[from_app],
+            consumer=workload.apps[to_app],
             files=int(totals["files"][i]),
             files_by_extents=None,
             bytes_written=int(totals["written"][i]),
             bytes_read=int(totals["read"][i]),
         )
-        for i, (one, another) in enumerate(ends)
+        for i, (from_app, to_app) in enumerate(ends)
     ]

@@ -56,10 +56,10 @@ def phases_of_heat(rows: Rows, runs: Sequence[RunCounts], traces: Sequence[Trace
     moved = _as_calls(rows, runs)
     if isinstance(moved, str):
         return moved
-    found = found_phases(moved)
-    phase = phase_of_calls(moved, found)
-    told = rows_of(_measured(moved, phase, found, traces))
-    return _told(moved, phase, told, found)
+    phases = found_phases(moved)
+    phase = phase_of_calls(moved, phases)
+    phase_rows = rows_of(_measured(moved, phase, phases, traces))
+    return _entities(moved, phase, phase_rows, phases)
 
 
 def _as_calls(rows: Rows, runs: Sequence[RunCounts]) -> TracedSegments | str:
@@ -144,7 +144,7 @@ def _measured(moved: TracedSegments, phase: Ints, phases: Phases, traces: Sequen
     )
 
 
-def _told(moved: TracedSegments, phase: Ints, rows: PhaseRows, found: Phases) -> HeatPhases:
+def _entities(moved: TracedSegments, phase: Ints, rows: PhaseRows, phases: Phases) -> HeatPhases:
     row = rows.row[phase]
     widths = (rows.rows, 2)
     sums = group(pack((row, moved.kind), widths), {"bytes": moved.size})
@@ -152,19 +152,19 @@ def _told(moved: TracedSegments, phase: Ints, rows: PhaseRows, found: Phases) ->
     bytes_ = np.zeros(widths, np.int64)
     bytes_[of_row, side] = sums["bytes"]
     # The first byte was moved before the first stretch ended, the last one after the last stretch had begun.
-    begun, ending = np.full(len(found), np.iinfo(np.int64).max), np.zeros(len(found), np.int64)
+    begun, ending = np.full(len(phases), np.iinfo(np.int64).max), np.zeros(len(phases), np.int64)
     np.minimum.at(begun, phase, moved.end)
     np.maximum.at(ending, phase, moved.start)
-    told: list[Phase] = []
+    entities: list[Phase] = []
     bounds: dict[str, tuple[float, float]] = {}
     index: dict[int, int] = {}
     for number in range(rows.rows):
         members = np.flatnonzero(rows.row == number)
-        app = int(found.app[members[0]])
+        app = int(phases.app[members[0]])
         index[app] = index.get(app, -1) + 1
         start, end = rows.start[members], rows.end[members]
         length, last = int((end - start).sum()), int(end.argmax())
-        told.append(
+        entities.append(
             Phase(
                 app=moved.rows.workload.apps[app],
                 index=index[app],
@@ -185,7 +185,7 @@ def _told(moved: TracedSegments, phase: Ints, rows: PhaseRows, found: Phases) ->
             f"phases[{number}].end_s": _seconds(ending[members[last]], end[last]),
             f"phases[{number}].runtime_s": _seconds(least.sum(), length),
         }
-    return HeatPhases(told, found.gap_ns, bounds)
+    return HeatPhases(entities, phases.gap_ns, bounds)
 
 
 def _seconds(low: int | np.int64, high: int | np.int64) -> tuple[float, float]:

@@ -96,9 +96,9 @@ def library_use(rows: Rows, contexts: Sequence[Context], runs: Sequence[RunCount
 
 def _is_known(known: dict[tuple[int, int], set[int]], app: Ints, file: Ints, layer: int) -> NDArray[np.bool_]:
     is_known = np.zeros(len(app), np.bool_)
-    for (one, of), codes in known.items():
-        if of == layer and codes:
-            is_known |= (app == one) & np.isin(file, np.fromiter(codes, np.int64, len(codes)))
+    for (of_app, of_layer), codes in known.items():
+        if of_layer == layer and codes:
+            is_known |= (app == of_app) & np.isin(file, np.fromiter(codes, np.int64, len(codes)))
     return is_known
 
 
@@ -106,7 +106,7 @@ def _sizes(
     rows: Rows,
     runs: Sequence[RunCounts],
     within: dict[int, NDArray[np.bool_]],
-    mine: Ints,
+    included: Ints,
     widths: tuple[int, int],
 ) -> Pairs:
     """Sizes that are certain, by layer and once more for any library."""
@@ -116,7 +116,7 @@ def _sizes(
         before += len(run.sizes.read)
     row, size, count = (np.concatenate(c) for c in zip(*parts, strict=True))
     place = np.full(len(rows), -1, np.int64)
-    place[mine] = np.arange(len(mine))
+    place[included] = np.arange(len(included))
     known = place[row] >= 0
     row, size, count = row[known], size[known], count[known]
     parts_of_sizes = [count_pairs(pack((rows.app[row], rows["layer"][row]), widths), size, count)]

@@ -115,9 +115,9 @@ def counted_profile(
     measured = _measurements(workload, contexts, runs, rows, segments, list_files)
     measured = _with_flushes(measured, rows, hidden)
     if copies:
-        told = ", ".join(f"{path} is a copy of {of}" for path, of in copies)
+        originals = ", ".join(f"{path} is a copy of {of}" for path, of in copies)
         measured = replace(
-            measured, remarks={**measured.remarks, "traces.path": f"copies count once: {told}"}
+            measured, remarks={**measured.remarks, "traces.path": f"copies count once: {originals}"}
         )
     calls = phases_of_calls(segments, measured.traces)
     heat = phases_of_heat(rows, counts, measured.traces) if calls is None else None

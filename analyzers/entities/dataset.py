@@ -86,13 +86,13 @@ def dataset(
 def size_distribution(known: NDArray[np.int64]) -> SizeDistribution:
     """Distribution of the sizes of files, of those that are known; bytes."""
     ones = np.ones(len(known), np.int64)
-    found = sizes_of(known, ones)
+    sizes = sizes_of(known, ones)
     return SizeDistribution(
         known=len(known),
-        min=found.min if found else None,
-        p50=found.p50 if found else None,
-        p90=found.p90 if found else None,
-        max=found.max if found else None,
+        min=sizes.min if sizes else None,
+        p50=sizes.p50 if sizes else None,
+        p90=sizes.p90 if sizes else None,
+        max=sizes.max if sizes else None,
         histogram=histogram(known, ones),
     )
 

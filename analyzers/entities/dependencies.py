@@ -96,8 +96,8 @@ def app_dependencies(view: View) -> tuple[list[AppDependency] | None, Notes]:
         if possible is not None and not possible.between_apps:
             return list(possible.dependencies), {}
         return None, {}
-    made = _between(view)
-    return made, _explain_bytes(made)
+    dependencies = _between(view)
+    return dependencies, _explain_bytes(dependencies)
 
 
 def _between(view: View) -> list[AppDependency]:
@@ -157,17 +157,17 @@ def _between(view: View) -> list[AppDependency]:
     ]
 
 
-def _explain_bytes(made: list[AppDependency]) -> Notes:
+def _explain_bytes(dependencies: list[AppDependency]) -> Notes:
     notes: Notes = {}
     for side, opened, calls, such in (
         ("bytes_written", "made anew", "write to", "output such as fprintf"),
         ("bytes_read", "opened for reading", "read of", "input such as fscanf or fgets"),
     ):
-        unknown = sum(getattr(link, side) is None for link in made)
+        unknown = sum(getattr(link, side) is None for link in dependencies)
         if unknown:
             notes[f"workflow.app_dependencies.{side}"] = (
-                f"null in {unknown} of {len(made)}: files were {opened} and no {calls} them is in the trace (formatted "
-                f"{such} leaves no record), or a call does not tell its size"
+                f"null in {unknown} of {len(dependencies)}: files were {opened} and no {calls} them is in the trace "
+                f"(formatted {such} leaves no record), or a call does not tell its size"
             )
     return notes
 
@@ -205,9 +205,9 @@ def _add_by_file(edges: Edges, links: Links, writers: Ints, readers: Ints) -> No
             return
 
 
-def _add_unplaced(edges: Edges, links: Links, mine: Bools) -> None:
+def _add_unplaced(edges: Edges, links: Links, chosen: Bools) -> None:
     """Pairs for which only the file tells, as calls of one of the two do not tell which bytes they moved."""
-    wrote, read = mine & (links["first_write"] != NEVER), mine & (links["last_read"] > -NEVER)
+    wrote, read = chosen & (links["first_write"] != NEVER), chosen & (links["last_read"] > -NEVER)
     unplaced = wrote & links.unplaced_writer
     _add_by_file(edges, links, np.flatnonzero(unplaced), np.flatnonzero(read))
     if not edges.cut:
@@ -216,29 +216,29 @@ def _add_unplaced(edges: Edges, links: Links, mine: Bools) -> None:
         )
 
 
-def _by_extents(view: View, links: Links, app: int, mine: Bools, coarse: Graph) -> Graph:
+def _by_extents(view: View, links: Links, app: int, own: Bools, coarse: Graph) -> Graph:
     """Pairs of which one read bytes that the other had written; of calls of unknown place, by the file."""
     blocks = links.blocks
     own_writer, own_reader = (links.app_of_process[p] == app for p in (blocks.writer, blocks.reader))
     writer_block, writer = blocks.writer_block[own_writer], blocks.writer[own_writer]
     reader_block, reader = blocks.reader_block[own_reader], blocks.reader[own_reader]
-    if not (mine & (links.unplaced_writer | links.unplaced_reader)).any():
+    if not (own & (links.unplaced_writer | links.unplaced_reader)).any():
         graph = all_to_all((writer_block, writer), (reader_block, reader), blocks.file)
         if graph is not None:
             return graph
-    elif not len(writer) and not (mine & (links["first_write"] != NEVER) & ~links.unplaced_writer).any():
+    elif not len(writer) and not (own & (links["first_write"] != NEVER) & ~links.unplaced_writer).any():
         return replace(coarse, by_extents=0)
     edges = Edges(view.workload.processes, view.workload.files)
     _add_flows(edges, Blocks(blocks.file, writer_block, writer, reader_block, reader))
     if not edges.cut:
-        _add_unplaced(edges, links, mine)
+        _add_unplaced(edges, links, own)
     return edges.graph()
 
 
-def _by_file(view: View, links: Links, mine: Bools) -> Graph:
+def _by_file(view: View, links: Links, own: Bools) -> Graph:
     """Pairs of which one read a file that the other wrote, whichever bytes."""
-    writers = np.flatnonzero(mine & (links["first_write"] != NEVER))
-    readers = np.flatnonzero(mine & (links["last_read"] > -NEVER))
+    writers = np.flatnonzero(own & (links["first_write"] != NEVER))
+    readers = np.flatnonzero(own & (links["last_read"] > -NEVER))
     number = np.cumsum(links.begins) - 1
     latest, earliest = (np.full(len(links.starts), v) for v in (-NEVER, NEVER))
     np.maximum.at(latest, number[writers], links["first_write"][writers])
@@ -290,9 +290,9 @@ def process_dependencies(view: View, app: int) -> tuple[ProcessDependencies | No
     return summary, _explain_edges(links, app, graph, coarse)
 
 
-def _explain_edges(links: Links, app: int, found: Graph, coarse: Graph) -> Notes:
+def _explain_edges(links: Links, app: int, graph: Graph, coarse: Graph) -> Notes:
     why = []
-    if found.cut or coarse.cut:
+    if graph.cut or coarse.cut:
         why.append(
             f"more than {MOST_EDGES:,} pairs of processes, or {MOST_PAIRS:,} over all files: "
             "only the first are counted"
@@ -302,12 +302,12 @@ def _explain_edges(links: Links, app: int, found: Graph, coarse: Graph) -> Notes
             "files that are written and read have more separate extents than are kept in memory (1 million): only the "
             "file tells who depends on whom"
         )
-    elif found.edges > found.by_extents:
+    elif graph.edges > graph.by_extents:
         what = "calls do not tell which bytes they moved"
         if len(links.unresolved):
             what += f", or {len(links.unresolved):,} files are used in more pieces than are looked at"
-        why.append(f"{found.edges - found.by_extents:,} of the pairs are known by the file only: {what}")
-    if found.by_extents and links.in_doubt and links.extents.start_ns is None:
+        why.append(f"{graph.edges - graph.by_extents:,} of the pairs are known by the file only: {what}")
+    if graph.by_extents and links.in_doubt and links.extents.start_ns is None:
         why.append(
             "files that are written and read have too many calls to keep the moment of each: of several writers of the "
             "same bytes all count but those that were surely overwritten before the first read"
@@ -335,7 +335,7 @@ def process_graph(view: View) -> nx.DiGraph[str]:
     edges = Edges(view.workload.processes, view.workload.files, by_file=True)
     _add_flows(edges, links.blocks)
     _add_unplaced(edges, links, np.ones(len(links.file), np.bool_))
-    found = edges.pairs()
+    pair_table = edges.pairs()
 
     def name(process: int) -> str:
         trace = int(view.trace_of_process[process])
@@ -343,12 +343,12 @@ def process_graph(view: View) -> nx.DiGraph[str]:
         return f"{app}/{trace}/{process - view.workload.process_base[trace]}"
 
     width = view.workload.processes
-    ends = (column.tolist() for column in unpack(found.keys, (width, width)))
+    ends = (column.tolist() for column in unpack(pair_table.keys, (width, width)))
     for row, (writer, reader) in enumerate(zip(*ends, strict=True)):
         graph.add_edge(
             name(writer),
             name(reader),
-            files=int(found["files"][row]),
-            files_by_extents=None if links.extents.given_up else int(found["by_extents"][row]),
+            files=int(pair_table["files"][row]),
+            files_by_extents=None if links.extents.given_up else int(pair_table["by_extents"][row]),
         )
     return graph

@@ -59,7 +59,7 @@ class FileSums:
         return highest
 
     def bytes(self, group: int) -> ByteCounts:
-        """What was moved or asked for."""
+        """Bytes of a group, moved or asked for; null where the size of no such call is known."""
         read = None if self._unread[group] else int(self._read[group])
         written = None if self._unwritten[group] else int(self._written[group])
         return ByteCounts(

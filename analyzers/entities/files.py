@@ -83,9 +83,9 @@ def roles(view: View) -> tuple[NDArray[np.int8], NDArray[np.bool_]]:
         exchanged = np.array(sorted(exchanged_files(view)), np.int64)
         role[np.isin(view.workload.final_name[codes], exchanged)] = 3
         role[(gone >= 0) & (gone >= used)] = 4
-    found, without = np.zeros(view.workload.files, np.int8), np.zeros(view.workload.files, np.bool_)
-    found[codes], without[codes] = role, unknown
-    return found, without
+    role_of, without_role = np.zeros(view.workload.files, np.int8), np.zeros(view.workload.files, np.bool_)
+    role_of[codes], without_role[codes] = role, unknown
+    return role_of, without_role
 
 
 def _is_output(view: View) -> NDArray[np.bool_]:

@@ -71,12 +71,14 @@ class Blocks:
             # A block for each pair of processes: of a thousand records in turn there is one block each.
             first, second = spread((np.cumsum(read) - read)[writers[0]], read[writers[0]])
             writer, reader, file = writers[1][first], readers[1][second], file[writers[0][first]]
-            one = np.zeros(len(file), np.int64)
+            representative = np.zeros(len(file), np.int64)
             alike = _joint(file, writer, reader)
-            one[alike] = np.arange(len(file))
-            one = one[: int(alike.max(initial=-1)) + 1]
-            number = np.arange(len(one))
-            return Blocks(file[one], number, writer[one], number, reader[one])
+            representative[alike] = np.arange(len(file))
+            representative = representative[: int(alike.max(initial=-1)) + 1]
+            number = np.arange(len(representative))
+            return Blocks(
+                file[representative], number, writer[representative], number, reader[representative]
+            )
         for _ in range(2):
             # Same file and readers: the writers are put together; then the other way round.
             alike = _joint(file, numbers_of_sets(len(file), *readers))
@@ -242,8 +244,8 @@ def flows(extents: ProcessExtents, exchanges: ExchangeCounts, skew_ns: int = 0) 
     if extents.start_ns is not None or not len(file):
         return _flows(calls.where(writes), calls.where(reads))
     same, in_doubt, rest = _same(calls, writes)
-    found = _flows(calls.where(rest & writes), calls.where(rest & reads))
-    return Flows(found.blocks.and_pairs(*same), found.unresolved, found.in_doubt or in_doubt)
+    of_rest = _flows(calls.where(rest & writes), calls.where(rest & reads))
+    return Flows(of_rest.blocks.and_pairs(*same), of_rest.unresolved, of_rest.in_doubt or in_doubt)
 
 
 def _same(
@@ -329,9 +331,9 @@ def _matched(writes: _Calls, reads: _Calls, pieces: int) -> Flows:
     written = _Written(writes, pieces)
     # Reads of the same pieces after the same writes see the same writers: one stands for all.
     block = _joint(reads.begin, reads.pieces, *written.order(reads))
-    one = np.zeros(int(block.max()) + 1, np.int64)
-    one[block] = np.arange(len(block))
-    alike = reads.where(one)
+    representative = np.zeros(int(block.max()) + 1, np.int64)
+    representative[block] = np.arange(len(block))
+    alike = reads.where(representative)
     row, piece = spread(alike.begin, np.where(budget.within(alike.file, alike.pieces), alike.pieces, 0))
     begin, end = written.seen(piece, alike.earliest[row], alike.latest[row])
     some = budget.within(alike.file[row], end - begin)
@@ -343,7 +345,7 @@ def _matched(writes: _Calls, reads: _Calls, pieces: int) -> Flows:
     # Several writers of one piece, or a write that may have come after the read.
     several = len(row) > len(distinct(again[before]))
     in_doubt = several or bool((writes.latest[call] > alike.earliest[row]).any())
-    number = np.full(len(one), -1)
+    number = np.full(len(representative), -1)
     seen = distinct(row)
     number[seen] = np.arange(len(seen))
     reader = number[block] >= 0

@@ -43,7 +43,7 @@ def folders(view: View, size_of: Ints) -> tuple[list[Folder], Notes]:
     timed = view.timed
     created = sums.sum(view.surveyed("makes") > 0)
     tells_creation = view.measured.survey.tells_creation
-    told = view.measured.survey.tells_removal
+    tells_removal = view.measured.survey.tells_removal
     removes = sums.sum(view.measured.survey.removed(codes))
     opens = sums.total("opens")
     makers = sums.ranks("first_maker", "last_maker", view.surveyed("makes") > 0)
@@ -56,7 +56,7 @@ def folders(view: View, size_of: Ints) -> tuple[list[Folder], Notes]:
         notes["folders.creates"] = notes["folders.makers"] = _NO_CREATION
     elif makers is None:
         notes["folders.makers"] = "calls were counted for several processes at once (--quick)"
-    if not told:
+    if not tells_removal:
         notes["folders.removes"] = "removals are not recorded"
     if len(chosen) < count:
         notes["folders"] = (
@@ -74,7 +74,7 @@ def folders(view: View, size_of: Ints) -> tuple[list[Folder], Notes]:
             metadata_time_s=int(sums.metadata_time[i]) / 1e9 if timed else None,
             time_s=int(sums.time[i]) / 1e9 if timed else None,
             opens=int(opens[i]),
-            removes=int(removes[i]) if told else None,
+            removes=int(removes[i]) if tells_removal else None,
             makers=None if makers is None else int(makers[0][i]),
             sizes=sizes[i],
         )
@@ -95,9 +95,9 @@ def _sizes(
     order = np.argsort(folder, kind="stable")
     bounds = np.searchsorted(folder[order], np.add.outer((0, 1), chosen))
     distributions: dict[int, SizeDistribution | None] = {}
-    for one, begin, end in zip(chosen, *bounds.tolist(), strict=True):
+    for number, begin, end in zip(chosen, *bounds.tolist(), strict=True):
         sizes = size_of[codes[order[begin:end]]]
-        distributions[one] = None if hidden[one] else size_distribution(sizes[sizes != NO_VALUE])
+        distributions[number] = None if hidden[number] else size_distribution(sizes[sizes != NO_VALUE])
     return distributions, {"folders.sizes": why} if why is not None and hidden[chosen].any() else {}
 
 

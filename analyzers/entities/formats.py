@@ -79,10 +79,10 @@ def _is_mpis(path: str) -> bool:
 
 def _of_hdf5(view: View, app: int, _: Layer) -> FormatAttributes | None:
     # H5Dcreate(location, name, ...): all ranks make a dataset together, so the same name is the same dataset.
-    made = {
+    datasets = {
         (args[0], args[1]) for _, args, _ in view.facts_of(app, "H5Dcreate1", "H5Dcreate2") if len(args) > 1
     }
-    if not made:
+    if not datasets:
         return None
     ranks = {args[0] for _, args, _ in view.facts_of(app, "H5Screate_simple") if args and args[0].isdecimal()}
     levels = {args[1] for _, args, _ in view.facts_of(app, "H5Pset_deflate") if len(args) > 1}
@@ -90,7 +90,7 @@ def _of_hdf5(view: View, app: int, _: Layer) -> FormatAttributes | None:
     words = ["hdf5", *(["gzip"] if levels else []), *(["filter"] if others else [])]
     return FormatAttributes(
         # One name at two places is in two groups, or the file was made twice.
-        datasets=len(made) if len({name for _, name in made}) == len(made) else None,
+        datasets=len(datasets) if len({name for _, name in datasets}) == len(datasets) else None,
         # Selections in memory are dataspaces as well: several ranks cannot be told apart.
         dims=int(next(iter(ranks))) if len(ranks) == 1 and len(next(iter(ranks))) < 4 else None,
         encoding=", ".join(words),
@@ -101,14 +101,14 @@ def _of_hdf5(view: View, app: int, _: Layer) -> FormatAttributes | None:
 def _of_netcdf(view: View, app: int, layer: Layer) -> FormatAttributes | None:
     # nc_def_var(ncid, name, type, ndims, ...), ncmpi_def_var alike.
     name = "nc_def_var" if layer == Layer.NETCDF else "ncmpi_def_var"
-    made = {(args[0], args[1]): args for _, args, _ in view.facts_of(app, name) if len(args) > 3}
-    if not made:
+    variables = {(args[0], args[1]): args for _, args, _ in view.facts_of(app, name) if len(args) > 3}
+    if not variables:
         return None
-    types = {_NETCDF_TYPES.get(args[2]) for args in made.values()}
-    ranks = {int(args[3]) for args in made.values() if args[3].isdecimal() and len(args[3]) < 5}
+    types = {_NETCDF_TYPES.get(args[2]) for args in variables.values()}
+    ranks = {int(args[3]) for args in variables.values() if args[3].isdecimal() and len(args[3]) < 5}
     chunked = view.facts_of(app, "nc_def_var_chunking") or layer == Layer.NETCDF
     return FormatAttributes(
-        datasets=len(made),
+        datasets=len(variables),
         dims=max(ranks, default=None),
         type=types.pop() if len(types) == 1 else None,
         encoding="netcdf",

@@ -32,7 +32,7 @@ def formats_on_disk(workload: Workload, used: Ints, listed: Ints) -> dict[int, s
     codes = used[workload.file_class[used] == FileClass.DATASET]
     wanted = distinct(telling_formats(codes, listed), listed).tolist()
     heads = ((code, _head(workload.paths[code])) for code in wanted)
-    return {code: found for code, head in heads if head and (found := format_of_head(head)) is not None}
+    return {code: name for code, head in heads if head and (name := format_of_head(head)) is not None}
 
 
 def telling_formats(codes: Ints, listed: Ints) -> Ints:

@@ -204,10 +204,10 @@ def middleware_access(view: View) -> tuple[list[str] | None, Granularity | None,
     sizes = _granularity(use.sizes, ANY_LIBRARY)
     pattern = _most_frequent(view, lambda _, within: under_any_library(within))
     of, notes = ", ".join(names), dict[str, str]()
-    for attribute, found in (("granularity", sizes.data), ("access_pattern", pattern)):
+    for attribute, measured in (("granularity", sizes.data), ("access_pattern", pattern)):
         if not names:
             note = "no library above the file-system calls is in use (table VII: granularity and pattern do not change)"
-        elif found is None:
+        elif measured is None:
             note = f"no traced file-system call moves data within calls of {of}"
         else:
             note = f"of the file-system calls made within calls of {of}"

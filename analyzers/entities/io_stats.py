@@ -105,7 +105,7 @@ def stats_by(
         summed_up = (by_size is None or own_bins is not None) and unsized < data
         read = int(operations["bytes_read"][i]) if by_read or not reads or summed_up else None
         written = int(operations["bytes_written"][i]) if by_write or not writes or summed_up else None
-        ns, held = times[i].tolist(), in_calls[i].tolist()
+        ns, busy_ns = times[i].tolist(), in_calls[i].tolist()
         calls = None if costs is None else costs.get(key, ())
         stats[key] = IOStats(
             bytes=ByteCounts(
@@ -120,15 +120,15 @@ def stats_by(
             past_end=PastEnd(read=int(beyond[i]) if judged[i] or not reads else None),
             ops=OpCounts(read=reads, write=writes, metadata=metadata, sync=syncs),
             time_s=_by_kind(ns, ALL_KINDS, hidden=key in hidden) if time is not None else _UNTIMED,
-            busy_s=_by_kind(held, ALL, hidden=key in hidden) if busy is not None else _UNTIMED,
+            busy_s=_by_kind(busy_ns, ALL, hidden=key in hidden) if busy is not None else _UNTIMED,
             ops_share=_shares(data, metadata, syncs),
             time_share=_time_share(ns, hidden=key in hidden),
             bandwidth=Bandwidth(
                 # What lies beyond the end of a file was asked for in vain.
-                read=_rate(read, int(beyond[i]), held[Kind.READ], ns[Kind.READ]) if reads else None,
-                write=_rate(written, 0, held[Kind.WRITE], ns[Kind.WRITE]) if writes else None,
+                read=_rate(read, int(beyond[i]), busy_ns[Kind.READ], ns[Kind.READ]) if reads else None,
+                write=_rate(written, 0, busy_ns[Kind.WRITE], ns[Kind.WRITE]) if writes else None,
                 write_synced=(
-                    _rate(written, 0, held[WRITE_OR_SYNC], ns[Kind.WRITE] + ns[Kind.SYNC])
+                    _rate(written, 0, busy_ns[WRITE_OR_SYNC], ns[Kind.WRITE] + ns[Kind.SYNC])
                     if writes and syncs
                     else None
                 ),
@@ -167,14 +167,14 @@ def nulls_of_stats(measured: Measurements) -> dict[str, str]:
     }
 
 
-def _rate(asked: int | None, in_vain: int, busy_ns: int, spent_ns: int) -> float | None:
+def _rate(requested: int | None, in_vain: int, busy_ns: int, spent_ns: int) -> float | None:
     """Bytes per second of busy time; None where a process would have moved more in its time than memory delivers.
 
-    `asked` is None where it is not known.
+    `requested` is None where it is not known.
     """
-    if asked is None or not busy_ns:
+    if requested is None or not busy_ns:
         return None
-    moved = asked - in_vain
+    moved = requested - in_vain
     if moved / max(1, spent_ns) * 1e9 > MEMORY_SPEED:
         return None
     return moved / busy_ns * 1e9

@@ -39,11 +39,11 @@ _NO_SYSTEM = "not in the trace: name the machine with --system (`vani systems` l
 
 def job(view: View) -> tuple[JobEntity, Notes]:
     """Job configuration: from job.yaml, and what that does not know from the machine's description."""
-    found = view.job
+    job_yaml = view.job
     of_machine = _of_machine(view.system) if view.system is not None else {}
     values, notes = _of_header(view)
     for name in JobEntity.model_fields:
-        value = getattr(found, _IN_JOB_YAML.get(name, name), None) if found is not None else None
+        value = getattr(job_yaml, _IN_JOB_YAML.get(name, name), None) if job_yaml is not None else None
         if value is None and name in JobEntity.optional_keys:
             # They describe no machine: a profile without them is none the worse.
             continue
@@ -55,7 +55,7 @@ def job(view: View) -> tuple[JobEntity, Notes]:
             value, note = of_machine[name], f"system: {view.system.name}"  # type: ignore[union-attr]
         else:
             note = (
-                _NO_JOB if found is None else f"{view.job_name}: {found.unknown.get(name, 'not said')}"
+                _NO_JOB if job_yaml is None else f"{view.job_name}: {job_yaml.unknown.get(name, 'not said')}"
             ) + _silent(view.system, name)
         values[name] = value
         notes[f"job.{name}"] = note
@@ -83,7 +83,7 @@ def _of_header(view: View) -> tuple[dict[str, Any], Notes]:
 
 
 def _with_command(trace: TraceFacts) -> JobFacts:
-    """What the trace's header names, with the command that its calls began with."""
+    """Job as the header of a trace describes it, with the command of its first `execve`."""
     command = next((args for name, args, _ in trace.facts if name == "execve"), None)
     return trace.job if command is None else replace(trace.job, command=shlex.join(command))
 
@@ -93,7 +93,7 @@ def _of_machine(system: System) -> dict[str, Any]:
     if system.generic:
         return {}
     near = {
-        kind: [one.dir for one in system.burst_buffers if one.kind == kind and one.dir]
+        kind: [buffer.dir for buffer in system.burst_buffers if buffer.kind == kind and buffer.dir]
         for kind in ("node_local", "shared")
     }
     return {
@@ -104,7 +104,13 @@ def _of_machine(system: System) -> dict[str, Any]:
         # A description does not say that there is no more than it lists.
         "node_local_bb_dirs": near["node_local"] or None,
         "shared_bb_dirs": near["shared"] or None,
-        "pfs_dirs": [m for one in system.file_systems if one.type not in _SERVED for m in one.mounts] or None,
+        "pfs_dirs": [
+            mount
+            for file_system in system.file_systems
+            if file_system.type not in _SERVED
+            for mount in file_system.mounts
+        ]
+        or None,
     }
 
 
@@ -118,8 +124,8 @@ def _silent(system: System | None, name: str) -> str:
 
 def cores_used(view: View) -> tuple[int | None, Notes]:
     """Processes per node: the cores that a node's processes occupy, one each."""
-    told = view.job.nodes if view.job is not None else None
-    nodes = told or view.measured.nodes
+    job_nodes = view.job.nodes if view.job is not None else None
+    nodes = job_nodes or view.measured.nodes
     if not nodes:
         return None, {_CORES: _NO_JOB}
     # Instances of a workflow may run one after the other: the largest is what a node certainly held.
@@ -128,7 +134,7 @@ def cores_used(view: View) -> tuple[int | None, Notes]:
     note = (
         f"{view.job_name}: processes per node"
         if per_node
-        else f"processes of the largest trace / nodes of {view.job_name if told else 'the logs'}"
+        else f"processes of the largest trace / nodes of {view.job_name if job_nodes else 'the logs'}"
     )
     return per_node or -(-most // nodes), {_CORES: note}
 
@@ -141,11 +147,11 @@ def gpus_used() -> tuple[None, Notes]:
 
 def middleware(view: View, cores: int | None) -> tuple[Middleware, Notes]:
     """Cores and memory that are left for middleware on a node, the libraries in use and what they ask for."""
-    found, notes = view.job, dict[str, str]()
-    total = found.cpu_cores_per_node if found is not None else None
+    job_yaml, notes = view.job, dict[str, str]()
+    total = job_yaml.cpu_cores_per_node if job_yaml is not None else None
     if total is None and view.system is not None:
         total = view.system.compute.cores_per_node
-    memory = found.memory_per_node if found is not None else None
+    memory = job_yaml.memory_per_node if job_yaml is not None else None
     if memory is None and view.system is not None:
         memory = view.system.compute.memory_per_node
         if memory is not None:

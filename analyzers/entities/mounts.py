@@ -76,11 +76,11 @@ def _mount(view: View, folder: str, kind: str, codes: Codes) -> Mount:
     moved = np.bincount(place, on_targets.bytes[own])
     read, write = (np.bincount(place, of[own]) / files / 1e9 for of in (on_targets.read_ns, on_targets.write_ns))
     slowest = np.argsort(-(read + write), kind="stable")[:_SLOWEST].tolist()
-    told = Counter(on_targets.of_system[code] for code in codes.tolist() if code in on_targets.of_system)
+    target_counts = Counter(on_targets.of_system[code] for code in codes.tolist() if code in on_targets.of_system)
     return Mount(
         dir=folder,
         type=kind,
-        targets=max(told, default=None),
+        targets=max(target_counts, default=None),
         used_targets=len(target),
         median_read_s=float(np.median(read)),
         median_write_s=float(np.median(write)),

@@ -115,10 +115,10 @@ class Edges:
             self.cut = True
 
     def graph(self) -> Graph:
-        found = self.pairs()
-        pattern = _pattern(*unpack(found.keys, self._widths))
-        by_extents = int(found["by_extents"].sum()) if len(found) else 0
-        return Graph(len(found), by_extents, int(self._linked.sum()), pattern, self.cut)
+        edges = self.pairs()
+        pattern = _pattern(*unpack(edges.keys, self._widths))
+        by_extents = int(edges["by_extents"].sum()) if len(edges) else 0
+        return Graph(len(edges), by_extents, int(self._linked.sum()), pattern, self.cut)
 
     def pairs(self) -> IntTable:
         """By keys of writer and reader: `files` (only with `by_file`), and of which `by_extents`."""

@@ -58,17 +58,22 @@ def sizes_of(sizes: Ints, counts: Ints, unknown: int = 0) -> Sizes | None:
     )
 
 
-def sizes_of_operations(found: tuple[Ints, Ints] | None, operations: int, unsized: int) -> Sizes | None:
-    """Sizes of the operations of one direction, of which `found` has those that are known; None without one.
+def sizes_of_operations(known_sizes: tuple[Ints, Ints] | None, operations: int, unsized: int) -> Sizes | None:
+    """Sizes of the operations of one direction; None without an operation.
 
-    `unsized`: operations of both directions whose size is not known.
+    Parameters
+    ----------
+    known_sizes
+        Sizes that are known, and how often each occurs.
+    unsized
+        Operations of both directions whose size is not known.
     """
     if not operations:
         return None
-    known = int(found[1].sum()) if found else 0
-    if found is None:
+    known = int(known_sizes[1].sum()) if known_sizes else 0
+    if known_sizes is None:
         return sizes_of(np.empty(0, np.int64), np.empty(0, np.int64), operations)
-    return sizes_of(*found, unknown=operations - known if unsized else 0)
+    return sizes_of(*known_sizes, unknown=operations - known if unsized else 0)
 
 
 def sizes_by(sizes: SizeCounts, groups: Groups) -> dict[tuple[int, int], tuple[Ints, Ints]]:
@@ -95,10 +100,10 @@ def binned_by(bins: SizeBins, groups: Groups) -> dict[tuple[int, int], Ints]:
     merged = count_pairs(side, bins.bin[keep], bins.count[keep])
     histograms: dict[tuple[int, int], Ints] = {}
     owner, kind = unpack(merged.first, SIDES)
-    for key, one, place, count in zip(
+    for key, direction, place, count in zip(
         owner.tolist(), kind.tolist(), merged.second.tolist(), merged.count.tolist(), strict=True
     ):
-        histograms.setdefault((key, one), np.zeros(len(bins.names), np.int64))[place] = count
+        histograms.setdefault((key, direction), np.zeros(len(bins.names), np.int64))[place] = count
     return histograms
 
 
@@ -142,14 +147,14 @@ def _proven(ends: Ints, counted: Ints, exact: tuple[Ints, Ints], percent: int) -
     """
     reach = np.cumsum(counted)
     rank = -(-int(reach[-1]) * percent // 100)
-    held = int(np.searchsorted(reach, rank))
+    bin_ = int(np.searchsorted(reach, rank))
     sizes, counts = exact
-    in_one_bin = np.searchsorted(ends, sizes, side="left") == held
+    in_one_bin = np.searchsorted(ends, sizes, side="left") == bin_
     order = np.argsort(sizes[in_one_bin], kind="stable")
     own, upto = sizes[in_one_bin][order], np.cumsum(counts[in_one_bin][order])
-    unknown = int(counted[held]) - int(upto[-1] if len(upto) else 0)
+    unknown = int(counted[bin_]) - int(upto[-1] if len(upto) else 0)
     # The unknown ones may be smaller than all others of the bin, or larger.
-    first, last = rank - int(reach[held] - counted[held]) - unknown, rank - int(reach[held] - counted[held])
+    first, last = rank - int(reach[bin_] - counted[bin_]) - unknown, rank - int(reach[bin_] - counted[bin_])
     if unknown < 0 or first < 1 or last > (int(upto[-1]) if len(upto) else 0):
         return None
     low, high = (int(own[np.searchsorted(upto, place)]) for place in (first, last))

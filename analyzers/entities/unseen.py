@@ -130,7 +130,7 @@ def _by_files(view: View, mapped_files: Mapping[int, int]) -> Iterator[Unseen]:
         untraced = "io_uring, libaio, formatted output and calls through duplicated descriptors (dup) leave no record"
     if mapped.any():
         untraced += "; a file of which only the length was set was probably mapped into memory"
-    found = (
+    entries = (
         entry(
             "written_without_writes",
             to_write,
@@ -167,7 +167,7 @@ def _by_files(view: View, mapped_files: Mapping[int, int]) -> Iterator[Unseen]:
             may_be_mapped,
         ),
     )
-    yield from (each for each in found if each is not None)
+    yield from (each for each in entries if each is not None)
 
 
 def _records_mappings(view: View) -> bool:
@@ -193,9 +193,9 @@ def _sought_past_end(view: View, survey: IntTable, codes: Ints) -> Bools:
     lengths = view.measured.of(FileLengths)
     if lengths is None:
         return np.zeros(len(codes), np.bool_)
-    length, made = lengths.length[codes], (survey.at(codes, "makes") > 0) | (survey.at(codes, "empties") > 0)
+    length, created = lengths.length[codes], (survey.at(codes, "makes") > 0) | (survey.at(codes, "empties") > 0)
     # A file that was cut reached further before.
-    is_known = made & (length != NO_VALUE) & ~lengths.uncertain[codes] & (survey.at(codes, "resizes") == 0)
+    is_known = created & (length != NO_VALUE) & ~lengths.uncertain[codes] & (survey.at(codes, "resizes") == 0)
     past: Bools = is_known & (survey.at(codes, "furthest_seek", -1) > length)
     return past
 
@@ -333,8 +333,8 @@ def _outside_mpiio(view: View) -> Iterator[Unseen]:
 def _non_blocking(view: View, interfaces: Sequence[Interface]) -> Iterator[Unseen]:
     """MPI-IO calls that do not block and asked for data, of which no file-system call moved a byte."""
     for side, verb in (("read", "read"), ("written", "write")):
-        asked = [row for row in interfaces if row.layer == "mpiio" and row.asked is not None]
-        wanted = sum(getattr(row.asked, side) or 0 for row in asked)
+        requesting = [row for row in interfaces if row.layer == "mpiio" and row.asked is not None]
+        wanted = sum(getattr(row.asked, side) or 0 for row in requesting)
         # What is handed over is moved in other calls, such as MPI_Wait, and need not be within one of MPI-IO.
         moved = [getattr(row.bytes, side) for row in interfaces if row.layer in ("posix", "stdio")]
         if not wanted or any(amount != 0 for amount in moved):

@@ -185,26 +185,26 @@ class _Collector:
         sought = np.flatnonzero(seeks[codes])
         opened = np.flatnonzero(opens[codes]) if opens.any() else sought[:0]
         jumps = sought[batch.offset[sought] == NO_VALUE]
-        held = self._as_columns()
-        run = Run(calls, held)
+        earlier = self._as_columns()
+        run = Run(calls, earlier)
         for events, rows, marks in ((self._jumps, jumps, run.jumped), (self._opens, opened, run.first)):
             marks[run.place(events.since(groups.process_file[codes[rows]], rows, calls))] = True
         seeks_of = Seeks(groups.process_file[codes[sought]], sought)
-        self._held = self._take(run, held, seeks_of, going_on=int(groups.process[codes[-1]]))
+        self._held = self._take(run, earlier, seeks_of, going_on=int(groups.process[codes[-1]]))
 
     def _as_columns(self) -> Operations:
         """The held operations, as columns."""
-        held = self._held or Operations.of_none()
-        return held.as_columns() if isinstance(held, HeldOperations) else held
+        earlier = self._held or Operations.of_none()
+        return earlier.as_columns() if isinstance(earlier, HeldOperations) else earlier
 
     def _add_compiled(self, batch: Batch) -> bool:
         """The same by a kernel; False if numpy decides."""
         groups, codes = batch.groups, batch.groups.codes
-        held = self._held or Operations.of_none()
-        if isinstance(held, Operations):
-            held = HeldOperations.of(held)
+        earlier = self._held or Operations.of_none()
+        if isinstance(earlier, Operations):
+            earlier = HeldOperations.of(earlier)
         named = groups.file >= 0
-        pending = (held.key, self._jumps.pending, self._opens.pending)
+        pending = (earlier.key, self._jumps.pending, self._opens.pending)
         keys = distinct(groups.process_file[named], *(k // 2 for k in pending))
         streams = np.add.outer(2 * keys, (0, 1)).ravel()
         process, file = unpack(keys, self._widths[:2])
@@ -222,8 +222,8 @@ class _Collector:
             start=batch.start,
             bits=self._bits(groups),
             place=np.where(named, np.searchsorted(keys, groups.process_file), -1),
-            held=held.operations,
-            held_stream=np.searchsorted(streams, held.key),
+            held=earlier.operations,
+            held_stream=np.searchsorted(streams, earlier.key),
             file=file,
             of=of.astype(np.uint8),
             jumps=jumps,
@@ -236,16 +236,16 @@ class _Collector:
         counted = counts.any(axis=1)
         self._add_table(groups.listed_phase_file_key[counted], groups.within[counted], counts[counted])
         known = out["held_class"] >= 0
-        self._add_table(held.phase_file[known], held.within[known], _EACH[out["held_class"][known]])
+        self._add_table(earlier.phase_file[known], earlier.within[known], _EACH[out["held_class"][known]])
         self._add_strides(np.stack(columns(out["strides"]), axis=1))
         # Copies: the arrays have room for all calls.
-        kept = int(out["kept"][0])
-        operations, stream = out["run"][:kept].copy(), out["kept_stream"][:kept]
+        remaining = int(out["kept"][0])
+        operations, stream = out["run"][:remaining].copy(), out["kept_stream"][:remaining]
         source = operations["source"]
         example = codes[np.maximum(source, 0)]
         phase_files, within = groups.listed_phase_file_key[example], groups.within[example]
         old = source < 0
-        phase_files[old], within[old] = (c[-1 - source[old]] for c in (held.phase_file, held.within))
+        phase_files[old], within[old] = (c[-1 - source[old]] for c in (earlier.phase_file, earlier.within))
         self._held = HeldOperations(streams[stream], phase_files, within, operations)
         may_come = np.repeat(going_on, 2)
         self._jumps.pending, self._opens.pending = (
@@ -260,7 +260,7 @@ class _Collector:
         bits |= self._follows[groups.function]
         return bits
 
-    def _take(self, run: Run, held: Operations, seeks: Seeks, *, going_on: int) -> Operations | None:
+    def _take(self, run: Run, earlier: Operations, seeks: Seeks, *, going_on: int) -> Operations | None:
         """Count what can no longer change; the rest, if any. `going_on` is the process that may still have calls."""
         self._jumps.forget(self._widths, going_on)
         self._opens.forget(self._widths, going_on)
@@ -277,7 +277,7 @@ class _Collector:
         there = last >= np.append(0, run.ends)[of]
         last, behind = last[there], behind[there]
         counted = np.zeros(len(run), np.bool_)
-        counted[run.held_at] = held.counted
+        counted[run.held_at] = earlier.counted
         ready = ~counted
         ready[last[behind < 2 + run.first[last]]] = False
         self._count(run, kind, np.flatnonzero(ready))
@@ -331,8 +331,8 @@ class _Collector:
 
     def result(self) -> PatternResult:
         nothing = np.empty(0, np.int64)
-        held = self._as_columns()
-        self._take(Run(Calls.of_none(), held), held, Seeks(nothing, nothing), going_on=-1)
+        earlier = self._as_columns()
+        self._take(Run(Calls.of_none(), earlier), earlier, Seeks(nothing, nothing), going_on=-1)
         self._held = None
         return PatternResult(
             self._phase_files.table(), self._layers.table(), self._strides.pairs()

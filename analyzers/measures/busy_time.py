@@ -371,14 +371,14 @@ def _rolled_up(finest: Intervals, inputs: WindowInputs) -> IntTable:
     return _with_writes_alone(IntTable.merged(lengths))
 
 
-def _write_or_sync(one: Intervals) -> Intervals:
+def _write_or_sync(intervals: Intervals) -> Intervals:
     """Writes and flushes together, of the groups that flush."""
-    owner, kind = unpack(one.group, _OF_GROUP)
+    owner, kind = unpack(intervals.group, _OF_GROUP)
     flushing = owner[kind == Kind.SYNC]
     if not len(flushing):
         return Intervals()
     some = ((kind == Kind.WRITE) | (kind == Kind.SYNC)) & np.isin(owner, flushing)
-    return merge(pack((owner[some], WRITE_OR_SYNC), _OF_GROUP), one.start[some], one.end[some])
+    return merge(pack((owner[some], WRITE_OR_SYNC), _OF_GROUP), intervals.start[some], intervals.end[some])
 
 
 def _with_writes_alone(times: IntTable) -> IntTable:

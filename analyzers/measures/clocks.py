@@ -96,9 +96,9 @@ class _Collector:
         return IntTable.merged(self._parts, _HOW)
 
 
-def _skew_ns(mine: IntTable, ranks: int) -> int | None:
+def _skew_ns(barriers: IntTable, ranks: int) -> int | None:
     """Least disagreement of a trace's clocks; None where no call tells."""
-    whole = mine["ranks"] == ranks
+    whole = barriers["ranks"] == ranks
     if not whole.any() or ranks < 2:
         return None
-    return max(0, int((mine["latest_start"] - mine["earliest_end"])[whole].max()))
+    return max(0, int((barriers["latest_start"] - barriers["earliest_end"])[whole].max()))

@@ -100,15 +100,15 @@ class _Collector:
         file, flags, kind = groups.file, groups.flags, groups.kind
         named = np.maximum(file, 0)
         moves = kind <= Kind.WRITE
-        made = ((flags & Flag.TRUNCATE) != 0) & self._written_by_open[named]
+        emptied = ((flags & Flag.TRUNCATE) != 0) & self._written_by_open[named]
         only_read = (flags & (Flag.OPEN | Flag.WRITABLE | Flag.DIRECTORY)) == Flag.OPEN
-        looked = only_read & self._by_open[named] & ~made
-        rows = np.flatnonzero((moves | made | looked) & (file >= 0) & self._linked[named])
+        looked = only_read & self._by_open[named] & ~emptied
+        rows = np.flatnonzero((moves | emptied | looked) & (file >= 0) & self._linked[named])
         if not len(rows):
             return
         key = pack((groups.process, self._final[named] + 1), self._widths)
         first, last = groups.first_start, groups.last_start
-        write = (kind == Kind.WRITE) | made
+        write = (kind == Kind.WRITE) | emptied
         # A call of unknown size lies nowhere certain, one of no bytes touches nothing.
         unsized = groups.unsized
         unplaced = np.where(moves, unsized + groups.unplaced_sized, 0)
@@ -124,7 +124,7 @@ class _Collector:
             "unsized_writes": np.where(write, unsized, 0),
             "unsized_reads": np.where(write, 0, unsized),
             "reads": np.where(moves & ~write, groups.count, 0),
-            "made": np.where(made, groups.count, 0),
+            "made": np.where(emptied, groups.count, 0),
             "looked": np.where(looked, groups.count, 0),
         }
         self._parts.append(group(key[rows], {n: c[rows] for n, c in columns.items()}, HOW))

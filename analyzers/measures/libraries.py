@@ -103,7 +103,7 @@ class LibrariesResult:
 
 @dataclass(frozen=True, eq=False)
 class Requested:
-    """What data calls of libraries ask for; arrays of the shape (apps, LAYERS)."""
+    """Bytes that data calls of libraries ask for; arrays of the shape (apps, LAYERS)."""
 
     read: NDArray[np.int64]
     """Bytes; `NO_VALUE` where the size of some call is not known, as the next."""

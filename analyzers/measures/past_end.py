@@ -91,10 +91,10 @@ class _Collector:
         some = reads > 0
         self._reads.add(groups.listed_phase_file_key[some], {"beyond": beyond[some], "reads": reads[some]})
 
-    def _by_call(self, batch: Batch, mine: NDArray[np.bool_]) -> tuple[Ints, Ints]:
-        """Bytes beyond the end and reads, by group; `mine`: groups that read files whose end is known."""
+    def _by_call(self, batch: Batch, reading: NDArray[np.bool_]) -> tuple[Ints, Ints]:
+        """Bytes beyond the end and reads, by group; `reading`: groups that read files whose end is known."""
         codes, file = batch.groups.codes, batch.groups.file
-        rows = np.flatnonzero(mine[codes] & (batch.bytes != NO_VALUE) & (batch.offset != NO_VALUE))
+        rows = np.flatnonzero(reading[codes] & (batch.bytes != NO_VALUE) & (batch.offset != NO_VALUE))
         rows = rows[np.flatnonzero(batch.end[rows] >= self._ends.since[file][codes[rows]])]
         begin, size, grouped = batch.offset[rows], batch.bytes[rows], Factorized(np.arange(len(file)), codes[rows])
         end = self._ends.at(file[codes[rows]], batch.end[rows])

@@ -213,7 +213,7 @@ class _Collector:
         group = Factorized.of(groups.file[included])
         blind = np.where(kind == Kind.WRITE, unsized + displaced, 0)
         blind = np.where((flags & Flag.RESIZE) != 0, np.maximum(blind, placeless), blind)
-        made = (flags & (Flag.CREATE | Flag.TRUNCATE)) != 0
+        created = (flags & (Flag.CREATE | Flag.TRUNCATE)) != 0
         resized = (flags & Flag.RESIZE) != 0
         uses = (kind <= Kind.WRITE) | ((flags & Flag.OPEN) != 0)
         every = np.ones(len(kind), np.bool_)
@@ -241,24 +241,24 @@ class _Collector:
             "metadata_time": group.sum(time, kind == Kind.METADATA),
             "opens": group.sum(count, (flags & Flag.OPEN) != 0),
             "uses": group.sum(count, uses & ((flags & Flag.DIRECTORY) == 0)),
-            "makes": group.sum(count, made),
+            "makes": group.sum(count, created),
             "empties": group.sum(count, (flags & Flag.TRUNCATE) != 0),
             "looks": group.sum(count, (flags & (Flag.OPEN | Flag.WRITABLE | Flag.DIRECTORY)) == Flag.OPEN),
-            "streams": group.sum(count, made & (layer == Layer.STDIO)),
+            "streams": group.sum(count, created & (layer == Layer.STDIO)),
             "resizes": group.sum(count, resized),
             "unfollowed": group.sum(count, (flags & (Flag.OPEN | Flag.WRITABLE)) == Flag.WRITABLE),
             "blind": group.sum(blind),
             # A file that gets its name is there, whatever was removed under that name before.
             "last_use": most(last, uses | ((flags & Flag.RENAME) != 0)),
             "last_remove": most(last, (flags & Flag.REMOVE) != 0),
-            "first_make": least(first, made),
+            "first_make": least(first, created),
             "first_read": least(first, kind == Kind.READ),
             "first_process": least(process, every),
             "last_process": most(process, every),
             "first_writer": least(process, kind == Kind.WRITE),
             "last_writer": most(process, kind == Kind.WRITE),
-            "first_maker": least(process, made),
-            "last_maker": most(process, made),
+            "first_maker": least(process, created),
+            "last_maker": most(process, created),
             "first_resize": least(first, resized),
             "writable": group.sum(count, (flags & _WRITABLE_OPEN) == _WRITABLE_OPEN),
             "stream_opens": group.sum(count, ((flags & Flag.OPEN) != 0) & (layer == Layer.STDIO)),
@@ -284,8 +284,8 @@ class _Collector:
         rows, file = _rows_of(batch, batch.groups.included & ((batch.groups.flags & Flag.SEEK) != 0), files)
         np.maximum.at(furthest, file, batch.offset[rows])
 
-    def _add_busy(self, found: Intervals) -> None:
-        parts = [self._busy, found]
+    def _add_busy(self, intervals: Intervals) -> None:
+        parts = [self._busy, intervals]
         longer = [Intervals(p.group, p.start, p.end + self._floor) for p in parts if len(p)]
         self._busy = _shorter(Intervals.joined(longer), self._floor)
 
@@ -318,10 +318,10 @@ class _Collector:
             of, moment, end, _ = columns(out["reached"])
             self._reach.append(group(pack((groups.file[of], moment), MOMENTS), {"reach": end}, _REACH))
 
-    def _add_reach_by_call(self, batch: Batch, mine: NDArray[np.bool_]) -> None:
-        """`mine`: groups of calls that tell how far a file reaches."""
+    def _add_reach_by_call(self, batch: Batch, reaching: NDArray[np.bool_]) -> None:
+        """`reaching`: groups of calls that tell how far a file reaches."""
         groups, codes = batch.groups, batch.groups.codes
-        rows = np.flatnonzero(mine[codes] & (batch.offset != NO_VALUE))
+        rows = np.flatnonzero(reaching[codes] & (batch.offset != NO_VALUE))
         size, of = batch.bytes[rows], codes[rows]
         wrote = (groups.kind == Kind.WRITE)[of] & (size > 0)
         telling = np.flatnonzero(wrote | ((groups.flags & Flag.RESIZE) != 0)[of])
@@ -387,8 +387,8 @@ def unfilled(files: IntTable, sized: NDArray[np.bool_]) -> NDArray[np.bool_]:
     if not len(files):
         return np.zeros(0, np.bool_)
     nothing = (files["writes"] == 0) & (files["resizes"] == 0)
-    made = (files["empties"] > 0) | ((files["makes"] > 0) & ~sized) | (files["streams"] > 0)
-    unfilled_: NDArray[np.bool_] = nothing & made
+    created = (files["empties"] > 0) | ((files["makes"] > 0) & ~sized) | (files["streams"] > 0)
+    unfilled_: NDArray[np.bool_] = nothing & created
     return unfilled_
 
 

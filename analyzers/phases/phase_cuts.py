@@ -185,10 +185,10 @@ def _between_roles(cells: _InTime, low: int, high: int) -> _Cut | None:
     place = int(np.argmax(apart[:-1])) if len(apart) > 1 else 0
     if place + 1 >= len(apart) or apart[place] < 0:
         return None
-    one, other = (
+    before, after = (
         _way(int(read[part].sum()), int(written[part].sum())) for part in (slice(place + 1), slice(place + 1, None))
     )
-    if {one, other} != {_READ, _WRITTEN}:
+    if {before, after} != {_READ, _WRITTEN}:
         return None
     following = rows.start + place + 1
     start = int(cells.start[following])

@@ -176,10 +176,10 @@ class _Counter:
 
     def _add_functions(self, rows: Rows) -> None:
         dense = Factorized.of(rows.numbers("func").astype(np.int64))
-        found = self._functions[-1]
+        counts = self._functions[-1]
         for func, n in zip(dense.keys.tolist(), dense.sum(rows.weight).tolist(), strict=True):
             name = self._trace.function_names.get(func, "(unknown)")
-            found[name] = found.get(name, 0) + n
+            counts[name] = counts.get(name, 0) + n
         target = rows.numbers("rename_to")
         renames = np.flatnonzero(target >= 0)
         if len(renames):
@@ -263,7 +263,7 @@ class _Counter:
             having_flag: Bools = (flags & flag) != 0
             return having_flag
 
-        made, anew = having(Flag.CREATE | Flag.TRUNCATE), having(Flag.TRUNCATE)
+        created, anew = having(Flag.CREATE | Flag.TRUNCATE), having(Flag.TRUNCATE)
         looks = (flags & (Flag.OPEN | Flag.WRITABLE | Flag.DIRECTORY)) == Flag.OPEN
         chosen = {
             "reads": kind == Kind.READ,
@@ -271,13 +271,13 @@ class _Counter:
             "metadata": kind == Kind.METADATA,
             "syncs": kind == Kind.SYNC,
             "opens": having(Flag.OPEN),
-            "makes": made,
+            "makes": created,
             "empties": anew,
             "looks": looks,
             "removes": having(Flag.REMOVE),
             "direct_opens": (flags & DIRECT) != 0,
             "resizes": having(Flag.RESIZE),
-            "streams": made & (rows.layer[at] == Layer.STDIO),
+            "streams": created & (rows.layer[at] == Layer.STDIO),
             "unfollowed": (flags & (Flag.OPEN | Flag.WRITABLE)) == Flag.WRITABLE,
         }
         unsized = rows.bytes[at] == NO_VALUE

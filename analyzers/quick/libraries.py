@@ -77,10 +77,10 @@ class LibraryCounter:
             )
         )
 
-        self._add_asked(rows)
+        self._add_requests(rows)
 
-    def _add_asked(self, rows: Rows) -> None:
-        """What data calls of libraries ask for."""
+    def _add_requests(self, rows: Rows) -> None:
+        """Add the bytes that data calls of libraries ask for."""
         later = np.append(self._ask_kind, 0)[rows.function]
         of_library = (rows.layer >= Layer.MPIIO) & (rows.layer <= Layer.NETCDF)
         at = np.flatnonzero(of_library & (rows.kind <= Kind.WRITE) & (later >= 0))
@@ -117,23 +117,23 @@ class LibraryCounter:
         tables["via"].append(
             IntTable(dense.keys, {"bytes": dense.sum(size * weight, moves), "calls": dense.sum(weight)})
         )
-        for one in range(int(np.bitwise_or.reduce(within)).bit_length()):
-            mine = np.flatnonzero(within >> one & 1)
-            if not len(mine):
+        for caller in range(int(np.bitwise_or.reduce(within)).bit_length()):
+            inside = np.flatnonzero(within >> caller & 1)
+            if not len(inside):
                 continue
-            key = int(pack((app, one), self._app_layer))
+            key = int(pack((app, caller), self._app_layer))
             columns = {
-                "reads": weight[mine][read[mine]].sum(),
-                "writes": weight[mine][write[mine]].sum(),
-                "bytes_read": (size * weight)[mine][read[mine]].sum(),
-                "bytes_written": (size * weight)[mine][write[mine]].sum(),
-                "unsized_reads": weight[mine][(read & ~sized)[mine]].sum(),
-                "unsized_writes": weight[mine][(write & ~sized)[mine]].sum(),
+                "reads": weight[inside][read[inside]].sum(),
+                "writes": weight[inside][write[inside]].sum(),
+                "bytes_read": (size * weight)[inside][read[inside]].sum(),
+                "bytes_written": (size * weight)[inside][write[inside]].sum(),
+                "unsized_reads": weight[inside][(read & ~sized)[inside]].sum(),
+                "unsized_writes": weight[inside][(write & ~sized)[inside]].sum(),
             }
             tables["under"].append(
                 IntTable(np.array([key]), {n: np.array([int(c)]) for n, c in columns.items()})
             )
-            used, moved = mine[uses[mine]], mine[(moves & sized)[mine]]
+            used, moved = inside[uses[inside]], inside[(moves & sized)[inside]]
             pairs["files"].append(count_pairs(np.full(len(used), key), file[used], weight[used]))
             pairs["data"].append(count_pairs(np.full(len(moved), key), size[moved], weight[moved]))
         through = np.flatnonzero(moves & sized & under_any_library(within))

@@ -61,12 +61,14 @@ class RunningUnion:
     def _book(self, done: NDArray[np.bool_]) -> None:
         if not done.any():
             return
-        held = self._held
-        keys, lengths = total_length(Intervals(held.group[done], held.start[done], held.end[done]))
+        intervals = self._held
+        keys, lengths = total_length(
+            Intervals(intervals.group[done], intervals.start[done], intervals.end[done])
+        )
         self._lengths.append(IntTable(keys, {"time": lengths}))
         if len(self._lengths) > 64:
             self._lengths = [IntTable.merged(self._lengths)]
-        self._held = Intervals(held.group[~done], held.start[~done], held.end[~done])
+        self._held = Intervals(intervals.group[~done], intervals.start[~done], intervals.end[~done])
 
     def result(self) -> IntTable:
         """Column `time` (ns) by group; no more intervals come."""

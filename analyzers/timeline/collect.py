@@ -80,7 +80,7 @@ def collect(task: Task, grid: Grid, stores: Sequence[Store], contexts: Sequence[
     return sums
 
 
-def _add(batch: Batch, rows: Ints, grid: Grid, found: Sums) -> None:
+def _add(batch: Batch, rows: Ints, grid: Grid, sums: Sums) -> None:
     """Everything of some calls but the unions of their intervals."""
     process, kind, size = batch.process[rows], batch.kind[rows], batch.bytes[rows]
     start, end = batch.start[rows], batch.end[rows]
@@ -92,7 +92,7 @@ def _add(batch: Batch, rows: Ints, grid: Grid, found: Sums) -> None:
         start[moves], end[moves], known[moves], bins=grid.bins, bin_ns=grid.bin_ns
     ):
         out = write[moves][piece]
-        found.cells.append(
+        sums.cells.append(
             group(
                 pack((row[piece], bin_), grid.cells),
                 {
@@ -102,11 +102,11 @@ def _add(batch: Batch, rows: Ints, grid: Grid, found: Sums) -> None:
                 },
             )
         )
-    found.durations.append(by_duration(kind.astype(np.int64), batch.duration[rows]))
-    found.longest.append(longest(batch, rows))
+    sums.durations.append(by_duration(kind.astype(np.int64), batch.duration[rows]))
+    sums.longest.append(longest(batch, rows))
     own = Factorized.of(process)
     columns = {"read": own.sum(known, read), "written": own.sum(known, write), "operations": own.count()}
-    found.processes.append(IntTable(own.keys, {**columns, "busy": np.zeros(len(own.keys), np.int64)}))
+    sums.processes.append(IntTable(own.keys, {**columns, "busy": np.zeros(len(own.keys), np.int64)}))
     data = np.flatnonzero(read | write)
     if not len(data):
         return
@@ -114,12 +114,12 @@ def _add(batch: Batch, rows: Ints, grid: Grid, found: Sums) -> None:
     classes = (np.where(sized, write[data], 2), np.where(sized, size_class, 0))
     of_size = Factorized.of(pack(classes, SIZE_CLASSES))
     columns = {"operations": of_size.count(), "bytes": of_size.sum(known[data])}
-    found.sizes.append(IntTable(of_size.keys, {**columns, "time": of_size.sum(batch.duration[rows][data])}))
+    sums.sizes.append(IntTable(of_size.keys, {**columns, "time": of_size.sum(batch.duration[rows][data])}))
     file = Factorized.of(batch.file[rows][data])
-    found.files.append(IntTable(file.keys, {"operations": file.count()}))
+    sums.files.append(IntTable(file.keys, {"operations": file.count()}))
     pattern = grid.pattern_of_file[file.keys][file.codes]
     use = Factorized.of(pack((process[data], pattern), grid.uses))
-    found.uses.append(
+    sums.uses.append(
         IntTable(
             use.keys,
             {
@@ -135,9 +135,9 @@ def _add(batch: Batch, rows: Ints, grid: Grid, found: Sums) -> None:
 class _Union:
     """Unions of the calls of each process: of all counted calls, cut into bins, and by library and kind."""
 
-    def __init__(self, grid: Grid, found: Sums) -> None:
+    def __init__(self, grid: Grid, sums: Sums) -> None:
         self._grid = grid
-        self._found = found
+        self._sums = sums
         self._held = Intervals()
         self._widths = (grid.processes, CODES)
         """Of keys of process, and layer and kind or `ALL_CALLS`."""
@@ -162,15 +162,15 @@ class _Union:
             return
         starts = np.concatenate((start, start, begun))
         ends = np.concatenate((end, end, begun + batch.all_calls("duration_ns")[above]))
-        held = Intervals.joined([self._held, merge(group_, starts, ends)])
+        intervals = Intervals.joined([self._held, merge(group_, starts, ends)])
         # Ranks come one after the other: no more calls come of those before the last.
-        owner, (own, _) = unpack(group_, self._widths)[0], unpack(held.group, self._widths)
+        owner, (own, _) = unpack(group_, self._widths)[0], unpack(intervals.group, self._widths)
         current = int(owner.max())
         done = own != current
-        if len(held) - int(done.sum()) > _MOST_HELD:
-            done |= held.end < int(starts[owner == current].max()) - _LOOK_BACK_NS
-        self._book(Intervals(held.group[done], held.start[done], held.end[done]))
-        self._held = Intervals(held.group[~done], held.start[~done], held.end[~done])
+        if len(intervals) - int(done.sum()) > _MOST_HELD:
+            done |= intervals.end < int(starts[owner == current].max()) - _LOOK_BACK_NS
+        self._book(Intervals(intervals.group[done], intervals.start[done], intervals.end[done]))
+        self._held = Intervals(intervals.group[~done], intervals.start[~done], intervals.end[~done])
 
     def close(self) -> None:
         """No more calls come."""
@@ -182,7 +182,7 @@ class _Union:
         length = union.end - union.start
         by_layer = np.flatnonzero(code != ALL_CALLS)
         if len(by_layer):
-            self._found.layers.append(group(code[by_layer], {"time": length[by_layer]}))
+            self._sums.layers.append(group(code[by_layer], {"time": length[by_layer]}))
             self._book_kinds(
                 Intervals(*(column[by_layer] for column in (union.group, union.start, union.end)))
             )
@@ -191,7 +191,7 @@ class _Union:
             return
         process, length = process[whole], length[whole]
         none = np.zeros(len(whole), np.int64)
-        self._found.processes.append(
+        self._sums.processes.append(
             group(process, {"read": none, "written": none, "operations": none, "busy": length})
         )
         row = self._grid.row_of_process[process]
@@ -200,7 +200,7 @@ class _Union:
         ):
             none = np.zeros(len(part), np.int64)
             keys = pack((row[piece], bin_), self._grid.cells)
-            self._found.cells.append(group(keys, {"read": none, "written": none, "busy": part}))
+            self._sums.cells.append(group(keys, {"read": none, "written": none, "busy": part}))
 
     def _book_kinds(self, union: Intervals) -> None:
         """Time of file-system calls by row, bin and kind."""
@@ -213,4 +213,4 @@ class _Union:
             union.start[own], union.end[own], length, bins=self._grid.bins, bin_ns=self._grid.bin_ns
         ):
             keys = pack((row[piece], bin_, kind[own][piece]), (*self._grid.cells, KINDS))
-            self._found.kinds.append(group(keys, {"time": part}))
+            self._sums.kinds.append(group(keys, {"time": part}))

@@ -117,7 +117,7 @@ def common_pattern(paths: Sequence[str]) -> str:
         return paths[0]
     texts = re.split(r"\d+", paths[0])
     columns = zip(*(re.findall(r"\d+", path) for path in paths), strict=True)
-    numbers = [found[0] if len(set(found)) == 1 else "#" for found in columns]
+    numbers = [column[0] if len(set(column)) == 1 else "#" for column in columns]
     return "".join(text + n for text, n in zip(texts, [*numbers, ""], strict=True))
 
 

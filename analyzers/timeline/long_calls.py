@@ -65,11 +65,11 @@ def longest(batch: Batch, rows: Ints) -> Long:
     if len(rows) > MOST:
         # All that are as long as the last one that is kept: which of equals is first is decided later.
         least = np.partition(duration, len(rows) - MOST)[len(rows) - MOST]
-        kept = np.flatnonzero(duration >= least)
-        if len(kept) > 8 * MOST:
+        chosen = np.flatnonzero(duration >= least)
+        if len(chosen) > 8 * MOST:
             # Many equals: those that begin first, by process.
-            order = np.lexsort((batch.process[rows[kept]], batch.start[rows[kept]], -duration[kept]))
-            kept = kept[order[: 8 * MOST]]
-        rows, duration = rows[kept], duration[kept]
+            order = np.lexsort((batch.process[rows[chosen]], batch.start[rows[chosen]], -duration[chosen]))
+            chosen = chosen[order[: 8 * MOST]]
+        rows, duration = rows[chosen], duration[chosen]
     columns = (batch.start, batch.process, batch.file, batch.function, batch.kind, batch.bytes)
     return Long(duration, *(column[rows].astype(np.int64) for column in columns)).first(MOST)
