@@ -91,16 +91,17 @@ def whole_share(profile: Profile) -> float:
     """
     refused = sum(key.startswith(_REFUSED) and key.endswith("]") for key in profile.provenance)
     weights = [max(1, trace.ranks) for trace in profile.traces]
-    kept = [
-        _kept(_loss(trace)) if trace.complete is False or trace.problems else 1.0 for trace in profile.traces
+    shares = [
+        _recorded_share(_loss(trace)) if trace.complete is False or trace.problems else 1.0
+        for trace in profile.traces
     ]
     if not weights:
         return 1.0 if not refused else 0.0
-    read = sum(weight * share for weight, share in zip(weights, kept, strict=True)) / sum(weights)
+    read = sum(weight * share for weight, share in zip(weights, shares, strict=True)) / sum(weights)
     return read * len(weights) / (len(weights) + refused)
 
 
-def _kept(loss: _Loss) -> float:
+def _recorded_share(loss: _Loss) -> float:
     """Share of one damaged trace that is there."""
     if not loss.runs:
         return UNKNOWN_LOSS
@@ -135,8 +136,8 @@ def _lost_ranks(losses: Sequence[_Loss], profile: Profile) -> Iterable[str]:
     known = [loss.calls for loss in losses if loss.calls is not None]
     lost = sum(known)
     if lost and len(known) == len(losses):
-        kept = sum(trace.records for trace in profile.traces)
-        text += f", {format_share(lost / (lost + kept))} of the calls"
+        recorded = sum(trace.records for trace in profile.traces)
+        text += f", {format_share(lost / (lost + recorded))} of the calls"
     worst = max(losses, key=lambda loss: (loss.wholly, loss.partly))
     why = f": {worst.why}" if worst.why else ""
     yield f"{text} ({_name(worst.trace.path)}, {_ranks(worst)}{why}{_further(losses)})"

@@ -112,8 +112,8 @@ def read_tree(text: str, model: type[BaseModel], *, where: str, syntax: Syntax =
     if tree is None:
         raise DocumentError("is empty", where=where, todo=begin)
     if not isinstance(tree, dict):
-        found = "a list" if isinstance(tree, list) else f"only {shown(tree)}"
-        raise DocumentError(f"holds {found}, not a mapping of keys", where=where, todo=begin)
+        content = "a list" if isinstance(tree, list) else f"only {shown(tree)}"
+        raise DocumentError(f"holds {content}, not a mapping of keys", where=where, todo=begin)
     return _lifted(tree, model, text, where, syntax)
 
 
@@ -273,17 +273,17 @@ def _lifted(tree: Doc, model: type[BaseModel], text: str, where: str, syntax: Sy
     kind, newest = known.removeprefix("vani.").split("/")
     if "schema" not in tree:
         raise DocumentError("has no `schema:`", where=where, todo=f"begin it with `{_begin(model, syntax)}`")
-    found = tree["schema"]
-    match = _NAME.fullmatch(found) if isinstance(found, str) else None
+    declared = tree["schema"]
+    match = _NAME.fullmatch(declared) if isinstance(declared, str) else None
     if match is None or match[1] != kind:
         place = f"{where}:{syntax.line_of(text, ('schema',))}"
-        raise DocumentError(f"schema is {shown(found)}", where=place, todo=f"known here is {known}")
+        raise DocumentError(f"schema is {shown(declared)}", where=place, todo=f"known here is {known}")
     version = int(match[2])
     if version > int(newest):
         older = [number for number in LIFTS.get(kind, {}) if number < int(newest)]
         versions = ", ".join(f"vani.{kind}/{number}" for number in (*older, int(newest)))
         raise DocumentError(
-            f"schema {found} is newer than this Vani; known: {versions}",
+            f"schema {declared} is newer than this Vani; known: {versions}",
             where=f"{where}:{syntax.line_of(text, ('schema',))}",
             todo="update Vani",
         )

@@ -28,10 +28,10 @@ def extension_rows(extensions: Mapping[str, Any]) -> Iterator[ExtensionRow]:
 
 def _values(value: Any, where: str) -> Iterator[tuple[str, Any]]:
     if isinstance(value, Mapping):
-        for key, one in value.items():
-            yield from _values(one, f"{where}.{key}" if where else str(key))
+        for key, element in value.items():
+            yield from _values(element, f"{where}.{key}" if where else str(key))
     elif isinstance(value, list):
-        for i, one in enumerate(value):
-            yield from _values(one, f"{where}[{i}]")
+        for i, element in enumerate(value):
+            yield from _values(element, f"{where}[{i}]")
     else:
         yield where, value

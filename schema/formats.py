@@ -78,11 +78,11 @@ def format_of(path: Path) -> str:
     """
     with path.open("rb") as file:
         head = file.read(HEAD_BYTES)
-    found, named = format_of_head(head), format_of_name(path.name)
-    if found is not None:
-        return named if named is not None and (found, named) in _SPECIAL else found
-    if named in _TEXT or named == "bin" or not head:
-        return named or "bin"
+    by_content, by_name = format_of_head(head), format_of_name(path.name)
+    if by_content is not None:
+        return by_name if by_name is not None and (by_content, by_name) in _SPECIAL else by_content
+    if by_name in _TEXT or by_name == "bin" or not head:
+        return by_name or "bin"
     # A suffix that promises a magic number which is not there is no evidence.
     return "text" if _is_text(head) else "bin"
 

@@ -16,8 +16,8 @@ __all__ = [
     "Behaviour",
     "Category",
     "Costs",
-    "Kept",
-    "KeptMonth",
+    "HistoryContents",
+    "HistoryMonth",
     "Member",
     "Month",
     "RankedRow",
@@ -182,7 +182,7 @@ class Story(Costs):
     lines: list[str] = Field(description="what to paste, of the recommendation that wins most")
 
 
-class KeptMonth(Model):
+class HistoryMonth(Model):
     """Runs that began in a month."""
 
     month: str | None = Field(description="YYYY-MM, in UTC; null: when they began is not known")
@@ -190,7 +190,7 @@ class KeptMonth(Model):
     users: Count
 
 
-class Kept(Model):
+class HistoryContents(Model):
     """The runs of a history."""
 
     place: str
@@ -199,4 +199,4 @@ class Kept(Model):
     judged: Count = Field(description="runs whose savings are known")
     damaged: Count = Field(description="files that could not be read")
     anonymised: bool
-    months: list[KeptMonth]
+    months: list[HistoryMonth]

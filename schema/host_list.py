@@ -92,36 +92,36 @@ class HostList:
         # What is between the parts is commas alone; an unpaired bracket is not.
         if not parts or ",".join(parts) != text:
             raise ValueError("a list of hosts as Slurm writes it: n[1-64],login1")
-        found: list[HostRange] = []
+        ranges: list[HostRange] = []
         total = 0
         for part in parts:
             if _HOST.fullmatch(part) is None:
                 raise ValueError(f"names of letters, digits, dots and dashes, not {part[:40]!r}")
-            for one in _ranges_of(part):
-                total += len(one)
-                if total > MOST_HOSTS or len(found) >= _MOST_RANGES:
+            for host_range in _ranges_of(part):
+                total += len(host_range)
+                if total > MOST_HOSTS or len(ranges) >= _MOST_RANGES:
                     raise _TooManyError(f"at most {MOST_HOSTS:,} hosts in {_MOST_RANGES:,} ranges")
-                found.append(one)
-        twin = first_twin([(one, 0) for one in found])
+                ranges.append(host_range)
+        twin = first_twin([(host_range, 0) for host_range in ranges])
         if twin is not None:
             raise ValueError(f"each host once, not {twin[0]!r} again")
-        return cls(tuple(found))
+        return cls(tuple(ranges))
 
     def __len__(self) -> int:
         return sum(map(len, self.ranges))
 
     def names(self) -> Iterator[str]:
         """Each name, in order."""
-        return (name for one in self.ranges for name in one.names())
+        return (name for host_range in self.ranges for name in host_range.names())
 
     def part(self, begin: int, end: int) -> HostList:
         """The hosts from `begin` up to `end`, which is not among them, counted from 0."""
-        ends = list(accumulate(map(len, self.ranges)))
+        starts = accumulate(map(len, self.ranges), initial=0)
         return HostList(
             tuple(
-                one.part(max(begin, last - len(one)) - (last - len(one)), min(end, last) - (last - len(one)))
-                for one, last in zip(self.ranges, ends, strict=True)
-                if last > begin and last - len(one) < end
+                host_range.part(max(begin - start, 0), min(end - start, len(host_range)))
+                for host_range, start in zip(self.ranges, starts, strict=False)
+                if start + len(host_range) > begin and start < end
             )
         )
 
@@ -129,11 +129,11 @@ class HostList:
         """The list as short as Slurm's, hosts in the same order."""
         texts: list[str] = []
         group: list[HostRange] = []
-        for one in self.ranges:
-            if group and (not one.width or _place(one) != _place(group[-1])):
+        for host_range in self.ranges:
+            if group and (not host_range.width or _place(host_range) != _place(group[-1])):
                 texts.append(_text(group))
                 group = []
-            group.append(one)
+            group.append(host_range)
         return ",".join([*texts, _text(group)] if group else texts)
 
 
@@ -146,8 +146,8 @@ def expand(text: str) -> list[str]:
         It is no such list, names a host twice, or stands for more than a million.
     """
     try:
-        found = HostList.parse(text)
-        if len(found) > _MOST_WRITTEN_OUT:
+        hosts = HostList.parse(text)
+        if len(hosts) > _MOST_WRITTEN_OUT:
             raise _TooManyError
     except ValueError as error:
         is_long = isinstance(error, _TooManyError)
@@ -156,14 +156,15 @@ def expand(text: str) -> list[str]:
             where=repr(text if len(text) <= 40 else f"{text[:37]}..."),
             todo="write it as Slurm does: n[1-64,70],login1",
         ) from error
-    return list(found.names())
+    return list(hosts.names())
 
 
 def first_twin(ranges: Iterable[tuple[HostRange, int]]) -> tuple[str, int, int] | None:
     """The first name that two ranges share, with the marks of both; None where no two share any."""
     alike: defaultdict[tuple[str, int, str], list[tuple[int, int, int]]] = defaultdict(list)
-    for one, mark in ranges:
-        alike[one.prefix, one.width, one.suffix].append((one.low, one.high, mark))
+    for host_range, mark in ranges:
+        affixes = host_range.prefix, host_range.width, host_range.suffix
+        alike[affixes].append((host_range.low, host_range.high, mark))
     for (prefix, width, suffix), spans in alike.items():
         spans.sort()
         for (_, high, mark), (low, _, other) in pairwise(spans):
@@ -179,7 +180,7 @@ def _ranges_of(part: str) -> Iterator[HostRange]:
     last = max((n for n, (inside, _) in enumerate(pieces) if inside), default=None)
     heads = [""]
     for inside, fixed in pieces[:last]:
-        tails = [fixed] if fixed else [str(name) for one in _numbers(inside) for name in _digits(*one)]
+        tails = [fixed] if fixed else [str(name) for span in _numbers(inside) for name in _digits(*span)]
         if len(heads) * len(tails) > _MOST_RANGES:
             raise _TooManyError(f"at most {_MOST_RANGES:,} ranges")
         heads = [head + tail for head in heads for tail in tails]
@@ -238,8 +239,8 @@ def _numbered(prefix: str, low: int, high: int, width: int, suffix: str) -> Iter
         low = end + 1
 
 
-def _place(one: HostRange) -> tuple[str, str]:
-    return (one.prefix, one.suffix) if one.width else ("", one.prefix)
+def _place(host_range: HostRange) -> tuple[str, str]:
+    return (host_range.prefix, host_range.suffix) if host_range.width else ("", host_range.prefix)
 
 
 def _text(group: list[HostRange]) -> str:
@@ -248,11 +249,11 @@ def _text(group: list[HostRange]) -> str:
     if not first.width:
         return first.prefix
     spans: list[tuple[HostRange, HostRange]] = []
-    for one in group:
-        if spans and spans[-1][1].is_followed_by(one):
-            spans[-1] = (spans[-1][0], one)
+    for host_range in group:
+        if spans and spans[-1][1].is_followed_by(host_range):
+            spans[-1] = (spans[-1][0], host_range)
         else:
-            spans.append((one, one))
+            spans.append((host_range, host_range))
     inside = ",".join(
         str(begin.low).zfill(begin.width)
         + (f"-{str(end.high).zfill(end.width)}" if end.high > begin.low else "")

@@ -174,8 +174,8 @@ class Job(Document):
 
     def size_of(self, path: str) -> int | None:
         """Tell the size in bytes that the file at `path` had; None where the data set does not hold it."""
-        found = self.file_at(path)
-        return None if found is None else found.size
+        file = self.file_at(path)
+        return None if file is None else file.size
 
     def mount_of(self, path: str) -> Mount | None:
         """Find the mount that holds `path`: the one with the longest mount point above it."""

@@ -224,8 +224,8 @@ class Scenario(Document):
         if not self.workload and self.jobs is None:
             raise DocumentError("no job runs", where=where, todo="give `workload` or `jobs`")
         for what, names in (
-            ("job", [one.name for one in self.workload]),
-            ("variant", [one.name for one in self.variants]),
+            ("job", [job.name for job in self.workload]),
+            ("variant", [variant.name for variant in self.variants]),
         ):
             name, times = Counter(names).most_common(1)[0] if names else ("", 0)
             if times > 1:
@@ -240,7 +240,8 @@ class Scenario(Document):
                     where=where,
                     todo="give it phases, a profile or a store, one of them",
                 )
-        for failure in [*self.failures, *(one for v in self.variants for one in v.failures or ())]:
+        of_variants = (failure for variant in self.variants for failure in variant.failures or ())
+        for failure in (*self.failures, *of_variants):
             if failure.until_s is not None and failure.until_s <= failure.from_s:
                 raise DocumentError(
                     f"a failure of a {failure.kind} ends at {failure.until_s:g} s and begins at {failure.from_s:g} s",

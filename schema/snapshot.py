@@ -160,10 +160,10 @@ class Snapshot(Document):
         DocumentError
             Two parts of one name, a part that is named and not there, or a target that holds more than it can.
         """
-        servers = _unique("OSS", [one.name for one in self.oss], where)
-        targets = _unique("OST", [one.index for one in self.ost], where)
-        nodes = _unique("forwarding node", [one.name for one in self.forwarding], where)
-        storage = _unique("storage node", [one.name for one in self.storage], where)
+        servers = _unique("OSS", [server.name for server in self.oss], where)
+        targets = _unique("OST", [target.index for target in self.ost], where)
+        nodes = _unique("forwarding node", [node.name for node in self.forwarding], where)
+        storage = _unique("storage node", [node.name for node in self.storage], where)
         for target in self.ost:
             if target.used > target.size:
                 raise DocumentError(
@@ -171,13 +171,15 @@ class Snapshot(Document):
                     where=where,
                     todo="give `used` of at most `size`",
                 )
-        _all_there("OST", "OSS", ((one.index, one.oss) for one in self.ost if one.oss), servers, where)
-        behind = [(one.name, index) for one in self.storage for index in one.ost]
+        _all_there(
+            "OST", "OSS", ((target.index, target.oss) for target in self.ost if target.oss), servers, where
+        )
+        behind = [(node.name, index) for node in self.storage for index in node.ost]
         _all_there("storage node", "OST", behind, targets, where)
         _unique("OST behind a storage node", [index for _, index in behind], where)
         reach = self.reach or {}
         _all_there("reach", "forwarding node", (("reach", name) for name in reach), nodes, where)
-        pairs = ((name, node) for name, found in reach.items() for node in found)
+        pairs = ((name, node) for name, reached in reach.items() for node in reached)
         _all_there("reach of", "storage node", pairs, storage, where)
 
 

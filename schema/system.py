@@ -292,8 +292,8 @@ class System(Document):
     def file_system(self, type: str, *, under: str | None = None) -> FileSystem | None:
         """Find a file system of a type (`lustre`): the one that holds `under`, else the first of all."""
         if under is not None:
-            found = self.file_system_for(under)
-            return found if found is not None and found.type == type else None
+            mounted = self.file_system_for(under)
+            return mounted if mounted is not None and mounted.type == type else None
         return next((system for system in self.file_systems if system.type == type), None)
 
     def node_local(self) -> BurstBuffer | None:

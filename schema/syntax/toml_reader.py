@@ -49,9 +49,9 @@ def parse(text: str, where: str) -> dict[str, Any]:
     """
     if len(text) > MAX_CHARACTERS:
         raise DocumentError("is longer than 1 MiB", where=where, todo="name a TOML file of settings")
-    found = _LONG_KEY.search(text)
-    if found is not None:
-        number = text.count("\n", 0, found.start()) + 1
+    long_key = _LONG_KEY.search(text)
+    if long_key is not None:
+        number = text.count("\n", 0, long_key.start()) + 1
         what = f"a key has more than {MAX_PARTS} parts"
         raise DocumentError(what, where=f"{where}:{number}", todo="name a TOML file of settings")
     try:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from vani.database.runs import read
-from vani.schema.history import Kept, KeptMonth
+from vani.schema.history import HistoryContents, HistoryMonth
 from vani.site import setting
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ def default_place() -> str:
     return str(folder / "vani" / "history.sqlite")
 
 
-def contents_of(connection: sa.Connection, place: str, damaged: int) -> Kept:
+def contents_of(connection: sa.Connection, place: str, damaged: int) -> HistoryContents:
     """Count what is there."""
     by_month: dict[str, tuple[int, set[str]]] = {}
     for submitted, user in read.moments(connection):
@@ -37,7 +37,7 @@ def contents_of(connection: sa.Connection, place: str, damaged: int) -> Kept:
         runs, users = by_month.get(month, (0, set()))
         users.add(user)
         by_month[month] = (runs + 1, users)
-    return Kept(
+    return HistoryContents(
         place=place,
         runs=sum(runs for runs, _ in by_month.values()),
         profiles=read.count_profiles(connection),
@@ -45,7 +45,7 @@ def contents_of(connection: sa.Connection, place: str, damaged: int) -> Kept:
         damaged=damaged,
         anonymised=read.fact(connection, "names") is not None,
         months=[
-            KeptMonth(month=month or None, runs=runs, users=len(users))
+            HistoryMonth(month=month or None, runs=runs, users=len(users))
             for month, (runs, users) in sorted(by_month.items())
         ],
     )

@@ -17,7 +17,7 @@ from vani.history.exchange import export, import_
 if TYPE_CHECKING:
     from vani.database.runs.connect import Store
     from vani.database.runs.run import Source
-    from vani.schema.history import Kept
+    from vani.schema.history import HistoryContents
 
 __all__ = [
     "history_anonymise",
@@ -30,7 +30,7 @@ __all__ = [
 ]
 
 
-def history_list(*, db: PathLike | None = None) -> Kept:
+def history_list(*, db: PathLike | None = None) -> HistoryContents:
     """The number of runs by month, and of files.
 
     Raises

@@ -11,12 +11,12 @@ from vani.render.history.text import columns
 from vani.units import counted
 
 if TYPE_CHECKING:
-    from vani.schema.history import Kept
+    from vani.schema.history import HistoryContents
 
 __all__ = ["contents_by_month", "reasons"]
 
 
-def contents_by_month(contents: Kept) -> str:
+def contents_by_month(contents: HistoryContents) -> str:
     """Write runs by month."""
     lines = [
         f"{one_line(contents.place)}: {counted(contents.runs, 'run')}, {counted(contents.profiles, 'profile')}, "
