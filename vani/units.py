@@ -108,14 +108,14 @@ def format_count(count: int | None) -> str:
     return "unknown" if count is None else f"{count:,}"
 
 
-def counted(count: int, noun: str, one: str = "", many: str = "") -> str:
+def counted(count: int, noun: str, singular: str = "", plural: str = "") -> str:
     """Write how many there are of something: `1 file`, `1,234 files`, `2 processes`, `0 entries`.
 
-    The noun is given in the singular; a verb behind it as for one and as for many: `1 file is`, `2 files are`.
+    `noun` is in the singular; a verb behind it is given in both forms: `1 file is`, `2 files are`.
     """
     if count != 1:
         noun = f"{noun[:-1]}ies" if noun.endswith("y") else f"{noun}es" if noun.endswith("s") else f"{noun}s"
-    return f"{count:,} {noun} {one if count == 1 else many}".rstrip()
+    return f"{count:,} {noun} {singular if count == 1 else plural}".rstrip()
 
 
 def lfs_size(size: int) -> str:

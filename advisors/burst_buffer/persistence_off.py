@@ -31,7 +31,7 @@ LINES["nnf"] = LINES["rabbit"]
 
 
 class PersistenceOff(Rule):
-    """What the run keeps on a burst buffer need not survive it, but such space may be persistent.
+    """Files on a burst buffer need not survive the run, but its space may be persistent.
 
     Looks at
         What the run writes: files that it removes, or that one app hands on to another, against results and

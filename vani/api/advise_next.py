@@ -109,9 +109,9 @@ def _why(predicted: BehaviourPrediction, known: str) -> str:
     return f"behaviours of which a profile is there have a probability of {known} together"
 
 
-def _profile_of(one: LikelyBehaviour, db: PathLike | None) -> tuple[Profile, str] | None:
+def _profile_of(behaviour: LikelyBehaviour, db: PathLike | None) -> tuple[Profile, str] | None:
     """The profile of the run that represents a behaviour, and its file system; None if it can no longer be made."""
-    digest = one.resembles.digest
+    digest = behaviour.resembles.digest
     if digest is None:
         return None
     with Store(db if db is not None else default_place()).reading() as connection:
@@ -119,7 +119,7 @@ def _profile_of(one: LikelyBehaviour, db: PathLike | None) -> tuple[Profile, str
         file_system = read.file_system_of(connection, digest)
     if content is not None:
         return unpack_profile(content), file_system
-    path = next((path for path in one.resembles.paths if Path(path).exists()), None)
+    path = next((path for path in behaviour.resembles.paths if Path(path).exists()), None)
     try:
         return None if path is None else (profile(path), file_system)
     except VaniError:

@@ -249,7 +249,7 @@ def _look_again(entry: Unseen) -> str:
 
 
 def unseen_sentence(missed: Sequence[Unseen]) -> str:
-    """What was not recorded: the two most important kinds, without a capital and a full stop."""
+    """Phrase on I/O that was not recorded: the two most important kinds, without a capital and a full stop."""
     parts: list[str] = []
     counts: dict[UnseenKind, int] = {}
     for entry in missed:

@@ -133,7 +133,7 @@ def unusable(path: Path) -> list[InputError]:
 
 @functools.cache
 def _plug_ins() -> _PlugIns:
-    found: list[Format] = []
+    plug_in_formats: list[Format] = []
     broken: list[InputError] = []
     for point in plug_ins(ENTRY_POINTS):
         try:
@@ -142,10 +142,10 @@ def _plug_ins() -> _PlugIns:
             fault = f"the format of entry point {point.name!r} cannot be loaded ({described(error)})"
         else:
             if isinstance(loaded, Format):
-                found.append(loaded)
+                plug_in_formats.append(loaded)
                 continue
             fault = f"entry point {point.name!r} is not a vani.readers.trace_reader.Format"
         broken.append(
             InputError(fault, where=point.value, todo="update or uninstall the package that brings it")
         )
-    return _PlugIns(tuple(found), tuple(broken))
+    return _PlugIns(tuple(plug_in_formats), tuple(broken))

@@ -60,7 +60,7 @@ class Probes:
         self._looked_for = _marked(self._looked_for, file[looks])
         self._there = _marked(self._there, existing)
 
-    def found(self, files: int) -> Bools:
+    def only_probed(self, files: int) -> Bools:
         """Paths that were only looked for, shape (files,), bool."""
         return _padded(self._looked_for, files)[:files] & ~_padded(self._there, files)[:files]
 

@@ -61,7 +61,7 @@ _FOLDERS = frozenset(
 )
 _LOCALE = re.compile(r"/share/(?:locale|zoneinfo|terminfo|i18n)/")
 PYTHON = re.compile(r"/python\d|\.pyc?$|/(?:site|dist)-packages(?:/|$)")
-"""What Python imports often lies on the file system that all nodes share, and is data wherever it lies."""
+"""Files of Python: they are often on the file system that all nodes share, and count as data wherever they are."""
 
 
 def classes_of(paths: Sequence[str], passing: Sequence[int], standard: Bools) -> NDArray[np.int8]:

@@ -28,7 +28,7 @@ _MOST: int = 10_000_000
 def model_predict(
     *,
     model: PathLike | WriteModel | None = None,
-    asked: Mapping[str, str | float] | None = None,
+    values: Mapping[str, str | float] | None = None,
     system: str | None = None,
     nodes: int | None = None,
     processes_per_node: int | None = None,
@@ -41,7 +41,7 @@ def model_predict(
 
     Parameters
     ----------
-    model, asked
+    model, values
         A model.yaml, and a value for each column of its samples.
     system
         `titan` or `cetus`, for a write of a file per process.
@@ -72,8 +72,8 @@ def model_predict(
         for name, value in given.items():
             if value is not None:
                 raise InputError("is of published models", where=name, todo="give --set COLUMN=VALUE")
-        return placed_write_time(model, asked or {}, mapping, job_nodes)
-    if asked:
+        return placed_write_time(model, values or {}, mapping, job_nodes)
+    if values:
         raise InputError("is of fitted models", where="--set", todo="give -n, -m and -K")
     known = _published(str(system))
     groups = _groups(known, nodes, mapping, job_nodes)

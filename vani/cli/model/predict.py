@@ -50,7 +50,7 @@ def predict(kind: str | None, output: Path | None, settings: tuple[str, ...], **
     then with every term.
     """
     check_outputs([output], [arguments["model"], arguments["mapping"]])
-    prediction = api.model_predict(asked=_pairs(settings), **arguments)
+    prediction = api.model_predict(values=_pairs(settings), **arguments)
     kind = kind or (FORMATS.of_file(output) if output is not None else None) or "text"
     emit(FORMATS.render(kind, prediction), output)
 

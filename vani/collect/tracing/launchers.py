@@ -211,7 +211,7 @@ def _program_from(command: Sequence[str], launcher: Launcher, at: int) -> int:
 
 def _version(program: str, environment: Mapping[str, str] | None) -> str:
     try:
-        asked = subprocess.run(
+        completed = subprocess.run(
             [program, "--version"],
             capture_output=True,
             text=True,
@@ -223,4 +223,4 @@ def _version(program: str, environment: Mapping[str, str] | None) -> str:
         )
     except (OSError, subprocess.TimeoutExpired) as error:
         raise InputError(f"cannot be run ({error})", where=Path(program)) from error
-    return asked.stdout + asked.stderr
+    return completed.stdout + completed.stderr

@@ -35,7 +35,7 @@ def find_recorder(named: Path | None, environment: Mapping[str, str]) -> Path | 
     for variable in _NAMED:
         if value := environment.get(variable):
             return _library_at(Path(value)) or _missing(Path(value), variable)
-    return next((found for place in _places(environment) if (found := _library_at(place))), None)
+    return next((library for place in _places(environment) if (library := _library_at(place))), None)
 
 
 def _places(environment: Mapping[str, str]) -> Iterator[Path]:

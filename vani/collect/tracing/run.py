@@ -109,9 +109,9 @@ def _signals_to(process: subprocess.Popen[bytes], *, traced: bool) -> Iterator[N
     def forward(number: int, frame: FrameType | None) -> None:
         del frame
         # strace blocks signals, and would let the program run on without it.
-        for one in (_begun_by(process.pid) if traced else []) or [process.pid]:
+        for pid in (_begun_by(process.pid) if traced else []) or [process.pid]:
             with suppress(ProcessLookupError):
-                os.kill(one, number)
+                os.kill(pid, number)
 
     def ignore(number: int, frame: FrameType | None) -> None:
         """Ctrl-C is sent to all processes of a terminal: the command has it already."""
@@ -128,7 +128,7 @@ def _signals_to(process: subprocess.Popen[bytes], *, traced: bool) -> Iterator[N
 def _begun_by(pid: int) -> list[int]:
     """The processes that a process began, as Linux tells."""
     try:
-        return [int(one) for one in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+        return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
     except (OSError, ValueError):
         return []
 

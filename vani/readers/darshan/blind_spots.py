@@ -33,7 +33,7 @@ _MORE_MEMORY: Final = "run it with more memory for Darshan: DARSHAN_MODMEM=64 (M
 
 
 def not_counted(records: Records, name_of: Mapping[int, str]) -> list[NotCounted]:
-    """What the log shows that it does not count, the most important first."""
+    """I/O that the log does not count, as its own records show; the most important first."""
     return [*_off(records, name_of), *_partial(records), *_excluded(records)]
 
 

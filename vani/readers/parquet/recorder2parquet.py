@@ -153,7 +153,7 @@ class Recorder2ParquetReader(ParquetReader):
             bool((signatures.depth > 0).any()),
             _facts(table, names.names, counts),
             problems,
-            probes.found(len(paths.paths)),
+            probes.only_probed(len(paths.paths)),
         )
 
     def _distinct(self) -> tuple[pa.LargeBinaryArray, Ints, Ints, list[str]]:

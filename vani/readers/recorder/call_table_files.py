@@ -23,7 +23,7 @@ from vani.readers.recorder.packed import SignaturePacker
 from vani.readers.recorder.source import Source
 from vani.readers.signatures import CallTable, Signatures
 
-__all__ = ["CallTableFiles", "Kept"]
+__all__ = ["CallTableFiles", "TableCounts"]
 
 _USER_FUNCTION_ID = 255
 _SMALL_TABLE = 1 << 16
@@ -75,10 +75,10 @@ class CallTableFiles:
 
     def read(
         self, name: str, source: TableBytes, paths: Paths, handles: Handles
-    ) -> tuple[Signatures | SignaturePacker, Kept]:
+    ) -> tuple[Signatures | SignaturePacker, TableCounts]:
         """Read and interpret a call table, a large one part by part, and keep the counts and texts needed later."""
         layout = self._meta.layout
-        counts, packer = Kept(self._meta.functions), None
+        counts, packer = TableCounts(self._meta.functions), None
         for part in call_table_parts(
             source,
             function_bytes=layout.function_bytes,
@@ -96,7 +96,7 @@ class CallTableFiles:
         assert packer is not None
         return packer, counts
 
-    def read_shared(self) -> tuple[Signatures, Kept, Sequence[str], int]:
+    def read_shared(self) -> tuple[Signatures, TableCounts, Sequence[str], int]:
         """Signatures, counts and texts, all paths and the number of handles."""
         name = "recorder.cst" if self._meta.layout.framed else "0.cst"
         with closing(self.open(name)) as source:
@@ -114,7 +114,7 @@ class CallTableFiles:
         return signatures, counts, texts, count
 
 
-class Kept:
+class TableCounts:
     """Counts of a call table, and the texts of a few functions: all that is kept besides its signatures."""
 
     def __init__(self, functions: tuple[str, ...]) -> None:

@@ -111,4 +111,4 @@ def _whole_frames(content: memoryview, most: int, where: str, problems: list[str
         lengths.append(size)
         sizes.append(min(int.from_bytes(content[at + 8 : at + 16], "little"), MOST_TABLE_BYTES))
         at += size
-    return tuple(np.array(found, dtype=np.int64) for found in (begins, lengths, sizes))  # type: ignore[return-value]
+    return tuple(np.array(column, dtype=np.int64) for column in (begins, lengths, sizes))  # type: ignore[return-value]

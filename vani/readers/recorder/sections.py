@@ -29,7 +29,7 @@ _MOST_SECTIONS = 1 << 23
 """Three of each of two million ranks; the table of as many takes 200 MB."""
 _LONG = 10
 """Digits that no rank has."""
-_TOLD = 5
+_MOST_NAMED = 5
 """Damaged sections that are reported one by one."""
 
 Ints = NDArray[np.int64]
@@ -200,10 +200,10 @@ def _known(table: NDArray[np.void], file: Path, problems: list[str]) -> NDArray[
     kind = table["type"]
     unknown = kind > max(_OF_RANK)
     types, counts = np.unique(kind[unknown], return_counts=True)
-    for one, count in list(zip(types.tolist(), counts.tolist(), strict=True))[:_TOLD]:
+    for number, count in list(zip(types.tolist(), counts.tolist(), strict=True))[:_MOST_NAMED]:
         sections = "a section" if count == 1 else counted(count, "section")
-        problems.append(f"{file}: {sections} of the unknown type {one} passed over")
-    if len(types) > _TOLD:
+        problems.append(f"{file}: {sections} of the unknown type {number} passed over")
+    if len(types) > _MOST_NAMED:
         problems.append(f"{file}: sections of {len(types)} unknown types passed over in all")
     nobody = ~unknown & (kind >= len(_GLOBAL)) & (table["rank"] < 0)
     if nobody.any():
@@ -256,6 +256,6 @@ def _name(key: int) -> str:
 
 
 def _tell(problems: list[str], numbers: Sequence[int] | Ints, text: Callable[[int], str]) -> None:
-    problems += [text(int(number)) for number in numbers[:_TOLD]]
-    if len(numbers) > _TOLD:
-        problems.append(f"{text(int(numbers[_TOLD]))}; {len(numbers)} of this kind in all")
+    problems += [text(int(number)) for number in numbers[:_MOST_NAMED]]
+    if len(numbers) > _MOST_NAMED:
+        problems.append(f"{text(int(numbers[_MOST_NAMED]))}; {len(numbers)} of this kind in all")

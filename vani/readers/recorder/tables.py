@@ -15,7 +15,7 @@ from vani.errors import TraceError
 from vani.readers.handles import HandleTable
 from vani.readers.paths import PathTable
 from vani.readers.probes import Probes
-from vani.readers.recorder.call_table_files import CallTableFiles, Kept
+from vani.readers.recorder.call_table_files import CallTableFiles, TableCounts
 from vani.readers.recorder.grammar import Grammar, decode_grammar
 from vani.readers.recorder.grammar_files import grammar_files
 from vani.readers.recorder.metadata import Metadata
@@ -181,7 +181,7 @@ class TableReader:
             handles=handles,
             calls=calls,
             users=tally.users,
-            probes=tally.probes.found(len(paths)),
+            probes=tally.probes.only_probed(len(paths)),
             shared=signatures,
             grammars=grammars,
             of_rank=of_rank,
@@ -237,7 +237,7 @@ class TableReader:
             handles=len(handles),
             calls=calls,
             users=np.append(users, np.zeros(len(paths.paths), dtype=np.int32))[: len(paths.paths)],
-            probes=probes.found(len(paths.paths)),
+            probes=probes.only_probed(len(paths.paths)),
             shared=None,
             grammars=None,
             of_rank=np.full(self._meta.ranks, -1, dtype=np.int64),
@@ -248,7 +248,7 @@ class TableReader:
             nested=nested,
         )
 
-    def _rank_tables(self, rank: int) -> tuple[Signatures, Grammar, Kept]:
+    def _rank_tables(self, rank: int) -> tuple[Signatures, Grammar, TableCounts]:
         name = f"{rank}.cst"
         with closing(self._call_tables.open(name)) as source:
             packer, counts = self._call_tables.read(name, source, self._own_paths, self._own_handles)

@@ -43,7 +43,7 @@ _USES = np.array([_changes(name) for name in FUNCTIONS])
 
 
 class Bystanders:
-    """What launchers moved, and what processes with few calls did."""
+    """Bytes that launchers moved, and files that processes with few calls used."""
 
     def __init__(self) -> None:
         # Threads and files, with bytes: written in the first column, read in the second.
@@ -136,7 +136,7 @@ _MAKES = [number for number, name in enumerate(FUNCTIONS) if name in ("mkdir", "
 
 def _launches(processes: Processes) -> Bools:
     """By number of the execution, whether it starts others; the last is that of unknown programs."""
-    return np.array([is_launcher(one.file) for one in processes.executions] + [False], np.bool_)
+    return np.array([is_launcher(execution.file) for execution in processes.executions] + [False], np.bool_)
 
 
 def _is_data(file: Ints, paths: Sequence[str], classes: NDArray[np.int8]) -> Bools:

@@ -84,7 +84,7 @@ def app_names(executions: Sequence[Execution], scripts: dict[int, str], command:
     command
         What was traced, as `vani trace` noted it: all its words, which the log does not have.
     """
-    names = [posixpath.basename(one.file) for one in executions]
+    names = [posixpath.basename(execution.file) for execution in executions]
     apps = []
     for number, (name, execution) in enumerate(zip(names, executions, strict=True)):
         script = scripts.get(number, "") if is_interpreter(name) and len(execution.command) < 2 else ""

@@ -206,7 +206,7 @@ class _Scan:
         executions = self._processes.executions
         if executions:
             execution = np.array(self._processes.execution, np.int64)
-            self._scripts.see(rows, self._paths.paths, execution, [one.start for one in executions])
+            self._scripts.see(rows, self._paths.paths, execution, [program.start for program in executions])
             self._bystanders.see(rows, self._processes, self._calls)
 
     def _apps_of(self, ranks: NDArray[np.int32], names: list[str]) -> list[str]:
