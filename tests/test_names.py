@@ -14,9 +14,8 @@ CODE = ("vani", "schema", "analyzers", "advisors")
 # Words that fit any variable; the noun of what it holds says more.
 FILLERS = {"found", "one", "told", "held", "asked", "kept", "made", "mine"}
 
-# Uses of fillers by room, and docstrings that begin with "What": lower a number with every change that lets it fall.
-FILLERS_LEFT = {"schema": 3, "vani/readers": 11, "vani/render": 360}
-WHAT_LEFT = {"vani/readers": 1}
+# Uses of fillers by room: `asked` and `kept` are keys of documents. Lower the other with every change that lets it fall.
+FILLERS_LEFT = {"schema": 3, "vani/render": 360}
 
 # Names that say that something is shared, not what it is.
 SHAPELESS = re.compile(r"utils?|helpers?|managers?|common|misc|stuff")
@@ -69,9 +68,8 @@ def test_no_local_name_is_a_filler_beyond_those_that_are_left():
     assert above(by_room(fillers), FILLERS_LEFT) == {}
 
 
-def test_no_docstring_begins_with_what_beyond_those_that_are_left():
-    now = by_room(lambda tree: sum(text.startswith("What ") for text in docstrings(tree)))
-    assert above(now, WHAT_LEFT) == {}
+def test_docstrings_begin_with_a_noun_or_a_verb():
+    assert by_room(lambda tree: sum(text.startswith("What ") for text in docstrings(tree))) == {}
 
 
 def test_modules_classes_and_functions_are_named_after_what_they_are():

@@ -17,7 +17,7 @@ __all__ = ["LAUNCHERS", "TRACKER", "Child", "Missing", "Process", "Processes"]
 
 _NS = {"NS": 1, "US": 1_000, "MS": 1_000_000, "S": 1_000_000_000, "SEC": 1_000_000_000}
 _NAMELESS = "DEFAULT"
-"""What DFTracer calls a program whose script it does not know."""
+"""Name that DFTracer gives to a program whose script it does not know."""
 _WORKERS = ("multiprocessing", "loky")
 """Modules of Python that begin processes for the program that imports them, as words after `-c` or `-m`."""
 LAUNCHERS = frozenset(

@@ -234,9 +234,9 @@ class _Scan:
             for code in both.tolist()
         ]
         ids = to_numpy(table["id"].combine_chunks(), -1)
-        for index, one in enumerate(of_pair):
+        for index, process_number in enumerate(of_pair):
             own = ids[which == index] if len(of_pair) > 1 else ids
-            self._processes.processes[one].count(own[own >= 0])
+            self._processes.processes[process_number].count(own[own >= 0])
         process: Ints = np.array(of_pair, np.int64)[which]
         return process
 
@@ -253,9 +253,9 @@ class _Scan:
         self._first = first if self._first is None else min(self._first, first)
         own = rows["process"]
         for which in distinct(own).tolist():
-            one = self._processes.processes[which]
+            entry = self._processes.processes[which]
             begin = int(start[own == which].min())
-            one.first_ns = begin if one.first_ns is None else min(one.first_ns, begin)
+            entry.first_ns = begin if entry.first_ns is None else min(entry.first_ns, begin)
         self._calls = _sum(self._calls, np.bincount(own))
         self._see(rows)
         self._spool.add(
@@ -302,8 +302,8 @@ class _Scan:
         moves = (kind == Kind.READ) | (kind == Kind.WRITE)
         changes = (flags & (Flag.CREATE | Flag.REMOVE | Flag.RENAME | Flag.RESIZE)) != 0
         self._uses = distinct(self._uses, pair[named & (moves | changes | mapped)])
-        for one, count in zip(*np.unique(pair[mapped], return_counts=True), strict=True):
-            self._maps[int(one)] = self._maps.get(int(one), 0) + int(count)
+        for key, count in zip(*np.unique(pair[mapped], return_counts=True), strict=True):
+            self._maps[int(key)] = self._maps.get(int(key), 0) + int(count)
 
     def _resolve(self) -> tuple[PathTable, NDArray[np.int32]]:
         """The files of the trace, and that of each pair: relative names begin in the working directory of a process."""
