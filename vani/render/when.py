@@ -36,19 +36,20 @@ def when(profile: Profile) -> str:
     if not whole or (len(rows) == 1 and rows[0].count == 1):
         return ""
     chosen: list[Phase] = []
-    for phase in sorted(rows, key=lambda one: -cost(one)):
+    for phase in sorted(rows, key=lambda phase: -cost(phase)):
         enough = sum(map(cost, chosen)) >= _ENOUGH * whole
         if len(chosen) == _SHOWN or (enough and len(rows) > _SHOWN):
             break
         chosen.append(phase)
     several = len(profile.apps) > 1
-    told = "; ".join(_phase(phase, several=several) for phase in sorted(chosen, key=lambda one: one.start_s))
+    in_time = sorted(chosen, key=lambda phase: phase.start_s)
+    text = "; ".join(_phase(phase, several=several) for phase in in_time)
     share = sum(map(cost, chosen)) / whole
     rest = sum(phase.count for phase in rows) - sum(phase.count for phase in chosen)
     if not rest:
-        return told
+        return text
     more = f"{format_count(rest)} more {'phase' if rest == 1 else 'phases'}"
-    return f"{told} ({format_share(share)} of the {'I/O time' if timed else 'bytes'}; {more})"
+    return f"{text} ({format_share(share)} of the {'I/O time' if timed else 'bytes'}; {more})"
 
 
 def _time(phase: Phase) -> float:

@@ -86,8 +86,8 @@ def shortened(path: str, width: int) -> str:
     parts = path.split("/")
     # The root of an absolute path is the empty part in front.
     head, tail = ([parts[0] + "/" + parts[1]], parts[2:]) if path.startswith("/") else ([parts[0]], parts[1:])
-    for kept in range(1, len(tail)):
-        short = "/".join([*head, "…", *tail[kept:]])
+    for first in range(1, len(tail)):
+        short = "/".join([*head, "…", *tail[first:]])
         if len(short) <= width:
             return short
     name = "…/" + parts[-1] if len(parts) > 1 else path

@@ -28,19 +28,22 @@ def render(advice: Advice, *, version: str, pages: Mapping[str, str]) -> str:
     pages
         By a rule's id, its documentation as text, whose third line is what it finds.
     """
-    names = {one.rule: one.name for one in advice.recommendations}
-    ids = sorted({*names, *(one.rule for one in advice.no_recommendation)})
+    names = {recommendation.rule: recommendation.name for recommendation in advice.recommendations}
+    ids = sorted({*names, *(silent.rule for silent in advice.no_recommendation)})
     rules = [_rule(id_, names.get(id_), pages.get(id_)) for id_ in ids]
-    results = [_result(one, ids.index(one.rule), advice) for one in advice.recommendations]
+    results = [
+        _result(recommendation, ids.index(recommendation.rule), advice)
+        for recommendation in advice.recommendations
+    ]
     results += [
         {
-            "ruleId": one.rule,
-            "ruleIndex": ids.index(one.rule),
+            "ruleId": silent.rule,
+            "ruleIndex": ids.index(silent.rule),
             "kind": "notApplicable",
             "level": "none",
-            "message": {"text": one_line(one.why) or "nothing to recommend"},
+            "message": {"text": one_line(silent.why) or "nothing to recommend"},
         }
-        for one in advice.no_recommendation
+        for silent in advice.no_recommendation
     ]
     properties: dict[str, Any] = {
         "profile": advice.profile.model_dump(),
@@ -64,33 +67,33 @@ def _rule(id_: str, name: str | None, page: str | None) -> dict[str, Any]:
     return rule | ({"name": name} if name else {})
 
 
-def _result(one: Recommendation, index: int, advice: Advice) -> dict[str, Any]:
-    text = one_line(one.reason)
-    if one.apply:
-        text += "\n\n" + "\n".join(one_line(line) for line in one.apply)
+def _result(recommendation: Recommendation, index: int, advice: Advice) -> dict[str, Any]:
+    text = one_line(recommendation.reason)
+    if recommendation.apply:
+        text += "\n\n" + "\n".join(one_line(line) for line in recommendation.apply)
     place: dict[str, Any] = {}
-    path = one.target.path or advice.profile.path
+    path = recommendation.target.path or advice.profile.path
     if path:
         place["physicalLocation"] = {"artifactLocation": {"uri": uri(path)}}
-    if one.target.app:
-        place["logicalLocations"] = [{"name": one_line(one.target.app), "kind": "module"}]
-    expected = one.expected
+    if recommendation.target.app:
+        place["logicalLocations"] = [{"name": one_line(recommendation.target.app), "kind": "module"}]
+    expected = recommendation.expected
     result: dict[str, Any] = {
-        "ruleId": one.rule,
+        "ruleId": recommendation.rule,
         "ruleIndex": index,
         "kind": "fail",
-        "level": _LEVELS[one.severity],
+        "level": _LEVELS[recommendation.severity],
         "message": {"text": text},
         "locations": [place] if place else [],
         "properties": {
-            "severity": one.severity,
-            "confidence": one.confidence,
-            "current": one.current,
-            "recommended": one.recommended,
-            "evidence": [item.model_dump() for item in one.evidence],
+            "severity": recommendation.severity,
+            "confidence": recommendation.confidence,
+            "current": recommendation.current,
+            "recommended": recommendation.recommended,
+            "evidence": [item.model_dump() for item in recommendation.evidence],
             "expected": None if expected is None else expected.model_dump(),
-            "apply": one.apply,
-            "source": one.source,
+            "apply": recommendation.apply,
+            "source": recommendation.source,
         },
     }
     return result

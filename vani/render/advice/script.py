@@ -168,13 +168,13 @@ def render(advice: Advice, *, version: str) -> str:
     steps: list[str] = []
     undo: list[str] = []
     job: list[str] = []
-    for one in advice.recommendations:
-        if not one.apply:
+    for recommendation in advice.recommendations:
+        if not recommendation.apply:
             continue
-        about = list(_about(one))
-        lasting, later = _lines(one)
-        if one.severity == "info":
-            steps += ["", *about, *(_comment(f"info, so not done: {line}") for line in one.apply)]
+        about = list(_about(recommendation))
+        lasting, later = _lines(recommendation)
+        if recommendation.severity == "info":
+            steps += ["", *about, *(_comment(f"info, so not done: {line}") for line in recommendation.apply)]
             continue
         if lasting:
             steps += ["", *about]
@@ -187,7 +187,7 @@ def render(advice: Advice, *, version: str) -> str:
             job += [
                 "",
                 *about,
-                *(f"say {shlex.quote(one_line(line))}" for line in ["", *_titled(one), *later]),
+                *(f"say {shlex.quote(one_line(line))}" for line in ["", *_titled(recommendation), *later]),
             ]
     head = _HEAD.format(version=version, profile=one_line(advice.profile.path or "a profile"))
     body = _function("steps", steps) + _function("take_back", undo) + _function("in_the_job", job)
@@ -216,11 +216,11 @@ def _quoted_words(line: str) -> list[str] | None:
     return words
 
 
-def _lines(one: Recommendation) -> tuple[list[list[str]], list[str]]:
+def _lines(recommendation: Recommendation) -> tuple[list[list[str]], list[str]]:
     """Commands that change what lasts, word by word, and the lines that belong into the job."""
     lasting: list[list[str]] = []
     later: list[str] = []
-    for line in one.apply:
+    for line in recommendation.apply:
         words = plain_words(line)
         is_step = words is not None and len(words) > 2 and words[0] == "lfs" and words[1] in _STEPS
         # The last word is the path; one that `lfs` would take for an option is no path.
@@ -231,8 +231,8 @@ def _lines(one: Recommendation) -> tuple[list[list[str]], list[str]]:
     return lasting, later
 
 
-def _about(one: Recommendation) -> Iterator[str]:
-    text = f"{one.rule} {one.name} ({one.severity}): {one.reason}"
+def _about(recommendation: Recommendation) -> Iterator[str]:
+    text = f"{recommendation.rule} {recommendation.name} ({recommendation.severity}): {recommendation.reason}"
     line = ""
     for word in one_line(text).split(" "):
         if line and len(line) + len(word) > _WIDTH:
@@ -242,8 +242,8 @@ def _about(one: Recommendation) -> Iterator[str]:
     yield _comment(line)
 
 
-def _titled(one: Recommendation) -> Sequence[str]:
-    return [_comment(f"{one.rule} {one.name}")]
+def _titled(recommendation: Recommendation) -> Sequence[str]:
+    return [_comment(f"{recommendation.rule} {recommendation.name}")]
 
 
 def _comment(text: str) -> str:

@@ -91,17 +91,17 @@ def render(
 
 def _lines(profile: Profile, room: int) -> list[tuple[str, str]]:
     cause = verdict_of(profile).cause
-    found = [
+    lines = [
         *(("Unseen", _unseen(entry)) for entry in could_matter(profile)),
         ("Why", cause.sentence if cause is not None else ""),
         ("", library_words(profile)),
         ("When", when(profile)),
         ("Where", _by_app(profile)),
     ]
-    found.append(("" if found[-1][1] else "Where", files_line(profile, room)))
-    found.append(("Data", _moved(profile)))
-    found += [("Asked", text) for text in _requested(profile)]
-    return [(label, text) for label, text in found if text]
+    lines.append(("" if lines[-1][1] else "Where", files_line(profile, room)))
+    lines.append(("Data", _moved(profile)))
+    lines += [("Asked", text) for text in _requested(profile)]
+    return [(label, text) for label, text in lines if text]
 
 
 def _paragraph(console: Console, text: Text) -> None:
@@ -151,8 +151,8 @@ def _tracer(tool: str, version: str) -> str:
     return one_line(f"{name} {short}" if short[:1].isdecimal() else name)
 
 
-def _plural(count: int, one: str, many: str | None = None) -> str:
-    return f"{format_count(count)} {one if count == 1 else many or one + 's'}"
+def _plural(count: int, singular: str, plural: str | None = None) -> str:
+    return f"{format_count(count)} {singular if count == 1 else plural or singular + 's'}"
 
 
 def _by_app(profile: Profile) -> str:

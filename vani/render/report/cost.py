@@ -29,7 +29,7 @@ def kind_table(profile: Profile) -> Table:
     """Reading, writing, flushing and metadata side by side; no row for flushing where it was counted as metadata."""
     io = profile.workflow.io
     time, rates = io.time_s, io.bandwidth
-    whole = sum(one or 0.0 for one in (time.read, time.write, time.sync, time.metadata))
+    whole = sum(time_s or 0.0 for time_s in (time.read, time.write, time.sync, time.metadata))
     read, write = _speed(profile, "read", rates.read), _speed(profile, "write", rates.write)
     rows = [
         _kind("Reading", io.ops.read, size(io.bytes.read), time.read, whole, read),
@@ -130,9 +130,9 @@ def call_table(profile: Profile, limits: Limits) -> Table | None:
 
 def _costs(io: IOStats, most: int) -> list[_Cost]:
     """At most so many functions; those beyond are summed with what the profile itself summed."""
-    found = [_Cost(one.name, one.count, one.time_s, one.bytes) for one in io.calls or ()]
-    named = [cost for cost in found if cost.name is not None]
-    rest = [cost for cost in found if cost.name is None] + named[most:]
+    costs = [_Cost(call.name, call.count, call.time_s, call.bytes) for call in io.calls or ()]
+    named = [cost for cost in costs if cost.name is not None]
+    rest = [cost for cost in costs if cost.name is None] + named[most:]
     if not rest:
         return named
     times = [cost.time_s for cost in rest if cost.time_s is not None]
@@ -151,11 +151,11 @@ def metadata_table(profile: Profile) -> Table | None:
     kinds = profile.workflow.io.metadata_kinds
     if kinds is None:
         return None
-    found = [(name, getattr(kinds, name)) for name in MetadataKinds.model_fields]
-    whole = sum(cost.time_s or 0.0 for _, cost in found)
-    timed = any(cost.time_s is not None for _, cost in found)
+    costs = [(name, getattr(kinds, name)) for name in MetadataKinds.model_fields]
+    whole = sum(cost.time_s or 0.0 for _, cost in costs)
+    timed = any(cost.time_s is not None for _, cost in costs)
     rows = []
-    for name, cost in sorted(found, key=lambda pair: (-(pair[1].time_s or 0.0), -pair[1].count)):
+    for name, cost in sorted(costs, key=lambda pair: (-(pair[1].time_s or 0.0), -pair[1].count)):
         if not cost.count:
             continue
         cells = [words(_METADATA.get(name, name)), count(cost.count)]

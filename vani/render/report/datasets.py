@@ -36,30 +36,30 @@ class FileGroup:
         return sum(seconds for seconds, _ in weights), sum(moved for _, moved in weights)
 
 
-_kept: ContextVar[dict[int, tuple[Sequence[ListedFile], list[FileGroup]]] | None] = ContextVar(
-    "kept", default=None
+_cache: ContextVar[dict[int, tuple[Sequence[ListedFile], list[FileGroup]]] | None] = ContextVar(
+    "groups", default=None
 )
 
 
 @contextmanager
 def groups_kept() -> Iterator[None]:
     """Group each list of files only once: a report and its plots ask for the groups of the same one."""
-    token = _kept.set({})
+    token = _cache.set({})
     try:
         yield
     finally:
-        _kept.reset(token)
+        _cache.reset(token)
 
 
 def file_groups(files: Sequence[ListedFile]) -> list[FileGroup]:
     """Group files by the patterns of their paths (`vani.name_patterns`); most I/O time first."""
-    kept = _kept.get()
-    if kept is None:
+    cache = _cache.get()
+    if cache is None:
         return _grouped(files)
-    if id(files) not in kept:
+    if id(files) not in cache:
         # With the list itself: another one could get its number.
-        kept[id(files)] = files, _grouped(files)
-    return list(kept[id(files)][1])
+        cache[id(files)] = files, _grouped(files)
+    return list(cache[id(files)][1])
 
 
 def _grouped(files: Sequence[ListedFile]) -> list[FileGroup]:

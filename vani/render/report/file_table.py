@@ -188,17 +188,17 @@ def _file_row(file: ListedFile, skipped: int, limits: Limits, *, flushed: bool, 
 
 def _holds(files: Sequence[ListedFile]) -> str:
     """The arrays in the files (table XI); empty where nothing is known, or they differ."""
-    found = files[0].format_attributes
-    if found is None or any(file.format_attributes != found for file in files):
+    attributes = files[0].format_attributes
+    if attributes is None or any(file.format_attributes != attributes for file in files):
         return ""
     arrays = (
         None
-        if found.datasets is None
-        else f"{format_count(found.datasets)} array{'s'[: found.datasets != 1]}"
+        if attributes.datasets is None
+        else f"{format_count(attributes.datasets)} array{'s'[: attributes.datasets != 1]}"
     )
-    dims = None if found.dims is None else f"{found.dims}-D"
-    chunks = None if not found.chunks else f"chunks of {' x '.join(map(str, found.chunks))}"
-    return ", ".join(filter(None, (arrays, " ".join(filter(None, (dims, found.type))), chunks)))
+    dims = None if attributes.dims is None else f"{attributes.dims}-D"
+    chunks = None if not attributes.chunks else f"chunks of {' x '.join(map(str, attributes.chunks))}"
+    return ", ".join(filter(None, (arrays, " ".join(filter(None, (dims, attributes.type))), chunks)))
 
 
 def _sum(files: Iterable[ListedFile], of: Callable[[ListedFile], float | None]) -> float | None:

@@ -168,17 +168,18 @@ def _affordable(
 ) -> tuple[list[Drawing | Missing], list[str]]:
     """Plots in their order, as many as `plot_bytes` allows, the most telling ones first; and what that left out."""
     plots = list(plots)
-    kept: set[str] = set()
+    affordable: set[str] = set()
     taken = 0
     for plot in _by_worth(plots):
         taken += len(json_in_html(plot.spec)) if isinstance(plot, Drawing) else 0
         if taken > limits.plot_bytes:
             break
-        kept.add(plot.kind)
-    dropped = [plot for plot in plots if plot.kind not in kept]
+        affordable.add(plot.kind)
+    dropped = [plot for plot in plots if plot.kind not in affordable]
     why = "the page would be too long; `vani plot {}` draws it"
     shown = [
-        plot if plot.kind in kept else Missing(plot.kind, plot.title, why.format(plot.kind)) for plot in plots
+        plot if plot.kind in affordable else Missing(plot.kind, plot.title, why.format(plot.kind))
+        for plot in plots
     ]
     return shown, [f"The plot “{clip(plot.title, 80)}”." for plot in dropped]
 
@@ -186,7 +187,7 @@ def _affordable(
 def _by_worth(plots: Iterable[_Plot]) -> list[_Plot]:
     """The most telling ones first."""
     order = {kind: place for place, kind in enumerate(_LAST_DROPPED)}
-    return sorted(plots, key=lambda one: order.get(one.kind, len(order)))
+    return sorted(plots, key=lambda plot: order.get(plot.kind, len(order)))
 
 
 def _figure(plot: Drawing | Missing, limits: Limits, svgs: Mapping[str, str]) -> _Figure:

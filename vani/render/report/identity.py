@@ -64,10 +64,10 @@ def _when(profile: Profile) -> str:
 
 
 def _job(profile: Profile, limits: Limits) -> Fact:
-    found = profile.job.id
-    if found is None:
+    job_id = profile.job.id
+    if job_id is None:
         return Fact("Job", "unknown", "`vani collect` tells")
-    return Fact("Job", clip(" ".join(filter(None, (profile.job.scheduler, found))), limits.path // 4))
+    return Fact("Job", clip(" ".join(filter(None, (profile.job.scheduler, job_id))), limits.path // 4))
 
 
 def _some(names: Sequence[str], limits: Limits) -> str:

@@ -57,35 +57,35 @@ def _top(report: Prepared) -> list[str]:
         "",
     ]
     lines += [line for remark in report.remarks for line in (f"> {escaped(remark)}", "")]
-    for one in report.todo:
-        lines += _item(one)
+    for item in report.todo:
+        lines += _item(item)
     if not report.todo:
         lines += [f"{report.verdict.without_advice}.", ""]
     return [*lines, escaped(report.machine), ""]
 
 
-def _item(one: Item) -> list[str]:
-    gain = escaped(one.gain) if one.has_gain else f"Expected gain: {escaped(one.gain)}"
+def _item(item: Item) -> list[str]:
+    gain = escaped(item.gain) if item.has_gain else f"Expected gain: {escaped(item.gain)}"
     lines = [
-        f"### {one.number}. {escaped(one.title)}",
+        f"### {item.number}. {escaped(item.title)}",
         "",
-        f"{one.severity}, {escaped(one.sure)}, for {code(one.target)}{f' of {escaped(one.app)}' if one.app else ''} "
-        f"({escaped(one.rule)} {escaped(one.name)}). {gain}.",
+        f"{item.severity}, {escaped(item.sure)}, for {code(item.target)}"
+        f"{f' of {escaped(item.app)}' if item.app else ''} ({escaped(item.rule)} {escaped(item.name)}). {gain}.",
         "",
-        escaped(one.reason),
+        escaped(item.reason),
         "",
     ]
-    if one.lines:
-        lines += [*fenced(one.lines), ""]
-    if one.left_lines:
-        lines += [f"{one.left_lines} more lines: see advice.yaml.", ""]
+    if item.lines:
+        lines += [*fenced(item.lines), ""]
+    if item.left_lines:
+        lines += [f"{item.left_lines} more lines: see advice.yaml.", ""]
     return lines
 
 
 def _folds(report: Prepared) -> Iterable[tuple[str, list[str]]]:
     others = report.advice[len(report.todo) :]
     if others:
-        lines = [line for one in others for line in _item(one)]
+        lines = [line for item in others for line in _item(item)]
         yield _fold(
             f"{len(others)} more recommendations" if len(others) > 1 else "One more recommendation", lines
         )
@@ -101,7 +101,10 @@ def _folds(report: Prepared) -> Iterable[tuple[str, list[str]]]:
     if report.phases is not None and report.phases.rows:
         yield _fold("Phases", _table(report.phases))
     if report.silent:
-        rules = [f"- {escaped(one.rule)} {escaped(one.name)}: {escaped(one.why)}" for one in report.silent]
+        rules = [
+            f"- {escaped(silent.rule)} {escaped(silent.name)}: {escaped(silent.why)}"
+            for silent in report.silent
+        ]
         yield _fold(f"{counted(len(rules), 'rule', 'has', 'have')} nothing to recommend", [*rules, ""])
     if report.gaps:
         yield _fold("What is not known", [*(_gap(gap) for gap in report.gaps), ""])

@@ -42,7 +42,7 @@ def pictures(drawings: Iterable[Drawing], most_bytes: int) -> dict[str, str]:
         An `<svg>` by kind of plot: without scripts, styles, references to other places, or words of its own. Empty
         where vl-convert is not installed.
     """
-    found: dict[str, str] = {}
+    svgs: dict[str, str] = {}
     left = most_bytes
     for drawing in drawings:
         try:
@@ -50,9 +50,9 @@ def pictures(drawings: Iterable[Drawing], most_bytes: int) -> dict[str, str]:
         except InputError:
             return {}
         if len(svg) <= left:
-            found[drawing.kind] = svg
+            svgs[drawing.kind] = svg
             left -= len(svg)
-    return found
+    return svgs
 
 
 def _drawn(drawing: Drawing) -> str:

@@ -65,22 +65,22 @@ def ticket(
     return Ticket(
         title=clip(title, _TITLE),
         damage=clip(damage, _SENTENCE),
-        facts=tuple(Fact(clip(one.label, _NAME), clip(one.value, _NAME)) for one in facts),
+        facts=tuple(Fact(clip(fact.label, _NAME), clip(fact.value, _NAME)) for fact in facts),
         headline=clip(verdict.headline, _SENTENCE // 2),
         sentence=clip(verdict.sentence, _SENTENCE),
         heading="What to do" if todo else f"{verdict.without_advice}; noticed all the same",
-        causes=tuple(_cause(one) for one in shown),
+        causes=tuple(_cause(item) for item in shown),
     )
 
 
-def _cause(one: Item) -> Cause:
-    lines = [line for line in one.lines if len(line) <= _LINE and not line.lstrip().startswith("#")]
+def _cause(item: Item) -> Cause:
+    lines = [line for line in item.lines if len(line) <= _LINE and not line.lstrip().startswith("#")]
     return Cause(
-        title=clip(one.title, _TITLE),
-        rule=one.rule,
-        severity=one.severity,
-        target=clip(one.target, _NAME),
-        reason=clip(one.reason, _REASON),
-        gain=clip(one.gain, _LINE) if one.has_gain else "",
+        title=clip(item.title, _TITLE),
+        rule=item.rule,
+        severity=item.severity,
+        target=clip(item.target, _NAME),
+        reason=clip(item.reason, _REASON),
+        gain=clip(item.gain, _LINE) if item.has_gain else "",
         line=lines[0] if lines else "",
     )

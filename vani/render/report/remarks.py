@@ -20,7 +20,7 @@ MOST: Final = 12
 
 def remarks(profile: Profile, advice: Advice, limits: Limits) -> tuple[str, ...]:
     """All remarks, what touches most numbers first."""
-    found = [
+    sentences = [
         *_blind_spots(profile),
         *filter(None, (library_words(profile),)),
         *((advice.remainder.sentence,) if advice.remainder is not None else ()),
@@ -30,10 +30,10 @@ def remarks(profile: Profile, advice: Advice, limits: Limits) -> tuple[str, ...]
     if profile.workflow.runtime_s is None:
         why = profile.provenance.get("workflow.runtime_s") or "the profile was made without time stamps"
         if why not in matters(advice, profile):
-            found.append(why)
+            sentences.append(why)
     if advice.profile.files is not None:
-        found.append(judged_part(advice.profile.files))
-    return tuple(clip(one, limits.prose) for one in found[:MOST])
+        sentences.append(judged_part(advice.profile.files))
+    return tuple(clip(sentence, limits.prose) for sentence in sentences[:MOST])
 
 
 def _blind_spots(profile: Profile) -> Iterator[str]:

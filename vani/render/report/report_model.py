@@ -223,8 +223,8 @@ def prepare(
     )
     first, others = things_to_do(advice)
     ordered = [
-        item(number, one, limits, inputs.rule_findings)
-        for number, one in enumerate([*first, *others][: limits.items], 1)
+        item(number, recommendation, limits, inputs.rule_findings)
+        for number, recommendation in enumerate([*first, *others][: limits.items], 1)
     ]
     left_out = []
     further = len(first) + len(others) - limits.items
@@ -234,7 +234,7 @@ def prepare(
     plots = tuple(draw(kind, profile, heat=inputs.heat) for kind in kinds()) if with_plots else ()
     smaller = _smaller(plots, profile, inputs.heat)
     unknown = unknowns(inputs.profile)
-    gaps = _gaps([one for one in unknown if not one.is_expected], limits)
+    gaps = _gaps([missing for missing in unknown if not missing.is_expected], limits)
     title, damaged = _title(profile, limits), clip(damage(profile) or "", limits.prose)
     whose, verdict = identity(profile, inputs.users, limits), _verdict(inputs, limits)
     todo, unadvised = tuple(ordered[: len(first)]), silent(advice, inputs.rule_names, limits)
@@ -284,7 +284,7 @@ def prepare(
         traces=tables[5],
         gaps=gaps,
         gists=gists(profile, ordered, unadvised, gaps, len(GLOSSARY)),
-        none=_gaps([one for one in unknown if one.is_expected], limits),
+        none=_gaps([missing for missing in unknown if missing.is_expected], limits),
         origins=tuple(origins[: limits.rows]),
         left_out=tuple(left_out),
         sources=Sources(
@@ -303,8 +303,8 @@ def _smaller(
     """Maps of processes with fewer rows and bins, where they have many."""
     if isinstance(heat, str) or (less := coarse(heat)) is heat:
         return ()
-    found = [draw(plot.kind, profile, heat=less) for plot in plots if plot.kind in _MAPS]
-    return tuple(one for one in found if isinstance(one, Drawing))
+    maps = [draw(plot.kind, profile, heat=less) for plot in plots if plot.kind in _MAPS]
+    return tuple(drawing for drawing in maps if isinstance(drawing, Drawing))
 
 
 def _title(profile: Profile, limits: Limits) -> str:
@@ -343,11 +343,11 @@ def _predicted(inputs: Inputs) -> tuple[Fact, ...]:
 
 def _values(profile: Profile) -> tuple[Fact, ...]:
     """The law of the data set's values; nothing where none was sampled."""
-    found = profile.dataset.distribution
-    if found is None:
+    distribution = profile.dataset.distribution
+    if distribution is None:
         return ()
-    note = f"of {format_count(found.values)} values in {format_count(found.files)} files"
-    return (Fact("Values", found.name or f"of no known law; nearest is {found.closest}", note),)
+    note = f"of {format_count(distribution.values)} values in {format_count(distribution.files)} files"
+    return (Fact("Values", distribution.name or f"of no known law; nearest is {distribution.closest}", note),)
 
 
 def _calls(number: int) -> str:
@@ -367,7 +367,7 @@ def _slowest(profile: Profile) -> str:
     ]
     if not slow or profile.workflow.processes == 1:
         return ""
-    worst, rank, name = max(slow, key=lambda one: one[0])
+    worst, rank, name = max(slow, key=lambda row: row[0])
     if not worst:
         return ""
     of = f" of {clip(name, 40)}" if len(profile.apps) > 1 else ""
@@ -404,11 +404,11 @@ def _capital(text: str) -> str:
 def _gaps(unknown: Sequence[Unknown], limits: Limits) -> tuple[Gap, ...]:
     """Attributes by reason, in the order of their first one; the same attribute of several entities once."""
     by_reason: defaultdict[str, list[str]] = defaultdict(list)
-    for one in unknown:
-        some = ""
-        if one.null < one.looked_at:
-            some = f" ({format_share(one.null / one.looked_at)} of {format_count(one.looked_at)})"
-        by_reason[one.reason].append(one.attribute + some)
+    for missing in unknown:
+        part = ""
+        if missing.null < missing.looked_at:
+            part = f" ({format_share(missing.null / missing.looked_at)} of {format_count(missing.looked_at)})"
+        by_reason[missing.reason].append(missing.attribute + part)
     gaps = [
         Gap(tuple(clip(name, limits.path) for name in names), clip(reason, limits.prose))
         for reason, names in by_reason.items()

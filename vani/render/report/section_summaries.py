@@ -38,12 +38,12 @@ def gists(
 
 def _cost(profile: Profile) -> str:
     times = profile.workflow.io.time_s
-    found = {word: getattr(times, kind) or 0.0 for kind, word in _KINDS.items()}
-    whole = sum(found.values())
+    seconds = {word: getattr(times, kind) or 0.0 for kind, word in _KINDS.items()}
+    whole = sum(seconds.values())
     if not whole:
         return ""
-    most = max(found, key=lambda word: found[word])
-    share = format_share(found[most] / whole)
+    most = max(seconds, key=lambda word: seconds[word])
+    share = format_share(seconds[most] / whole)
     return f"{format_seconds(whole)} in calls, summed over processes; {share} of it {most}"
 
 

@@ -17,9 +17,9 @@ _LISTED: Final = 20
 
 def slow_table(heat: HeatMap | str, limits: Limits) -> Table | None:
     """None where the calls are not at hand, or take no time."""
-    if isinstance(heat, str) or not heat.longest or not sum(one.seconds for one in heat.calls):
+    if isinstance(heat, str) or not heat.longest or not sum(call_class.seconds for call_class in heat.calls):
         return None
-    total = sum(one.calls for one in heat.calls)
+    total = sum(call_class.calls for call_class in heat.calls)
     slow = max(1, round(total * _PART))
     shown = heat.longest[: min(slow, _LISTED, limits.rows)]
     rows = tuple(
@@ -47,7 +47,7 @@ def slow_table(heat: HeatMap | str, limits: Limits) -> Table | None:
 
 
 def _caption(heat: HeatMap, total: int, slow: int, shown: int) -> str:
-    whole = sum(one.seconds for one in heat.calls)
+    whole = sum(call_class.seconds for call_class in heat.calls)
     time, least, about = _slowest(heat, slow)
     listed = "all of them are listed" if shown == slow else f"the longest {counted(shown, 'call')} are listed"
     return (
@@ -60,13 +60,13 @@ def _caption(heat: HeatMap, total: int, slow: int, shown: int) -> str:
 def _slowest(heat: HeatMap, slow: int) -> tuple[float, float, str]:
     """Time in so many calls, the duration of the shortest, and a word where classes tell both roughly."""
     if slow <= len(heat.longest):
-        found = heat.longest[:slow]
-        return sum(call.duration_s for call in found), found[-1].duration_s, ""
+        calls = heat.longest[:slow]
+        return sum(call.duration_s for call in calls), calls[-1].duration_s, ""
     left, time, least = slow, 0.0, 0.0
-    for one in sorted(heat.calls, key=lambda one: (-one.least_s, one.kind)):
-        taken = min(left, one.calls)
-        time += one.seconds * taken / one.calls
-        least = one.least_s
+    for call_class in sorted(heat.calls, key=lambda call_class: (-call_class.least_s, call_class.kind)):
+        taken = min(left, call_class.calls)
+        time += call_class.seconds * taken / call_class.calls
+        least = call_class.least_s
         left -= taken
         if not left:
             break

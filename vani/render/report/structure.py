@@ -182,7 +182,7 @@ def phase_table(profile: Profile, limits: Limits) -> Table | None:
     if profile.phases is None:
         return None
     order = sorted(
-        profile.phases, key=lambda one: (-(one.io.time_s.total or 0.0), -(one.io.bytes.total or 0))
+        profile.phases, key=lambda phase: (-(phase.io.time_s.total or 0.0), -(phase.io.bytes.total or 0))
     )
     rows = tuple(_phase_row(phase, limits) for phase in order[: limits.rows])
     columns = (
@@ -198,7 +198,7 @@ def phase_table(profile: Profile, limits: Limits) -> Table | None:
         Column("I/O time", number=True),
         Column("Operations come"),
     )
-    most = "I/O time" if any(one.io.time_s.total is not None for one in order) else "bytes"
+    most = "I/O time" if any(phase.io.time_s.total is not None for phase in order) else "bytes"
     caption = (
         f"I/O phases, most {most} first, those that are alike in one row: when the first begins, how long "
         "one lasts on average, and what all of them read and write; times since the workload began."
@@ -299,8 +299,8 @@ def _pairs(inside: ProcessDependencies) -> str:
         by_file = inside.edges - inside.edges_by_extents
     elif inside.file_level is not None:
         by_file = inside.edges
-    found = f"{inside.edges} pair{'s' * (inside.edges > 1)}"
-    return f"{found}, {by_file} of them known by the file only" if by_file else found
+    pairs = f"{inside.edges} pair{'s' * (inside.edges > 1)}"
+    return f"{pairs}, {by_file} of them known by the file only" if by_file else pairs
 
 
 def folder_table(profile: Profile, limits: Limits) -> Table | None:
@@ -381,7 +381,7 @@ def extension_table(profile: Profile, limits: Limits) -> Table | None:
     """Results of plug-in measures, unchanged; None without any."""
     if not profile.extensions:
         return None
-    found = list(extension_rows(profile.extensions))
+    plug_in_rows = list(extension_rows(profile.extensions))
     rows = tuple(
         Row(
             (
@@ -390,8 +390,8 @@ def extension_table(profile: Profile, limits: Limits) -> Table | None:
                 words("unknown" if row.value is None else clip(str(row.value), limits.path)),
             )
         )
-        for row in found[: limits.rows]
+        for row in plug_in_rows[: limits.rows]
     )
     columns = (Column("Measure"), Column("Attribute"), Column("Value"))
     caption = "What plug-ins measured, in the units that they say."
-    return without_empty(Table("extensions", caption, columns, rows, max(0, len(found) - limits.rows)))
+    return without_empty(Table("extensions", caption, columns, rows, max(0, len(plug_in_rows) - limits.rows)))

@@ -104,8 +104,8 @@ def one_by_one(table: Table) -> str:
 
 def without_empty(table: Table) -> Table:
     """The table without columns in which no row has anything."""
-    kept = [i for i in range(len(table.columns)) if any(row.cells[i].text for row in table.rows)]
-    if len(kept) in (0, len(table.columns)):
+    filled = [i for i in range(len(table.columns)) if any(row.cells[i].text for row in table.rows)]
+    if len(filled) in (0, len(table.columns)):
         return table
-    rows = tuple(replace(row, cells=tuple(row.cells[i] for i in kept)) for row in table.rows)
-    return replace(table, columns=tuple(table.columns[i] for i in kept), rows=rows)
+    rows = tuple(replace(row, cells=tuple(row.cells[i] for i in filled)) for row in table.rows)
+    return replace(table, columns=tuple(table.columns[i] for i in filled), rows=rows)

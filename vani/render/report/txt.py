@@ -20,7 +20,7 @@ _LEAST_NAME: Final = 16
 _LIMITS: Final = replace(LEVELS[2], groups=12, rows=12, calls=6, items=10, lines=30, path=240, prose=800)
 
 # What of a wide table is worth the room; all columns where it is not listed.
-_KEPT: Final[Mapping[str, tuple[str, ...]]] = {
+_COLUMNS: Final[Mapping[str, tuple[str, ...]]] = {
     "layers": ("Layer", "App", "Calls", "Read", "Written", "Time"),
     "balance": ("App", "Slowest process", "Its I/O time", "Mean I/O time", "Times the mean"),
     "apps": ("App", "Processes", "Run time", "I/O share of its run", "Read", "Written"),
@@ -53,8 +53,8 @@ def _lines(report: Prepared) -> Iterator[str]:
     yield from _wrapped(report.machine)
     if report.todo:
         yield from _heading("What to do")
-        for one in report.todo:
-            yield from _item(one)
+        for item in report.todo:
+            yield from _item(item)
     else:
         yield ""
         yield f"{report.verdict.without_advice}."
@@ -75,8 +75,8 @@ def _lines(report: Prepared) -> Iterator[str]:
     others = report.advice[len(report.todo) :]
     if others:
         yield from _heading("Noticed all the same" if not report.todo else "Also")
-        for one in others:
-            yield from _wrapped(f"{one.rule} {one.name} ({one.severity}): {one.reason}", hang=2)
+        for item in others:
+            yield from _wrapped(f"{item.rule} {item.name} ({item.severity}): {item.reason}", hang=2)
     if report.gaps:
         yield from _heading("What is not known")
         for gap in report.gaps:
@@ -109,15 +109,15 @@ def _facts(report: Prepared) -> Iterator[str]:
         yield from _wrapped(f"{fact.label:<{wide}}  {fact.value}{note}", hang=wide + 2)
 
 
-def _item(one: Item) -> Iterator[str]:
-    yield from _wrapped(f"{one.number}. {one.name} ({one.rule}), {one.severity}, {one.sure}", hang=3)
-    yield from _wrapped(f"for {one.target}", indent=3)
-    yield from _wrapped(f"{one.gain}." if one.has_gain else f"Expected gain: {one.gain}.", indent=3)
-    yield from _wrapped(one.reason, indent=3)
-    for line in one.lines:
+def _item(item: Item) -> Iterator[str]:
+    yield from _wrapped(f"{item.number}. {item.name} ({item.rule}), {item.severity}, {item.sure}", hang=3)
+    yield from _wrapped(f"for {item.target}", indent=3)
+    yield from _wrapped(f"{item.gain}." if item.has_gain else f"Expected gain: {item.gain}.", indent=3)
+    yield from _wrapped(item.reason, indent=3)
+    for line in item.lines:
         yield "     " + line
-    if one.left_lines:
-        yield f"     ({one.left_lines} more lines: see advice.yaml)"
+    if item.left_lines:
+        yield f"     ({item.left_lines} more lines: see advice.yaml)"
     yield ""
 
 
@@ -132,8 +132,8 @@ def _table(title: str, table: Table | None) -> Iterator[str]:
         return
     yield from _heading(title)
     yield from _wrapped(table.caption.replace("`", ""))
-    kept = _KEPT.get(table.name)
-    places = [i for i, column in enumerate(table.columns) if kept is None or column.title in kept]
+    titles = _COLUMNS.get(table.name)
+    places = [i for i, column in enumerate(table.columns) if titles is None or column.title in titles]
     columns = [table.columns[i] for i in places]
     rows = [[row.cells[i] for i in places] for row in table.rows]
     widths = _widths(columns, rows)

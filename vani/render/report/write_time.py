@@ -17,7 +17,7 @@ __all__ = ["measured_and_predicted"]
 def measured_and_predicted(profile: Profile, prediction: WriteTimePrediction) -> tuple[str, str]:
     """The time of the slowest process, and the model's prediction of it."""
     slowest = [app.balance.slowest_io_time_s for app in profile.apps if app.balance is not None]
-    measured = max((one for one in slowest if one is not None), default=None)
+    measured = max((time_s for time_s in slowest if time_s is not None), default=None)
     if prediction.seconds is None or prediction.low is None or prediction.high is None:
         return (
             f"{format_seconds(measured)}; no promise of the model",
