@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import subprocess
 import sys
 import traceback
 from importlib.metadata import EntryPoints, entry_points
@@ -47,6 +46,8 @@ def is_of_contributor(error: BaseException) -> bool:
 
     False where Git is not there or the sources are no repository of their own.
     """
+    import subprocess  # noqa: PLC0415 - every command loads this module
+
     place = place_of(error)
     if place is None:
         return False
