@@ -25,6 +25,7 @@ __all__ = [
     "Ranking",
     "Saved",
     "Spread",
+    "State",
     "Story",
     "WholeHistory",
     "WorstRun",
@@ -34,6 +35,8 @@ Count = Annotated[int, Field(ge=0)]
 Seconds = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 Share = Annotated[float, Field(ge=0, le=1)]
 Moment = Annotated[float, Field(allow_inf_nan=False)]
+State = Literal["saves", "gain_unknown", "nothing_found"]
+"""The outcome of the advice on judged runs; `vani.history.saved.state_of` decides on it."""
 
 
 class Costs(Model):
@@ -50,10 +53,20 @@ class Costs(Model):
 class Saved(Model):
     """The expected gain of following the advice, in the unit of `waiting_s`."""
 
+    state: State = Field(
+        description="saves: so much; gain_unknown: something is recommended, and no number says what it saves; "
+        "nothing_found: no rule recommends anything"
+    )
     low_s: Seconds
     expected_s: Seconds
     high_s: Seconds
-    judged_share: Share = Field(description="share of `waiting_s` whose runs were judged")
+    judged_runs: Count = Field(description="runs that were judged; the range goes from the least to the most of them")
+    judged_share: Share = Field(
+        description="share of `waiting_s` of applications and users of whom a run was judged"
+    )
+    typical_machine: bool = Field(
+        description="the figures are those of a typical machine: the machine itself is not described"
+    )
     rule: str = Field(
         description="rule of the one recommendation that wins most, or where none has a number of the first; empty: "
         "nothing is recommended"
@@ -90,6 +103,8 @@ class RankedSetting(Model):
     low_s: Seconds
     expected_s: Seconds
     high_s: Seconds
+    judged_runs: Count = Field(description="runs that were judged")
+    typical_machine: bool = Field(description="as in `saved`")
     members: list[Member] = Field(description="those that it would serve most first")
 
 
@@ -115,7 +130,8 @@ class Ranking(Model):
     groups: Count = Field(description="of which `rows` are the first")
     concentration: Count = Field(description="groups that hold 70 % of the time in I/O calls")
     rows: list[RankedRow] = Field(
-        description="what could be saved decides on the order; where it is less than 0.1 % of all waiting, the cost"
+        description="first those that save most, then those whose gain is not known, then all others, the costliest "
+        "first; who saves, or waits, less than 0.1 % of all waiting is among the others"
     )
     settings: list[RankedSetting] | None = Field(default=None, description="asked for by `--settings`")
 

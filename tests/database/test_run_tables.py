@@ -86,7 +86,7 @@ def test_an_older_store_is_upgraded_after_a_copy_was_kept(store, tmp_path):
     older(store)
     before = (tmp_path / "h.sqlite").read_bytes()
     with (
-        pytest.raises(StoreError, match="has layout 1, and this Vani needs 3; `vani history upgrade`"),
+        pytest.raises(StoreError, match=f"has layout 1, and this Vani needs {int(tables.NEWEST)}; `vani history upgrade`"),
         store.reading(),
     ):
         pass
@@ -106,7 +106,7 @@ def test_a_newer_store_is_refused_and_left_as_it_is(store, tmp_path):
     for act in (store.reading, store.writing):
         with (
             pytest.raises(
-                StoreError, match=r"has layout 99, which is newer than this Vani knows \(3\); update Vani"
+                StoreError, match=r"has layout 99, which is newer than this Vani knows \(4\); update Vani"
             ),
             act(),
         ):
@@ -226,7 +226,7 @@ def test_a_server_that_does_not_answer_is_said_without_the_password():
 
 
 def test_a_verdict_and_a_file_replace_older_ones(store):
-    verdict = Verdict(a_run(1).digest, "m", 1.0, 2.0, 3.0, "LUS002", "s", "w", ("a", "b"))
+    verdict = Verdict(a_run(1).digest, "m", 1.0, 2.0, 3.0, "LUS002", "s", "w", ("a", "b"), True)
     with store.writing() as connection:
         for saved in (2.0, 2.5):
             write.add_verdicts(connection, [replace(verdict, saved_s=saved)])

@@ -6,8 +6,13 @@ from pathlib import Path
 from typing import Any
 
 from tests.traces.darshan_writer import POSIX, Log, Record, log_bytes
+from vani import api
+from vani.api.history.add import machine_like
+from vani.database.runs import read
+from vani.database.runs.connect import Store
+from vani.render.history.story import letter
 
-__all__ = ["NOVEMBER", "write_log"]
+__all__ = ["NOVEMBER", "assert_letters_follow_the_advice", "write_log"]
 
 NOVEMBER = 1_793_491_200
 """The first second of November 2026."""
@@ -51,3 +56,23 @@ def write_log(
     }
     path.write_bytes(log_bytes(Log(**told | {"records": records, "job_id": number} | job)))
     return path
+
+
+def assert_letters_follow_the_advice(db: Path) -> None:
+    """Each letter recommends something exactly where `advise` does on one of the logs that were judged for it."""
+    rules: dict[tuple[str, str], set[str]] = {}
+    with Store(db).reading() as connection:
+        judged = [run for _, run in read.verdicts(connection)]
+        paths = read.paths_of(connection, [run.digest for run in judged])
+    for run in judged:
+        advice = api.advise(paths[run.digest][0], system=machine_like(run.file_system))
+        of_pair = rules.setdefault((run.application, run.user), set())
+        of_pair.update(entry.rule for entry in advice.recommendations if entry.rule != "MAT001")
+    assert rules
+    for (application, user), advised in rules.items():
+        told = api.history_show(application, user, db=db)
+        text = letter(told)
+        assert ("nothing to do" in text) is (not advised), (application, advised)
+        assert told.saved.high_s <= told.waiting_s * (1 + 1e-9)
+        if advised:
+            assert any(f"vani explain {rule}\n" in text for rule in advised)

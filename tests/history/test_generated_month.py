@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.history.logs import assert_letters_follow_the_advice
 from tests.traces.darshan_month import KINDS, Month, generate_month, logs_of
 from tests.traces.darshan_writer import log_bytes
 from vani import api
@@ -99,6 +100,11 @@ def test_what_is_well_striped_is_not_first_and_who_writes_by_one_process_is_foun
     assert striped
     # Their profiles tell the layout that their files had: no advice on it, and none with a number.
     assert {(saved.expected_s, saved.rule.startswith("LUS")) for saved in striped} == {(0.0, False)}
+
+
+@with_pydarshan
+def test_no_letter_contradicts_the_advice_on_a_log(history):
+    assert_letters_follow_the_advice(history)
 
 
 @with_pydarshan

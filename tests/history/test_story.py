@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -10,9 +12,9 @@ from vani.database.runs.run import Run, Verdict
 from vani.errors import InputError
 from vani.history.days import period_of
 from vani.history.ranking import ranking
-from vani.history.saved import Share, pairs_that_matter, shares, verdict_from
+from vani.history.saved import Share, pairs_that_matter, shares, state_of, verdict_from
 from vani.history.story import story
-from vani.render.history.rows import hours
+from vani.render.history.rows import hours, table
 from vani.schema.advice import Advice, Expected, ProfileRef, Recommendation, SystemRef, Target
 
 NOVEMBER = 1_793_491_200
@@ -51,7 +53,7 @@ def advice(*recommendations: Recommendation) -> Advice:
 
 
 def judged(*recommendations: Recommendation, run: Run | None = None) -> Verdict:
-    return verdict_from(advice(*recommendations), run or a_run(), {"LUS002": "Few targets."})
+    return verdict_from(advice(*recommendations), run or a_run(), {"LUS002": "Few targets."}, typical=False)
 
 
 # What could be saved
@@ -61,11 +63,46 @@ def test_all_recommendations_save_and_the_one_that_saves_most_is_the_setting():
     found = judged(advised("MIO001", 3.0, 2.0, 1.2, 2.0, apply=["x"]), advised("LUS002", 8.0, 2.0, 2.0, 8.0))
     assert (found.saved_s, found.rule, found.why) == (7.0, "LUS002", "Few targets.")
     assert found.setting == "lfs setstripe -c 8 -S 1M DIR"
-    assert (found.saved_low_s, found.saved_high_s) == (pytest.approx(4.5), pytest.approx(8.5))
+    # The first saves 0.5 to 1.5 of 10 s, the second 4 to 7 of the 9 s that the first is expected to leave.
+    assert found.saved_low_s == pytest.approx(0.5 + 4.0)
+    assert found.saved_high_s == pytest.approx(1.5 + 7.0 * 8.5 / 9.0)
 
 
 def test_no_more_is_saved_than_the_slowest_process_takes():
     assert judged(advised("LUS002", 30.0, 1.0, 10.0, 40.0)).saved_s == 10.0
+
+
+def test_at_best_no_second_is_saved_by_two_recommendations():
+    found = judged(advised("LUS002", 10.0, 5.0, 1.0, 50.0), advised("MIO001", 5.0, 4.0, 1.0, 5.0))
+    assert (found.saved_low_s, found.saved_s) == (0.0, 6.0)
+    assert found.saved_high_s == pytest.approx(9.8 + 0.2 * 4.0 / 5.0)
+
+
+def test_what_leaves_nothing_saves_all():
+    nothing_left = Expected(metric="m", before=4.0, after=0.0, speedup=None, low=2.0, high=None, method="")
+    found = judged(advised("X", 4.0, 1.0, 1.0, 4.0, expected=nothing_left))
+    assert (found.saved_low_s, found.saved_s, found.saved_high_s) == (2.0, 4.0, 4.0)
+
+
+@pytest.mark.parametrize(
+    ("recommendation", "state"),
+    [
+        (advised("X", 10.0, 9.99, 1.0, 1.01, severity="info"), "saves"),
+        (advised("X", 1.0, 0.5, 1.0, 1.0, severity="info", expected=None), "gain_unknown"),
+        (advised("MAT001", 10.0, 1.0, 1.0, 2.0), "nothing_found"),
+    ],
+    ids=["a little", "no number", "only what I/O takes"],
+)
+def test_advice_is_never_nothing(recommendation, state):
+    found = judged(recommendation)
+    assert state_of(found.rule, found.saved_high_s) == state
+
+
+def test_a_gain_that_is_not_known_is_not_one_of_nothing():
+    unknown = judged(advised("LUS002", 8.0, 2.0, 2.0, 8.0, expected=None), run=a_run(1))
+    some = [(unknown, a_run(1)), (judged(advised("LUS002", 8.0, 4.0, 2.0, 4.0), run=a_run(2)), a_run(2))]
+    found = shares(some)["app", "u1"]
+    assert (found.low, found.runs) == (pytest.approx(0.4), 1)
 
 
 def test_the_most_that_could_be_won_is_no_setting():
@@ -133,11 +170,14 @@ def ranked(**more: object):
         Group(("big", "u1"), ("big", "u1"), 9, 900.0, 400.0, 400.0),
         Group(("mid", "u2"), ("mid", "u2"), 5, 500.0, 10.0, 200.0),
         Group(("new", "u3"), ("new", "u3"), 1, 100.0, 50.0, 50.0),
+        Group(("odd", "u4"), ("odd", "u4"), 1, 100.0, 30.0, 30.0),
     ]
-    nothing = Verdict("0" * 64, "m", 0.0, 0.0, 0.0, "", "", "", ())
+    nothing = Verdict("0" * 64, "m", 0.0, 0.0, 0.0, "", "", "", (), False)
+    unknown = replace(nothing, rule="MIO002")
     some = {
-        ("big", "u1"): Share(0.0, 0.0, 0.005, nothing),
-        ("mid", "u2"): Share(0.1, 0.5, 0.9, judged(advised("LUS002", 8.0, 2.0, 2.0, 8.0))),
+        ("big", "u1"): Share(0.0, 0.0, 0.0, nothing, 4, False),
+        ("odd", "u4"): Share(0.0, 0.0, 0.0, unknown, 2, True),
+        ("mid", "u2"): Share(0.1, 0.5, 0.9, judged(advised("LUS002", 8.0, 2.0, 2.0, 8.0)), 3, True),
     }
     whole = Whole(15, 3, 1500.0, 460.0, 650.0, NOVEMBER, NOVEMBER + DAY)
     return ranking(groups, whole, some, **{"by": "pair", "period": Period(), "limit": 9, "damaged": 1} | more)
@@ -145,12 +185,22 @@ def ranked(**more: object):
 
 def test_who_could_save_most_is_first_not_who_costs_most():
     found = ranked()
-    assert [row.application for row in found.rows] == ["mid", "big", "new"]
+    assert [row.application for row in found.rows] == ["mid", "odd", "big", "new"]
+    states = [row.saved.state for row in found.rows[:3]]
+    assert states == ["saves", "gain_unknown", "nothing_found"]
+    assert [row.saved.judged_runs for row in found.rows[:3]] == [3, 2, 4]
+    cells = [(cells[6], cells[7]) for cells in table(found)[2]]
+    assert cells == [
+        ("0.0278 (0.00556 to 0.05)", "3 runs, by the figures of a typical machine"),
+        ("gain not known", "2 runs"),
+        ("nothing found", "4 runs"),
+        ("not judged", ""),
+    ]
     saved = found.rows[0].saved
     assert (saved.low_s, saved.expected_s, saved.high_s) == (pytest.approx(20.0), 100.0, pytest.approx(180.0))
-    assert found.rows[2].saved is None
+    assert found.rows[3].saved is None
     assert found.concentration == 1
-    assert found.groups == 3
+    assert found.groups == 4
 
 
 def test_settings_tell_whom_they_would_serve():

@@ -23,6 +23,7 @@ from vani.history.creations.series import unpack_creations
 __all__ = ["export", "import_", "refuse_impossible_values"]
 
 _SCHEMA: Final = "vani.history-export/1"
+_JUDGED_SINCE: Final = "0004"
 _AT_ONCE: Final = 2000
 _MOST_LINE: Final = 16 << 20
 """Bytes: a run with a profile of many files takes a tenth."""
@@ -69,6 +70,8 @@ def import_(store: Store, path: Path) -> tuple[int, int]:
     ended = False
     lines = _lines(path)
     first, _ = next(lines, ({}, 0))
+    # Older layouts counted savings otherwise; `add` judges their runs again.
+    is_old = str(first.get("layout")) < _JUDGED_SINCE
     if first.get("schema") != _SCHEMA:
         raise DocumentError(
             "is no exported history", where=path, todo="name what `vani history export` wrote"
@@ -104,6 +107,8 @@ def import_(store: Store, path: Path) -> tuple[int, int]:
 
         bytes_waiting = 0
         for tree, length in lines:
+            if is_old and "judged" in tree:
+                continue
             kind, value = _row(path, tree)
             ended = kind == "end"
             if not ended:

@@ -6,14 +6,15 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from vani.database.runs.read import GROUPS, Group, Period, Whole
-from vani.history.saved import Share
+from vani.history.saved import Share, state_of
 from vani.schema.history import Member, RankedRow, RankedSetting, Ranking, Saved, WholeHistory
 
 __all__ = ["ranking", "saved_of"]
 
 _MOST_TIME: Final = 0.7
 _LITTLE: Final = 0.001
-"""Share of all waiting: who could save less stands where the cost says."""
+"""Share of all waiting: who could save less, or waits less for reasons whose gain is not known, stands where the cost
+says."""
 _COLUMNS: Final = ("application", "user", "processes", "file_system", "mount")
 Pair = tuple[str, str]
 
@@ -45,7 +46,7 @@ def ranking(
         members.setdefault(group.names, []).append(group)
     rows = [_row(by, names, some, shares) for names, some in members.items()]
     little = _LITTLE * whole.waiting_s
-    rows.sort(key=lambda row: (-_expected(row, little), -max(row.waiting_s, row.in_io_s), str(_key(row))))
+    rows.sort(key=lambda row: (*_rank(row, little), -max(row.waiting_s, row.in_io_s), str(_key(row))))
     return Ranking.model_validate(
         {
             "by": by,
@@ -77,10 +78,14 @@ def saved_of(groups: Iterable[Group], shares: Mapping[Pair, Share]) -> Saved | N
     waiting = sum(group.waiting_s for group in groups)
     best = max(known, key=lambda pair: (pair[0].waiting_s * pair[1].expected, pair[1].best.rule != ""))[1].best
     judged = sum(group.waiting_s for group, _ in known)
+    high = sum(group.waiting_s * share.high for group, share in known)
     return Saved(
+        state=state_of(best.rule, high),
         low_s=sum(group.waiting_s * share.low for group, share in known),
         expected_s=sum(group.waiting_s * share.expected for group, share in known),
-        high_s=sum(group.waiting_s * share.high for group, share in known),
+        high_s=high,
+        judged_runs=sum(share.runs for share in {group.pair: share for group, share in known}.values()),
+        typical_machine=any(share.typical for _, share in known),
         judged_share=min(1.0, judged / waiting) if waiting else 1.0,
         rule=best.rule,
         setting=best.setting,
@@ -102,10 +107,14 @@ def _row(
     )
 
 
-def _expected(row: RankedRow, little: float) -> float:
-    """The possible saving, or 0 where it is too small to rank a group before costlier ones."""
-    expected = row.saved.expected_s if row.saved is not None else 0.0
-    return expected if expected >= little else 0.0
+def _rank(row: RankedRow, little: float) -> tuple[int, float]:
+    """First who saves, the most first; then whose gain is not known; then all others."""
+    saved = row.saved
+    if saved is not None and saved.state == "saves" and saved.expected_s >= little:
+        return 0, -saved.expected_s
+    if saved is not None and saved.state == "gain_unknown" and row.waiting_s >= little:
+        return 1, 0.0
+    return 2, 0.0
 
 
 def _key(row: RankedRow) -> tuple[object, ...]:
@@ -143,6 +152,8 @@ def _settings(groups: Sequence[Group], shares: Mapping[Pair, Share]) -> list[Ran
                 low_s=sum(seconds * share.low for seconds, _, share in some),
                 expected_s=sum(seconds * share.expected for seconds, _, share in some),
                 high_s=sum(seconds * share.high for seconds, _, share in some),
+                judged_runs=sum(share.runs for _, _, share in some),
+                typical_machine=any(share.typical for _, _, share in some),
                 members=[
                     Member(application=pair[0], user=pair[1], expected_s=seconds * share.expected)
                     for seconds, pair, share in some

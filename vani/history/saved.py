@@ -1,7 +1,7 @@
 """The possible saving: the advice on a run in seconds and one setting, and its meaning for all runs like it.
 
 The advice of a few runs stands for all of a pair of application and user: the share of the waiting that it is expected
-to win is taken of the waiting of all of them, from the least that one of the runs promises to the most.
+to save is taken of the waiting of all of them, from the least that one of the runs promises to the most.
 """
 
 from __future__ import annotations
@@ -11,29 +11,52 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+import numpy as np
+from numpy.typing import NDArray
+
 from vani.database.runs.run import Run, Verdict
 from vani.errors import one_line
 from vani.units import KiB, format_bytes, format_seconds, lfs_size
 
 if TYPE_CHECKING:
     from vani.database.runs.read import Group
-    from vani.schema.advice import Advice, Recommendation
+    from vani.schema.advice import Advice, Expected, Recommendation
+    from vani.schema.history import State
 
-__all__ = ["Share", "pairs_that_matter", "shares", "verdict_from"]
+__all__ = ["Share", "pairs_that_matter", "shares", "state_of", "verdict_from"]
 
 _MATTER = "MAT001"
 _STRIPES = re.compile(r"lfs setstripe (?P<options>(?:-[A-Za-z] \S+ )+)")
 _LINES = 20
 
+Floats = NDArray[np.float64]
+
+
+def state_of(rule: str, high_s: float) -> State:
+    """The state of advice: it saves so much, or nobody knows how much, or there is none.
+
+    Parameters
+    ----------
+    rule
+        The recommendation that saves most; empty where there is none.
+    high_s
+        The most that all recommendations save; 0 where none has a number.
+    """
+    if not rule:
+        return "nothing_found"
+    return "saves" if high_s > 0 else "gain_unknown"
+
 
 @dataclass(frozen=True)
 class Share:
-    """Of the waiting of a pair's runs, what could be saved, 0..1; and the run of which most is known."""
+    """Of the waiting of a pair's runs, what could be saved, 0..1; how many were judged, and the one that saves most."""
 
     low: float
     expected: float
     high: float
     best: Verdict
+    runs: int
+    typical: bool
 
 
 def pairs_that_matter(groups: Sequence[Group], most: int) -> list[tuple[str, str]]:
@@ -48,38 +71,37 @@ def pairs_that_matter(groups: Sequence[Group], most: int) -> list[tuple[str, str
     return list(costly)
 
 
-def verdict_from(advice: Advice, run: Run, findings: dict[str, str]) -> Verdict:
+def verdict_from(advice: Advice, run: Run, findings: dict[str, str], *, typical: bool) -> Verdict:
     """The seconds of its slowest process that a run saves by following its advice.
 
     Parameters
     ----------
     findings
         What is wrong, by rule, in a sentence.
+    typical
+        The advice rests on the figures of a typical machine.
     """
     advised = [entry for entry in advice.recommendations if entry.rule != _MATTER]
     # What is hardly worth it counts where there is nothing else.
     worth = [entry for entry in advised if entry.severity != "info"] or advised
-    chosen = [recommendation for recommendation in worth if _wins(recommendation) > 0]
-    most = run.slowest_s if run.slowest_s is not None else float("inf")
-
-    def total(seconds: Iterable[float]) -> float:
-        return min(most, sum(seconds))
-
-    # Advice without a number is advice all the same: the first is told, and that its gain is not known.
-    first = next((entry for entry in worth if entry.severity != "info"), None)
-    best = max(chosen, key=_wins, default=first)
-    if best is None and advice.verdict is not None and advice.verdict.matters == "open":
+    saved = [_saved(entry.expected) for entry in worth]
+    # Advice without a number is advice all the same.
+    number = max(range(len(worth)), key=lambda i: (saved[i][1], saved[i][2]), default=None)
+    if number is None and advice.verdict is not None and advice.verdict.matters == "open":
         return _open(advice, run)
+    best = None if number is None else worth[number]
+    low, expected, high = _together(saved, run.slowest_s or 0.0).tolist()
     return Verdict(
         digest=run.digest,
         system=advice.system.name or "",
-        saved_low_s=total(_before(entry) * (1 - 1 / _speedup(entry, "low")) for entry in chosen),
-        saved_s=total(map(_wins, chosen)),
-        saved_high_s=total(_before(entry) * (1 - 1 / _speedup(entry, "high")) for entry in chosen),
+        saved_low_s=low,
+        saved_s=expected,
+        saved_high_s=high,
         rule="" if best is None else best.rule,
         setting="" if best is None else one_line(_setting(best)),
         why="" if best is None else one_line(findings.get(best.rule, best.name)),
         lines=() if best is None else tuple(one_line(line) for line in best.apply[:_LINES]),
+        typical=typical,
     )
 
 
@@ -97,6 +119,7 @@ def _open(advice: Advice, run: Run) -> Verdict:
         setting="not known: trace it again",
         why=one_line(advice.verdict.sentence),
         lines=() if remedy is None else (one_line(f"# {remedy}"),),
+        typical=False,
     )
 
 
@@ -106,46 +129,53 @@ def shares(verdicts: Iterable[tuple[Verdict, Run]]) -> dict[tuple[str, str], Sha
     for judged, run in verdicts:
         if run.slowest_s:
             by_pair.setdefault((run.application, run.user), []).append((judged, run))
-    by_pair_share = {}
-    for pair, some in by_pair.items():
-        slowest = [run.slowest_s or 0.0 for _, run in some]
-        waiting = sum(seconds * run.processes for seconds, (_, run) in zip(slowest, some, strict=True))
-        saved = sum(judged.saved_s * run.processes for judged, run in some)
-        by_pair_share[pair] = Share(
-            low=min(1.0, *(judged.saved_low_s / s for s, (judged, _) in zip(slowest, some, strict=True))),
-            expected=min(1.0, saved / waiting),
-            high=min(1.0, max(judged.saved_high_s / s for s, (judged, _) in zip(slowest, some, strict=True))),
-            best=max(
-                some,
-                key=lambda judgement: (
-                    judgement[0].saved_s * judgement[1].processes,
-                    judgement[0].rule != "",
-                    judgement[0].digest,
-                ),
-            )[0],
-        )
-    return by_pair_share
+    return {pair: _share(some) for pair, some in by_pair.items()}
 
 
-def _before(recommendation: Recommendation) -> float:
-    return max(0.0, recommendation.expected.before or 0.0) if recommendation.expected is not None else 0.0
+def _share(some: Sequence[tuple[Verdict, Run]]) -> Share:
+    """The saving of runs of one pair: where others have a gain, runs whose gain is not known are left out."""
+    numbers = [entry for entry in some if state_of(entry[0].rule, entry[0].saved_high_s) != "gain_unknown"]
+    known = numbers if any(judged.saved_high_s for judged, _ in numbers) else some
+    slowest = np.array([run.slowest_s for _, run in known], np.float64)
+    processes = np.array([run.processes for _, run in known], np.float64)
+    low, expected, high = np.array(
+        [(judged.saved_low_s, judged.saved_s, judged.saved_high_s) for judged, _ in known]
+    ).T
+    return Share(
+        low=min(1.0, float((low / slowest).min())),
+        expected=min(1.0, float((expected * processes).sum() / (slowest * processes).sum())),
+        high=min(1.0, float((high / slowest).max())),
+        best=max(
+            known,
+            key=lambda entry: (entry[0].saved_s * entry[1].processes, entry[0].rule != "", entry[0].digest),
+        )[0],
+        runs=len(known),
+        typical=any(judged.typical for judged, _ in known),
+    )
 
 
-def _wins(recommendation: Recommendation) -> float:
-    if (
-        recommendation.rule == _MATTER
-        or recommendation.expected is None
-        or recommendation.expected.after is None
-    ):
-        return 0.0
-    return max(0.0, _before(recommendation) - recommendation.expected.after)
+def _saved(expected: Expected | None) -> Floats:
+    """Seconds that one recommendation saves of what those before it leave: at least, expected and at most."""
+    if expected is None or not expected.before or expected.before < 0 or expected.after is None:
+        return np.zeros(3)
+    # Without a factor nothing is left; without an end of the range what is expected stands for it.
+    central = expected.speedup if expected.after > 0 else np.inf
+    ends = [expected.low or central, central, expected.high or central]
+    factors = np.maximum(1.0, np.array([end or 1.0 for end in ends], np.float64))
+    return expected.before * (1 - 1 / factors)
 
 
-def _speedup(recommendation: Recommendation, end: str) -> float:
-    """One end of the range; where it is not known, what is expected."""
-    assert recommendation.expected is not None
-    bound = getattr(recommendation.expected, end)
-    return max(1.0, bound if bound is not None else recommendation.expected.speedup or 1.0)
+def _together(saved: Sequence[Floats], most: float) -> Floats:
+    """Seconds that recommendations save one after another, of `most`: at least, expected and at most.
+
+    Where those before save more than expected, the same share of a smaller rest is saved; where they save less, no more
+    than expected of the next one. So no second is saved twice.
+    """
+    left = np.full(3, most)
+    for ends in saved:
+        part = np.minimum(1.0, ends / left[1]) if left[1] > 0 else np.zeros(3)
+        left = left - np.minimum(ends, part * left)
+    return most - left
 
 
 def _setting(recommendation: Recommendation) -> str:

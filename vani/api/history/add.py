@@ -152,7 +152,8 @@ def _verdict(
                 "is not there any more: its run is not judged", where=paths[0] if paths else run.digest
             )
         run_profile = _profile_of(path)
-    return run_profile, verdict_from(advise(run_profile, system=system), run, findings)
+    typical = system is not None and system.generic
+    return run_profile, verdict_from(advise(run_profile, system=system), run, findings, typical=typical)
 
 
 def _is_judged(known: Verdict | None, system: System | None) -> bool:

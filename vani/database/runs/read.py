@@ -148,14 +148,14 @@ def whole(connection: sa.Connection, period: Period) -> Whole:
 
 
 def telling_runs(connection: sa.Connection, pairs: Sequence[tuple[str, str]]) -> list[Run]:
-    """Of each pair (application, user) the run that cost most, and one that half of its runs cost less than."""
+    """Of each pair (application, user) the run that cost most, and those at the quarters of its costs."""
     of = tables.runs.c
     by_digest: dict[str, Run] = {}
     for application, user in pairs:
         whose = (of.user == user) & (of.application == application) & (of.waiting_s > 0)
         number = connection.execute(sa.select(sa.func.count()).where(whose)).scalar_one()
         ordered = sa.select(tables.runs).where(whose).order_by(of.waiting_s.desc(), of.digest)
-        for place in {0, number // 2} if number else ():
+        for place in {0, number // 4, number // 2, 3 * number // 4} if number else ():
             row = connection.execute(ordered.limit(1).offset(place)).mappings().one()
             by_digest[row["digest"]] = _run(row)
     return list(by_digest.values())

@@ -92,10 +92,12 @@ class Verdict:
     digest
         Of the run.
     saved_low_s, saved_s, saved_high_s
-        Seconds of the slowest process.
+        Seconds of the slowest process; 0 where no number says what the advice saves.
     rule, setting, why, lines
         The recommendation that saves most: its rule, the setting in a few words, what is wrong, and lines to paste;
-        empty if nothing can be saved.
+        empty where no rule recommends anything.
+    typical
+        The figures of the machine are those of a typical one.
     """
 
     digest: str
@@ -107,3 +109,4 @@ class Verdict:
     setting: str
     why: str
     lines: tuple[str, ...]
+    typical: bool

@@ -19,7 +19,7 @@ __all__ = [
 ]
 
 VERSION_TABLE: Final = "history_version"
-NEWEST: Final = "0003"
+NEWEST: Final = "0004"
 """The last of the steps in `migrations/versions`."""
 
 metadata = sa.MetaData()
@@ -96,12 +96,14 @@ judged = sa.Table(
     sa.Column("saved_low_s", sa.Double, nullable=False),
     sa.Column("saved_s", sa.Double, nullable=False),
     sa.Column("saved_high_s", sa.Double, nullable=False),
-    # The one recommendation that saves most; empty if there is none.
+    # The one recommendation that saves most; empty where there is none.
     sa.Column("rule", sa.Text, nullable=False),
     sa.Column("setting", sa.Text, nullable=False),
     sa.Column("why", sa.Text, nullable=False),
     # JSON: lines to paste.
     sa.Column("lines", sa.Text, nullable=False),
+    # The machine's figures are those of a typical one.
+    sa.Column("typical", sa.Boolean, nullable=False, server_default=sa.false()),
 )
 
 creations = sa.Table(

@@ -15,8 +15,11 @@ __all__ = ["render"]
 
 _NAMES: Final = ("application", "user", "processes", "file_system", "mount")
 _COSTS: Final = ("runs", "core_s", "in_io_s", "waiting_s")
-_SAVED: Final = ("low_s", "expected_s", "high_s", "judged_share", "rule", "setting", "why")
-_SETTING: Final = ("rule", "setting", "why", "low_s", "expected_s", "high_s")
+_SAVED: Final = (
+    "low_s", "expected_s", "high_s", "judged_share", "rule", "setting", "why", "state", "judged_runs",
+    "typical_machine",
+)  # fmt: skip
+_SETTING: Final = ("rule", "setting", "why", "low_s", "expected_s", "high_s", "judged_runs", "typical_machine")
 
 
 def render(ranking: Ranking) -> str:

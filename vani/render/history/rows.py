@@ -14,10 +14,9 @@ if TYPE_CHECKING:
 __all__ = [
     "Table",
     "damaged",
-    "gain_is_unknown",
     "headline",
     "hours",
-    "is_nothing",
+    "judged_by",
     "next_step",
     "saved_text",
     "table",
@@ -27,8 +26,6 @@ __all__ = [
 _HOUR: Final = 3600.0
 _LEAST: Final = 0.001
 """Core-hours; fewer are written as 0."""
-_LITTLE: Final = 0.01
-"""Share of the waiting that is not worth a change."""
 _MEMBERS: Final = 3
 
 Table = tuple[tuple[str, ...], int, list[tuple[str, ...]]]
@@ -83,7 +80,7 @@ def table(ranking: Ranking) -> Table:
         "category": ("application", "user", "processes"),
         "file-system": ("file system", "mount"),
     }[ranking.by]
-    head = ("", *heads, "runs", "in I/O", "waiting", "could be saved", "one setting")
+    head = ("", *heads, "runs", "in I/O", "waiting", "could be saved", "judged by", "one setting")
     rows = [
         (
             str(number),
@@ -91,24 +88,33 @@ def table(ranking: Ranking) -> Table:
             f"{row.runs:,}",
             hours(row.in_io_s),
             hours(row.waiting_s),
-            saved_text(row.saved, row.waiting_s),
-            _setting(row.saved, row.waiting_s),
+            saved_text(row.saved),
+            "" if row.saved is None else judged_by(row.saved),
+            f"{one_line(row.saved.setting)}  ({row.saved.rule})" if row.saved is not None and row.saved.rule else "",
         )
         for number, row in enumerate(ranking.rows, start=1)
     ]
     return head, 1 + len(heads), rows
 
 
-def saved_text(saved: Saved | None, waiting_s: float) -> str:
-    """The time that could be saved, with its range."""
+def saved_text(saved: Saved | None) -> str:
+    """The time that could be saved, with its range; or that it is not known, or that nothing was found."""
     if saved is None:
         return "not judged"
-    if gain_is_unknown(saved):
-        return "not known"
-    if is_nothing(saved, waiting_s):
-        return "0" if saved.high_s < _LITTLE * waiting_s else f"0 to {hours(saved.high_s)}"
-    text = f"{hours(saved.expected_s)} ({hours(saved.low_s)} to {hours(saved.high_s)})"
+    if saved.state != "saves":
+        return {"gain_unknown": "gain not known", "nothing_found": "nothing found"}[saved.state]
+    text = _range(saved)
     return text if saved.judged_share > 0.995 else f"{text}, {format_share(saved.judged_share)} judged"
+
+
+def judged_by(saved: Saved | RankedSetting) -> str:
+    """How many runs were judged, and whose figures were used for a saving."""
+    runs = counted(saved.judged_runs, "run")
+    return f"{runs}, by the figures of a typical machine" if saved.typical_machine and saved.high_s else runs
+
+
+def _range(saved: Saved | RankedSetting) -> str:
+    return f"{hours(saved.expected_s)} ({hours(saved.low_s)} to {hours(saved.high_s)})"
 
 
 def next_step(ranking: Ranking) -> str:
@@ -141,42 +147,22 @@ def _names(by: str, row: RankedRow) -> tuple[str, ...]:
     return (*names, f"{row.processes:,}") if by == "category" else tuple(names)
 
 
-def gain_is_unknown(saved: Saved) -> bool:
-    """Something is recommended, and no number says what it wins."""
-    return bool(saved.rule) and not saved.expected_s and not saved.high_s
-
-
-def is_nothing(saved: Saved, waiting_s: float) -> bool:
-    """Nothing is recommended, or it wins next to nothing."""
-    if gain_is_unknown(saved):
-        return False
-    return not saved.rule or saved.expected_s <= _LITTLE * waiting_s
-
-
-def _setting(saved: Saved | None, waiting_s: float) -> str:
-    if saved is None:
-        return ""
-    if is_nothing(saved, waiting_s):
-        return "nothing to do"
-    return f"{one_line(saved.setting)}  ({saved.rule})"
-
-
 def _settings(settings: list[RankedSetting]) -> Table:
-    head: tuple[str, ...] = ("", "one setting", "rule", "would serve", "could be saved", "pairs")
+    head: tuple[str, ...] = ("", "one setting", "rule", "would serve", "could be saved", "judged by", "pairs")
     rows: list[tuple[str, ...]] = []
     for number, setting in enumerate(settings, start=1):
         named = ", ".join(
             f"{one_line(m.application)} of {one_line(m.user)}" for m in setting.members[:_MEMBERS]
         )
         more = len(setting.members) - _MEMBERS
-        saved = f"{hours(setting.expected_s)} ({hours(setting.low_s)} to {hours(setting.high_s)})"
         rows.append(
             (
                 str(number),
                 one_line(setting.setting),
                 setting.rule,
                 named + (f" and {more:,} more" if more > 0 else ""),
-                saved,
+                _range(setting),
+                judged_by(setting),
                 f"{len(setting.members):,}",
             )
         )

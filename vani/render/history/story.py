@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final
 
 from vani.errors import one_line
-from vani.render.history.rows import gain_is_unknown, hours, is_nothing, saved_text
+from vani.render.history.rows import hours, judged_by, saved_text
 from vani.render.history.text import columns
 from vani.render.wording import MATTERS
 from vani.units import counted, format_bytes, format_seconds, format_share
@@ -84,17 +84,20 @@ def letter(history: Story) -> str:
     saved = history.saved
     if saved is None:
         lines += ["None of these runs was judged, so that we cannot tell yet what could be saved."]
-    elif is_nothing(saved, history.waiting_s):
-        lines += ["We looked for a setting that would make it faster and found none: there is nothing to do."]
+    elif saved.state == "nothing_found":
+        lines += [
+            f"We looked at {counted(saved.judged_runs, 'run')} for a setting that would make it faster and found none: "
+            "there is nothing to do."
+        ]
     else:
         lines += [
             f"{one_line(saved.why)}",
             "What could be saved is not known until a run shows its I/O. Look again with:"
             if saved.rule == MATTERS
             else "How much could be saved is not known: measure a run with this change."
-            if gain_is_unknown(saved)
-            else f"About {hours(saved.expected_s)} core-hours could be saved "
-            f"({hours(saved.low_s)} to {hours(saved.high_s)}), as a model expects:",
+            if saved.state == "gain_unknown"
+            else f"About {hours(saved.expected_s)} core-hours could be saved ({hours(saved.low_s)} to "
+            f"{hours(saved.high_s)}), as a model expects from {judged_by(saved)}:",
             "",
             *(f"    {one_line(line)}" for line in history.lines or [saved.setting]),
             "",
@@ -155,12 +158,13 @@ def _advice(history: Story) -> list[str]:
         return [
             "No run was judged: `vani history add` with a larger --judge does it while the logs are there."
         ]
-    text = saved_text(history.saved, history.waiting_s)
-    unit = "" if gain_is_unknown(history.saved) else " core-hours"
-    if is_nothing(history.saved, history.waiting_s):
-        return [f"Could be saved: {text} core-hours. Nothing to do."]
+    saved = history.saved
+    if saved.state == "nothing_found":
+        return [f"Looked at {judged_by(saved)} for a setting that would save time, and found none."]
+    could = f"Could be saved: {saved_text(saved)} core-hours"
+    how_much = "Advised, gain not known" if saved.state == "gain_unknown" else could
     return [
-        f"Could be saved: {text}{unit}. {one_line(history.saved.why)}",
+        f"{how_much} ({judged_by(saved)}). {one_line(saved.why)}",
         *(f"  {one_line(line)}" for line in history.lines),
-        f"  (vani explain {history.saved.rule})",
+        f"  (vani explain {saved.rule})",
     ]
