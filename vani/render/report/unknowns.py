@@ -89,7 +89,10 @@ class Unknown:
     """Nothing is missing: there is no such number, as the bandwidth of reads is none without a read."""
 
 
-_LEFT_OUT = ("files[].stripe_count", "files[].stripe_size", "files[].components", "job.id", "job.user", "job.command")
+_LEFT_OUT = (
+    *("files[].stripe_count", "files[].stripe_size", "files[].components", "job.id", "job.user", "job.command"),
+    *("files[].direct_opens", "dataset.compression"),
+)
 """Documents do not have them where no source tells them."""
 
 
