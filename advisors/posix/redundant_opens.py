@@ -75,7 +75,7 @@ class RedundantOpens(Rule):
         unknown = {app.name for app in profile.apps if may_hold_flushing(profile, app.name)}
         known = alike(item for item in accessed if unknown.isdisjoint(item.file.apps))
         reopened = {item for items in known if self._reopened(items) for item in items}
-        queried = {item for items in known if self._asked(items) for item in items}
+        queried = {item for items in known if self._queried(items) for item in items}
         items = [item for item in accessed if item in reopened or item in queried]
         if not items and unknown:
             return self.nothing(MAY_HOLD_FLUSHING)
@@ -95,7 +95,7 @@ class RedundantOpens(Rule):
         flushing = all(flushes_most(item.file.io, self.most_flushing) for item in items)
         return not flushing and sum(map(_opens, items)) >= self.min_opens * sum(map(_needed, items))
 
-    def _asked(self, items: list[Item]) -> bool:
+    def _queried(self, items: list[Item]) -> bool:
         data, io = sum(map(_data, items)), [item.file.io for item in items]
         many = data > 0 and sum(map(_served, items)) >= self.min_metadata * data
         total = sum(seconds(stats.time_s.total) for stats in io)

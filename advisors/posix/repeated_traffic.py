@@ -170,7 +170,7 @@ class RepeatedTraffic(Rule):
             if traffic.item
             for entry in _evidence(traffic.item, reads=traffic.reads)
         ]
-        return self._made(
+        return self._finding_on(
             target_of(folder, items, app),
             listed(folder, items, app),
             again,
@@ -189,11 +189,11 @@ class RepeatedTraffic(Rule):
             for name in names
             for group in ("bytes", "footprint")
         ]
-        return self._made(
+        return self._finding_on(
             Target("app", None, app.name), f"the files of {app.name}", again, before, evidence, frozenset()
         )
 
-    def _made(
+    def _finding_on(
         self,
         target: Target,
         group: str,

@@ -77,7 +77,7 @@ class CoLocate(Rule):
             else f"the same nodes, rank by rank ({counted(widest, 'process')}, {counted(cores or 0, 'core')} per node)"
         )
         least = "" if _all_known(edges) else "at least "
-        listed = ", ".join(_told(name, by_name) for name in apps)
+        listed = ", ".join(_with_runs(name, by_name) for name in apps)
         reason = (
             f"{listed} exchange {counted(files, 'file')} ({least}{format_bytes(read)} read after another "
             f"wrote them). Run what exchanges files on {where}, so that it can stay there."
@@ -127,7 +127,7 @@ class CoLocate(Rule):
         )
 
 
-def _told(name: str, by_name: Mapping[str, App]) -> str:
+def _with_runs(name: str, by_name: Mapping[str, App]) -> str:
     app = by_name.get(name)
     return name if app is None or app.instances < 2 else f"{name} ({app.instances} runs)"
 

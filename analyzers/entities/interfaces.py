@@ -62,7 +62,7 @@ def interfaces(view: View) -> tuple[list[Interface] | None, Notes]:
             data_representation=_representation(view, app, layer),
             calls=int(use.calls[app, layer]),
             bytes=_bytes(use, app, layer),
-            **_asked(view, use, app, layer),
+            **_requested(view, use, app, layer),
             files=_files(view, use, app, layer),
             time_s=None if time is None else time / 1e9,
             collective_share=share,
@@ -104,7 +104,7 @@ def _bytes(use: LibraryUse, app: int, layer: int) -> ByteCounts:
     return ByteCounts(read=read, written=written, total=total)
 
 
-def _asked(view: View, use: LibraryUse, app: int, layer: int) -> dict[str, Any]:
+def _requested(view: View, use: LibraryUse, app: int, layer: int) -> dict[str, Any]:
     """Bytes that data calls of a library ask for, and how many times as much moves; null for the file system's own."""
     if layer not in ABOVE_FILE_SYSTEM or not use.data_calls[app, layer] or _is_stored_otherwise(view, use, app, layer):
         return {"asked": None, "amplification": None}

@@ -190,7 +190,7 @@ class _Collector:
         self._given_up = False
 
     def add(self, batch: Batch) -> None:
-        changes = self._compiled(batch) or self._found(length_calls(batch, writes=True))
+        changes = self._compiled(batch) or self._changes_by_call(length_calls(batch, writes=True))
         self._process.go_on(*changes)
         last = self._process.last
         # The first key of its process.
@@ -200,7 +200,7 @@ class _Collector:
             self._put_out(done)
 
     def _compiled(self, batch: Batch) -> _Changes | None:
-        """As `_found`, where a kernel looks at the writes; None if numpy decides."""
+        """As `_changes_by_call`, where a kernel looks at the writes; None if numpy decides."""
         groups = batch.groups
         tells = (groups.flags & (NAMING | Flag.RESIZE)) != 0
         writes = (groups.kind == Kind.WRITE) & groups.included
@@ -234,7 +234,7 @@ class _Collector:
         cell = pack((groups.process_file[of], moment + 1), _KEY_MOMENT)
         return key, reset, gone, (cell, end, start)
 
-    def _found(self, calls: LengthCalls) -> _Changes:
+    def _changes_by_call(self, calls: LengthCalls) -> _Changes:
         """Files by process, when they were last reset, whether they are gone, and the writes since."""
         key, last, reset, gone = self._resets(calls)
         since = np.repeat(last, np.diff(np.append(firsts(calls.key), len(calls.key))))

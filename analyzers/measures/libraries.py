@@ -231,14 +231,14 @@ class Libraries:
             LayerFiles(*_layers(outer.first, apps), outer.second, outer.count),
             np.zeros(apps, np.bool_),
             np.empty(0, np.int64),
-            _asked(
+            _requested(
                 {name: by_layer(combined.requests, name) for name in ASKED},
                 {name: by_layer(combined.handed_down, name) for name in ASKED},
             ),
         )
 
 
-def _asked(own: Mapping[str, Ints], handed_down: Mapping[str, Ints]) -> Requested:
+def _requested(own: Mapping[str, Ints], handed_down: Mapping[str, Ints]) -> Requested:
     unsized = own["unsized_read"] + own["unsized_written"] > 0
     unsized_below = handed_down["unsized_read"] + handed_down["unsized_written"] > 0
     later = own["deferred_read"] + own["deferred_written"] > 0
@@ -259,7 +259,7 @@ class _Collector:
         self._under, self._calls, self._via = IntTableBuilder(), IntTableBuilder(), IntTableBuilder()
         self._files, self._outer = PairsBuilder(packed=True), PairsBuilder(packed=True)
         self._data = PairsBuilder()
-        self._asked, self._handed_down = IntTableBuilder(), IntTableBuilder()
+        self._requested, self._handed_down = IntTableBuilder(), IntTableBuilder()
         self._ask_kind = ask_kind(context.workload.functions)
         self._around = {(layer, kind): DataCallsAround() for layer in _ABOVE_MPIIO for kind in (Kind.READ, Kind.WRITE)}
 
@@ -269,7 +269,7 @@ class _Collector:
     def add(self, batch: Batch) -> None:
         for groups in (batch.groups, batch.uncounted_groups):
             self._add_calls(groups)
-        self._add_asked(batch, batch.uncounted_groups)
+        self._add_requests(batch, batch.uncounted_groups)
         if len(batch):
             self._add_file_system_calls(batch.groups)
             self._add_sizes(batch.groups, batch.sizes)
@@ -284,7 +284,7 @@ class _Collector:
         collective = np.where((flags & Flag.COLLECTIVE) != 0, data, 0)
         self._calls.add(self._of_layer(layer), {"calls": count, "data": data, "collective": collective})
 
-    def _add_asked(self, batch: Batch, groups: CallGroups) -> None:
+    def _add_requests(self, batch: Batch, groups: CallGroups) -> None:
         """Add up what data calls of libraries ask for."""
         asks = (groups.kind <= Kind.WRITE) & (groups.layer >= Layer.MPIIO) & (groups.layer <= Layer.NETCDF)
         if not asks.any():
@@ -293,7 +293,7 @@ class _Collector:
         asks &= how >= 0
         layer, kind, later = groups.layer[asks], groups.kind[asks], how[asks] > 0
         sums = groups.bytes[asks], groups.unsized[asks], np.where(later, groups.count[asks], 0)
-        self._asked.add(self._of_layer(layer), _by_side(kind, *sums))
+        self._requested.add(self._of_layer(layer), _by_side(kind, *sums))
         for (above, side), around in self._around.items():
             own = asks & (groups.layer == above) & (groups.kind == side)
             below = asks & (groups.layer == Layer.MPIIO) & (groups.kind == side) & ((groups.within >> above & 1) == 1)
@@ -353,7 +353,7 @@ class _Collector:
             self._data.pairs(),
             self._outer.pairs(),
             self._via.table(),
-            self._asked.table(),
+            self._requested.table(),
             self._handed_down.table(),
         )
 

@@ -88,7 +88,7 @@ def _stage(output: Path | None) -> Iterator[_Stage]:
     program = _program()
     console = Console(file=sys.stdout, highlight=False, width=None if sys.stdout.isatty() else 80)
     with tempfile.TemporaryDirectory(prefix="vani-demo-") as scratch:
-        folder = Path(scratch) if output is None else _made(output)
+        folder = Path(scratch) if output is None else _created(output)
         yield _Stage(console, program, output, folder, Path(scratch) / "store")
 
 
@@ -159,7 +159,7 @@ def _check_places(output: Path | None, copy: Path | None) -> None:
             raise InputError("is there already, and is not replaced", where=path, todo="name another folder")
 
 
-def _made(folder: Path) -> Path:
+def _created(folder: Path) -> Path:
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:

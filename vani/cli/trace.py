@@ -66,7 +66,7 @@ def trace(
         click.echo(_as_typed(done))
         return
     if not quiet or done.fault:
-        click.echo(_told(done), err=True)
+        click.echo(_summary(done), err=True)
     ctx.exit(done.exit_status)
 
 
@@ -76,7 +76,7 @@ def _as_typed(done: Trace) -> str:
     return " ".join([*(["env", *variables] if variables else []), shlex.join(done.words)])
 
 
-def _told(done: Trace) -> str:
+def _summary(done: Trace) -> str:
     """The folder of the trace, and what to do with it."""
     folder = _near(done.folder)
     if done.fault:

@@ -85,7 +85,7 @@ def replaced(path: Path) -> Iterator[Path]:
     place = destination(path)
     copy = place.with_name(f".{place.name}.{os.urandom(8).hex()}.partial")
     try:
-        with _no_room(path), _held(place) as old:
+        with _no_room(path), _exclusive(place) as old:
             _refuse_foreign(old, path)
             # Through its own connection: one with the lock would wait for itself.
             with closing(_connect(place, "ro")) as source, closing(_connect(copy, "rwc")) as new:
@@ -107,9 +107,9 @@ def _connect(path: Path, mode: str) -> sqlite3.Connection:
 
 
 @contextmanager
-def _held(place: Path) -> Iterator[sqlite3.Connection]:
+def _exclusive(place: Path) -> Iterator[sqlite3.Connection]:
     """Keep others from changing the database; an empty one is made where there is none, and goes after an error."""
-    is_new = _made(place)
+    is_new = _created(place)
     with closing(_locked(place)) as connection:
         try:
             yield connection
@@ -119,7 +119,7 @@ def _held(place: Path) -> Iterator[sqlite3.Connection]:
             raise
 
 
-def _made(place: Path) -> bool:
+def _created(place: Path) -> bool:
     """Make an empty file, which SQLite takes for an empty database, unless there is one."""
     try:
         with place.open("xb"):

@@ -34,7 +34,7 @@ def _pending(check: BudgetCheck, match: Match, figures: Figures) -> Pending:
         status: Status = "fail" if check.required else "unknown"
         return Pending(status, match.trail, 0.0, partial(_null, check, match, figures))
     holds = _compare(match.value, check.operator, check.limit)
-    write = partial(_held, check, match, match.value, match.leaf.dimension, holds=holds)
+    write = partial(_outcome, check, match, match.value, match.leaf.dimension, holds=holds)
     closeness = _closeness(match.value, check.operator, check.limit)
     return Pending("pass" if holds else "fail", match.trail, closeness, write)
 
@@ -44,7 +44,7 @@ def _aggregate(check: BudgetCheck, matched: list[Match]) -> Outcome:
     if value is None:
         why = "is of nothing: all that it leads to is null" if matched else "is of nothing: no entity fits"
         return _unknown(check, None, why)
-    return _held(check, None, value, dimension, holds=_compare(value, check.operator, check.limit))
+    return _outcome(check, None, value, dimension, holds=_compare(value, check.operator, check.limit))
 
 
 def _why_nothing(check: BudgetCheck, figures: Figures) -> str:
@@ -98,7 +98,7 @@ def _unknown(check: BudgetCheck, match: Match | None, why: str) -> Outcome:
     )
 
 
-def _held(
+def _outcome(
     check: BudgetCheck, match: Match | None, value: Value, dimension: Dimension, *, holds: bool
 ) -> Outcome:
     attribute = str(check.attribute) if match is None else match.attribute

@@ -51,7 +51,7 @@ def _each(
         if _is_counted_otherwise(match, figures, runs, names):
             yield _said(check, match, "cannot be compared: only one of the two counts flushing with it")
             continue
-        outcome = _one(check, match, earlier, figures, limits)
+        outcome = _pending(check, match, earlier, figures, limits)
         if outcome is not None:
             yield outcome
     # What the built-in list compares is in every profile, or its absence is an app's, which is counted.
@@ -74,7 +74,7 @@ def _is_counted_otherwise(match: Match, figures: Figures, runs: Sequence[Tree], 
     return len({find(beside, tree, names)[1] is not None for tree in known}) > 1
 
 
-def _one(
+def _pending(
     check: ChangeCheck,
     match: Match,
     earlier: Sequence[tuple[bool, Value]],

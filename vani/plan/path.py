@@ -96,7 +96,7 @@ def path(
     hosts = _hosts(jobs, where)
     known = profiles or {}
     ios = [io_of(job, known.get(job.name)) for job in jobs.jobs]
-    network = network_of(snapshot, _asked(ios, settings), where_snapshot)
+    network = network_of(snapshot, _demanded(ios, settings), where_snapshot)
     before, loads_before = _balance(network), network.loads()
     served: dict[int, _Served] = {}
     for number in sorted(range(len(ios)), key=lambda n: jobs.jobs[n].submit_s):
@@ -215,7 +215,7 @@ def _reachable(queue: Numbers, network: Network, room: Room) -> Numbers:
     return np.asarray(queue[leads[network.groups[queue]]], dtype=np.int64)
 
 
-def _asked(ios: Sequence[JobIo], settings: PathSettings) -> set[Dimension]:
+def _demanded(ios: Sequence[JobIo], settings: PathSettings) -> set[Dimension]:
     """Dimensions in which peaks matter: those of some job's demand."""
     if settings.capacity == "eq1":
         return {"iobw"}

@@ -21,7 +21,7 @@ _IN_MEMORY = 1 << 26
 
 
 @dataclass(frozen=True)
-class _Kept:
+class _StoredBatch:
     at: int
     size: int
     numbers: NDArray[np.int32]
@@ -35,7 +35,7 @@ class Spool:
         """`by`: the column of numbers, of threads or processes, by which batches are asked for."""
         self._schema, self._by = schema, by
         self._file = tempfile.SpooledTemporaryFile(max_size=_IN_MEMORY)  # noqa: SIM115 - lives as long as this
-        self._kept: list[_Kept] = []
+        self._stored: list[_StoredBatch] = []
         self._lock = threading.Lock()
 
     def __del__(self) -> None:
@@ -61,11 +61,11 @@ class Spool:
                     todo="name another folder for temporary files in TMPDIR",
                 ) from error
         numbers = distinct(to_numpy(batch.column(self._by)))
-        self._kept.append(_Kept(at, data.size, numbers))
+        self._stored.append(_StoredBatch(at, data.size, numbers))
 
     def batches(self, wanted: NDArray[np.bool_]) -> Iterator[pa.RecordBatch]:
         """The batches that have rows of some of the numbers, marked by number."""
-        for stored in self._kept:
+        for stored in self._stored:
             if not wanted[stored.numbers].any():
                 continue
             with self._lock:

@@ -168,14 +168,17 @@ def placed_write_time(
     if mapping is not None:
         known = read_mapping(Path(mapping), list(machine.shared))
         nodes = known.of_job(job_nodes, _count(values))
-        return fitted_write_time(model, {**values, "nodes": len(nodes), **_told(known.groups(nodes))})
+        return fitted_write_time(model, {**values, "nodes": len(nodes), **_columns_of(known.groups(nodes))})
     count = _count(values)
     if job_nodes is not None:
         raise InputError("needs a mapping", where="--job-nodes", todo="give --mapping FILE as well")
     if count is None or any(name in values for name in columns):
         return fitted_write_time(model, values)
     return _range(
-        [fitted_write_time(model, {**values, **_told(groups)}) for groups in machine.ends(count).values()]
+        [
+            fitted_write_time(model, {**values, **_columns_of(groups)})
+            for groups in machine.ends(count).values()
+        ]
     )
 
 
@@ -187,7 +190,7 @@ def _count(values: Mapping[str, str | float]) -> int | None:
     return count if count >= 1 else None
 
 
-def _told(groups: Mapping[str, Groups]) -> dict[str, float]:
+def _columns_of(groups: Mapping[str, Groups]) -> dict[str, float]:
     return {
         f"{letter}_{_SHORT[kind]}": float(value)
         for kind, group in groups.items()

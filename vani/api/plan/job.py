@@ -162,7 +162,7 @@ def plan_running_jobs(
         entries[key].published = shared.has.get(key) is not None
     if changed:
         state.commit(_as_json(entries, saved))
-    return _told(number, entries, shared, len(pool.working), [key for key in changed if key != number])
+    return _summary(number, entries, shared, len(pool.working), [key for key in changed if key != number])
 
 
 def _settings(rules: SharingRules, io_nodes: int) -> ForwardSettings:
@@ -344,7 +344,7 @@ def _plan(
     )
 
 
-def _told(
+def _summary(
     number: str | None, entries: Mapping[str, _Entry], shared: Shared, pool: int, others: Sequence[str]
 ) -> str:
     parts = list(_parts(number, entries, shared, pool))

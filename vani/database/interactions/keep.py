@@ -39,7 +39,7 @@ def store(rows: Iterable[Interaction], database: str) -> list[Interaction]:
     """
     checked = refuse_contradictions(rows)
     address = address_of(database)
-    with _told(address):
+    with _errors_in_words(address):
         if address.file is None:
             _write(server(address), checked, address)
         else:
@@ -68,7 +68,7 @@ def read(database: str, path: str | None = None) -> list[Interaction]:
             wanted = wanted.where(INTERACTIONS.c.file_hash == file_hash(path))
         except UnicodeEncodeError:
             return []
-    with _told(address), engine.connect() as connection:
+    with _errors_in_words(address), engine.connect() as connection:
         if not _has_table(connection, address):
             raise InputError(
                 "holds no interactions", where=address.shown, todo="fill it with `vani plan store`"
@@ -140,7 +140,7 @@ def _alone(connection: Connection) -> Iterator[None]:
 
 
 @contextmanager
-def _told(address: Address) -> Iterator[None]:
+def _errors_in_words(address: Address) -> Iterator[None]:
     from sqlalchemy.exc import SQLAlchemyError  # noqa: PLC0415
 
     try:

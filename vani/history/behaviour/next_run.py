@@ -38,7 +38,7 @@ Paths = Callable[[Sequence[str]], Mapping[str, Sequence[str]]]
 
 
 @dataclass(frozen=True)
-class _Asked:
+class _Selection:
     """The category that is asked about; None: no run of it is known."""
 
     category: int | None
@@ -74,7 +74,7 @@ def next_run(
     """
     if at is not None:
         runs = runs.only(runs.ended <= at)
-    query = _asked(runs, user, processes, among)
+    query = _selection(runs, user, processes, among)
     notes = [*runs.notes, *query.notes]
     if query.category is None:
         return BehaviourPrediction(
@@ -116,13 +116,13 @@ def next_run(
     )
 
 
-def _asked(runs: Runs, user: str | None, processes: int | None, among: int | None) -> _Asked:
+def _selection(runs: Runs, user: str | None, processes: int | None, among: int | None) -> _Selection:
     fits = np.array(
         [user in (None, whose) and processes in (None, number) for _, whose, number in runs.names], np.bool_
     )
     of_run = fits[runs.category] if len(runs) else np.zeros(0, np.bool_)
     if not of_run.any():
-        return _Asked(None, user, processes, ())
+        return _Selection(None, user, processes, ())
     category = int(runs.category[np.flatnonzero(of_run)[-1]])
     _, whose, number = runs.names[category]
     met = len(np.unique(runs.category[of_run])) if among is None else among
@@ -132,7 +132,7 @@ def _asked(runs: Runs, user: str | None, processes: int | None, among: int | Non
             f"there are {met:,} categories of user and processes; this is that of the latest run: "
             f"--user {one_line(whose)} --processes {number}",
         )
-    return _Asked(category, whose, number, tuple(notes))
+    return _Selection(category, whose, number, tuple(notes))
 
 
 def _unknown(runs: Runs, user: str | None, processes: int | None) -> str:

@@ -51,7 +51,7 @@ def lag_of(run: Creations) -> Law:
 def continued(run: Creations, ranks: Ints, law: Law) -> Floats:
     """Sizes of what follows a run, by a law; shape of `ranks`, NaN where a rank has created too little for a law."""
     who, nth, known = _seen(run, ranks, by_rank=law.by_rank)
-    had = _made(known, who)
+    had = _created_by_rank(known, who)
     # The last whole period that is known, and by how many periods the wanted one is ahead of it.
     ahead = np.maximum(0, (nth - had) // law.lag + 1)
     last = known.at(who, nth - ahead * law.lag)
@@ -106,7 +106,7 @@ def _one_rank(run: Creations) -> Creations:
     return Creations(run.sizes, np.full(len(run), NO_RANK), run.stripes)
 
 
-def _made(run: Creations, ranks: Ints) -> Ints:
+def _created_by_rank(run: Creations, ranks: Ints) -> Ints:
     who, created = np.unique(run.ranks, return_counts=True)
     if not len(who):
         return np.zeros(len(ranks), dtype=np.int64)

@@ -184,15 +184,17 @@ def lustre_features(write: Pattern, pool: LustrePool, router: Behind) -> dict[st
 
 
 @dataclass(frozen=True)
-class _One:
+class _SingleGroup:
     largest: float = 1.0
     used: float = 1.0
 
 
-GPFS = tuple(gpfs_features(Write(1, 1, 1.0), GpfsPool(1, 1, 1.0), _One(), _One(), _One()))
+GPFS = tuple(
+    gpfs_features(Write(1, 1, 1.0), GpfsPool(1, 1, 1.0), _SingleGroup(), _SingleGroup(), _SingleGroup())
+)
 """Names of the features of GPFS."""
 
-LUSTRE = tuple(lustre_features(Write(1, 1, 1.0), LustrePool(1, 1, 1.0), _One()))
+LUSTRE = tuple(lustre_features(Write(1, 1, 1.0), LustrePool(1, 1, 1.0), _SingleGroup()))
 """Names of the features of Lustre."""
 
 LOADS = frozenset(

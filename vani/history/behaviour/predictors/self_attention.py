@@ -45,11 +45,11 @@ class _Attention:
     def __init__(self, ask: Any) -> None:
         self._ask = ask
         self._latest_first: list[int] = []
-        self._told: list[int] = []
+        self._recency: list[int] = []
 
     def see(self, behaviour: int) -> None:
         recency = self._latest_first.index(behaviour) if behaviour in self._latest_first else _KINDS - 1
-        self._told = [*self._told, min(recency, _KINDS - 1)][-_WINDOW:]
+        self._recency = [*self._recency, min(recency, _KINDS - 1)][-_WINDOW:]
         self._latest_first = [
             behaviour,
             *(earlier for earlier in self._latest_first if earlier != behaviour),
@@ -61,14 +61,14 @@ class _Attention:
         if self._ask is None:
             return {self._latest_first[0]: 0.5}
         window = np.full((1, _WINDOW), _EMPTY)
-        window[0, _WINDOW - len(self._told) :] = self._told
+        window[0, _WINDOW - len(self._recency) :] = self._recency
         logits = np.asarray(self._ask(window), np.float64)[0]
         shares = np.exp(logits - logits.max())
         shares /= shares.sum()
         return dict(zip(self._latest_first, shares[: _KINDS - 1].tolist(), strict=False))
 
 
-def _told(sequence: Sequence[int]) -> list[int]:
+def _recency(sequence: Sequence[int]) -> list[int]:
     latest_first: list[int] = []
     recency = []
     for behaviour in sequence:
@@ -91,7 +91,7 @@ def _examples(sequences: Sequence[Sequence[int]]) -> tuple[Ints, Ints]:
     """Windows, shape (examples, window), and what came next at each place; -1 where nothing was there."""
     windows, wanted = [], []
     for sequence in sequences:
-        recency = _told(sequence)
+        recency = _recency(sequence)
         for end in range(2, len(recency) + 1, _STRIDE):
             part = recency[max(0, end - _WINDOW - 1) : end]
             padding = _WINDOW + 1 - len(part)

@@ -18,7 +18,7 @@ __all__ = ["body"]
 
 def body(prediction: WriteTimePrediction) -> list[str]:
     """The range, and of a published model how the nodes can lie and every term."""
-    first = f"{_asked(prediction)}: {_range(prediction)} ({prediction.model})."
+    first = f"{_request(prediction)}: {_range(prediction)} ({prediction.model})."
     if not prediction.ends:
         return [first]
     return [
@@ -37,7 +37,7 @@ def body(prediction: WriteTimePrediction) -> list[str]:
     ]
 
 
-def _asked(prediction: WriteTimePrediction) -> str:
+def _request(prediction: WriteTimePrediction) -> str:
     write = prediction.write
     if write is None:
         return one_line(", ".join(column_value(*pair) for pair in prediction.asked.items()))
