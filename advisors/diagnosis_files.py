@@ -236,7 +236,7 @@ FILE_PATTERNS: Final[Mapping[str, Pattern]] = {
     "polling": (_polling, ("POS003", "POS008")),
     "flush_after_each_write": (_flush_after_each_write, ("POS010",)),
     "reread": (_reread, ("POS001", "POS011", "BB001", "HD5004")),
-    "rewritten": (_rewritten, ("POS011",)),
+    "rewritten": (_rewritten, ("POS011", "HD5007", "HD5008")),
     "reads_past_end": (_reads_past_end, ("POS008",)),
     "misaligned": (_misaligned, ("LUS001", "GPF001", "HD5001")),
     "independent_io": (_independent_io, ("MIO001", "HD5005")),
