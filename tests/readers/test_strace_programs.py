@@ -189,3 +189,18 @@ def test_programs_of_one_launchers_line_are_apps(tmp_path):
         lines = (ran(7, f"/job/{program}"), *wrote(7, "/job/out"))
         written(tmp_path, *lines, name=f"rank-{rank:05}.strace")
     assert apps(tmp_path) == [("ocean", 2), ("ice", 1)]
+
+
+def test_children_of_torchrun_are_ranks_with_the_workers_that_they_began(tmp_path):
+    job = [
+        ran(1, "/opt/bin/torchrun"),
+        *read_(1, "/job/rendezvous"),
+        *(line for rank in (2, 3) for line in (forked(1, rank), ran(rank, "/job/train"), *read_(rank, "/job/data"))),
+        forked(3, 4),
+        *read_(4, "/job/data"),
+        *wrote(2, "/job/model.pt"),
+    ]
+    (reader,) = open_workload([written(tmp_path, *job)]).readers
+    assert (reader.app, reader.layout, reader.calls_per_rank().tolist()) == ("train", "ranks", [4, 4])
+    beside = [*job, forked(5, 6), ran(6, "/job/post"), *wrote(6, "/job/report")]
+    assert apps(written(tmp_path, *beside)) == [("torchrun", 1), ("train", 3), ("post", 1)]

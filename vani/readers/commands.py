@@ -7,7 +7,7 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 
-__all__ = ["SHELL_SCRIPT", "app_of", "is_interpreter", "is_launcher", "program_behind"]
+__all__ = ["RANK_LAUNCHERS", "SHELL_SCRIPT", "app_of", "is_interpreter", "is_launcher", "program_behind"]
 
 SHELL_SCRIPT = r"\.(?:sh|bash|ksh|zsh|csh)$"
 _LAUNCHER = re.compile(
@@ -16,6 +16,10 @@ _LAUNCHER = re.compile(
     r"|hydra_\w+|pmi_proxy|mpispawn|palsd?|ssh|rsh|qrsh"
 )
 """Programs that start others: shells, what changes how a program runs, and launchers of MPI with their daemons."""
+RANK_LAUNCHERS = frozenset(
+    {"torchrun", "torch.distributed.run", "torch.distributed.launch", "accelerate", "deepspeed"}
+)
+"""Programs that begin the ranks of a job, each with RANK and WORLD_SIZE in its environment, which no trace holds."""
 _INTERPRETER = re.compile(
     r"^(?:python|pypy|perl|ruby|node|julia|Rscript|lua|tclsh|ba|da|z|k|c|tc)?(?:sh)?[\d.]*$"
 )

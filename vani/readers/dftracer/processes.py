@@ -9,21 +9,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from vani.readers.commands import app_of, is_interpreter
+from vani.readers.commands import RANK_LAUNCHERS, app_of, is_interpreter
 from vani.readers.dftracer.events import number
 from vani.units import counted
 
-__all__ = ["LAUNCHERS", "TRACKER", "Child", "Missing", "Process", "Processes"]
+__all__ = ["TRACKER", "Child", "Missing", "Process", "Processes"]
 
 _NS = {"NS": 1, "US": 1_000, "MS": 1_000_000, "S": 1_000_000_000, "SEC": 1_000_000_000}
 _NAMELESS = "DEFAULT"
 """Name that DFTracer gives to a program whose script it does not know."""
 _WORKERS = ("multiprocessing", "loky")
 """Modules of Python that begin processes for the program that imports them, as words after `-c` or `-m`."""
-LAUNCHERS = frozenset(
-    {"torchrun", "torch.distributed.run", "torch.distributed.launch", "accelerate", "deepspeed"}
-)
-"""Programs that begin the ranks of a job, each with RANK and WORLD_SIZE in its environment, which no trace holds."""
 TRACKER = "resource_tracker"
 """Python's process that removes what others leave; it belongs to no program."""
 
@@ -187,7 +183,7 @@ class Processes:
         for _ in self.processes:
             process = self.processes[number]
             parent = self._number.get((process.host, process.parent))
-            if process.rank is not None or (parent is not None and apps[parent] in LAUNCHERS):
+            if process.rank is not None or (parent is not None and apps[parent] in RANK_LAUNCHERS):
                 return number
             if parent is None:
                 return None

@@ -48,7 +48,8 @@ _LIMITS = (
     Limit(
         "io.bytes",
         "bytes are what calls moved, as they returned it; calls through duplicated descriptors (dup, redirections), "
-        "openat, stat of glibc 2.33 and newer, formatted output, io_uring and libaio leave no record",
+        "openat, stat of glibc 2.33 and newer, preadv2 and pwritev2 (os.preadv, os.pwritev of Python), formatted "
+        "output, io_uring and libaio leave no record",
     ),
     Limit(
         "io.access_pattern", "files are named, not descriptors: two descriptors of one path share a position"

@@ -17,11 +17,12 @@ from vani.calls import FileClass, Flag, Kind
 from vani.columns import to_arrow, to_numpy
 from vani.distinct import distinct
 from vani.errors import TraceError
+from vani.readers.commands import RANK_LAUNCHERS
 from vani.readers.dftracer.calls import PROCESSES
 from vani.readers.dftracer.events import AGGREGATED, COMPLETE, EventParser, number
 from vani.readers.dftracer.lines import LineReader
 from vani.readers.dftracer.probe import logs_of
-from vani.readers.dftracer.processes import LAUNCHERS, TRACKER, Child, Missing, Processes
+from vani.readers.dftracer.processes import TRACKER, Child, Missing, Processes
 from vani.readers.dftracer.rows import ROWS, Codes, Functions, numbers, rows_of
 from vani.readers.paths import PathTable, classify_path
 from vani.readers.spool import Spool
@@ -337,7 +338,7 @@ class _Scan:
         calls = self._padded_calls()
         used = np.isin(self._pairs, self._uses) & data[files]
         busy = {apps[process] for process in np.unique(self._pairs[used] >> 32).tolist()}
-        busy -= {TRACKER, *LAUNCHERS}
+        busy -= {TRACKER, *RANK_LAUNCHERS}
         part: Bools = (calls > 0) & np.array([app in busy for app in apps], np.bool_)
         return part if part.any() else calls > 0
 

@@ -6,6 +6,7 @@ Also the working directory of each process, for relative names.
 from __future__ import annotations
 
 from bisect import bisect_right
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -15,6 +16,7 @@ from numpy.typing import NDArray
 
 from vani.columns import to_arrow, to_numpy
 from vani.distinct import distinct
+from vani.readers.commands import RANK_LAUNCHERS
 from vani.readers.strace.app import command_in
 from vani.readers.strace.lines import Block, Calls
 from vani.readers.strace.names import named_first
@@ -97,6 +99,8 @@ class Processes:
     """Numbers of processes that ended may be used again, except where each has a log of its own."""
     begun_by: list[int] = field(default_factory=list)
     """By thread: the thread of the same process that began it, or itself."""
+    parents: list[int] = field(default_factory=list)
+    """By thread: the thread, of any process, that began it; -1 where the log does not have that."""
     ended: list[bool] = field(default_factory=list)
     executions: list[Execution] = field(default_factory=list)
     execution: list[int] = field(default_factory=list)
@@ -189,6 +193,7 @@ class Processes:
         return behind[-1]
 
     def _family(self, folders: Folders, row: int, parent: int, child: int, args: str) -> None:
+        self.parents[child] = parent
         if "CLONE_THREAD" in args:
             self.begun_by[child] = parent
         if self.execution[child] < 0:
@@ -215,6 +220,29 @@ class Processes:
                 return leader
             leader = further
 
+    def root(self, process: int, leaders: Ints, apps: Sequence[str]) -> int | None:
+        """The process that a launcher of ranks began, and that is this one or began it; None for none.
+
+        Parameters
+        ----------
+        process
+            Its first thread.
+        leaders
+            See `leaders`.
+        apps
+            By number of the execution.
+        """
+        for _ in self.parents:
+            parent = self.parents[process]
+            if parent < 0:
+                return None
+            above = int(leaders[parent])
+            execution = self.execution[above]
+            if execution >= 0 and apps[execution] in RANK_LAUNCHERS:
+                return process
+            process = above
+        return None
+
     def _number(self, pid: int) -> int:
         number = self._of_pid.get(pid)
         if number is None:
@@ -223,6 +251,7 @@ class Processes:
 
     def _new(self) -> int:
         self.begun_by.append(len(self.begun_by))
+        self.parents.append(-1)
         self.ended.append(False)
         self.execution.append(-1)
         return len(self.begun_by) - 1

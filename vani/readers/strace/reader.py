@@ -104,11 +104,11 @@ class StraceReader:
 
     @property
     def layout(self) -> str:
-        """`ranks` where each rank of MPI has its log, or all of several processes loaded a library of MPI."""
+        """`ranks` where each rank of MPI has its log, all of several processes loaded MPI, or torchrun began them."""
         if self._has_logs_of_ranks:
             return "ranks"
         with_mpi = self.known.with_mpi
-        return "ranks" if len(with_mpi) > 1 and with_mpi.all() else "processes"
+        return "ranks" if self.known.of_job or (len(with_mpi) > 1 and with_mpi.all()) else "processes"
 
     @property
     def _has_logs_of_ranks(self) -> bool:

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from vani.columns import to_numpy
 from vani.distinct import distinct
 from vani.errors import TraceError
-from vani.readers.commands import is_launcher
+from vani.readers.commands import RANK_LAUNCHERS, is_launcher
 from vani.readers.paths import PathTable
 from vani.readers.spool import Spool
 from vani.readers.strace import system_calls
@@ -71,6 +71,8 @@ class Known:
     """By rank; empty texts where the log does not have the program."""
     with_mpi: NDArray[np.bool_]
     """By rank, whether it loaded a library of MPI."""
+    of_job: bool
+    """Ranks are those of a job that torchrun or the like began."""
     problems: list[str]
 
 
@@ -111,6 +113,7 @@ class _Scan:
         self._scripts = Scripts()
         self._bystanders = Bystanders()
         self._first: int | None = None
+        self._of_job = False
         self._problems: list[str] = []
 
     def result(self) -> Known:
@@ -163,6 +166,7 @@ class _Scan:
             first_ns=self._first,
             apps=self._apps_of(ranks, apps),
             with_mpi=np.bincount(pairs[_of_mpi(self._paths.paths)[pairs & 0xFFFFFFFF]] >> 32, minlength=len(calls)) > 0,
+            of_job=self._of_job,
             problems=[*self._problems, *problems],
         )
 
@@ -265,8 +269,27 @@ class _Scan:
             return of_log.astype(np.int32), problems
         of_leader = np.bincount(leaders, calls, number) > 0
         of_leader &= ~self._bystanders.threads(self._processes, apps, calls, self._paths.paths, classes)
+        of_job = self._ranks_of_job(np.flatnonzero(of_leader).tolist(), leaders, apps)
         rank = np.where(of_leader, np.cumsum(of_leader) - 1, -1)
+        if of_job:
+            rank[:] = -1
+            rank[list(of_job)] = list(of_job.values())
         return rank[leaders].astype(np.int32), problems
+
+    def _ranks_of_job(self, processes: list[int], leaders: Ints, apps: list[str]) -> dict[int, int]:
+        """Ranks that torchrun or the like began, with the processes that these began; empty where there are others."""
+        executions = self._processes.execution
+        roots = {
+            process: self._processes.root(process, leaders, apps)
+            for process in processes
+            if executions[process] < 0 or apps[executions[process]] not in RANK_LAUNCHERS
+        }
+        self._of_job = bool(roots) and None not in roots.values()
+        if not self._of_job:
+            return {}
+        known = {process: root for process, root in roots.items() if root is not None}
+        numbers = {root: rank for rank, root in enumerate(sorted(set(known.values())))}
+        return {process: numbers[root] for process, root in known.items()}
 
 
 def _sum(counts: Ints, more: Ints) -> Ints:
