@@ -89,15 +89,17 @@ class Folders:
 
     def words(self) -> str:
         """Number and place of the files, in words."""
-        inside = (
-            self.path if len(self.rows) == 1 else f"{format_count(len(self.rows))} folders in {self.path}"
-        )
+        number = f"{format_count(len(self.rows))} folders"
+        inside = self.path if len(self.rows) == 1 else f"{number} in {self.path}"
+        if self.path == "/":
+            # They lie in several file systems.
+            inside = f"{number}, such as {max(self.rows, key=lambda row: row[1].files)[1].path}"
         return f"{format_count(self.files)} files in {inside}"
 
     def target(self, profile: Profile) -> Target:
-        """The folder, with the app where there is one."""
+        """The folder, or the job where there is none above all; with the app where there is one."""
         app = profile.apps[0].name if len(profile.apps) == 1 else None
-        return Target("directory", self.path, app)
+        return Target("job", None, app) if self.path == "/" else Target("directory", self.path, app)
 
     def metadata_share(self, profile: Profile) -> float:
         """Time of operations on these files that metadata servers answer, as a share of all I/O time, 0..1."""

@@ -99,12 +99,12 @@ def test_a_checkpoint_that_flushes_names_fsync(desk):
 
 
 def test_time_in_libraries_is_named_where_it_is_what_the_run_waits_for(desk):
-    """IOR writes 67 MB through collective MPI-IO: its processes exchange data and wait for each other."""
+    """IOR writes 67 MB through HDF5: its processes wait for each other where they open files together."""
     found = profile(TRACES / "v3-ior-ssf-hdf5-4r")
     text = " ".join(" ".join(screen(found)).split())
     assert "it matters, and the time goes to the I/O library" in text or "too short to judge" in text
     assert re.search(
-        r"rank \d is inside MPI-IO calls for \d+ % of the run; (\d+ %|nearly all) of that time is exchange", text
+        r"rank \d is inside MPI-IO calls for \d+ % of the run; (\d+ %|nearly all) of that time is waiting for each other", text
     )
 
 
