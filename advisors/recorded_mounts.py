@@ -59,7 +59,7 @@ def as_recorded(system: System, profile: Profile) -> System:
 
 
 def notes_on_mounts(system: System | None, profile: Profile) -> list[str]:
-    """Where the trace and the description differ, and for which file systems advice is generic; a sentence each."""
+    """Differences between the trace and the description, and file systems with generic advice; a sentence each."""
     notes = []
     for mount in profile.storage.mounts or ():
         described = None if system is None else system.file_system_for(mount.dir)

@@ -27,7 +27,7 @@ class SlowTarget:
     """A target that is slow at reads or writes, and its times in seconds."""
 
     where: str
-    """Its path in the profile."""
+    """Path of the target in the profile."""
     mount: Mount
     use: TargetUse
     kind: str

@@ -70,7 +70,7 @@ class FilesOnTargets:
     file: Ints
     target: Ints
     bytes: Ints
-    """That were moved, an equal share of the file's for each of its targets."""
+    """Bytes that were moved, an equal share of the file's for each of its targets."""
     read_ns: Ints
     """Time in reads of the whole file, of one process on average."""
     write_ns: Ints
@@ -194,7 +194,7 @@ class Measurements:
     not_counted: Sequence[tuple[str, NotCounted]] = ()
     """Name of an app, and I/O of it that its tracer knows to have missed."""
     nodes: int | None = None
-    """That the workload ran on, where the source tells."""
+    """Nodes that the workload ran on, where the source tells."""
     hidden_flushes: tuple[Ints, Ints] = (np.empty(0, np.int64), np.empty(0, np.int64))
     """Phases and files, a pair each, of flushes whose time is in that of writes."""
     extensions: Mapping[str, Plain] = field(default_factory=dict)

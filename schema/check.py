@@ -28,7 +28,7 @@ class Source(Model):
 
 
 class PolicyPlace(Model):
-    """Where in the policy file a check is written."""
+    """Place of a check in the policy file."""
 
     path: str
     line: int = Field(description="1-based")

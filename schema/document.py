@@ -68,7 +68,7 @@ MODULES: Final = {name: f"vani.schema.{name}" for name in LIFTS} | {
     "standing": "vani.schema.plan_status",
     "table": "vani.schema.run_table",
 }
-"""Where the model of each schema lives."""
+"""Module with the model of each schema."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -15,7 +15,7 @@ class ExtensionRow:
 
     measure: str
     attribute: str
-    """Where in the result it stands, such as `by_rank[3].count`; empty for the result itself."""
+    """Place in the result, such as `by_rank[3].count`; empty for the result itself."""
     value: bool | int | float | str | None
 
 

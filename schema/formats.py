@@ -1,4 +1,4 @@
-"""Which format a file has: by its first bytes where it can be read, else by its name."""
+"""Formats of files: by the first bytes where a file can be read, else by its name."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Final
 __all__ = ["HEAD_BYTES", "MOST_LOOKED_AT", "format_of", "format_of_head", "format_of_name"]
 
 HEAD_BYTES: Final = 4096
-"""So many bytes of a file decide. The HDF5 superblock may stand at 0, 512, 1024 or 2048."""
+"""Bytes of a file that decide. The HDF5 superblock may be at 0, 512, 1024 or 2048."""
 MOST_LOOKED_AT: Final = 1000
 """Files of a data set whose first bytes are looked at for the sake of its formats."""
 

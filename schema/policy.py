@@ -23,7 +23,7 @@ __all__ = [
 ]
 
 Direction = Literal["increase", "decrease", "both"]
-"""Which changes count."""
+"""Direction of changes that count."""
 Severity = Literal["high", "medium", "low", "info"]
 Name = Annotated[str, Field(min_length=1, max_length=200)]
 Expression = Annotated[str, Field(min_length=1, max_length=2000)]
@@ -97,7 +97,7 @@ class Change(Model):
 
 
 class Rules(Model):
-    """Which advice is not accepted: `[check.rules]`."""
+    """Advice that is not accepted: `[check.rules]`."""
 
     fail_on_severity: Severity | None = Field(
         default=None, description="no rule may recommend anything of this severity or a higher one"

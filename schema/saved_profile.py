@@ -83,9 +83,9 @@ class ProfilePart(NamedTuple):
 
     profile: Profile
     positions: tuple[int, ...] | None
-    """Their positions in the whole list, ascending; None where the profile has all files."""
+    """Positions of the files in the whole list, ascending; None where the profile has all files."""
     judged: JudgedFiles | None
-    """Their number, and their share of the I/O time of all listed files; None where the profile has all files."""
+    """Number of files, and their share of the I/O time of all listed files; None where the profile has all files."""
 
 
 class SavedProfile:

@@ -136,7 +136,7 @@ class ScenarioJob(Model):
 
 
 class Placement(Model):
-    """Where the files of jobs lie."""
+    """Placement of the files of jobs."""
 
     policy: Literal["round_robin", "random_start", "random", "weighted", "lsa", "least_used"] = Field(
         default="lsa",

@@ -66,7 +66,7 @@ def explained(
 
 
 def _position(loc: _Path, tree: object) -> tuple[float, ...]:
-    """Where `loc` stands in the document: the index of each of its parts among the entries of what holds it."""
+    """Position of `loc` in the document: the index of each of its parts among the entries of its parent."""
     position: list[float] = []
     for part in loc:
         if isinstance(tree, list) and isinstance(part, int) and part < len(tree):

@@ -116,7 +116,7 @@ class JobFacts:
     user: str | None = None
     command: str | None = None
     source: str = "the trace"
-    """Where it is recorded, in words."""
+    """Place of the record, in words."""
 
 
 @dataclass(frozen=True)
@@ -157,7 +157,7 @@ class Heat:
     """POSIX or STDIO, of `vani.calls.Layer`."""
     rank: Ints
     stretch: Ints
-    """Its number, from 0."""
+    """Number of the stretch, from 0."""
     read: Ints
     written: Ints
 

@@ -230,7 +230,7 @@ class Events:
 
     def __init__(self) -> None:
         self.pending = np.empty(0, np.int64)
-        """Their keys, ascending."""
+        """Keys of these streams, ascending."""
 
     def since(self, file: Ints, row: Ints, calls: Calls) -> Ints:
         """The first operations of streams behind an event on their file, as places among the data operations.

@@ -46,7 +46,7 @@ class TracedSegments:
 
     @staticmethod
     def of(rows: Rows, contexts: Sequence[Context], runs: Sequence[RunCounts]) -> TracedSegments:
-        """Those of all runs; none where no run has any."""
+        """Segments of all runs; none where no run has any."""
         workload = rows.workload
         parts: list[list[Ints]] = []
         for trace, (context, run) in enumerate(zip(contexts, runs, strict=True)):
@@ -105,7 +105,7 @@ class TracedSegments:
 
     @cached_property
     def of_whole(self) -> TracedSegments:
-        """Those of rows of which all were kept."""
+        """Segments of rows that have all of theirs."""
         if not len(self):
             return self
         rows = self.rows

@@ -174,7 +174,7 @@ class _Budget:
 
 
 class _Written:
-    """Who wrote each piece, in the order of their last moments."""
+    """Writers of each piece, in the order of their last moments."""
 
     def __init__(self, writes: _Calls, pieces: int) -> None:
         self.writes = writes

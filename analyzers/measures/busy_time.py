@@ -64,7 +64,7 @@ MOST = 1 << 20
 _MOST_CODES = 1 << 22
 """Of more keys of phase, file and kind, a kernel would need more memory than the calls take."""
 _SAMPLE = 64
-"""This part of the run tells how many intervals will be left."""
+"""Reciprocal of the part of the run that shows how many intervals will be left."""
 _SHORTEST = 1 << 12
 """The time is cut down to this part of the run: as many intervals at one moment are as many processes and files."""
 

@@ -31,7 +31,7 @@ __all__ = ["Extents", "ExtentsResult", "ProcessExtents"]
 Ints = NDArray[np.int64]
 
 _FEW_CALLS = 1 << 16
-"""So many are kept one by one."""
+"""Most calls that are kept one by one."""
 _MOST_EXTENTS = 1 << 20
 """24 bytes each."""
 

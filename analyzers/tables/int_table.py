@@ -156,4 +156,4 @@ class IntTableBuilder:
 
 
 _TABLES = 64
-"""So many are added up at once."""
+"""Number of tables that are added up at once."""

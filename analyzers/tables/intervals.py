@@ -33,7 +33,7 @@ class Intervals:
         return Intervals(self.group[rows], self.start[rows], self.end[rows])
 
     def between(self, begin: int, end: int) -> Intervals:
-        """Those of some rows that follow each other, without copies."""
+        """Intervals of some rows that follow each other, without copies."""
         return Intervals(self.group[begin:end], self.start[begin:end], self.end[begin:end])
 
     @property
@@ -204,7 +204,7 @@ _LONG = 4
 _SLICED = 1 << 10
 """Intervals of a group, on average, from which on it is copied group by group in less time."""
 _FEW = 64
-"""So many values per run make merging runs quicker than sorting anew."""
+"""Values per run from which merging runs is quicker than sorting anew."""
 
 
 def _falls(values: NDArray[Any]) -> int:

@@ -110,4 +110,4 @@ class PairsBuilder:
 
 
 _PARTS = 32
-"""So many are added up at once."""
+"""Number of parts that are added up at once."""

@@ -83,7 +83,7 @@ class OfProcesses:
     codes: NDArray[Any]
     """Group of each call."""
     rows: NDArray[Any] | None
-    """Its place in the two columns below; None: each has one."""
+    """Places in the two columns below; None: each has one."""
     start: Ints
     """ns."""
     duration: Ints
@@ -115,7 +115,7 @@ class RunningUnions:
         """The last interval of each union, -1 where there is none."""
         self._lengths: list[IntTable] = []
         self.stopped = False
-        """It was handed over."""
+        """True once numpy has taken over."""
 
     def add(self, calls: Sequence[OfProcesses], current: int, latest: int) -> bool:
         """Take calls, as `RunningUnion.add`; False if numpy decides, to which all of them go.

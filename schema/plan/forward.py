@@ -84,7 +84,7 @@ class PoolWorth(Model):
 
 
 class ForwardPlan(Plan):
-    """Which job gets how many I/O nodes."""
+    """Number of I/O nodes for each job."""
 
     kind: Literal["forward"] = Field(default="forward", description="what is planned: I/O nodes")
     forward: ForwardSettings = Field(description="what was asked")

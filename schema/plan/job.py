@@ -24,7 +24,7 @@ class StartedJob(Model):
 
 
 class JobPlan(Plan):
-    """Which I/O nodes one job uses, next to all others that run."""
+    """I/O nodes of one job, next to all others that run."""
 
     kind: Literal["job"] = Field(default="job", description="what is planned: one job that begins")
     job: StartedJob = Field(description="the job")

@@ -117,7 +117,7 @@ class AllocatorRange(Model):
 
 
 class PlacePlan(Plan):
-    """Which OSTs the stripes of files to come lie on."""
+    """OSTs for the stripes of files to come."""
 
     kind: Literal["place"] = Field(default="place", description="what is planned: OSTs of files")
     place: PlaceSettings = Field(description="what was asked")

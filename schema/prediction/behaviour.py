@@ -1,4 +1,4 @@
-"""Which behaviour the next run of an application has: the prediction of kind `behaviour`."""
+"""Behaviour of the next run of an application: the prediction of kind `behaviour`."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ class WeighedPredictor(Model):
 
 
 class BehaviourPrediction(Prediction):
-    """Which behaviour the next run of a category has."""
+    """Behaviour of the next run of a category."""
 
     kind: Literal["behaviour"] = Field(default="behaviour", description="what is predicted")
     application: str

@@ -1,4 +1,4 @@
-"""Which files a run is going to create: the prediction of kind `creations`."""
+"""Files that a run is going to create: the prediction of kind `creations`."""
 
 from __future__ import annotations
 

@@ -99,7 +99,7 @@ class FileEntity(SparseModel):
     )
 
     def keys_left_out(self) -> tuple[str, ...]:
-        """Those of the layout together, and `direct_opens`."""
+        """Keys of the layout together, and `direct_opens`."""
         *layout, direct = self.optional_keys
         unknown = () if any(getattr(self, name) for name in layout) else tuple(layout)
         return unknown if self.direct_opens else (*unknown, direct)

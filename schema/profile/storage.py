@@ -1,4 +1,4 @@
-"""Where the data lies (tables VIII and IX)."""
+"""Storage that the data is on (tables VIII and IX)."""
 
 from typing import ClassVar
 

@@ -72,7 +72,7 @@ class Run:
 
     @cached_property
     def executor(self) -> Executor:
-        """Where its tasks run."""
+        """Executor of its tasks."""
         from vani.engine.executor import open_executor  # noqa: PLC0415
 
         return self._until.enter_context(open_executor(self._scheduler, progress=self._progress))

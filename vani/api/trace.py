@@ -48,7 +48,7 @@ class Trace:
     files: int = 0
     """Files of the trace that the run left."""
     bytes: int = 0
-    """Their size."""
+    """Size of these files."""
     fault: str = ""
     """Why no profile can be made of it; empty where one can be, or nothing was run."""
     again: tuple[str, ...] = ()
@@ -56,7 +56,7 @@ class Trace:
 
     @property
     def exit_status(self) -> int:
-        """That of the command; 2 where it succeeded and its trace cannot be used."""
+        """Status of the command; 2 where it succeeded and its trace cannot be used."""
         return self.status or (2 if self.fault else 0)
 
 

@@ -30,19 +30,19 @@ class Bounds:
     """The limits of a search."""
 
     files: int = 1_000_000
-    """So many files are counted."""
+    """Most files that are counted."""
     listed: int = 10_000
-    """So many of them are listed with path and size."""
+    """Most files that are listed with path and size."""
     opened: int = 1_000
-    """So many of those are opened for their format and shape."""
+    """Most listed files that are opened for their format and shape."""
     seconds: float = 60.0
     """For looking at files, and as many again for reading values."""
     values: int = 8192
-    """So many values are read to find the law that they follow; 0: none."""
+    """Most values that are read to find the law that they follow; 0: none."""
     read: int = 64
     """From so many files, evenly over those that were opened."""
     packed: int = 16 << 20
-    """So many bytes are compressed by each codec that is installed; 0: none."""
+    """Most bytes that each installed codec compresses; 0: none."""
     packing_s: float = 10.0
     """For reading and compressing them."""
     problems: int = 20

@@ -42,7 +42,7 @@ class Stored:
     begin: int
     """Byte at which the first value stands."""
     piece: int | None = None
-    """So many values lie one after the other; None: all."""
+    """Number of values that follow each other in the file; None: all."""
     stride: int = 0
     """Bytes from the beginning of a piece to that of the next."""
     scale: float = 1.0

@@ -91,7 +91,7 @@ def message_of(content: bytes) -> LoadMessage:
 
 
 ENDPOINT: Final = "tcp://127.0.0.1:5570"
-"""Where publishers are heard unless another place is named: only this host reaches it."""
+"""Default address for publishers: only this host reaches it."""
 
 _SHAPE = re.compile(
     r"tcp://(?:\*|[A-Za-z0-9._%-]+|\[[0-9A-Fa-f:%.a-z]+\]):(?P<port>\*|[0-9]{1,5})|ipc://.{1,100}"

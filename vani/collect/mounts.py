@@ -136,7 +136,7 @@ def burst_buffer_dirs(
 
 
 def in_memory(folders: Iterable[str], mounts: Iterable[Mount]) -> list[str]:
-    """Those of the folders whose files lie in the node's memory."""
+    """Folders whose files are in the node's memory."""
     mounts = list(mounts)
     return [folder for folder in folders if _type_of(folder, mounts) in IN_MEMORY]
 

@@ -1,4 +1,4 @@
-"""Where work runs: in this process, in processes of this machine, or on the workers of a Dask cluster."""
+"""Places where work runs: this process, processes of this machine, or the workers of a Dask cluster."""
 
 from vani.engine.scheduler import BatchJobs, SchedulerFile
 

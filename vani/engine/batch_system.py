@@ -86,7 +86,7 @@ class BatchSystem:
     submit: str
     """The command that submits a job."""
     cluster: str
-    """Its class in `dask_jobqueue`."""
+    """Class of the batch system in `dask_jobqueue`."""
     options: Mapping[str, _Parse]
     """Options of its jobs beyond those of all systems."""
 

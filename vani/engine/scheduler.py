@@ -1,4 +1,4 @@
-"""Where work runs: what a user names, parsed before anything is connected or submitted."""
+"""Schedulers that users name, parsed before anything is connected or submitted."""
 
 from __future__ import annotations
 

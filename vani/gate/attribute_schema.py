@@ -61,7 +61,7 @@ class Leaf:
 
     @property
     def dotted(self) -> str:
-        """Its keys alone: `files.io.ops.read`."""
+        """Keys alone: `files.io.ops.read`."""
         return ".".join(step.name if isinstance(step, Key) else "*" for step in self.steps if _is_key(step))
 
 

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 __all__ = ["FILES", "causes_of", "io_share"]
 
 FILES: Final = 100
-"""So many files of a long profile are looked at, those with the most I/O time: as many as a baseline keeps."""
+"""Most files that are compared, those with the most I/O time: as many as a baseline keeps."""
 
 _MOSTLY: Final = 0.5
 _MOVED: Final = 0.25

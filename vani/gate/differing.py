@@ -46,7 +46,7 @@ class Block:
 
     keys: tuple[str, ...]
     plain: tuple[KeysAndLeaf, ...]
-    """Those whose values alone decide whether they are equal."""
+    """Attributes whose values alone decide whether they are equal."""
     other: tuple[KeysAndLeaf, ...]
     """Tables, and counts that mean something else beside others."""
 

@@ -66,7 +66,7 @@ class FileChange:
 
     @property
     def paths(self) -> frozenset[str]:
-        """Their paths."""
+        """Paths of the files."""
         return frozenset(str(file["path"]) for file in self.files)
 
     @property

@@ -21,10 +21,10 @@ COLUMNS = {
 }
 """Columns of calls that it reads."""
 NULLABLE = ("file", "offset", "bytes")
-"""Those of which values may be unknown: -1 for no file, and the smallest integer for no offset and no bytes."""
+"""Columns with values that may be unknown: -1 for no file, the smallest integer for no offset and no bytes."""
 
 _FIELDS = {"func": 48, "within": 32, "flags": 16, "via": 8, "layer": 4, "kind": 0}
-"""Where in `how` they begin."""
+"""First bit of each field in `how`."""
 _FEW_GROUPS, _MORE = 1 << 14, 8
 
 Ints = NDArray[np.int64]
@@ -47,7 +47,7 @@ class Groups:
     codes: NDArray[np.int32]
     """Group of each call, shape (n,)."""
     rows: NDArray[np.int32] | None
-    """Its place among all calls of the batch, shape (n,); None: these are all."""
+    """Places among all calls of the batch, shape (n,); None: these are all."""
     columns: Mapping[str, NDArray[Any]]
     """Values that the calls of a group share, by the names of columns; shape (groups,)."""
     row: Ints

@@ -342,7 +342,7 @@ def _mean_rate(rates: Sequence[Rate], weights: Sequence[float]) -> Rate:
 
 
 STRIDED: Final = 0.5
-"""Where the processes' accesses have a constant stride more often than not, they are strided."""
+"""Share of accesses with a constant stride from which a workload counts as strided: more often than not."""
 
 
 @dataclass(frozen=True)

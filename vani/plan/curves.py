@@ -69,7 +69,7 @@ class Offer:
     lack: str | None = None
 
     def best_of(self, pool: int) -> float | None:
-        """Its bandwidth alone with the pool: what it would choose."""
+        """Bandwidth of the job alone with the pool: what it would choose."""
         own = [option for option in self.options if not option.shared]
         fits = [option for option in own if option.io_nodes <= pool] or own[:1]
         rates = [fit.rate for fit in fits if fit.rate is not None]

@@ -57,7 +57,7 @@ class Meaning:
     handle: int = -1
     """An id that an earlier call bound to a path (MPI-IO file handle, ncid)."""
     binds: bool = False
-    """This call binds `handle` to `path`."""
+    """True where the call binds `handle` to `path`."""
     rename_to: int = -1
     command: int = -1
     """The command of fcntl, of which those that duplicate a descriptor matter."""

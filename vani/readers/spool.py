@@ -25,7 +25,7 @@ class _StoredBatch:
     at: int
     size: int
     numbers: NDArray[np.int32]
-    """Those that the batch has rows of, ascending."""
+    """Numbers that the batch has rows of, ascending."""
 
 
 class Spool:

@@ -29,7 +29,7 @@ def acts_on(patterns: Sequence[str]) -> str:
 
 
 def place(observation: Observation) -> str:
-    """Where it was seen, as the trace names it, which is not yet safe to print; empty for the whole job."""
+    """Place of an observation, as the trace names it, which is not yet safe to print; empty for the whole job."""
     target = observation.target
     return target.path or target.app or ("" if target.kind == "job" else target.kind)
 

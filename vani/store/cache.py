@@ -1,4 +1,4 @@
-"""Where stores lie when the user names no place: in the cache directory, by the digest of their trace."""
+"""Default places of stores: in the cache directory, by the digest of their trace."""
 
 from __future__ import annotations
 
@@ -121,7 +121,7 @@ def store_path(folder: Path, name: str, digest: str) -> Path:
 
 
 def places_of(folder: Path, name: str, digest: str) -> tuple[Path, Path]:
-    """Where a trace's store may lie: its place, and this user's own where another one has the name."""
+    """Possible places of a trace's store: the common one, and this user's own where another user has the name."""
     place = store_path(folder, name, digest)
     return place, place.with_name(f"{place.name}-{os.geteuid()}")
 

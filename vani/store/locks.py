@@ -26,7 +26,7 @@ class LockState(Enum):
     """State of a lock as far as it is known."""
 
     FREE = "free"
-    """It is ours by now."""
+    """Locked by this process by now."""
     TAKEN = "taken"
     UNKNOWN = "unknown"
     """There is nothing to lock, or the file system has no locks."""

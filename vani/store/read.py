@@ -69,7 +69,7 @@ class Store:
     """
 
     path: Path
-    """Its folder; of a store that lies in none, a name that no folder has."""
+    """Folder of the store; a name that no folder has where the store is in memory."""
     manifest: Manifest
     in_memory: InMemoryParts = field(default_factory=dict, repr=False)
     tables: Mapping[str, pa.Table] = field(default_factory=dict, repr=False)
@@ -81,12 +81,12 @@ class Store:
 
     @property
     def is_at_hand(self) -> bool:
-        """Its calls are in this process, or in a trace that it decodes."""
+        """Whether the calls are in this process, or in a trace that it decodes."""
         return bool(self.in_memory) or self.decode is not None
 
     @property
     def has_files(self) -> bool:
-        """It lies in a folder; another one has its tables in memory, and its calls there or in the trace alone."""
+        """Whether the store is in a folder; else its tables are in memory, its calls there or in the trace alone."""
         return not self.tables
 
     @cached_property

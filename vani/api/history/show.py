@@ -69,7 +69,7 @@ def history_show(
 
 
 def nothing_found(application: str, user: str | None, pairs: list[tuple[str, str]]) -> InputError:
-    """That there are no such runs among those of `pairs`, with the name that is nearest."""
+    """Error for runs that are not among those of `pairs`; it names the nearest application."""
     whose = "" if user is None else f" by {one_line(user)}"
     names = [user_ for app, user_ in pairs if app == application] if user is not None else []
     near = difflib.get_close_matches(user or "", names, 1) or difflib.get_close_matches(

@@ -24,7 +24,7 @@ class Launcher:
     pass_on: Callable[[str, str], list[str]]
     """The options that set a variable, by its name and value, in each process of the program."""
     words: int = 1
-    """So many words begin its line (`flux run`)."""
+    """Number of words that its line begins with (`flux run`: 2)."""
     takes_one: frozenset[str] = frozenset()
     """Options that take the next word."""
     takes_two: frozenset[str] = frozenset()

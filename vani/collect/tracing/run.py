@@ -28,7 +28,7 @@ class Traced:
     """A command that ran."""
 
     status: int
-    """Its exit status; 128 and the number of the signal that ended it."""
+    """Exit status; 128 plus the number of the signal that ended the command."""
     files: int
     """Files of the trace."""
     bytes: int

@@ -63,7 +63,7 @@ class Runs:
         return behaviour_ids(self.category, np.column_stack([self.figures[name] for name in TOTALS]))
 
     def only(self, chosen: Bools) -> Runs:
-        """Those where `chosen`, shape (runs,), is true; categories keep their numbers."""
+        """Runs where `chosen`, shape (runs,), is true; categories keep their numbers."""
         return Runs(
             self.names,
             self.category[chosen],

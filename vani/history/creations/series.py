@@ -85,7 +85,7 @@ class Creations:
         return self.part(0, count)
 
     def part(self, begin: int, end: int | None) -> Creations:
-        """Those from one place to before another."""
+        """Creations from `begin` up to `end`, which is not among them."""
         cut = slice(begin, end)
         return Creations(self.sizes[cut], self.ranks[cut], self.stripes[cut], self.paths[cut])
 

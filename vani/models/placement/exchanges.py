@@ -17,7 +17,7 @@ __all__ = ["exchange"]
 
 _NEAR: Final = 1e-9
 _EMPTIEST: Final = (48, 600)
-"""So many targets are looked at, the emptiest first, and more where these do not help."""
+"""Numbers of targets to look at, the emptiest first: the second where the first does not help."""
 
 _TRIED: Final = 64
 _SIZES: Final = 64

@@ -202,4 +202,4 @@ LOADS = frozenset(
     for name in (*GPFS, *LUSTRE)
     if name in ("n_nsds", "n_nsd", "s_oss", "s_ost") or (name[0] in "ms" and "*" in name)
 )
-"""Those features that are the load of a stage: what its time is in proportion to."""
+"""Features that are the load of a stage: its time is in proportion to them."""

@@ -1,4 +1,4 @@
-"""Which of Darshan's commands printed a text, where that text has no counters of files."""
+"""Commands of Darshan that print texts without counters of files, by their output."""
 
 from __future__ import annotations
 

@@ -128,7 +128,7 @@ class _Worker:
 
     @property
     def process(self) -> int | None:
-        """Its number; None where there is none."""
+        """Process id; None where there is none."""
         return None if self._process is None else self._process.pid
 
     def stop(self) -> None:

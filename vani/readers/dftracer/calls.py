@@ -38,7 +38,7 @@ class Call:
     flags: Flag
     size: Size = Size.NONE
     seeks: bool = False
-    """It has an offset and a whence."""
+    """The call has an offset and a whence."""
 
 
 PROCESSES = frozenset(

@@ -31,7 +31,7 @@ class LineReader:
 
     path: Path
     cut: str = ""
-    """Where the file ends too early, in words; empty where it does not."""
+    """Fault of a file that ends too early, in words; empty where it is whole."""
     empty: bool = True
     too_long: int = 0
     """Lines that were passed over."""

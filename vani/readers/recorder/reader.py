@@ -38,7 +38,7 @@ __all__ = ["RecorderReader"]
 _TOLD = 8
 """Executables that are named one by one."""
 _BELIEVED = 1 << 16
-"""So many ranks cost nothing: such a number needs no check, and lost ranks are reported one by one."""
+"""Number of ranks that needs no check: they cost nothing, and lost ranks are reported one by one."""
 _LOST = 16
 """Of ranks with files of their own, one in so many must have them."""
 _FEWEST_FRAMED, _FEWEST_IN_FILES = 1 << 12, 1 << 15

@@ -22,7 +22,7 @@ from vani.readers.recorder.grammar import Grammar, decode_grammar
 __all__ = ["GrammarBytes", "UniqueGrammars"]
 
 FEW = 256
-"""So many grammars are kept as they are."""
+"""Most grammars that are kept as they are."""
 _SMALL_BYTES = 1 << 16
 _SMALL_COST = 1 << 15
 """Calls of all rules of a grammar that is expanded together with others."""

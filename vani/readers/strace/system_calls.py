@@ -132,7 +132,7 @@ CALLS: dict[str, SystemCall] = {
 
 FAMILY = frozenset({"clone", "clone3", "fork", "vfork"})
 RING = frozenset({"io_uring_setup", "io_uring_enter", "io_uring_register"})
-"""Their reads and writes are in memory that strace does not see."""
+"""Calls of io_uring: its reads and writes are in memory that strace does not see."""
 WANTED: tuple[str, ...] = (*CALLS, *sorted(FAMILY), "execve", "execveat")
 """All that the reader looks at, and `vani trace` asks for."""
 

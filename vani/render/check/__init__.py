@@ -14,4 +14,4 @@ FORMATS: Final[Formats[str]] = Formats(
 """Each is given Vani's `version`."""
 
 OF_HOSTS: Final = ("sarif", "junit", "github", "gitlab")
-"""They show files by their path in the repository, wherever the command was run: see `repository.py`."""
+"""Formats that show files by their path in the repository, wherever the command was run: see `repository.py`."""

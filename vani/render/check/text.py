@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 __all__ = ["LISTED", "headline", "render"]
 
 LISTED: Final = 20
-"""So many failures of one check, and so many lines of what is excepted or says nothing."""
+"""Most failures of one check, and most lines of what is excepted or says nothing."""
 
 _WIDTH: Final = 100
 _OF_CAUSE: Final = 6

@@ -1,4 +1,4 @@
-"""Which processes write and read which files: the data dependencies of processes (Fig. 1b to 4b of the paper)."""
+"""Files that processes write and read: the data dependencies of processes (Fig. 1b to 4b of the paper)."""
 
 from __future__ import annotations
 

@@ -77,4 +77,4 @@ class Plot:
     needs_calls: bool = False
     """Without time-resolved data it cannot be drawn."""
     uses_calls: bool = False
-    """It shows more where there are time-resolved data."""
+    """True for plots that show more where there are time-resolved data."""

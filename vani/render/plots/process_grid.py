@@ -30,7 +30,7 @@ _AROUND: Final = 38
 """Letters around those of a row."""
 
 Field = tuple[str, list[list[Any]]]
-"""Its title, and amounts of shape (rows, bins)."""
+"""Title of a field, and amounts of shape (rows, bins)."""
 Cell = tuple[int, int, int, Any]
 """Field, row, bin, amount."""
 
@@ -138,7 +138,7 @@ def _each_kind(heat: HeatMap, change: Callable[[list[list[Any]]], list[list[Any]
 
 
 def row_label(heat: HeatMap, row: HeatRow) -> str:
-    """Who has a row."""
+    """Name of the processes of a row."""
     several = len(set(heat.app_of_trace)) > 1 or len(heat.app_of_trace) > 1
     app = f"{name(row.app, 24)} " if several else ""
     if row.ranks is None:

@@ -156,7 +156,7 @@ def _plural(count: int, singular: str, plural: str | None = None) -> str:
 
 
 def _by_app(profile: Profile) -> str:
-    """Which apps of several spend the I/O time."""
+    """Apps that spend the I/O time, where there are several."""
     times = [(app.io.time_s.total or 0.0, one_line(app.name)) for app in profile.apps]
     whole = sum(time for time, _ in times)
     if len(times) < 2 or not whole:

@@ -13,4 +13,4 @@ FORMATS: Final[Formats[str]] = Formats(
 )
 
 WITH_PLOTS: Final = ("html",)
-"""They show plots, some of which need the decoded calls."""
+"""Formats that show plots, some of which need the decoded calls."""

@@ -1,4 +1,4 @@
-"""Which run a report is about: when it ran, what, as which job, whose, on how many nodes, and who traced it.
+"""Identity of the run of a report: when it ran, what, as which job, whose, on how many nodes, and who traced it.
 
 The page and the ticket say it on their first screen, so that a copy on paper is told from that of another run.
 """
@@ -31,7 +31,7 @@ class Fact:
     value: str
     note: str = ""
     key: str = ""
-    """Where the profile has it, such as `workflow.io.bytes.read`."""
+    """Attribute of the profile, such as `workflow.io.bytes.read`."""
 
 
 def identity(profile: Profile, users: Sequence[str], limits: Limits) -> tuple[Fact, ...]:

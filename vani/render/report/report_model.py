@@ -79,9 +79,9 @@ class Inputs:
     files: Sequence[ListedFile] | None = None
     """All files of a long profile, of which `profile` has the most important ones; None: those of `profile`."""
     users: tuple[str, ...] = ()
+    """Users, as the names of the traces' folders say."""
     contact: tuple[str, ...] = ()
     """Whom to ask, in lines."""
-    """Who ran it, as the names of the traces' folders say."""
 
 
 @dataclass(frozen=True)
@@ -144,7 +144,7 @@ class Prepared:
     damage: str
     """The loss of damaged traces, to be said first; empty where they are whole."""
     identity: tuple[Fact, ...]
-    """Which run this is."""
+    """Identity of the run."""
     facts: tuple[Fact, ...]
     verdict: Verdict
     todo: tuple[Item, ...]
@@ -183,14 +183,14 @@ class Prepared:
     none: tuple[Gap, ...]
     """Attributes that there are not: nothing is missing."""
     origins: tuple[tuple[str, str], ...]
-    """Where values are from, by attribute."""
+    """Origin of values, by attribute."""
     left_out: tuple[str, ...]
     sources: Sources
     ticket: Ticket
 
     @property
     def is_nothing_to_do(self) -> bool:
-        """It is known that I/O needs no change."""
+        """Whether it is known that I/O needs no change."""
         return not self.todo and self.verdict.does_matter is False
 
     @property

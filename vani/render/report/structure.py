@@ -248,7 +248,7 @@ def _about(number: float) -> str:
 
 
 def dependency_table(profile: Profile, limits: Limits) -> Table | None:
-    """Which apps and processes read the output of others; None where the order of calls is not known."""
+    """Apps and processes that read the output of others; None where the order of calls is not known."""
     edges = profile.workflow.app_dependencies
     if edges is None:
         return None

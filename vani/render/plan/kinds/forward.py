@@ -18,7 +18,7 @@ _POOLS: Final = 12
 
 
 def body(plan: ForwardPlan) -> list[str]:
-    """Who gets what, and what that is worth."""
+    """Lines with the I/O nodes of each job, and what they are worth."""
     return [
         _headline(plan),
         "",

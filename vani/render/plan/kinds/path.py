@@ -22,7 +22,7 @@ _BINDS: Final = {"iobw": "bytes", "iops": "operations", "mdops": "metadata"}
 
 
 def body(plan: PathPlan) -> list[str]:
-    """Who goes where, with which settings, and how that loads the layers."""
+    """Lines with the path and settings of each job, and the load of each layer."""
     return [
         _headline(plan),
         "",

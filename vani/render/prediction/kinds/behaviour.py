@@ -48,7 +48,7 @@ def body(prediction: BehaviourPrediction) -> list[str]:
 
 
 def category_text(prediction: BehaviourPrediction) -> str:
-    """Whose run of what on how many processes."""
+    """Category of a run: its user, application and number of processes."""
     whose = f" by {one_line(prediction.user)}" if prediction.user is not None else ""
     on = f" on {counted(prediction.processes, 'process')}" if prediction.processes is not None else ""
     return f"Next run of {one_line(prediction.application)}{whose}{on}"
