@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from vani.schema.system import System
 
 
+_NETCDF: Final = frozenset({"netcdf", "pnetcdf"})
+_REDEFINES: Final = frozenset({"nc_redef", "ncmpi_redef"})
 _DEFINED_FIRST: Final = (
     "in the program: define all dimensions, variables and attributes, then leave define mode once, before any data\n"
     "  (nc_enddef, ncmpi_enddef; in netCDF4-python all createVariable and attributes before the first assignment),\n"
@@ -79,7 +81,14 @@ class RepeatedTraffic(Rule):
     max_random = 0.5
 
     def check(self, profile: Profile, system: System) -> Verdict:  # noqa: ARG002 - holds on every machine
-        accessed = data_files(profile, lambda file: file.interface in (None, "posix", "stdio"))
+        redefining = {trace.app for trace in profile.traces if not _REDEFINES.isdisjoint(trace.functions)}
+        accessed = data_files(
+            profile,
+            lambda file: (
+                file.interface in (None, "posix", "stdio")
+                or (file.interface in _NETCDF and not redefining.isdisjoint(file.apps) and is_moved_within(file))
+            ),
+        )
         moved = [item for item in accessed if item.file.io.ops.read + item.file.io.ops.write]
         if not moved:
             return self.nothing("no data file is accessed by POSIX or stdio calls")
