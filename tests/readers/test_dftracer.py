@@ -249,3 +249,13 @@ def test_processes_of_torchrun_are_ranks_with_their_workers(tmp_path):
     reader = open_trace(write(tmp_path, *events))
     assert (reader.layout, reader.app, reader.calls_per_rank().tolist()) == ("ranks", "train.py", [3, 1])
     assert read(reader)[0]["thread"].to_pylist() == [10, 11, 12, 20]
+
+
+def test_names_that_are_no_utf_8_are_read(tmp_path):
+    events = opened_and(event(2, "read", 10**6 + 9, ret=5, fhash="f1"), event(3, "STEP", 10**6, cat="app"))
+    path = write(tmp_path, *events) / "run-app.pfw"
+    path.write_bytes(path.read_bytes().replace(b"data", b"d\xe9").replace(b"STEP", b"s\xff"))
+    reader = open_trace(tmp_path)
+    assert reader.files()["path"].to_pylist() == ["/s/d\ufffd"]
+    assert reader.functions()["name"].to_pylist() == ["open", "read", "app.s\ufffd"]
+    assert reader.problems == []

@@ -80,6 +80,9 @@ class EventParser:
         if max(map(len, lines)) > _PLAIN:
             return None
         data = b"\n".join(lines)
+        if not data.isascii():
+            # Names of files are bytes; those that are no UTF-8 get replacement characters.
+            data = data.decode("utf-8", "replace").encode()
         for old, new in _RESPELLED:
             data = data.replace(old, new)
         for hashes in list(self._hashes):
@@ -100,7 +103,7 @@ class EventParser:
     def _objects(self, lines: Iterable[bytes]) -> Iterator[dict[str, Any]]:
         for line in lines:
             try:
-                event = json.loads(line)
+                event = json.loads(line.decode("utf-8", "replace"))
             except (ValueError, RecursionError):
                 event = None
             if isinstance(event, dict):
