@@ -71,7 +71,7 @@ class Item:
     index: int
     file: FileEntity
     part: Part = ALONE
-    """Of its name pattern, which has files that the profile does not list."""
+    """Part of its name pattern, which has files that the profile does not list."""
 
     @property
     def where(self) -> str:

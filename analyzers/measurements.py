@@ -106,7 +106,7 @@ class PossibleExchanges:
     files: Ints | None
     """Codes (by last name) of files through which it may have been; None: any file."""
     exchanged: Ints = field(default_factory=lambda: np.empty(0, np.int64))
-    """Of these, those through which it was for certain."""
+    """Files among these through which it was for certain."""
     dependencies: Sequence[AppDependency] = ()
     """Between apps, where `between_apps` is False: known by the order of runs."""
 

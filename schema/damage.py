@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 __all__ = ["UNKNOWN_LOSS", "damage", "whole_share"]
 
 UNKNOWN_LOSS: Final = 0.5
-"""Of a trace of which nobody knows how much it lost, no more than this is taken to be there."""
+"""Most that is taken to be there of a trace with a loss of unknown size."""
 
 _REFUSED: Final = "traces["
 _LONGEST_NAME: Final = 60

@@ -15,7 +15,7 @@ CODE = ("vani", "schema", "analyzers", "advisors")
 FILLERS = {"found", "one", "told", "held", "asked", "kept", "made", "mine"}
 
 # Uses of fillers by room: `asked` and `kept` are keys of documents. Lower the other with every change that lets it fall.
-FILLERS_LEFT = {"schema": 3, "vani/render": 114}
+FILLERS_LEFT = {"schema": 3, "vani/render": 106}
 
 # Names that say that something is shared, not what it is.
 SHAPELESS = re.compile(r"utils?|helpers?|managers?|common|misc|stuff")

@@ -152,7 +152,7 @@ class Heat:
     """Bytes by process and stretch of time, over all files; shape (cells,) each, a cell where something was moved."""
 
     width_ns: int
-    """Of each stretch; the first begins with the run."""
+    """Width of each stretch; the first begins with the run."""
     layer: Ints
     """POSIX or STDIO, of `vani.calls.Layer`."""
     rank: Ints
@@ -192,7 +192,7 @@ class RunCounts:
     unsound: Mapping[str, Collection[Unsound]] = field(default_factory=dict)
     """Unknown figures of files whose records contradict themselves, by path."""
     dropped: frozenset[Beside] = frozenset()
-    """Of which records were dropped while the program ran."""
+    """Kinds of records that were dropped while the program ran."""
     job: JobFacts = field(default_factory=JobFacts)
     hints: Mapping[str, str] = field(default_factory=dict)
     """Hints of MPI-IO in the log's header."""

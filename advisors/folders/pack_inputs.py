@@ -158,7 +158,7 @@ def _once(pattern: NamePattern) -> int:
 
 
 def _share(pattern: NamePattern, profile: Profile) -> float:
-    """Of the I/O time, 0..1; of the calls where no time is known."""
+    """Share of the I/O time that the files take, 0..1; of the calls where no time is known."""
     whole = calls_s(profile.workflow.io)
     if pattern.time_s is not None and whole:
         return min(1.0, pattern.time_s / whole)
@@ -166,5 +166,5 @@ def _share(pattern: NamePattern, profile: Profile) -> float:
 
 
 def _metadata_share(pattern: NamePattern) -> float:
-    """Of the time on these files, 0..1."""
+    """Share of metadata in the time on these files, 0..1."""
     return min(1.0, (pattern.metadata_time_s or 0.0) / pattern.time_s) if pattern.time_s else 0.0

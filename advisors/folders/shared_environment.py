@@ -131,7 +131,7 @@ def _starts(pattern: NamePattern) -> int:
 
 
 def _share(pattern: NamePattern, profile: Profile) -> float:
-    """Of the I/O time, 0..1; of the calls where no time is known."""
+    """Share of the I/O time that the files take, 0..1; of the calls where no time is known."""
     whole = calls_s(profile.workflow.io)
     if pattern.time_s is not None and whole:
         return min(1.0, pattern.time_s / whole)

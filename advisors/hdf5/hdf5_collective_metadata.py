@@ -163,6 +163,6 @@ class HDF5CollectiveMetadata(Rule):
 
 
 def _not_called(use: Use, profile: Profile) -> list[str]:
-    """Of the functions that make metadata collective, those that no trace of the app shows."""
+    """Functions that make metadata collective and that no trace of the app shows."""
     called = {name for trace in profile.traces if trace.app == use.app.name for name in trace.functions}
     return [name for name in _CALLS if name not in called]

@@ -92,7 +92,7 @@ def mpiio_uses(profile: Profile, layers: Collection[str] = ABOVE) -> list[Use]:
 
 
 def set_hints(layer: Interface, hints: Collection[str]) -> dict[str, str]:
-    """Of `hints`, those that the program sets itself: they go before those of the environment."""
+    """Hints that the program sets itself, of `hints`: they go before those of the environment."""
     return {key: value for key, value in (layer.hints or {}).items() if key in hints}
 
 

@@ -21,10 +21,10 @@ class DataCallsAround:
 
     def __init__(self) -> None:
         self._rank, self._start, self._end = -1, 0, 0
-        """Of the last data call of the batches before, which may have made calls of this one."""
+        """Rank and times of the last data call of the batches before, which may have made calls of this one."""
 
     def inside(self, batch: Batch, around: Ints, calls: Ints) -> Ints:
-        """Of `calls`, those that one of the data calls `around` made; ascending places among all calls."""
+        """Places among all calls, ascending, of those of `calls` that one of the data calls `around` made."""
         rank, start, duration = (batch.all_calls(name) for name in ("rank", "start_ns", "duration_ns"))
         owner, since = np.append(self._rank, rank[around]), np.append(self._start, start[around])
         until = np.append(self._end, start[around] + duration[around])

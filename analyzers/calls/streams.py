@@ -36,7 +36,7 @@ class Operations:
     """Data operations that are held, in order of process, file and record; shape (n,) each."""
 
     key: Ints
-    """Of process and file (`Batch.process_file`) and direction, see `SIDES`."""
+    """Key of process and file (`Batch.process_file`) and direction, see `SIDES`."""
     phase_file: Ints
     within: NDArray[np.int16]
     begin: Ints
@@ -133,7 +133,7 @@ class Run:
     def __init__(self, calls: Calls, earlier: Operations) -> None:
         self._calls, self._held = calls, earlier
         self.keys = distinct(calls.keys, earlier.key)
-        """Of the streams, ascending."""
+        """Keys of the streams, ascending."""
         new, old = np.zeros((2, len(self.keys)), np.int64)
         new[np.searchsorted(self.keys, calls.keys)] = calls.count
         np.add.at(old, np.searchsorted(self.keys, earlier.key), 1)
@@ -145,10 +145,10 @@ class Run:
         """Places of the operations held from earlier batches."""
         self._row = np.insert(calls.rows, self._behind, 0)
         self.group = self._column(calls.group, len(calls.phase_file) + np.arange(len(earlier.key)))
-        """Of each operation; each that was held is a group of its own, behind the others."""
+        """Group of each operation; each that was held is a group of its own, behind the others."""
         self.phase_file = np.append(calls.phase_file, earlier.phase_file)
         self.within = np.append(calls.within, earlier.within)
-        """Of each group, as `_appends` and `_follows`."""
+        """Layers of each group, as `_appends` and `_follows`."""
         appends, self._follows = (
             np.append(calls.append, earlier.append),
             np.append(calls.follows, earlier.follows),

@@ -36,7 +36,7 @@ __all__ = ["HeatPhases", "phases_of_heat"]
 Ints = NDArray[np.int64]
 _ONE_WAY = 0.95
 _FILES = 0.95
-"""Of what a layer moves, the part that files of the data set have at least: a heat map holds all others as well. Layers
+"""Least part of a layer's bytes that files of the data set have: a heat map counts all others as well. Layers
 with less are left out if they move no more than the rest for files."""
 
 

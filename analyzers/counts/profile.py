@@ -387,7 +387,7 @@ def _listed(rows: Rows, processes: ProcessCounts, most: int | None) -> Ints:
 
 
 def _lengths(rows: Rows) -> FileLengths:
-    """Of files that were written the furthest end of a write or read; none of others."""
+    """Lengths of files that were written: the furthest end of a write or read; none of others."""
     files = rows.workload.files
     length = rows.workload.known_sizes.copy()
     reach = np.zeros(files, np.int64)

@@ -27,9 +27,9 @@ class Rows:
     trace: Ints
     app: Ints
     file: Ints
-    """Of the workload."""
+    """File of the workload."""
     process: Ints
-    """Of the workload; -1 for all of the row's trace."""
+    """Process of the workload; -1 for all of the row's trace."""
 
     @staticmethod
     def of(workload: Workload, contexts: Sequence[Context], runs: Sequence[RunCounts]) -> Rows:

@@ -36,7 +36,7 @@ class TracedSegments:
     app: Ints
     file: Ints
     process: Ints
-    """Of the workload, as the file."""
+    """Process of the workload, as the file."""
     kind: Ints
     offset: Ints
     size: Ints
@@ -160,7 +160,7 @@ class TracedSegments:
 
     @property
     def phase_file_widths(self) -> tuple[int, int, int]:
-        """Of keys of phase, file and kind."""
+        """Widths of keys of phase, file and kind."""
         files = self.rows.workload.files
         return (1 << 62) // (2 * max(1, files)), max(1, files), 2
 

@@ -107,7 +107,7 @@ class Flows:
     unresolved: Ints = field(default_factory=_nothing)
     """Files that are written and read in so many pieces that they were not looked at."""
     in_doubt: bool = False
-    """Of some bytes it is not certain who wrote them last, or whether before the read."""
+    """True where it is not certain who wrote some bytes last, or whether before the read."""
 
 
 def _distinct_pairs(block: Ints, process: Ints) -> tuple[Ints, Ints]:

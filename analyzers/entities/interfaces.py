@@ -94,7 +94,7 @@ _CALLER_UNKNOWN = {
     "files": None,
     "granularity": _NO_GRANULARITY,
 }
-"""Of a layer above the file system, where it is not known which library made some calls."""
+"""Attributes of a layer above the file system where it is not known which library made some calls."""
 
 
 def _bytes(use: LibraryUse, app: int, layer: int) -> ByteCounts:
@@ -221,7 +221,7 @@ def middleware_access(view: View) -> tuple[list[str] | None, Granularity | None,
 
 
 def _granularity(sizes: LayerSizes, layer: int, app: int | None = None) -> Granularity:
-    """Of a layer and an app, or (None) all apps."""
+    """Sizes of a layer and an app, or (None) all apps."""
     of_layer = sizes.layer == layer if app is None else (sizes.layer == layer) & (sizes.app == app)
     size, count = sizes.size[of_layer], sizes.count[of_layer]
     if not len(size):

@@ -93,7 +93,7 @@ class View:
 
     @property
     def excluded_stats(self) -> IOStats:
-        """Of calls that are counted apart."""
+        """Statistics of calls that are counted apart."""
         return self.row_stats.get(self.phase_rows.rows, empty_stats())
 
     @cached_property
@@ -179,7 +179,7 @@ class View:
 
     @cached_property
     def workload_stats(self) -> IOStats:
-        """Of the workload."""
+        """Statistics of the workload."""
         if len(self.workload.apps) == 1:
             return self.app_stats.get(0, empty_stats())
         groups = np.append(np.zeros(len(self.measured.phases), np.int64), -1)

@@ -101,13 +101,13 @@ class PatternCounts:
     """Shape (pairs of phase and file,), as `file`: -1 for none, or none that is listed."""
     file: Ints
     operations: Mapping[str, Ints]
-    """Of each phase and file, by class."""
+    """Operations of each phase and file, by class."""
     app: Ints
     """Shape (rows,), as `within`."""
     within: Ints
     """Layers that the operations of an app lie within, a bit per layer."""
     under: Mapping[str, Ints]
-    """Of each row, by class."""
+    """Operations of each row, by class."""
     strides: Strides
 
 
@@ -153,7 +153,7 @@ class _Collector:
         self._from_position = np.array([f in _FROM_POSITION for f in context.workload.functions] or [False])
         self._follows = np.where(self._from_position, PatternBit.FOLLOWS, 0).astype(np.uint8)
         self._widths = (context.workload.processes, context.workload.files + 1, 2)
-        """Of keys of process, file + 1 and direction."""
+        """Widths of keys of process, file + 1 and direction."""
         self._phase_files, self._layers = IntTableBuilder(), IntTableBuilder()
         self._strides = PairsBuilder()
         self._held: Operations | HeldOperations | None = None

@@ -58,11 +58,11 @@ _PIECES = 4
 _HELD = 8 << 20
 """Rows of row groups that lie side by side, 20 bytes each; of more, calls are merged by row group first."""
 _FEW_ROWS = 1 << 14
-"""Of groups that lie side by side: then those of some tens of processes stay in the processor's cache."""
+"""Rows of groups that are side by side: then those of some tens of processes stay in the processor's cache."""
 MOST = 1 << 20
 """Intervals that are put together in one place, 24 bytes each."""
 _MOST_CODES = 1 << 22
-"""Of more keys of phase, file and kind, a kernel would need more memory than the calls take."""
+"""Most keys of phase, file and kind: with more, a kernel would need more memory than the calls take."""
 _SAMPLE = 64
 """Reciprocal of the part of the run that shows how many intervals will be left."""
 _SHORTEST = 1 << 12
@@ -74,10 +74,10 @@ class BusyTimes:
     """Nanoseconds by kind, `WRITE_OR_SYNC` and `ALL`; shape (n, WIDTH) each."""
 
     phases: Ints
-    """Of each phase, and in the last row of excluded calls."""
+    """Busy time of each phase, and in the last row of excluded calls."""
     apps: Ints
     files: Ints
-    """Of the listed files, in their order."""
+    """Busy time of the listed files, in their order."""
     workload: Ints
     """Shape (WIDTH,); 0 where there is one app alone."""
 
@@ -113,7 +113,7 @@ class WindowInputs:
 
     @property
     def widths(self) -> tuple[int, int, int]:
-        """Of keys of phase, number of the listed file + 1, and kind."""
+        """Widths of keys of phase, number of the listed file + 1, and kind."""
         return widths_of(self.findings, self.listed)
 
 

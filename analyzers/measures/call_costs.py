@@ -39,10 +39,10 @@ class FunctionCosts:
     """ns; 0 where no time is known."""
     bytes: Ints
     data: Ints
-    """Of the calls, those on data."""
+    """Calls on data."""
     metadata: Ints
     unsized: Ints
-    """Of those on data, how many do not tell their size."""
+    """Calls on data that do not tell their size."""
 
 
 class CallCosts:

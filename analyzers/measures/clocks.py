@@ -31,7 +31,7 @@ class ClockSkew:
     """Lower bound of the disagreement of the ranks' clocks."""
 
     traces: Sequence[int | None]
-    """Of each trace, ns; None where no call tells."""
+    """Bound for each trace, ns; None where no call tells."""
 
     @property
     def most(self) -> int:

@@ -59,7 +59,7 @@ _DEFERRED = (
 )
 _DEFERRED_ENDS = ("_begin", "_begin_c", "_async")
 _ATTRIBUTES = ("H5Aread", "H5Awrite")
-"""Of HDF5: what they move is part of the headers."""
+"""Functions of HDF5 for attributes: what they move is part of the headers."""
 
 
 def under_any_library(within: NDArray[Any]) -> NDArray[np.bool_]:
@@ -69,7 +69,7 @@ def under_any_library(within: NDArray[Any]) -> NDArray[np.bool_]:
 
 
 def ask_kind(names: Sequence[str]) -> NDArray[np.int8]:
-    """Of each function: 0 where the data that it asks for moves in the call, 1 where later, -1 where it is no data."""
+    """Kind of each function: 0 where the data that it asks for moves in the call, 1 where later, -1 without data."""
     return np.array(
         [
             -1
@@ -153,9 +153,9 @@ class LibraryUse:
     calls: NDArray[np.int64]
     """Calls of the layer itself."""
     data_calls: NDArray[np.int64]
-    """Of them, those that transfer data."""
+    """Calls that transfer data."""
     collective_calls: NDArray[np.int64]
-    """Of those, the collective ones."""
+    """Collective calls that transfer data."""
     outermost_bytes: NDArray[np.int64]
     """By calls whose outermost layer it is, so that they add up over layers; as the other `outermost_` ones."""
     outermost_calls: NDArray[np.int64]

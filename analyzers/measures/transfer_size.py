@@ -49,7 +49,7 @@ class SizeCounts:
     size: NDArray[np.int64]
     count: NDArray[np.int64]
     bins: SizeBins | None = None
-    """Of all operations, where the sizes above are not those of all."""
+    """Bins of all operations, where the sizes above are not those of all."""
 
 
 class TransferSize:

@@ -64,7 +64,7 @@ _UNKNOWN: dict[type[object], str] = {
     **dict.fromkeys((PatternCounts, Touched, ExchangeCounts, ProcessExtents, FileLengths), NO_ORDER),
     LibraryUse: NO_CALLERS,
 }
-"""Of all that is measured in decoded calls; of what is added to it, `NO_CALLS`."""
+"""Reasons for all that is measured in decoded calls; for what is added to it, `NO_CALLS`."""
 _UNKNOWN_ATTRIBUTES = {"times": NO_TIMES, "renames": NO_NAMES, "storage.shared": NO_RANKING}
 _REMARKS = {
     "traces.records": "calls that the grammars stand for; --quick does not look whether each of them has a time stamp"

@@ -74,7 +74,7 @@ class Rows:
 
     @cached_property
     def included(self) -> Ints:
-        """Of these, the calls on files of the data set."""
+        """Rows of calls on files of the data set."""
         classes = self.context.workload.file_class
         file = self.file[self.counted]
         if not len(classes):

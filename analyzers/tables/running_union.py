@@ -90,9 +90,9 @@ class OfProcesses:
     shift: int
     """Added to the starts."""
     keys: Ints
-    """Of each group: a bit for each of the `KEYS` unions that its calls are in."""
+    """Bits of each group: one for each of the `KEYS` unions that its calls are in."""
     process: Ints
-    """Of each group: whose unions these are."""
+    """Process of each group: these are its unions."""
     count: Ints
     """Calls of each group."""
 

@@ -35,7 +35,7 @@ _LOOK_BACK_NS = 10_000_000_000
 
 @dataclass
 class Sums:
-    """Of one part, or of all: sums under integer keys."""
+    """Sums under integer keys, of one part or of all."""
 
     cells: list[IntTable] = field(default_factory=list)
     """Columns read, written (bytes) and busy (ns) by row and bin."""
@@ -140,7 +140,7 @@ class _Union:
         self._sums = sums
         self._held = Intervals()
         self._widths = (grid.processes, CODES)
-        """Of keys of process, and layer and kind or `ALL_CALLS`."""
+        """Widths of keys of process, and layer and kind or `ALL_CALLS`."""
 
     def add(self, batch: Batch, rows: Ints) -> None:
         """Take the calls of a batch; `rows` are those of its counted calls that are on files of the data set."""

@@ -205,7 +205,7 @@ def _layers(times: IntTable) -> list[LayerCost]:
 
 
 def _uses(workload: Workload, grid: Grid, patterns: list[str], total: Sums) -> list[FileUse]:
-    """Of each app and pattern; patterns beyond the ones with most bytes are put together."""
+    """Uses of each app and pattern; patterns beyond the ones with most bytes are put together."""
     uses, used = total.uses[0], total.files[0]
     if not len(uses):
         return []

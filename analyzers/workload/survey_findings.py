@@ -32,7 +32,7 @@ class Ends:
     always: NDArray[np.bool_] = field(default_factory=lambda: np.empty(0, np.bool_))
     """Shape (files,): no read came before that moment."""
     keys: Ints = field(default_factory=lambda: np.empty(0, np.int64))
-    """Of file and moment, see `MOMENTS`; ascending."""
+    """Keys of file and moment, see `MOMENTS`; ascending."""
     reach: Ints = field(default_factory=lambda: np.empty(0, np.int64))
     """Largest end so far at each key."""
     bucket_ns: int = 1

@@ -99,7 +99,7 @@ class OstCosts(Model):
 
 
 class Range(Model):
-    """Of many draws."""
+    """Spread of many draws."""
 
     low: Amount = Field(description="the least")
     median: Amount = Field(description="the middle")

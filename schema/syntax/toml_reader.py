@@ -17,7 +17,7 @@ MAX_CHARACTERS: Final = 1 << 20
 """Longer texts are refused: nobody writes a megabyte of settings by hand."""
 
 MAX_PARTS: Final = 32
-"""Of a dotted key. Reading takes the square of their number, and no setting lies so deep."""
+"""Most parts of a dotted key. Reading takes the square of their number, and no setting is so deep."""
 
 _LONG_KEY: Final = re.compile(
     r"""(?:(?<![A-Za-z0-9_-])[A-Za-z0-9_-]++|"[^"\n]*+"|'[^'\n]*+')"""

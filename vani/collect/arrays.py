@@ -23,11 +23,11 @@ __all__ = ["MOST_VALUES", "Array", "NotInstalled", "array_of_header", "raw_array
 Read = Callable[[NDArray[np.int64], float], NDArray[np.float64]]
 
 MOST_VALUES: Final = 1 << 50
-"""Of one array that are counted: sizes that no file has must not overflow sums."""
+"""Most values of an array that are counted: sizes that no file has must not overflow sums."""
 _READ_WHOLE: Final = 4 << 20
 """Bytes of an array up to which it is read at once, and not value by value."""
 _INFLATED: Final = 16 << 20
-"""Of a compressed array only so many bytes from its beginning on are looked at."""
+"""Bytes of a compressed array that are looked at, from its beginning on."""
 
 
 class NotInstalled(Exception):  # noqa: N818 - a fact about the machine, which goes into `unknown`

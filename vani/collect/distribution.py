@@ -164,7 +164,7 @@ def _score(law: Any, values: Floats) -> float:
 
 
 def _parameters(name: Law, law: Any, *, counted: bool) -> dict[str, float]:
-    """Of the law, under the names that they have in the field; location and bounds without the spread of integers."""
+    """Parameters of the law under their usual names; location and bounds without the spread of integers."""
     *shape, at, scale = (float(value) for value in law.args)
     low, high = (float(np.floor(bound)) if counted else bound for bound in (at, at + scale))
     parameters = {

@@ -26,7 +26,7 @@ _HEAD_BYTES: Final = 1 << 18
 _MAX_ITEMS: Final = 10_000
 _MAX_RANK: Final = 1024
 _BLOCK: Final = 2880
-"""Of FITS: headers and data begin at multiples of it."""
+"""Block size of FITS, bytes: headers and data begin at multiples of it."""
 
 
 @dataclass(frozen=True)
@@ -51,7 +51,7 @@ class Stored:
     fill: tuple[float, ...] = ()
     """Stored values that stand for none."""
     member: str | None = None
-    """Of a zip file: what must be inflated to get at the array."""
+    """Member of a zip file that must be inflated to get at the array."""
 
     @property
     def count(self) -> int:

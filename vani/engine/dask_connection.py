@@ -317,7 +317,7 @@ def _started_processes(scratch: str) -> Any:
 
 
 def _compared(versions: Any) -> dict[str, str | None]:
-    """Of the versions that one side reports, those that must agree."""
+    """Versions that one side reports and that must agree."""
     packages = versions["packages"]
     python = str(versions["host"]["python"]).split(".")
     return {

@@ -92,7 +92,7 @@ class PolicyChecks:
     folder: Path = field(default_factory=Path)
     """Folder that paths in the policy are relative to."""
     lines: Mapping[str, int] = field(default_factory=dict)
-    """Of some keys of `[check]`, the lines of the file."""
+    """Lines of the file with some keys of `[check]`."""
 
     def where(self, key: str) -> str:
         """File and line of a key of `[check]`, for an error; empty where there is no file."""

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 __all__ = ["row_of", "sorted_rows"]
 
 _LAST_SECOND: Final = 253_402_300_799
-"""Of the year 9999: no date lies behind it."""
+"""Last second of the year 9999: no date is later."""
 
 
 def row_of(profile: Profile, run: str) -> RunRow:

@@ -74,13 +74,13 @@ class Signatures:
     placeless: Ints
     """Calls of unknown offset."""
     displaced: Ints
-    """Of them, those of more than 0 bytes."""
+    """Calls of unknown offset and more than 0 bytes."""
     first: Ints
     """Earliest and latest start, ns, and latest end."""
     last: Ints
     end: Ints
     other_bytes: Ints
-    """Of the groups of the other calls, shape (groups,); as the next."""
+    """Bytes of the other calls by group, shape (groups,); as the next."""
     other_unsized: Ints
 
 

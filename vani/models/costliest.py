@@ -25,7 +25,7 @@ class Costliest:
     name: str
     files: int
     share: float | None
-    """Of the I/O time, 0..1; None where it is not known."""
+    """Share of the I/O time, 0..1; None where it is not known."""
     group: NamePattern | Folder | FileEntity
 
 

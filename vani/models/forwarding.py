@@ -217,7 +217,7 @@ def offset(pattern: Pattern, other: Pattern) -> Offset:
 
 
 def legal(nodes: int, choices: Iterable[int], *, direct: bool) -> list[int]:
-    """Of `choices`, numbers of I/O nodes that a job of `nodes` compute nodes can have, ascending."""
+    """Numbers of I/O nodes among `choices` that a job of `nodes` compute nodes can have, ascending."""
     return sorted({n for n in choices if (n == 0 and direct) or (n > 0 and nodes % n == 0)})
 
 
@@ -336,7 +336,7 @@ def _weighted(values: Sequence[float], weights: Sequence[float]) -> float:
 
 
 def _mean_rate(rates: Sequence[Rate], weights: Sequence[float]) -> Rate:
-    """Of factors, not of sums: geometric mean, and the mean relative deviation."""
+    """Mean of factors, not of sums: the geometric mean, and the mean relative deviation."""
     mean = math.exp(_weighted([math.log(rate.mean) for rate in rates], weights))
     return Rate(mean, mean * _weighted([rate.deviation / rate.mean for rate in rates], weights))
 

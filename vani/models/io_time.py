@@ -75,7 +75,7 @@ class IOTime:
     libraries: tuple[str, ...]
     """I/O libraries that take time, by the names that people use."""
     traces: int
-    """Of the workload."""
+    """Number of traces of the workload."""
     calls_most_s: float
     """Upper bound of `calls_s` where the profile bounds busy times; else equal to it."""
 

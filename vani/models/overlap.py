@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 __all__ = ["Overlap", "overlap"]
 
 _LEAST_PART: Final = 0.01
-"""Of the bytes read, see the module."""
+"""Least share of the bytes read, see the module."""
 _LEAST_PAUSE_S: Final = 1e-3
 """Ours: twenty times what strace takes for a call, and what passing a buffer to a thread and back does."""
 

@@ -59,13 +59,13 @@ def of_profile_s(profile: Profile, kind: Kind) -> float:
 
 
 def app_share(app: App, kind: Kind) -> float:
-    """Of a second in which any process of an app is at it, what it costs the run, 0..1."""
+    """Cost to the run of a second in which any process of an app is at it, 0..1."""
     busy = _of(app.io.busy_s, kind)
     return cost_s([app.io], app.processes, app, kind) / busy if busy else 1.0
 
 
 def files_share(files: Sequence[FileEntity], profile: Profile) -> float:
-    """Of a second in which any process is at some files, what it costs the run, 0..1."""
+    """Cost to the run of a second in which any process is at some files, 0..1."""
     by_app = list(_by_app(files, profile))
     busy = sum(_busy_s([file.io for file in some], app, "total") for app, some in by_app)
     return sum(files_s(some, app, "total") for app, some in by_app) / busy if busy else 1.0

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 __all__ = ["MOST_STRIPES", "FileToPlace", "files_to_place", "is_layout_file"]
 
 MOST_STRIPES: Final = 2_000_000
-"""Of all files; more do not fit into a document that anybody reads, and take minutes."""
+"""Most stripes of all files; more do not fit into a document that anybody reads, and take minutes."""
 
 _ONE_STRIPE: Final = Layout((Component(None, 1),))
 

@@ -107,5 +107,5 @@ def rate_of(choice: Choice) -> float | None:
 
 
 def sum_of(chosen: Sequence[Choice]) -> float:
-    """Of all jobs with a figure, bytes per second."""
+    """Sum over all jobs with a figure, bytes per second."""
     return math.fsum(rate for choice in chosen if (rate := rate_of(choice)) is not None)

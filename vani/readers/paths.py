@@ -60,7 +60,7 @@ class PathTable:
     def __init__(self, paths: Iterable[str] = ()) -> None:
         self.paths: list[str] = []
         self._code: dict[str, int] = {}
-        """Of every spelling; a path is a spelling of itself."""
+        """Code of every spelling; a path is a spelling of itself."""
         for path in paths:
             self.code(path)
 

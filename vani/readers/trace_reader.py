@@ -52,9 +52,9 @@ class Piece:
     ranks_read: int = 0
     repaired_times: int = 0
     bytes: float = 0.0
-    """Of all calls together, those of libraries too."""
+    """Bytes of all calls together, those of libraries too."""
     time_ns: float = 0.0
-    """Of all calls together."""
+    """Time of all calls together."""
     problems: list[str] = field(default_factory=list)
     renames: list[tuple[int, int, int, int]] = field(default_factory=list)
     calls: list[pa.RecordBatch] = field(default_factory=list)

@@ -35,9 +35,9 @@ __all__ = ["FEWEST_CALLS", "MOST_BYTES", "PartialResults", "are_kept", "may_be_k
 Result = TypeVar("Result")
 
 FEWEST_CALLS = 1 << 17
-"""Of a workload whose results are worth storing: fewer are decoded and measured faster than libraries load."""
+"""Least calls of a workload whose results are stored: fewer are decoded and measured faster than libraries load."""
 MOST_BYTES = 1 << 30
-"""Of all files together; those unused for longest go first."""
+"""Most bytes of all files together; those unused for longest go first."""
 _MOST_OF_ONE = MOST_BYTES // 4
 _MOST_RESULTS = 16
 _BEGIN = b"vani.partial-results/3\n"

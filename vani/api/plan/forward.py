@@ -45,13 +45,13 @@ class SharingOptions(TypedDict, total=False):
     policy: Policy
     """`mckp` by default, the optimum."""
     objective: Objective
-    """Of the optimum: `sum` by default."""
+    """Aim of the optimum: `sum` by default."""
     floor: float
     """Share of its own best, 0..1, that each job gets at least; 0 by default."""
     direct: bool | None
     """Whether jobs may reach the file system without I/O nodes; None: as the machine says, and allowed without one."""
     rounding: Rounding
-    """Of shares by size: `half-up` by default."""
+    """Rounding of shares by size: `half-up` by default."""
     nodes_per_io_node: float | None
     """Compute nodes per I/O node of the machine, for `static`; None: by the jobs."""
     change_cost: float

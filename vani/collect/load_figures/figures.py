@@ -13,7 +13,7 @@ _TARGET: Final = re.compile(r"(?P<system>[\w.-]+?)-(?P<kind>OST|MDT)(?P<index>[0
 
 @dataclass
 class OfTarget:
-    """Of one OST: its capacity in bytes, bytes that can still be written, its server, and its state."""
+    """Figures of one OST: its capacity in bytes, bytes that can still be written, its server, and its state."""
 
     size: int | None = None
     available: int | None = None
@@ -24,7 +24,7 @@ class OfTarget:
 
 @dataclass
 class OfServer:
-    """Of one server: load average, processors, bytes of memory; `has_mdt`: it serves metadata."""
+    """Figures of one server: load average, processors, bytes of memory; `has_mdt`: it serves metadata."""
 
     load: float | None = None
     processors: set[str] = field(default_factory=set)

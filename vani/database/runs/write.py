@@ -52,7 +52,7 @@ def add_runs(connection: sa.Connection, runs: Sequence[Run]) -> set[str]:
 
 
 def settle_users(connection: sa.Connection, runs: Sequence[Run]) -> None:
-    """Of copies that are named after several users, the user whom most runs of the same number have."""
+    """User of copies that are named after several: the one of most runs with the same number."""
     of = tables.runs.c
     named: dict[str, set[str]] = {}
     for run in runs:

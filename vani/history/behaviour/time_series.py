@@ -18,7 +18,7 @@ from vani.readers.darshan.records import Records, read_records
 __all__ = ["SAMPLES", "Series", "darshan_series"]
 
 SAMPLES: Final = 1000
-"""Of a run of which calls are known."""
+"""Samples of a run of which calls are known."""
 _LEAST_STEP_S: Final = 1e-3
 _OF_HEAT: Final = ("heatmap:POSIX", "heatmap:STDIO")
 

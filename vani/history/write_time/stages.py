@@ -86,7 +86,7 @@ def _over_members(what: str, load: Floats, numbers: Mapping[str, Floats]) -> Ite
 
 
 def only_loads(columns: Mapping[str, Floats]) -> dict[str, Floats]:
-    """Of the paper's features, those that are the load of a stage; of others, all."""
+    """Features of the paper that are the load of a stage; all features of others."""
     return {name: column for name, column in columns.items() if name in LOADS or name not in _PAPER}
 
 

@@ -83,7 +83,7 @@ def heat_of(records: Records) -> Heat | None:
 
 
 def _ranks(records: Records) -> Ints:
-    """Of each record; a run of one process names none."""
+    """Rank of each record; a run of one process names none."""
     assert records.calls is not None
     ranks: Ints = records.calls["rank"]
     return ranks if records.ranks > 1 else np.zeros(len(ranks), np.int64)

@@ -74,7 +74,7 @@ _DATA_FUNCTIONS = {
     "H5D": ("H5Dread", "H5Dwrite"),
     "PNETCDF_VAR": ("ncmpi_get", "ncmpi_put"),
 }
-"""Of libraries: functions that stand for all that read and all that write."""
+"""Functions that stand for all that read and all that write, by library."""
 _ASKING = {"MPI-IO": Layer.MPIIO, "H5D": Layer.HDF5, "PNETCDF_VAR": Layer.PNETCDF}
 """Modules that count the bytes that calls of libraries ask for."""
 _MOVING = ("", "INDEP_", "COLL_", "SPLIT_", "NB_")

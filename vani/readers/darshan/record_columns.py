@@ -26,9 +26,9 @@ class RecordLayout:
     times: int
     at: dict[str, int]
     time_at: tuple[int, int, int]
-    """Of reads, writes and metadata."""
+    """Positions of the times of reads, writes and metadata."""
     begin_at: tuple[int, int, int] = (0, 1, 2)
-    """Of the first open, read and write."""
+    """Positions of the begin of the first open, read and write."""
 
     @property
     def size(self) -> int:

@@ -32,7 +32,7 @@ class Module:
     """Records of a module, a row each."""
 
     id: NDArray[np.uint64]
-    """Of the file."""
+    """Id of the file in the log."""
     rank: NDArray[np.int64]
     counters: Mapping[str, NDArray[np.int64]]
     times: Mapping[str, NDArray[np.float64]]
@@ -59,10 +59,10 @@ class Records:
     layouts: Mapping[str, NDArray[Any]] | None = None
     """By name of `LUSTRE_COMP_*`, and `id` of the file: components, a row each; None without that module."""
     calls: Mapping[str, NDArray[Any]] | None = None
-    """Of DXT: `id`, `rank`, `writes` and `reads` (how many) of each record; `offset`, `length`, `start`, `end`
+    """Calls of DXT: `id`, `rank`, `writes` and `reads` (how many) of each record; `offset`, `length`, `start`, `end`
     (seconds) of its writes and then its reads, record after record."""
     hosts: Sequence[str] = ()
-    """Of each record of DXT."""
+    """Host of each record of DXT."""
     heat: Mapping[str, NDArray[Any]] | None = None
     """`id`, `rank` and `width` (seconds) of each record; `read` and `write`, shape (records, bins)."""
     user: int | None = None
@@ -70,7 +70,7 @@ class Records:
     metadata: Mapping[str, str] = field(default_factory=dict)
     """Notes in the log's header: `lib_ver`, `h` (hints), and what a site adds."""
     targets: Mapping[str, NDArray[Any]] | None = None
-    """Of Lustre: `id` of a file and `target`, the number of an OST that it lies on; a row each."""
+    """Targets of Lustre: `id` of a file and `target`, the number of an OST that it is on; a row each."""
 
 
 class _Worker:

@@ -46,11 +46,11 @@ class Header:
     regions: tuple[tuple[int, int], ...]
     """(offset, length) of each region: the job's, the name table's, those of modules."""
     versions: tuple[int, ...]
-    """Of the records of each module."""
+    """Version of the records of each module."""
     order: str
-    """Of bytes, as `struct` has it."""
+    """Order of bytes, as `struct` has it."""
     digest: str
-    """Of the whole log."""
+    """Digest of the whole log."""
 
 
 def checked_header(path: Path) -> Header:

@@ -58,7 +58,7 @@ _DENSE, _BELIEVED, _SPARSE = 1 << 20, 1 << 16, 16
 _MOST_FUNCTIONS = 1 << 15
 
 _HELD = BATCH_ROWS
-"""Of a rank that is read piece by piece, so many rows wait for those behind them."""
+"""Rows of a rank, read piece by piece, that wait for those behind them."""
 
 Ints = NDArray[np.int64]
 Columns = dict[str, NDArray[Any]]
@@ -130,7 +130,7 @@ class RankCounter:
         """By rank below `_DENSE`."""
         self._ranks = np.empty(0, dtype=np.int64)
         self._calls = np.empty(0, dtype=np.int64)
-        """Of each of `_ranks`, all above."""
+        """Calls of each of `_ranks`, all above."""
 
     def add(self, rank: Ints) -> None:
         """Note one call of each of these."""

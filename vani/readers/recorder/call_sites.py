@@ -162,7 +162,7 @@ class Origins:
 
     @classmethod
     def none(cls, ranks: int) -> Origins:
-        """Of a trace without call sites."""
+        """Origins of a trace without call sites."""
         return cls([], np.full(ranks, -1, np.int32), {})
 
     @property

@@ -32,7 +32,7 @@ __all__ = [
 MOST_SIGNATURES = 1 << 24
 """Entries of one table; what is kept of them takes about 25 bytes each."""
 PART_BYTES = 1 << 23
-"""Of a table that is decoded in parts: about 150,000 entries."""
+"""Bytes of each part of a table that is decoded in parts: about 150,000 entries."""
 _MOST_ENTRY = 1 << 27
 
 _MOST_ARGUMENTS = 1 << 24
@@ -45,7 +45,7 @@ class Part(NamedTuple):
     ids: NDArray[np.int64]
     table: CallTable
     entries: int
-    """Of the whole table."""
+    """Entries of the whole table."""
 
 
 class TableBytes(Protocol):

@@ -240,7 +240,7 @@ def _resolve(rules: _Rules, calls: _Calls, target: Bools, marks: Ints) -> tuple[
 
 
 def _summaries(rules: _Rules, mark: Ints, target: Bools) -> tuple[Ints, Bools]:
-    """Of each rule: the state after it (-1: that from before), and whether it depends on the state before."""
+    """State after each rule (-1: that from before), and whether it depends on the state before."""
     count = len(rules.bodies) - 1
     last = np.full(count, _NONE)
     exposed = np.zeros(count, np.bool_)

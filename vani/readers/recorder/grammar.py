@@ -33,7 +33,7 @@ __all__ = [
 _ARENA = 1 << 22
 """Expanded symbols kept at a time (16 MiB as int32)."""
 _MOST_CALLS = 1 << 38
-"""Of one process; their time stamps alone would be 2 TiB. Sums over ten million processes still fit 64 bits."""
+"""Most calls of one process: their time stamps alone take 2 TiB. Sums over ten million processes still fit 64 bits."""
 MOST_GRAMMAR_BYTES = 1 << 26
 """Largest grammar that is decoded (8 million symbols); real ones have a few MB, decoding takes 10 to 20 times that."""
 

@@ -31,7 +31,7 @@ class InternedTexts:
         self._unified_bytes = 0
         self._held_bytes = 0
         self._unified = 0
-        """Of the arrays in `_texts`, the first holds so many texts without repetitions; numbers lead there through
+        """Number of texts without repetitions in the first of the arrays in `_texts`; numbers lead there through
         `_codes`."""
         self._codes: list[NDArray[np.int32]] = []
         self._numbers = 0

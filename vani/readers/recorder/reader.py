@@ -40,7 +40,7 @@ _TOLD = 8
 _BELIEVED = 1 << 16
 """Number of ranks that needs no check: they cost nothing, and lost ranks are reported one by one."""
 _LOST = 16
-"""Of ranks with files of their own, one in so many must have them."""
+"""Ranks that are believed for each one with files of its own, where ranks have such files."""
 _FEWEST_FRAMED, _FEWEST_IN_FILES = 1 << 12, 1 << 15
 """Calls of a rank, in the mean, from which on it costs less to decode them twice more than to write and read them.
 To begin with a rank takes as long as some hundred calls; where it has files of its own, as five to ten thousand, and

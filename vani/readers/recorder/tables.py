@@ -30,7 +30,7 @@ from vani.units import counted
 __all__ = ["TableReader", "Tables"]
 
 _MOST_GRAMMARS_BYTES = 1 << 28
-"""Of all unique grammars together, which stay in memory."""
+"""Most bytes of all unique grammars together, which stay in memory."""
 _TOLD = 8
 """Damaged ranks that are reported one by one."""
 _SMALL_GRAMMARS = 1 << 20
@@ -107,7 +107,7 @@ class TableReader:
         self._cache: dict[int, tuple[Signatures, Grammar]] = {}
         self._cached_symbols = 0
         self._own_paths, self._own_handles = PathTable(), HandleTable()
-        """Of ranks with call tables of their own."""
+        """Paths and handles of ranks with call tables of their own."""
 
     def read(self) -> Tables:
         """The tables of the whole trace.

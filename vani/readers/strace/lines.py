@@ -51,7 +51,7 @@ class Calls:
     row: Ints
     """Number of the line in its block at which the call began."""
     pid: Ints
-    """Of the thread."""
+    """Id of the thread."""
     name: pa.DictionaryArray
     args: pa.Array
     value: Ints
@@ -245,7 +245,7 @@ def _numbers(column: pa.Array, missing: int) -> Ints:
 
 
 def _nanoseconds(seconds: pa.Array, fraction: pa.Array, *, missing: int = 0) -> Ints:
-    """Of two texts of digits each; `missing` where they are empty."""
+    """Nanoseconds from two texts of digits each; `missing` where they are empty."""
     none = to_numpy(pc.equal(seconds, scalar("")))
     nanoseconds = _numbers(seconds, 0) * 1_000_000_000 + _numbers(pc.utf8_rpad(fraction, 9, "0"), 0)
     return np.where(none, missing, nanoseconds)

@@ -63,7 +63,7 @@ class Known:
     classes: NDArray[np.int8]
     """`FileClass` by file, where its path alone does not show one."""
     maps: list[tuple[str, int, int]]
-    """Of files into memory: use, file, number (`Maps.counts`)."""
+    """Mappings of files into memory: use, file, number (`Maps.counts`)."""
     functions: NDArray[np.int64]
     """Calls by function."""
     first_ns: int

@@ -88,7 +88,7 @@ def rows(diff: Diff, *, everything: bool) -> tuple[list[Row], str | None]:
 
 
 def _without_alike(chosen: list[Difference]) -> tuple[list[Difference], dict[str, int]]:
-    """Of many entities of one list that are new (gone), only the first, and by its name how many more there are."""
+    """First of many entities of one list that are new (gone), and by its name how many more there are."""
     kinds = [
         (difference.status, difference.attribute.partition("[")[0]) if difference.unit == "entity" else None
         for difference in chosen
@@ -108,7 +108,7 @@ def _without_alike(chosen: list[Difference]) -> tuple[list[Difference], dict[str
 
 
 def _without_quantiles(chosen: list[Difference]) -> tuple[list[Difference], dict[str, list[str]]]:
-    """Of quantiles that change in the same sense, the median or the first, and by its name the others."""
+    """Median, or the first, of quantiles that change in the same sense, and by its name the others."""
     groups: dict[tuple[str, str, bool], list[Difference]] = {}
     for difference in chosen:
         if (match := _QUANTILES.fullmatch(difference.attribute)) is not None:

@@ -19,4 +19,4 @@ FORMATS: Final[Formats[str]] = Formats(
     },
     whole=("json",),
 )
-"""Of a ranking."""
+"""Formats of a ranking."""

@@ -18,10 +18,10 @@ _WHOLE: Final = ("json", "yaml")
 FORMATS: Final[Formats[str]] = Formats(__name__, _DOCUMENTS, whole=_WHOLE)
 
 PATH_FORMATS: Final[Formats[str]] = Formats(__name__, {**_DOCUMENTS, "map": (".map",), "gekkofwd": ()}, whole=_WHOLE)
-"""Of plans of paths, also the forwarding node of each compute node."""
+"""Formats of plans of paths: also the forwarding node of each compute node."""
 
 PLACE_FORMATS: Final[Formats[str]] = Formats(__name__, {**_DOCUMENTS, "script": (".sh",)}, whole=_WHOLE)
-"""Of plans of OSTs, also the commands that set them."""
+"""Formats of plans of OSTs: also the commands that set them."""
 
 
 def left_out(plan: Plan) -> str | None:

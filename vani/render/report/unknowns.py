@@ -84,7 +84,7 @@ class Unknown:
     null: int
     """In how many entries it is null."""
     looked_at: int
-    """Of how many that could have one; 1 where the attribute is in no list."""
+    """Number of entities that could have one; 1 where the attribute is in no list."""
     is_expected: bool
     """Nothing is missing: there is no such number, as the bandwidth of reads is none without a read."""
 
@@ -102,7 +102,7 @@ def unknowns(profile: Profile) -> list[Unknown]:
     Where some entries have no such number, as phases without a read have no bandwidth of reads, and others have one
     that is not known, the others alone are counted.
     """
-    found = []
+    entries = []
     all_values = _Values(profile)
     is_older = profile.workflow.io.ops.sync is None
     for path, meaning in _nullable():
@@ -119,15 +119,15 @@ def unknowns(profile: Profile) -> list[Unknown]:
         without = sum(stats is not None and _is_without(attribute, stats) for stats in nulls)
         is_lifted = profile.verdict is None and _THIRD_VERSION.fullmatch(attribute)
         if is_lifted or (is_older and _SECOND_VERSION.fullmatch(attribute)):
-            found.append(Unknown(attribute, _OLDER, len(nulls), len(values), False))
+            entries.append(Unknown(attribute, _OLDER, len(nulls), len(values), False))
             continue
         if without == len(nulls):
             reason = _OF_ANY_IO.get(_behind_io(attribute)) or meaning or _ABSENT.get(attribute, "without I/O")
-            found.append(Unknown(attribute, reason, without, len(values), True))
+            entries.append(Unknown(attribute, reason, without, len(values), True))
             continue
         reason, is_expected = _reason(attribute, meaning, profile)
-        found.append(Unknown(attribute, reason, len(nulls) - without, len(values) - without, is_expected))
-    return found
+        entries.append(Unknown(attribute, reason, len(nulls) - without, len(values) - without, is_expected))
+    return entries
 
 
 def _is_without(attribute: str, stats: IOStats) -> bool:
@@ -237,8 +237,8 @@ def _below(model: type[BaseModel], path: tuple[str, ...]) -> Iterator[tuple[tupl
 
 def _meaning(description: str, about: str) -> str:
     """Meaning of null at an attribute, from the words of the schema; empty where it is "not known"."""
-    found = _NULL.search(description) or _NULL.search(about)
-    return "" if found is None else found[1].strip()
+    match = _NULL.search(description) or _NULL.search(about)
+    return "" if match is None else match[1].strip()
 
 
 def _kinds(annotation: Any) -> Iterable[Any]:
