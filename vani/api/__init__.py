@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from vani.api.advise import advise
     from vani.api.advise_next import advise_next
+    from vani.api.apply import Applied, Check, apply
     from vani.api.arguments import JUDGED_FILES
     from vani.api.baseline import baseline_figures, save_baseline
     from vani.api.characterise import Characterised, characterise
@@ -64,12 +65,15 @@ if TYPE_CHECKING:
 __all__ = [
     "JUDGED_FILES",
     "AddedAndJudged",
+    "Applied",
     "Characterised",
+    "Check",
     "Reported",
     "Stored",
     "Trace",
     "advise",
     "advise_next",
+    "apply",
     "baseline_figures",
     "characterise",
     "check",
@@ -119,6 +123,8 @@ __all__ = [
 ]
 
 _MODULES = {
+    "Applied": "apply",
+    "Check": "apply",
     "JUDGED_FILES": "arguments",
     "baseline_figures": "baseline",
     "save_baseline": "baseline",

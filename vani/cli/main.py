@@ -25,6 +25,7 @@ _COMMANDS = {
     "trace": ("vani.cli.trace:trace", "Run a command so that its I/O is traced."),
     "profile": ("vani.cli.profile:profile", "Characterise the I/O of a run from its trace, as YAML."),
     "advise": ("vani.cli.advise:advise", "Recommend storage settings for a profile."),
+    "apply": ("vani.cli.apply:apply", "Set the file layouts that advice recommends, and check them."),
     "report": ("vani.cli.report:report", "Write what a profile and its advice say as one page."),
     "plot": ("vani.cli.plot:plot", "Draw one plot of a profile, as for a paper."),
     "check": ("vani.cli.check:check", "Hold a profile against a policy and earlier runs."),

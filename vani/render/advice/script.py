@@ -8,15 +8,16 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from vani.errors import one_line
 
 if TYPE_CHECKING:
-    from vani.schema.advice import Advice, Recommendation
+    from vani.schema.advice import Advice
 
-__all__ = ["plain_words", "render"]
+__all__ = ["Step", "lasting_commands", "plain_words", "render", "render_steps"]
 
 # A word without anything that a shell would expand: as shlex.quote writes it.
 _WORD: Final = re.compile(r"""(?:[A-Za-z0-9_@%+=:,./-]|'[^']*'|"'")+""")
@@ -32,7 +33,7 @@ _STEPS: Final = {
 }
 
 _HEAD: Final = r"""#!/bin/sh
-# Made by vani advise {version} from {profile}.
+# Made by {maker}.
 #   sh apply.sh           shows what would be done, and does nothing
 #   sh apply.sh --apply   does it (as does APPLY=1), and keeps the layouts of before in $VANI_STATE
 #   sh apply.sh --undo    brings those back: default layouts of folders, layouts of migrated files
@@ -160,21 +161,48 @@ esac
 """
 
 
-def render(advice: Advice, *, version: str) -> str:
-    """Write the script; what is only `info` is there as comments.
+@dataclass(frozen=True)
+class Step:
+    """One recommendation or kept setting of a script: its title, why it is there, and its lines for the shell."""
 
-    The text is POSIX sh, has no control characters but line ends, and the same advice gives the same text.
+    title: str
+    why: str
+    apply: Sequence[str]
+    is_done: bool = True
+    """False: the lines are there as comments only."""
+
+
+def render(advice: Advice, *, version: str) -> str:
+    """Write the script of an advice; what is only `info` is there as comments. See `render_steps`."""
+    steps = (
+        Step(
+            f"{item.rule} {item.name}",
+            f"({item.severity}): {item.reason}",
+            item.apply,
+            is_done=item.severity != "info",
+        )
+        for item in advice.recommendations
+    )
+    return render_steps(
+        steps, maker=f"vani advise {version} from {one_line(advice.profile.path or 'a profile')}"
+    )
+
+
+def render_steps(recommended: Iterable[Step], *, maker: str, name: str = "apply.sh") -> str:
+    """Write the script `name`.
+
+    The text is POSIX sh, has no control characters but line ends, and the same steps give the same text.
     """
     steps: list[str] = []
     undo: list[str] = []
     job: list[str] = []
-    for recommendation in advice.recommendations:
-        if not recommendation.apply:
+    for step in recommended:
+        if not step.apply:
             continue
-        about = list(_about(recommendation))
-        lasting, later = _lines(recommendation)
-        if recommendation.severity == "info":
-            steps += ["", *about, *(_comment(f"info, so not done: {line}") for line in recommendation.apply)]
+        about = list(_about(step))
+        lasting, later = _lines(step.apply)
+        if not step.is_done:
+            steps += ["", *about, *(_comment(f"info, so not done: {line}") for line in step.apply)]
             continue
         if lasting:
             steps += ["", *about]
@@ -187,11 +215,18 @@ def render(advice: Advice, *, version: str) -> str:
             job += [
                 "",
                 *about,
-                *(f"say {shlex.quote(one_line(line))}" for line in ["", *_titled(recommendation), *later]),
+                *(f"say {shlex.quote(one_line(line))}" for line in ["", _comment(step.title), *later]),
             ]
-    head = _HEAD.format(version=version, profile=one_line(advice.profile.path or "a profile"))
+    head = _HEAD.format(maker=one_line(maker))
     body = _function("steps", steps) + _function("take_back", undo) + _function("in_the_job", job)
-    return head + _FUNCTIONS + body + _FOOT.replace("{need}", "need lfs; " if undo else "")
+    fixed = [head + _FUNCTIONS, _FOOT.replace("{need}", "need lfs; " if undo else "")]
+    before, after = (text.replace("apply.sh", name) for text in fixed)
+    return before + body + after
+
+
+def lasting_commands(apply: Sequence[str]) -> list[list[str]]:
+    """Words of the commands among the lines of a step that the script runs itself; the last word is the path."""
+    return _lines(apply)[0]
 
 
 def plain_words(line: str) -> list[str] | None:
@@ -216,11 +251,11 @@ def _quoted_words(line: str) -> list[str] | None:
     return words
 
 
-def _lines(recommendation: Recommendation) -> tuple[list[list[str]], list[str]]:
+def _lines(apply: Sequence[str]) -> tuple[list[list[str]], list[str]]:
     """Commands that change what lasts, word by word, and the lines that belong into the job."""
     lasting: list[list[str]] = []
     later: list[str] = []
-    for line in recommendation.apply:
+    for line in apply:
         words = plain_words(line)
         is_step = words is not None and len(words) > 2 and words[0] == "lfs" and words[1] in _STEPS
         # The last word is the path; one that `lfs` would take for an option is no path.
@@ -231,19 +266,14 @@ def _lines(recommendation: Recommendation) -> tuple[list[list[str]], list[str]]:
     return lasting, later
 
 
-def _about(recommendation: Recommendation) -> Iterator[str]:
-    text = f"{recommendation.rule} {recommendation.name} ({recommendation.severity}): {recommendation.reason}"
+def _about(step: Step) -> Iterator[str]:
     line = ""
-    for word in one_line(text).split(" "):
+    for word in one_line(f"{step.title} {step.why}").split(" "):
         if line and len(line) + len(word) > _WIDTH:
             yield _comment(line)
             line = ""
         line = f"{line} {word}" if line else word
     yield _comment(line)
-
-
-def _titled(recommendation: Recommendation) -> Sequence[str]:
-    return [_comment(f"{recommendation.rule} {recommendation.name}")]
 
 
 def _comment(text: str) -> str:

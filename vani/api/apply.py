@@ -1,0 +1,260 @@
+"""`vani apply` for programs: the script of an advice, run, with checks before and after."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+from tempfile import NamedTemporaryFile
+from typing import TYPE_CHECKING
+
+import vani
+from vani.api.arguments import PathLike
+from vani.atomic import write_text
+from vani.collect.lustre import parse_layout
+from vani.collect.probe import NoAnswer, ask
+from vani.errors import InputError
+from vani.render.advice.script import lasting_commands, render
+from vani.units import counted, parse_bytes
+
+if TYPE_CHECKING:
+    from vani.schema.advice import Advice
+
+__all__ = ["STATE", "Applied", "Check", "apply", "layout_problem", "run_script"]
+
+STATE = Path("vani-apply-state")
+"""The folder in which the script keeps the layouts of before, and a copy of itself."""
+_SCRIPT = "apply.sh"
+
+
+@dataclass(frozen=True)
+class Check:
+    """A sentence about a folder or a hint, and whether it is as it should be; None where that is not known."""
+
+    text: str
+    is_right: bool | None
+
+
+@dataclass(frozen=True)
+class Applied:
+    """The outcome of `apply`."""
+
+    printed: str
+    """Commands that the script ran, or would run."""
+    checks: tuple[Check, ...]
+    job_lines: str
+    """Lines for the job script; empty where there are none, and after an undo."""
+
+    @property
+    def failed(self) -> bool:
+        """True where a check found that something is not as it was asked for."""
+        return any(check.is_right is False for check in self.checks)
+
+
+def apply(
+    document: PathLike | Advice,
+    *,
+    undo: bool = False,
+    dry_run: bool = False,
+    state: PathLike = STATE,
+    job_output: PathLike | None = None,
+) -> Applied:
+    """Set the layouts that a document recommends, by the script that `vani advise --script` writes.
+
+    Parameters
+    ----------
+    document
+        An advice, or its path.
+    undo
+        Bring back the layouts of before. The script that was applied is run, whatever the document says by now.
+    dry_run
+        Only print the commands and check the folders.
+    state
+        Folder for the layouts of before.
+    job_output
+        Output of a job that ran with `ROMIO_PRINT_HINTS=1`: the hints in it are compared with those recommended.
+
+    Raises
+    ------
+    InputError
+        The document cannot be read, `state` belongs to another script, there is nothing to undo, or `lfs` is missing
+        or fails.
+    """
+    from vani.schema.advice import Advice as Model  # noqa: PLC0415 - loads the models
+
+    advice = document if isinstance(document, Model) else Model.load(document)
+    steps = [item.apply for item in advice.recommendations if item.severity != "info"]
+    folder = Path(state)
+    script = render(advice, version=vani.__version__)
+    if undo:
+        return Applied(_undone(script, folder, dry_run=dry_run), (), "")
+    before = tuple(_before(steps))
+    job_lines = _run(script, ["--job"], folder)
+    if dry_run:
+        return Applied(_run(script, [], folder), before, job_lines)
+    printed = run_script(script, folder)
+    reported = () if job_output is None else tuple(_reported(steps, Path(job_output)))
+    return Applied(printed, (*before, *_after(steps), *reported), job_lines)
+
+
+def run_script(script: str, state: Path) -> str:
+    """Apply the layouts of a script, and keep in `state` what `undo` needs; returns what it printed.
+
+    Raises
+    ------
+    InputError
+        `state` belongs to another script, or a command failed.
+    """
+    copy = state / _SCRIPT
+    if copy.exists() and copy.read_text(encoding="utf-8") != script:
+        raise InputError(
+            "keeps the layouts of before another advice",
+            where=state,
+            todo="undo that one first (vani apply ADVICE --undo), or name another folder with --state",
+        )
+    state.mkdir(parents=True, exist_ok=True)
+    write_text(copy, script)
+    return _run(script, ["--apply"], state)
+
+
+def _undone(script: str, state: Path, *, dry_run: bool) -> str:
+    copy = state / _SCRIPT
+    # Layouts may have been set by the script itself, which keeps no copy.
+    if not state.is_dir():
+        raise InputError("is not there: nothing was applied that could be undone", where=state, todo="name --state")
+    if copy.exists():
+        script = copy.read_text(encoding="utf-8")
+    if dry_run:
+        return f"VANI_STATE={state} sh {copy if copy.exists() else _SCRIPT} --undo\n"
+    printed = _run(script, ["--undo"], state)
+    copy.unlink(missing_ok=True)
+    if not any(state.iterdir()):
+        state.rmdir()
+    return printed
+
+
+def _run(script: str, arguments: Sequence[str], state: Path) -> str:
+    """Text that the script printed."""
+    with NamedTemporaryFile("w", suffix=".sh", encoding="utf-8") as file:
+        file.write(script)
+        file.flush()
+        done = subprocess.run(
+            ["sh", file.name, *arguments],
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            errors="backslashreplace",
+            check=False,
+            env={**os.environ, "VANI_STATE": str(state), "APPLY": "0"},
+        )
+    if done.returncode:
+        lines = (done.stderr.strip() or done.stdout.strip() or f"status {done.returncode}").splitlines()
+        raise InputError(
+            lines[-1].removeprefix("apply.sh: "),
+            where="lfs",
+            todo=f"vani apply --undo takes back what was done already ({state})",
+        )
+    return done.stdout
+
+
+def _layouts(steps: Sequence[Sequence[str]]) -> Iterator[tuple[Path, list[str]]]:
+    """Folder and options of each layout that the script sets."""
+    for lines in steps:
+        for words in lasting_commands(lines):
+            if words[1] == "setstripe":
+                yield Path(words[-1]), words[2:-1]
+
+
+def _before(steps: Sequence[Sequence[str]]) -> Iterator[Check]:
+    for path, _ in _layouts(steps):
+        try:
+            count = sum(1 for _ in path.iterdir())
+        except NotADirectoryError:
+            yield Check(f"{path}: is a file, which keeps the layout that it was made with", False)
+        except OSError as error:
+            yield Check(f"{path}: {error.strerror}", False)
+        else:
+            entries = counted(count, "entry")
+            yield Check(
+                f"{path}: {f'has {entries}; what is there keeps its layout' if count else 'is empty'}",
+                None if count else True,
+            )
+
+
+def _after(steps: Sequence[Sequence[str]]) -> Iterator[Check]:
+    for path, options in _layouts(steps):
+        if path.is_dir():
+            problem = layout_problem(path, options)
+            wanted = " ".join(options)
+            if problem is None:
+                yield Check(f"{path}: new files get {wanted}", True)
+            else:
+                yield Check(f"{path}: {problem[0]}", problem[1])
+
+
+def layout_problem(folder: Path, options: Sequence[str]) -> tuple[str, bool | None] | None:
+    """Compare the default layout of a folder, by `lfs getstripe -d`, with options of `lfs setstripe`.
+
+    Returns None where they agree; else a sentence, with False where they differ, and None where it is not known.
+    """
+    try:
+        printed = ask(["lfs", "getstripe", "-d", str(folder)])
+    except NoAnswer as error:
+        return f"the layout is not known ({error})", None
+    layout = parse_layout(printed)
+    if not layout:
+        return "the layout is not known (lfs getstripe -d names none)", None
+    wanted = _wanted(options)
+    composite = str(layout.get("layout", ""))
+    have: dict[str, object] = {"components": composite.count("-E ")} if composite else dict(layout)
+    wrong = [f"{key} {have[key]}, not {value}" for key, value in wanted.items() if key in have and have[key] != value]
+    missing = [key for key in wanted if key not in have]
+    if "components" in missing or ("components" in have and "components" not in wanted):
+        return f"the layout was not applied (lfs getstripe -d shows {composite or layout})", False
+    if wrong:
+        return f"the layout was not applied (lfs getstripe -d shows {', '.join(wrong)})", False
+    return (f"lfs getstripe -d does not show {', '.join(missing)}", None) if missing else None
+
+
+def _wanted(options: Sequence[str]) -> dict[str, object]:
+    if "-E" in options:
+        return {"components": list(options).count("-E")}
+    wanted: dict[str, object] = {}
+    for option, value in pairwise(options):
+        if option in ("-c", "-C"):
+            wanted["stripe_count"] = int(value)
+        elif option == "-S":
+            wanted["stripe_size"] = parse_bytes(value)
+    return wanted
+
+
+def reported_hints(text: str) -> dict[str, str]:
+    """Hints that ROMIO printed (`ROMIO_PRINT_HINTS=1`): `key = cb_nodes   value = 8`; the last one counts."""
+    return dict(re.findall(r"^\s*key = (\S+)\s+value = (.*?)\s*$", text, re.MULTILINE))
+
+
+def _reported(steps: Sequence[Sequence[str]], output: Path) -> Iterator[Check]:
+    try:
+        hints = reported_hints(output.read_text(encoding="utf-8", errors="replace"))
+    except OSError as error:
+        raise InputError(f"cannot be read ({error.strerror})", where=output) from error
+    for name, value in _recommended_hints(steps).items():
+        if name not in hints:
+            yield Check(f"hint {name}: MPI did not report it", None)
+        else:
+            yield Check(f"hint {name}: MPI reports {hints[name]}, {value} was asked for", hints[name] == value)
+
+
+def _recommended_hints(steps: Sequence[Sequence[str]]) -> Mapping[str, str]:
+    """Hints by name, of the lines that write ROMIO's file."""
+    return {
+        name: value
+        for lines in steps
+        for line in lines
+        if line.endswith(">> romio-hints")
+        for name, value in re.findall(r"'(\w+) ([^']*)'", line)
+    }
