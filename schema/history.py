@@ -27,6 +27,7 @@ __all__ = [
     "Spread",
     "State",
     "Story",
+    "TargetRow",
     "WholeHistory",
     "WorstRun",
 ]
@@ -130,8 +131,8 @@ class Ranking(Model):
     groups: Count = Field(description="of which `rows` are the first")
     concentration: Count = Field(description="groups that hold 70 % of the time in I/O calls")
     rows: list[RankedRow] = Field(
-        description="first those that save most, then those whose gain is not known, then all others, the costliest "
-        "first; who saves, or waits, less than 0.1 % of all waiting is among the others"
+        description="first those that save most, then those whose gain is not known, the costliest first; then those "
+        "that save less than 0.1 % of all waiting; then all others, the costliest first"
     )
     settings: list[RankedSetting] | None = Field(default=None, description="asked for by `--settings`")
 
@@ -196,6 +197,22 @@ class Story(Costs):
     worst: WorstRun | None
     saved: Saved | None = Field(description="null where no run was judged")
     lines: list[str] = Field(description="what to paste, of the recommendation that wins most")
+
+
+class TargetRow(Model):
+    """A storage target, and the time that files take on it; a file on n targets counts 1/n on each."""
+
+    mount: str = Field(description="folder of its file system")
+    target: Count = Field(description="its number, as `lfs osts` prints it")
+    runs: Count = Field(description="runs with a file on it that can be held against others")
+    files: Annotated[float, Field(ge=0)]
+    mean_s: Seconds = Field(description="time in reads and writes of a file on it; mean over the runs")
+    median_s: Seconds = Field(description="median over the runs")
+    times: Annotated[float, Field(ge=0)] = Field(
+        description="how many times as long as on the median target of runs like these; median over the runs"
+    )
+    lost_s: Seconds = Field(description="seconds that its files take longer than there, added up")
+    slow: bool = Field(description="at least two files, five times as long in half of the runs, and a second lost")
 
 
 class HistoryMonth(Model):

@@ -79,6 +79,7 @@ def older(store: Store) -> None:
     with store.writing() as connection:
         for table in ("judged", "creations"):
             connection.exec_driver_sql(f"DROP TABLE history_{table}")
+        connection.exec_driver_sql("ALTER TABLE history_runs DROP COLUMN target_times")
         connection.exec_driver_sql(f"UPDATE {tables.VERSION_TABLE} SET version_num = '0001'")
 
 
@@ -106,7 +107,7 @@ def test_a_newer_store_is_refused_and_left_as_it_is(store, tmp_path):
     for act in (store.reading, store.writing):
         with (
             pytest.raises(
-                StoreError, match=r"has layout 99, which is newer than this Vani knows \(4\); update Vani"
+                StoreError, match=r"has layout 99, which is newer than this Vani knows \(5\); update Vani"
             ),
             act(),
         ):

@@ -58,14 +58,14 @@ def write_log(
     return path
 
 
-def assert_letters_follow_the_advice(db: Path) -> None:
+def assert_letters_follow_the_advice(db: Path, system: Path | None = None) -> None:
     """Each letter recommends something exactly where `advise` does on one of the logs that were judged for it."""
     rules: dict[tuple[str, str], set[str]] = {}
     with Store(db).reading() as connection:
         judged = [run for _, run in read.verdicts(connection)]
         paths = read.paths_of(connection, [run.digest for run in judged])
     for run in judged:
-        advice = api.advise(paths[run.digest][0], system=machine_like(run.file_system))
+        advice = api.advise(paths[run.digest][0], system=system or machine_like(run.file_system))
         of_pair = rules.setdefault((run.application, run.user), set())
         of_pair.update(entry.rule for entry in advice.recommendations if entry.rule != "MAT001")
     assert rules

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -15,7 +15,7 @@ import numpy as np
 
 from tests.traces.darshan_writer import MPIIO, POSIX, STDIO, Layout, Log, Record, log_bytes
 
-__all__ = ["KINDS", "Month", "generate_month", "logs_of"]
+__all__ = ["KINDS", "Month", "costs", "data_counters", "generate_month", "logs_of", "opened", "shared_file"]
 
 KINDS = ("narrow", "rank-zero", "well-striped", "small", "separate", "serial")
 """Behaviours: a shared file in one stripe; rank 0 writes for all; collective and well striped; many small writes of
@@ -56,15 +56,25 @@ class Month:
 
 
 def generate_month(
-    folder: Path, logs: int, *, seed: int = 1, damaged: float = 0.01, copied: float = 0.005
+    folder: Path,
+    logs: int,
+    *,
+    seed: int = 1,
+    damaged: float = 0.01,
+    copied: float = 0.005,
+    runs: Callable[[int, int], Iterator[tuple[str, str, str, Log, float, float]]] | None = None,
 ) -> Month:
-    """Write so many logs in a folder for each day, as Darshan does; some are cut, some copied under another name."""
+    """Write so many logs in a folder for each day, as Darshan does; some are cut, some copied under another name.
+
+    `runs` draws so many runs with a seed; by default `logs_of`.
+    """
     random = np.random.default_rng(seed)
     month = Month(folder)
-    for number, (user, app, kind, log, in_io, waiting) in enumerate(logs_of(logs, seed)):
-        day = folder / "2026" / "11" / str(int((log.start_s - _START) // 86400) + 1)
+    for number, (user, app, kind, log, in_io, waiting) in enumerate((runs or logs_of)(logs, seed)):
+        began = datetime.fromtimestamp(log.start_s, UTC)
+        day = folder / f"{began.year}" / f"{began.month}" / f"{began.day}"
         day.mkdir(parents=True, exist_ok=True)
-        name = f"{user}_{app}_id{log.job_id}-{number}_11-{day.name}-{log.start_s % 86400}-{number * 7919}_1.darshan"
+        name = f"{user}_{app}_id{log.job_id}-{number}_{began.month}-{began.day}-{log.start_s % 86400}-{number * 7919}_1.darshan"
         content = log_bytes(log)
         month.files += 1
         month.kinds[app] = kind
@@ -112,7 +122,7 @@ def _log(
     records, layouts, processes, runtime = [], [], 1, 900.0 * (1.0 if large else 0.2)
     if kind == "narrow":
         processes = 256 if large else 32
-        records, layouts = _shared(f"{out}/field.h5", processes, 120 * slow, 1 * _MiB, 512, stripes=1)
+        records, layouts = shared_file(f"{out}/field.h5", processes, 120 * slow, 1 * _MiB, 512, stripes=1)
     elif kind == "rank-zero":
         processes = 256 if large else 64
         seconds, writes = 150 * slow, 20000
@@ -121,13 +131,13 @@ def _log(
                 POSIX,
                 f"{out}/all.dat",
                 0,
-                _data(writes, 1 * _MiB, seconds * 0.99) | _opened(1, seconds * 0.01),
+                data_counters(writes, 1 * _MiB, seconds * 0.99) | opened(1, seconds * 0.01),
             )
         ]
         layouts = [Layout(f"{out}/all.dat", 1, _MiB)]
     elif kind == "well-striped":
         processes = 512 if large else 64
-        records, layouts = _shared(
+        records, layouts = shared_file(
             f"{out}/state.nc", processes, 100 * slow, 4 * _MiB, 256, stripes=64, collective=True
         )
     elif kind == "small":
@@ -138,7 +148,7 @@ def _log(
                 POSIX,
                 f"{out}/part.{rank}",
                 rank,
-                _data(50000, 64, seconds * (1 - rank / 64)) | _opened(1, 0.001),
+                data_counters(50000, 64, seconds * (1 - rank / 64)) | opened(1, 0.001),
             )
             for rank in range(processes)
         ]
@@ -149,7 +159,7 @@ def _log(
                 POSIX,
                 f"{out}/rank{rank:05}.bin",
                 rank,
-                _data(64, 4 * _MiB, 40 * slow + 0.01 * rank) | _opened(1, 0.002),
+                data_counters(64, 4 * _MiB, 40 * slow + 0.01 * rank) | opened(1, 0.002),
             )
             for rank in range(processes)
         ]
@@ -158,24 +168,30 @@ def _log(
             Record(STDIO, f"{out}/log.txt", 0, {"OPENS": 1, "WRITES": 200, "BYTES_WRITTEN": 20000, "F_WRITE_TIME": 0.2 * slow, "F_META_TIME": 0.001}),
             Record(POSIX, f"{out}/in.dat", 0, {"OPENS": 1, "READS": 40, "BYTES_READ": 40 * _MiB, "F_READ_TIME": 4 * slow, "F_META_TIME": 0.002, "MAX_BYTE_READ": 40 * _MiB - 1, "SIZE_READ_100K_1M": 40, "ACCESS1_ACCESS": _MiB, "ACCESS1_COUNT": 40, "CONSEC_READS": 39, "SEQ_READS": 39}),
         ]  # fmt: skip
+    in_io, slowest = costs(records)
+    log = Log(
+        f"/home/{user}/bin/{app} -i input.nml", processes, start, max(runtime, 2 * slowest), uid=int(user[1:]),
+        job_id=4_000_000 + number, records=records, layouts=layouts,
+    )  # fmt: skip
+    return log, in_io, slowest * processes
+
+
+def costs(records: Sequence[Record]) -> tuple[float, float]:
+    """Seconds of all processes in I/O calls, and of the slowest one."""
     spent: dict[int, float] = {}
     for one in records:
         if one.module is not MPIIO:
             spent[one.rank] = spent.get(one.rank, 0.0) + _seconds(one)
     shared = [one for one in records if one.rank == -1 and one.module is not MPIIO]
     slowest = sum(one.values["F_SLOWEST_RANK_TIME"] for one in shared) if shared else max(spent.values())
-    log = Log(
-        f"/home/{user}/bin/{app} -i input.nml", processes, start, max(runtime, 2 * slowest), uid=int(user[1:]),
-        job_id=4_000_000 + number, records=records, layouts=layouts,
-    )  # fmt: skip
-    return log, sum(spent.values()), slowest * processes
+    return sum(spent.values()), slowest
 
 
 def _seconds(one: Record) -> float:
     return sum(one.values.get(f"F_{what}_TIME", 0.0) for what in ("READ", "WRITE", "META"))
 
 
-def _opened(times: int, seconds: float) -> dict[str, float]:
+def opened(times: int, seconds: float) -> dict[str, float]:
     return {
         "OPENS": times,
         "F_META_TIME": seconds,
@@ -184,9 +200,10 @@ def _opened(times: int, seconds: float) -> dict[str, float]:
     }
 
 
-def _data(writes: int, size: int, seconds: float) -> dict[str, float]:
+def data_counters(writes: int, size: int, seconds: float) -> dict[str, float]:
     """Writes of one size, one behind the other."""
-    name = "0_100" if size <= 100 else "100K_1M" if size <= _MiB else "1M_4M"
+    ends = ((100, "0_100"), (1000, "100_1K"), (10_000, "1K_10K"), (_MiB, "100K_1M"), (4 * _MiB, "1M_4M"))
+    name = next((name for end, name in ends if size <= end), "10M_100M")
     return {
         "WRITES": writes, "BYTES_WRITTEN": writes * size, "MAX_BYTE_WRITTEN": writes * size - 1,
         "CONSEC_WRITES": writes - 1, "SEQ_WRITES": writes - 1, f"SIZE_WRITE_{name}": writes, "ACCESS1_ACCESS": size,
@@ -195,12 +212,13 @@ def _data(writes: int, size: int, seconds: float) -> dict[str, float]:
     }  # fmt: skip
 
 
-def _shared(
-    path: str, processes: int, slowest: float, size: int, each: int, *, stripes: int, collective: bool = False
+def shared_file(
+    path: str, processes: int, slowest: float, size: int, each: int, *, stripes: int, stripe_size: int = 4 * _MiB,
+    collective: bool = False,
 ) -> tuple[list[Record], list[Layout]]:
     """A file that all processes write in turns, `each` pieces of `size` bytes; the slowest takes so many seconds."""
     writes, mean = processes * each, 0.95 * slowest
-    values = _data(writes, size, 0.99 * mean * processes) | {
+    values = data_counters(writes, size, 0.99 * mean * processes) | {
         "OPENS": processes, "F_META_TIME": 0.01 * mean * processes, "CONSEC_WRITES": 0, "SEQ_WRITES": writes - processes,
         "STRIDE1_STRIDE": (processes - 1) * size, "STRIDE1_COUNT": writes - processes, "SLOWEST_RANK": processes - 1,
         "SLOWEST_RANK_BYTES": each * size, "FASTEST_RANK_BYTES": each * size, "F_SLOWEST_RANK_TIME": slowest,
@@ -217,7 +235,7 @@ def _shared(
                 {"COLL_OPENS": processes, "COLL_WRITES": writes, "BYTES_WRITTEN": writes * size},
             )
         )
-    return records, [Layout(path, stripes, 4 * _MiB)]
+    return records, [Layout(path, stripes, stripe_size)]
 
 
 if __name__ == "__main__":

@@ -164,11 +164,12 @@ class Record:
 
 @dataclass(frozen=True)
 class Layout:
-    """Stripes of a file."""
+    """Stripes of a file, on the targets from `first` on."""
 
     path: str
     count: int
     size: int
+    first: int = 0
 
 
 @dataclass(frozen=True)
@@ -236,5 +237,5 @@ def _record(one: Record) -> bytes:
 
 def _layout(one: Layout) -> bytes:
     part = struct.pack("<7q16s", one.size, one.count, 0, 0, 0, -1, 0, b"")
-    targets = struct.pack(f"<{one.count}q", *range(one.count))
+    targets = struct.pack(f"<{one.count}q", *range(one.first, one.first + one.count))
     return struct.pack("<Qqqq", record_id(one.path), -1, 1, one.count) + part + targets

@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from vani.api.history.phases import history_phases
     from vani.api.history.predict import history_next_runs, history_predict
     from vani.api.history.show import history_show
+    from vani.api.history.targets import history_targets
     from vani.api.history.top import history_top
     from vani.api.model.fit import model_evaluate, model_fit
     from vani.api.model.predict import model_predict
@@ -96,6 +97,7 @@ __all__ = [
     "history_predict",
     "history_remove",
     "history_show",
+    "history_targets",
     "history_top",
     "history_upgrade",
     "model_evaluate",

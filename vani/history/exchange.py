@@ -19,6 +19,7 @@ from vani.database.runs.connect import Store
 from vani.database.runs.run import Run, Source, Verdict
 from vani.errors import DocumentError, StoreError
 from vani.history.creations.series import unpack_creations
+from vani.history.targets import check_target_times
 
 __all__ = ["export", "import_", "refuse_impossible_values"]
 
@@ -167,6 +168,9 @@ def _row(path: Path, tree: dict[str, Any]) -> tuple[str, Any]:
             packed = base64.b64decode(content, validate=True)
             return kind, (_digest(digest), (len(unpack_creations(packed)), packed))
         model = models[kind]
+        if kind == "run":
+            # Older layouts do not have it.
+            value = {"target_times": None} | value
         if set(value) != {field.name for field in fields(model)}:
             raise ValueError("other columns")
         if kind == "judged":
@@ -174,6 +178,8 @@ def _row(path: Path, tree: dict[str, Any]) -> tuple[str, Any]:
         if value["digest"] is not None:
             _digest(value["digest"])
         row = model(**value)
+        if isinstance(row, Run):
+            check_target_times(row.target_times)
         refuse_impossible_values(row)
         return kind, row
     except (KeyError, TypeError, ValueError, RecursionError, zlib.error) as error:

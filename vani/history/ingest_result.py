@@ -19,6 +19,7 @@ from vani.history.creations.series import Creations, pack_creations
 from vani.history.discovery import Candidate
 from vani.history.names import PlainNames
 from vani.readers.darshan.created import read_created
+from vani.readers.darshan.target_times import target_times
 from vani.readers.darshan.totals import Totals, open_log, read_totals
 
 if TYPE_CHECKING:
@@ -116,7 +117,8 @@ def _read(candidate: Candidate, make: MakeProfile, *, totals: bool) -> tuple[Run
     path = Path(candidate.path)
     if candidate.kind == "darshan":
         log = open_log(path)
-        run = _of_totals(path, read_totals(log))
+        totals_of_log = read_totals(log)
+        run = _of_totals(path, totals_of_log, target_times(log, totals_of_log.mount))
         created = read_created(log)
         creations = Creations(created.sizes, created.ranks, created.stripes, created.paths)
         return run, None if totals else _profile_if_any(path, make), creations
@@ -142,7 +144,7 @@ def _profile_if_any(path: Path, make: MakeProfile) -> bytes | None:
         return None
 
 
-def _of_totals(path: Path, totals: Totals) -> Run:
+def _of_totals(path: Path, totals: Totals, times: str | None) -> Run:
     words = totals.exe.split()
     program = PurePath(words[0]).name if words else ""
     user, named = _from_name(path.name, program)
@@ -177,6 +179,7 @@ def _of_totals(path: Path, totals: Totals) -> Run:
         mount=_name(totals.mount),
         stripes=totals.stripes,
         complete=totals.complete,
+        target_times=times,
     )
 
 
@@ -222,6 +225,7 @@ def _of_profile(profile: Profile, digest: str, kind: str, user: str) -> Run:
         mount=_name(storage.dir or ""),
         stripes=None,
         complete=all(trace.complete is not False for trace in profile.traces),
+        target_times=None,
     )
 
 

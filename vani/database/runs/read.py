@@ -36,6 +36,7 @@ __all__ = [
     "paths_of",
     "profile_content",
     "runs_of",
+    "target_times",
     "telling_runs",
     "verdicts",
     "verdicts_of",
@@ -187,6 +188,15 @@ def figures_of(
         sa.select(*(of[name] for name in names)).where(whose).order_by(of.submitted, of.digest)
     )
     return [tuple(row) for row in rows]
+
+
+def target_times(connection: sa.Connection, period: Period) -> Iterator[tuple[str, str, str, int, str]]:
+    """Mount, application, user, processes and times on storage targets of each run that has these."""
+    of = tables.runs.c
+    columns = (of.mount, of.application, of.user, of.processes, of.target_times)
+    known = of.target_times.is_not(None) & period.of(of.submitted)
+    for row in connection.execute(sa.select(*columns).where(known).order_by(of.digest)):
+        yield row[0], row[1], row[2], row[3], row[4]
 
 
 def all_runs(connection: sa.Connection) -> Iterator[Run]:

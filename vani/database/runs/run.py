@@ -29,6 +29,8 @@ class Run:
         Lustre targets under the file with the most I/O time.
     complete
         Nothing of its counts was lost.
+    target_times
+        Times of its files on each storage target of `mount`, as `vani.readers.darshan.target_times` writes them.
     """
 
     digest: str
@@ -60,6 +62,7 @@ class Run:
     mount: str
     stripes: int | None
     complete: bool
+    target_times: str | None
 
 
 @dataclass(frozen=True, slots=True)

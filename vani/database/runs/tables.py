@@ -19,7 +19,7 @@ __all__ = [
 ]
 
 VERSION_TABLE: Final = "history_version"
-NEWEST: Final = "0004"
+NEWEST: Final = "0005"
 """The last of the steps in `migrations/versions`."""
 
 metadata = sa.MetaData()
@@ -60,6 +60,8 @@ runs = sa.Table(
     sa.Column("mount", sa.Text, nullable=False),
     sa.Column("stripes", sa.BigInteger),
     sa.Column("complete", sa.Boolean, nullable=False),
+    # JSON: of each storage target its number, files, seconds and bytes.
+    sa.Column("target_times", sa.Text),
     sa.UniqueConstraint("digest", name="history_runs_digest"),
     sa.Index("history_runs_of_category", "user", "application", "processes", "submitted"),
     sa.Index("history_runs_by_time", "submitted"),

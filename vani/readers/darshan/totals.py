@@ -268,6 +268,26 @@ class Log:
             at = end + 1
         return names
 
+    def targets(self) -> dict[int, tuple[int, ...]]:
+        """The Lustre targets of each file; of a composite layout those of all its components."""
+        region = self._regions.get("LUSTRE", b"")
+        numbers = np.frombuffer(region[: len(region) // 8 * 8], f"{self._order}i8").tolist()
+        version = self._versions[self._number["LUSTRE"]]
+        targets, at = {}, 0
+        while version in (1, 2) and at + 7 <= len(numbers):
+            if version == 1:
+                first, count = at + 7, numbers[at + 6]
+            else:
+                # Seven numbers and a name of 16 bytes for each component.
+                first, count = at + 4 + 9 * max(0, numbers[at + 2]), numbers[at + 3]
+            if not 0 <= count <= _MOST_STRIPES or first + count > len(numbers):
+                break
+            targets[numbers[at] % (1 << 64)] = tuple(
+                {target for target in numbers[first : first + count] if target >= 0}
+            )
+            at = first + count
+        return targets
+
     def stripes_of(self, file: int | None) -> int | None:
         """Lustre targets under a file: of a composite layout those of its widest component."""
         region = self._regions.get("LUSTRE", b"")

@@ -1,0 +1,73 @@
+"""A month of families that know no rule: who gains ranks first, and no letter contradicts the advice."""
+
+from __future__ import annotations
+
+import importlib.util
+from pathlib import Path
+
+import pytest
+
+from tests.history.logs import assert_letters_follow_the_advice
+from tests.traces.darshan_families import FAMILIES, MACHINE, SLOW_TARGET, family_logs
+from tests.traces.darshan_month import generate_month
+from vani import api
+from vani.readers.darshan.records import read_records
+from vani.readers.darshan.totals import open_log
+
+with_pydarshan = pytest.mark.skipif(
+    importlib.util.find_spec("darshan") is None, reason="PyDarshan is not installed (vani-io[darshan])"
+)
+GAIN = {family.app: family.gain for family in FAMILIES}
+
+
+@pytest.fixture(scope="module", params=[1, 2])
+def history(request, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("families")
+    (folder / "machine.yaml").write_text(MACHINE)
+    generate_month(folder / "logs", 70, seed=request.param, damaged=0, copied=0, runs=family_logs)
+    judge = 20 if importlib.util.find_spec("darshan") else 0
+    system = folder / "machine.yaml"
+    api.history_add(folder / "logs", db=folder / "h.sqlite", totals=True, workers=1, judge=judge, system=system)
+    return folder / "h.sqlite"
+
+
+@with_pydarshan
+def test_who_gains_ranks_before_who_does_not(history):
+    rows = api.history_top(db=history, by="app").rows
+    assert {row.application for row in rows} == set(GAIN)
+    gains = [GAIN[row.application] for row in rows]
+    assert [gain > 0 for gain in gains] == sorted((gain > 0 for gain in gains), reverse=True)
+    for row, gain in zip(rows, gains, strict=True):
+        assert row.saved.expected_s <= row.waiting_s * gain * 1.05, row
+        assert (row.saved.state == "saves") is (gain > 0)
+        assert not row.saved.typical_machine
+
+
+@with_pydarshan
+def test_no_letter_contradicts_the_advice_on_a_log(history):
+    assert_letters_follow_the_advice(history, history.parent / "machine.yaml")
+
+
+def test_a_slow_target_is_first_and_the_only_slow_one(history):
+    first, *others = api.history_targets(db=history)
+    assert (first.mount, first.target, first.slow) == ("/scratch", SLOW_TARGET, True)
+    assert first.times == pytest.approx(25, rel=0.1)
+    assert len(others) == 39
+    assert not any(row.slow for row in others)
+    assert api.history_targets(db=history, since="2027-01") == []
+
+
+def test_targets_are_carried_to_another_database(history, tmp_path):
+    api.history_export(tmp_path / "h.jsonl.gz", db=history)
+    api.history_import(tmp_path / "h.jsonl.gz", db=tmp_path / "copy.sqlite")
+    assert api.history_targets(db=tmp_path / "copy.sqlite") == api.history_targets(db=history)
+
+
+@with_pydarshan
+def test_targets_of_files_are_those_of_pydarshan(history):
+    path = next((history.parent / "logs").rglob("*_checkpointer_*"))
+    table = read_records(path).targets
+    known: dict[int, set[int]] = {}
+    for file, target in zip(table["id"].tolist(), table["target"].tolist(), strict=True):
+        known.setdefault(file, set()).add(target)
+    assert {file: set(own) for file, own in open_log(path).targets().items()} == known

@@ -1,0 +1,42 @@
+"""`vani history targets` for programs."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from vani.api.arguments import PathLike
+from vani.database.runs import read
+from vani.database.runs.connect import Store
+from vani.history.contents import default_place
+from vani.history.days import period_of
+from vani.history.targets import ranked_targets
+
+if TYPE_CHECKING:
+    from vani.schema.history import TargetRow
+
+__all__ = ["history_targets"]
+
+
+def history_targets(
+    *, db: PathLike | None = None, since: str | None = None, until: str | None = None
+) -> list[TargetRow]:
+    """Rank Lustre targets by the time that files on them take longer than files of runs like theirs on others.
+
+    Parameters
+    ----------
+    db, since, until
+        As in `history_top`.
+
+    Returns
+    -------
+    list of TargetRow
+        The target on which most seconds are lost first; empty where the logs name no targets, or too few.
+
+    Raises
+    ------
+    InputError
+        There is no history, or no such day.
+    """
+    period = period_of(since, until)
+    with Store(db if db is not None else default_place()).reading() as connection:
+        return ranked_targets(read.target_times(connection, period))

@@ -1,0 +1,34 @@
+"""`vani history targets`."""
+
+from __future__ import annotations
+
+import click
+
+from vani import api
+from vani.cli.history.options import db_option, period_options
+
+__all__ = ["targets"]
+
+
+@click.command()
+@db_option
+@period_options
+@click.option("--limit", type=click.IntRange(1), default=10, show_default=True, metavar="N", help="Rows.")
+@click.option(
+    "--format",
+    "kind",
+    type=click.Choice(["text", "json"]),
+    default="text",
+    show_default=True,
+    help="What is written.",
+)
+def targets(db: str | None, since: str | None, until: str | None, limit: int, kind: str) -> None:
+    """Rank Lustre targets (OSTs) by the time that files on them lose.
+
+    Files on a target are held against those of runs like theirs (application, user, processes) on all other targets.
+    Darshan logs with the Lustre module name the targets.
+    """
+    from vani.render.history.targets import targets_as_json, targets_as_text  # noqa: PLC0415
+
+    rows = api.history_targets(db=db, since=since, until=until)
+    click.echo(targets_as_json(rows[:limit]) if kind == "json" else targets_as_text(rows, limit), nl=False)

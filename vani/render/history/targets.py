@@ -1,0 +1,48 @@
+"""A ranking of storage targets, as text for a terminal and as JSON."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from vani.errors import one_line
+from vani.render.history.text import columns
+from vani.units import counted, format_seconds
+
+if TYPE_CHECKING:
+    from vani.schema.history import TargetRow
+
+__all__ = ["targets_as_json", "targets_as_text"]
+
+
+def targets_as_json(rows: Sequence[TargetRow]) -> str:
+    """Write the rows as a list."""
+    return json.dumps([row.model_dump() for row in rows], indent=2) + "\n"
+
+
+def targets_as_text(rows: Sequence[TargetRow], limit: int) -> str:
+    """Write the first rows, and which targets to look at."""
+    if not rows:
+        return "No run names four storage targets or more: Darshan logs with the Lustre module do.\n"
+    head = ("mount", "OST", "runs", "files", "a file takes: mean", "median", "times the others", "lost")
+    cells = [
+        (
+            one_line(row.mount),
+            str(row.target),
+            f"{row.runs:,}",
+            f"{row.files:,.3g}",
+            format_seconds(row.mean_s),
+            format_seconds(row.median_s),
+            f"{row.times:.3g}" + (" SLOW" if row.slow else ""),
+            format_seconds(row.lost_s),
+        )
+        for row in rows[:limit]
+    ]
+    slow = [row for row in rows if row.slow]
+    lines = [f"{counted(len(rows), 'storage target')}", *columns(head, cells, left=1)]
+    lines += [
+        f"Slow: OST {row.target} of {one_line(row.mount)}. `lfs osts {one_line(row.mount)}` shows its name and state."
+        for row in slow[:limit]
+    ] or ["None is slow in most runs."]
+    return "\n".join(lines) + "\n"
