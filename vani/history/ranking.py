@@ -13,8 +13,7 @@ __all__ = ["ranking", "saved_of"]
 
 _MOST_TIME: Final = 0.7
 _LITTLE: Final = 0.001
-"""Share of all waiting: who could save less, or waits less for reasons whose gain is not known, stands where the cost
-says."""
+"""Share of all waiting: who could save less ranks behind gains that are not known, and who waits less behind both."""
 _COLUMNS: Final = ("application", "user", "processes", "file_system", "mount")
 Pair = tuple[str, str]
 
@@ -108,13 +107,13 @@ def _row(
 
 
 def _rank(row: RankedRow, little: float) -> tuple[int, float]:
-    """First who saves, the most first; then whose gain is not known; then all others."""
+    """First who saves, the most first; then whose gain is not known; then who saves little; then all others."""
     saved = row.saved
-    if saved is not None and saved.state == "saves" and saved.expected_s >= little:
-        return 0, -saved.expected_s
+    if saved is not None and saved.state == "saves":
+        return (0 if saved.expected_s >= little else 2), -saved.expected_s
     if saved is not None and saved.state == "gain_unknown" and row.waiting_s >= little:
         return 1, 0.0
-    return 2, 0.0
+    return 3, 0.0
 
 
 def _key(row: RankedRow) -> tuple[object, ...]:
