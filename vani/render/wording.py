@@ -39,13 +39,13 @@ _SHOWS_BELOW, _SHOWS_ABOVE = 0.95, 1.05
 
 def matters(advice: Advice, profile: Profile | None) -> str:
     """Whether I/O matters at all; `profile` is asked where the advice does not say. None: not known."""
-    first = next((one for one in advice.recommendations if one.rule == MATTERS), None)
+    first = next((entry for entry in advice.recommendations if entry.rule == MATTERS), None)
     if first is not None:
         return one_line(first.reason)
     if advice.verdict is not None:
         todo = advice.verdict.remedy if advice.verdict.matters in ("open", "too_short") else None
         return one_line(advice.verdict.sentence + (f" {todo[:1].upper()}{todo[1:]}." if todo else ""))
-    silent = next((one for one in advice.no_recommendation if one.rule == MATTERS), None)
+    silent = next((entry for entry in advice.no_recommendation if entry.rule == MATTERS), None)
     if silent is not None:
         return one_line(f"Whether I/O matters is not known: {silent.why}.")
     share = profile.workflow.io_time_share if profile is not None else None
@@ -56,16 +56,17 @@ def matters(advice: Advice, profile: Profile | None) -> str:
 
 def things_to_do(advice: Advice) -> tuple[list[Recommendation], list[Recommendation]]:
     """The few recommendations to follow first, one of a rule, and all others but that on whether I/O matters."""
-    rest = [one for one in advice.recommendations if one.rule != MATTERS]
-    todo = [some[0] for some in by_rule(one for one in rest if one.severity != "info")][:THINGS_TO_DO]
-    return todo, [one for one in rest if not any(one is done for done in todo)]
+    rest = [entry for entry in advice.recommendations if entry.rule != MATTERS]
+    groups = by_rule(entry for entry in rest if entry.severity != "info")
+    todo = [group[0] for group in groups][:THINGS_TO_DO]
+    return todo, [entry for entry in rest if not any(entry is first for first in todo)]
 
 
 def by_rule(recommendations: Iterable[Recommendation]) -> list[list[Recommendation]]:
     """Those of one rule together, in the order of the first of each."""
     groups: dict[str, list[Recommendation]] = {}
-    for one in recommendations:
-        groups.setdefault(one.rule, []).append(one)
+    for recommendation in recommendations:
+        groups.setdefault(recommendation.rule, []).append(recommendation)
     return list(groups.values())
 
 
@@ -126,9 +127,9 @@ def how_sure(confidence: float) -> str:
     return f"{word} ({format_share(confidence)})"
 
 
-def target(one: Recommendation) -> str:
+def target(recommendation: Recommendation) -> str:
     """The target of a recommendation by its name in the trace, which is not yet safe to print."""
-    return one.target.path or one.target.app or one.target.kind
+    return recommendation.target.path or recommendation.target.app or recommendation.target.kind
 
 
 _NEARLY_ALL = 100.0

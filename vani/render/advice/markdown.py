@@ -37,27 +37,27 @@ def render(advice: Advice, **_: object) -> str:
             "| | rule | severity | target | seconds won | confidence |",
             "| --- | --- | --- | --- | --- | --- |",
         ]
-        lines += [_row(number, one) for number, one in enumerate(advice.recommendations, 1)]
+        lines += [_row(*numbered) for numbered in enumerate(advice.recommendations, 1)]
     else:
         lines += ["Nothing is recommended."]
-    for number, one in enumerate(advice.recommendations, 1):
-        lines += ["", *_section(number, one)]
+    for number, recommendation in enumerate(advice.recommendations, 1):
+        lines += ["", *_section(number, recommendation)]
     if advice.diagnosis:
         lines += ["", "## The program", "", *_observations(advice.diagnosis)]
     if advice.no_recommendation:
         lines += ["", "## Nothing to recommend", ""]
-        lines += [f"- {one.rule}: {escaped(one.why)}" for one in advice.no_recommendation]
+        lines += [f"- {silent.rule}: {escaped(silent.why)}" for silent in advice.no_recommendation]
     return "\n".join(lines) + "\n"
 
 
-def _row(number: int, one: Recommendation) -> str:
+def _row(number: int, recommendation: Recommendation) -> str:
     cells = [
         str(number),
-        f"{one.rule} {escaped(one.name)}",
-        one.severity,
-        code(target(one)).replace("|", "\\|"),
-        _won(one.expected),
-        format_share(one.confidence),
+        f"{recommendation.rule} {escaped(recommendation.name)}",
+        recommendation.severity,
+        code(target(recommendation)).replace("|", "\\|"),
+        _won(recommendation.expected),
+        format_share(recommendation.confidence),
     ]
     return f"| {' | '.join(cells)} |"
 
@@ -68,17 +68,18 @@ def _won(expected: Expected | None) -> str:
     return format_seconds(max(0.0, expected.before - expected.after))
 
 
-def _section(number: int, one: Recommendation) -> list[str]:
-    lines = [f"## {number}. {escaped(one.name)} ({one.rule})", "", escaped(one.reason), ""]
-    if one.patterns:
-        lines += [escaped(acts_on(one.patterns)), ""]
-    if one.expected is not None:
-        lines += [_expected(one.expected), ""]
-    if one.apply:
-        lines += [*fenced(one.apply), ""]
+def _section(number: int, recommendation: Recommendation) -> list[str]:
+    heading = f"## {number}. {escaped(recommendation.name)} ({recommendation.rule})"
+    lines = [heading, "", escaped(recommendation.reason), ""]
+    if recommendation.patterns:
+        lines += [escaped(acts_on(recommendation.patterns)), ""]
+    if recommendation.expected is not None:
+        lines += [_expected(recommendation.expected), ""]
+    if recommendation.apply:
+        lines += [*fenced(recommendation.apply), ""]
     lines += ["Evidence:", ""]
-    lines += [f"- {code(item.attribute)} = {code(str(item.value))}" for item in one.evidence]
-    return [*lines, "", f"Sources: {'; '.join(escaped(source) for source in one.source)}."]
+    lines += [f"- {code(item.attribute)} = {code(str(item.value))}" for item in recommendation.evidence]
+    return [*lines, "", f"Sources: {'; '.join(escaped(source) for source in recommendation.source)}."]
 
 
 def _expected(expected: Expected) -> str:

@@ -59,11 +59,12 @@ def render(advice: Advice, profile: Profile | None, console: Console) -> None:
     console.print(Text(judged_by(advice), style="dim"), highlight=False)
     if advice.profile.files is not None:
         console.print(Text(judged_part(advice.profile.files), style="dim"), highlight=False)
-    for number, one in enumerate(todo, 1):
+    for number, recommendation in enumerate(todo, 1):
         console.print()
-        _thing_to_do(number, one, [more for more in others if more.rule == one.rule], console)
-    named = {one.rule for one in todo}
-    rules = by_rule(one for one in others if one.rule not in named)
+        same = [other for other in others if other.rule == recommendation.rule]
+        _thing_to_do(number, recommendation, same, console)
+    named = {recommendation.rule for recommendation in todo}
+    rules = by_rule(other for other in others if other.rule not in named)
     if rules:
         console.print()
         console.print(Text("Also:" if todo else "Noticed all the same:"))
@@ -80,18 +81,20 @@ def render(advice: Advice, profile: Profile | None, console: Console) -> None:
     console.print(Text(_silent(advice), style="dim"), highlight=False)
 
 
-def _thing_to_do(number: int, one: Recommendation, same: Sequence[Recommendation], console: Console) -> None:
+def _thing_to_do(
+    number: int, recommendation: Recommendation, same: Sequence[Recommendation], console: Console
+) -> None:
     """Show one recommendation, and for what its rule recommends something, too."""
-    heading = Text(f"{number}. {one_line(one.name)} ({one.rule}), ")
-    heading.append(one.severity, style=_STYLES[one.severity])
-    heading.append(f", {how_sure(one.confidence)}")
+    heading = Text(f"{number}. {one_line(recommendation.name)} ({recommendation.rule}), ")
+    heading.append(recommendation.severity, style=_STYLES[recommendation.severity])
+    heading.append(f", {how_sure(recommendation.confidence)}")
     console.print(heading, highlight=False)
-    _indented(one_line(one.reason), console)
-    if one.patterns:
-        _indented(acts_on(one.patterns), console)
-    if one.expected is not None:
-        _indented(expected_gain(one.expected) + ".", console)
-    for line in one.apply:
+    _indented(one_line(recommendation.reason), console)
+    if recommendation.patterns:
+        _indented(acts_on(recommendation.patterns), console)
+    if recommendation.expected is not None:
+        _indented(expected_gain(recommendation.expected) + ".", console)
+    for line in recommendation.apply:
         # soft_wrap: a terminal may wrap it, but what is copied stays one line.
         console.print(
             Text("     " + one_line(line), style="cyan" if not line.startswith("#") else "dim"),
@@ -99,7 +102,7 @@ def _thing_to_do(number: int, one: Recommendation, same: Sequence[Recommendation
             highlight=False,
         )
     if same:
-        places = list(dict.fromkeys(target(one) for one in same))
+        places = list(dict.fromkeys(target(other) for other in same))
         more = f" and {len(places) - 1} more" if len(places) > 1 else ""
         _indented(f"The same for {one_line(places[0])}{more} (see advice.yaml).", console)
 
@@ -110,9 +113,12 @@ def _indented(text: str, console: Console) -> None:
 
 def _one_line(some: Sequence[Recommendation], console: Console) -> None:
     """Show on one line what a rule recommends, and in how many places; the end of a path says most."""
-    one = some[0]
+    first = some[0]
     often = f", {len(some)} places" if len(some) > 1 else ""
-    start, place = f"  {one.rule} {one_line(one.name)} ({one.severity}{often}): ", one_line(target(one))
+    start, place = (
+        f"  {first.rule} {one_line(first.name)} ({first.severity}{often}): ",
+        one_line(target(first)),
+    )
     room = console.width - len(start)
     if len(place) > room > 1:
         place = f"\u2026{place[1 - room :]}"
@@ -120,8 +126,8 @@ def _one_line(some: Sequence[Recommendation], console: Console) -> None:
 
 
 def _silent(advice: Advice) -> str:
-    speaking = {one.rule for one in advice.recommendations}
-    count = len({one.rule for one in advice.no_recommendation} - speaking)
+    speaking = {recommendation.rule for recommendation in advice.recommendations}
+    count = len({silent.rule for silent in advice.no_recommendation} - speaking)
     return f"{counted(count, 'rule')} had nothing to recommend (see advice.yaml). More: vani explain RULE"
 
 

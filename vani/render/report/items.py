@@ -75,7 +75,10 @@ class Silent:
 
 
 def item(
-    number: int, one: Recommendation, limits: Limits, findings: Mapping[str, str] = MappingProxyType({})
+    number: int,
+    recommendation: Recommendation,
+    limits: Limits,
+    findings: Mapping[str, str] = MappingProxyType({}),
 ) -> Item:
     """A recommendation in a report.
 
@@ -86,38 +89,39 @@ def item(
     findings
         What rules look for, by id.
     """
-    lines = [line for line in one.apply[: limits.lines] if len(line) <= limits.line]
-    expected = one.expected
+    target_ = recommendation.target
+    lines = [line for line in recommendation.apply[: limits.lines] if len(line) <= limits.line]
+    expected = recommendation.expected
     return Item(
         number=number,
-        rule=clip(one.rule, 40),
-        name=clip(one.name, 80),
-        title=clip(findings.get(one.rule, "").rstrip(".") or one.name, 160),
-        severity=one.severity,
-        sure=how_sure(one.confidence),
-        target=clip(target(one), limits.path),
-        app=clip(one.target.app, 40) if one.target.app and one.target.path else "",
-        reason=clip(one.reason, limits.prose),
+        rule=clip(recommendation.rule, 40),
+        name=clip(recommendation.name, 80),
+        title=clip(findings.get(recommendation.rule, "").rstrip(".") or recommendation.name, 160),
+        severity=recommendation.severity,
+        sure=how_sure(recommendation.confidence),
+        target=clip(target(recommendation), limits.path),
+        app=clip(target_.app, 40) if target_.app and target_.path else "",
+        reason=clip(recommendation.reason, limits.prose),
         gain="not estimated" if expected is None else clip(expected_gain(expected), limits.prose),
         has_gain=expected is not None,
         method="" if expected is None else clip(expected.method, limits.prose),
         # A control character in a line to paste is shown, never pasted.
         lines=tuple(clip(line, limits.line) for line in lines),
-        left_lines=len(one.apply) - len(lines),
-        settings=_settings(one.current, one.recommended, limits),
-        evidence=tuple(_proof(proof, limits) for proof in one.evidence[: limits.evidence]),
-        left_evidence=max(0, len(one.evidence) - limits.evidence),
-        sources=tuple(clip(source, limits.prose) for source in one.source[:10]),
+        left_lines=len(recommendation.apply) - len(lines),
+        settings=_settings(recommendation.current, recommendation.recommended, limits),
+        evidence=tuple(_proof(proof, limits) for proof in recommendation.evidence[: limits.evidence]),
+        left_evidence=max(0, len(recommendation.evidence) - limits.evidence),
+        sources=tuple(clip(source, limits.prose) for source in recommendation.source[:10]),
     )
 
 
 def silent(advice: Advice, names: Mapping[str, str], limits: Limits) -> tuple[Silent, ...]:
     """Rules without any recommendation; `names` are those of rules by id."""
-    speaking = {one.rule for one in advice.recommendations}
+    speaking = {recommendation.rule for recommendation in advice.recommendations}
     return tuple(
-        Silent(clip(one.rule, 40), clip(names.get(one.rule, ""), 80), clip(one.why, limits.prose))
-        for one in advice.no_recommendation[: 2 * limits.rows]
-        if one.rule not in speaking
+        Silent(clip(entry.rule, 40), clip(names.get(entry.rule, ""), 80), clip(entry.why, limits.prose))
+        for entry in advice.no_recommendation[: 2 * limits.rows]
+        if entry.rule not in speaking
     )
 
 
