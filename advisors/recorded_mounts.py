@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from vani.units import format_count
+from vani.models.observed_rates import with_observed_rates
+from vani.units import format_count, format_rate
 
 if TYPE_CHECKING:
     from vani.schema.profile import Mount, Profile
-    from vani.schema.system import FileSystem, System
+    from vani.schema.system import FileSystem, Rates, System
 
 __all__ = ["as_recorded", "notes_on_mounts", "recorded_mount"]
 
@@ -32,7 +33,7 @@ def recorded_mount(path: str, profile: Profile, system: System) -> Mount | None:
 
 
 def as_recorded(system: System, profile: Profile) -> System:
-    """The machine with file systems of the types, and with as many targets, as the trace recorded.
+    """The machine with file systems of the types, with as many targets, and at least as fast, as the trace recorded.
 
     A file system of another type than the machine's at the same place is added without figures, behind the others, so
     that places in the description stay.
@@ -55,7 +56,8 @@ def as_recorded(system: System, profile: Profile) -> System:
             differ = differ or mount.targets != described.targets
             update["targets"] = mount.targets
         systems[number] = systems[number].model_copy(update=update)
-    return system.model_copy(update={"file_systems": systems}) if differ else system
+    recorded = system.model_copy(update={"file_systems": systems}) if differ else system
+    return with_observed_rates(recorded, profile)
 
 
 def notes_on_mounts(system: System | None, profile: Profile) -> list[str]:
@@ -79,7 +81,26 @@ def notes_on_mounts(system: System | None, profile: Profile) -> list[str]:
                 f"{mount.dir} is {mount.type}, of which Vani knows no settings: advice for files there is generic, "
                 "about the program alone."
             )
+    for before, observed in _corrected(system, profile):
+        faster = [
+            f"{format_rate(getattr(observed, kind))} in {kind}s, {format_rate(getattr(before, kind))}"
+            for kind in ("read", "write")
+            if getattr(observed, kind) != getattr(before, kind)
+        ]
+        if faster and system is not None:
+            notes.append(f"A storage target moved {' and '.join(faster)} by {system.name}: the trace counts.")
     return list(dict.fromkeys(notes))
+
+
+def _corrected(system: System | None, profile: Profile) -> list[tuple[Rates, Rates]]:
+    """Rates of a target of each file system: as described, and as the trace corrects them."""
+    if system is None:
+        return []
+    observed = with_observed_rates(system, profile)
+    return [
+        (described.bandwidth_per_target, corrected.bandwidth_per_target)
+        for described, corrected in zip(system.file_systems, observed.file_systems, strict=True)
+    ]
 
 
 def _is_same(described: str, recorded: str) -> bool:
