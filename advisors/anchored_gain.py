@@ -11,15 +11,15 @@ from vani.units import format_seconds
 if TYPE_CHECKING:
     from vani.schema.system import System
 
-__all__ = ["SUPPLY", "anchored_gain", "staging_gain", "with_reason"]
+__all__ = ["SUPPLY", "anchored_gain", "staging_gain"]
 
-SUPPLY = "For an expected gain, supply rates of the file system and of the burst buffer in --system."
+SUPPLY = "supply rates of the file system and of the burst buffer in --system"
 
 
 def anchored_gain(
     metric: str, traced_s: float, before_s: float, after_s: float, method: str, system: System
 ) -> Gain | str:
-    """The gain on `traced_s` seconds of the run by a model of the storage; a sentence if it does not explain them.
+    """The gain on `traced_s` seconds of the run by a model of the storage; a phrase if it does not explain them.
 
     `before_s` and `after_s` are what the model expects with the present setting and with the new one.
     """
@@ -46,7 +46,7 @@ def staging_gain(
     *,
     generic: bool,
 ) -> Gain | str:
-    """The gain for I/O that costs the run `traced_s`; a sentence where none is promised.
+    """The gain for I/O that costs the run `traced_s`; a phrase where no number is promised.
 
     `before_s` is what the model expects of that I/O as it is, `after_s` with the files on the tier, copying included;
     None where a rate is missing.
@@ -66,7 +66,3 @@ def staging_gain(
         "with copying; range: nine of ten measured runs",
     )
 
-
-def with_reason(text: str, gain: Gain | str) -> str:
-    """The sentences, and why no gain is given where there is none."""
-    return f"{text} {gain}" if isinstance(gain, str) and gain else text

@@ -77,7 +77,7 @@ def _contradict(judged: Judged, other: Judged) -> bool:
 
 def _sentence(loser: Judged, winner: Judged, path: str) -> str:
     def worth(judged: Judged) -> str:
-        return f"{judged.seconds:.3g} s" if judged.finding.gain is not None else "an unknown gain"
+        return f"{judged.seconds:.3g} s" if judged.finding.known_gain is not None else "an unknown gain"
 
     return (
         f"{path}: given up for {winner.rule.id} ({winner.rule.name}), which contradicts it "

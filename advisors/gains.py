@@ -9,6 +9,7 @@ leaves no less than it would alone.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
@@ -22,7 +23,19 @@ from vani.units import format_seconds
 if TYPE_CHECKING:
     from vani.schema.profile import Profile
 
-__all__ = ["before_bounds", "of_run", "together"]
+__all__ = ["WIDEST", "before_bounds", "is_measurable", "of_run", "together", "without_little"]
+
+NOTHING_LEFT: Final = "those above leave next to nothing of the time that it acts on"
+"""Of a finding that wins something alone, and nothing after the others."""
+
+WIDEST: Final = math.sqrt(10)
+"""Factor either way of the central estimate that a range has at most."""
+
+_LITTLE: Final = 1.3
+"""Speed-up up to which repeated runs differ without any change (Xie et al., section IV-D)."""
+
+_MEASURABLE: Final = 0.05
+"""Of the time that a setting acts on: less is lost in what repeated runs differ by (ours)."""
 
 RUNTIME: Final = "runtime_s"
 """Metric of gains that are told as times of the whole run."""
@@ -33,8 +46,16 @@ def of_run(finding: Finding, time: IOTime | None) -> Finding:
     if time is None:
         return replace(finding, gain=None)
     most = time.calls_s if finding.acts_on == "libraries" else time.slowest_s
-    gain = None if finding.gain is None else _within(_repeated(_in_order(finding.gain)), most)
-    return replace(finding, gain=gain, touched_s=min(finding.touched_s, most))
+    touched_s = min(finding.touched_s, most)
+    if finding.known_gain is None:
+        return replace(finding, touched_s=touched_s)
+    gain = _within(_tenfold(_repeated(_in_order(finding.known_gain))), most)
+    return replace(finding, gain=gain, touched_s=touched_s)
+
+
+def is_measurable(gain: Gain) -> bool:
+    """Whether the central estimate is more than next to nothing of the time that it is of."""
+    return gain.seconds > _MEASURABLE * gain.before_s
 
 
 def before_bounds(gain: Gain, profile: Profile) -> tuple[float, float] | None:
@@ -73,6 +94,27 @@ def _repeated(gain: Gain) -> Gain:
     return replace(gain, best_s=min(gain.best_s, best), worst_s=max(gain.worst_s, worst))
 
 
+def _tenfold(gain: Gain) -> Gain:
+    """The range cut to a factor of `WIDEST` either way.
+
+    Where a model knows bounds alone (all of it, nothing of it), four of five runs lie well inside them. Three pairs of
+    runs before and after a change of request sizes do (`python -m benchmarks.gains`); others were not measured.
+    """
+    if gain.metric == RUNTIME or not gain.after_s:
+        return gain
+    best, worst = gain.after_s / WIDEST, gain.after_s * WIDEST
+    return replace(gain, best_s=max(gain.best_s, best), worst_s=min(gain.worst_s, worst))
+
+
+def without_little(finding: Finding) -> Finding:
+    """The finding with a phrase in place of a gain that is small and may be none."""
+    gain = finding.known_gain
+    if gain is None or gain.metric == RUNTIME or gain.worst_s < gain.before_s or gain.before_s > _LITTLE * gain.after_s:
+        return finding
+    most = gain.before_s / gain.best_s
+    return replace(finding, gain=f"at most {most:.2g} times as fast, and perhaps no faster")
+
+
 def _within(gain: Gain, most: float) -> Gain:
     """The same gain of a part that takes `most` seconds at most; of the whole run, one that wins no more."""
     if gain.metric == RUNTIME:
@@ -93,12 +135,13 @@ def together(ranked: Sequence[Judged], time: IOTime | None) -> list[Finding]:
     left = {"file_system": time.slowest_s, "libraries": time.calls_s}
     followed: list[Finding] = []
     for judged in ranked:
-        now = judged.finding
+        now, alone = judged.finding, judged.finding.known_gain
         # Whether I/O matters is what all others share, not one of them.
-        if now.gain is not None and judged.rule.family != "matter":
-            same = sum(other.gain.seconds for other in followed if other.gain is not None and _share_time(other, now))
-            now = replace(now, gain=_after_others(_after_the_same(now.gain, same), left[now.acts_on]))
-            won = now.gain.seconds if now.gain else 0.0
+        if alone is not None and judged.rule.family != "matter":
+            same = sum(other.known_gain.seconds for other in followed if other.known_gain and _share_time(other, now))
+            gain = _after_others(_after_the_same(alone, same), left[now.acts_on])
+            won = gain.seconds
+            now = replace(now, gain=gain if is_measurable(gain) else NOTHING_LEFT)
             left["libraries"] -= won
             left["file_system"] -= won if now.acts_on == "file_system" else 0.0
             # Time in file-system calls is time in calls.
@@ -119,10 +162,11 @@ _KINDS: Final = {
 
 def _share_time(first: Finding, second: Finding) -> bool:
     """Both act on the same kind of time of the same files."""
-    if first.gain is None or second.gain is None or first.files.isdisjoint(second.files):
+    gains = [finding.known_gain for finding in (first, second)]
+    if None in gains or first.files.isdisjoint(second.files):
         return False
     every = {"read", "write", "metadata"}
-    kinds = [_KINDS.get(finding.gain.metric.partition("_")[0], every) for finding in (first, second) if finding.gain]
+    kinds = [_KINDS.get(gain.metric.partition("_")[0], every) for gain in gains if gain]
     return bool(kinds[0] & kinds[1])
 
 

@@ -15,7 +15,8 @@ from typing import Any, Final
 from vani.advisors.catalogue import find, pick, rules
 from vani.advisors.conflicts import Judged, resolve
 from vani.advisors.diagnosis import diagnosis
-from vani.advisors.gains import before_bounds, of_run, together
+from vani.advisors.floors import above_floor
+from vani.advisors.gains import WIDEST, before_bounds, is_measurable, of_run, together, without_little
 from vani.advisors.matter.io_share import IOShare
 from vani.advisors.recorded_mounts import as_recorded, notes_on_mounts
 from vani.advisors.remainder import remainder
@@ -36,6 +37,7 @@ from vani.models.verdict import verdict_of
 from vani.plug_ins import described
 from vani.schema.advice import (
     Advice,
+    Direction,
     Evidence,
     Expected,
     NoRecommendation,
@@ -63,6 +65,10 @@ UNKNOWN_SYSTEM: Final = System(name="unknown", generic=False)
 # a change of the program, and 10 % is what Xie et al. (section II) let I/O take of a run. 1 % is what can be
 # pasted without regret.
 SEVERITIES: Final[tuple[tuple[float, Severity], ...]] = ((0.25, "high"), (0.10, "medium"), (0.01, "low"))
+
+# Rules with floors of their own: other storage has other rates, several writers may have files of their own, and what
+# is written meanwhile is waited for by nobody.
+OWN_FLOORS: Final = frozenset({"location", "writers", "waiting"})
 
 # Less than this is worth no change, and comes and goes between repetitions: low at most (ours).
 LEAST_S: Final = 1.0
@@ -121,8 +127,18 @@ def judge(
                 continue
             for finding in verdict:
                 # Whether I/O matters is the bound itself.
-                bound = finding if isinstance(rule, IOShare) else of_run(finding, time)
-                judged.append(_judged(type(rule), bound))
+                if isinstance(rule, IOShare):
+                    judged.append(_judged(type(rule), finding))
+                    continue
+                bound = of_run(
+                    finding if rule.settles in OWN_FLOORS else above_floor(finding, profile, system), time
+                )
+                gain = bound.known_gain
+                if gain is not None and not is_measurable(gain):
+                    why = f"{finding.target.path or rule.name}: by its own figure it gains nothing that can be measured"
+                    silent.append(NoRecommendation(rule=rule.id, why=f"{why} ({gain.method})"))
+                else:
+                    judged.append(_judged(type(rule), without_little(bound)))
     winners, lost = resolve(judged)
     silent += [NoRecommendation(rule=loser.rule.id, why=why) for loser, why in lost]
     most = _most_severe(matter, time, profile)
@@ -261,7 +277,7 @@ def _missing(path: str, profile: Profile) -> str | None:
 
 
 def _judged(rule: type[Rule], finding: Finding) -> Judged:
-    return Judged(rule, finding, finding.gain.seconds if finding.gain else 0.0)
+    return Judged(rule, finding, finding.known_gain.seconds if finding.known_gain else 0.0)
 
 
 def _severity(judged: Judged, now: Finding, time: IOTime | None) -> Severity:
@@ -271,14 +287,14 @@ def _severity(judged: Judged, now: Finding, time: IOTime | None) -> Severity:
     """
     if time is None:
         return "info"
-    known = judged.finding.gain is not None
+    known = judged.finding.known_gain is not None
     seconds = judged.seconds if known else judged.finding.touched_s
     share = seconds / time.runtime_s if time.runtime_s else 0.0
     steps: list[Severity] = [severity for least, severity in SEVERITIES if share >= least]
     steps.append("info")
     severity_alone = steps[0] if known else _LOWER.get(steps[0], steps[0])
-    if now.gain is not None:
-        seconds = min(seconds, now.gain.seconds)
+    if now.known_gain is not None:
+        seconds = min(seconds, now.known_gain.seconds)
     return max("low", severity_alone, key=ORDER.index) if seconds < LEAST_S else severity_alone
 
 
@@ -313,14 +329,21 @@ def _recommendation(
         # Seconds that a tracer made longer are nothing to promise.
         expected=None
         if finding.gain is None or inflated_by(profile) is not None
-        else _expected(finding.gain, profile),
+        else _expected(finding.gain, profile, is_bound=rule is IOShare),
         apply=list(finding.apply),
         source=list(rule.sources),
         patterns=patterns,
     )
 
 
-def _expected(gain: Gain, profile: Profile) -> Expected:
+def _expected(gain: Gain | str, profile: Profile, *, is_bound: bool) -> Expected | Direction:
+    """The number, or the direction where there is none or where its range says next to nothing."""
+    if isinstance(gain, str):
+        return Direction(why_no_number=gain)
+    if not is_bound and gain.worst_s > WIDEST**2 * gain.best_s * (1 + 1e-9):
+        least = f"at least {gain.before_s / gain.worst_s:.2g} times as fast"
+        return Direction(why_no_number=f"{least}, and next to nothing may be left")
+
     def speedup(after: float) -> float | None:
         # Nothing left is no finite factor.
         return gain.before_s / after if after > 0 else None

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import math
 import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from vani.models.contention import CLIENT_RATE
 from vani.units import MiB
 
 if TYPE_CHECKING:
     from vani.schema.profile import App, FileEntity, Interface, Profile, RankBalance
+    from vani.schema.system import System
 
 __all__ = [
     "FUNNEL_BYTES",
@@ -23,8 +26,10 @@ __all__ = [
     "is_moved_within",
     "may_gather",
     "may_write_unseen",
+    "moved_in",
     "movers_of",
     "moves_collectively",
+    "nodes_of",
 ]
 
 FUNNEL_PROCESSES: Final = 4
@@ -68,6 +73,30 @@ def movers_of(file: FileEntity, profile: Profile, *, reads: bool) -> Movers:
     if not is_collective(file, profile, calling):
         return Movers(calling, calling, collective=False)
     return Movers(max(_callers(file, profile), calling), calling, collective=True)
+
+
+def moved_in(file: FileEntity, *, reads: bool) -> tuple[int, float]:
+    """Bytes that are moved in a direction, and the seconds in which any process is at it."""
+    io = file.io
+    if reads:
+        return io.bytes.read or 0, io.busy_s.read or 0.0
+    return io.bytes.written or 0, io.busy_s.write or 0.0
+
+
+def nodes_of(
+    file: FileEntity, movers: Movers, profile: Profile, system: System, *, per_node: int, reads: bool
+) -> int:
+    """Nodes that move a file's bytes.
+
+    Where the job does not tell, as many as the processes need, `per_node` on each or as many as it has cores, and as
+    many as the rate does, since a client sends no more than `CLIENT_RATE`.
+    """
+    if profile.job.nodes:
+        return min(movers.processes, profile.job.nodes)
+    moved, busy = moved_in(file, reads=reads)
+    sending = math.ceil(min(movers.processes, moved / busy / CLIENT_RATE)) if busy else 1
+    on_each = min(per_node, system.compute.cores_per_node or per_node)
+    return min(movers.processes, max(math.ceil(movers.processes / on_each), sending))
 
 
 def _callers(file: FileEntity, profile: Profile) -> int:

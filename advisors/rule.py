@@ -126,7 +126,8 @@ class Finding:
         Paths that the setting is about: two rules that turn contradicting knobs on one file are found by
         them.
     gain
-        None where an input is missing; `reason` then says what to supply.
+        A phrase where the change makes the run faster, but no number says by how much: why not, or what to supply.
+        None where nobody knows whether it gets faster.
     stripes
         What `files` get if it is followed, where rules about what uses the files must match them.
     """
@@ -138,11 +139,16 @@ class Finding:
     recommended: Mapping[str, Value]
     current: Mapping[str, Value]
     evidence: Sequence[Evidence]
-    gain: Gain | None = None
+    gain: Gain | str | None = None
     apply: Sequence[str] = ()
     stripes: Stripes | None = None
     files: frozenset[str] = frozenset()
     acts_on: Literal["file_system", "libraries"] = "file_system"
+
+    @property
+    def known_gain(self) -> Gain | None:
+        """The gain where it is a number."""
+        return self.gain if isinstance(self.gain, Gain) else None
 
 
 @dataclass(frozen=True)

@@ -24,7 +24,6 @@ import numpy as np
 
 from benchmarks import forwarding
 from benchmarks.coverage import print_coverage
-from benchmarks.stripe_counts import print_counts
 from vani.models import contention
 from vani.models.contention import Burst, Path, advised_count, path_of, predict
 from vani.systems import load_system
@@ -448,13 +447,9 @@ def main(arguments: Sequence[str] = ()) -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.models", description=__doc__)
     parser.add_argument("--coverage", action="store_true", help="of the ranges of expected gains")
     parser.add_argument("--forwarding", action="store_true", help="what a choice of I/O nodes loses")
-    parser.add_argument("--stripes", action="store_true", help="what stripe counts of the advice reach")
     asked = parser.parse_args(arguments)
     if asked.coverage:
         print_coverage()
-        return
-    if asked.stripes:
-        print_counts()
         return
     if asked.forwarding:
         forwarding.main()

@@ -1,7 +1,9 @@
 """`python -m benchmarks.stripes --leave-one-machine-out`: what LUS002 reaches on measured runs, beside rules of thumb.
 
-The rule is asked as for a user's run: a profile, a default of one stripe, and of the machine the number of its targets
-alone, so that no figure that was fitted to a machine helps there. A file of each process gets one stripe (LUS003).
+The rule is asked as for a user's run: a profile of the run with the fewest targets that were measured, which are the
+default, and of the machine the number of its targets alone, so that no figure that was fitted to a machine helps there.
+A file of each process gets one stripe (LUS003). With `--leave-one-machine-out` the targets per node are those that do
+best on the other machines, the fewest within `ALIKE` of the best mean.
 `--nodes-unknown` leaves the number of nodes out of the profiles.
 """
 
@@ -18,10 +20,10 @@ from typing import Any, Final
 from benchmarks.stripe_runs import DATA, Kind, Run, runs
 from tests.advisors.builders import profile, shared, system
 from vani.advisors.judge import judge
-from vani.schema.advice import ProfileRef, SystemRef
+from vani.schema.advice import ProfileRef, Recommendation, SystemRef
 from vani.units import MiB
 
-__all__ = ["THUMB", "advised", "print_counts", "shares"]
+__all__ = ["THUMB", "advice", "advised", "print_counts", "shares"]
 
 KINDS: Final[tuple[Kind, ...]] = ("collective", "independent", "file per process", "reads")
 
@@ -34,7 +36,7 @@ def _nodes(run: Run) -> int:
 
 
 THUMB: Final[Mapping[str, Rule]] = {
-    "keep": lambda _: 1,
+    "keep": lambda run: min(run.measured),
     "4": lambda _: 4,
     "8": lambda _: 8,
     "16": lambda _: 16,
@@ -45,11 +47,33 @@ THUMB: Final[Mapping[str, Rule]] = {
 """Rules of thumb, by name; none gives more targets than there are."""
 
 
-def advised(run: Run, *, knows_nodes: bool = True) -> int:
-    """The stripe count of the advice, or the default of one where there is none."""
+ALIKE: Final = 0.96
+"""Share of the best mean from which on a number of targets per node is as good."""
+
+PER_NODE: Final = (0.5, 1, 2, 3, 4, 6, 8)
+
+_THRESHOLDS: Final = {"collective": "collective_per_node", "independent": "per_node"}
+
+
+def advised(
+    run: Run, *, start: int | None = None, knows_nodes: bool = True, per_node: float | None = None
+) -> int:
+    """The stripe count of the advice for a run on `start` targets, or `start` where there is no advice."""
+    start = start or min(run.measured)
     if run.kind == "file per process":
         return 1
-    seconds = run.bytes / MiB / run.rate(1)
+    recommendation = advice(run, start, knows_nodes=knows_nodes, per_node=per_node)
+    return start if recommendation is None else int(recommendation.recommended["stripe_count"])  # type: ignore[arg-type]
+
+
+def advice(
+    run: Run, start: int, *, knows_nodes: bool = True, per_node: float | None = None
+) -> Recommendation | None:
+    """What LUS002 says of a run on `start` targets; None where it recommends nothing.
+
+    `per_node` are targets per node, by default those in use.
+    """
+    seconds = run.bytes / MiB / run.measured[start]
     reads = run.kind == "reads"
     common: dict[str, Any] = {
         "processes": run.processes,
@@ -70,14 +94,17 @@ def advised(run: Run, *, knows_nodes: bool = True) -> int:
         slowest_s=seconds,
         busy_s=seconds,
     )
-    advice = judge(
+    answer = judge(
         asked,
-        system(targets=run.targets, target_rate=None),
+        system(targets=run.targets, target_rate=None, stripe_count=start),
         profile_ref=ProfileRef(path=None, sha256=""),
         system_ref=SystemRef(name=None, sha256=""),
         select=["LUS002"],
+        thresholds=None
+        if per_node is None
+        else {"LUS002": {_THRESHOLDS.get(run.kind, "per_node"): per_node}},
     )
-    return next((int(entry.recommended["stripe_count"]) for entry in advice.recommendations), 1)  # type: ignore[arg-type]
+    return next(iter(answer.recommendations), None)
 
 
 def shares(rule: Rule, measured: Iterable[Run]) -> list[float]:
@@ -85,7 +112,20 @@ def shares(rule: Rule, measured: Iterable[Run]) -> list[float]:
     return [run.reached(max(1, min(rule(run), run.targets))) for run in measured]
 
 
-def print_counts(data: Path = DATA, *, knows_nodes: bool = True) -> None:
+def chosen(measured: Sequence[Run], *, knows_nodes: bool = True) -> float:
+    """The fewest targets per node whose mean over machines is about the best."""
+    means = {}
+    for per_node in PER_NODE:
+        rule = functools.partial(advised, knows_nodes=knows_nodes, per_node=per_node)
+        machines = {run.machine for run in measured}
+        means[per_node] = statistics.fmean(
+            statistics.fmean(shares(rule, [run for run in measured if run.machine == machine]))
+            for machine in machines
+        )
+    return next(per_node for per_node, mean in means.items() if mean >= ALIKE * max(means.values()))
+
+
+def print_counts(data: Path = DATA, *, knows_nodes: bool = True, left_out: bool = False) -> None:
     """A table for each kind of access: a row for each machine."""
     if not data.exists():
         print(f"No measurements: {data.name} is not beside the repository")
@@ -98,10 +138,18 @@ def print_counts(data: Path = DATA, *, knows_nodes: bool = True) -> None:
         by_machine = {
             name: [run for run in some if run.machine == name] for name in sorted({r.machine for r in some})
         }
-        scores = {
+        scores: dict[str, dict[str, list[float]]] = {
             machine: {name: shares(rule, own) for name, rule in rules.items()}
             for machine, own in by_machine.items()
         }
+        if left_out and kind in _THRESHOLDS:
+            for machine, own in by_machine.items():
+                others = [run for run in some if run.machine != machine]
+                per_node = chosen(others, knows_nodes=knows_nodes)
+                rule = functools.partial(advised, knows_nodes=knows_nodes, per_node=per_node)
+                scores[machine]["advised"] = shares(rule, own)
+                print(f"  without {machine}: {per_node:g} targets per node")
+            print(f"  on all machines: {chosen(some, knows_nodes=knows_nodes):g}")
         for machine, by_rule in scores.items():
             print(f"  {machine:<15} {len(by_machine[machine]):4}" + "".join(map(_cell, by_rule.values())))
         pooled = [[share for by_rule in scores.values() for share in by_rule[name]] for name in rules]
@@ -121,13 +169,15 @@ def main(arguments: Sequence[str] = ()) -> None:
     """Print the tables."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.stripes", description=__doc__)
     parser.add_argument(
-        "--leave-one-machine-out", action="store_true", help="a row for each machine (always so)"
+        "--leave-one-machine-out",
+        action="store_true",
+        help="choose the targets per node on the other machines",
     )
     parser.add_argument(
         "--nodes-unknown", action="store_true", help="leave the number of nodes out of the profiles"
     )
     asked = parser.parse_args(arguments)
-    print_counts(knows_nodes=not asked.nodes_unknown)
+    print_counts(knows_nodes=not asked.nodes_unknown, left_out=asked.leave_one_machine_out)
 
 
 if __name__ == "__main__":

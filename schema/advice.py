@@ -12,6 +12,7 @@ from vani.schema.profile.verdict import Verdict
 
 __all__ = [
     "Advice",
+    "Direction",
     "Evidence",
     "Expected",
     "JudgedFiles",
@@ -74,6 +75,13 @@ class Expected(SparseModel):
     )
 
 
+class Direction(Model):
+    """The expected effect where no number says how large it is."""
+
+    direction: Literal["faster"] = "faster"
+    why_no_number: str = Field(description="the reason, or what to supply for a number")
+
+
 class Recommendation(SparseModel):
     """One verdict of one rule."""
 
@@ -88,13 +96,26 @@ class Recommendation(SparseModel):
     recommended: dict[str, Setting]
     evidence: list[Evidence]
     reason: str
-    expected: Expected | None
+    expected: Expected | Direction | None = Field(
+        description="a number with its range, which four of five runs keep within; a direction where there is none; "
+        "null where nobody knows whether it gets faster"
+    )
     apply: list[str]
     source: list[str]
     patterns: list[str] = Field(
         default=[],
         description="of what the diagnosis names, the patterns that the rule acts on; absent where there is none",
     )
+
+    @property
+    def gain(self) -> Expected | None:
+        """The expected effect where it is a number."""
+        return self.expected if isinstance(self.expected, Expected) else None
+
+    @property
+    def direction(self) -> Direction | None:
+        """The expected effect where it is no number."""
+        return self.expected if isinstance(self.expected, Direction) else None
 
 
 class NoRecommendation(Model):

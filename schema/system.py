@@ -25,6 +25,8 @@ __all__ = [
     "Network",
     "Pool",
     "Rates",
+    "StripeCurve",
+    "StripePoint",
     "StripingRule",
     "System",
 ]
@@ -33,6 +35,10 @@ Count = Annotated[int, Field(ge=0)]
 Bytes = Annotated[int, Field(ge=0)]
 Rate = Annotated[float, Field(ge=0)]
 Positive = Annotated[int, Field(gt=0)]
+
+
+_MOST_RATE = 1e14
+"""More no machine has, and sums of a machine's jobs stay integers of 64 bits."""
 
 
 class Rates(Model):
@@ -69,6 +75,28 @@ class Pool(Model):
     targets: Count | None = Field(default=None, description="targets (OSTs) in it")
     capacity: Bytes | None = Field(default=None, description="bytes")
     max_bandwidth: Rates = Field(default_factory=Rates, description="of the whole pool")
+
+
+class StripePoint(Model):
+    """Bandwidth that was measured on a number of targets."""
+
+    stripe_count: Positive = Field(description="targets of the file")
+    bandwidth: Annotated[float, Field(gt=0, le=_MOST_RATE, allow_inf_nan=False)] = Field(
+        description="mean over the repetitions, bytes per second"
+    )
+    deviation: Annotated[float, Field(ge=0, le=_MOST_RATE, allow_inf_nan=False)] = Field(
+        default=0.0, description="standard deviation of the repetitions, bytes per second"
+    )
+
+
+class StripeCurve(Model):
+    """Bandwidth of one shared file by its number of targets, and the conditions it was measured under."""
+
+    operation: Literal["read", "write"] = Field(default="write", description="what was measured")
+    calls: Literal["independent", "collective"] = Field(description="of MPI-IO, or what each process does by itself")
+    nodes: Positive = Field(description="compute nodes of the job")
+    processes_per_node: Positive | None = Field(default=None, description="on each of them")
+    points: list[StripePoint] = Field(min_length=2, description="one for each stripe count")
 
 
 class FileSystem(Model):
@@ -124,6 +152,11 @@ class FileSystem(Model):
     striping_rules: list[StripingRule] = Field(
         default_factory=list, description="Lustre: what the site says to set by hand, by file size"
     )
+    stripe_curves: list[StripeCurve] = Field(
+        default_factory=list,
+        description="Lustre: measured on this file system, each for one pattern (`vani systems detect --measure DIR "
+        "--sweep`); they decide how many targets advice gives a shared file",
+    )
     pools: list[Pool] = Field(
         default_factory=list, description="Lustre: pools of targets, where they differ, the default one first"
     )
@@ -153,10 +186,6 @@ class BurstBuffer(Model):
     def in_memory(self) -> bool:
         """Whether its files lie in the node's memory, by what the description says or by its type."""
         return self.uses_memory or self.type.lower() in IN_MEMORY
-
-
-_MOST_RATE = 1e14
-"""More no machine has, and sums of a machine's jobs stay integers of 64 bits."""
 
 
 class CurvePoint(Model):

@@ -69,7 +69,7 @@ def test_the_lines_for_the_job_take_effect(example, tmp_path):
     system = example.machine(mount, near, {"read": 1e-6, "write": 1e-6})
     advice, script = example.advised(tmp_path, here, system)
     (one,) = [one for one in advice.recommendations if one.rule == "BB002"]
-    assert one.expected is None
+    assert one.gain is None
     lines = subprocess.run(["sh", script.name, "--job"], cwd=tmp_path, capture_output=True, text=True, check=True)
     proj = mount / "montage" / "proj"
     with example.shell_around(lines.stdout, tmp_path) as shell:

@@ -180,7 +180,6 @@ class CheckpointsDrained(Rule):
             )
         if tier.because:
             reason += f" Note: {tier.because}."
-        reason += f" {gain}" if isinstance(gain, str) else ""
         first, phases = series.phases[0], profile.phases or []
         evidence = [
             Evidence(f"phases[{first}].io.bytes.written", phases[first].io.bytes.written),
@@ -211,7 +210,7 @@ class CheckpointsDrained(Rule):
             },
             current={"directory": top},
             evidence=evidence,
-            gain=None if isinstance(gain, str) else gain,
+            gain=gain,
             apply=lines(tier, plan),
             files=frozenset(file.path for _, file in far),
         )

@@ -197,7 +197,6 @@ class IntermediateFiles(Rule):
             reason += _where_read(far, nodes, profile)
         if tier.because:
             reason += f" Note: {tier.because}."
-        reason += f" {gain}" if isinstance(gain, str) else ""
         # Where who reads a file runs is not in a trace.
         sure = 0.9 if (nodes == 1 and profile.job.nodes) or own or tier.is_shared else 0.6
         return Finding(
@@ -208,7 +207,7 @@ class IntermediateFiles(Rule):
             recommended=recommended,
             current={"directory": top},
             evidence=evidence,
-            gain=None if isinstance(gain, str) else gain,
+            gain=gain,
             apply=[*lines(tier, plan), *_rest(order, folders, tier, plan, moved, profile)],
             files=frozenset(moved),
         )
@@ -249,10 +248,11 @@ class IntermediateFiles(Rule):
         after = None if local_s is None or (back and not rate) else local_s + (back / rate if rate else 0.0)
         method = f"in {tier.name}, and copied back"
         if local_s is not None and local_s >= spent:
-            return "In this run the file system answered as fast as the node would: nothing is won here."
+            method = "the file system answered as fast as the node would"
+            return Gain("io_time_s", spent, spent, spent, spent, method)
         gain = staging_gain("io_time_s", spent, now, after, method, generic=system.generic)
         if isinstance(gain, str) and any(len(file.apps) > 1 for _, file in far):
-            return f"{gain} Montage was 3.9 to 8 times as fast with such files in memory of its nodes (Vani paper)."
+            return f"{gain}; Montage was 3.9 to 8 times as fast with such files in memory of its nodes (Vani paper)"
         return gain
 
 

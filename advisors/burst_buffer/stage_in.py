@@ -174,9 +174,7 @@ class StageIn(Rule):
         method = f"copied once and read from {tier.name}"
         gain = staging_gain("read_time_s", spent, now, after, method, generic=system.generic)
         if isinstance(gain, str) and tier.uses_memory:
-            gain += (
-                " CosmoFlow was 2.2 to 4.6 times as fast with its inputs in memory of its nodes (Vani paper)."
-            )
+            gain += "; CosmoFlow was 2.2 to 4.6 times as fast with its inputs in memory of its nodes (Vani paper)"
         plan = Plan(
             name=re.sub(r"[^A-Za-z0-9_.-]", "_", posixpath.basename(inputs.folder.rstrip("/"))) or "inputs",
             folders=(inputs.folder,),
@@ -226,14 +224,13 @@ class StageIn(Rule):
                 touch,
                 is_part=is_part,
                 profile=profile,
-                more=gain if isinstance(gain, str) else "",
             ),
             confidence=round(tier.certainty * (0.6 if is_part else 0.8), 2),
             touched_s=spent,
             recommended=recommended,
             current={"directory": inputs.folder},
             evidence=evidence,
-            gain=None if isinstance(gain, str) else gain,
+            gain=gain,
             apply=lines(tier, plan),
             files=frozenset(item.file.path for item in inputs.files),
         )
@@ -278,7 +275,6 @@ class StageIn(Rule):
         *,
         is_part: bool,
         profile: Profile,
-        more: str,
     ) -> str:
         files_text = (
             f"{inputs.files[0].file.path} ({format_bytes(inputs.distinct)})"
@@ -298,7 +294,7 @@ class StageIn(Rule):
             text += " How many nodes the job has is not known, so each is taken to hold all."
         if tier.because:
             text += f" Note: {tier.because}."
-        return f"{text} {more}".rstrip()
+        return text
 
 
 def _few(inputs: Inputs, most: int) -> tuple[str, ...]:

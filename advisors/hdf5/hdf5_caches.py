@@ -136,13 +136,13 @@ class HDF5Caches(Rule):
         gain = self._gain(use, scattered, again, system)
         return Finding(
             target=target_of(use.folder, items, use.app),
-            reason=reason.rstrip() + ("" if gain else " For an expected gain, supply a trace with times."),
+            reason=reason.rstrip(),
             confidence=0.5,
             touched_s=data_s(again, scattered, use.app),
             recommended=settings,
             current={},
             evidence=evidence,
-            gain=gain,
+            gain=gain or "supply a trace with times",
             apply=comment(lines),
             files=frozenset(item.file.path for item in items),
         )

@@ -104,8 +104,7 @@ class HDF5Chunking(Rule):
             target=target_of(use.folder, items, use.app),
             reason=f"{use.app.name} keeps data in {listed(use.folder, items)} {how} and moves it in pieces of "
             f"{format_bytes(size)}. Chunks of the shape of what one process accesses at a time, "
-            f"{format_bytes(chunk)} or more, make one request of many."
-            + ("" if gain else " For an expected gain, supply a trace with times."),
+            f"{format_bytes(chunk)} or more, make one request of many.",
             confidence=0.5,
             touched_s=before,
             recommended={"chunk_bytes": chunk},
@@ -117,7 +116,7 @@ class HDF5Chunking(Rule):
                 Evidence(f"{use.where}.access_pattern", use.layer.access_pattern),
                 *(Evidence(f"{item.where}.path", item.file.path) for item in items[:3]),
             ],
-            gain=gain,
+            gain=gain or "supply a trace with times",
             apply=comment(
                 f"in the program, chunk[] being the part that one process accesses ({chunk} bytes or more):\n"
                 "  C:     H5Pset_chunk(dcpl, rank, chunk);\n"

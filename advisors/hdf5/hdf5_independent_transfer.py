@@ -102,8 +102,7 @@ class HDF5IndependentTransfer(Rule):
             target=target_of(use.folder, items, use.app),
             reason=f"{use.app.name} accesses {listed(use.folder, items)} through HDF5 in interleaved pieces of "
             f"{format_bytes(use.layer.granularity.data)}, and {format_share(share)} of the MPI-IO calls below are "
-            "collective. In collective mode aggregators join the pieces."
-            + ("" if gain else " For an expected gain, supply a trace with times."),
+            "collective. In collective mode aggregators join the pieces.",
             confidence=0.6,
             touched_s=before,
             recommended={"transfer": "collective"},
@@ -114,7 +113,7 @@ class HDF5IndependentTransfer(Rule):
                 *(Evidence(f"{item.where}.path", item.file.path) for item in items[:3]),
                 *(Evidence(f"{item.where}.io.busy_s.total", item.file.io.busy_s.total) for item in items[:3]),
             ],
-            gain=gain,
+            gain=gain or "supply a trace with times",
             apply=comment(
                 "in the program, where all processes of the file take part in the read or write:\n"
                 "  C:     H5Pset_dxpl_mpio(dxpl, H5FD_MPIO_COLLECTIVE);\n"

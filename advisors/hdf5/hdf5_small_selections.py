@@ -124,8 +124,7 @@ class HDF5SmallSelections(Rule):
             reason=f"{format_count(small)} of {format_count(total)} requests of {use.app.name} to "
             f"{listed(use.folder, items)} ({format_share(small / total)}) have less than "
             f"{format_bytes(self.small)}, most bytes move in {format_bytes(size)}. The data sets are {stored}, and "
-            "no chunk cache is set: each selection is a request."
-            + ("" if gain else " For an expected gain, supply a trace with times."),
+            "no chunk cache is set: each selection is a request.",
             confidence=0.6 if shape.chunked is False else 0.5,
             touched_s=before,
             recommended={"selection": "larger", "chunk_cache_bytes": cache},
@@ -143,7 +142,7 @@ class HDF5SmallSelections(Rule):
                     )
                 ),
             ],
-            gain=gain,
+            gain=gain or "supply a trace with times",
             apply=comment(
                 "in the program: select whole rows or blocks, and move them by one H5Dread, H5Dwrite, nc_get_vara or "
                 "nc_put_vara;\n"

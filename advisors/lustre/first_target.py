@@ -68,10 +68,10 @@ def _from_hints(profile: Profile) -> list[Finding]:
                 target=Target("app", None, interface.app),
                 reason=(
                     f"{interface.app} sets the MPI-IO hint {HINT} to {target}: all files that it makes begin on target "
-                    f"{target}. The metadata server spreads them if the hint is left out. For an expected gain, "
-                    "supply how full and how busy that target is."
+                    f"{target}. The metadata server spreads them if the hint is left out."
                 ),
                 confidence=0.8,
+                gain="supply how full and how busy that target is",
                 touched_s=cost_s([app.io], app.processes, app, "total") if app else 0.0,
                 recommended={HINT: -1},
                 current={HINT: target},
@@ -96,10 +96,10 @@ def _from_default(profile: Profile, system: System) -> list[Finding]:
                 target=Target("job"),
                 reason=(
                     f"The default layout of {disk.name} puts the first stripe of every file on target {fixed[0]}. Tell "
-                    "the site, or ask for a folder of yours without `-i`. For an expected gain, supply how full and "
-                    "how busy that target is."
+                    "the site, or ask for a folder of yours without `-i`."
                 ),
                 confidence=0.6,
+                gain="supply how full and how busy that target is",
                 touched_s=seconds(profile.workflow.io.busy_s.total),
                 recommended={"stripe_index": -1},
                 current={"stripe_index": fixed[0]},

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 
 from vani.advisors.lustre.layout_choice import Case, Choice, choose
 from vani.advisors.rule import Rule
-from vani.units import GiB, KiB, MiB
+from vani.models import stripe_count
+from vani.units import KiB, MiB
 
 if TYPE_CHECKING:
     from vani.schema.profile import FileEntity, Profile
@@ -25,40 +26,32 @@ class LayoutRule(Rule):
     # (general knowledge: typical default), writes end in the client's memory and no layout shows.
     # Smaller inputs stay in the servers' memory after the first reader.
     min_bytes = 64 * MiB
+    # Targets for each node whose processes call independently, and of collective calls: both are chosen on four of
+    # five machines and judged on the fifth (vani/models/stripe_count.py).
+    per_node = stripe_count.PER_NODE
+    # As the line above.
+    collective_per_node = stripe_count.COLLECTIVE_PER_NODE
+    # Processes per node where the number of nodes is unknown, at most a node's cores: between the 4 of a node with GPUs
+    # and the 128 of one without, and those of OPRAEL (16) and ARCHER (24).
+    processes_per_node = 16
+    # Bytes per node that stay in its memory where nothing flushes them, and of such files the bytes for each target
+    # (vani/models/stripe_count.py).
+    cached_per_node = stripe_count.CACHED_PER_NODE
+    # As the line above.
+    cached_per_target = stripe_count.CACHED_PER_TARGET
     # Lustre manual, section 19.2: 512 KiB is the smallest stripe size that makes sense, since RPCs are 1 MiB.
     min_stripe_size = 512 * KiB
-    # Xie et al., footnote 6: stripes of 1 to 32 MB made no difference, larger ones hurt. Only for guesses
-    # from the transfer size, and where a distance is beyond `max_part`: up to that, one process keeps a stripe.
+    # Xie et al., footnote 6: stripes of 1 to 32 MB made no difference, larger ones hurt. For guesses from transfers.
     max_guessed_size = 32 * MiB
-    # OPRAEL's 32 GiB of 128 processes are the largest parts, in one stripe each, that we have measurements of.
-    max_part = 256 * MiB
-    # The last tenth of the bandwidth costs most targets: ours (see vani/models/contention.py, REACH).
-    reach = 0.9
-    # Where targets bring aggregators with them: of five sizes of BTIO (OPRAEL, 64 processes), four were fastest on
-    # 24 of 32 targets or more.
-    collective_reach = 0.95
-    # The square root of 1.5: ours (see vani/models/contention.py, MARGIN).
-    margin = 1.2247
+    # Larger ones only where each process keeps a target of its own: ours, twice what Xie et al. measured.
+    max_stripe_size = 64 * MiB
     # A run that is cut, so that few processes reach more targets, keeps parts of four RPCs of 4 MiB: ours.
     min_part = 16 * MiB
     # ROMIO writes no more than a stripe at a time to one target; its users guide has 4 MiB and more for its buffers.
     max_collective_size = 4 * MiB
-    # Bytes per second of one process on as few targets as it needs: OPRAEL's writes from one process. The rate of a
-    # trace is that of the layout that the file has now, and no limit.
-    process_rate = 300_000_000
-    # Bytes per node that Lustre's clients take at the speed of memory where nothing is flushed. OPRAEL's 128 processes
-    # on 8 nodes: 512 MiB a node go fastest on 4 of 32 targets, from 1 GiB a node on the targets decide.
-    cached_per_node = 512 * MiB
-    # Of such files a target for each GiB: best of 1 to 32 targets at 1 and at 4 GiB there.
-    cached_per_target = GiB
-    # Processes per node where the number of nodes is unknown: OPRAEL's 128 on 8.
-    processes_per_node = 16
     # Bytes per second of one target where no machine is described: 350 to 500 MB/s are typical of disks
     # (Swinburne's user guide), 0.78 GB/s fit OPRAEL's measurements.
     target_rate = 500_000_000
-    # Bytes per second that many processes write to one object of a shared file, however fast its target: ARCHER2's
-    # guide has 1 GB/s for a file of one stripe, and up to 10 GB/s over 12 targets.
-    object_rate = 1_000_000_000
 
     def groups(
         self, files: Iterable[tuple[int, FileEntity]], profile: Profile, system: System
@@ -88,18 +81,15 @@ class LayoutRule(Rule):
 
     def _choice(self) -> Choice:
         return Choice(
-            min_stripe_size=int(self.min_stripe_size),
-            min_part=max(MiB, int(self.min_part)),
-            max_collective_size=max(MiB, int(self.max_collective_size)),
-            max_guessed_size=int(self.max_guessed_size),
-            max_part=int(self.max_part),
-            reach=min(1.0, self.reach),
-            collective_reach=min(1.0, self.collective_reach),
-            margin=self.margin,
-            process_rate=float(self.process_rate),
+            per_node=float(self.per_node),
+            collective_per_node=float(self.collective_per_node),
             processes_per_node=max(1, int(self.processes_per_node)),
-            target_rate=float(self.target_rate),
-            object_rate=float(self.object_rate),
             cached_per_node=int(self.cached_per_node),
             cached_per_target=max(1, int(self.cached_per_target)),
+            min_stripe_size=int(self.min_stripe_size),
+            max_guessed_size=max(MiB, int(self.max_guessed_size)),
+            max_stripe_size=max(MiB, int(self.max_stripe_size)),
+            max_collective_size=max(MiB, int(self.max_collective_size)),
+            min_part=max(MiB, int(self.min_part)),
+            target_rate=float(self.target_rate),
         )

@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from vani.advisors.anchored_gain import with_reason
 from vani.advisors.commands import comment, quoted_path
 from vani.advisors.data_files import app_of, extent, folder_of
-from vani.advisors.lustre import layout_choice
+from vani.advisors.lustre import layout_choice, layout_text
 from vani.advisors.lustre.layout_choice import Case
 from vani.advisors.lustre.layout_rule import LayoutRule
-from vani.advisors.rule import Finding, Gain, Target, Verdict
+from vani.advisors.rule import Finding, Target, Verdict
 from vani.advisors.site_layouts import own_stripes
 from vani.units import format_bytes, lfs_size
 
@@ -25,8 +24,8 @@ class MigrateInputs(LayoutRule):
 
     Looks at
         Files on Lustre of at least `min_bytes` that the run only reads, with at least `min_readers` processes:
-        how fast they read, the distance between the offsets that they read at the same moment, and the machine's
-        targets, nodes and rates.
+        on how many nodes, the distance between the offsets that they read at the same moment, and the number of
+        targets.
     Why
         A file's layout is fixed when it is made: an input that was copied or downloaded by one process lies on
         few targets, and all readers queue there, in every run. A folder's default does not change files that
@@ -40,10 +39,10 @@ class MigrateInputs(LayoutRule):
         on Lustre, or its place is not known; the default layout, which the input is thought to have, fits;
         the site asks not to override its layout.
     Source
-        lfs-migrate(1). AIOT, equation 3. Lustre manual, section 19.2. Contention model: docs/models.md.
+        lfs-migrate(1). AIOT, equation 3. Lustre manual, section 19.2. Targets per node: docs/models.md.
     Example
         64 processes on 4 nodes read one NetCDF file of 4 GiB from one target of 2 GB/s:
-        `lfs migrate -c 12 -S 64M in.nc`.
+        `lfs migrate -c 8 -S 64M in.nc`.
     """
 
     id = "LUS008"
@@ -79,7 +78,7 @@ class MigrateInputs(LayoutRule):
         groups = self.groups(many, profile, system)
         if isinstance(groups, str):
             return self.nothing(groups)
-        return [_finding(group, profile, system) for group in groups]
+        return [_finding(group, profile) for group in groups]
 
     def objection(self, case: Case) -> str | None:
         if case.layout.default_count == case.layout.count:
@@ -89,17 +88,17 @@ class MigrateInputs(LayoutRule):
         return None
 
 
-def _finding(group: Sequence[Case], profile: Profile, system: System) -> Finding:
+def _finding(group: Sequence[Case], profile: Profile) -> Finding:
     first, layout = group[0], group[0].layout
     app = app_of(first.file)
-    gain = layout_choice.gain(group, profile, system)
+    gain = layout_choice.gain(group, profile)
     known = all(own_stripes(case.file) is not None for case in group)
     copied = sum(extent(case.file) or 0 for case in group)
     return Finding(
         target=Target("file", first.file.path, app)
         if len(group) == 1
         else Target("directory", folder_of(first.file.path), app),
-        reason=f"{with_reason(layout_choice.sentence(group), gain)} Migrating copies "
+        reason=f"{layout_text.sentence(group)} Migrating copies "
         f"{format_bytes(copied)} once and pays where later runs read the data again"
         + ("." if known else "; `lfs getstripe` shows whether the layout is still the default."),
         # Where the layout of the file itself is not in the profile, the default is a guess.
@@ -113,8 +112,8 @@ def _finding(group: Sequence[Case], profile: Profile, system: System) -> Finding
         recommended={"stripe_count": layout.count, "stripe_size": layout.size}
         | ({"pool": layout.pool} if layout.pool else {}),
         current={"stripe_count": layout.default_count, "stripe_size": layout.default_size},
-        evidence=layout_choice.evidence(group),
-        gain=gain if isinstance(gain, Gain) else None,
+        evidence=layout_text.evidence(group),
+        gain=gain or None,
         apply=_commands(group),
         files=frozenset(case.file.path for case in group),
     )

@@ -7,7 +7,7 @@ import posixpath
 import re
 from typing import TYPE_CHECKING
 
-from vani.advisors.anchored_gain import anchored_gain, with_reason
+from vani.advisors.anchored_gain import anchored_gain
 from vani.advisors.commands import comment, quoted_path
 from vani.advisors.data_files import app_of, extent, folder_of
 from vani.advisors.placement import places
@@ -143,7 +143,6 @@ class Overstriping(Rule):
             f"on {disk.targets} targets: {count} objects let more of their locks travel at a time. Collective "
             "buffering, which gathers the records first, may win more."
         )
-        reason = with_reason(reason, gain)
         if place.because:
             reason += f" Note: {place.because}."
         return Finding(
@@ -160,7 +159,7 @@ class Overstriping(Rule):
                 Evidence(f"files[{index}].stride", file.stride),
                 Evidence(f"{place.prefix}.targets", disk.targets),
             ],
-            gain=gain if isinstance(gain, Gain) else None,
+            gain=gain or None,
             apply=[f"lfs setstripe -C {count} -S 1M {quoted}"]
             if quoted
             else comment("a path with control characters is left out: type it yourself"),
@@ -183,8 +182,7 @@ def _gain(
     before, _ = present_stripes(file, disk)
     if nodes is None or nodes < 2 or not spent or before is None or isinstance(path, str):
         return (
-            "For an expected gain, supply the number of nodes (--job), and the default stripe count and the targets' "
-            "rate in --system."
+            "supply the number of nodes (--job), and the default stripe count and the targets' rate in --system"
         )
     # The records of a node's processes lie one after another, so one lock serves them.
     per_node = max(1, file.writers // nodes)

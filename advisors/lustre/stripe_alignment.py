@@ -127,10 +127,6 @@ class StripeAlignment(Rule):
             f"{lfs_size(current)}: about {format_share(crossing)} of them cross a border. Stripes of {lfs_size(size)} "
             "hold whole pieces."
         )
-        if gain is None:
-            reason += (
-                " For an expected gain, supply the number of nodes (--job) and the targets' rate (--system)."
-            )
         if place.because:
             reason += f" Note: {place.because}."
         return Finding(
@@ -150,7 +146,7 @@ class StripeAlignment(Rule):
                 if disk is not None and disk.site_pfl
                 else Evidence(f"{place.prefix}.stripe_size", current),
             ],
-            gain=gain,
+            gain=gain or "supply the number of nodes (--job) and the targets' rate (--system)",
             apply=[f"lfs setstripe -S {lfs_size(size)} {quoted}"]
             if quoted
             else comment("a path with control characters is left out: type it yourself"),

@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from vani.advisors.anchored_gain import with_reason
 from vani.advisors.commands import comment, quoted_path
 from vani.advisors.data_files import app_of, extent, folder_of
-from vani.advisors.lustre import layout_choice
+from vani.advisors.lustre import layout_choice, layout_text
 from vani.advisors.lustre.layout_choice import Case
 from vani.advisors.lustre.layout_rule import LayoutRule
 from vani.advisors.movers import movers_of
-from vani.advisors.rule import Finding, Gain, Stripes, Target, Verdict
+from vani.advisors.rule import Finding, Stripes, Target, Verdict
 from vani.units import lfs_size
 
 if TYPE_CHECKING:
@@ -24,32 +23,33 @@ class StripeCount(LayoutRule):
     """A large shared file lies on too few Lustre targets, or in stripes that its processes collide in.
 
     Looks at
-        Shared files on Lustre of at least `min_bytes` that the run writes: how many processes write (or read)
-        them, how fast one of them goes, the distance between the offsets that they access at the same moment
-        (from the stride, or from the block of each process), the usual transfer size, and the machine's
-        targets, nodes and rates.
+        Shared files on Lustre of at least `min_bytes` that the run writes: how many nodes and processes write (or
+        read) them, whether by collective calls, the distance between the offsets that they access at the same
+        moment (from the stride, or from the block of each process, where the trace has offsets), the usual
+        transfer size, and the number of targets.
     Why
         A file is no faster than the targets that it lies on, however many processes use it. Where stripes do
         not match what neighbouring processes access at the same time, all of them queue at one target while
         the others are idle.
     Recommends
-        The stripe count of AIOT's equation 3 (bandwidth that the processes offer / bandwidth of one target),
-        capped at the fewest targets that give `reach` of what the contention model expects of the best count,
-        times `margin`, made a power of two or three times one, and never more than the file system has or the
-        site allows. The stripe size is the distance between neighbouring processes' simultaneous offsets, a
-        multiple of 64 KiB; where that is not known, a multiple of the transfer size. New files get it from
-        their folder. Where the site asks to keep its layout (`layout_policy`), only its own rules are followed,
-        pool and all.
+        `per_node` targets for each node, of collective calls `collective_per_node` and no more than there are
+        processes, made a power of two or three times one, and never more than the file system has or the
+        site allows. Of collective calls on four times as many, fewer. Files that the nodes' memory takes get a
+        target for each `cached_per_target`. The stripe size follows the distance between neighbouring processes'
+        simultaneous offsets, else the usual transfer, in sizes such as 1M, 4M and 16M, at most `max_stripe_size`
+        unless each process keeps a target of its own. New files get it from their folder. Where the site asks to
+        keep its layout (`layout_policy`), only its own rules are followed, pool and all.
     Stays silent when
         No file is shared, or none of them large; all that are large are inputs (see LUS008); the data is not
-        on Lustre, or its place is not known; the default layout is already the recommended one; the site
-        asks not to override its layout.
+        on Lustre, or its place is not known; the default layout is already the recommended one; the nodes
+        send as much as clients can; the site asks not to override its layout.
     Source
-        AIOT, equation 3 and figure 10. Lustre manual, section 19.2, and lfs-setstripe(1). Contention model:
-        docs/models.md. Variation between runs: Xie et al., section IV-D.
+        Targets per node: measured sweeps of five machines, chosen on four and judged on the fifth
+        (docs/models.md). AIOT, equation 3 (with a node in place of a process) and figure 10. Lustre manual,
+        section 19.2, and lfs-setstripe(1).
     Example
         128 processes on 8 nodes write one file of 32 GiB in blocks of 256 MiB on 32 targets of 0.78 GB/s:
-        `lfs setstripe -c 24 -S 256M DIR`. Measured there (means): 648 MiB/s on 1 target, 3010 on 16, 3584 on 32.
+        `lfs setstripe -c 16 -S 64M DIR`. Measured there (means): 648 MiB/s on 1 target, 3010 on 16, 3584 on 32.
     """
 
     id = "LUS002"
@@ -87,22 +87,22 @@ class StripeCount(LayoutRule):
         groups = self.groups(outputs, profile, system)
         if isinstance(groups, str):
             return self.nothing(groups)
-        return [self._finding(group, profile, system) for group in groups]
+        return [self._finding(group, profile) for group in groups]
 
-    def _finding(self, group: Sequence[Case], profile: Profile, system: System) -> Finding:
+    def _finding(self, group: Sequence[Case], profile: Profile) -> Finding:
         first = group[0]
         layout, place = first.layout, first.place
         folder = folder_of(first.file.path)
         app = app_of(first.file)
         quoted = quoted_path(folder)
-        gain = layout_choice.gain(group, profile, system)
-        evidence = layout_choice.evidence(group)
+        gain = layout_choice.gain(group, profile)
+        evidence = layout_text.evidence(group)
         machine = tuple(item for item in evidence if item.attribute.startswith("system."))
         return Finding(
             target=Target("file", first.file.path, app)
             if len(group) == 1
             else Target("directory", folder, app),
-            reason=with_reason(layout_choice.sentence(group), gain),
+            reason=layout_text.sentence(group),
             confidence=round(place.certainty * (0.8 if first.size_from in ("distance", "site") else 0.6), 2),
             touched_s=layout_choice.spent_s(group, profile),
             recommended={"stripe_count": layout.count, "stripe_size": layout.size}
@@ -110,7 +110,7 @@ class StripeCount(LayoutRule):
             current={"stripe_count": layout.default_count, "stripe_size": layout.default_size},
             evidence=evidence,
             stripes=Stripes(self.id, layout.count, layout.size, machine),
-            gain=gain if isinstance(gain, Gain) else None,
+            gain=gain or None,
             # A layout is fixed when a file is created, so the folder passes it on.
             apply=[f"lfs setstripe {layout.options} {quoted}"]
             if quoted

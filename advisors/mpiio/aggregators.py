@@ -114,6 +114,7 @@ class Aggregators(MatchingRule):
                 *pieces.evidence,
                 *(Evidence(f"{item.where}.path", item.file.path) for item in items[:3]),
             ],
+            gain="supply the time of a run with these hints",
             apply=lines,
             files=frozenset(item.file.path for item in items),
         )
@@ -139,4 +140,4 @@ def _sentence(
         text += (
             " By default ROMIO puts one on each node: for `cb_config_list`, which allows more, supply --job job.yaml."
         )
-    return text + " The gain is not known: supply the time of a run with these hints."
+    return text

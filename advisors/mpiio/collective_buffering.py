@@ -217,8 +217,6 @@ class CollectiveBuffering(Rule):
             reason += "Collective calls with aggregators would join them."
         else:
             reason += "No aggregator joins them: collective buffering is off for them."
-        if gain is None:
-            reason += " For an expected gain, supply a trace with times."
         share = use.layer.collective_share
         current: dict[str, Value] = {"collective_share": share, **own}
         settings: dict[str, Value] = {**hints, **({"calls": "collective"} if is_independent else {})}
@@ -236,7 +234,7 @@ class CollectiveBuffering(Rule):
                 *(_asked(use, reads=moved[0].reads) if sieved else ()),
                 *(entry for transfer in moved[:3] for entry in transfer.evidence),
             ],
-            gain=gain,
+            gain=gain or "supply a trace with times",
             apply=_lines(hints, moved, items, is_independent=is_independent, own=bool(own)),
             files=frozenset(item.file.path for item in items),
         )

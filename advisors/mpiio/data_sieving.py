@@ -175,8 +175,7 @@ class DataSieving(Rule):
         return Finding(
             target=target_of(use.folder, items, use.app),
             reason=f"MPI-IO reads {format_bytes(read)} of {listed(use.folder, items)} to write "
-            f"{format_bytes(written)}, {why}: it sieves data."
-            + ("" if gain else " For an expected gain, supply a trace with times."),
+            f"{format_bytes(written)}, {why}: it sieves data.",
             confidence=0.8 if why == _SURE else 0.5,
             touched_s=before,
             recommended={"romio_ds_write": "disable"},
@@ -191,7 +190,7 @@ class DataSieving(Rule):
                     Evidence(f"{item.where}.io.busy_s.read", item.file.io.busy_s.read),
                 )
             ],
-            gain=gain,
+            gain=gain or "supply a trace with times",
             apply=hint_lines({"romio_ds_write": "disable"}, items[0].file.path if len(items) == 1 else None),
             files=frozenset(item.file.path for item in items),
         )

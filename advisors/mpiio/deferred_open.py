@@ -76,7 +76,7 @@ class DeferredOpen(Rule):
         given = own.get("cb_nodes", "")
         openers = int(given) if given.isdigit() else profile.job.nodes
         before = metadata_s(items, use.app, OPENING)
-        gain = None
+        gain: Gain | str = "supply the number of nodes (--job job.yaml): one process on each opens"
         reason = (
             f"The {format_count(use.app.processes)} processes of {use.app.name} open {listed(use.folder, items)} "
             f"{format_count(opens)} times, and access it by collective calls only."
@@ -92,8 +92,6 @@ class DeferredOpen(Rule):
                 method=f"opened and closed by {format_count(openers)} of {format_count(use.app.processes)} processes "
                 "still; half of that time is theirs; low: all of it is the first open's, high: each open takes as long",
             )
-        else:
-            reason += " For an expected gain, supply the number of nodes (--job job.yaml): one process on each opens."
         current: dict[str, Value] = {
             "opens": opens,
             "romio_no_indep_rw": own.get("romio_no_indep_rw", "false"),

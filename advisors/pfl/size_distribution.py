@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
+import math
 import posixpath
 from collections import Counter, defaultdict
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from vani.advisors.anchored_gain import anchored_gain, with_reason
 from vani.advisors.commands import comment, quoted_path
 from vani.advisors.data_files import SHOWN, app_of, extent
+from vani.advisors.movers import movers_of, nodes_of
 from vani.advisors.placement import places
 from vani.advisors.rule import Evidence, Finding, Gain, Rule, Target, Verdict
 from vani.advisors.site_layouts import keeps_own_layout, site_rule, targets_text
-from vani.models import contention
-from vani.models.contention import Burst
+from vani.models import contention, stripe_count
 from vani.models.pfl import Layout, layout_for_sizes, usage
 from vani.models.run_time import of_files_s
 from vani.models.tarazu_layout import CONFIGURATION_1, CONFIGURATION_2
@@ -38,7 +37,7 @@ class SizeDistribution(Rule):
     Recommends
         Components that end at 4 times the end of the one before, the first at the median size (a power of two, 1 MiB
         to 1 GiB) with one stripe, so that the total of stripes is proportional to the size; it stops growing at what
-        the contention model says that one file can use, and the last component reaches to the end of the file. As
+        LUS002 would give the largest file, and the last component reaches to the end of the file. As
         `lfs setstripe -E`, as YAML template and as Tarazu's .ini, beside Tarazu's two configurations.
     Stays silent when
         No folder has enough files of known size, or a large one among them, or they are alike; the number of targets is
@@ -49,7 +48,8 @@ class SizeDistribution(Rule):
         lfs-setstripe(1).
     Example
         200 files of 2 MiB and one of 40 GiB on 32 targets:
-        `lfs setstripe -E 2M -c 1 -S 1M -E 8M -c 3 -S 1M -E 32M -c 12 -S 1M -E -1 -c 32 -S 1M DIR`.
+        `lfs setstripe -E 2M -c 1 -S 1M -E 8M -c 3 -S 1M -E -1 -c 16 -S 1M DIR`, 128 processes on 8 nodes writing the
+        largest.
     """
 
     id = "PFL001"
@@ -70,10 +70,6 @@ class SizeDistribution(Rule):
     min_largest = GiB
     # Tarazu, table 8: the ends of its components grow by 4; two such steps make two layouts.
     min_spread = 16
-    # As LUS002 (vani/models/contention.py, REACH).
-    reach = 0.9
-    # As LUS002 (vani/models/contention.py, MARGIN).
-    margin = 1.2247
     # As LUS002: OPRAEL's 128 processes on 8 nodes.
     processes_per_node = 16
     # As LUS002: typical of disks, bytes per second.
@@ -128,15 +124,25 @@ class SizeDistribution(Rule):
         if isinstance(path, str):
             return path
         most = min(n for n in (disk.targets, disk.max_stripe_count) if n)
-        burst = self._burst(largest, profile)
-        width = contention.advised_count(burst, path, most, reach=min(1.0, self.reach), margin=self.margin)
+        movers = movers_of(largest, profile, reads=False)
+        width = stripe_count.wanted_targets(
+            bytes_=extent(largest) or 1,
+            nodes=max(1, self._nodes(largest, profile, system)),
+            processes=movers.processes,
+            most=most,
+            per_node=stripe_count.COLLECTIVE_PER_NODE if movers.collective else stripe_count.PER_NODE,
+            collective=movers.collective,
+            cached=None,
+        )
+        width = contention.neat(width, most)
         layout = layout_for_sizes([extent(file) or 0 for _, file in files], most, most=width)
         return self._finding(folder, files, layout, place, disk, path, profile, system)
 
-    def _burst(self, file: FileEntity, profile: Profile) -> Burst:
-        writers = max(1, file.writers)
-        nodes = min(writers, profile.job.nodes or -(-writers // max(1, int(self.processes_per_node))))
-        return Burst(bytes=float(extent(file) or 1), nodes=nodes, processes=writers)
+    def _nodes(self, file: FileEntity, profile: Profile, system: System) -> int:
+        movers = movers_of(file, profile, reads=False)
+        return nodes_of(
+            file, movers, profile, system, per_node=max(1, int(self.processes_per_node)), reads=False
+        )
 
     def _finding(
         self,
@@ -158,7 +164,6 @@ class SizeDistribution(Rule):
             f"and the largest {usage(layout, sizes[0], disk.targets).allocated} in all, the last "
             f"{targets_text(layout.components[-1].count or 1)} wide."
         )
-        reason = with_reason(reason, gain)
         if place.because:
             reason += f" Note: {place.because}."
         quoted = quoted_path(folder or ".")
@@ -179,7 +184,7 @@ class SizeDistribution(Rule):
                 *(Evidence(f"files[{index}].size", extent(file)) for index, file in files[:SHOWN]),
                 Evidence(f"{place.prefix}.targets", disk.targets),
             ],
-            gain=gain if isinstance(gain, Gain) else None,
+            gain=gain or None,
             apply=[f"lfs setstripe {layout.to_options()} {quoted}"]
             if quoted
             else comment("a path with control characters is left out: type it yourself"),
@@ -195,29 +200,44 @@ class SizeDistribution(Rule):
         profile: Profile,
         system: System,
     ) -> Gain | str:
-        """All files one after another with the default and with the mean width of their bytes."""
+        """Each file from the default count to the mean width of its bytes, by the rate that it reached."""
         # From one composite layout to another, each file's widths before and after would have to be compared.
         default = None if disk.site_pfl else disk.stripe_count
         before = of_files_s([file for _, file in files], profile, "write")
         if default is None or default < 1:
-            return "For an expected gain, supply the default stripe count (`lfs getstripe -d`) in --system."
-        if not before:
-            return ""
+            return "supply the default stripe count (`lfs getstripe -d`) in --system"
         old = new = 0.0
-        alike = Counter((file.writers, extent(file) or 1) for _, file in files)
-        samples = {(file.writers, extent(file) or 1): file for _, file in files}
-        for key, number in alike.items():
-            burst, size = self._burst(samples[key], profile), key[1]
-            wide = max(1, round(size / usage(layout, size, disk.targets).fullest))
-            old += number * contention.predict(replace(burst, stripe_count=default), path).seconds
-            new += number * contention.predict(replace(burst, stripe_count=wide), path).seconds
-        if new >= old:
+        widths: dict[int, int] = {}
+        for _, file in files:
+            size, busy = extent(file) or 1, file.io.busy_s.write or 0.0
+            if not busy or not file.io.bytes.written:
+                continue
+            if size not in widths:
+                widths[size] = max(1, round(size / usage(layout, size, disk.targets).fullest))
+            rate = file.io.bytes.written / busy
+            faster = 1.0
+            if widths[size] > default and rate >= stripe_count.LEAST_SHARE * default * path.target:
+                faster = stripe_count.speedup(
+                    default,
+                    widths[size],
+                    rate,
+                    nodes=max(1, self._nodes(file, profile, system)),
+                    client_rate=contention.CLIENT_RATE if profile.job.nodes else math.inf,
+                )
+            old, new = old + busy, new + busy / faster
+        if not before or not old:
             return ""
-        method = (
-            f"contention model (docs/models.md) file by file, from {targets_text(default)} to as many as hold the "
-            "file's bytes evenly"
+        spread = stripe_count.range_factor(default, max(widths.values()))
+        after = before * new / old
+        return Gain(
+            metric="write_time_s",
+            before_s=before,
+            after_s=after,
+            best_s=after / spread,
+            worst_s=after * spread,
+            method=f"file by file from the rate that {targets_text(default)} gave, in proportion to what measured runs "
+            "gain (docs/models.md); range: four of five of these",
         )
-        return anchored_gain("write_time_s", before, old, new, method, system)
 
 
 def _compared(

@@ -176,14 +176,13 @@ def _finding(
         f"{format_count(sum(shared.moved[1] for shared in shared_files))} requests, usually of "
         f"{usual_text(sizes)}{fits}; {apart}, so that several processes meet in each stripe or block of "
         f"{format_bytes(unit)} and wait for its lock. "
-        "Collective buffering would join them."
-        + ("" if gain else " For an expected gain, supply a trace with times."),
+        "Collective buffering would join them.",
         confidence=0.6,
         touched_s=before,
         recommended={"calls": "collective", "request_bytes": max(LARGE, unit)},
         current=current,
         evidence=[*(entry for shared in shared_files[:3] for entry in _evidence(shared)), *known],
-        gain=gain,
+        gain=gain or "supply a trace with times",
         apply=_lines(shared_files, unit),
         files=frozenset(item.file.path for item in items),
     )

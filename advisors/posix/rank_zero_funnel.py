@@ -142,8 +142,7 @@ class RankZeroFunnel(Rule):
             target=Target("app", None, app.name),
             reason=f"Only {who} of the {format_count(app.processes)} processes of {app.name} writes: "
             f"{format_bytes(written)} in {format_count(app.io.ops.write)} writes, {format_seconds(busy)}, while the "
-            "others wait. Several can write at once."
-            + ("" if gain else " For an expected gain, supply the bandwidth of the file system (--system)."),
+            "others wait. Several can write at once.",
             confidence=0.6,
             touched_s=busy,
             recommended=settings if ranks else {"writing_processes": app.processes},
@@ -156,7 +155,7 @@ class RankZeroFunnel(Rule):
                 Evidence(f"{where}.io.ops.write", app.io.ops.write),
                 Evidence(f"{where}.io.busy_s.write", busy),
             ],
-            gain=gain,
+            gain=gain or "supply the bandwidth of the file system (--system)",
             apply=_lines(app, profile, ranks=ranks),
             files=frozenset(item.file.path for item in outputs),
         )

@@ -122,11 +122,6 @@ class ReadByAll(Rule):
             f"{format_seconds(file.io.time_s.total)} summed over the processes. One of them can read it and "
             "send it to the others."
         )
-        if gain is None:
-            reason += (
-                " For an expected gain, supply how fast one process alone reads it: a rate per target or per "
-                "server in --system."
-            )
         current: dict[str, Value] = {"readers": file.readers, "opens": file.opens}
         return Finding(
             target=Target("file", file.path, app_of(file)),
@@ -148,7 +143,7 @@ class ReadByAll(Rule):
                 Evidence(f"{where}.io.busy_s.total", file.io.busy_s.total),
                 Evidence(f"{where}.io.time_s.total", file.io.time_s.total),
             ],
-            gain=gain,
+            gain=gain or "supply a rate per target or per server (--system): how fast one process alone reads it",
             apply=_commands(file, size, system),
             files=frozenset({file.path}),
         )

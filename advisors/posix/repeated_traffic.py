@@ -239,14 +239,13 @@ class RepeatedTraffic(Rule):
         why = "a library copies what lies behind something that grows" if within else "the same bytes again and again"
         return Finding(
             target=target,
-            reason=f"Of {group}, {' and '.join(parts)}: {why}."
-            + ("" if gain else " For an expected gain, supply a trace with times."),
+            reason=f"Of {group}, {' and '.join(parts)}: {why}.",
             confidence=0.6,
             touched_s=before,
             recommended=settings,
             current=current,
             evidence=evidence,
-            gain=gain,
+            gain=gain or "supply a trace with times",
             apply=comment("\n".join(lines)),
             files=files,
         )

@@ -194,14 +194,13 @@ class SmallAccesses(Rule):
             reason=f"{format_count(count)} of {format_count(moved)} requests to {listed(folder, items, app)} "
             f"({format_share(count / moved if moved else None)}) have less than {format_bytes(self.small)}, usually "
             f"{usual_text(usual)}. In pieces of {LARGE // MiB} MiB, "
-            f"{format_count(requests(access.moved for access in small))} would do."
-            + ("" if gain else " For an expected gain, supply a trace with times."),
+            f"{format_count(requests(access.moved for access in small))} would do.",
             confidence=0.7,
             touched_s=before,
             recommended={"request_bytes": LARGE},
             current=current,
             evidence=[entry for access in small[:5] for entry in _evidence(access)],
-            gain=gain,
+            gain=gain or "supply a trace with times",
             apply=_lines(
                 items[0].file, language_of(app, profile), reads=all(access.reads for access in small)
             ),

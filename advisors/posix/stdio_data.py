@@ -107,8 +107,7 @@ class StdioData(Rule):
             target=Target("app", None, app.name),
             reason=f"{app.name} moves {format_bytes(moved)} of data through stdio ({format_share(share)} of its bytes, "
             f"{format_count(len(items))} of the listed files), most of it in pieces of {format_bytes(piece)}, each "
-            f"copied through a buffer. Pieces of {LARGE // MiB} MiB by `read` and `write` need none."
-            + ("" if gain else " For an expected gain, supply a trace with times."),
+            f"copied through a buffer. Pieces of {LARGE // MiB} MiB by `read` and `write` need none.",
             confidence=0.5,
             touched_s=before,
             recommended={"request_bytes": LARGE},
@@ -120,7 +119,7 @@ class StdioData(Rule):
                 Evidence(f"apps[{number}].io.bytes.total", app.io.bytes.total),
                 *(Evidence(f"{item.where}.path", item.file.path) for item in items[:3]),
             ],
-            gain=gain,
+            gain=gain or "supply a trace with times",
             apply=comment(
                 f"in the program, for data: read and write in pieces of {LARGE} bytes by read(2) and write(2) or "
                 "MPI-IO;\n"

@@ -49,7 +49,7 @@ class SynchronousWrites(OverlappingRule):
     name = "synchronous-writes"
     family = "posix"
     needs = ("phases",)
-    settles = ""
+    settles = "waiting"
     sources = ("Vani paper, table V",)
 
     # Functions that already write in the background, by their beginnings.

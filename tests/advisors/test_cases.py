@@ -79,13 +79,16 @@ def test_case(rule, case):
         assert getattr(found, key) == expect.get(key, getattr(found, key))
     if "confidence" in expect:
         assert found.confidence == pytest.approx(expect["confidence"])
-    assert expect.get("reason", "") in found.reason
+    why = found.direction.why_no_number if found.direction else ""
+    assert expect.get("reason", "") in f"{found.reason} {why}"
     assert any(expect.get("apply_part", "") in line for line in ["", *found.apply])
     if "expected" in expect:
         wanted = expect["expected"]
         got = None if found.expected is None or wanted is None else found.expected.model_dump()
         if wanted is None:
-            assert found.expected is None
+            assert found.gain is None
+        elif "direction" in wanted:
+            assert found.direction is not None
         else:
             tolerance = expect.get("tolerance", 1e-3)
             assert {k: got[k] for k in wanted} == pytest.approx(wanted, rel=tolerance)

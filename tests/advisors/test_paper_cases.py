@@ -77,9 +77,8 @@ def test_cosmoflow_is_preloaded_into_memory_of_the_nodes(cosmoflow):
 def test_what_preloading_won_is_told_but_not_promised(cosmoflow):
     # Figure 7: 2.2 to 4.6 times as fast. The rates alone do not explain the run: its time is metadata.
     one = only(cosmoflow, "stage-in")
-    assert one.expected is None
-    assert "No gain is promised" in one.reason
-    assert "2.2 to 4.6 times" in one.reason
+    assert "the model expects" in one.direction.why_no_number
+    assert "2.2 to 4.6 times" in one.direction.why_no_number
 
 
 @pytest.mark.parametrize("name", ["cosmoflow", "montage-mpi", "cm1", "hacc"])
@@ -103,9 +102,8 @@ def test_montage_keeps_its_intermediate_files_on_the_node(montage):
 def test_what_that_won_is_told_but_not_promised(montage):
     # Figure 8: 3.9 to 8 times as fast. The rates alone do not explain the run: its requests are small.
     one = only(montage, "intermediate-files")
-    assert one.expected is None
-    assert "No gain is promised" in one.reason
-    assert "3.9 to 8 times" in one.reason
+    assert "the model expects" in one.direction.why_no_number
+    assert "3.9 to 8 times" in one.direction.why_no_number
 
 
 def test_montage_apps_that_exchange_files_share_nodes(montage):
@@ -138,8 +136,8 @@ def test_no_gain_exceeds_the_io_time(name):
     path = PROFILES / f"{name}.yaml"
     most = Profile.load(path).workflow.io.busy_s.total
     for one in advice_for(path).recommendations:
-        if one.expected is not None:
-            assert one.expected.before - one.expected.after <= most * (1 + 1e-9)
+        if one.gain is not None:
+            assert one.gain.before - one.gain.after <= most * (1 + 1e-9)
 
 
 @pytest.fixture(scope="module")
@@ -147,8 +145,11 @@ def real_montage(tmp_path_factory) -> Advice:
     return advice_for(profile_of("traces/v3-workflow-montage", tmp_path_factory.mktemp("store")))
 
 
-def test_the_montage_trace_names_the_very_files(real_montage):
-    one = only(real_montage, "intermediate-files")
+def test_the_montage_trace_names_the_very_files(tmp_path):
+    # Its file system was as fast as memory, so that judge leaves the finding out.
+    (one,) = find("intermediate-files")().check(
+        profile_of("traces/v3-workflow-montage", tmp_path), load_system("lassen")
+    )
     top = "/lustre/scratch/proj/v3-workflow-montage"
     files = one.recommended["files"]
     for name in (

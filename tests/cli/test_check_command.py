@@ -253,9 +253,9 @@ class TestRules:
         (project / "vani.toml").write_text(policy)
         done = run("check", CM1)
         assert done.status == 1
-        assert "rules.POS002" in done.out
-        (project / "vani.toml").write_text(policy + '[advise]\nignore = ["POS002"]\n')
-        assert "rules.POS002" not in run("check", CM1).out
+        assert "rules.POS004" in done.out
+        (project / "vani.toml").write_text(policy + '[advise]\nignore = ["POS004"]\n')
+        assert "rules.POS004" not in run("check", CM1).out
         assert run("advise", CM1, "--config", "vani.toml", "-q").status == 0
 
     @pytest.mark.parametrize("line", ['forbid = ["XYZ"]', 'ignore = ["XYZ"]', 'levels = { XYZ = "note" }'])

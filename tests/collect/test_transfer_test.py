@@ -17,11 +17,12 @@ import pytest
 
 from vani.collect import transfer_test
 from vani.collect.probe import NoAnswer
+from vani.collect.stripe_sweep import counts_of, sweep
 from vani.collect.system import detect
 from vani.collect.transfer_test import Measurement, measure
 from vani.errors import InputError
 from vani.schema.document import loads
-from vani.schema.system import System
+from vani.schema.system import StripeCurve, System
 from vani.units import GiB, MiB
 
 VANI = [sys.executable, "-m", "vani", "systems", "detect"]
@@ -144,7 +145,7 @@ def test_an_interrupted_test_leaves_no_file_and_no_description(tmp_path, number)
             ["--measure", "HERE", "--size", "1M", "--yes"],
             "too much or too little; write one between 16M and 256G",
         ),
-        (["--size", "1G"], "--size and --yes are of --measure"),
+        (["--size", "1G"], "--size, --sweep and --yes are of --measure"),
     ],
 )
 def test_what_is_not_agreed_or_makes_no_sense_is_refused(tmp_path, arguments, said, monkeypatch):
@@ -219,3 +220,43 @@ def test_the_rates_are_those_of_what_holds_the_folder(tmp_path, folder, place):
     others = [*(one.bandwidth_per_client for one in system.file_systems)]
     others += [one.bandwidth_per_node for one in system.burst_buffers]
     assert sum(one.write is not None for one in others) == 1
+
+
+def test_a_sweep_measures_each_count_twice_and_leaves_nothing(tmp_path):
+    made = []
+    curve = sweep(tmp_path, 64 * MiB, 4, set_stripes=lambda path, count: made.append((path, count)))
+    assert [count for _, count in made] == [1, 2, 4, 1, 2, 4]
+    assert len({path for path, _ in made}) == 6
+    assert [point.stripe_count for point in curve.points] == [1, 2, 4]
+    assert all(point.bandwidth > 0 for point in curve.points)
+    assert (curve.calls, curve.nodes, curve.operation) == ("independent", 1, "write")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_sweep_asks_for_the_targets_that_there_are():
+    assert counts_of(24) == [1, 2, 4, 8, 16]
+    assert counts_of(1) == [1]
+    assert counts_of(None)[-1] == counts_of(5000)[-1] == 32
+
+
+def test_a_curve_is_that_of_the_file_system_that_was_measured(tmp_path):
+    (tmp_path / "proc/self").mkdir(parents=True)
+    (tmp_path / "proc/self/mountinfo").write_text("1 0 0:1 / / rw - ext4 /dev/sda rw\n2 1 0:2 / /scratch rw - lustre a:/s rw\n")
+    points = [{"stripe_count": 1, "bandwidth": 1e9}, {"stripe_count": 8, "bandwidth": 3e9}]
+    curve = StripeCurve(calls="independent", nodes=1, points=points)
+    measured = Measurement(Path("/scratch/me"), 1e9, 2e9, "as a test says")
+
+    def nobody(*_):
+        raise NoAnswer("not here")
+
+    system, _ = detect({}, tmp_path, programs=nobody, measured=measured, curve=curve)
+    assert system.file_systems[0].stripe_curves == [curve]
+    assert "measured in /scratch/me" in system.source_of("file_systems[0].stripe_curves")
+
+
+def test_a_sweep_is_of_measure_and_of_lustre(tmp_path):
+    assert "--size, --sweep and --yes are of --measure" in run("--sweep").stderr
+    refused = run("--measure", tmp_path, "--size", "16M", "--sweep", "--yes", "-q")
+    assert refused.returncode == 2
+    assert "--sweep measures stripe counts of Lustre" in refused.stderr
+    assert list(tmp_path.iterdir()) == []

@@ -72,7 +72,7 @@ def test_tianhe_is_described_with_the_rates_that_fit_the_sweeps_on_one_target():
     fitted = models.fit(points, path, ("process", "client", "target"))
     assert path.target == pytest.approx(fitted.target, rel=0.01)
     assert path.client == pytest.approx(fitted.client, rel=0.01)
-    assert pytest.approx(fitted.process, rel=0.03) == contention.PROCESS_RATE
+    assert pytest.approx(fitted.process, rel=0.03) == contention.PAGE_CACHE_RATE
 
 
 @pytest.mark.parametrize("whole", [True, False], ids=["described", "nothing of the sweep known"])

@@ -38,6 +38,7 @@ from vani.models.forwarding import (
     prefetch_chunk,
     speedups,
 )
+from vani.models.stripe_count import measured_per_node
 from vani.schema.system import System
 from vani.systems import known_systems, load_system
 from vani.units import KiB, MiB
@@ -186,7 +187,11 @@ def test_the_range_of_a_speedup_holds_scatter_and_errors_of_patterns_held_out():
 def test_the_curve_that_the_page_of_models_shows_is_one_that_decides(pytestconfig, tmp_path):
     text = (pytestconfig.rootpath / "docs" / "models.md").read_text(encoding="utf-8")
     path = tmp_path / "mine.yaml"
-    path.write_text(text.split("```yaml\n")[1].split("```")[0])
+    stripes, forwarding = (block.split("```")[0] for block in text.split("```yaml\n")[1:])
+    path.write_text(stripes)
+    curves = load_system(path).file_systems[0].stripe_curves
+    assert measured_per_node(curves, nodes=16, collective=True, reads=False) == 2
+    path.write_text(forwarding)
     (one,) = curves_of(load_system(path))
     assert one.pattern == Pattern(32, 32 * 18, "fpp", "contiguous", MiB)
     assert set(one.curve) == {0, 2, 4}

@@ -1,4 +1,4 @@
-"""What the advised stripe counts reach on measured runs, beside fixed counts."""
+"""What the advised stripe counts and their gains reach on measured runs, beside rules of thumb."""
 
 from __future__ import annotations
 
@@ -6,29 +6,46 @@ import statistics
 
 import pytest
 
-from benchmarks.stripe_counts import DATA, FIXED, Run, recommended, runs
+from benchmarks.gains import changes
+from benchmarks.stripe_runs import DATA, Run, runs
+from benchmarks.stripes import THUMB, advised, shares
+from vani.models.stripe_count import speedup
 from vani.units import GiB
 
 pytestmark = pytest.mark.skipif(not DATA.exists(), reason="the measurements are not beside the repository")
 
 
-def test_advised_counts_reach_more_than_any_fixed_count():
-    measured = runs()
-    advised = [run.reached(recommended(run)) for run in measured]
-    assert statistics.fmean(advised) > 0.9
-    assert min(advised) > 0.6
-    for count in FIXED:
-        assert statistics.fmean(advised) > statistics.fmean(run.reached(count) for run in measured) + 0.1
+def _mean_of_machines(rule, measured):
+    by_machine = {run.machine: [other for other in measured if other.machine == run.machine] for run in measured}
+    return statistics.fmean(statistics.fmean(shares(rule, own)) for own in by_machine.values())
 
 
-def test_files_that_stay_in_memory_get_few_targets_and_long_ones_many():
-    counts = {run.name: recommended(run) for run in runs()}
-    assert counts["ior 1 GiB"] == 1
-    assert counts["ior 4 GiB"] == 4
-    assert counts["ior 32 GiB"] >= 16
-    assert counts["btio 12207 MiB"] >= 16
+@pytest.mark.parametrize("kind", ["collective", "independent"])
+def test_advised_counts_reach_more_than_any_rule_of_thumb(kind):
+    measured = [run for run in runs() if run.kind == kind]
+    reached = _mean_of_machines(advised, measured)
+    assert reached > 0.9
+    assert statistics.fmean(share < 0.5 for share in shares(advised, measured)) <= 0.01
+    for rule in THUMB.values():
+        assert reached > _mean_of_machines(rule, measured) + 0.05
+
+
+def test_gains_contain_what_is_measured():
+    points = changes()
+    large = [point for point in points if point.measured > 1.3]
+    given = [point for point in points if point.expected is not None]
+    assert statistics.fmean(point.expected is not None for point in large) > 0.6
+    assert 0.75 <= statistics.fmean(p.expected.low <= p.measured <= p.expected.high for p in given) <= 0.9
+    assert statistics.median(point.measured / point.expected.speedup for point in given) >= 1
+
+
+def test_nodes_at_their_own_rate_gain_nothing():
+    assert speedup(1, 8, 6.1e9, nodes=2) == 1
+    assert 1 < speedup(1, 8, 1e9, nodes=2) < speedup(1, 8, 0.1e9, nodes=2) < 8
 
 
 def test_between_measured_counts_bandwidth_follows_the_logarithm():
-    run = Run("x", GiB, collective=False, measured={1: 100.0, 4: 300.0})
-    assert run.reached(2) == pytest.approx(200 / 300)
+    run = Run("m", "x", "collective", GiB, 8, 2, 8, "mpiio", {2: 100.0, 8: 300.0})
+    assert run.reached(4) == pytest.approx(200 / 300)
+    # Fewer than were measured give at worst in proportion.
+    assert run.reached(1) == pytest.approx(50 / 300)

@@ -86,7 +86,7 @@ def test_names_cannot_become_markup():
 def test_a_long_report_is_cut_at_its_folds_and_says_so():
     profile, advice = hostile(2000)
     lines = ["echo " + "`" * 10 + "x" * 450] * 500
-    many = [one.model_copy(update={"apply": lines}) for one in advice.recommendations] * 10
+    many = [one.model_copy(update={"apply": lines, "rule": f"TST{i}"}) for i in range(30) for one in advice.recommendations]
     made = markdown(inputs_of(profile, advice.model_copy(update={"recommendations": many})))
     assert len(made) <= MOST_LETTERS
     assert "Left out for its length: " in made

@@ -89,7 +89,8 @@ def test_a_page_of_many_files_with_long_names_has_at_most_two_megabytes(count):
 
 def test_a_page_of_the_longest_names_everywhere_is_still_small():
     profile, advice = hostile(2000)
-    many = advice.model_copy(update={"recommendations": list(advice.recommendations) * 200})
+    rows = [one.model_copy(update={"rule": f"TST{i:03}"}) for i in range(200) for one in advice.recommendations]
+    many = advice.model_copy(update={"recommendations": rows})
     phases = [phase.model_copy(update={"index": i}) for phase in profile.phases for i in range(5000)]
     apps = [app.model_copy(update={"name": app.name * 50 + letters(i)}) for app in profile.apps for i in range(500)]
     text = page(inputs_of(profile.model_copy(update={"phases": phases, "apps": apps}), many))
@@ -173,7 +174,8 @@ def test_figures_of_the_first_screen_name_their_key_in_the_profile():
 
 def test_the_three_worst_findings_come_with_lines_severity_and_gain():
     advice = judged()
-    found = [one.model_copy(update={"severity": severity}) for one, severity in zip(advice.recommendations[1:], ["high", "high", "medium", "low"], strict=False)]
+    severities = ["high", "high", "medium", "low"]
+    found = [advice.recommendations[1].model_copy(update={"severity": s, "rule": f"TST{i}"}) for i, s in enumerate(severities)]
     text = page(inputs_of(golden(), advice.model_copy(update={"recommendations": [advice.recommendations[0], *found]})))
     summary = text.partition('id="summary"')[2].partition("</section>")[0]
     assert "The three things to do" in summary

@@ -55,7 +55,7 @@ def test_the_user_is_read_off_the_name_of_the_folder(folder, user):
 
 def test_a_remark_is_a_line_and_a_recommendation_an_article():
     advice = judged()
-    found = [one.model_copy(update={"severity": severity}) for one, severity in zip(advice.recommendations[1:], ["high", "info", "info"], strict=False)]
+    found = [one.model_copy(update={"severity": severity}) for one, severity in zip(advice.recommendations[1:] * 3, ["high", "info", "info"], strict=False)]
     text = page(inputs_of(golden(), advice.model_copy(update={"recommendations": [advice.recommendations[0], *found]})))
     assert re.findall(r'<(article|details) class="advice[^"]*" id="(advice-\d)"', text) == [
         ("article", "advice-1"), ("details", "advice-2"), ("details", "advice-3"),

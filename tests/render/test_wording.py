@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from vani.render.wording import expected_gain, how_sure
-from vani.schema.advice import Expected
+from vani.schema.advice import Expected, Recommendation, Target
 
 ROOT = Path(__file__).parents[2]
 FOLDERS = ("schema", "advisors", "analyzers", "vani", "docs", "examples", "benchmarks")
@@ -27,9 +27,15 @@ def test_texts_use_the_words_of_the_field(words):
 
 
 def gain(speedup, low, high, after=2.0):
-    return expected_gain(
-        Expected(metric="write_time_s", before=10.0, after=after, speedup=speedup, low=low, high=high, method="a model")
+    expected = Expected(
+        metric="write_time_s", before=10.0, after=after, speedup=speedup, low=low, high=high, method="a model"
     )
+    return expected_gain(
+        Recommendation(
+            rule="TST001", name="plain", severity="low", confidence=0.5, target=Target(kind="job"), current={},
+            recommended={}, evidence=[], reason="", expected=expected, apply=[], source=[],
+        )
+    )  # fmt: skip
 
 
 def test_a_gain_has_its_range():

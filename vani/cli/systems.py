@@ -14,6 +14,7 @@ from vani.cli.output_guard import check_outputs, system_files
 
 if TYPE_CHECKING:
     from vani.collect.transfer_test import Measurement
+    from vani.schema.system import FileSystem, StripeCurve
 
 __all__ = ["systems"]
 
@@ -70,6 +71,9 @@ def show(name: str, output: Path | None) -> None:
     help="Write and read a test there, from this node alone, for the rates that nothing tells.",
 )
 @click.option("--size", default="4G", show_default=True, metavar="SIZE", help="With --measure: how much.")
+@click.option(
+    "--sweep", is_flag=True, help="With --measure: also one shared file on 1, 2, 4, ... Lustre targets, as much again."
+)
 @click.option("--yes", is_flag=True, help="With --measure: do not ask first.")
 @quiet_option
 @click.pass_context
@@ -80,6 +84,7 @@ def detect(
     measure: Path | None,
     size: str,
     *,
+    sweep: bool,
     yes: bool,
     quiet: bool,
 ) -> None:
@@ -95,17 +100,38 @@ def detect(
     check_outputs([output])
     if data is not None and not data.exists():
         raise InputError("no such folder", where=data, todo="name the folder of the data")
-    if measure is None and (yes or ctx.get_parameter_source("size") is not click.core.ParameterSource.DEFAULT):
-        raise InputError("--size and --yes are of --measure", todo="add --measure DIR, or leave them out")
-    measured = None if measure is None else _measured(measure, size, yes=yes, quiet=quiet)
-    system, missing = run(data=data or measure, measured=measured)
+    if measure is None and (yes or sweep or ctx.get_parameter_source("size") is not click.core.ParameterSource.DEFAULT):
+        raise InputError("--size, --sweep and --yes are of --measure", todo="add --measure DIR, or leave them out")
+    disk = _lustre_of(measure) if measure is not None and sweep else None
+    measured = None if measure is None else _measured(measure, size, sweep=sweep, yes=yes, quiet=quiet)
+    curve = None if measure is None or disk is None else _swept(measure, size, disk)
+    system, missing = run(data=data or measure, measured=measured, curve=curve)
     emit(dumps(system), output)
     if not quiet:
         for sentence in missing:
             click.echo(f"vani: {one_line(sentence)}", err=True)
 
 
-def _measured(folder: Path, size: str, *, yes: bool, quiet: bool) -> Measurement:
+def _lustre_of(folder: Path) -> FileSystem:
+    """The Lustre that a folder lies on."""
+    from vani.collect.system import detect as run  # noqa: PLC0415
+    from vani.errors import InputError  # noqa: PLC0415
+
+    disk = run(data=folder)[0].file_system_for(str(folder.resolve()))
+    if disk is None or disk.type != "lustre":
+        raise InputError("--sweep measures stripe counts of Lustre", where=folder, todo="name a folder on Lustre")
+    return disk
+
+
+def _swept(folder: Path, size: str, disk: FileSystem) -> StripeCurve:
+    """The rates of a shared file by its number of targets."""
+    from vani.collect.stripe_sweep import sweep  # noqa: PLC0415
+    from vani.units import parse_bytes  # noqa: PLC0415
+
+    return sweep(folder, parse_bytes(size), disk.targets)
+
+
+def _measured(folder: Path, size: str, *, sweep: bool, yes: bool, quiet: bool) -> Measurement:
     """Warn, ask, and run the test."""
     from vani.collect.transfer_test import LIMIT_S, MAX_BYTES, MIN_BYTES, check_room, measure  # noqa: PLC0415
     from vani.errors import InputError, one_line  # noqa: PLC0415
@@ -119,9 +145,10 @@ def _measured(folder: Path, size: str, *, yes: bool, quiet: bool) -> Measurement
         between = f"{lfs_size(MIN_BYTES)} and {lfs_size(MAX_BYTES)}"
         raise InputError(f"--size {one_line(size)} is too much or too little", todo=f"write one between {between}")
     check_room(folder, count)
+    then = f", then writing {size} on different numbers of targets, at most 2 min" if sweep else ""
     warning = (
-        f"writing {size} to {one_line(str(folder))} and reading it again, at most {2 * LIMIT_S:g} s: it loads the file "
-        "system for all who use it"
+        f"writing {size} to {one_line(str(folder))} and reading it again, at most {2 * LIMIT_S:g} s"
+        f"{then}: it loads the file system for all who use it"
     )
     if not yes:
         if not sys.stdin.isatty():

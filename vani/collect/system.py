@@ -22,7 +22,7 @@ from vani.collect.scheduler import read_scheduler
 from vani.collect.transfer_test import Measurement
 from vani.schema.job import Mount, is_below
 from vani.schema.memory_file_systems import IN_MEMORY
-from vani.schema.system import System
+from vani.schema.system import StripeCurve, System
 
 __all__ = ["detect", "parse_burst_buffers"]
 
@@ -39,6 +39,7 @@ def detect(
     *,
     programs: Ask | None = None,
     measured: Measurement | None = None,
+    curve: StripeCurve | None = None,
 ) -> tuple[System, list[str]]:
     """Describe the machine that this process runs on.
 
@@ -55,6 +56,8 @@ def detect(
         Runs `lfs`, `lctl`, `mmlsfs` and `scontrol`; by default the machine's own, and none where `root` is not `/`.
     measured
         Rates of one node in a folder: those of its file system or burst buffer.
+    curve
+        Rates by stripe count in the folder of `measured`.
 
     Returns
     -------
@@ -92,7 +95,7 @@ def detect(
     }
     facts["scheduler"] = _scheduler(environment, root, programs, facts["burst_buffers"], sources, missing)
     if measured is not None:
-        _fill_in(measured, facts, mounts, sources)
+        _fill_in(measured, curve, facts, mounts, sources)
     types = {file_system["type"] for file_system in facts["file_systems"]}
     for kind, tool in (("lustre", "lfs"), ("gpfs", "mmlsfs")):
         if kind not in types:
@@ -276,7 +279,11 @@ def _burst_buffers(
 
 
 def _fill_in(
-    measured: Measurement, facts: dict[str, Any], mounts: list[Mount], sources: dict[str, str]
+    measured: Measurement,
+    curve: StripeCurve | None,
+    facts: dict[str, Any],
+    mounts: list[Mount],
+    sources: dict[str, str],
 ) -> None:
     """Put the rates where the folder lies: on a shared file system, else on storage of the node, new if need be."""
     folder = os.path.realpath(measured.folder)
@@ -294,6 +301,11 @@ def _fill_in(
             if mount.dir in file_system["mounts"]:
                 file_system["bandwidth_per_client"] = rates
                 sources[f"file_systems[{index}].bandwidth_per_client"] = source
+                if curve is not None:
+                    file_system["stripe_curves"] = [curve.model_dump()]
+                    sources[f"file_systems[{index}].stripe_curves"] = (
+                        f"measured in {folder} on {date.today().isoformat()}: a shared file, flushed; one node"
+                    )
                 return
     buffers = facts["burst_buffers"]
     device = mount and (mount.type, mount.device or mount.dir)

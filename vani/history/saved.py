@@ -84,7 +84,7 @@ def verdict_from(advice: Advice, run: Run, findings: dict[str, str], *, typical:
     advised = [entry for entry in advice.recommendations if entry.rule != _MATTER]
     # What is hardly worth it counts where there is nothing else.
     worth = [entry for entry in advised if entry.severity != "info"] or advised
-    saved = [_saved(entry.expected) for entry in worth]
+    saved = [_saved(entry.gain) for entry in worth]
     # Advice without a number is advice all the same.
     number = max(range(len(worth)), key=lambda i: (saved[i][1], saved[i][2]), default=None)
     if number is None and advice.verdict is not None and advice.verdict.matters == "open":

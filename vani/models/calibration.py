@@ -46,12 +46,11 @@ class Anchored:
 def anchored(traced_s: float, before_s: float, after_s: float, *, generic: bool) -> Anchored | str:
     """The rest of `traced_s` when a model expects `before_s` of the present setting and `after_s` of another.
 
-    A sentence where the model does not explain the trace.
+    A phrase where the model does not explain the trace.
     """
     if not math.isfinite(before_s) or not traced_s / ANCHOR <= before_s <= traced_s * ANCHOR:
         return (
-            f"No gain is promised: the model expects {_text(before_s)} as it is now where the trace has "
-            f"{format_seconds(traced_s)}; only a run with the new setting shows."
+            f"the model expects {_text(before_s)} as it is now where the trace has {format_seconds(traced_s)}"
         )
     after, spread = traced_s * after_s / before_s, spread_of(generic=generic)
     return Anchored(after, after / spread, after * spread)

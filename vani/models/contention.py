@@ -50,7 +50,7 @@ __all__ = [
     "predict",
 ]
 
-PROCESS_RATE: Final = 1.6e9
+PAGE_CACHE_RATE: Final = 1.6e9
 """Bytes per second that one process moves between its memory and the client. OPRAEL's sweep of processes on one
 node, files of 8 GiB and more: 300 to 318 MiB/s with one process and 365 to 439 with 16 differ by what 1.6 GB/s
 per process explain. A copy through the page cache."""
@@ -96,7 +96,7 @@ class Path:
     io_nodes: int | None = None
     nodes_per_io_node: int | None = None
     client: float | None = None
-    process: float | None = PROCESS_RATE
+    process: float | None = PAGE_CACHE_RATE
     metadata_per_s: float | None = None
     lock_s: float = LOCK_S
     assumed: tuple[str, ...] = ()

@@ -19,7 +19,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Final
 
-from vani.units import GiB, KiB
+from vani.units import GiB, KiB, MiB
 
 if TYPE_CHECKING:
     from vani.schema.profile import FileEntity
@@ -32,6 +32,7 @@ __all__ = [
     "neighbour_distance",
     "parted",
     "step_distance",
+    "usual_size",
     "whole_stripes",
     "whole_transfers",
 ]
@@ -124,6 +125,17 @@ def parted(distance: int, processes: int, count: int, least: int) -> int:
     while parts * processes < count and distance // (2 * parts) >= least:
         parts *= 2
     return distance // parts
+
+
+def usual_size(bytes_: int, most: int) -> int:
+    """A stripe size that people type, 1M, 2M, 4M, ..., of which `bytes_` are whole stripes where they are whole MiB.
+
+    At most `most`, and 1 MiB where no size divides.
+    """
+    size = MiB
+    while 2 * size <= most and bytes_ % (2 * size) == 0:
+        size *= 2
+    return size
 
 
 def whole_stripes(distance: int, least: int, most: int = LARGEST_STRIPE) -> int:

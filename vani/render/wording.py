@@ -90,8 +90,16 @@ def judged_part(files: JudgedFiles) -> str:
     )
 
 
-def expected_gain(expected: Expected) -> str:
-    """The expected gain of a recommendation, with its range."""
+def expected_gain(recommendation: Recommendation) -> str:
+    """The expected gain of a recommendation, with its range, or why no number; empty where nothing is known."""
+    if recommendation.direction is not None:
+        direction = recommendation.direction
+        return one_line(
+            f"Expected: {direction.direction}; by how much is not known, so measure it ({direction.why_no_number})"
+        )
+    if recommendation.gain is None:
+        return ""
+    expected = recommendation.gain
     what = expected.metric.removesuffix("_s").replace("_", " ")
     before, after = format_seconds(expected.before), format_seconds(expected.after)
     if expected.before == 0:

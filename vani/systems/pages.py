@@ -33,7 +33,8 @@ file_systems:
   stripe_count: 4
 ```
 
-`vani systems detect --measure DIR --yes` adds what one node reaches there. It never sets `layout_policy` or
+`vani systems detect --measure DIR --yes` adds what one node reaches there, with `--sweep` also on different numbers of
+Lustre targets. It never sets `layout_policy` or
 `striping_rules`: what a site asks of its users only people know. With `layout_policy: keep` no layout is set by hand,
 but as `striping_rules` say; else a composite default is judged by the component in which a file ends.
 """

@@ -102,7 +102,7 @@ def _goes_with(shown: dict[_Key, list[Recommendation]], key: _Key, best: _Key, p
 
 
 def _win(recommendation: Recommendation) -> float:
-    expected = recommendation.expected
+    expected = recommendation.gain
     if expected is None or expected.before is None or expected.after is None:
         return 0.0
     return max(0.0, expected.before - expected.after)
@@ -115,9 +115,9 @@ def _weighed(recommendation: Recommendation, support: float) -> Recommendation:
             "confidence": recommendation.confidence * support,
             "target": target,
             "apply": apply,
-            "expected": None
-            if recommendation.expected is None
-            else _expected(recommendation.expected, support),
+            "expected": recommendation.expected
+            if recommendation.gain is None
+            else _expected(recommendation.gain, support),
             "reason": f"{recommendation.reason} The next run behaves so with a probability of {format_share(support)}.",
         }
     )

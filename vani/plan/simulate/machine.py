@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from vani.errors import InputError
-from vani.models.contention import PROCESS_RATE
+from vani.models.contention import PAGE_CACHE_RATE
 from vani.plan.simulate.rates import Floats, Ints
 from vani.units import format_rate
 
@@ -286,9 +286,9 @@ def _paces(
             peaks: Sequence[float] = [member.peak.iobw for member in some if member.peak and member.peak.iobw]
             paces[kind] = paces[kind] or _pace(max(peaks, default=None))
     if paces["process"] is None:
-        paces["process"] = _pace(PROCESS_RATE)
+        paces["process"] = _pace(PAGE_CACHE_RATE)
         notes.append(
-            f"a process moves {format_rate(PROCESS_RATE)} at most, as measured on one machine (docs/models.md)"
+            f"a process moves {format_rate(PAGE_CACHE_RATE)} at most, as measured on one machine (docs/models.md)"
         )
     return {kind: pace for kind, pace in paces.items() if pace is not None}
 

@@ -12,7 +12,7 @@ from vani.render.wording import expected_gain, matters, target
 from vani.units import format_seconds, format_share
 
 if TYPE_CHECKING:
-    from vani.schema.advice import Advice, Expected, Observation, Recommendation
+    from vani.schema.advice import Advice, Observation, Recommendation
 
 __all__ = ["code", "escaped", "fenced", "render"]
 
@@ -56,15 +56,16 @@ def _row(number: int, recommendation: Recommendation) -> str:
         f"{recommendation.rule} {escaped(recommendation.name)}",
         recommendation.severity,
         code(target(recommendation)).replace("|", "\\|"),
-        _won(recommendation.expected),
+        _won(recommendation),
         format_share(recommendation.confidence),
     ]
     return f"| {' | '.join(cells)} |"
 
 
-def _won(expected: Expected | None) -> str:
+def _won(recommendation: Recommendation) -> str:
+    expected = recommendation.gain
     if expected is None or expected.before is None or expected.after is None:
-        return "unknown"
+        return "unknown" if recommendation.expected is None else "faster"
     return format_seconds(max(0.0, expected.before - expected.after))
 
 
@@ -74,7 +75,7 @@ def _section(number: int, recommendation: Recommendation) -> list[str]:
     if recommendation.patterns:
         lines += [escaped(acts_on(recommendation.patterns)), ""]
     if recommendation.expected is not None:
-        lines += [_expected(recommendation.expected), ""]
+        lines += [_expected(recommendation), ""]
     if recommendation.apply:
         lines += [*fenced(recommendation.apply), ""]
     lines += ["Evidence:", ""]
@@ -82,8 +83,9 @@ def _section(number: int, recommendation: Recommendation) -> list[str]:
     return [*lines, "", f"Sources: {'; '.join(escaped(source) for source in recommendation.source)}."]
 
 
-def _expected(expected: Expected) -> str:
-    return f"{escaped(expected_gain(expected))}. Method: {escaped(expected.method)}"
+def _expected(recommendation: Recommendation) -> str:
+    text = f"{escaped(expected_gain(recommendation))}."
+    return text if recommendation.gain is None else f"{text} Method: {escaped(recommendation.gain.method)}"
 
 
 def _observations(observations: Sequence[Observation]) -> list[str]:

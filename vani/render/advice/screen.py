@@ -93,7 +93,7 @@ def _thing_to_do(
     if recommendation.patterns:
         _indented(acts_on(recommendation.patterns), console)
     if recommendation.expected is not None:
-        _indented(expected_gain(recommendation.expected) + ".", console)
+        _indented(expected_gain(recommendation) + ".", console)
     for line in recommendation.apply:
         # soft_wrap: a terminal may wrap it, but what is copied stays one line.
         console.print(

@@ -102,7 +102,8 @@ GLOSSARY: Final[tuple[Term, ...]] = tuple(
             _term(
                 "expected gain",
                 "What a model predicts for the recommendation: time before and after, and in parentheses the range "
-                "in which the factor should lie. The method and its sources stand with each recommendation.",
+                "in which the factor should lie. Where there is no number, the direction and the reason. The method "
+                "and its sources stand with each recommendation.",
             ),
             _term(
                 "file per process",

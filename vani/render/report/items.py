@@ -102,9 +102,9 @@ def item(
         target=clip(target(recommendation), limits.path),
         app=clip(target_.app, 40) if target_.app and target_.path else "",
         reason=clip(recommendation.reason, limits.prose),
-        gain="not estimated" if expected is None else clip(expected_gain(expected), limits.prose),
+        gain="not estimated" if expected is None else clip(expected_gain(recommendation), limits.prose),
         has_gain=expected is not None,
-        method="" if expected is None else clip(expected.method, limits.prose),
+        method="" if recommendation.gain is None else clip(recommendation.gain.method, limits.prose),
         # A control character in a line to paste is shown, never pasted.
         lines=tuple(clip(line, limits.line) for line in lines),
         left_lines=len(recommendation.apply) - len(lines),

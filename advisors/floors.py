@@ -1,0 +1,110 @@
+"""The least time that the bytes of a finding's files need, whatever setting moves them: no gain goes below it."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
+
+from vani.advisors.site_layouts import own_stripes, present_stripes
+from vani.models.calibration import ANCHOR
+from vani.models.contention import CLIENT_RATE, path_of
+from vani.units import format_rate
+
+if TYPE_CHECKING:
+    from vani.advisors.rule import Finding
+    from vani.schema.profile import FileEntity, Profile
+    from vani.schema.system import FileSystem, System
+
+__all__ = ["above_floor"]
+
+_DIRECTIONS: Final = {"read": (True,), "write": (False,), "data": (True, False)}
+"""Of the metrics that are times of data: whether reads and writes are in it."""
+
+_OBJECT_RATE: Final = 1e9
+"""Bytes per second of one target where no description has it: what ARCHER2's guide gives for a file of one stripe."""
+
+
+def above_floor(finding: Finding, profile: Profile, system: System) -> Finding:
+    """The finding with a gain that its bytes allow; with a phrase where they are at that rate already.
+
+    Bytes pass the nodes, the targets and the whole file system; the slowest of these is the floor. Rates that the trace
+    itself exceeds are corrected by it.
+    """
+    gain = finding.known_gain
+    directions = _DIRECTIONS.get(gain.metric.partition("_")[0], ()) if gain else ()
+    files = [file for file in profile.files if file.path in finding.files] if directions else []
+    if gain is None or not files or not gain.before_s:
+        return finding
+    floor, rate = 0.0, 0.0
+    for reads in directions:
+        moved = sum(_moved(file, reads=reads) for file in files)
+        if not moved:
+            continue
+        offered = _offered(finding, files, profile, system, moved / gain.before_s, reads=reads)
+        if math.isfinite(offered):
+            floor, rate = floor + moved / offered, offered
+    if floor <= gain.best_s:
+        return finding
+    if gain.after_s < floor and floor * 1.05 >= gain.before_s:
+        why = f"the bytes move at {format_rate(rate)} already, all that their targets or nodes are thought to give"
+        return replace(finding, gain=why)
+    method = gain.method if gain.after_s >= floor else f"{gain.method}; no faster than {format_rate(rate)}"
+    # The rates of a description err as much as the model may.
+    best = max(gain.best_s, floor / ANCHOR)
+    after = max(gain.after_s, floor)
+    return replace(
+        finding,
+        gain=replace(gain, best_s=best, after_s=after, worst_s=max(after, gain.worst_s), method=method),
+    )
+
+
+def _moved(file: FileEntity, *, reads: bool) -> int:
+    """Bytes that have to move at least once."""
+    moved = (file.io.bytes.read if reads else file.io.bytes.written) or 0
+    distinct = file.io.footprint.read if reads else file.io.footprint.written
+    return min(moved, distinct) if distinct is not None else moved
+
+
+def _offered(
+    finding: Finding,
+    files: list[FileEntity],
+    profile: Profile,
+    system: System,
+    reached: float,
+    *,
+    reads: bool,
+) -> float:
+    """Bytes per second of the slowest of nodes, targets and the whole file system; infinite where nothing is known.
+
+    None of them is below what was `reached`.
+    """
+    disk = system.file_system_for(files[0].path) or (
+        system.file_systems[0] if len(system.file_systems) == 1 else None
+    )
+    path = path_of(system, disk, reads=reads, target_rate=_OBJECT_RATE)
+    if disk is None or isinstance(path, str):
+        return math.inf
+    nodes = min(profile.job.nodes or profile.workflow.processes, profile.workflow.processes)
+    rates = [
+        disk.max_bandwidth.read if reads else disk.max_bandwidth.write,
+        nodes * (path.client or CLIENT_RATE),
+    ]
+    if disk.type == "lustre":
+        now, most = sum(_count(file, disk) for file in files), disk.targets or math.inf
+        if reached > now * path.target and any(own_stripes(file) is None for file in files):
+            # No default layout is as fast as that: the files had another.
+            now = most
+        target = max(path.target, reached / min(now, most))
+        recommended = finding.recommended.get("stripe_count")
+        after = (
+            now if not isinstance(recommended, int) else recommended * len(files) if recommended > 0 else most
+        )
+        rates.append(min(after, most) * target)
+    return max(reached, min((rate for rate in rates if rate), default=math.inf))
+
+
+def _count(file: FileEntity, disk: FileSystem) -> float:
+    """Targets that a file lies on, infinite for all and where nobody knows."""
+    count = present_stripes(file, disk)[0]
+    return math.inf if count is None or count < 1 else count

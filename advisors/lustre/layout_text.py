@@ -1,0 +1,141 @@
+"""The words and figures of a recommended plain layout."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Final
+
+from vani.advisors.data_files import SHOWN, extent
+from vani.advisors.lustre.layout_choice import Case, SizeFrom, Striping
+from vani.advisors.rule import Evidence
+from vani.advisors.site_layouts import own_stripes, targets_text
+from vani.models import stripe_count
+from vani.units import format_bytes, lfs_size
+
+if TYPE_CHECKING:
+    from vani.schema.system import StripingRule
+
+__all__ = ["evidence", "sentence"]
+
+_BECAUSE: Final[Mapping[SizeFrom, str]] = {
+    "distance": "the distance between what neighbours access at the same time",
+    "largest": "the largest that is of use, since neighbours access places further apart",
+    "transfer": "after the usual transfer",
+    "aggregators": "what an aggregator writes at a time",
+    "site": "as the site has it",
+}
+
+
+def sentence(group: Sequence[Case]) -> str:
+    """The finding, the recommendation, and the figures behind it."""
+    first, layout = group[0], group[0].layout
+    verb = "read" if first.reads else "write"
+    files_text = first.file.path if len(group) == 1 else f"{len(group)} files like {first.file.path}"
+    has = ""
+    if layout.default_count is not None:
+        which = "which lies" if len(group) == 1 else "which lie"
+        lie = "and new files lie" if own_stripes(first.file) is None else which
+        has = f", {lie} on {targets_text(layout.default_count)}"
+    who = f"{first.movers.processes} processes"
+    if first.movers.collective:
+        who += " in collective calls"
+    text = f"{who} {verb} {files_text} ({format_bytes(extent(first.file))}){has}: "
+    text += (
+        _site_sentence(layout, layout.rule)
+        if layout.rule is not None
+        else f"{targets_text(layout.count)}{_why_so_many(first)}, in stripes of {lfs_size(layout.size)}, "
+        f"{_BECAUSE[first.size_from]}.{_as_good(first)}"
+    )
+    if first.interleaved and not first.cached:
+        text = (
+            "Collective buffering or larger records come first: records of less than a stripe alternate between "
+            f"processes, and each takes a lock from the one before. {text}"
+        )
+    if first.movers.collective:
+        text += " Aggregators follow the stripes: set `cb_nodes` with them (MIO002)."
+    if first.place.because:
+        text += f" Note: {first.place.because}."
+    return text
+
+
+def _why_so_many(case: Case) -> str:
+    """The reason for the count: memory that takes the bytes, or the nodes that move them."""
+    count, wanted = case.layout.count, case.per_node * case.nodes
+    if case.cached:
+        return f" {'is' if count == 1 else 'are'} enough while the memory of the nodes takes it"
+    if count < wanted and count == case.targets:
+        return ", all that there are"
+    if count < wanted and case.movers.collective and count == case.movers.processes:
+        return ", one for each process"
+    about = "" if count == wanted else "at most " if count < wanted else "about "
+    nodes = f"each of {case.nodes} nodes" if case.nodes > 1 else "the one node"
+    if not case.knows_nodes:
+        nodes += " that so many processes need (the trace names none)"
+    return (
+        f", {about}{case.per_node:g} for {nodes}{' as measured on this machine' if case.is_measured else ''}"
+    )
+
+
+def _as_good(case: Case) -> str:
+    """Counts that do as well, where the measured ones do not decide."""
+    count = case.layout.count
+    if case.is_fewer:
+        return " Far more targets than writers keep busy make these wait for each other."
+    alike = stripe_count.COLLECTIVE_ALIKE if case.movers.collective else stripe_count.ALIKE
+    upto = min(round(count * alike / case.per_node), case.targets or 0)
+    if (
+        case.cached
+        or case.is_measured
+        or case.layout.rule is not None
+        or upto < 2 * count
+        or count < case.per_node * case.nodes
+    ):
+        return ""
+    return f" Up to {upto} did about as well where that was measured; these take the fewest from others."
+
+
+def _site_sentence(layout: Striping, rule: StripingRule) -> str:
+    pool = f" of the pool {rule.pool}" if rule.pool else ""
+    text = (
+        f"for files from {format_bytes(rule.above)} on the site asks for {targets_text(layout.count)}{pool}, in "
+        f"stripes of {lfs_size(layout.size)}"
+    )
+    return f"{text}: {rule.reason.rstrip('.')}." if rule.reason else f"{text}."
+
+
+def evidence(group: Sequence[Case]) -> list[Evidence]:
+    """The figures that the layout of a group rests on."""
+    sizes = []
+    for case in group[:SHOWN]:
+        where, file = f"files[{case.index}]", case.file
+        size = "io.footprint.read" if case.reads else "io.footprint.written"
+        footprint = file.io.footprint.read if case.reads else file.io.footprint.written
+        sizes += [
+            Evidence(f"{where}.path", file.path),
+            Evidence(f"{where}.{size}", footprint),
+            Evidence(f"{where}.{'readers' if case.reads else 'writers'}", case.movers.calling),
+        ]
+        if own_stripes(file) is not None:
+            sizes += [
+                Evidence(f"{where}.stripe_count", file.stripe_count),
+                Evidence(f"{where}.stripe_size", file.stripe_size),
+            ]
+        if file.stride is not None:
+            sizes.append(Evidence(f"{where}.stride", file.stride))
+        elif case.size_from == "distance" and file.io.access_pattern is not None:
+            sizes.append(
+                Evidence(f"{where}.io.access_pattern.consecutive", file.io.access_pattern.consecutive)
+            )
+    disk, prefix = group[0].place.figures, group[0].place.prefix
+    if disk is not None:
+        rate = disk.bandwidth_per_target.read if group[0].reads else disk.bandwidth_per_target.write
+        direction = "read" if group[0].reads else "write"
+        sizes += [
+            Evidence(f"{prefix}.targets", disk.targets),
+            Evidence(f"{prefix}.bandwidth_per_target.{direction}", rate),
+        ]
+        if (rule := group[0].layout.rule) is not None:
+            sizes.append(
+                Evidence(f"{prefix}.striping_rules[{disk.striping_rules.index(rule)}].above", rule.above)
+            )
+    return sizes
