@@ -16,12 +16,12 @@ from pathlib import Path
 import numpy as np
 
 from vani.errors import InputError
+from vani.history.daily import LAST, ratios_to_last
 from vani.history.write_time.choice import judge
 from vani.history.write_time.methods import methods
 from vani.history.write_time.samples import Samples
 
 DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
-LAST = 7
 FIRST = 0.7
 """Share of a benchmark's runs, in order of time, that comes before what is predicted."""
 LEAST_RUNS = 20
@@ -77,8 +77,7 @@ def daily(machine: str, file: str) -> Held | None:
         if len(runs) < LEAST_RUNS:
             continue
         seconds = np.array([one for _, one in sorted(runs)])
-        found = np.array([seconds[n] / np.median(seconds[n - LAST : n]) for n in range(LAST, len(seconds))])
-        before, after = np.split(found, [int(FIRST * len(seconds)) - LAST])
+        before, after = np.split(ratios_to_last(seconds), [int(FIRST * len(seconds)) - LAST])
         low, high = np.quantile(before, [0.05, 0.95])
         ratios.append(after)
         within.append((after >= low) & (after <= high))

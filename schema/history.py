@@ -16,6 +16,7 @@ __all__ = [
     "Behaviour",
     "Category",
     "Costs",
+    "Daily",
     "HistoryContents",
     "HistoryMonth",
     "Member",
@@ -197,6 +198,25 @@ class Story(Costs):
     worst: WorstRun | None
     saved: Saved | None = Field(description="null where no run was judged")
     lines: list[str] = Field(description="what to paste, of the recommendation that wins most")
+
+
+class Daily(Model):
+    """Runs of one user, number of processes and file system that are repeated, such as a daily benchmark."""
+
+    user: str
+    processes: Count
+    mount: str
+    runs: Count
+    at: Moment = Field(description="when the latest run began, seconds since 1970")
+    last_s: Seconds = Field(description="time of its slowest process in I/O calls")
+    usual_s: Seconds = Field(description="median of the seven runs before it")
+    low: Annotated[float, Field(ge=0)] | None = Field(
+        description="nine of ten runs before took from so many times the median of the seven before them; null: fewer "
+        "than ten such runs"
+    )
+    high: Annotated[float, Field(ge=0)] | None = Field(description="to so many times")
+    verdict: Literal["slower", "usual", "faster", "unknown"] = Field(description="of the latest run")
+    next_s: Seconds = Field(description="expected of the next run: the median of the last seven")
 
 
 class TargetRow(Model):

@@ -10,10 +10,12 @@ import pytest
 from vani.database.runs.read import Group, Period, Whole
 from vani.database.runs.run import Run, Verdict
 from vani.errors import InputError
+from vani.history.daily import daily_runs
 from vani.history.days import period_of
 from vani.history.ranking import ranking
 from vani.history.saved import Share, pairs_that_matter, shares, state_of, verdict_from
 from vani.history.story import story
+from vani.render.history.daily import daily_text
 from vani.render.history.rows import hours, table
 from vani.schema.advice import Advice, Expected, ProfileRef, Recommendation, SystemRef, Target
 
@@ -287,3 +289,20 @@ def test_runs_of_which_little_is_known_are_told_of_as_well():
     unknown = a_run(1, waiting_s=None, in_io_s=None, runtime_s=None, submitted=None, bytes_written=None)
     found = told([unknown])
     assert (found.runs, found.waiting_s, found.months, found.categories[0].waiting_s) == (1, 0.0, [], None)
+
+
+def test_a_daily_run_is_held_against_the_seven_before_it():
+    random = np.random.default_rng(3)
+    seconds = [*random.uniform(9.0, 11.0, 40).tolist(), 20.0]
+    rows = [("u1", 64, "/s", NOVEMBER + n * DAY, time) for n, time in enumerate(seconds)]
+    few = [("u2", 64, "/s", NOVEMBER + n * DAY, 1.0) for n in range(8)]
+    (daily, short) = daily_runs([*rows, *few, ("u3", 1, "/s", NOVEMBER, 1.0)])
+    assert (daily.user, daily.runs, daily.last_s, daily.verdict) == ("u1", 41, 20.0, "slower")
+    assert daily.usual_s == pytest.approx(np.median(seconds[-8:-1]))
+    assert daily.next_s == pytest.approx(np.median(seconds[-7:]))
+    assert 0.8 < daily.low < 1.0 < daily.high < 1.25
+    assert (short.user, short.verdict, short.low) == ("u2", "unknown", None)
+    assert daily_runs(rows[:-1])[0].verdict == "usual"
+    text = daily_text("ior", [daily])
+    assert "SLOWER" in text
+    assert "20 s" in text

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from vani.api.heat_map import heat_map
     from vani.api.history.add import AddedAndJudged, history_add
     from vani.api.history.creations import creations_jobs, creations_rows, history_creations
+    from vani.api.history.daily import history_daily
     from vani.api.history.evaluate import history_evaluate
     from vani.api.history.maintenance import (
         history_anonymise,
@@ -87,6 +88,7 @@ __all__ = [
     "history_add",
     "history_anonymise",
     "history_creations",
+    "history_daily",
     "history_damaged",
     "history_evaluate",
     "history_export",

@@ -1,0 +1,46 @@
+"""`vani history daily` for programs."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from vani.api.arguments import PathLike
+from vani.api.history.show import nothing_found
+from vani.database.runs import read
+from vani.database.runs.connect import Store
+from vani.history.contents import default_place
+from vani.history.daily import daily_runs
+
+if TYPE_CHECKING:
+    from vani.schema.history import Daily
+
+__all__ = ["history_daily"]
+
+
+def history_daily(application: str, user: str | None = None, *, db: PathLike | None = None) -> list[Daily]:
+    """Hold the latest run of a benchmark that is repeated against the median of the seven before it.
+
+    Parameters
+    ----------
+    user
+        Whose runs; None: everybody's.
+    db
+        As in `history_add`.
+
+    Returns
+    -------
+    list of Daily
+        One for each user, number of processes and file system with more than seven runs, the longest series first.
+
+    Raises
+    ------
+    InputError
+        There is no history, or no such run in it.
+    """
+    columns = ("user", "processes", "mount", "submitted", "slowest_s")
+    with Store(db if db is not None else default_place()).reading() as connection:
+        rows = read.figures_of(connection, columns, application, user)
+        if not rows:
+            pairs = [group.pair for group in read.groups(connection, "pair", read.Period())]
+            raise nothing_found(application, user, pairs)
+    return daily_runs(rows)

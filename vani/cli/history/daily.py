@@ -1,0 +1,26 @@
+"""`vani history daily`."""
+
+from __future__ import annotations
+
+import click
+
+from vani import api
+from vani.cli.history.options import db_option
+
+__all__ = ["daily"]
+
+
+@click.command()
+@click.argument("application", metavar="APP")
+@click.argument("user", required=False)
+@db_option
+def daily(application: str, user: str | None, db: str | None) -> None:
+    """Hold the latest run of a daily benchmark against the median of the seven before it.
+
+    APP is run again and again with the same input. The time is that of the slowest process in I/O calls. What is usual
+    are nine of ten earlier runs, each by the median of the seven before it. The next run is expected at the median of
+    the last seven.
+    """
+    from vani.render.history.daily import daily_text  # noqa: PLC0415
+
+    click.echo(daily_text(application, api.history_daily(application, user, db=db)), nl=False)
