@@ -17,6 +17,7 @@ from vani.advisors.conflicts import Judged, resolve
 from vani.advisors.diagnosis import diagnosis
 from vani.advisors.floors import above_floor
 from vani.advisors.gains import WIDEST, before_bounds, is_measurable, of_run, together, without_little
+from vani.advisors.knobs import knobs_of
 from vani.advisors.matter.io_share import IOShare
 from vani.advisors.recorded_mounts import as_recorded, notes_on_mounts
 from vani.advisors.remainder import remainder
@@ -40,6 +41,7 @@ from vani.schema.advice import (
     Direction,
     Evidence,
     Expected,
+    Knob,
     NoRecommendation,
     ProfileRef,
     Recommendation,
@@ -331,6 +333,10 @@ def _recommendation(
         if finding.gain is None or inflated_by(profile) is not None
         else _expected(finding.gain, profile, is_bound=rule is IOShare),
         apply=list(finding.apply),
+        knobs=[
+            Knob(kind=knob.kind, folder=knob.folder, values=[dict(value) for value in knob.values])
+            for knob in knobs_of(finding)
+        ],
         source=list(rule.sources),
         patterns=patterns,
     )

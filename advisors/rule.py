@@ -28,6 +28,7 @@ __all__ = [
     "Evidence",
     "Finding",
     "Gain",
+    "Knob",
     "Layouts",
     "MatchingRule",
     "Need",
@@ -111,6 +112,19 @@ NO_LAYOUTS: Layouts = MappingProxyType({})
 
 
 @dataclass(frozen=True)
+class Knob:
+    """A setting that can be tried without a change of the program, with the values worth trying, best first.
+
+    A value is, by `kind`: of a layout the `options` of `lfs setstripe` for `folder`; of hints of MPI-IO, and of the
+    environment, values by name.
+    """
+
+    kind: Literal["layout", "hints", "environment"]
+    values: Sequence[Mapping[str, str]]
+    folder: str | None = None
+
+
+@dataclass(frozen=True)
 class Finding:
     """One thing to change, or for the rule that asks whether I/O matters, one thing to know.
 
@@ -130,6 +144,8 @@ class Finding:
         None where nobody knows whether it gets faster.
     stripes
         What `files` get if it is followed, where rules about what uses the files must match them.
+    knobs
+        None: those that the lines of `apply` turn (`vani.advisors.knobs`).
     """
 
     target: Target
@@ -144,6 +160,7 @@ class Finding:
     stripes: Stripes | None = None
     files: frozenset[str] = frozenset()
     acts_on: Literal["file_system", "libraries"] = "file_system"
+    knobs: Sequence[Knob] | None = None
 
     @property
     def known_gain(self) -> Gain | None:

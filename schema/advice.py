@@ -16,6 +16,7 @@ __all__ = [
     "Evidence",
     "Expected",
     "JudgedFiles",
+    "Knob",
     "NextRun",
     "NextRunBehaviour",
     "NoRecommendation",
@@ -82,10 +83,26 @@ class Direction(Model):
     why_no_number: str = Field(description="the reason, or what to supply for a number")
 
 
+class Knob(Model):
+    """A setting that can be tried without a change of the program."""
+
+    kind: Literal["layout", "hints", "environment"] = Field(
+        description="the layout of new files in a folder, hints of MPI-IO, or variables"
+    )
+    folder: str | None = Field(default=None, description="of a layout; else null")
+    values: list[dict[str, str]] = Field(
+        description="worth trying, best first: of a layout the `options` of `lfs setstripe`, else values by name"
+    )
+
+
 class Recommendation(SparseModel):
     """One verdict of one rule."""
 
-    optional_keys: ClassVar[tuple[str, ...]] = ("patterns",)
+    optional_keys: ClassVar[tuple[str, ...]] = ("patterns", "knobs")
+
+    def keys_left_out(self) -> tuple[str, ...]:
+        """Those of the optional keys that are empty."""
+        return tuple(name for name in self.optional_keys if not getattr(self, name))
 
     rule: str
     name: str
@@ -101,6 +118,9 @@ class Recommendation(SparseModel):
         "null where nobody knows whether it gets faster"
     )
     apply: list[str]
+    knobs: list[Knob] = Field(
+        default=[], description="what `vani tune` can try of it; absent where there is nothing"
+    )
     source: list[str]
     patterns: list[str] = Field(
         default=[],

@@ -113,6 +113,8 @@ class PersistenceOff(Rule):
                 current={"persistence": None},
                 evidence=evidence,
                 apply=lines + (keep if results else []),
+                # What a run loses with its node, no trial can see.
+                knobs=(),
                 files=frozenset(file.path for _, file in passing),
             )
         ]

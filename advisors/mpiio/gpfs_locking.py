@@ -107,5 +107,7 @@ class GpfsLocking(Rule):
                 ),
                 f"export BGLOCKLESSMPIO_F_TYPE={_MAGIC}",
             ],
+            # Without locks a run can be fast and wrong: no trial may set it.
+            knobs=(),
             files=frozenset(item.file.path for item in items),
         )

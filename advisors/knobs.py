@@ -1,0 +1,52 @@
+"""Knobs of a recommendation: settings that `vani tune` can try from outside of the program.
+
+They follow from the lines that a rule gives, so that there is no second list of settings.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Iterator, Sequence
+from itertools import chain
+
+from vani.advisors.rule import Finding, Knob
+
+__all__ = ["knobs_of"]
+
+_HINT_FILE = re.compile(r"printf '%s\\n' (.+) >> romio-hints")
+_HINT_VARIABLES = ("export ROMIO_HINTS=", "export MPICH_MPIIO_HINTS=")
+
+
+def knobs_of(finding: Finding) -> Sequence[Knob]:
+    """Knobs that a rule names; where it names none itself, those that its lines turn.
+
+    Empty where a line does something else, or where a recommended hint is none that the lines set: such advice asks
+    for a change of the program or of the job, of which the knobs would be only a part.
+    """
+    if finding.knobs is not None:
+        return finding.knobs
+    lines = [line for line in finding.apply if not line.startswith("#")]
+    knobs = [*chain.from_iterable(map(_knob_of, lines))] if all(map(_is_known, lines)) else []
+    names = {name for knob in knobs if knob.kind == "hints" for value in knob.values for name in value}
+    return [] if names and not names >= set(finding.recommended) else knobs
+
+
+def _is_known(line: str) -> bool:
+    return line.startswith(_HINT_VARIABLES) or any(True for _ in _knob_of(line))
+
+
+def _knob_of(line: str) -> Iterator[Knob]:
+    if match := _HINT_FILE.fullmatch(line):
+        hints = dict(word.split(" ", 1) for word in shlex.split(match[1]))
+        yield Knob("hints", (hints,))
+        return
+    words = shlex.split(line)
+    # A line that does not come back from its words has something that a shell would expand.
+    if line.startswith(_HINT_VARIABLES) or shlex.join(words) != line:
+        return
+    if words[:2] == ["lfs", "setstripe"] and len(words) > 3:
+        yield Knob("layout", ({"options": shlex.join(words[2:-1])},), folder=words[-1])
+    elif words[0] == "export" and len(words) == 2 and "=" in words[1]:
+        name, _, value = words[1].partition("=")
+        yield Knob("environment", ({name: value},))

@@ -1,0 +1,37 @@
+"""Knobs that `vani tune` can turn, as they follow from the lines of the rules' own cases."""
+
+from __future__ import annotations
+
+from test_cases import load_cases
+from test_emitted_commands import advise_case
+
+from vani.schema.advice import Knob
+
+
+def knobs(case: str) -> list[Knob]:
+    (parameter,) = [parameter for parameter in load_cases() if parameter.id == case]
+    return [knob for item in advise_case(*parameter.values).recommendations for knob in item.knobs]
+
+
+def test_a_layout_is_a_knob_of_its_folder():
+    (knob,) = knobs("LUS002-paths_are_quoted")
+    assert (knob.kind, knob.folder) == ("layout", "/lustre/my $(data)")
+    assert knob.values[0]["options"].startswith("-c ")
+
+
+def test_hints_are_a_knob():
+    (knob,) = knobs("MIO002-one_aggregator_for_each_stripe")
+    assert (knob.kind, knob.values) == ("hints", [{"cb_nodes": "4", "cb_buffer_size": "4194304"}])
+
+
+def test_hints_that_need_other_calls_in_the_program_are_none():
+    assert knobs("MIO001-collective_calls_need_only_hints")
+    assert knobs("MIO001-interleaved_and_independent") == []
+
+
+def test_what_a_trial_cannot_judge_is_none():
+    # Locks that are off, and output that ends with its node.
+    assert knobs("BB004-unifyfs") == []
+    locking = [parameter.id for parameter in load_cases() if parameter.id.startswith("MIO004")]
+    assert locking
+    assert all(knobs(case) == [] for case in locking)
