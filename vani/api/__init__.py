@@ -63,6 +63,7 @@ if TYPE_CHECKING:
     from vani.api.report import Reported, report, reported
     from vani.api.table import table
     from vani.api.trace import Trace, trace
+    from vani.api.tune import tune, tune_again, tuned_state
 
 __all__ = [
     "JUDGED_FILES",
@@ -124,6 +125,9 @@ __all__ = [
     "snapshots",
     "table",
     "trace",
+    "tune",
+    "tune_again",
+    "tuned_state",
 ]
 
 _MODULES = {
@@ -152,6 +156,8 @@ _MODULES = {
     "Reported": "report",
     "reported": "report",
     "Trace": "trace",
+    "tune_again": "tune",
+    "tuned_state": "tune",
 }
 """Modules of the names that say nothing of their module; `plan_path` is in `plan.path`, `diff` in `diff`."""
 

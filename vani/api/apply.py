@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 import subprocess
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -19,12 +20,24 @@ from vani.collect.lustre import parse_layout
 from vani.collect.probe import NoAnswer, ask
 from vani.errors import InputError
 from vani.render.advice.script import lasting_commands, render
+from vani.render.tuned.script import tuned_script
+from vani.schema.document import read_text
 from vani.units import counted, parse_bytes
 
 if TYPE_CHECKING:
     from vani.schema.advice import Advice
+    from vani.schema.tuned import Tuned
 
-__all__ = ["STATE", "Applied", "Check", "apply", "layout_problem", "run_script"]
+__all__ = [
+    "STATE",
+    "Applied",
+    "Check",
+    "apply",
+    "layout_problem",
+    "reported_hints",
+    "run_script",
+    "undo_script",
+]
 
 STATE = Path("vani-apply-state")
 """The folder in which the script keeps the layouts of before, and a copy of itself."""
@@ -56,7 +69,7 @@ class Applied:
 
 
 def apply(
-    document: PathLike | Advice,
+    document: PathLike | Advice | Tuned,
     *,
     undo: bool = False,
     dry_run: bool = False,
@@ -68,7 +81,7 @@ def apply(
     Parameters
     ----------
     document
-        An advice, or its path.
+        An advice or what `tune` found, or its path.
     undo
         Bring back the layouts of before. The script that was applied is run, whatever the document says by now.
     dry_run
@@ -84,12 +97,8 @@ def apply(
         The document cannot be read, `state` belongs to another script, there is nothing to undo, or `lfs` is missing
         or fails.
     """
-    from vani.schema.advice import Advice as Model  # noqa: PLC0415 - loads the models
-
-    advice = document if isinstance(document, Model) else Model.load(document)
-    steps = [item.apply for item in advice.recommendations if item.severity != "info"]
+    steps, script = _steps_and_script(document)
     folder = Path(state)
-    script = render(advice, version=vani.__version__)
     if undo:
         return Applied(_undone(script, folder, dry_run=dry_run), (), "")
     before = tuple(_before(steps))
@@ -99,6 +108,20 @@ def apply(
     printed = run_script(script, folder)
     reported = () if job_output is None else tuple(_reported(steps, Path(job_output)))
     return Applied(printed, (*before, *_after(steps), *reported), job_lines)
+
+
+def _steps_and_script(document: PathLike | Advice | Tuned) -> tuple[list[list[str]], str]:
+    """Lines of each step, and the script."""
+    from vani.schema.advice import Advice as Model  # noqa: PLC0415 - loads the models
+    from vani.schema.tuned import Tuned as TunedModel  # noqa: PLC0415
+
+    if isinstance(document, (str, Path)):
+        is_tuned = re.match(r"\W*schema\W+vani\.tuned/", read_text(document)) is not None
+        document = (TunedModel if is_tuned else Model).load(document)
+    if isinstance(document, TunedModel):
+        return [setting.apply for setting in document.settings], tuned_script(document)
+    steps = [item.apply for item in document.recommendations if item.severity != "info"]
+    return steps, render(document, version=vani.__version__)
 
 
 def run_script(script: str, state: Path) -> str:
@@ -121,20 +144,35 @@ def run_script(script: str, state: Path) -> str:
     return _run(script, ["--apply"], state)
 
 
-def _undone(script: str, state: Path, *, dry_run: bool) -> str:
+def undo_script(state: Path, script: str | None = None) -> str:
+    """Take back what the script whose copy is in `state` has set; without a copy, what `script` has.
+
+    Raises
+    ------
+    InputError
+        A command failed.
+    """
     copy = state / _SCRIPT
-    # Layouts may have been set by the script itself, which keeps no copy.
-    if not state.is_dir():
-        raise InputError("is not there: nothing was applied that could be undone", where=state, todo="name --state")
     if copy.exists():
         script = copy.read_text(encoding="utf-8")
-    if dry_run:
-        return f"VANI_STATE={state} sh {copy if copy.exists() else _SCRIPT} --undo\n"
-    printed = _run(script, ["--undo"], state)
+    printed = "" if script is None else _run(script, ["--undo"], state)
     copy.unlink(missing_ok=True)
     if not any(state.iterdir()):
         state.rmdir()
     return printed
+
+
+def _undone(script: str, state: Path, *, dry_run: bool) -> str:
+    # Layouts may have been set by the script itself, which keeps no copy.
+    if not state.is_dir():
+        raise InputError(
+            "is not there: nothing was applied that could be undone", where=state, todo="name --state"
+        )
+    if dry_run:
+        copy = state / _SCRIPT
+        applied = shlex.quote(str(copy if copy.exists() else _SCRIPT))
+        return f"VANI_STATE={shlex.quote(str(state))} sh {applied} --undo\n"
+    return undo_script(state, script)
 
 
 def _run(script: str, arguments: Sequence[str], state: Path) -> str:
@@ -149,6 +187,8 @@ def _run(script: str, arguments: Sequence[str], state: Path) -> str:
             text=True,
             errors="backslashreplace",
             check=False,
+            # Ctrl-C in a terminal would end `lfs` between two steps.
+            process_group=0,
             env={**os.environ, "VANI_STATE": str(state), "APPLY": "0"},
         )
     if done.returncode:
@@ -211,7 +251,11 @@ def layout_problem(folder: Path, options: Sequence[str]) -> tuple[str, bool | No
     wanted = _wanted(options)
     composite = str(layout.get("layout", ""))
     have: dict[str, object] = {"components": composite.count("-E ")} if composite else dict(layout)
-    wrong = [f"{key} {have[key]}, not {value}" for key, value in wanted.items() if key in have and have[key] != value]
+    wrong = [
+        f"{key} {have[key]}, not {value}"
+        for key, value in wanted.items()
+        if key in have and have[key] != value
+    ]
     missing = [key for key in wanted if key not in have]
     if "components" in missing or ("components" in have and "components" not in wanted):
         return f"the layout was not applied (lfs getstripe -d shows {composite or layout})", False
@@ -246,7 +290,9 @@ def _reported(steps: Sequence[Sequence[str]], output: Path) -> Iterator[Check]:
         if name not in hints:
             yield Check(f"hint {name}: MPI did not report it", None)
         else:
-            yield Check(f"hint {name}: MPI reports {hints[name]}, {value} was asked for", hints[name] == value)
+            yield Check(
+                f"hint {name}: MPI reports {hints[name]}, {value} was asked for", hints[name] == value
+            )
 
 
 def _recommended_hints(steps: Sequence[Sequence[str]]) -> Mapping[str, str]:

@@ -1,4 +1,4 @@
-"""`vani apply`: the layouts of an advice, set, checked and taken back."""
+"""`vani apply`: the layouts of an advice or of tuned.yaml, set, checked and taken back."""
 
 from __future__ import annotations
 
@@ -41,9 +41,9 @@ def apply(
 ) -> None:
     """Set the file layouts that ADVICE recommends, and check before and after.
 
-    ADVICE is what `vani advise` writes. What is done is what its --script does: layouts of folders are set, what only
-    the job can set is printed. The exit status is 1 where a check fails: no such folder, a layout that was not
-    applied, a hint that MPI did not take. Files that are there already keep their layout, which is noted.
+    ADVICE is what `vani advise` or `vani tune` writes. What is done is what its --script does: layouts of folders
+    are set, what only the job can set is printed. The exit status is 1 where a check fails: no such folder, a layout
+    that was not applied, a hint that MPI did not take. Files that are there already keep their layout, which is noted.
     """
     done = api.apply(document, undo=undo, dry_run=dry_run, state=state, job_output=job_output)
     click.echo(_text(done), nl=False)

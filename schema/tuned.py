@@ -1,0 +1,132 @@
+"""tuned.yaml: settings that `vani tune` tried by running a program, what was measured, and what was kept."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import Field
+
+from vani.schema.document import Document
+from vani.schema.model import Model
+
+__all__ = ["AS_IT_IS", "Candidate", "NotTried", "Result", "Setting", "Tuned", "TunedRun", "TunedSetting"]
+
+
+class Setting(Model):
+    """A setting from outside of a program."""
+
+    layout: str | None = Field(
+        default=None, description="options of `lfs setstripe` for the folder of the output; null: as it is"
+    )
+    hints: dict[str, str] = Field(default={}, description="of MPI-IO, by name")
+    environment: dict[str, str] = Field(default={}, description="variables, by name")
+
+    def with_(self, other: Setting) -> Setting:
+        """This setting and another one, which wins where both set the same."""
+        return Setting(
+            layout=other.layout or self.layout,
+            hints=self.hints | other.hints,
+            environment=self.environment | other.environment,
+        )
+
+    @property
+    def label(self) -> str:
+        """The setting as a short text; `as it is` where it sets nothing."""
+        pairs = [*self.hints.items(), *self.environment.items()]
+        parts = [*filter(None, [self.layout]), *(f"{name} {value}" for name, value in pairs)]
+        return ", ".join(parts) or "as it is"
+
+
+AS_IT_IS = Setting()
+
+
+class Candidate(Model):
+    """A setting worth trying, from one recommendation."""
+
+    rule: str
+    name: str
+    reason: str
+    expected: float | None = Field(description="the recommendation's expected speedup; null: unknown")
+    setting: Setting
+
+
+class NotTried(Model):
+    """A recommendation that cannot be tried from outside."""
+
+    rule: str
+    why: str
+
+
+class TunedRun(Model):
+    """One run of the program."""
+
+    number: int
+    candidates: list[int] = Field(description="indices of the candidates that were set; empty: as it is")
+    folder: str = Field(description="of its output")
+    outcome: Literal[
+        "running", "ended", "failed", "not_verified", "not_applied", "too_slow", "interrupted"
+    ] = "running"
+    seconds: float | None = Field(default=None, description="of the command, by the wall clock")
+    status: int | None = Field(default=None, description="its exit status; 128 and more: ended by a signal")
+    hints: dict[str, str] = Field(default={}, description="those that MPI reported, of those that were set")
+    remark: str = ""
+
+
+class Result(Model):
+    """The outcome of a session."""
+
+    verdict: Literal["proven", "not_proven", "nothing_helps", "unfinished"]
+    why: str
+    candidates: list[int] = Field(description="of the best setting; empty: none was faster than as it is")
+    speedup: float | None = Field(default=None, description="geometric mean of as it is by that of the best")
+    low: float | None = Field(default=None, description="lower end of its interval")
+    high: float | None = Field(default=None, description="upper end")
+    confidence: float | None = Field(default=None, description="of the interval between both ends, 0..1")
+    noise: float | None = Field(
+        default=None, description="relative deviation of repeated runs; null: none was repeated"
+    )
+    as_is_runs: int = 0
+    best_runs: int = 0
+
+
+class TunedSetting(Model):
+    """A setting that was proven, with the lines that set it."""
+
+    rule: str
+    name: str
+    reason: str
+    apply: list[str]
+
+
+class Tuned(Document):
+    """A session of `vani tune`: also its state while it goes on."""
+
+    schema_: Literal["vani.tuned/1"] = Field(alias="schema", default="vani.tuned/1")
+    version: str = Field(description="of Vani")
+    begun: str = Field(description="ISO 8601 in UTC")
+    host: str
+    command: list[str] = Field(description="its words; `{data}` stands for the folder of a run's output")
+    data: str = Field(description="the folder of the output")
+    fresh: Literal["subfolder", "emptied"] = Field(
+        description="each run writes into a new folder below `data`, or into `data`, which is emptied after it"
+    )
+    prepare: str | None = Field(default=None, description="command before each run")
+    verify: str | None = Field(
+        default=None, description="command after each run, which fails where results are wrong"
+    )
+    most_runs: int | None = Field(default=None, description="the budget in runs")
+    most_seconds: float | None = Field(default=None, description="the budget in seconds of runs")
+    candidates: list[Candidate]
+    not_tried: list[NotTried] = Field(default=[])
+    runs: list[TunedRun] = Field(default=[])
+    result: Result | None = None
+    settings: list[TunedSetting] = Field(
+        default=[], description="what tuned.sh sets; empty where nothing is proven"
+    )
+
+    def setting(self, candidates: list[int]) -> Setting:
+        """The setting of several candidates, the last of which wins."""
+        setting = AS_IT_IS
+        for index in candidates:
+            setting = setting.with_(self.candidates[index].setting)
+        return setting

@@ -1,0 +1,174 @@
+"""`vani tune` as a user meets it, with a program that is faster under the layout and the hints that it finds."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from repository import ROOT
+
+from vani.schema.advice import Advice, Knob
+from vani.schema.tuned import Tuned
+
+LFS = """#!/bin/sh
+# lfs setstripe -c COUNT FOLDER | setstripe -d FOLDER | setstripe --yaml=FILE FOLDER | getstripe -d [--raw|--yaml] FOLDER
+eval folder=\\${$#}
+layouts=$LAYOUTS/$(printf %s "$folder" | tr / _)
+case "$1 $2" in
+"setstripe -c") printf 'stripe_count: %s\\n' "$3" >"$layouts" ;;
+"setstripe -d") rm -f "$layouts" ;;
+"setstripe --yaml="*) cp "${2#--yaml=}" "$layouts" ;;
+"getstripe -d") cat "$layouts" 2>/dev/null || echo 'stripe_count: 0' ;;
+esac
+exit 0
+"""
+PROGRAM = """
+import os, sys, time
+folder = sys.argv[1]
+layout = os.path.join(os.environ["LAYOUTS"], folder.replace("/", "_"))
+stripes = int(open(layout).read().split()[1]) if os.path.exists(layout) else 1
+hints = dict(line.split() for line in open(os.environ["ROMIO_HINTS"])) if "ROMIO_HINTS" in os.environ else {}
+for name, value in hints.items():
+    print(f"key = {name}     value = {value}")
+if hints.get("cb_nodes") == os.environ.get("FAILS_WITH", "none"):
+    sys.exit(7)
+open(os.path.join(folder, "out.dat"), "w").write(hints.get("cb_nodes", "right"))
+time.sleep(float(os.environ.get("SECONDS", "0.4")) / (4 if stripes == 8 else 1))
+"""
+
+
+@pytest.fixture
+def scratch(run, desk: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The folder of the output; beside it program.py, and advice.yaml with two knobs."""
+    layouts, programs, scratch = desk.parent / "layouts", desk.parent / "programs", desk / "scratch"
+    for folder in (layouts, programs, scratch):
+        folder.mkdir()
+    (programs / "lfs").write_text(LFS)
+    (programs / "lfs").chmod(0o755)
+    (desk / "program.py").write_text(PROGRAM)
+    monkeypatch.setenv("LAYOUTS", str(layouts))
+    monkeypatch.setenv("PATH", f"{programs}{os.pathsep}{os.environ['PATH']}")
+    run("advise", ROOT / "tests" / "golden" / "v3-haccio-ssf-8r.yaml", "--select", "MAT001", "-o", "advice.yaml")
+    advice = Advice.load("advice.yaml")
+    first = advice.recommendations[0].model_copy(update={"severity": "high"})
+    layout = Knob(kind="layout", folder=str(scratch / "run"), values=[{"options": "-c 8"}])
+    items = [
+        first.model_copy(update={"rule": "LUS002", "knobs": [layout]}),
+        first.model_copy(update={"rule": "MPI003", "knobs": [Knob(kind="hints", values=[{"cb_nodes": "8"}])]}),
+        first.model_copy(update={"rule": "POS001", "knobs": []}),
+    ]
+    advice.model_copy(update={"recommendations": items}).save("advice.yaml")
+    return scratch
+
+
+def words(*options: str) -> list[str]:
+    program = [sys.executable, "program.py", "{data}"]
+    return ["tune", "--data", "scratch", "--advice", "advice.yaml", *options, "--", *program]
+
+
+def layouts() -> list[Path]:
+    return [*Path(os.environ["LAYOUTS"]).iterdir()]
+
+
+def test_what_helps_is_proven_and_kept(run, scratch):
+    (scratch / "mine").write_text("mine")
+    done = run(*words())
+    assert (done.status, done.err) == (0, "")
+    tuned = Tuned.load("tuned.yaml")
+    assert [known.candidates for known in tuned.runs] == [[], [0], [0, 1], [], [0]] or tuned.runs[-1].candidates == [0, 1]
+    assert tuned.result.verdict == "proven"
+    assert tuned.result.speedup > 2
+    assert done.out.startswith("Run 1 of 5   as it is ")
+    assert "Proven: " in done.out
+    assert "POS001: asks for more than a setting from outside" in done.out
+    hinted = next(known for known in tuned.runs if 1 in known.candidates)
+    assert hinted.hints == {"cb_nodes": "8"}
+    # A run each in a folder of its own; what was there stays.
+    assert sorted(path.name for path in scratch.iterdir()) == ["mine", *(f"vani-tune-{n}" for n in range(1, 6))]
+    assert layouts() == []
+    subprocess.run(["sh", "tuned.sh", "--apply"], check=True, capture_output=True)
+    assert [path.read_text() for path in layouts()] == ["stripe_count: 8\n"]
+    subprocess.run(["sh", "tuned.sh", "--undo"], check=True, capture_output=True)
+    assert layouts() == []
+    applied = run("apply", "tuned.yaml")
+    assert f"ok      {scratch}: new files get -c 8\n" in applied.out
+    run("apply", "tuned.yaml", "--undo")
+    assert layouts() == []
+
+
+def test_a_folder_that_is_emptied_is_empty_and_without_layout_afterwards(run, scratch):
+    assert run(*words("--clean", "--budget", "4")).status == 0
+    assert [*scratch.iterdir()] == []
+    assert layouts() == []
+    (scratch / "mine").write_text("mine")
+    done = run(*words("--clean", "--state", "other", "-o", "other.yaml"))
+    assert (done.status, (scratch / "mine").read_text()) == (2, "mine")
+    assert "is not empty" in done.line
+
+
+@pytest.mark.parametrize("way", ["fails", "wrong"])
+def test_a_setting_under_which_the_program_fails_is_not_kept(run, scratch, way, monkeypatch):
+    monkeypatch.setenv("SECONDS", "0.1")
+    if way == "fails":
+        monkeypatch.setenv("FAILS_WITH", "8")
+    done = run(*words("--verify", 'test "$(cat "$VANI_DATA/out.dat")" = right'))
+    assert done.status == 0
+    assert ("failed  (ended with status 7" if way == "fails" else "wrong results  (--verify") in done.out
+    assert Tuned.load("vani-tune-state/tuned.yaml").result.candidates in ([0], [])
+
+
+def test_a_program_that_fails_as_it_is_is_reported(run, scratch):
+    done = run(*words("--verify", "exit 3"))
+    assert done.status == 1
+    assert "Unfinished: run 1, as it is: --verify ended with status 3" in done.out
+    assert not Path("tuned.yaml").exists()
+
+
+@pytest.mark.parametrize(
+    ("options", "line"),
+    [
+        (["--budget", "many"], "'many' is neither a number of runs nor a time"),
+        (["--data", "nowhere"], "is no folder"),
+        (["--state", "scratch/state"], "lies in the folder of the output"),
+        (["-o", "advice.yaml"], "is there already"),
+        (["--resume"], "a session has its command and folder already"),
+    ],
+)
+def test_bad_input_is_refused_before_anything_runs(run, scratch, options, line):
+    done = run(*words(*options))
+    assert (done.status, done.out) == (2, "")
+    assert line in done.line
+    assert not Path("vani-tune-state").exists()
+
+
+MOMENTS = [pytest.param(s, marks=() if s == 1.3 else pytest.mark.slow) for s in (0.6, 0.8, 1.0, 1.3, 1.6)]
+
+
+@pytest.mark.parametrize("after_s", MOMENTS)
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT])
+def test_a_session_that_is_killed_goes_on_or_says_why_not(run, scratch, after_s, number, monkeypatch):
+    (scratch / "mine").write_text("mine")
+    process = subprocess.Popen([sys.executable, "-m", "vani", *words()], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    while not Path("vani-tune-state/run-1.log").exists():
+        time.sleep(0.02)
+    time.sleep(after_s - 0.6)
+    process.send_signal(number)
+    assert process.wait() == (-9 if number == signal.SIGKILL else 130)
+    if number == signal.SIGINT:
+        assert layouts() == []
+    assert (scratch / "mine").read_text() == "mine"
+    done = run("tune", "--resume")
+    while "still under way" in done.err:
+        time.sleep(0.1)
+        done = run("tune", "--resume")
+    assert done.status == 0, done.err
+    tuned = Tuned.load("vani-tune-state/tuned.yaml")
+    assert tuned.result.verdict == "proven"
+    assert sum(known.outcome == "ended" for known in tuned.runs) in (4, 5)
+    assert layouts() == []
+    assert run("tune", "--show").out.splitlines()[-2:] != []

@@ -1,0 +1,287 @@
+"""`vani tune` for programs: try what advice recommends by running the program, and keep what is proven."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import shutil
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from importlib.util import find_spec
+from pathlib import Path
+from socket import gethostname
+from typing import TYPE_CHECKING, Literal
+
+import vani
+from vani.advisors.mpiio.hints import hint_lines
+from vani.api.advise import advise
+from vani.api.apply import layout_problem, reported_hints, run_script, undo_script
+from vani.api.arguments import PathLike
+from vani.api.profile import profile as profile_of_trace
+from vani.collect.tracing.recorder_library import find_recorder
+from vani.errors import InputError
+from vani.render.advice.script import Step, render_steps
+from vani.schema.advice import Advice
+from vani.schema.tuned import Candidate, NotTried, Setting, Tuned, TunedSetting
+from vani.tune.session import DOCUMENT, Session, locked
+from vani.tune.trial import begin_folder, command_in, empty, environment_of, free_folder, launch
+
+if TYPE_CHECKING:
+    from vani.schema.system import System
+
+__all__ = ["tune", "tune_again", "tuned_state"]
+
+Tracer = Literal["recorder", "strace", "dftracer"]
+_TRACE = "trace"
+
+
+def tune(
+    command: Sequence[str],
+    data: PathLike,
+    *,
+    state: PathLike,
+    advice: PathLike | Advice | None = None,
+    profile: PathLike | None = None,
+    tracer: Tracer | None = None,
+    system: PathLike | System | None = None,
+    prepare: str | None = None,
+    verify: str | None = None,
+    clean: bool = False,
+    most_runs: int | None = 5,
+    most_seconds: float | None = None,
+    progress: Callable[[Tuned], None] | None = None,
+) -> Tuned:
+    """Run a program as it is and under recommended settings, and find out which of them make it faster.
+
+    Parameters
+    ----------
+    command
+        Words; `{data}` in one stands for the folder of a run's output, as `$VANI_DATA` does for the program.
+    data
+        Folder of the output, on the file system to tune.
+    state
+        A folder, which must not be there: it keeps the session, so that `tune_again` can go on with it.
+    advice, profile
+        Where the settings come from. Without both, the program is traced once before the runs that are measured.
+    tracer
+        By which tracer; None: Recorder, where it is found.
+    prepare, verify
+        Lines for the shell before and after each run, not timed.
+    clean
+        Runs write into `data` itself, which must be empty and is emptied after each; otherwise each run gets a new
+        folder in it, which stays.
+    most_runs, most_seconds
+        The budget; what is reached first ends the session.
+    progress
+        Called after each run.
+
+    Raises
+    ------
+    InputError
+        An input cannot be used, scipy is not installed, or something that each run needs fails.
+    """
+    if find_spec("scipy") is None:
+        raise InputError("scipy is not installed", where="vani tune", todo="pip install 'vani-io[tune]'")
+    if not command:
+        raise InputError("no command was given", todo="vani tune --data DIR -- COMMAND...")
+    place, folder = Path(data).absolute(), Path(state).absolute()
+    if not place.is_dir():
+        raise InputError(
+            "is no folder", where=data, todo="make it, or name the folder that the program writes to"
+        )
+    if folder.is_relative_to(place):
+        raise InputError("lies in the folder of the output", where=state, todo="name another with --state")
+    if tracer is None and advice is None and profile is None and find_recorder(None, os.environ) is None:
+        raise InputError(
+            "nothing is known of the program, and Recorder's library, which could trace it, was not found",
+            where="vani tune",
+            todo="give --profile or --advice, or let strace trace a run with --tracer strace",
+        )
+    if isinstance(advice, (str, Path)):
+        advice = Advice.load(advice)
+    elif advice is None and profile is not None:
+        advice = advise(profile, system=system)
+    try:
+        folder.mkdir()
+    except FileExistsError:
+        raise InputError(
+            "is there already", where=state, todo="go on with it by --resume, or name another with --state"
+        ) from None
+    tuned = Tuned(
+        version=vani.__version__,
+        begun=datetime.now(UTC).isoformat(timespec="seconds"),
+        host=gethostname(),
+        command=list(command),
+        data=str(place),
+        fresh="emptied" if clean else "subfolder",
+        prepare=prepare,
+        verify=verify,
+        most_runs=most_runs,
+        most_seconds=most_seconds,
+        candidates=[],
+    )
+    with locked(folder) as lock:
+        if advice is None:
+            advice = advise(_traced(tuned, folder, tracer or "recorder", lock), system=system)
+        candidates, not_tried = _candidates(advice, place)
+        tuned = tuned.model_copy(update={"candidates": candidates, "not_tried": not_tried})
+        tuned.save(folder / DOCUMENT)
+        return _carried_out(tuned, folder, lock, progress)
+
+
+def tune_again(state: PathLike, *, progress: Callable[[Tuned], None] | None = None) -> Tuned:
+    """Go on with a session that was interrupted; one that is over runs nothing more.
+
+    Raises
+    ------
+    InputError
+        There is no such session, a run of it is still under way, or as `tune`.
+    """
+    tuned = tuned_state(state)
+    folder = Path(state).absolute()
+    with locked(folder) as lock:
+        return _carried_out(tuned, folder, lock, progress)
+
+
+def tuned_state(state: PathLike) -> Tuned:
+    """The document of a session, as far as it is.
+
+    Raises
+    ------
+    InputError
+        There is none.
+    """
+    place = Path(state) / DOCUMENT
+    if not place.is_file():
+        raise InputError(
+            "holds no session that has begun", where=state, todo="remove it, and begin one without --resume"
+        )
+    return Tuned.load(place)
+
+
+def _carried_out(tuned: Tuned, state: Path, lock: int, progress: Callable[[Tuned], None] | None) -> Tuned:
+    session = Session(tuned, state, _ScriptedLayouts(state / "layouts"), reported_hints, progress)
+    tuned = session.carry_out(lock)
+    result = tuned.result
+    if result is not None and result.verdict == "proven":
+        tuned = tuned.model_copy(update={"settings": _settings(tuned, result.candidates)})
+        tuned.save(state / DOCUMENT)
+    return tuned
+
+
+def _candidates(advice: Advice, data: Path) -> tuple[list[Candidate], list[NotTried]]:
+    """Settings worth trying, in the order of the advice: the first value of each before second ones."""
+    rounds: list[list[Candidate]] = []
+    not_tried = []
+    for item in advice.recommendations:
+        why = None
+        if item.severity == "info":
+            why = "hardly matters"
+        elif not item.knobs:
+            why = "asks for more than a setting from outside of the program"
+        for knob in [] if why else item.knobs:
+            if knob.kind == "layout" and not _is_within(knob.folder, data):
+                why = f"sets the layout of {knob.folder}, which is not in {data}"
+                continue
+            for index, value in enumerate(knob.values):
+                setting = (
+                    Setting(layout=value["options"])
+                    if knob.kind == "layout"
+                    else Setting(hints=value)
+                    if knob.kind == "hints"
+                    else Setting(environment=value)
+                )
+                candidate = Candidate(
+                    rule=item.rule,
+                    name=item.name,
+                    reason=item.reason,
+                    expected=item.gain.speedup if item.gain else None,
+                    setting=setting,
+                )
+                while len(rounds) <= index:
+                    rounds.append([])
+                if all(candidate.setting != known.setting for known in rounds[index]):
+                    rounds[index].append(candidate)
+        if why:
+            not_tried.append(NotTried(rule=item.rule, why=why))
+    return [candidate for values in rounds for candidate in values], not_tried
+
+
+def _is_within(folder: str | None, data: Path) -> bool:
+    return folder is not None and Path(folder).absolute().resolve().is_relative_to(data.resolve())
+
+
+def _settings(tuned: Tuned, candidates: Sequence[int]) -> list[TunedSetting]:
+    """Lines for what was kept: of a layout and a variable that several candidates set, those of the last one."""
+    settings = []
+    for position, index in enumerate(candidates):
+        candidate = tuned.candidates[index]
+        later = tuned.setting(list(candidates[position + 1 :]))
+        lines = [*_lines(candidate.setting, later, tuned.data)]
+        if lines:
+            settings.append(
+                TunedSetting(rule=candidate.rule, name=candidate.name, reason=candidate.reason, apply=lines)
+            )
+    return settings
+
+
+def _lines(setting: Setting, later: Setting, data: str) -> Iterator[str]:
+    if setting.layout is not None and later.layout is None:
+        yield _layout_line(setting.layout, data)
+    hints = {name: value for name, value in setting.hints.items() if name not in later.hints}
+    if hints:
+        yield from hint_lines(hints)
+    for name, value in setting.environment.items():
+        if name not in later.environment:
+            yield f"export {name}={shlex.quote(value)}"
+
+
+def _layout_line(options: str, folder: PathLike) -> str:
+    return f"lfs setstripe {options} {shlex.quote(str(folder))}"
+
+
+@dataclass(frozen=True)
+class _ScriptedLayouts:
+    """Layouts by the script that `vani advise --script` writes and `vani apply` runs."""
+
+    state: Path
+
+    def set(self, folder: Path, options: str) -> str | None:
+        step = Step("vani tune", "tries this layout", [_layout_line(options, folder)])
+        run_script(render_steps([step], maker="vani tune"), self.state)
+        problem = layout_problem(folder, shlex.split(options))
+        return problem[0] if problem is not None and problem[1] is False else None
+
+    def undo(self) -> None:
+        if self.state.is_dir():
+            undo_script(self.state)
+            # What is left belongs to a folder that the program removed.
+            shutil.rmtree(self.state, ignore_errors=True)
+
+
+def _traced(tuned: Tuned, state: Path, tracer: Tracer, lock: int) -> Path:
+    """Run the program once under a tracer; returns the profile's path. Its time counts for nothing."""
+    is_new = tuned.fresh == "subfolder"
+    folder = free_folder(Path(tuned.data), 0) if is_new else Path(tuned.data)
+    begin_folder(folder, is_new=is_new)
+    log, trace = state / "run-0.log", state / "trace"
+    environment = environment_of(Setting(), folder, state / "run-0.hints")
+    tracing = [sys.executable, "-m", "vani", "trace", "--tracer", tracer, "-o", str(trace), "--"]
+    lines = [] if tuned.prepare is None else [["sh", "-c", tuned.prepare]]
+    try:
+        for words in [*lines, [*tracing, *command_in(tuned.command, folder)]]:
+            ended = launch(words, environment, log, lock=lock)
+            if ended.status:
+                raise InputError(
+                    f"{words[-1] if words in lines else 'the traced run'} ended with status {ended.status}",
+                    where=log,
+                    todo=f"look there, remove {state} and begin anew",
+                )
+    finally:
+        if not is_new:
+            empty(folder)
+    profile = profile_of_trace(trace, job=trace / "job.yaml")
+    profile.save(state / "profile.yaml")
+    return state / "profile.yaml"

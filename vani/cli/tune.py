@@ -1,0 +1,135 @@
+"""`vani tune`: settings tried by running a program."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from vani import api
+from vani.atomic import write_together
+from vani.cli.options import FILE, system_option
+from vani.cli.output_guard import check_outputs
+from vani.errors import InputError
+from vani.render.tuned.script import tuned_script
+from vani.render.tuned.text import result_text, run_line
+from vani.tune.search import number_of_runs
+
+if TYPE_CHECKING:
+    from vani.schema.tuned import Tuned, TunedRun
+
+__all__ = ["tune"]
+
+_UNITS = {"s": 1, "m": 60, "h": 3600}
+
+
+def _budget(ctx: click.Context, param: click.Parameter, value: str) -> dict[str, Any]:
+    """A number of runs, or a time such as 90s, 30m or 2h."""
+    del ctx, param
+    match = re.fullmatch(r"([1-9][0-9]{0,5})([smh]?)", value)
+    if match is None:
+        raise click.BadParameter(f"{value!r} is neither a number of runs nor a time such as 30m")
+    number = int(match[1])
+    return (
+        {"most_seconds": number * _UNITS[match[2]], "most_runs": None} if match[2] else {"most_runs": number}
+    )
+
+
+@click.command(context_settings={"allow_interspersed_args": False})
+@click.option(
+    "--data", type=FILE, metavar="DIR", help="Folder on the file system to tune, for the output of runs."
+)
+@click.option(
+    "--profile", type=FILE, metavar="FILE", help="A profile or a trace of the program, to take advice from."
+)
+@click.option("--advice", type=FILE, metavar="FILE", help="Advice to try, in place of --profile.")
+@click.option(
+    "--tracer",
+    type=click.Choice(["recorder", "strace", "dftracer"]),
+    help="Without either: trace one more run first, by this. [default: recorder, where it is found]",
+)
+@system_option()
+@click.option(
+    "--budget",
+    default="5",
+    show_default=True,
+    metavar="RUNS|TIME",
+    callback=_budget,
+    help="Runs to measure, or their time: 90s, 30m, 2h.",
+)
+@click.option(
+    "--prepare", metavar="CMD", help="Run this in a shell before each run; its time does not count."
+)
+@click.option(
+    "--verify", metavar="CMD", help="Run this after each run: where it fails, the setting is dropped."
+)
+@click.option(
+    "--clean", is_flag=True, help="Write into DIR itself, which must be empty and is emptied after each run."
+)
+@click.option(
+    "--state",
+    type=FILE,
+    metavar="FOLDER",
+    default="vani-tune-state",
+    show_default=True,
+    help="What is known so far, and what each run printed.",
+)
+@click.option("--resume", is_flag=True, help="Go on with the session in --state.")
+@click.option("--show", is_flag=True, help="Show the session in --state, and run nothing.")
+@click.option(
+    "-o", "--output", type=FILE, metavar="FILE", default="tuned.yaml", show_default=True,
+    help="The result; with a script beside it that sets what was kept.",
+)  # fmt: skip
+@click.argument("command", nargs=-1, metavar="-- COMMAND...")
+@click.pass_context
+def tune(
+    ctx: click.Context, /, data: Path | None, state: Path, resume: bool, show: bool, output: Path,
+    budget: dict[str, Any], command: tuple[str, ...], **options: Any,
+) -> None:  # fmt: skip
+    """Run COMMAND as it is and with recommended settings, and keep what makes it faster beyond doubt.
+
+    COMMAND names the folder of its output as {data}, or its programs take it from $VANI_DATA: a new folder below DIR
+    for each run. Only settings from outside of the program are tried: the layout of that folder, hints of MPI-IO, and
+    variables. The exit status is 1 where the program fails as it is.
+    """
+    tuned = _session(command, data, state, output, is_resumed=resume, is_shown=show, **budget, **options)
+    saved = None
+    if tuned.settings and not show:
+        write_together(
+            {output: tuned.to_yaml().encode(), output.with_suffix(".sh"): tuned_script(tuned).encode()}
+        )
+        saved = output
+    click.echo(result_text(tuned, saved), nl=False)
+    ctx.exit(1 if tuned.result is not None and tuned.result.verdict == "unfinished" else 0)
+
+
+def _session(
+    command: tuple[str, ...], data: Path | None, state: Path, output: Path,
+    *, is_resumed: bool, is_shown: bool, **options: Any,
+) -> Tuned:  # fmt: skip
+    if (is_resumed or is_shown) and (command or data):
+        raise click.UsageError(
+            "a session has its command and folder already: give --resume or --show only --state"
+        )
+    if is_resumed or is_shown:
+        tuned = api.tuned_state(state)
+        for run in tuned.runs:
+            _show_run(tuned, run)
+        return tuned if is_shown else api.tune_again(state, progress=_show_last)
+    if data is None:
+        raise click.UsageError("Missing option '--data'")
+    for path in (output, output.with_suffix(".sh")):
+        if path.exists():
+            raise InputError("is there already", where=path, todo="name another with -o")
+    check_outputs([output, output.with_suffix(".sh")], [options["profile"], options["advice"]])
+    return api.tune(command, data, state=state, progress=_show_last, **options)
+
+
+def _show_last(tuned: Tuned) -> None:
+    _show_run(tuned, tuned.runs[-1])
+
+
+def _show_run(tuned: Tuned, run: TunedRun) -> None:
+    click.echo(run_line(tuned, run, number_of_runs(tuned)))

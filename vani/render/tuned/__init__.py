@@ -1,0 +1,1 @@
+"""Sessions of `vani tune` as text and as a script."""

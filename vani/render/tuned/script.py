@@ -1,0 +1,21 @@
+"""Settings that were kept, as a shell script that sets it, takes it back, and prints lines for the job."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from vani.render.advice.script import Step, render_steps
+
+if TYPE_CHECKING:
+    from vani.schema.tuned import Tuned
+
+__all__ = ["tuned_script"]
+
+
+def tuned_script(tuned: Tuned) -> str:
+    """Write tuned.sh; see `vani.render.advice.script.render_steps`."""
+    steps = (
+        Step(f"{setting.rule} {setting.name}", f"(measured): {setting.reason}", setting.apply)
+        for setting in tuned.settings
+    )
+    return render_steps(steps, maker=f"vani tune {tuned.version} on {tuned.host}", name="tuned.sh")

@@ -1,0 +1,84 @@
+"""A session of `vani tune`, a line per run, and its result."""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from vani.errors import one_line
+from vani.units import counted
+
+if TYPE_CHECKING:
+    from vani.schema.tuned import Result, Tuned, TunedRun
+
+__all__ = ["result_text", "run_line"]
+
+_WIDTH = 46
+_OUTCOMES = {
+    "running": "under way",
+    "failed": "failed",
+    "not_verified": "wrong results",
+    "not_applied": "not applied",
+    "too_slow": "too slow",
+    "interrupted": "interrupted",
+}
+
+
+def run_line(tuned: Tuned, run: TunedRun, most: int | None) -> str:
+    """One run: its setting, its time or how it failed, and what was noticed."""
+    label = tuned.setting(run.candidates).label
+    if any(known.candidates == run.candidates and known.number < run.number for known in tuned.runs):
+        label += ", again"
+    number = f"Run {run.number}" + (f" of {most}" if run.number == 1 and most else "")
+    time = (
+        f"{run.seconds:.1f} s"
+        if run.outcome == "ended" and run.seconds is not None
+        else _OUTCOMES[run.outcome]
+    )
+    return one_line(f"{number:<13}{label:<{_WIDTH}} {time:>9}{f'  ({run.remark})' if run.remark else ''}")
+
+
+def result_text(tuned: Tuned, saved: Path | None) -> str:
+    """The result, what to do next, and the folders that the session made.
+
+    Parameters
+    ----------
+    saved
+        The document, with tuned.sh beside it; None where none was written.
+    """
+    result = tuned.result
+    lines = [] if result is None else [_sentence(tuned, result)]
+    if result is None:
+        lines.append("The session goes on: vani tune --resume")
+    lines += [f"Not tried    {item.rule}: {item.why}" for item in tuned.not_tried]
+    if saved is not None and tuned.settings:
+        script = shlex.quote(str(saved.with_suffix(".sh")))
+        lines.append(
+            f"Next         sh {script} --apply    undo: sh {script} --undo    lines for the job: sh {script} --job"
+        )
+    folders = [run.folder for run in tuned.runs if tuned.fresh == "subfolder" and Path(run.folder).is_dir()]
+    if folders:
+        lines.append(
+            f"Output       of {counted(len(folders), 'run')} is in {tuned.data}/vani-tune-*, which you may remove"
+        )
+    return "\n".join(map(one_line, lines)) + "\n"
+
+
+def _sentence(tuned: Tuned, result: Result) -> str:
+    noise = "" if result.noise is None else f" Repeated runs differ by {100 * result.noise:.2g} %."
+    label = tuned.setting(result.candidates).label
+    runs = f"{result.as_is_runs} + {result.best_runs} runs"
+    interval = (
+        ""
+        if result.low is None or result.high is None or result.confidence is None
+        else f" ({result.low:.2f} to {result.high:.2f} at {100 * result.confidence:.3g} % confidence, {runs})"
+    )
+    if result.verdict == "proven":
+        return f"Proven: {result.speedup:.2f} times as fast with {label}{interval}.{noise}"
+    if result.verdict == "not_proven":
+        looks = f"{label} looks {result.speedup:.2f} times as fast{interval or f' ({runs})'}"
+        return f"Not proven: {looks}; {result.why}.{noise}"
+    if result.verdict == "nothing_helps":
+        return f"No setting helps: {result.why}.{noise}"
+    return f"Unfinished: {result.why}."

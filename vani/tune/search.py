@@ -1,0 +1,198 @@
+"""Which setting to run next, and what the runs show.
+
+Both follow from the runs alone, so that an interrupted session goes on where it stopped. After a run as it is, each
+candidate is added to the best setting so far and stays if it makes that faster; what is left of the budget
+repeats as it is and the best in turn.
+
+Deciding on the same runs that chose the best favours it. So the error rate is divided by the number of settings that
+were tried and of decisions that are possible (Bonferroni): whichever is chosen, the chance that a setting without
+effect is called proven stays below `ERROR_RATE`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Final
+
+from vani.schema.tuned import Result, Tuned, TunedRun
+from vani.tune.comparison import compare, noise_of
+
+__all__ = ["ERROR_RATE", "next_candidates", "number_of_runs", "result_of"]
+
+ERROR_RATE: Final = 0.05
+"""Sessions without any real effect in which a setting may be called proven."""
+LEAST_GAIN: Final = 0.02
+"""A setting that wins less is not worth the runs that would prove it (ours)."""
+_MOST_RUNS: Final = 100
+"""Of a budget in seconds and a very short program."""
+_REPEATED: Final = 3
+"""Runs beside those that explore: as it is, and both once more."""
+
+Combination = tuple[int, ...]
+
+
+def number_of_runs(tuned: Tuned) -> int | None:
+    """Runs that the budget allows; None until a run as it is shows how long one takes."""
+    limits = [] if tuned.most_runs is None else [tuned.most_runs]
+    if tuned.most_seconds is not None:
+        first = _first(tuned, ())
+        if first is None:
+            return None
+        limits.append(min(_MOST_RUNS, max(1, int(tuned.most_seconds / max(first, 1e-3)))))
+    return min(limits)
+
+
+def next_candidates(tuned: Tuned) -> list[int] | None:
+    """Candidates of the next run, none for a run as it is; None where the session is over."""
+    as_is = _seconds(tuned, ())
+    if _has_failed(tuned, ()):
+        return None
+    if not as_is:
+        return []
+    most = number_of_runs(tuned) or 1
+    if len(_counted(tuned)) >= most or _is_spent(tuned):
+        return None
+    explored, wanted = _exploration(tuned, most)
+    if wanted is not None:
+        return list(wanted)
+    best = _best(tuned, explored)
+    if best is None:
+        # Its second run shows the noise, and that the first one was not fast by chance.
+        return [] if len(as_is) < 2 and explored else None
+    times = _seconds(tuned, best)
+    if len(as_is) == len(times) >= 2 and _is_proven(tuned, best, explored, most):
+        return None
+    if len(as_is) > len(times):
+        return list(best)
+    # A pair that cannot be completed decides nothing.
+    return [] if most - len(_counted(tuned)) >= 2 + len(as_is) - len(times) else None
+
+
+def result_of(tuned: Tuned) -> Result:
+    """The result of a session that is over, or as far as it went."""
+    as_is = _seconds(tuned, ())
+    if _has_failed(tuned, ()):
+        failed = next(run for run in tuned.runs if not run.candidates and run.outcome in _FAILED)
+        return Result(
+            verdict="unfinished", why=f"run {failed.number}, as it is: {failed.remark}", candidates=[]
+        )
+    if not as_is:
+        return Result(verdict="unfinished", why="no run has ended", candidates=[])
+    most = number_of_runs(tuned) or 1
+    explored, _ = _exploration(tuned, most)
+    best = _best(tuned, explored)
+    noise = noise_of([as_is, *(_seconds(tuned, item) for item in explored)])
+    if best is None:
+        if not explored:
+            why = (
+                "there is nothing to try"
+                if not tuned.candidates
+                else "the budget allowed no setting to be tried"
+            )
+            return Result(
+                verdict="nothing_helps" if not tuned.candidates else "unfinished", why=why, candidates=[]
+            )
+        why = f"none of {len(explored)} settings was {LEAST_GAIN:.0%} faster than as it is".replace("%", " %")
+        return Result(verdict="nothing_helps", why=why, candidates=[], noise=noise, as_is_runs=len(as_is))
+    times = _seconds(tuned, best)
+    comparison = compare(as_is, times, _error_rate(len(explored), most))
+    # Decisions are made where both ran equally often, as next_candidates() plans them.
+    is_decided = len(as_is) == len(times) >= 2
+    is_proven = is_decided and comparison.low is not None and comparison.low > 1
+    if is_proven:
+        why = f"faster than as it is in {len(times)} runs each"
+    elif len(as_is) < 2 or len(times) < 2:
+        why = "too few runs: each has to run twice, which takes a budget of at least 4"
+    else:
+        why = "the runs differ too much among themselves, or by too little: a larger budget may decide"
+    return Result(
+        verdict="proven" if is_proven else "not_proven",
+        why=why,
+        candidates=list(best),
+        speedup=comparison.speedup,
+        low=comparison.low,
+        high=comparison.high,
+        confidence=None if comparison.low is None else 1 - 2 * _error_rate(len(explored), most),
+        noise=noise,
+        as_is_runs=len(as_is),
+        best_runs=len(times),
+    )
+
+
+_FAILED: Final = ("failed", "not_verified", "not_applied", "too_slow")
+
+
+def _counted(tuned: Tuned) -> list[TunedRun]:
+    return [run for run in tuned.runs if run.outcome != "interrupted"]
+
+
+def _seconds(tuned: Tuned, candidates: Combination) -> list[float]:
+    return [
+        run.seconds
+        for run in tuned.runs
+        if run.outcome == "ended" and tuple(run.candidates) == candidates and run.seconds is not None
+    ]
+
+
+def _first(tuned: Tuned, candidates: Combination) -> float | None:
+    return next(iter(_seconds(tuned, candidates)), None)
+
+
+def _has_failed(tuned: Tuned, candidates: Combination) -> bool:
+    return any(run.outcome in _FAILED and tuple(run.candidates) == candidates for run in tuned.runs)
+
+
+def _is_spent(tuned: Tuned) -> bool:
+    """True where another run as long as it is would go beyond a budget in seconds."""
+    if tuned.most_seconds is None:
+        return False
+    used = sum(run.seconds or 0 for run in tuned.runs)
+    return used + (_first(tuned, ()) or 0) > tuned.most_seconds
+
+
+def _exploration(tuned: Tuned, most: int) -> tuple[list[Combination], Combination | None]:
+    """Combinations that were tried, and the next one; decided by the first run of each, so that it never changes."""
+    explored: list[Combination] = []
+    best: Combination = ()
+    fastest = _first(tuned, ()) or math.inf
+    for index in range(min(len(tuned.candidates), max(1, most - _REPEATED))):
+        combination = (*best, index)
+        if tuned.setting(list(combination)) == tuned.setting(list(best)):
+            continue
+        seconds = _first(tuned, combination)
+        if seconds is None and not _has_failed(tuned, combination):
+            return explored, combination if most >= 2 else None
+        explored.append(combination)
+        if seconds is not None and seconds < fastest * (1 - LEAST_GAIN):
+            best, fastest = combination, seconds
+    return explored, None
+
+
+def _best(tuned: Tuned, explored: Sequence[Combination]) -> Combination | None:
+    """The combination whose first run was fastest; None where none is faster than as it is by `LEAST_GAIN`.
+
+    Repetitions do not change the order: of two that are as fast, each would be repeated half as often as it takes.
+    """
+    limit = _mean(_seconds(tuned, ())) * (1 - LEAST_GAIN)
+    firsts = {
+        item: seconds[0]
+        for item in explored
+        if not _has_failed(tuned, item) and (seconds := _seconds(tuned, item)) and _mean(seconds) < limit
+    }
+    return min(firsts, key=lambda item: firsts[item], default=None)
+
+
+def _mean(seconds: Sequence[float]) -> float:
+    return math.exp(sum(map(math.log, seconds)) / len(seconds))
+
+
+def _is_proven(tuned: Tuned, best: Combination, explored: Sequence[Combination], most: int) -> bool:
+    rate = _error_rate(len(explored), most)
+    low = compare(_seconds(tuned, ()), _seconds(tuned, best), rate).low
+    return low is not None and low > 1
+
+
+def _error_rate(explored: int, most: int) -> float:
+    """Of one decision: each setting can be decided on after each pair of repetitions."""
+    return ERROR_RATE / max(1, explored) / max(1, (most - 1 - explored) // 2)

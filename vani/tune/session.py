@@ -1,0 +1,179 @@
+"""A session of `vani tune`: runs one after another, kept in a folder after each step, and all as before at the end."""
+
+from __future__ import annotations
+
+import fcntl
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+from vani.errors import InputError
+from vani.schema.tuned import Setting, Tuned, TunedRun
+from vani.tune.search import next_candidates, result_of
+from vani.tune.trial import (
+    begin_folder,
+    command_in,
+    empty,
+    environment_of,
+    free_folder,
+    launch,
+    launch_shell,
+    signals_waiting,
+)
+
+__all__ = ["DOCUMENT", "Layouts", "Session", "locked"]
+
+DOCUMENT = "tuned.yaml"
+"""The document in the state folder."""
+_PATIENCE = 3.0
+_LEAST_PATIENCE_S = 60.0
+"""A run is stopped after so many times a run as it is, and a minute: it has lost by then."""
+
+
+class Layouts(Protocol):
+    """Sets layouts of folders, and takes them back."""
+
+    def set(self, folder: Path, options: str) -> str | None:
+        """Set the layout of new files in a folder; returns why it was not applied, None if it was."""
+
+    def undo(self) -> None:
+        """Take back all that is still set, also by a session that was killed."""
+
+
+@contextmanager
+def locked(state: Path) -> Iterator[int]:
+    """Lock a state folder for this process and what it runs; yields the descriptor.
+
+    Raises
+    ------
+    InputError
+        Another session, or a run that outlived one, has it.
+    """
+    with (state / "lock").open("a") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise InputError(
+                "a run of this session is still under way", where=state, todo="wait for it, or end it"
+            ) from None
+        except OSError:
+            # A file system without locks: only the user can know.
+            pass
+        yield file.fileno()
+
+
+@dataclass
+class Session:
+    """A session and the means to carry it out.
+
+    Parameters
+    ----------
+    tuned
+        The document so far.
+    state
+        The folder that keeps it, and logs.
+    reported
+        Finds the hints that MPI reported in a log.
+    progress
+        Called with the document after each run.
+    """
+
+    tuned: Tuned
+    state: Path
+    layouts: Layouts
+    reported: Callable[[str], Mapping[str, str]]
+    progress: Callable[[Tuned], None] | None = None
+
+    def carry_out(self, lock: int) -> Tuned:
+        """Run until the search is over; returns the document with its result.
+
+        Raises
+        ------
+        InputError
+            Something that the session needs fails; what was measured is kept, and all is as before.
+        """
+        with signals_waiting():
+            self._tidy()
+        while (candidates := next_candidates(self.tuned)) is not None:
+            self._run(candidates, lock)
+        self._keep(result=result_of(self.tuned))
+        return self.tuned
+
+    def _tidy(self) -> None:
+        """Mark a run that was under way when a session was killed, and take back its layout."""
+        self.layouts.undo()
+        for run in self.tuned.runs:
+            if run.outcome == "running":
+                self._end(run, outcome="interrupted", remark="the session was killed")
+        if self.tuned.fresh == "emptied":
+            begin_folder(Path(self.tuned.data), is_new=False)
+
+    def _run(self, candidates: list[int], lock: int) -> None:
+        tuned, number = self.tuned, len(self.tuned.runs) + 1
+        is_new = tuned.fresh == "subfolder"
+        folder = free_folder(Path(tuned.data), number) if is_new else Path(tuned.data)
+        run = TunedRun(number=number, candidates=candidates, folder=str(folder))
+        if not is_new:
+            # Before anything is set: what is found here must never be removed below.
+            begin_folder(folder, is_new=False)
+        self._keep(runs=[*tuned.runs, run])
+        changes: dict[str, Any] = {"outcome": "interrupted"}
+        try:
+            if is_new:
+                begin_folder(folder, is_new=True)
+            changes = self._measured(run, tuned.setting(candidates), folder, lock)
+        finally:
+            with signals_waiting():
+                self._end(run, **changes)
+                try:
+                    self.layouts.undo()
+                finally:
+                    if not is_new:
+                        empty(folder)
+        if self.progress is not None:
+            self.progress(self.tuned)
+
+    def _measured(self, run: TunedRun, setting: Setting, folder: Path, lock: int) -> dict[str, Any]:
+        """Carry out a run; returns what the document gets to know of it."""
+        tuned, log = self.tuned, self.state / f"run-{run.number}.log"
+        if setting.layout is not None:
+            with signals_waiting():
+                why = self.layouts.set(folder, setting.layout)
+            if why is not None:
+                return {"outcome": "not_applied", "remark": why}
+        environment = environment_of(setting, folder, self.state / f"run-{run.number}.hints")
+        if tuned.prepare is not None and (status := launch_shell(tuned.prepare, environment, log, lock=lock)):
+            raise InputError(
+                f"--prepare ended with status {status}", where=log, todo="mend it, then vani tune --resume"
+            )
+        first = next((known.seconds for known in tuned.runs if known.outcome == "ended"), None)
+        limit_s = None if first is None else _PATIENCE * first + _LEAST_PATIENCE_S
+        ended = launch(command_in(tuned.command, folder), environment, log, limit_s=limit_s, lock=lock)
+        printed = self.reported(log.read_text(encoding="utf-8", errors="replace")) if setting.hints else {}
+        hints = {name: printed[name] for name in setting.hints if name in printed}
+        changes: dict[str, Any] = {"seconds": round(ended.seconds, 6), "status": ended.status, "hints": hints}
+        if ended.too_slow:
+            return changes | {"outcome": "too_slow", "remark": f"stopped after {ended.seconds:.0f} s"}
+        if ended.status:
+            return changes | {"outcome": "failed", "remark": f"ended with status {ended.status}, see {log}"}
+        if tuned.verify is not None and (status := launch_shell(tuned.verify, environment, log, lock=lock)):
+            return changes | {
+                "outcome": "not_verified", "remark": f"--verify ended with status {status}, see {log}"
+            }  # fmt: skip
+        return changes | {"outcome": "ended", "remark": self._remark(setting, hints, folder)}
+
+    def _remark(self, setting: Setting, hints: Mapping[str, str], folder: Path) -> str:
+        wrong = [f"{name} {hints[name]}" for name in hints if hints[name] != setting.hints[name]]
+        if wrong:
+            return f"MPI took {', '.join(wrong)}"
+        return "" if any(folder.iterdir()) else f"left nothing in {folder}: does it write there ({{data}})?"
+
+    def _end(self, run: TunedRun, **changes: Any) -> None:
+        ended = run.model_copy(update=changes)
+        self._keep(runs=[ended if known.number == run.number else known for known in self.tuned.runs])
+
+    def _keep(self, **changes: Any) -> None:
+        self.tuned = self.tuned.model_copy(update=changes)
+        self.tuned.save(self.state / DOCUMENT)
