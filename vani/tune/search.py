@@ -17,6 +17,7 @@ from typing import Final
 
 from vani.schema.tuned import Result, Tuned, TunedRun
 from vani.tune.comparison import compare, noise_of
+from vani.units import counted
 
 __all__ = ["ERROR_RATE", "next_candidates", "number_of_runs", "result_of"]
 
@@ -93,7 +94,7 @@ def result_of(tuned: Tuned) -> Result:
             return Result(
                 verdict="nothing_helps" if not tuned.candidates else "unfinished", why=why, candidates=[]
             )
-        why = f"none of {len(explored)} settings was {LEAST_GAIN:.0%} faster than as it is".replace("%", " %")
+        why = f"{counted(len(explored), 'setting')} tried, none at least {100 * LEAST_GAIN:.0f} % faster than as it is"
         return Result(verdict="nothing_helps", why=why, candidates=[], noise=noise, as_is_runs=len(as_is))
     times = _seconds(tuned, best)
     comparison = compare(as_is, times, _error_rate(len(explored), most))

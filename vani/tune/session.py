@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import fcntl
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
@@ -125,13 +125,12 @@ class Session:
                 begin_folder(folder, is_new=True)
             changes = self._measured(run, tuned.setting(candidates), folder, lock)
         finally:
-            with signals_waiting():
-                self._end(run, **changes)
-                try:
-                    self.layouts.undo()
-                finally:
-                    if not is_new:
-                        empty(folder)
+            # Each is done even where another one fails, from the last to the first.
+            with signals_waiting(), ExitStack() as after:
+                after.callback(self._end, run, **changes)
+                if not is_new:
+                    after.callback(empty, folder)
+                after.callback(self.layouts.undo)
         if self.progress is not None:
             self.progress(self.tuned)
 
