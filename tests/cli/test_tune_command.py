@@ -12,7 +12,9 @@ from pathlib import Path
 import pytest
 from repository import ROOT
 
+from tests.readers.strace_logs import strace_or_skip
 from vani.schema.advice import Advice, Knob
+from vani.schema.profile import Profile
 from vani.schema.tuned import Tuned
 
 LFS = """#!/bin/sh
@@ -60,7 +62,7 @@ def scratch(run, desk: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     items = [
         first.model_copy(update={"rule": "LUS002", "knobs": [layout]}),
         first.model_copy(update={"rule": "MPI003", "knobs": [Knob(kind="hints", values=[{"cb_nodes": "8"}])]}),
-        first.model_copy(update={"rule": "POS001", "knobs": []}),
+        first.model_copy(update={"rule": "POS001", "knobs": [], "apply": ["# in the program: ..."]}),
     ]
     advice.model_copy(update={"recommendations": items}).save("advice.yaml")
     return scratch
@@ -109,6 +111,7 @@ def test_a_folder_that_is_emptied_is_empty_and_without_layout_afterwards(run, sc
     done = run(*words("--clean", "--state", "other", "-o", "other.yaml"))
     assert (done.status, (scratch / "mine").read_text()) == (2, "mine")
     assert "is not empty" in done.line
+    assert not Path("other").exists()
 
 
 @pytest.mark.parametrize("way", ["fails", "wrong"])
@@ -120,6 +123,16 @@ def test_a_setting_under_which_the_program_fails_is_not_kept(run, scratch, way, 
     assert done.status == 0
     assert ("failed  (ended with status 7" if way == "fails" else "wrong results  (--verify") in done.out
     assert Tuned.load("vani-tune-state/tuned.yaml").result.candidates in ([0], [])
+
+
+def test_a_traced_run_tells_what_to_try(run, scratch):
+    strace_or_skip()
+    done = run("tune", "--data", "scratch", "--tracer", "strace", "--budget", "1", "--", sys.executable, "program.py", "{data}")
+    assert (done.status, done.err) == (0, "")
+    # The traced run is none of those that are measured.
+    assert [known.number for known in Tuned.load("vani-tune-state/tuned.yaml").runs] == [1]
+    written = [file.path for file in Profile.load("vani-tune-state/profile.yaml").files]
+    assert str(scratch / "vani-tune-0" / "out.dat") in written
 
 
 def test_a_program_that_fails_as_it_is_is_reported(run, scratch):

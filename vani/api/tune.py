@@ -103,6 +103,8 @@ def tune(
         advice = Advice.load(advice)
     elif advice is None and profile is not None:
         advice = advise(profile, system=system)
+    if clean:
+        begin_folder(place, is_new=False)
     try:
         folder.mkdir()
     except FileExistsError:
@@ -176,6 +178,8 @@ def _candidates(advice: Advice, data: Path) -> tuple[list[Candidate], list[NotTr
     rounds: list[list[Candidate]] = []
     not_tried = []
     for item in advice.recommendations:
+        if not item.apply and not item.knobs:
+            continue
         why = None
         if item.severity == "info":
             why = "hardly matters"
