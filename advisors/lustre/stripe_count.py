@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from vani.advisors.commands import comment, quoted_path
@@ -11,7 +12,7 @@ from vani.advisors.lustre import layout_choice, layout_text
 from vani.advisors.lustre.layout_choice import Case
 from vani.advisors.lustre.layout_rule import LayoutRule
 from vani.advisors.movers import movers_of
-from vani.advisors.rule import Finding, Stripes, Target, Verdict
+from vani.advisors.rule import Finding, Knob, Stripes, Target, Verdict
 from vani.units import lfs_size
 
 if TYPE_CHECKING:
@@ -116,4 +117,14 @@ class StripeCount(LayoutRule):
             if quoted
             else comment("a path with control characters is left out: type it yourself"),
             files=frozenset(case.file.path for case in group),
+            knobs=[Knob("layout", _worth_trying(first), folder)] if quoted else (),
         )
+
+
+def _worth_trying(case: Case) -> list[dict[str, str]]:
+    """Options of the layout, then with twice and half as many targets; of a site's own rule only itself."""
+    layout, figures = case.layout, case.place.figures
+    limits = [n for n in (figures.targets, figures.max_stripe_count) if n] if figures and layout.rule is None else []
+    near = [n for n in (2 * layout.count, layout.count // 2) if limits and 0 < n <= min(limits)]
+    counts = [layout.count, *(n for n in near if n != layout.default_count)]
+    return [{"options": replace(layout, count=count).options} for count in counts]

@@ -16,7 +16,16 @@ def knobs(case: str) -> list[Knob]:
 def test_a_layout_is_a_knob_of_its_folder():
     (knob,) = knobs("LUS002-paths_are_quoted")
     assert (knob.kind, knob.folder) == ("layout", "/lustre/my $(data)")
-    assert knob.values[0]["options"].startswith("-c ")
+    assert [value["options"] for value in knob.values] == ["-c 2 -S 32M", "-c 4 -S 32M"]
+
+
+def test_no_layout_beyond_what_the_machine_or_the_site_has_is_tried():
+    for case in ("LUS002-never_more_than_the_targets_there_are", "LUS002-never_more_than_the_site_allows"):
+        (knob,) = knobs(case)
+        counts = [int(value["options"].split()[1]) for value in knob.values]
+        assert max(counts) == counts[0]
+    (knob,) = knobs("LUS002-the_site_has_its_own_rule_for_large_files")
+    assert len(knob.values) == 1
 
 
 def test_hints_are_a_knob():
