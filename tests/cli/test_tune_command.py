@@ -125,6 +125,27 @@ def test_a_setting_under_which_the_program_fails_is_not_kept(run, scratch, way, 
     assert Tuned.load("vani-tune-state/tuned.yaml").result.candidates in ([0], [])
 
 
+def test_a_layout_that_cannot_be_set_is_not_kept(run, scratch, monkeypatch):
+    monkeypatch.setenv("SECONDS", "0.1")
+    program = Path(os.environ["PATH"].split(os.pathsep)[0], "lfs")
+    program.write_text("#!/bin/sh\ncase \"$1 $2\" in 'setstripe -c') echo 'error: too many stripes' >&2; exit 22 ;; esac\n")
+    done = run(*words())
+    assert done.status == 0
+    assert "not applied  (error: too many stripes)" in done.out
+    program.unlink()
+    done = run(*words("--state", "other"))
+    assert done.status == 0
+    assert "not applied  (lfs is not installed here)" in done.out
+
+
+def test_what_is_there_is_not_overwritten_by_a_session_that_goes_on(run, scratch):
+    assert run(*words("--budget", "4")).status == 0
+    Path("mine.yaml").write_text("mine")
+    done = run("tune", "--resume", "-o", "mine.yaml")
+    assert (done.status, Path("mine.yaml").read_text()) == (2, "mine")
+    assert run("tune", "--resume").status == 0
+
+
 def test_a_traced_run_tells_what_to_try(run, scratch):
     strace_or_skip()
     done = run("tune", "--data", "scratch", "--tracer", "strace", "--budget", "1", "--", sys.executable, "program.py", "{data}")

@@ -253,8 +253,14 @@ class _ScriptedLayouts:
     state: Path
 
     def set(self, folder: Path, options: str) -> str | None:
+        if shutil.which("lfs") is None:
+            return "lfs is not installed here"
         step = Step("vani tune", "tries this layout", [_layout_line(options, folder)])
-        run_script(render_steps([step], maker="vani tune"), self.state)
+        try:
+            run_script(render_steps([step], maker="vani tune"), self.state)
+        except InputError as error:
+            # Such as more stripes than there are targets: other settings may do.
+            return error.what
         problem = layout_problem(folder, shlex.split(options))
         return problem[0] if problem is not None and problem[1] is False else None
 

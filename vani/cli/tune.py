@@ -97,9 +97,7 @@ def tune(
     tuned = _session(command, data, state, output, is_resumed=resume, is_shown=show, **budget, **options)
     saved = None
     if tuned.settings and not show:
-        write_together(
-            {output: tuned.to_yaml().encode(), output.with_suffix(".sh"): tuned_script(tuned).encode()}
-        )
+        _save(tuned, output)
         saved = output
     click.echo(result_text(tuned, saved), nl=False)
     ctx.exit(1 if tuned.result is not None and tuned.result.verdict == "unfinished" else 0)
@@ -125,6 +123,14 @@ def _session(
             raise InputError("is there already", where=path, todo="name another with -o")
     check_outputs([output, output.with_suffix(".sh")], [options["profile"], options["advice"]])
     return api.tune(command, data, state=state, progress=_show_last, **options)
+
+
+def _save(tuned: Tuned, output: Path) -> None:
+    texts = {output: tuned.to_yaml().encode(), output.with_suffix(".sh"): tuned_script(tuned).encode()}
+    for path, text in texts.items():
+        if path.exists() and path.read_bytes() != text:
+            raise InputError("is there already, and of something else", where=path, todo="name another with -o")
+    write_together(texts)
 
 
 def _show_last(tuned: Tuned) -> None:
