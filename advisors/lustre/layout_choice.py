@@ -83,6 +83,12 @@ class Striping:
         return self.pool is not None or (self.count, self.size) != (self.default_count, self.default_size)
 
     @property
+    def changes_size_alone(self) -> bool:
+        """Whether only the size changes, between sizes that made no difference (Xie et al., footnote 6)."""
+        sizes = (self.size, self.default_size or 0)
+        return self.changes and self.count == self.default_count and min(sizes) >= MiB and max(sizes) <= 32 * MiB
+
+    @property
     def options(self) -> str:
         """As `lfs setstripe` and `lfs migrate` take it."""
         pool = "" if self.pool is None else f" -p {shlex.quote(self.pool)}"
@@ -204,6 +210,11 @@ def choose(index: int, file: FileEntity, profile: Profile, system: System, by: C
         if not (movers.collective and not reads and too_many):
             # As many targets or more (-1 is all): fewer is not this question.
             layout = Striping(default, size, default, default_size)
+    if rule is None and size_from in ("transfer", "aggregators") and layout.changes_size_alone:
+        return (
+            "the large shared files lie on enough targets already, and stripes of 1 to 32 MiB made no difference where "
+            "that was measured"
+        )
     if not layout.changes:
         if own_stripes(file) is not None:
             return "the layout that the large shared files have already fits them"

@@ -257,5 +257,5 @@ _WRITES: dict[Language, str] = {
     "Fortran": "write whole arrays, and no flush(unit) after each record;\n"
     f"gfortran: export GFORTRAN_UNFORMATTED_BUFFER_SIZE={LARGE} (and _FORMATTED_);\n"
     f"Intel: open(..., buffered='yes', blocksize={LARGE})",
-    "Python": f'open(name, "w", buffering={LARGE}), and print(...) without flush=True',
+    "Python": f'open(name, "wb", buffering={LARGE}), and no flush() or print(..., flush=True) after each record',
 }

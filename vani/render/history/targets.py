@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from vani.errors import one_line
 from vani.render.history.text import columns
+from vani.schema.syntax.json_writer import json_text
 from vani.units import counted, format_seconds
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ __all__ = ["targets_as_json", "targets_as_text"]
 
 def targets_as_json(rows: Sequence[TargetRow]) -> str:
     """Write the rows as a list."""
-    return json.dumps([row.model_dump() for row in rows], indent=2) + "\n"
+    return json_text([row.model_dump() for row in rows], indent=2) + "\n"
 
 
 def targets_as_text(rows: Sequence[TargetRow], limit: int) -> str:
