@@ -38,7 +38,7 @@ RECORDED = [
 OF_MACHINE = {
     "slurm": {"srun"}, "flux": {"flux"}, "lsf": {"jsrun"}, "pbs": {"mpirun"}, "pals": {"mpiexec"}, "pjm": {"mpiexec"},
 }  # fmt: skip
-ONE_OF_EACH = ["aurora", "fugaku", "lassen", "lumi"]
+ONE_OF_EACH = ["aurora", "lassen"]
 
 
 def commands(folder: Path) -> dict[str, str]:
