@@ -27,9 +27,11 @@ _OUTCOMES = {
 
 def run_line(tuned: Tuned, run: TunedRun, most: int | None) -> str:
     """One run: its setting, its time or how it failed, and what was noticed."""
-    label = tuned.setting(run.candidates).label
+    label, again = tuned.setting(run.candidates).label, ""
     if any(known.candidates == run.candidates and known.number < run.number for known in tuned.runs):
-        label += ", again"
+        again = ", again"
+    room = _WIDTH - len(again)
+    label = (label if len(label) <= room else f"{label[: room - 1]}\u2026") + again
     number = f"Run {run.number}" + (f" of {most}" if run.number == 1 and most else "")
     time = (
         f"{run.seconds:.1f} s"
