@@ -9,7 +9,7 @@ from pydantic import Field, JsonValue, model_validator
 from vani.schema.document import Document
 from vani.schema.model import Model
 
-__all__ = ["Envelope", "JudgedMethod", "StageCost", "WriteModel"]
+__all__ = ["Envelope", "JudgedMethod", "RivalMethod", "StageCost", "WriteModel"]
 
 Amount = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 Share = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
@@ -18,12 +18,19 @@ Cost = Annotated[float, Field(ge=1e-30, le=1e30, allow_inf_nan=False)]
 
 
 class JudgedMethod(Model):
-    """A method, held against the largest scale of the samples, which it had not seen."""
+    """A method, held against the largest scales of the samples, which it had not seen, by two steps out in scale."""
 
     method: str = Field(description="name of the method")
     error: Amount = Field(description="mean of the logarithm of how many times too long or too short")
     within_20: Share = Field(description="share of predictions off by at most 20 % of the measured time")
     within_30: Share = Field(description="the same for 30 %")
+
+
+class RivalMethod(Model):
+    """A method that was nearly as good as the one that was chosen."""
+
+    method: str = Field(description="name of the method")
+    parameters: dict[str, JsonValue] = Field(description="of the method, fitted to the same samples")
 
 
 class Envelope(Model):
@@ -66,7 +73,7 @@ class WriteModel(Document):
         description="with which the mean of repetitions lies within a tenth of the true one"
     )
     held_out: Annotated[int, Field(ge=1)] = Field(
-        description="writes that made the interval: those of the largest scale, if few of earlier ones too"
+        description="writes that made the interval: those above half of the largest scale, if few of smaller ones too"
     )
     columns: Annotated[dict[str, Envelope], Field(min_length=1, max_length=100)] = Field(
         description="numbers that a question has to give, and what the samples covered"
@@ -75,10 +82,19 @@ class WriteModel(Document):
         description="settings that a question has to give, and those that were met"
     )
     low: Factor = Field(
-        description="measured over predicted time: of ten writes, nine lie above this and below `high`"
+        description="measured over predicted time at the largest scale: of ten writes, nine lie above this and below "
+        "`high`; beyond that scale, see `offset`"
     )
     high: Factor = Field(description="see `low`")
-    judged: list[JudgedMethod] = Field(description="all methods on the scale held out, the best first")
+    offset: Factor = Field(
+        default=1.0,
+        description="median of measured over predicted time of the writes held out; at a scale s times the largest "
+        "one, `low` (where it is below 1) or `high` (above 1) is multiplied by its power of s - 1",
+    )
+    rivals: Annotated[list[RivalMethod], Field(max_length=100)] = Field(
+        default=[], description="methods nearly as good as this one: the interval reaches to what they say"
+    )
+    judged: list[JudgedMethod] = Field(description="all methods on the scales held out, the best first")
     stages: list[StageCost] = Field(
         description="what each stage costs, where the method adds up or compares stages; else empty"
     )

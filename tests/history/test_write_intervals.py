@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 pytest.importorskip("scipy")
 
-from tests.history.write_time_machines import LARGE, SMALL, TITAN, Machine, generated
-from vani.history.write_time.choice import _student, choose
+from tests.history.write_time_machines import LARGE, SMALL, TITAN, Machine, drawn, generated
+from vani.history.write_time.choice import choose
 from vani.history.write_time.paper_columns import with_paper_features
+from vani.models.interval import _student
 from vani.models.write_time.published import PUBLISHED
 
 
@@ -37,3 +40,22 @@ def test_an_interval_from_two_samples_of_each_scale_holds_nine_of_ten():
         held.append(((ratios >= found.low) & (ratios <= found.high)).mean())
         assert found.held_out >= 9
     assert 0.85 <= np.mean(held) <= 0.99
+
+
+def test_an_interval_is_wider_further_out_and_where_a_rival_disagrees():
+    samples = drawn("contended", 11, 120, 20)
+    small = samples.numbers["nodes"] <= 128
+    fitted = choose(samples.only(small), samples.numbers["nodes"][small], ["nearest", "stage_sum", "bottleneck"])
+    alone, large = replace(fitted, rivals={}), samples.only(~small)
+
+    def width(of, times):
+        low, high = of.interval(large, np.full(len(large), times))
+        assert (low <= of.predict(large)).all()
+        assert (of.predict(large) <= high).all()
+        return (high / low).mean()
+
+    assert width(alone, 0.5) == pytest.approx(width(alone, 1.0)) == pytest.approx(fitted.high / fitted.low)
+    drift = max(fitted.offset, 1 / fitted.offset)
+    assert width(alone, 4.0) == pytest.approx(width(alone, 1.0) * drift**3)
+    assert drift > 1.01
+    assert width(replace(alone, rivals={"mean": {"seconds": 1.0}}), 1.0) > width(alone, 1.0)

@@ -82,6 +82,58 @@ def generated(
     return Samples({name: column[chosen] for name, column in numbers.items()}, {}, mean[chosen]), true[chosen]
 
 
+LAWS = ("bottleneck", "p-norm", "contended", "locks", "taper", "I/O nodes", "layouts")
+
+
+def drawn(law: str, seed: int, count: int, large: int = 240) -> Samples:
+    """Single writes on a machine whose bandwidths are drawn: `count` on 1 to 128 nodes, `large` on 200 to 512.
+
+    Nothing says where nodes lie. Times scatter by 3 to 25 %. Some laws have a term that no method knows: contention
+    between nodes, locks of shared stripes, a network that tapers, steps of I/O nodes.
+
+    Parameters
+    ----------
+    law
+        One of `LAWS`; any other: stage times add up.
+    """
+    random = np.random.default_rng([seed, 7])
+    nodes = np.concatenate([random.choice(SMALL, count), random.choice(LARGE, large)]).astype(float)
+    processes = nodes * 2.0 ** random.integers(0, 6, len(nodes))
+    size = np.exp(random.uniform(np.log(16e6), np.log(4e9), len(nodes))) * processes
+    stripes = np.round(2 ** random.uniform(0, 6, len(nodes)))
+    shared = random.random(len(nodes)) < 0.5
+
+    def between(low: float, high: float) -> float:
+        return float(np.exp(random.uniform(np.log(low), np.log(high))))
+
+    slower = between(1.2, 4)
+    of_node, of_process, of_target = between(1e9, 8e9), between(0.3e9, 2e9), between(0.2e9, 1.5e9)
+    of_all, of_io_node = between(20e9, 600e9), between(3e9, 20e9)
+    open_s, crowd, start = between(1e-4, 2e-3), between(100, 800), between(0.3, 4)
+    targets = float(2 ** random.integers(5, 9))
+    if law == "layouts":
+        used = np.where(shared, np.minimum(stripes, targets) / slower, np.minimum(stripes * processes, targets))
+    else:
+        used = np.minimum(stripes, targets) * np.minimum(nodes, targets / stripes).clip(1)
+    parts = [size / nodes / of_node, size / processes / of_process, size / used / of_target]
+    parts += [size / of_all, processes * open_s]
+    if law == "I/O nodes":
+        parts.append(size / np.ceil(nodes / 32) / of_io_node)
+    power = {"bottleneck": np.inf, "p-norm": 2.0, "layouts": 3.0}.get(law, 1.0)
+    true = start + np.linalg.norm(np.stack(parts), ord=power, axis=0)
+    if law == "contended":
+        true *= 1 + (nodes / crowd) ** between(0.7, 1.5)
+    if law == "locks":
+        true *= 1 + np.log2(np.maximum(processes / stripes, 1)) / between(3, 12)
+    if law == "taper":
+        true += size / of_all * np.log2(nodes + 1) / between(4, 12)
+    busy = np.where(random.random(len(true)) < BUSY, random.uniform(1.2, 2, len(true)), 1.0)
+    seconds = true * np.exp(random.normal(0, between(0.03, 0.25), len(true))) * busy
+    numbers = {"nodes": nodes, "processes": processes, "bytes": size, "stripe_count": stripes}
+    words = {"layout": np.where(shared, "shared", "own")} if law == "layouts" else {}
+    return Samples(numbers, words, seconds)
+
+
 def _placed(machine: Machine, nodes: np.ndarray, random: np.random.Generator) -> dict[str, np.ndarray]:
     """Largest groups and numbers of components, somewhere between packed and spread."""
     shares = {"titan": {"r": (172, 110)}, "cetus": {"io": (32, 128), "b": (64, 64), "l": (128, 32)}}[

@@ -13,7 +13,7 @@ from vani.history.write_time.choice import choose, score_all
 from vani.history.write_time.methods import methods
 from vani.history.write_time.stage_costs import stage_costs
 from vani.models.write_time.cross_validation import CrossValidation
-from vani.schema.write_model import Envelope, JudgedMethod, StageCost, WriteModel
+from vani.schema.write_model import Envelope, JudgedMethod, RivalMethod, StageCost, WriteModel
 from vani.units import parse_bytes
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ def model_fit(
     scale
         Column by which samples are small or large; None: `nodes`, without it `processes`, without both `bytes`.
     method
-        Its name; None: the one that is best on the largest scale without having seen it.
+        Its name; None: the one that is best on the largest scales without having seen them.
     system
         Machine whose features of Xie et al. are used; None: loads of the columns.
     confidence
@@ -86,6 +86,10 @@ def model_fit(
         words={name: sorted(set(column.tolist())) for name, column in read.words.items()},
         low=fitted.low,
         high=fitted.high,
+        offset=fitted.offset,
+        rivals=[
+            RivalMethod(method=name, parameters=parameters) for name, parameters in fitted.rivals.items()
+        ],
         judged=[
             JudgedMethod(
                 method=score.method,
@@ -143,7 +147,7 @@ def model_evaluate(
     test_scales = scales[~small]
     whole = score_all(train, scales[small], test)
     beyond = measurements.unconverged_scales > limit
-    ratios = test.seconds / chosen.predict(test)
+    least, most = chosen.interval(test, test_scales / scales[small].max())
     return CrossValidation(
         scale=measurements.scale,
         trained_on=len(train),
@@ -156,7 +160,7 @@ def model_evaluate(
         chosen=chosen.method,
         low=chosen.low,
         high=chosen.high,
-        covered=float(((ratios >= chosen.low) & (ratios <= chosen.high)).mean()),
+        covered=float(((test.seconds >= least) & (test.seconds <= most)).mean()),
     )
 
 

@@ -47,7 +47,7 @@ def fitted_write_time(model: PathLike | WriteModel, values: Mapping[str, str | f
     where = str(model) if isinstance(model, (str, Path)) else "model"
     read = WriteModel.load(model) if isinstance(model, (str, Path)) else model
     numbers, words = _values(read, values)
-    seconds = _seconds(read, numbers, words, where)
+    seconds, low, high = _seconds(read, numbers, words, where)
     outside = [
         f"{name} {numbers[name]:g}: the samples had {column.low:g} to {column.high:g}"
         for name, column in read.columns.items()
@@ -58,15 +58,16 @@ def fitted_write_time(model: PathLike | WriteModel, values: Mapping[str, str | f
         outside=outside,
         notes=[
             f"of the {read.held_out:,} writes held out, nine of ten took {read.low:.2f} to {read.high:.2f} times what "
-            "the method says"
+            "the method says",
+            *_widened(read, numbers[read.scale] / max(read.columns[read.scale].high, 1e-30)),
         ],
         model=read.method,
         source=f"fitted to {read.samples:,} writes with {read.scale} up to {read.columns[read.scale].high:g}",
         write=None,
         asked={**numbers, **words},
         seconds=None if outside else seconds,
-        low=None if outside else seconds * read.low,
-        high=None if outside else seconds * read.high,
+        low=None if outside else low,
+        high=None if outside else high,
         ends=[],
     )
 
@@ -106,7 +107,21 @@ def _values(model: WriteModel, values: Mapping[str, str | float]) -> tuple[dict[
     return numbers, {name: str(values[name]) for name in model.words}
 
 
-def _seconds(model: WriteModel, numbers: Mapping[str, float], words: Mapping[str, str], where: str) -> float:
+def _widened(model: WriteModel, beyond: float) -> list[str]:
+    """The reasons for which the interval is wider than that of the writes held out."""
+    reasons = []
+    if beyond > _NEAR:
+        reasons.append(f"{model.scale} is {beyond:.1f} times the largest one")
+    if model.rivals:
+        names = ", ".join(rival.method for rival in model.rivals)
+        reasons.append(f"{names} would do nearly as well")
+    return [f"the range is wider, since {' and '.join(reasons)}"] if reasons else []
+
+
+def _seconds(
+    model: WriteModel, numbers: Mapping[str, float], words: Mapping[str, str], where: str
+) -> tuple[float, float, float]:
+    """Seconds, and those between which nine of ten such writes lie."""
     import numpy as np  # noqa: PLC0415
 
     samples = Samples(
@@ -114,10 +129,23 @@ def _seconds(model: WriteModel, numbers: Mapping[str, float], words: Mapping[str
         {name: np.array([value]) for name, value in words.items()},
         np.ones(1),
     )
-    fitted = Fitted(model.method, dict(model.parameters), model.words, model.low, model.high, ())
+    fitted = Fitted(
+        model.method,
+        dict(model.parameters),
+        model.words,
+        model.low,
+        model.high,
+        (),
+        offset=model.offset,
+        rivals={rival.method: dict(rival.parameters) for rival in model.rivals},
+    )
+    beyond = np.array([numbers[model.scale] / max(model.columns[model.scale].high, 1e-30)])
+    beyond = np.minimum(beyond, BEYOND)  # Further out, nothing is promised.
     try:
         with np.errstate(all="ignore"):
-            seconds = float(fitted.predict(_prepared(samples, model))[0])
+            prepared = _prepared(samples, model)
+            seconds = float(fitted.predict(prepared)[0])
+            low, high = (float(bound[0]) for bound in fitted.interval(prepared, beyond))
     except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
         raise InputError(
             f"its parameters are not those of {model.method} ({type(error).__name__}: {error})",
@@ -126,7 +154,7 @@ def _seconds(model: WriteModel, numbers: Mapping[str, float], words: Mapping[str
         ) from error
     if not 0 < seconds < 1e12:
         raise InputError(f"predicts {seconds:g} seconds", where=where, todo="fit it again")
-    return seconds
+    return seconds, low, high
 
 
 def _prepared(samples: Samples, model: WriteModel) -> Samples:
