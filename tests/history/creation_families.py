@@ -1,4 +1,7 @@
-"""Ten families of applications whose creations follow a known law: what predictors of creations are measured with."""
+"""Families of applications that create files: what predictors of creations are measured with.
+
+Ten follow a known law in every run; six others break theirs, so that trust in a law has to be earned.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +12,7 @@ import numpy as np
 
 from vani.history.creations.series import Creations
 
-__all__ = ["FAMILIES", "PAST", "category"]
+__all__ = ["FAMILIES", "HARDER", "PAST", "category"]
 
 PAST: Final = 8
 """Runs before the one that is predicted."""
@@ -90,10 +93,61 @@ FAMILIES: Final[dict[str, Callable[[Random, int], list[Sizes]]]] = {
 }
 
 
+def _changed(random: Random, runs: int) -> list[Sizes]:
+    """Another input from some run on."""
+    before, after = (np.tile(_of_ranks(random), (_STEPS, 1)) for _ in range(2))
+    at = int(random.integers(1, runs + 8))
+    return [before if run < at else after for run in range(runs)]
+
+
+def _other_at_times(random: Random, runs: int) -> list[Sizes]:
+    usual = np.tile(_of_ranks(random), (_STEPS, 1))
+    return [
+        np.tile(_of_ranks(random), (_STEPS, 1)) if random.random() < 0.1 else usual for _ in range(runs)
+    ]
+
+
+def _one_of_three(random: Random, runs: int) -> list[Sizes]:
+    inputs = [np.tile(_of_ranks(random), (_STEPS, 1)) for _ in range(3)]
+    return [inputs[int(random.choice(3, p=[0.8, 0.15, 0.05]))] for _ in range(runs)]
+
+
+def _drifting(random: Random, runs: int) -> list[Sizes]:
+    """Within 1 % of the last run nearly always, and never of one long before."""
+    first, sigma = np.tile(_of_ranks(random), (_STEPS, 1)), random.uniform(0.002, 0.006)
+    return [first * np.exp(walked) for walked in random.normal(0, sigma, runs).cumsum()]
+
+
+def _stopped_early(random: Random, runs: int) -> list[Sizes]:
+    """At times, steps after some step are missing, and the last one is cut short."""
+    sizes = np.tile(_of_ranks(random), (_STEPS, 1))
+    return [
+        sizes[: int(random.integers(3, _STEPS))] if random.random() < 0.15 else sizes for _ in range(runs)
+    ]
+
+
+def _refined(random: Random, runs: int) -> list[Sizes]:
+    """From a step of its own in each run on, files are larger."""
+    sizes = np.tile(_of_ranks(random), (_STEPS, 1))
+    after = np.arange(_STEPS)[:, None]
+    return [np.where(after < random.integers(1, _STEPS), sizes, 2 * sizes) for _ in range(runs)]
+
+
+HARDER: Final[dict[str, Callable[[Random, int], list[Sizes]]]] = {
+    "changed": _changed,
+    "other at times": _other_at_times,
+    "one of three": _one_of_three,
+    "drifting": _drifting,
+    "stopped early": _stopped_early,
+    "refined": _refined,
+}
+
+
 def category(family: str, seed: int, runs: int = PAST + 1) -> list[Creations]:
     """The runs of one application, of one family, the oldest first; ranks come in another order in each step."""
-    random = np.random.default_rng([list(FAMILIES).index(family), seed])
-    return [_in_order(random, sizes) for sizes in FAMILIES[family](random, runs)]
+    families = FAMILIES | HARDER
+    random = np.random.default_rng([list(families).index(family), seed])
+    return [_in_order(random, sizes) for sizes in families[family](random, runs)]
 
 
 def _in_order(random: Random, sizes: Sizes) -> Creations:

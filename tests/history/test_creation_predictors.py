@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from benchmarks.creations import auto_next, auto_rest, with_range
-from tests.history.creation_families import FAMILIES, category
+from tests.history.creation_families import FAMILIES, HARDER, category
 from vani.history.creations.choice import Follower, choose_next, remembered
 from vani.history.creations.comparison import blocks_of, compare, on_next_run
 from vani.history.creations.following import ToDo, follow
@@ -70,13 +70,13 @@ def test_a_probability_grows_with_what_was_held_out_and_is_unknown_without():
     *past, _ = category("by rank", 0)
     assert np.isnan(choose_next(past[:1]).probability).all()
     two, all_ = choose_next(past[:2]).probability, choose_next(past).probability
-    assert 0.5 < two.min() < all_.min() < 1
+    assert 0.5 < two.min() < all_.min() < 0.9  # Seven runs show no law that breaks in one of ten.
 
 
 def test_where_probabilities_are_high_they_hold():
     given_, right = [], []
-    for family in FAMILIES:
-        *past, came = category(family, 3)
+    for family in (*FAMILIES, *HARDER):
+        *past, came = category(family, 3, 25)
         chosen = choose_next(past, PLAIN)
         outcome = compare(chosen.foreseen, came, 0.0)
         there = outcome.at >= 0
@@ -85,6 +85,14 @@ def test_where_probabilities_are_high_they_hold():
     sure = np.concatenate(given_) >= 0.9
     assert sure.mean() > 0.5
     assert np.concatenate(right)[sure].mean() >= 0.95
+
+
+def test_a_law_that_broke_in_a_run_before_the_last_four_is_not_sure():
+    *past, _ = category("by rank", 0, 13)
+    assert choose_next(past, PLAIN).probability.min() > 0.88
+    other, _ = category("by rank", 1, 2)
+    past[5] = other
+    assert choose_next(past, PLAIN).probability.max() < 0.85
 
 
 def test_a_run_followed_file_by_file_is_predicted_again_only_where_it_misses():
