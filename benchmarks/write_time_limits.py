@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 
 from vani.errors import InputError
-from vani.history.daily import LAST, ratios_to_last
+from vani.history.daily import LAST, usual_range
 from vani.history.write_time.choice import judge
 from vani.history.write_time.methods import methods
 from vani.history.write_time.samples import Samples
@@ -50,7 +50,7 @@ class Held:
 
 
 def daily(machine: str, file: str) -> Held | None:
-    """The last 30 % of each benchmark's runs, by the median of the last seven; the interval is that of those before.
+    """The last 30 % of each benchmark's runs, by `vani history daily` from those before.
 
     The time is that of the slowest process.
     """
@@ -72,16 +72,18 @@ def daily(machine: str, file: str) -> Held | None:
             if rate > 0 and np.isfinite(start):
                 kind = (row["app"], row["_file_system"], way, shared, row["darshan_nprocs"])
                 series[kind].append((start, (written + read) / 2**20 / rate))
-    ratios, within = [], []
+    ratios: list[float] = []
+    within: list[bool] = []
     for runs in series.values():
         if len(runs) < LEAST_RUNS:
             continue
         seconds = np.array([one for _, one in sorted(runs)])
-        before, after = np.split(ratios_to_last(seconds), [int(FIRST * len(seconds)) - LAST])
-        low, high = np.quantile(before, [0.05, 0.95])
-        ratios.append(after)
-        within.append((after >= low) & (after <= high))
-    return Held(f"{machine}, same benchmark daily", np.concatenate(ratios), np.concatenate(within))
+        for at in range(int(FIRST * len(seconds)), len(seconds)):
+            ratio = seconds[at] / np.median(seconds[at - LAST : at])
+            low, high = usual_range(seconds[:at])
+            ratios.append(ratio)
+            within.append(low <= ratio <= high)
+    return Held(f"{machine}, same benchmark daily", np.array(ratios), np.array(within))
 
 
 def io500() -> Held | None:

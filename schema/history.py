@@ -201,18 +201,19 @@ class Story(Costs):
 
 
 class Daily(Model):
-    """Runs of one user, number of processes and file system that are repeated, such as a daily benchmark."""
+    """Runs of one user, number of processes, file system and amount that are repeated, such as a daily benchmark."""
 
     user: str
     processes: Count
     mount: str
+    bytes_read: Count = Field(description="by the latest run; others differ by a factor of 1.2 at most")
+    bytes_written: Count = Field(description="see `bytes_read`")
     runs: Count
     at: Moment = Field(description="when the latest run began, seconds since 1970")
     last_s: Seconds = Field(description="time of its slowest process in I/O calls")
     usual_s: Seconds = Field(description="median of the seven runs before it")
     low: Annotated[float, Field(ge=0)] | None = Field(
-        description="nine of ten runs before took from so many times the median of the seven before them; null: fewer "
-        "than ten such runs"
+        description="nine of ten runs take from so many times the median of the seven before them; null: not known"
     )
     high: Annotated[float, Field(ge=0)] | None = Field(description="to so many times")
     verdict: Literal["slower", "usual", "faster", "unknown"] = Field(description="of the latest run")

@@ -294,14 +294,15 @@ def test_runs_of_which_little_is_known_are_told_of_as_well():
 def test_a_daily_run_is_held_against_the_seven_before_it():
     random = np.random.default_rng(3)
     seconds = [*random.uniform(9.0, 11.0, 40).tolist(), 20.0]
-    rows = [("u1", 64, "/s", NOVEMBER + n * DAY, time) for n, time in enumerate(seconds)]
-    few = [("u2", 64, "/s", NOVEMBER + n * DAY, 1.0) for n in range(8)]
-    (daily, short) = daily_runs([*rows, *few, ("u3", 1, "/s", NOVEMBER, 1.0)])
+    rows = [("u1", 64, "/s", NOVEMBER + n * DAY, time, 0, 10**9, 4) for n, time in enumerate(seconds)]
+    few = [("u2", 64, "/s", NOVEMBER + n * DAY, 1.0 + n % 2 / 10, 0, 1, 4) for n in range(8)]
+    (daily, short) = daily_runs([*rows, *few, ("u3", 1, "/s", NOVEMBER, 1.0, 0, 1, 4)])
     assert (daily.user, daily.runs, daily.last_s, daily.verdict) == ("u1", 41, 20.0, "slower")
     assert daily.usual_s == pytest.approx(np.median(seconds[-8:-1]))
     assert daily.next_s == pytest.approx(np.median(seconds[-7:]))
     assert 0.8 < daily.low < 1.0 < daily.high < 1.25
-    assert (short.user, short.verdict, short.low) == ("u2", "unknown", None)
+    assert (short.user, short.verdict) == ("u2", "usual")
+    assert 0.8 < short.low < 1.0 < short.high < 1.3  # By the seven alone.
     assert daily_runs(rows[:-1])[0].verdict == "usual"
     text = daily_text("ior", [daily])
     assert "SLOWER" in text

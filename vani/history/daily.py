@@ -1,22 +1,29 @@
-"""Runs that are repeated day by day: the next one takes the median of the last seven."""
+"""Runs that are repeated day by day: the next one takes the median of the last seven.
+
+A series is what one user runs on one number of processes and one file system, with the same bytes and metadata
+operations within a factor of 1.2: the writes and the reads of a nightly benchmark are two.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Final
+from collections.abc import Sequence
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
+from vani.history.behaviour.clustering import behaviour_ids
+from vani.models.interval import ENOUGH, nine_of_ten
 from vani.schema.history import Daily
 
-__all__ = ["LAST", "daily_runs", "ratios_to_last"]
+__all__ = ["COLUMNS", "LAST", "daily_runs", "ratios_to_last", "usual_range"]
 
 LAST: Final = 7
 """Runs of which the median is taken: a week of a daily benchmark."""
-_LEAST_RATIOS: Final = 10
-"""Fewer say nothing about nine of ten (ours)."""
-_INTERVAL: Final = (0.05, 0.95)
+COLUMNS: Final = (
+    "user", "processes", "mount", "submitted", "slowest_s", "bytes_read", "bytes_written", "metadata",
+)  # fmt: skip
+"""Columns of each run; times are seconds, the slowest process's in I/O calls."""
 
 Floats = NDArray[np.float64]
 
@@ -26,41 +33,66 @@ def ratios_to_last(seconds: Floats) -> Floats:
     return np.array([seconds[n] / np.median(seconds[n - LAST : n]) for n in range(LAST, len(seconds))])
 
 
-def daily_runs(rows: Iterable[tuple[str, int, str, float, float | None]]) -> list[Daily]:
-    """Hold the latest run of each series against the seven before it, and predict the next.
+def usual_range(seconds: Floats) -> tuple[float, float]:
+    """Times over the median of the last seven between which nine of ten next runs lie.
+
+    By how much earlier runs differed from the median of the seven before them; where these are fewer than 19, by how
+    much the last seven differ from theirs.
+
+    Parameters
+    ----------
+    seconds
+        At least seven, above 0, the oldest first, shape (runs,).
+    """
+    ratios = ratios_to_last(seconds)
+    if len(ratios) < ENOUGH:
+        ratios = seconds[-LAST:] / np.median(seconds[-LAST:])
+    low, high = np.exp(nine_of_ten(np.log(ratios))).tolist()
+    return min(low, 1.0), max(high, 1.0)
+
+
+def daily_runs(rows: Sequence[Sequence[Any]]) -> list[Daily]:
+    """Compare the latest run of each series with the seven before it, and predict the next.
 
     Parameters
     ----------
     rows
-        User, processes, mount, start, and seconds of the slowest process in I/O calls; the oldest first.
+        The `COLUMNS` of each run, the oldest first.
 
     Returns
     -------
     list of Daily
-        Of series of more than seven runs, the longest first.
+        Of series of more than seven runs, the longest series first.
     """
-    series: dict[tuple[str, int, str], list[tuple[float, float]]] = {}
-    for user, processes, mount, start, seconds in rows:
-        if seconds:
-            series.setdefault((user, processes, mount), []).append((start, seconds))
-    known = [_of(*key, runs) for key, runs in series.items() if len(runs) > LAST]
+    timed = [row for row in rows if row[4]]
+    places: dict[tuple[Any, ...], int] = {}
+    category = np.array([places.setdefault(tuple(row[:3]), len(places)) for row in timed], np.int64)
+    totals = np.array([[total or 0 for total in row[5:8]] for row in timed], np.float64).reshape(-1, 3)
+    series: dict[tuple[int, int], list[Sequence[Any]]] = {}
+    for place, kind, row in zip(category.tolist(), behaviour_ids(category, totals).tolist(), timed, strict=True):
+        series.setdefault((place, kind), []).append(row)
+    known = [_of(runs) for runs in series.values() if len(runs) > LAST]
     return sorted(known, key=lambda daily: (-daily.runs, daily.user, daily.processes, daily.mount))
 
 
-def _of(user: str, processes: int, mount: str, runs: list[tuple[float, float]]) -> Daily:
-    seconds = np.array([time for _, time in runs])
-    *before, last = ratios_to_last(seconds).tolist()
-    low, high = np.quantile(before, _INTERVAL).tolist() if len(before) >= _LEAST_RATIOS else (None, None)
+def _of(runs: Sequence[Sequence[Any]]) -> Daily:
+    user, processes, mount, at, last_s, read, written, _ = runs[-1]
+    seconds = np.array([row[4] for row in runs], np.float64)
+    usual_s = float(np.median(seconds[-1 - LAST : -1]))
+    low, high = usual_range(seconds[:-1])
+    ratio = last_s / usual_s
     return Daily(
         user=user,
         processes=processes,
         mount=mount,
+        bytes_read=read or 0,
+        bytes_written=written or 0,
         runs=len(runs),
-        at=runs[-1][0],
-        last_s=float(seconds[-1]),
-        usual_s=float(np.median(seconds[-1 - LAST : -1])),
+        at=at,
+        last_s=last_s,
+        usual_s=usual_s,
         low=low,
         high=high,
-        verdict="unknown" if low is None else "slower" if last > high else "faster" if last < low else "usual",
+        verdict="slower" if ratio > high else "faster" if ratio < low else "usual",
         next_s=float(np.median(seconds[-LAST:])),
     )

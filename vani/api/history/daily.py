@@ -9,7 +9,7 @@ from vani.api.history.show import nothing_found
 from vani.database.runs import read
 from vani.database.runs.connect import Store
 from vani.history.contents import default_place
-from vani.history.daily import daily_runs
+from vani.history.daily import COLUMNS, daily_runs
 
 if TYPE_CHECKING:
     from vani.schema.history import Daily
@@ -30,16 +30,16 @@ def history_daily(application: str, user: str | None = None, *, db: PathLike | N
     Returns
     -------
     list of Daily
-        One for each user, number of processes and file system with more than seven runs, the longest series first.
+        One for each user, number of processes, file system and amount with more than seven runs, the longest series
+        first.
 
     Raises
     ------
     InputError
         There is no history, or no such run in it.
     """
-    columns = ("user", "processes", "mount", "submitted", "slowest_s")
     with Store(db if db is not None else default_place()).reading() as connection:
-        rows = read.figures_of(connection, columns, application, user)
+        rows = read.figures_of(connection, COLUMNS, application, user)
         if not rows:
             pairs = [group.pair for group in read.groups(connection, "pair", read.Period())]
             raise nothing_found(application, user, pairs)

@@ -14,13 +14,17 @@ __all__ = ["daily"]
 @click.argument("application", metavar="APP")
 @click.argument("user", required=False)
 @db_option
-def daily(application: str, user: str | None, db: str | None) -> None:
+@click.pass_context
+def daily(ctx: click.Context, application: str, user: str | None, db: str | None) -> None:
     """Hold the latest run of a daily benchmark against the median of the seven before it.
 
-    APP is run again and again with the same input. The time is that of the slowest process in I/O calls. What is usual
-    are nine of ten earlier runs, each by the median of the seven before it. The next run is expected at the median of
-    the last seven.
+    APP is run again and again with the same input; runs that move other amounts are a series of their own. The time is
+    that of the slowest process in I/O calls. What is usual are nine of ten earlier runs, each by the median of the
+    seven before it. The next run is expected at the median of the last seven. Exit status: 0 no series is slower than
+    usual, 1 one is, 2 no series has eight runs, or bad input.
     """
     from vani.render.history.daily import daily_text  # noqa: PLC0415
 
-    click.echo(daily_text(application, api.history_daily(application, user, db=db)), nl=False)
+    series = api.history_daily(application, user, db=db)
+    click.echo(daily_text(application, series), nl=False)
+    ctx.exit(1 if any(runs.verdict == "slower" for runs in series) else 0 if series else 2)
