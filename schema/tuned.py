@@ -38,6 +38,7 @@ class Setting(Model):
 
 
 AS_IT_IS = Setting()
+"""The setting that changes nothing."""
 
 
 class Candidate(Model):
