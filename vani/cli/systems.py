@@ -11,6 +11,7 @@ import click
 from vani.cli.options import FILE, output_option, quiet_option
 from vani.cli.output import emit
 from vani.cli.output_guard import check_outputs, system_files
+from vani.errors import InputError, one_line
 
 if TYPE_CHECKING:
     from vani.collect.transfer_test import Measurement
@@ -94,7 +95,6 @@ def detect(
     machine's storage unless --measure asks for it.
     """
     from vani.collect.system import detect as run  # noqa: PLC0415
-    from vani.errors import InputError, one_line  # noqa: PLC0415
     from vani.schema.document import dumps  # noqa: PLC0415
 
     check_outputs([output])
@@ -102,20 +102,18 @@ def detect(
         raise InputError("no such folder", where=data, todo="name the folder of the data")
     if measure is None and (yes or sweep or ctx.get_parameter_source("size") is not click.core.ParameterSource.DEFAULT):
         raise InputError("--size, --sweep and --yes are of --measure", todo="add --measure DIR, or leave them out")
-    disk = _lustre_of(measure) if measure is not None and sweep else None
-    measured = None if measure is None else _measured(measure, size, sweep=sweep, yes=yes, quiet=quiet)
-    curve = None if measure is None or disk is None else _swept(measure, size, disk)
+    disk = _lustre_of(measure) if measure and sweep else None
+    measured = _measured(measure, size, sweep=sweep, yes=yes, quiet=quiet) if measure else None
+    curve = _swept(measure, size, disk) if measure and disk else None
     system, missing = run(data=data or measure, measured=measured, curve=curve)
     emit(dumps(system), output)
-    if not quiet:
-        for sentence in missing:
-            click.echo(f"vani: {one_line(sentence)}", err=True)
+    for sentence in () if quiet else missing:
+        click.echo(f"vani: {one_line(sentence)}", err=True)
 
 
 def _lustre_of(folder: Path) -> FileSystem:
     """The Lustre that a folder lies on."""
     from vani.collect.system import detect as run  # noqa: PLC0415
-    from vani.errors import InputError  # noqa: PLC0415
 
     disk = run(data=folder)[0].file_system_for(str(folder.resolve()))
     if disk is None or disk.type != "lustre":
@@ -134,7 +132,6 @@ def _swept(folder: Path, size: str, disk: FileSystem) -> StripeCurve:
 def _measured(folder: Path, size: str, *, sweep: bool, yes: bool, quiet: bool) -> Measurement:
     """Warn, ask, and run the test."""
     from vani.collect.transfer_test import LIMIT_S, MAX_BYTES, MIN_BYTES, check_room, measure  # noqa: PLC0415
-    from vani.errors import InputError, one_line  # noqa: PLC0415
     from vani.units import format_rate, lfs_size, parse_bytes  # noqa: PLC0415
 
     try:
