@@ -31,6 +31,9 @@ NOTHING_LEFT: Final = "those above leave next to nothing of the time that it act
 WIDEST: Final = math.sqrt(10)
 """Factor either way of the central estimate that a range has at most."""
 
+_LARGEST: Final = 100.0
+"""Speed-up that is promised at most: two of AIIO's pairs gained more, and were promised two to three times that."""
+
 _LITTLE: Final = 1.3
 """Speed-up up to which repeated runs differ without any change (Xie et al., section IV-D)."""
 
@@ -77,9 +80,10 @@ def before_bounds(gain: Gain, profile: Profile) -> tuple[float, float] | None:
 
 
 def _in_order(gain: Gain) -> Gain:
-    """0 <= best <= after <= before, and after <= worst, whatever a rule says."""
-    best = min(max(gain.best_s, 0.0), gain.before_s)
-    central = min(max(gain.after_s, best), gain.before_s)
+    """0 <= best <= after <= before, and after <= worst, whatever a rule says; a hundredth is left, if anything."""
+    least = gain.before_s / _LARGEST if gain.after_s > 0 and gain.metric != RUNTIME else 0.0
+    central = min(max(gain.after_s, least), gain.before_s)
+    best = min(max(gain.best_s, 0.0), central)
     worst = max(gain.worst_s, central)
     if gain.metric == RUNTIME:
         worst = min(worst, gain.before_s)

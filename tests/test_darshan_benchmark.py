@@ -35,7 +35,8 @@ def test_advice_on_twins_is_kept_with_its_values():
     for of in (darshan_twins.counted, darshan_twins.with_dxt):
         kept = darshan_twins.advice_kept(SOME, of)
         assert kept.share() >= 0.75
-        assert kept.alike == kept.kept.total()
+        # Counters do not say how far apart neighbours write, on which the stripe size of LUS002 rests.
+        assert kept.alike >= kept.kept.total() - kept.kept["LUS002"]
 
 
 def test_what_depends_on_removal_is_left_out_and_contradicts_nothing():

@@ -23,6 +23,7 @@ from vani.advisors.site_layouts import (
     site_rule,
     targets_text,
 )
+from vani.advisors.small_requests import SMALL, sizes_of, small_at_least, small_share
 from vani.models import contention, stripe_count, striping
 from vani.models.run_time import of_files_s
 from vani.models.striping import neighbour_distance
@@ -134,6 +135,8 @@ class Case:
 
 SizeFrom: TypeAlias = Literal["distance", "largest", "transfer", "aggregators", "site"]
 """The reason for a stripe size: simultaneous offsets, no larger one is advised, the usual transfer, ..."""
+
+_MOST: Final = 0.5
 
 # From four times the targets that writers of collective calls keep busy, fewer were faster wherever that was measured
 # (ARCHER, MI250X on one node; Perlmutter: 366 targets for 64 processes are 100 times slower than 64): ours.
@@ -303,6 +306,8 @@ def gain(group: Sequence[Case], profile: Profile) -> Gain | str:
             f"the file moves at {format_rate(rate)}, far less than {targets_text(before)} can give, so something else "
             "slows it, too"
         )
+    if (why := _slowed_by(first.file, reads=first.reads)) is not None:
+        return f"{why}, which more targets do not change"
     wide = after if after > 0 else first.targets or before
     spread = stripe_count.range_factor(before, wide)
     faster = stripe_count.speedup(
@@ -325,6 +330,15 @@ def gain(group: Sequence[Case], profile: Profile) -> Gain | str:
         f"{targets_text(before)} gave to {nodes}, in proportion to what measured runs gain (docs/models.md); range: "
         "four of five of these",
     )
+
+
+def _slowed_by(file: FileEntity, *, reads: bool) -> str | None:
+    """The reason why a file takes time that no target saves; None: its bytes take it, as far as is known."""
+    io = file.io
+    if not reads and io.ops.write and (io.ops.sync or 0) >= _MOST * io.ops.write:
+        return "most writes are flushed one by one"
+    small = max(small_share(sizes_of(io, reads=reads), SMALL) or 0.0, small_at_least(io, SMALL, reads=reads))
+    return "most requests are small" if small >= _MOST else None
 
 
 def _sizes(file: FileEntity, *, reads: bool) -> Sizes | None:

@@ -108,7 +108,7 @@ def expected_gain(recommendation: Recommendation) -> str:
         most = f", at most {expected.high:.3g} times as fast" if (expected.high or 1.0) >= 1.005 else ""
         return one_line(f"Expected {what}: {before} as before{most}")
     text = f"Expected {what}: {before}{_bounds(expected)} -> {after}"
-    if expected.speedup is not None and expected.speedup > _NEARLY_ALL:
+    if expected.speedup is not None and expected.speedup > _NEARLY_ALL * (1 - 1e-6):
         least = expected.low or 0.0
         worst = f"at least {least:.3g} times as fast" if least >= 1.005 else "at worst none"
         text += f", nearly all of it ({worst})"
