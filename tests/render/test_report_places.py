@@ -55,11 +55,11 @@ def reports(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
     """The page about a real trace."""
     folder = tmp_path_factory.mktemp("places")
 
-    def report(name: str) -> Path:
+    def report(name: str, system: str | None = "generic-lustre") -> Path:
         trace = ROOT / name if "/" in name else TRACES / name
-        path = folder / f"{trace.name}.html"
+        path = folder / f"{trace.name}.{system}.html"
         if not path.exists():
-            path.write_text(api.report(trace, system="generic-lustre", store=folder / "store"))
+            path.write_text(api.report(trace, system=system, store=folder / "store"))
         return path
 
     return report
@@ -129,11 +129,12 @@ def test_where_nothing_needs_to_be_done_the_page_has_four_screens(reports, opene
 
 
 def test_remarks_are_folded_to_one_line_each(reports, opened):
-    page = opened(reports("v3-cm1like-16r"))
+    # Without a machine, rules have no rate by which a change would gain next to nothing.
+    page = opened(reports("v3-cm1like-16r", system=None))
     page.locator("nav a[href='#advice']").click()
     lines = page.locator("details.advice.line")
-    assert lines.count() == 4
-    assert all(lines.nth(i).evaluate("e => e.getBoundingClientRect().height") < 60 for i in range(4))
+    assert lines.count() == 3
+    assert all(lines.nth(i).evaluate("e => e.getBoundingClientRect().height") < 60 for i in range(3))
     # A link from the first screen opens the one that it leads to.
     page.locator("ul.noticed a").nth(1).click()
     page.wait_for_selector("details.advice.line[open]")
