@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 __all__ = ["WIDEST", "before_bounds", "is_measurable", "of_run", "together", "without_little"]
 
-NOTHING_LEFT: Final = "those above leave next to nothing of the time that it acts on"
+NOTHING_LEFT: Final = "alone, for those above leave next to nothing of the time that it acts on"
 """Of a finding that wins something alone, and nothing after the others."""
 
 WIDEST: Final = math.sqrt(10)
