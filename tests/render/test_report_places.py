@@ -23,10 +23,10 @@ SIX = [
     *FAST,
     *(
         pytest.param(f"tests/data/traces/{name}", marks=pytest.mark.slow)
-        for name in ("v2-cm1like-8r", "v3-ckpt-then-restart-8r", "v3-ior-ssf-hdf5-4r", "v3-killed-2r")
+        for name in ("v2-cm1like-8r", "v3-ckpt-then-restart-8r", "v3-ior-ssf-hdf5-4r", "v3-netcdf-pnetcdf-4r")
     ),
 ]
-"""A workflow of several programs, nothing to do, an older Recorder, checkpoints, a library, and damage."""
+"""A workflow of several programs, nothing to do, an older Recorder, checkpoints, and two kinds of libraries."""
 
 
 @pytest.fixture(scope="module")
