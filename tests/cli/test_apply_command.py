@@ -58,7 +58,8 @@ def folder(run, desk: Path, lfs: Path) -> Path:
 def test_a_layout_is_set_checked_and_taken_back(run, desk, folder, lfs):
     done = run("apply", "advice.yaml", "--dry-run")
     assert (done.status, list(lfs.iterdir())) == (0, [])
-    assert "Nothing was done" in done.out
+    assert "Nothing was done: leave out --dry-run" in done.out
+    assert "apply.sh" not in done.out
     done = run("apply", "advice.yaml")
     assert done.status == 0
     assert f"ok      {folder}: is empty\n" in done.out

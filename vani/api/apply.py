@@ -104,7 +104,10 @@ def apply(
     before = tuple(_before(steps))
     job_lines = _run(script, ["--job"], folder)
     if dry_run:
-        return Applied(_run(script, [], folder), before, job_lines)
+        # The script's own last line names its options, which the command does not have.
+        shown = _run(script, [], folder).partition("# Nothing was done")[0]
+        last = "Nothing was done: leave out --dry-run to run these commands." if shown else "There is no layout to set."
+        return Applied(f"{shown}# {last}\n", before, job_lines)
     printed = run_script(script, folder)
     reported = () if job_output is None else tuple(_reported(steps, Path(job_output)))
     return Applied(printed, (*before, *_after(steps), *reported), job_lines)
