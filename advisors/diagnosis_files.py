@@ -116,7 +116,7 @@ def _is_polled(item: Item) -> bool:
     looks = item.file.opens + (io.metadata_kinds.stat.count if io.metadata_kinds is not None else 0)
     distinct = io.footprint.read if io.footprint.read is not None else io.bytes.read
     if (distinct or 0) >= SMALL:
-        # A process that waits for more to be written reads at the end of the file, in vain.
+        # A process that waits for new data reads at the end of the file and gets nothing.
         looks = 0
     looks += _reads_in_vain(io)
     return looks >= LOOKS * max(1, item.file.processes) and io.ops.write + (io.ops.sync or 0) < MOST * looks

@@ -105,6 +105,6 @@ def _offered(
 
 
 def _count(file: FileEntity, disk: FileSystem) -> float:
-    """Targets that a file lies on, infinite for all and where nobody knows."""
+    """The number of targets of a file; infinite where it has all of them, or where the number is not known."""
     count = present_stripes(file, disk)[0]
     return math.inf if count is None or count < 1 else count

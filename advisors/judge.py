@@ -68,8 +68,8 @@ UNKNOWN_SYSTEM: Final = System(name="unknown", generic=False)
 # pasted without regret.
 SEVERITIES: Final[tuple[tuple[float, Severity], ...]] = ((0.25, "high"), (0.10, "medium"), (0.01, "low"))
 
-# Rules with floors of their own: other storage has other rates, several writers may have files of their own, and what
-# is written meanwhile is waited for by nobody.
+# Rules with floors of their own: other storage has other rates, several writers may have files of their own, and no
+# process waits for data that is written in the background.
 OWN_FLOORS: Final = frozenset({"location", "writers", "waiting"})
 
 # Less than this is worth no change, and comes and goes between repetitions: low at most (ours).

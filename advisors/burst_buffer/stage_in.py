@@ -184,7 +184,7 @@ class StageIn(Rule):
             launcher_name=launcher_name(profile, system),
             stage_in=True,
             everywhere=everywhere,
-            # What else lies in the folder, the run does not read.
+            # The run does not read the other files of the folder.
             files=_few(inputs, int(self.min_files)),
         )
         is_part = nodes > 1 and not everywhere and not tier.is_shared

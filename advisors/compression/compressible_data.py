@@ -41,8 +41,8 @@ class CompressibleData(Rule):
         Each byte that is not moved saves its time on the file system, and costs the time of compressing it on the
         node. Which is longer depends on the data and on the storage.
     Recommends
-        The codec with which least time is left, if what it saves is at least a factor of `min_speedup`, with shuffling
-        and chunks: HDF5 and netCDF-4 compress each chunk by a filter, others by a library.
+        The codec that leaves the least time, if the transfer becomes at least `min_speedup` times as fast, with
+        shuffling and chunks: HDF5 and netCDF-4 compress each chunk by a filter, others by a library.
     Stays silent when
         No sample was taken; it does not compress, as data that is compressed already; no file of the run is of it; the
         storage is faster than the codecs; the run is not bound by these files: its processors are busy with something

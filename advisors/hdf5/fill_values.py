@@ -41,7 +41,7 @@ class FillValues(Rule):
         the others wait. The program's data then replaces every fill value.
     Recommends
         No fill values where the program writes every element: `H5Pset_fill_time(dcpl, H5D_FILL_TIME_NEVER)`,
-        `nc_set_fill(ncid, NC_NOFILL, &old)`. Elements that nobody writes are undefined then.
+        `nc_set_fill(ncid, NC_NOFILL, &old)`. Elements that the program does not write are then undefined.
     Stays silent when
         No file of these formats is written, or bytes are written once; the program writes more than once itself, or
         sets the fill mode; files are read while they are written (chunks that are changed: HD5008, headers that grow:
@@ -184,7 +184,7 @@ def _library(app: App | None, profile: Profile) -> tuple[int, Interface] | None:
 
 
 def _fills_alone(app: App | None, items: list[Item], profile: Profile) -> int | None:
-    """The process that writes nearly all fill values beside its part of the data; None if none does."""
+    """The process that writes nearly all fill values besides its own data; None if there is no such process."""
     if app is None or app.balance is None or gathers(app, profile) or max(i.file.writers for i in items) < 2:
         return None
     # With all fill values and its part of the data it is this far above the mean.
