@@ -92,6 +92,10 @@ def test_stripes_on_all_targets_are_as_many_as_there_are():
     assert ADVISED in aggregators(advice).reason
 
 
+def test_a_size_alone_is_not_advised_between_sizes_that_made_no_difference():
+    assert of("LUS002", advise(system(targets=64, stripe_count=-1))) is None
+
+
 def test_the_figures_that_the_stripes_rest_on_are_evidence_of_both():
     advice = advise()
     stripes = {one.attribute for one in of("LUS002", advice).evidence if one.attribute.startswith("system.")}

@@ -130,6 +130,13 @@ def test_the_page_of_machines_is_that_of_the_descriptions():
     assert written == page(), "run `make docs`, or `python -m vani.systems.pages`"
 
 
+def test_the_beginning_of_a_name_suggests_the_machine():
+    with pytest.raises(InputError, match="did you mean 'tianhe-prototype'"):
+        load_system("Tianhe")
+    with pytest.raises(InputError, match=r"known are alps, .*; or name a YAML file"):
+        load_system("nowhere-at-all")
+
+
 def test_an_unknown_name_lists_the_known_ones():
     with pytest.raises(
         InputError, match=r"'lasen'; did you mean 'lassen'"
