@@ -120,15 +120,19 @@ def test_the_tests_that_ci_repeats_for_other_versions_are_there():
 
 
 def test_ci_ends_with_the_tests_on_its_own_python():
-    commands = (ROOT / ".ci" / "run").read_text().splitlines()
-    assert [line for line in commands if line.startswith(("make", "bash"))] == [
+    commands = [
+        line
+        for line in (ROOT / ".ci" / "run").read_text().splitlines()
+        if not line.startswith(("#", "make --silent"))
+    ]
+    assert re.findall(r"make \w+|bash \.ci/[\w-]+", "\n".join(commands)) == [
         "make demo",
         "bash .ci/package-test",
         "bash .ci/newest",
         "bash .ci/oldest",
-        "make site",
         "bash .ci/audit",
         "bash .ci/release",
+        "make site",
         "make test",
     ]
     assert commands[-1] == "make test"
