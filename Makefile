@@ -15,7 +15,7 @@ export PIP_REQUIRE_VIRTUALENV = 1
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help audit release man wheelhouse demo test coverage nightly fuzz lint format bench docs site environment package-test newest oldest clean distclean
+.PHONY: help audit release man wheels wheelhouse demo test coverage nightly fuzz lint format bench docs site environment package-test newest oldest clean distclean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1|\2/p' Makefile | while IFS='|' read -r target text; \
@@ -70,6 +70,9 @@ site: .venv/.test ## build the site: these pages and the reference of the librar
 man: .venv/.test ## build the manual pages: build/man/vani.1
 	.venv/bin/python -m sphinx -b man --quiet -c docs . build/man
 	@echo "Read it with: man -l build/man/vani.1"
+
+wheels: ## wheels with compiled kernels for Linux on x86-64 and arm64: build/wheels
+	@bash .ci/wheels
 
 wheelhouse: .venv/.created ## all that an installation without network needs: build/wheelhouse
 	@rm -rf build/wheelhouse

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import runpy
 import sysconfig
@@ -33,7 +34,8 @@ class KernelHook(BuildHookInterface):
             build_data["force_include"][str(made)] = f"vani/kernels/{made.name}"
             build_data["pure_python"] = False
             # Called through ctypes, it needs no header of Python and serves every version.
-            build_data["tag"] = f"py3-none-{re.sub('[^a-z0-9]', '_', sysconfig.get_platform().lower())}"
+            platform = os.environ.get("VANI_WHEEL_PLATFORM") or sysconfig.get_platform()
+            build_data["tag"] = f"py3-none-{re.sub('[^a-z0-9]', '_', platform.lower())}"
 
     def finalize(self, version: str, build_data: dict[str, Any], artifact_path: str) -> None:  # noqa: ARG002
         self._work.cleanup()
