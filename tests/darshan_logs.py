@@ -7,7 +7,7 @@ import zlib
 from collections.abc import Callable
 from pathlib import Path
 
-from vani.readers.darshan.regions import checked_header
+from vani.readers.darshan.regions import LogFile
 
 __all__ = ["JOB", "NAMES", "POSIX", "changed"]
 
@@ -18,7 +18,7 @@ _AT = 32
 
 def changed(log: Path, region: int, change: Callable[[bytearray], bytes | bytearray]) -> bytes:
     """A log of version 3.41 of which one region holds something else."""
-    content, header = log.read_bytes(), checked_header(log)
+    content, header = log.read_bytes(), LogFile(log).header
     begin = header.regions[0][0]
     placed = sorted((offset, number) for number, (offset, length) in enumerate(header.regions) if length)
     head, body = bytearray(content[:begin]), b""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -24,9 +23,6 @@ ROWS = [
     for attribute in re.findall(r"`([^`]+)`", attributes)
 ]
 
-pytestmark = pytest.mark.skipif(
-    importlib.util.find_spec("darshan") is None, reason="PyDarshan is not installed (vani-io[darshan])"
-)
 
 
 @pytest.fixture(scope="module")

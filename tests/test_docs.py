@@ -133,8 +133,6 @@ def test_commands_and_sessions_run_and_print_what_is_shown(page, place_of, monke
         for command, shown in commands_of(block):
             if "vani trace" in command and shutil.which("strace") is None:
                 pytest.skip("strace is not installed")
-            if ".darshan" in command:
-                pytest.importorskip("darshan", reason="PyDarshan is not installed (vani-io[darshan])")
             status, printed = shown_by(command, place)
             wanted = re.search(r"# exit status (\d)", command)
             assert status == (int(wanted[1]) if wanted else 0), f"{command}\n{printed}"

@@ -141,7 +141,7 @@ def test_ci_ends_with_the_tests_on_its_own_python():
 def test_ci_tests_the_oldest_versions_that_are_allowed():
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     extras = project["optional-dependencies"]
-    without_tests = {"collect", "darshan", "database", "docs", "frames", "lint", "peers", "test"}
+    without_tests = {"collect", "database", "docs", "frames", "lint", "peers", "test"}
     listed = [one for name, extra in extras.items() if name not in without_tests for one in extra]
     asked = dict(one.replace("[binary]", "").split(">=") for one in [*project["dependencies"], *listed])
     lines = (ROOT / ".ci" / "oldest-versions.txt").read_text().splitlines()

@@ -66,7 +66,6 @@ def test_a_funnel_of_workers_without_mpi(tmp_path):
 
 
 def test_one_stripe_asks_for_stripes_and_not_for_aggregators(tmp_path):
-    pytest.importorskip("darshan", reason="PyDarshan is not installed (vani-io[darshan])")
     found = recommended("imbalanced-io.darshan", tmp_path)
     assert next(iter(found)) in ("LUS002", "PFL001")
     assert "MIO002" not in found

@@ -382,8 +382,6 @@ def test_programs_of_known_behaviour(case, expected, tmp_path):
         with tarfile.open(place) as archive:
             archive.extractall(tmp_path, filter="data")
         place = tmp_path / place.stem
-    elif place.suffix == ".darshan":
-        pytest.importorskip("darshan")
     run = vani.profile(place)
     assert expected <= {entry.pattern for entry in diagnosis(run)}
 

@@ -6,7 +6,6 @@ Figures of the logs are those of `comparison.csv` beside the twins of the Record
 from __future__ import annotations
 
 import csv
-import importlib.util
 from pathlib import Path
 
 import numpy as np
@@ -28,9 +27,6 @@ WITHOUT_DXT = LOGS / "v3-ior-large16m-ssf-2r.darshan"
 SERIAL = LOGS / "v3-posix-mix-1r.darshan"
 TWINS = Path(__file__).parents[2].parent / "shared" / "data" / "darshan-twins"
 
-with_pydarshan = pytest.mark.skipif(
-    importlib.util.find_spec("darshan") is None, reason="PyDarshan is not installed (vani-io[darshan])"
-)
 with_twins = pytest.mark.skipif(not TWINS.is_dir(), reason="the shared logs are not here")
 
 
@@ -59,7 +55,6 @@ def shared_file() -> Profile:
     return vani.profile(SHARED_FILE)
 
 
-@with_pydarshan
 def test_calls_bytes_and_processes_are_exact(shared_file):
     io, (file,) = shared_file.workflow.io, shared_file.files
     assert (io.bytes.read, io.bytes.written, io.ops.read, io.ops.write) == (134217728, 134217728, 128, 128)
@@ -70,7 +65,6 @@ def test_calls_bytes_and_processes_are_exact(shared_file):
     assert io.transfer_size.write.histogram == {"100K_1M": 128}
 
 
-@with_pydarshan
 def test_standard_streams_are_counted_apart(shared_file):
     # comparison.csv has 2,203 B on standard output.
     assert shared_file.excluded.files == 1
@@ -83,7 +77,6 @@ def without_dxt() -> Profile:
     return vani.profile(WITHOUT_DXT)
 
 
-@with_pydarshan
 def test_what_counts_cannot_tell_is_null_with_its_reason(shared_file, without_dxt):
     assert shared_file.workflow.io.past_end.read is None
     assert "moved" in shared_file.provenance["io.past_end"]
@@ -96,7 +89,6 @@ def test_what_counts_cannot_tell_is_null_with_its_reason(shared_file, without_dx
         assert shared_file.provenance[attribute] == "opens that make their file are not counted apart"
 
 
-@with_pydarshan
 def test_busy_times_have_both_ends(without_dxt, shared_file):
     busy, bounds = without_dxt.workflow.io.busy_s, without_dxt.bounds
     low, high = bounds["workflow.io.busy_s.total"]
@@ -125,7 +117,6 @@ def _union_s(log: Path, kinds: tuple[str, ...]) -> float:
     return total
 
 
-@with_pydarshan
 @pytest.mark.parametrize("log", [SHARED_FILE, STRIDED], ids=lambda log: log.stem)
 def test_where_dxt_kept_all_calls_busy_times_of_reads_and_writes_are_exact(log):
     profile = vani.profile(log)
@@ -137,7 +128,6 @@ def test_where_dxt_kept_all_calls_busy_times_of_reads_and_writes_are_exact(log):
     assert "kept one by one" in profile.provenance["io.busy_s"]
 
 
-@with_pydarshan
 def test_where_dxt_kept_all_writes_the_rest_of_their_time_is_that_of_flushes(shared_file):
     io, why = shared_file.workflow.io, shared_file.provenance["io.time_s.sync"]
     # POSIX_F_WRITE_TIME, 0.482757 s, less 128 writes of DXT. Recorder's twin spent 0.379 s in fsync.
@@ -151,7 +141,6 @@ def test_where_dxt_kept_all_writes_the_rest_of_their_time_is_that_of_flushes(sha
     assert shared_file.excluded.io.time_s.sync is None
 
 
-@with_pydarshan
 def test_phases_sizes_and_places_are_those_of_the_calls_that_dxt_kept(shared_file):
     write, read = shared_file.phases
     assert (write.kind, read.kind, write.io.ops.write, read.io.ops.read) == ("write", "read", 128, 128)
@@ -165,7 +154,6 @@ def test_phases_sizes_and_places_are_those_of_the_calls_that_dxt_kept(shared_fil
     assert "logs name" in shared_file.provenance["job.nodes"]
 
 
-@with_pydarshan
 def test_bounds_are_written_and_read_and_absent_where_there_are_none(without_dxt):
     text = dumps(without_dxt)
     bounds = loads(text, Profile).bounds
@@ -176,7 +164,6 @@ def test_bounds_are_written_and_read_and_absent_where_there_are_none(without_dxt
     assert "\nbounds:" not in dumps(without_dxt.model_copy(update={"bounds": {}}))
 
 
-@with_pydarshan
 def test_the_stride_of_interleaved_writes_is_from_start_to_start():
     profile = vani.profile(STRIDED)
     (file,) = profile.files
@@ -185,55 +172,47 @@ def test_the_stride_of_interleaved_writes_is_from_start_to_start():
     assert file.io.access_pattern.strided > 0.9
 
 
-@with_pydarshan
 def test_a_serial_run_has_no_shared_files():
     profile = vani.profile(SERIAL)
     assert profile.workflow.processes == 1
     assert profile.workflow.files.shared == 0
 
 
-@with_pydarshan
 def test_opens_are_those_that_recorder_traced():
     # Darshan counts 16 with dup, dup2 and fdopen.
     assert sum(file.opens for file in vani.profile(SERIAL, files=None).files) == 12
 
 
-@with_pydarshan
 def test_files_belong_to_the_outermost_library_that_knows_them():
     profile = vani.profile(LIBRARIES, files=None)
     assert {"hdf5", "pnetcdf"} <= {file.interface for file in profile.files}
     assert {"posix", "mpiio", "hdf5", "pnetcdf"} <= {row.layer for row in profile.interfaces}
 
 
-@with_pydarshan
 def test_logs_are_advised_compared_and_reported(shared_file):
     assert vani.advise(shared_file, system="generic-lustre").recommendations
     assert vani.diff(SHARED_FILE, STRIDED)
     assert "ssf_posix.dat" in vani.report(shared_file)
 
 
-@with_pydarshan
 def test_several_logs_are_one_workload():
     profile = vani.profile(SHARED_FILE, STRIDED)
     assert (profile.workflow.processes, profile.apps[0].instances) == (16, 2)
     assert profile.workflow.io.ops.write == 128 + 2048
 
 
-@with_pydarshan
 @pytest.mark.parametrize("name", sorted(path.name for path in LOGS.glob("*.darshan")))
 def test_every_rule_takes_a_profile_of_counts(name):
     advice = vani.advise(vani.profile(LOGS / name), system="generic-lustre")
     assert advice.no_recommendation
 
 
-@with_pydarshan
 def test_that_counts_name_no_function_is_no_sign_that_it_was_not_called():
     advice = vani.advise(vani.profile(LIBRARIES), system="generic-lustre")
     assert "HD5003" not in {one.rule for one in advice.recommendations}
     assert any("which functions of HDF5" in one.why for one in advice.no_recommendation if one.rule == "HD5003")
 
 
-@with_pydarshan
 @pytest.mark.parametrize("rule", ["GPF002", "GPF003"])
 def test_rules_about_new_files_say_that_they_are_not_counted(shared_file, rule):
     several = shared_file.model_copy(update={"job": shared_file.job.model_copy(update={"nodes": 2})})
@@ -255,7 +234,6 @@ JOINS = {"POS002", "POS009", "MIO001"}
 
 
 @pytest.mark.skipif(not AIIO.is_dir(), reason="the shared logs are not here")
-@with_pydarshan
 @pytest.mark.parametrize("pair", PAIRS.values(), ids=PAIRS)
 def test_the_first_advice_before_tuning_is_to_join_small_writes_and_afterwards_it_is_not(pair):
     def first(job: str) -> str:
@@ -288,7 +266,6 @@ _DUPLICATED = {
 
 
 @with_twins
-@with_pydarshan
 @pytest.mark.parametrize("twin", _twins(), ids=lambda row: row["trace"])
 def test_totals_of_a_twin_are_those_of_the_comparison(twin):
     name = twin["trace"]

@@ -83,8 +83,6 @@ def check(profile):
 
 @pytest.mark.parametrize("trace", TRACES, ids=[trace.name for trace in TRACES])
 def test_patterns_of_a_bundled_trace_add_up_to_its_workload(trace):
-    if trace.suffix == ".darshan":
-        pytest.importorskip("darshan", reason="PyDarshan is not installed (vani-io[darshan])")
     check(vani.profile(trace, files=None, scheduler="synchronous"))
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 from pathlib import Path
 
 import numpy as np
@@ -25,9 +24,6 @@ from vani.units import MiB
 LOGS = Path(__file__).parents[1] / "data" / "darshan"
 STREAM = "heatmap:STDIO"
 
-with_pydarshan = pytest.mark.skipif(
-    importlib.util.find_spec("darshan") is None, reason="PyDarshan is not installed (vani-io[darshan])"
-)
 
 
 def heat(*rows: tuple[int, tuple[int, ...], tuple[int, ...]], width: float = 0.1, id: int = 2) -> dict:
@@ -142,7 +138,6 @@ def test_every_rule_takes_phases_without_calls(system):
     assert vani.advise(written_and_read(), system=system).no_recommendation
 
 
-@with_pydarshan
 @pytest.mark.parametrize("name", ["v3-ior-ssf-posix-8r", "v3-ior-ssf-posix-strided-4k-8r"])
 def test_phases_of_calls_lie_within_the_bounds_of_those_of_the_heat_map(name, monkeypatch):
     of_calls = vani.profile(LOGS / f"{name}.darshan")

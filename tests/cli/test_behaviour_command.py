@@ -65,7 +65,6 @@ def test_what_is_not_known_is_said(run, db):
 
 
 def test_advice_before_a_run_is_that_on_runs_like_it(run, desk, db):
-    pytest.importorskip("darshan", reason="PyDarshan is not installed (vani-io[darshan])")
     application = app_of(run, db)
     done = run("advise", "--next", application, "--database", db, "-o", "a.yaml", "-q")
     assert (done.status, done.err) == (0, "")
@@ -178,7 +177,6 @@ def test_phases_of_a_trace_and_runs_that_behave_alike(run, mix):
 
 def test_a_log_of_totals_has_no_phases(run, desk):
     pytest.importorskip("pywt")
-    pytest.importorskip("darshan", reason="PyDarshan is not installed (vani-io[darshan])")
     log = write_log(desk / "logs", number=1, day=1, user="u1") or next((desk / "logs").rglob("*.darshan"))
     done = run("history", "phases", log)
     assert done.status == 2

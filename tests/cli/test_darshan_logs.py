@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import shutil
 from pathlib import Path
 
@@ -14,9 +13,6 @@ from vani.errors import InputError
 LOGS = Path(__file__).parents[1] / "data" / "darshan"
 SHARED_FILE = LOGS / "v3-ior-ssf-posix-8r.darshan"
 
-pytestmark = pytest.mark.skipif(
-    importlib.util.find_spec("darshan") is None, reason="PyDarshan is not installed (vani-io[darshan])"
-)
 
 
 def test_a_copy_of_a_log_counts_once_and_the_first_screen_says_so(tmp_path, run):

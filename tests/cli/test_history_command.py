@@ -21,7 +21,6 @@ from vani.schema.history import Ranking
 
 @pytest.fixture
 def month(desk: Path) -> Path:
-    pytest.importorskip("darshan", reason="PyDarshan is not installed (vani-io[darshan])")
     generate_month(desk / "logs", 120, seed=4, damaged=0.03)
     return desk / "logs"
 
@@ -161,6 +160,8 @@ def bad_logs(desk: Path) -> None:
     ],
     ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",
 )
+
+
 def test_bad_input_is_one_line_and_status_2(run, desk, db, words, said):
     bad_logs(desk)
     before = db.read_bytes()
@@ -176,15 +177,6 @@ def test_a_folder_with_some_damaged_logs_is_fine(run, desk):
         (desk / "logs" / f"{number}.darshan").write_bytes(b"")
     done = run("history", "add", "logs", "--database", "h", "--totals", "--judge", 0)
     assert (done.status, done.err) == (0, "1 run added (totals); 3 files damaged (vani history damaged)\n")
-
-
-def test_without_pydarshan_runs_are_counted_and_not_judged(run, desk, monkeypatch):
-    monkeypatch.setattr("vani.readers.darshan.records.importlib.util.find_spec", lambda name: None)
-    write_log(desk / "logs")
-    done = run("history", "add", "logs", "--database", "h", "--totals")
-    assert done.status == 0
-    assert done.err.startswith("1 run added (totals); 1 run not judged (")
-    assert "which takes PyDarshan to read; pip install 'vani-io[darshan]'" in done.err
 
 
 @pytest.mark.parametrize("library", ["sqlalchemy", "alembic"])

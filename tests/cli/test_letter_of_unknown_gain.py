@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 from pathlib import Path
 
@@ -11,9 +10,6 @@ from traces.darshan_writer import POSIX, Layout, Log, Record, log_bytes
 
 CASES = Path(__file__).resolve().parents[3] / "shared" / "cases"
 
-pytestmark = pytest.mark.skipif(
-    importlib.util.find_spec("darshan") is None, reason="PyDarshan is not installed (vani-io[darshan])"
-)
 
 
 def letter_of(run, log: Path, application: str, user: str) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import shutil
 from pathlib import Path
 
@@ -15,9 +14,6 @@ from vani.errors import InputError
 DATA = Path(__file__).parents[1] / "data"
 START = 1_700_000_000
 
-pytestmark = pytest.mark.skipif(
-    importlib.util.find_spec("darshan") is None, reason="PyDarshan is not installed (vani-io[darshan])"
-)
 
 
 def add_log(folder: Path, name: str, *, file: str, start: int = START, job: int = 1, user: int = 1000) -> Path:

@@ -144,7 +144,6 @@ def test_profiles_and_traces_are_runs_too(tmp_path):
 
 
 def test_a_profile_is_kept_whole_where_totals_are_not_enough(tmp_path):
-    pytest.importorskip("darshan", reason="PyDarshan is not installed (vani-io[darshan])")
     path = write_log(tmp_path / "logs")
     add(tmp_path / "logs", db=tmp_path / "h.sqlite", totals=False)
     with Store(tmp_path / "h.sqlite").reading() as connection:

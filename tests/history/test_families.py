@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-import importlib.util
 from pathlib import Path
 
 import pytest
+from pydarshan import pydarshan_records
 
 from tests.history.logs import assert_letters_follow_the_advice
 from tests.traces.darshan_families import FAMILIES, MACHINE, SLOW_TARGET, family_logs
 from tests.traces.darshan_month import generate_month
 from vani import api
-from vani.readers.darshan.records import read_records
-from vani.readers.darshan.totals import open_log
+from vani.readers.darshan.log import open_log
 
-with_pydarshan = pytest.mark.skipif(
-    importlib.util.find_spec("darshan") is None, reason="PyDarshan is not installed (vani-io[darshan])"
-)
 GAIN = {family.app: family.gain for family in FAMILIES}
 
 
@@ -25,13 +21,11 @@ def history(request, tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("families")
     (folder / "machine.yaml").write_text(MACHINE)
     generate_month(folder / "logs", 70, seed=request.param, damaged=0, copied=0, runs=family_logs)
-    judge = 20 if importlib.util.find_spec("darshan") else 0
     system = folder / "machine.yaml"
-    api.history_add(folder / "logs", db=folder / "h.sqlite", totals=True, workers=1, judge=judge, system=system)
+    api.history_add(folder / "logs", db=folder / "h.sqlite", totals=True, workers=1, judge=20, system=system)
     return folder / "h.sqlite"
 
 
-@with_pydarshan
 def test_who_gains_ranks_before_who_does_not(history):
     rows = api.history_top(db=history, by="app").rows
     assert {row.application for row in rows} == set(GAIN)
@@ -43,7 +37,6 @@ def test_who_gains_ranks_before_who_does_not(history):
         assert not row.saved.typical_machine
 
 
-@with_pydarshan
 def test_no_letter_contradicts_the_advice_on_a_log(history):
     assert_letters_follow_the_advice(history, history.parent / "machine.yaml")
 
@@ -63,10 +56,10 @@ def test_targets_are_carried_to_another_database(history, tmp_path):
     assert api.history_targets(db=tmp_path / "copy.sqlite") == api.history_targets(db=history)
 
 
-@with_pydarshan
 def test_targets_of_files_are_those_of_pydarshan(history):
+    pytest.importorskip("darshan", reason="PyDarshan is not installed")
     path = next((history.parent / "logs").rglob("*_checkpointer_*"))
-    table = read_records(path).targets
+    table = pydarshan_records(path).targets
     known: dict[int, set[int]] = {}
     for file, target in zip(table["id"].tolist(), table["target"].tolist(), strict=True):
         known.setdefault(file, set()).add(target)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import importlib.util
 from pathlib import Path
 
 import pytest
+from pydarshan import pydarshan_records
 
 from tests.history.logs import assert_letters_follow_the_advice
 from tests.traces.darshan_month import KINDS, Month, generate_month, logs_of
@@ -13,12 +13,7 @@ from tests.traces.darshan_writer import log_bytes
 from vani import api
 from vani.database.runs import read
 from vani.database.runs.connect import Store
-from vani.readers.darshan.records import read_records
-from vani.readers.darshan.regions import checked_header
 
-with_pydarshan = pytest.mark.skipif(
-    importlib.util.find_spec("darshan") is None, reason="PyDarshan is not installed (vani-io[darshan])"
-)
 JUDGED = 12
 
 
@@ -30,8 +25,7 @@ def month(tmp_path_factory: pytest.TempPathFactory) -> Month:
 @pytest.fixture(scope="module")
 def history(month: Month, tmp_path_factory: pytest.TempPathFactory) -> Path:
     db = tmp_path_factory.mktemp("history") / "h.sqlite"
-    judge = JUDGED if importlib.util.find_spec("darshan") else 0
-    api.history_add(month.folder, db=db, totals=True, workers=1, judge=judge)
+    api.history_add(month.folder, db=db, totals=True, workers=1, judge=JUDGED)
     return db
 
 
@@ -48,14 +42,13 @@ def costs_differ(month: Month, db: Path) -> float:
     )
 
 
-@with_pydarshan
 @pytest.mark.parametrize("kind", KINDS)
 def test_pydarshan_reads_what_is_written(tmp_path, kind):
+    pytest.importorskip("darshan", reason="PyDarshan is not installed")
     log, in_io = next((log, in_io) for *_, found, log, in_io, _ in logs_of(200, 1) if found == kind)
     path = tmp_path / "a.darshan"
     path.write_bytes(log_bytes(log))
-    checked_header(path)
-    records = read_records(path)
+    records = pydarshan_records(path)
     assert (records.exe, records.ranks) == (log.exe, log.processes)
     assert set(records.names) == {one.path for one in log.records}
     times = sum(
@@ -85,7 +78,6 @@ def test_two_processes_find_the_same(month, history, tmp_path):
         }
 
 
-@with_pydarshan
 def test_what_is_well_striped_is_not_first_and_who_writes_by_one_process_is_found(month, history):
     found = api.history_top(db=history)
     assert month.kinds[found.rows[0].application] == "narrow"
@@ -102,12 +94,10 @@ def test_what_is_well_striped_is_not_first_and_who_writes_by_one_process_is_foun
     assert {(saved.expected_s, saved.rule.startswith("LUS")) for saved in striped} == {(0.0, False)}
 
 
-@with_pydarshan
 def test_no_letter_contradicts_the_advice_on_a_log(history):
     assert_letters_follow_the_advice(history)
 
 
-@with_pydarshan
 def test_waiting_shows_what_time_in_io_hides(month, history):
     rows = {row.application: row for row in api.history_top(db=history, by="app", limit=100).rows}
     # 256 processes wait for one that writes.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 from pathlib import Path
 
 import pytest
@@ -13,10 +12,6 @@ from vani import api
 from vani.models.observed_rates import with_observed_rates
 from vani.schema.profile import Profile
 from vani.schema.system import FileSystem, Rates, System
-
-pytestmark = pytest.mark.skipif(
-    importlib.util.find_spec("darshan") is None, reason="PyDarshan is not installed (vani-io[darshan])"
-)
 
 
 def profile_of(folder: Path, app: str, scale: float = 1.0) -> Profile:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gzip
-import importlib.util
 from pathlib import Path
 
 import pytest
@@ -20,9 +19,6 @@ HEAD = (
 )
 COUNTERS = {"OPENS": 4, "WRITES": 8, "BYTES_WRITTEN": 8192, "SIZE_WRITE_100_1K": 8, "F_WRITE_TIME": 2.5}
 
-with_pydarshan = pytest.mark.skipif(
-    importlib.util.find_spec("darshan") is None, reason="PyDarshan is not installed (vani-io[darshan])"
-)
 
 
 def counters(module: str = "POSIX", **changes: object) -> str:
@@ -101,7 +97,6 @@ def test_log_that_counts_no_call_on_a_file_leaves_the_verdict_open(tmp_path):
     assert profile.verdict.sentence.startswith("The log counts no call on a file")
 
 
-@with_pydarshan
 def test_files_of_mpiio_without_counts_of_posix_show_that_it_was_off(tmp_path):
     written = Record(MPIIO, "/scratch/a", -1, {"COLL_WRITES": 40, "BYTES_WRITTEN": 1 << 22, "F_WRITE_TIME": 8.0})
     profile = vani.profile(log_at(tmp_path / "a.darshan", records=[written]))
@@ -111,13 +106,11 @@ def test_files_of_mpiio_without_counts_of_posix_show_that_it_was_off(tmp_path):
     assert profile.verdict.matters == "open"
 
 
-@with_pydarshan
 def test_stripes_of_a_file_without_counts_show_that_posix_was_off(tmp_path):
     profile = vani.profile(log_at(tmp_path / "a.darshan", layouts=[Layout("/scratch/a", 4, 1 << 20)]))
     assert [(entry.kind, entry.files) for entry in profile.unseen] == [("module_off", ["/scratch/a"])]
 
 
-@with_pydarshan
 def test_program_that_uses_streams_alone_misses_nothing(tmp_path):
     read = Record(STDIO, "/scratch/in", 0, {"OPENS": 1, "READS": 40, "BYTES_READ": 1 << 22, "F_READ_TIME": 0.1})
     printed = Record(STDIO, "<STDOUT>", 0, {"WRITES": 3, "BYTES_WRITTEN": 30})
@@ -148,9 +141,6 @@ def test_names_that_a_header_says_were_left_out_are_named(tmp_path):
 
 
 # The header
-
-
-@with_pydarshan
 def test_job_user_and_command_are_in_the_profile(tmp_path):
     written = Record(POSIX, "/scratch/a", -1, {"OPENS": 4, "WRITES": 40, "BYTES_WRITTEN": 1 << 22, "F_WRITE_TIME": 8.0})
     profile = vani.profile(log_at(tmp_path / "a.darshan", records=[written]))
@@ -199,7 +189,6 @@ def test_targets_of_files_are_in_the_profile_slowest_first(tmp_path):
     assert mount.median_write_s == 5.5
 
 
-@with_pydarshan
 def test_targets_of_a_file_are_read_from_the_log(tmp_path):
     written = Record(POSIX, "/scratch/a", -1, {"OPENS": 4, "WRITES": 40, "BYTES_WRITTEN": 1 << 22, "F_WRITE_TIME": 8.0})
     log = log_at(tmp_path / "a.darshan", records=[written], layouts=[Layout("/scratch/a", 4, 1 << 20)])

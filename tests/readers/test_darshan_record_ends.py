@@ -9,7 +9,7 @@ import pytest
 from darshan_logs import changed
 
 from vani.errors import TraceError
-from vani.readers.darshan.regions import checked_header
+from vani.readers.darshan.log import open_log
 from vani.readers.darshan.totals import read_totals
 
 LIBRARIES = Path(__file__).parents[1] / "data" / "darshan" / "v3-netcdf-pnetcdf-4r.darshan"
@@ -28,7 +28,7 @@ LIBRARIES = Path(__file__).parents[1] / "data" / "darshan" / "v3-netcdf-pnetcdf-
     ],
 )
 @pytest.mark.parametrize("lost", [8, 40])
-@pytest.mark.parametrize("read", [checked_header, read_totals])
+@pytest.mark.parametrize("read", [open_log, read_totals])
 def test_a_cut_record_of_any_module_is_damage(tmp_path, module, number, lost, read):
     (tmp_path / "a.darshan").write_bytes(changed(LIBRARIES, number + 2, lambda region: region[:-lost]))
     with pytest.raises(TraceError, match=f"{module} has [0-9,]+ bytes, and .* cut"):
@@ -39,10 +39,10 @@ def test_a_record_that_counts_what_cannot_be_is_damage(tmp_path):
     content = changed(LIBRARIES, 17, lambda region: region[:24] + struct.pack("<q", -1) + region[32:])
     (tmp_path / "a.darshan").write_bytes(content)
     with pytest.raises(TraceError, match="HEATMAP has a record that counts -1 of its parts"):
-        checked_header(tmp_path / "a.darshan")
+        open_log(tmp_path / "a.darshan")
 
 
 def test_a_record_may_go_on_from_one_piece_of_its_region_to_the_next(tmp_path, monkeypatch):
     for chunk in (1, 7, 50, 105):
         monkeypatch.setattr("vani.readers.darshan.regions._CHUNK", chunk)
-        assert checked_header(LIBRARIES).version == "3.41"
+        assert open_log(LIBRARIES).version == "3.41"

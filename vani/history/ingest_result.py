@@ -19,8 +19,9 @@ from vani.history.creations.series import Creations, pack_creations
 from vani.history.discovery import Candidate
 from vani.history.names import PlainNames
 from vani.readers.darshan.created import read_created
+from vani.readers.darshan.log import open_log
 from vani.readers.darshan.target_times import target_times
-from vani.readers.darshan.totals import Totals, open_log, read_totals
+from vani.readers.darshan.totals import Totals, read_totals
 
 if TYPE_CHECKING:
     from vani.schema.profile import Profile
@@ -89,7 +90,7 @@ def ingest_file(candidate: Candidate, make: MakeProfile, *, totals: bool, user: 
     Raises
     ------
     InputError
-        PyDarshan is missing; what is wrong with the file itself is its reason.
+        Something else than the file is missing; what is wrong with the file itself is its reason.
     """
     source = Source(candidate.path, candidate.size, candidate.changed_ns, None, None)
     try:
@@ -140,7 +141,7 @@ def _profile_if_any(path: Path, make: MakeProfile) -> bytes | None:
     try:
         return pack_profile(make(path))
     except InputError:
-        # Its totals are known; PyDarshan refuses some logs that are whole.
+        # Its totals are known.
         return None
 
 

@@ -13,6 +13,7 @@ import numpy as np
 
 from vani.errors import InputError
 from vani.history.behaviour.runs import Floats
+from vani.readers.darshan.log import open_log
 from vani.readers.darshan.records import Records, read_records
 
 __all__ = ["SAMPLES", "Series", "darshan_series"]
@@ -41,7 +42,7 @@ def darshan_series(path: Path) -> Series:
     InputError
         It has neither DXT nor a heat map, or cannot be read.
     """
-    records = read_records(path)
+    records = read_records(open_log(path))
     series = _of_calls(records) or _of_heat(records)
     if series is None:
         raise InputError(

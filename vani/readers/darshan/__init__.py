@@ -1,1 +1,1 @@
-"""Logs of Darshan: counters per process and file, which PyDarshan reads."""
+"""Logs of Darshan: counters per process and file."""

@@ -100,6 +100,9 @@ def _partial(records: Records) -> list[NotCounted]:
         # The file-system calls that these make are counted apart, whole.
         text = cause.format(" and ".join(libraries)) + ", and the file-system calls below are counted all the same"
         spots.append(NotCounted("module_partial", tuple(libraries), (), text, _MORE_MEMORY, most_s=0.0))
+    if records.mixed:
+        cause = f"{records.mixed:,} records of POSIX have calls of streams added to them, and are left out"
+        spots.append(NotCounted("module_partial", ("POSIX",), (), cause, "run it with Darshan 3.1 or later"))
     return spots
 
 

@@ -1,4 +1,4 @@
-"""The files that a run wrote, from the records of its log, without PyDarshan."""
+"""The files that a run wrote, from the records of its log."""
 
 from __future__ import annotations
 
@@ -8,8 +8,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from vani.readers.darshan.record_columns import POSIX, STDIO
-from vani.readers.darshan.totals import Log
+from vani.readers.darshan.log import Log
 
 __all__ = ["CreatedFiles", "read_created"]
 
@@ -49,18 +48,18 @@ def read_created(log: Log) -> CreatedFiles:
     TraceError
         The log claims something impossible.
     """
-    processes = log.job().processes
-    modules = [log.records("POSIX", processes, POSIX), log.records("STDIO", processes, STDIO)]
+    processes = log.job.processes
+    modules = [log.records("POSIX"), log.records("STDIO")]
     parts = []
     for module in modules:
         opened, read, wrote = module.begins()
         end = np.where(
-            module.count("bytes_written") > 0,
-            np.minimum(module.count("max_byte_written"), _LARGEST - 1) + 1,
+            module.count("BYTES_WRITTEN") > 0,
+            np.minimum(module.count("MAX_BYTE_WRITTEN"), _LARGEST - 1) + 1,
             0,
         )
         # Logs of programs that write without seeking may lack the place of the last byte.
-        end = np.where(end > 1, end, np.minimum(module.count("bytes_written"), _LARGEST))
+        end = np.where(end > 1, end, np.minimum(module.count("BYTES_WRITTEN"), _LARGEST))
         created = (end > 0) & ~((read > 0) & (read < wrote))
         parts.append((module.id[created], module.rank[created], end[created], opened[created]))
     ids, ranks, ends, opened = (np.concatenate(column) for column in zip(*parts, strict=True))
@@ -79,7 +78,7 @@ def read_created(log: Log) -> CreatedFiles:
         [log.stripes_of(file) or 0 for file in codes] if len(codes) <= _MOST_STRIPED else [0] * len(codes)
     )
     return CreatedFiles(
-        tuple(names.get(file) or log.name_of(file) for file in codes),
+        tuple(names.get(file, "") for file in codes),
         size[order],
         rank[order],
         np.array(stripes, dtype=np.int64),

@@ -45,7 +45,6 @@ class ParserTextReader(DarshanReader):
         records = parsed(path, content.decode(errors="surrogateescape"))
         refuse_impossible(path, records)
         self.format = records.version
-        # In place of PyDarshan.
         self.__dict__["_records"] = records
 
 

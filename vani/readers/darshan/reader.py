@@ -15,8 +15,8 @@ from vani.columns import small_table
 from vani.counts import RunCounts
 from vani.errors import TraceError
 from vani.readers.darshan.counters import counts_of
+from vani.readers.darshan.log import Log, open_log
 from vani.readers.darshan.records import Records, read_records
-from vani.readers.darshan.regions import checked_header
 from vani.readers.identity import identity_of
 from vani.readers.tables import function_table
 from vani.readers.trace_reader import Limit, Piece
@@ -32,7 +32,7 @@ _LIMITS = (
 
 
 class DarshanReader:
-    """See `vani.readers.trace_reader.TraceReader`; regions are checked at once, records read when they are needed."""
+    """See `vani.readers.trace_reader.TraceReader`; regions are checked at once, records taken when they are needed."""
 
     tool = "darshan"
 
@@ -42,8 +42,8 @@ class DarshanReader:
         self._identity.digest()
         if not check:
             return
-        header = checked_header(self.path)
-        self.format, self._content = header.version, header.digest
+        self._log: Log | None = open_log(self.path)
+        self.format, self._content = self._log.version, self._log.digest
         self.layout = self.format
 
     def digest(self) -> str:
@@ -54,7 +54,9 @@ class DarshanReader:
 
     @cached_property
     def _records(self) -> Records:
-        return read_records(self.path)
+        log, self._log = self._log, None
+        # A second try after an error reads the log again.
+        return read_records(open_log(self.path) if log is None else log)
 
     @cached_property
     def _counted(self) -> tuple[RunCounts, list[str]]:

@@ -1,30 +1,24 @@
-"""The records of a log, as PyDarshan's worker process delivers them."""
+"""All records of a log that a profile takes, in the form of the newest version of each module."""
 
 from __future__ import annotations
 
-import atexit
-import importlib.util
-import io
-import json
-import os
-import subprocess
-import sys
-import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from multiprocessing.connection import Connection
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from vani.errors import InputError, TraceError, one_line
+from vani.readers.darshan.growing_records import calls_of, heat_of, layouts_of
+from vani.readers.darshan.log import Log
+from vani.readers.darshan.record_ends import damaged_log
+from vani.readers.darshan.record_layouts import LAYOUTS, MISSING
 
-__all__ = ["WORKER", "Module", "Records", "read_records", "refuse_impossible"]
+__all__ = ["MODULES", "Module", "Records", "read_records", "refuse_impossible"]
 
-_SECONDS = 300
-"""For one log, and the start of the process."""
+MODULES: Final = ("POSIX", "STDIO", "MPI-IO", "H5F", "H5D", "PNETCDF_FILE", "PNETCDF_VAR")
+"""Modules whose records are counters."""
 
 
 @dataclass(frozen=True)
@@ -57,7 +51,8 @@ class Records:
     names: Sequence[str]
     modules: Mapping[str, Module]
     layouts: Mapping[str, NDArray[Any]] | None = None
-    """By name of `LUSTRE_COMP_*`, and `id` of the file: components, a row each; None without that module."""
+    """By name of `LUSTRE_COMP_*`, and `id` of the file: components, a row each; `OSTS`: targets of the file system, -1
+    where the log does not tell. None without that module."""
     calls: Mapping[str, NDArray[Any]] | None = None
     """Calls of DXT: `id`, `rank`, `writes` and `reads` (how many) of each record; `offset`, `length`, `start`, `end`
     (seconds) of its writes and then its reads, record after record."""
@@ -71,168 +66,85 @@ class Records:
     """Notes in the log's header: `lib_ver`, `h` (hints), and what a site adds."""
     targets: Mapping[str, NDArray[Any]] | None = None
     """Targets of Lustre: `id` of a file and `target`, the number of an OST that it is on; a row each."""
+    mixed: int = 0
+    """Records of POSIX that were left out because calls of streams were added to them (Darshan 3.0)."""
 
 
-class _Worker:
-    """A process that is started on first use, and again after it has died."""
-
-    def __init__(self) -> None:
-        self._process: subprocess.Popen[bytes] | None = None
-        self._names: Connection | None = None
-        self._answers: Connection | None = None
-        self._lock = threading.Lock()
-
-    def ask(self, path: Path) -> tuple[dict[str, Any], bytes]:
-        """Raises TraceError where the process dies of the log, takes too long, or says that it cannot read it."""
-        with self._lock:
-            if self._process is None or self._process.poll() is not None:
-                try:
-                    self._start()
-                except OSError as error:
-                    raise InputError(
-                        f"the process that reads Darshan logs cannot be started ({error.strerror})",
-                        where=path,
-                        todo="raise the limit of processes (ulimit -u), or free memory",
-                    ) from error
-            assert self._names is not None
-            assert self._answers is not None
-            try:
-                self._names.send_bytes(os.fsencode(path))
-                if not self._answers.poll(_SECONDS):
-                    raise _unread(path, f"it takes longer than {_SECONDS} s")
-                answer = json.loads(self._answers.recv_bytes())
-                if "error" in answer:
-                    raise _unread(path, one_line(answer["error"]))
-                return answer, self._answers.recv_bytes()
-            except (EOFError, OSError) as error:
-                raise _unread(path, "it ends on this log") from error
-            finally:
-                if sys.exc_info()[0] is not None:
-                    self.stop()
-
-    def _start(self) -> None:
-        self.stop()
-        theirs_in, ours_out = os.pipe()
-        ours_in, theirs_out = os.pipe()
-        self._process = subprocess.Popen(
-            # Without -P, modules would be looked for in the working directory first, which may be that of a trace.
-            [sys.executable, "-P", "-m", "vani.readers.darshan.worker", str(theirs_in), str(theirs_out)],
-            pass_fds=(theirs_in, theirs_out),
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-        )
-        os.close(theirs_in)
-        os.close(theirs_out)
-        self._names, self._answers = Connection(ours_out, readable=False), Connection(ours_in, writable=False)
-
-    @property
-    def process(self) -> int | None:
-        """Process id; None where there is none."""
-        return None if self._process is None else self._process.pid
-
-    def stop(self) -> None:
-        """End the process, if there is one."""
-        for end in (self._names, self._answers):
-            if end is not None:
-                end.close()
-        if self._process is not None:
-            self._process.kill()
-            self._process.wait()
-        self._process = self._names = self._answers = None
-
-
-WORKER = _Worker()
-"""Reads all logs of this process: it starts once, which takes longer than most logs."""
-atexit.register(WORKER.stop)
-
-
-def _unread(path: Path, why: str) -> TraceError:
-    return TraceError(
-        f"PyDarshan cannot read this log: {why}",
-        where=path,
-        todo="copy it once more from where Darshan wrote it, or leave it out",
-    )
-
-
-def read_records(path: Path) -> Records:
-    """Read the log, whose regions were checked before.
+def read_records(log: Log) -> Records:
+    """Read the records of a log.
 
     Raises
     ------
-    InputError
-        PyDarshan is not installed.
     TraceError
-        The log cannot be read, or claims something impossible.
+        It has records that are not known, or claims something impossible.
     """
-    if importlib.util.find_spec("darshan") is None:
-        raise InputError(
-            "is a Darshan log, which takes PyDarshan to read",
-            where=path,
-            todo="pip install 'vani-io[darshan]'",
-        )
-    answer, packed = WORKER.ask(path)
-    arrays = np.load(io.BytesIO(packed), allow_pickle=False)
-    job = answer["job"]
-    modules = {}
-    for name, (integers, floats) in answer["counters"].items():
-        counters = arrays[f"{name}.counters"].reshape(-1, len(integers))
-        times = arrays[f"{name}.fcounters"].reshape(-1, len(floats))
-        modules[name] = Module(
-            arrays[f"{name}.id"],
-            arrays[f"{name}.rank"],
-            {column: counters[:, i] for i, column in enumerate(integers)},
-            {column: times[:, i] for i, column in enumerate(floats)},
-        )
-    records = Records(
-        version=job["log_ver"],
-        exe=answer["exe"],
-        ranks=job["nprocs"],
-        start_s=job["start_time_sec"] + job["start_time_nsec"] / 1e9,
-        end_s=job["start_time_sec"] + job["start_time_nsec"] / 1e9 + job["run_time"],
-        mounts=[(place, kind) for place, kind in answer["mounts"]],
-        partial=answer["partial"],
-        ids=arrays["ids"],
-        names=answer["names"],
-        modules=modules,
-        layouts=_under("LUSTRE", arrays),
-        calls=_under("DXT", arrays),
-        hosts=answer.get("hosts", ()),
-        heat=_under("HEATMAP", arrays),
-        user=job["uid"],
-        job_id=job["jobid"],
-        metadata=dict(answer["metadata"]),
-        targets=_under("TARGETS", arrays),
+    job, names = log.job, log.names()
+    calls, hosts = calls_of(log, "DXT_POSIX") if log.has("DXT_POSIX") else (None, [])
+    layouts, targets = layouts_of(log) if log.has("LUSTRE") else (None, None)
+    return Records(
+        version=log.version,
+        exe=job.exe,
+        ranks=job.processes,
+        start_s=job.start_s,
+        end_s=job.start_s + job.runtime_s,
+        mounts=job.mounts,
+        partial=log.partial,
+        ids=np.array(list(names), np.uint64),
+        names=list(names.values()),
+        modules={name: _module(log, name) for name in MODULES if log.has(name)},
+        layouts=layouts,
+        calls=calls,
+        hosts=hosts,
+        heat=heat_of(log) if log.has("HEATMAP") else None,
+        user=job.uid,
+        job_id=job.job_id,
+        metadata=job.metadata,
+        targets=targets,
+        mixed=log.mixed(),
     )
-    refuse_impossible(path, records)
-    return records
 
 
-def _under(module: str, arrays: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]] | None:
-    of_module = {name.partition(".")[2]: arrays[name] for name in arrays if name.startswith(f"{module}.")}
-    return of_module or None
+def _module(log: Log, name: str) -> Module:
+    rows, layout = log.rows(name)
+    newest = LAYOUTS[name][max(LAYOUTS[name])]
+    prefix = "MPIIO" if name == "MPI-IO" else name
+    words = rows.astype(np.int64)
+    behind = layout.first + len(layout.counters)
+    seconds = np.ascontiguousarray(words[:, behind:]).view(np.float64)
+    counters = {name: words[:, layout.first + at] for at, name in enumerate(layout.counters)}
+    if "INDEP_OPENS" in counters and "OPENS" in newest.at:
+        counters["OPENS"] = counters["INDEP_OPENS"] + counters["COLL_OPENS"]
+    ids = words[:, 2] if layout.names_file else words[:, 0]
+    if newest.names_file and not layout.names_file:
+        # The oldest records of parts do not name their file.
+        ids = np.zeros(len(words), np.int64)
+
+    def missing(counter: str) -> NDArray[np.int64]:
+        return np.full(len(words), MISSING.get(counter, -1))
+
+    return Module(
+        ids.copy().view(np.uint64),
+        words[:, 1],
+        {f"{prefix}_{name}": counters[name] if name in counters else missing(name) for name in newest.counters},
+        {
+            f"{prefix}_{name}": seconds[:, layout.at[name]] if name in layout.at else np.full(len(words), -1.0)
+            for name in newest.times
+        },
+    )
 
 
 _MOST_RANKS = 1 << 24
 _MOST_SECONDS = 1e9
 
 
-def _impossible(path: Path, fault: str) -> TraceError:
-    return TraceError(
-        f"is a damaged Darshan log: {fault}",
-        where=path,
-        todo="copy it once more from where Darshan wrote it, or leave it out",
-    )
-
-
 def refuse_impossible(path: Path, records: Records) -> None:
     """Raise TraceError where a log claims something that no run can do."""
     if not 0 < records.ranks <= _MOST_RANKS:
-        raise _impossible(path, f"it claims {records.ranks:,} processes")
+        raise damaged_log(path, f"it claims {records.ranks:,} processes")
     if not 0 <= records.end_s - records.start_s <= _MOST_SECONDS:
-        raise _impossible(path, f"it claims to have run for {records.end_s - records.start_s:,.0f} s")
+        raise damaged_log(path, f"it claims to have run for {records.end_s - records.start_s:,.0f} s")
     for name, module in records.modules.items():
         if len(module) and not (int(module.rank.min()) >= -1 and int(module.rank.max()) < records.ranks):
-            raise _impossible(
+            raise damaged_log(
                 path, f"{name} has a record of rank {int(module.rank.max()):,} of {records.ranks:,}"
             )

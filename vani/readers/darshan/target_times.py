@@ -1,4 +1,4 @@
-"""The time that files take on each Lustre target, from the records of a log, without PyDarshan."""
+"""The time that files take on each Lustre target, from the records of a log."""
 
 from __future__ import annotations
 
@@ -8,8 +8,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from vani.readers.darshan.record_columns import POSIX, STDIO
-from vani.readers.darshan.totals import Log
+from vani.readers.darshan.log import Log
 
 __all__ = ["target_times"]
 
@@ -32,8 +31,8 @@ def target_times(log: Log, mount: str) -> str | None:
     targets = log.targets()
     if not targets:
         return None
-    job = log.job()
-    modules = [log.records(name, job.processes, layouts) for name, layouts in (("POSIX", POSIX), ("STDIO", STDIO))]
+    job = log.job
+    modules = [log.records("POSIX"), log.records("STDIO")]
     ids = np.concatenate([module.id for module in modules])
     spent = []
     for module in modules:
@@ -41,7 +40,7 @@ def target_times(log: Log, mount: str) -> str | None:
         # A record of all processes has the time of the slowest one.
         slowest = np.minimum(module.slowest[1], data)
         spent.append(np.where((module.rank < 0) & (slowest > 0), slowest, data))
-    moved = np.concatenate([module.count("bytes_read", "bytes_written") for module in modules])
+    moved = np.concatenate([module.count("BYTES_READ", "BYTES_WRITTEN") for module in modules])
     files, place = np.unique(ids, return_inverse=True)
     seconds, size = np.zeros(len(files)), np.bincount(place, moved, len(files))
     np.maximum.at(seconds, place, np.concatenate(spent))
@@ -51,7 +50,7 @@ def target_times(log: Log, mount: str) -> str | None:
         own = targets.get(file, ())
         if not 0 < len(own) <= _MOST_TARGETS or not size[number]:
             continue
-        if job.mount_of(names.get(file) or log.name_of(file))[0] != mount:
+        if job.mount_of(names.get(file, ""))[0] != mount:
             continue
         share = np.array([1.0, seconds[number], size[number]]) / len(own)
         for target in own:

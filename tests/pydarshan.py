@@ -1,98 +1,86 @@
-"""Reads logs with PyDarshan, in a process of its own: `python -m vani.readers.darshan.worker IN OUT`.
+"""Records of a log as PyDarshan reads them: the oracle for Vani's own reader.
 
-PyDarshan ends the interpreter on some damaged logs. The names of logs come through the pipe IN; for each, OUT gets
-JSON (a dictionary with `error`, or with the content of the log) and, if there was no error, arrays in numpy's format.
+PyDarshan ends the interpreter on some damaged logs: for sound ones alone.
 """
 
 from __future__ import annotations
 
-import io
-import json
-import resource
-import sys
 from collections.abc import Iterator
-from multiprocessing.connection import Connection
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-__all__ = ["MODULES", "main"]
+from vani.readers.darshan.records import MODULES, Module, Records
 
-MODULES = ("POSIX", "STDIO", "MPI-IO", "H5F", "H5D", "PNETCDF_FILE", "PNETCDF_VAR")
-"""Modules whose records are counters."""
-_MOST_MEMORY = 8 << 30
+__all__ = ["pydarshan_calls", "pydarshan_records"]
+
 _LONGEST = 4096
 """Bytes of a command line, as Darshan keeps it."""
 
 
-def main(incoming: int, outgoing: int) -> None:
-    """Answer until the pipe is closed."""
-    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    resource.setrlimit(resource.RLIMIT_AS, (_MOST_MEMORY, resource.getrlimit(resource.RLIMIT_AS)[1]))
-    names, answers = Connection(incoming, writable=False), Connection(outgoing, readable=False)
-    while True:
-        try:
-            path = names.recv_bytes().decode(errors="surrogateescape")
-        except EOFError:
-            return
-        try:
-            answer, arrays = _read(path)
-        except Exception as error:
-            answers.send_bytes(json.dumps({"error": f"{type(error).__name__}: {error}"}).encode())
-            continue
-        answers.send_bytes(json.dumps(answer).encode())
-        answers.send_bytes(arrays)
+def pydarshan_records(path: Path) -> Records:
+    """All records; the targets of a file system are unknown."""
+    from darshan.backend import cffi_backend as backend  # noqa: PLC0415 - an extra of tests
 
-
-def _read(path: str) -> tuple[dict[str, Any], bytes]:
-    from darshan.backend import cffi_backend as backend  # noqa: PLC0415 - slow
-
-    log = backend.log_open(path)
-    if not log["handle"]:
-        raise ValueError("PyDarshan cannot open it")
+    log = backend.log_open(str(path))
+    assert log["handle"], "PyDarshan cannot open it"
     try:
         modules = backend.log_get_modules(log)
-        answer: dict[str, Any] = {
-            "job": _job(backend, log),
-            "metadata": _metadata(backend, log),
-            "exe": _exe(backend, log),
-            "mounts": _mounts(backend, log),
-            "partial": sorted(name for name, about in modules.items() if about["partial_flag"]),
-            "modules": sorted(modules),
-            "counters": {},
-        }
-        names = _names(backend, log)
-        answer["names"] = list(names.values())
-        arrays = {"ids": np.array(list(names), np.uint64)}
-        for module in MODULES:
-            if module not in modules:
-                continue
-            # The record is copied while it exists.
-            records = [
-                backend._make_generic_record([record], module, "numpy")
-                for record in _records(backend, log, module)
-            ]
-            if modules[module]["len"] and not records:
-                raise ValueError(f"{module} holds no whole record")
-            answer["counters"][module] = [backend.counter_names(module), backend.fcounter_names(module)]
-            of_file = "file_rec_id" if module in ("H5D", "PNETCDF_VAR") else "id"
-            arrays |= {
-                f"{module}.id": np.array([r[of_file] for r in records], np.uint64),
-                f"{module}.rank": np.array([r["rank"] for r in records], np.int64),
-                f"{module}.counters": np.array([r["counters"] for r in records], np.int64),
-                f"{module}.fcounters": np.array([r["fcounters"] for r in records], np.float64),
-            }
-        arrays |= _layouts(backend, log) if "LUSTRE" in modules else {}
-        if "DXT_POSIX" in modules:
-            hosts, segments = _segments(backend, log)
-            answer["hosts"] = hosts
-            arrays |= segments
-        arrays |= _heat(backend, log) if "HEATMAP" in modules else {}
+        job, names = _job(backend, log), _names(backend, log)
+        layouts, targets = _layouts(backend, log) if "LUSTRE" in modules else (None, None)
+        hosts, calls = _segments(backend, log, "DXT_POSIX") if "DXT_POSIX" in modules else ([], None)
+        return Records(
+            version=job["log_ver"],
+            exe=_exe(backend, log),
+            ranks=job["nprocs"],
+            start_s=job["start_time_sec"] + job["start_time_nsec"] / 1e9,
+            end_s=job["start_time_sec"] + job["start_time_nsec"] / 1e9 + job["run_time"],
+            mounts=tuple(_mounts(backend, log)),
+            partial=tuple(sorted(name for name, about in modules.items() if about["partial_flag"])),
+            ids=np.array(list(names), np.uint64),
+            names=list(names.values()),
+            modules={name: _module(backend, log, name) for name in MODULES if name in modules},
+            layouts=layouts,
+            calls=calls,
+            hosts=hosts,
+            heat=_heat(backend, log) if "HEATMAP" in modules else None,
+            user=job["uid"],
+            job_id=job["jobid"],
+            metadata=dict(_metadata(backend, log)),
+            targets=targets,
+        )
     finally:
         backend.log_close(log)
-    packed = io.BytesIO()
-    np.savez(packed, allow_pickle=False, **arrays)
-    return answer, packed.getvalue()
+
+
+def pydarshan_calls(path: Path, module: str) -> tuple[dict[str, Any], list[str]] | None:
+    """Calls and hosts of a module of DXT; None where the log has none."""
+    from darshan.backend import cffi_backend as backend  # noqa: PLC0415 - an extra of tests
+
+    log = backend.log_open(str(path))
+    try:
+        if module not in backend.log_get_modules(log):
+            return None
+        hosts, calls = _segments(backend, log, module)
+        return calls, hosts
+    finally:
+        backend.log_close(log)
+
+
+def _module(backend: Any, log: Any, name: str) -> Module:
+    # The record is copied while it exists.
+    records = [backend._make_generic_record([record], name, "numpy") for record in _records(backend, log, name)]
+    of_file = "file_rec_id" if name in ("H5D", "PNETCDF_VAR") else "id"
+    integers, floats = backend.counter_names(name), backend.fcounter_names(name)
+    counters = np.array([r["counters"] for r in records], np.int64).reshape(-1, len(integers))
+    times = np.array([r["fcounters"] for r in records], np.float64).reshape(-1, len(floats))
+    return Module(
+        np.array([r[of_file] for r in records], np.uint64),
+        np.array([r["rank"] for r in records], np.int64),
+        {column: counters[:, i] for i, column in enumerate(integers)},
+        {column: times[:, i] for i, column in enumerate(floats)},
+    )
 
 
 _SEGMENT = np.dtype([("offset", "i8"), ("length", "i8"), ("start", "f8"), ("end", "f8")])
@@ -151,8 +139,8 @@ def _names(backend: Any, log: Any) -> dict[int, str]:
     return names
 
 
-def _layouts(backend: Any, log: Any) -> dict[str, np.ndarray[Any, Any]]:
-    """Components of the layout of each file, a row each, under the names of their counters."""
+def _layouts(backend: Any, log: Any) -> tuple[dict[str, np.ndarray[Any, Any]], dict[str, np.ndarray[Any, Any]]]:
+    """Components of the layout of each file, a row each, under the names of their counters; targets of each file."""
     ids, rows = [], []
     on_targets: list[tuple[int, np.ndarray[Any, Any]]] = []
     for record in _records(backend, log, "LUSTRE"):
@@ -165,20 +153,18 @@ def _layouts(backend: Any, log: Any) -> dict[str, np.ndarray[Any, Any]]:
             rows.append(np.frombuffer(counters, np.int64).copy())
     names = backend.counter_names("LUSTRE_COMP")
     table = np.array(rows, np.int64).reshape(-1, len(names))
-    columns = {f"LUSTRE.{name}": table[:, i] for i, name in enumerate(names)}
-    return columns | {
-        "LUSTRE.id": np.array(ids, np.uint64),
-        "TARGETS.id": np.repeat(
-            np.array([id_ for id_, _ in on_targets], np.uint64), [len(some) for _, some in on_targets]
-        ),
-        "TARGETS.target": np.concatenate([np.empty(0, np.int64), *(some for _, some in on_targets)]),
+    columns = {name: table[:, i] for i, name in enumerate(names)} | {"id": np.array(ids, np.uint64)}
+    with_targets = np.array([id_ for id_, _ in on_targets], np.uint64)
+    return columns, {
+        "id": np.repeat(with_targets, [len(some) for _, some in on_targets]),
+        "target": np.concatenate([np.empty(0, np.int64), *(some for _, some in on_targets)]),
     }
 
 
-def _segments(backend: Any, log: Any) -> tuple[list[str], dict[str, np.ndarray[Any, Any]]]:
+def _segments(backend: Any, log: Any, module: str) -> tuple[list[str], dict[str, np.ndarray[Any, Any]]]:
     """Names of hosts, a record each; records with their counts of writes and reads; calls, writes before reads."""
     hosts, records, calls = [], [], []
-    for record in _records(backend, log, "DXT_POSIX"):
+    for record in _records(backend, log, module):
         count = record.write_count + record.read_count
         at = backend.ffi.addressof(record)
         begin = backend.ffi.cast("char *", at) + backend.ffi.sizeof("struct dxt_file_record")
@@ -190,11 +176,11 @@ def _segments(backend: Any, log: Any) -> tuple[list[str], dict[str, np.ndarray[A
     id_, rank, writes, reads = zip(*records, strict=True) if records else ((),) * 4
     together = np.concatenate([np.empty(0, _SEGMENT), *calls])
     return hosts, {
-        "DXT.id": np.array(id_, np.uint64),
-        "DXT.rank": np.array(rank, np.int64),
-        "DXT.writes": np.array(writes, np.int64),
-        "DXT.reads": np.array(reads, np.int64),
-        **{f"DXT.{name}": together[name] for name in _SEGMENT.names or ()},
+        "id": np.array(id_, np.uint64),
+        "rank": np.array(rank, np.int64),
+        "writes": np.array(writes, np.int64),
+        "reads": np.array(reads, np.int64),
+        **{name: together[name] for name in _SEGMENT.names or ()},
     }
 
 
@@ -212,11 +198,11 @@ def _heat(backend: Any, log: Any) -> dict[str, np.ndarray[Any, Any]]:
             side.append(moved.copy())
     longest = max((len(bins) for bins in reads), default=0)
     return {
-        "HEATMAP.id": np.array(ids, np.uint64),
-        "HEATMAP.rank": np.array(ranks, np.int64),
-        "HEATMAP.width": np.array(widths, np.float64),
+        "id": np.array(ids, np.uint64),
+        "rank": np.array(ranks, np.int64),
+        "width": np.array(widths, np.float64),
         **{
-            f"HEATMAP.{name}": np.array([np.pad(bins, (0, longest - len(bins))) for bins in side], np.int64)
+            name: np.array([np.pad(bins, (0, longest - len(bins))) for bins in side], np.int64)
             for name, side in (("read", reads), ("write", writes))
         },
     }
@@ -238,5 +224,3 @@ def _records(backend: Any, log: Any, module: str) -> Iterator[Any]:
             backend.libdutil.darshan_free(pointer[0])
 
 
-if __name__ == "__main__":
-    main(int(sys.argv[1]), int(sys.argv[2]))

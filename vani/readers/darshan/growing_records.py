@@ -1,0 +1,135 @@
+"""Records of modules without counters, which end in arrays: layouts on Lustre, calls of DXT, and heat maps."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vani.readers.darshan.log import Log
+from vani.readers.darshan.record_ends import damaged_log
+
+__all__ = ["calls_of", "heat_of", "layouts_of"]
+
+Columns = dict[str, NDArray[Any]]
+
+_COMPONENT: Final = ("STRIPE_SIZE", "STRIPE_COUNT", "STRIPE_PATTERN", "FLAGS", "EXT_START", "EXT_END", "MIRROR_ID")
+_WORDS: Final = 9
+"""Words of a component: its numbers, and the name of a pool in 16 bytes."""
+_HOST: Final = slice(24, 88)
+_MOST_CELLS: Final = 1 << 26
+"""Of a heat map in each direction: 512 MiB."""
+
+
+def _whole(log: Log, module: str) -> Iterator[tuple[bytes, bytes]]:
+    """Head and arrays of each record."""
+    head: bytes | None = None
+    arrays: list[bytes] = []
+    for is_head, part in log.parts(module):
+        if not is_head:
+            arrays.append(part)
+            continue
+        if head is not None:
+            yield head, b"".join(arrays)
+        head, arrays = part, []
+    if head is not None:
+        yield head, b"".join(arrays)
+
+
+def layouts_of(log: Log) -> tuple[Columns, Columns]:
+    """Layouts and targets of files on Lustre, as `Records.layouts` and `Records.targets` have them."""
+    oldest = log.version_of("LUSTRE") == 1
+    rows: list[list[int]] = []
+    files: list[int] = []
+    of_system: list[int] = []
+    on_targets: list[tuple[int, NDArray[np.int64]]] = []
+    for head, arrays in _whole(log, "LUSTRE"):
+        file, _, *numbers = log.numbers(head).tolist()
+        words = log.numbers(arrays)
+        if oldest:
+            osts, _, _, size, count = numbers
+            parts, targets = [[size, count, -1, -1, 0, -1, -1]], words
+        else:
+            behind, osts = _WORDS * numbers[0], -1
+            parts = words[:behind].reshape(-1, _WORDS)[:, : len(_COMPONENT)].tolist()
+            targets = words[behind:]
+            # While a program runs, components that are not used have a size of -1.
+            parts = parts[: next((at for at, part in enumerate(parts) if part[0] == -1), len(parts))]
+            count = sum(part[1] for part in parts)
+        if count > 0:
+            on_targets.append((file % (1 << 64), np.unique(targets[:count])))
+        rows += parts
+        files += [file % (1 << 64)] * len(parts)
+        of_system += [osts] * len(parts)
+    table = np.array(rows, np.int64).reshape(-1, len(_COMPONENT))
+    layouts: Columns = {f"LUSTRE_COMP_{name}": table[:, at] for at, name in enumerate(_COMPONENT)}
+    layouts |= {"id": np.array(files, np.uint64), "OSTS": np.array(of_system, np.int64)}
+    ids = np.array([file for file, _ in on_targets], np.uint64)
+    return layouts, {
+        "id": np.repeat(ids, [len(some) for _, some in on_targets]),
+        "target": np.concatenate([np.empty(0, np.int64), *(some for _, some in on_targets)]),
+    }
+
+
+def calls_of(log: Log, module: str) -> tuple[Columns, list[str]]:
+    """Calls and hosts of a module of DXT, as `Records.calls` and `Records.hosts` have them."""
+    heads: list[bytes] = []
+    arrays: list[bytes] = []
+    for is_head, part in log.parts(module):
+        (heads if is_head else arrays).append(part)
+    facts = [log.numbers(head) for head in heads]
+    table = np.stack(facts) if facts else np.empty((0, 13), np.int64)
+    version = log.version_of(module)
+    # Later versions have the number of the thread behind.
+    words = 5 if version > (1 if module == "DXT_POSIX" else 2) else 4
+    calls = log.numbers(b"".join(arrays)).reshape(-1, words)
+    offset, length, start, end = (np.ascontiguousarray(calls[:, at]) for at in range(4))
+    if (module, version) == ("DXT_MPIIO", 1):
+        offset = np.full(len(offset), -1)
+    return {
+        "id": table[:, 0].astype(np.int64).view(np.uint64),
+        "rank": table[:, 1],
+        "writes": table[:, 11],
+        "reads": table[:, 12],
+        "offset": offset,
+        "length": length,
+        "start": start.view(np.float64),
+        "end": end.view(np.float64),
+    }, [head[_HOST].split(b"\0", 1)[0].decode(errors="replace") for head in heads]
+
+
+def heat_of(log: Log) -> Columns:
+    """Bytes in each bin, as `Records.heat` has them: a row per record, padded with 0."""
+    ids, ranks, widths = [], [], []
+    read: list[NDArray[np.int64]] = []
+    written: list[NDArray[np.int64]] = []
+    first_bins, first_width = 0, 0.0
+    for head, arrays in _whole(log, "HEATMAP"):
+        file, rank, _, bins, *_ = log.numbers(head).tolist()
+        width = float(log.numbers(head, "f8")[2])
+        first_bins, first_width = first_bins or bins, first_width or width
+        words = log.numbers(arrays)
+        # Processes of Darshan 3.4.0 to 3.4.3 may have one bin more than the others, which `darshan-util` leaves out.
+        shown = bins - 1 if width == first_width and bins == first_bins + 1 else bins
+        ids.append(file % (1 << 64))
+        ranks.append(rank)
+        widths.append(width)
+        written.append(words[:shown])
+        read.append(words[bins : bins + shown])
+    longest = max((len(some) for some in read), default=0)
+    if len(ids) * longest > _MOST_CELLS:
+        raise damaged_log(
+            log.path, f"HEATMAP has {len(ids):,} records, and one of them has {longest:,} bins: more than can be"
+        )
+    heat: Columns = {
+        "id": np.array(ids, np.uint64),
+        "rank": np.array(ranks, np.int64),
+        "width": np.array(widths, np.float64),
+    }
+    for name, side in (("read", read), ("write", written)):
+        heat[name] = np.zeros((len(side), longest), np.int64)
+        for row, some in zip(heat[name], side, strict=True):
+            row[: len(some)] = some
+    return heat

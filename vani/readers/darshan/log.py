@@ -1,0 +1,295 @@
+"""A log, region by region: the job, the names of files, and the records of its modules."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vani.errors import UnknownFormatError
+from vani.readers.darshan.record_columns import MOST_SECONDS, RecordColumns
+from vani.readers.darshan.record_ends import GROWING, checked_records, damaged_log, record_parts
+from vani.readers.darshan.record_layouts import LAYOUTS, RecordLayout, module_numbers
+from vani.readers.darshan.regions import LogFile
+
+__all__ = ["Job", "Log", "open_log"]
+
+Ints = NDArray[np.int64]
+
+_WIDE: Final = "3.41"
+"""Since this version a job's times have nanoseconds."""
+_MOST_RANKS: Final = 1 << 24
+_LATEST: Final = 1 << 33
+"""Seconds after 1970: the year 2242."""
+_MOST_STRIPES: Final = 1 << 16
+_METADATA: Final = 1024
+_JOB: Final = 4096
+"""Bytes of the job's region that Darshan reads."""
+_STREAMED: Final = ("DXT_POSIX", "DXT_MPIIO")
+"""Modules whose regions may be larger than memory; they are inflated again where they are read."""
+
+
+def open_log(path: Path) -> Log:
+    """Open a log and inflate it.
+
+    Raises
+    ------
+    UnknownFormatError
+        It is no log, or of a version that is not read.
+    TraceError
+        It is damaged, or claims something impossible.
+    """
+    return Log(LogFile(path))
+
+
+@dataclass(frozen=True)
+class Job:
+    """The job's own region."""
+
+    uid: int
+    job_id: int
+    exe: str
+    processes: int
+    start_s: float
+    """Since 1970."""
+    runtime_s: float
+    mounts: tuple[tuple[str, str], ...]
+    """Folder and type, longest folders first."""
+    metadata: Mapping[str, str]
+
+    def mount_of(self, name: str) -> tuple[str, str]:
+        """Folder and type of the file system that a file lies on; empty where none is known."""
+        for folder, kind in self.mounts if name.startswith("/") else ():
+            if folder in ("/", name) or name.startswith(f"{folder}/"):
+                return folder, kind
+        return "", ""
+
+
+class Log:
+    """Regions of a log: all are inflated and checked, and those that are read are kept, but for the calls of DXT."""
+
+    def __init__(self, file: LogFile) -> None:
+        self._file, header = file, file.header
+        self.path, self.version, self.digest = file.path, header.version, file.digest
+        self._order = header.order
+        self._number, self._versions = module_numbers(header.version), header.versions
+        self._regions: dict[str, bytes] = {}
+        for number in range(len(header.regions)):
+            name = file.name(number)
+            keep = name not in _STREAMED and (number < 2 or name in LAYOUTS or name in GROWING)
+            pieces = file.pieces(number, keep=keep)
+            if number > 1 and name in self._number:
+                pieces = checked_records(self.path, name, header.versions[number - 2], header.order, pieces)
+            if keep:
+                self._regions[name] = b"".join(pieces)
+            else:
+                for _ in pieces:
+                    pass
+
+    def has(self, module: str) -> bool:
+        """Whether the log has a region of a module."""
+        number = self._number.get(module)
+        return number is not None and self._file.header.regions[number + 2][1] > 0
+
+    @property
+    def is_big_endian(self) -> bool:
+        """Whether the log was written on a machine with the other order of bytes."""
+        return self._order == ">"
+
+    @property
+    def partial(self) -> tuple[str, ...]:
+        """Modules of which records were dropped while the program ran, in order of their names."""
+        flags = self._file.header.flags
+        return tuple(sorted(name for name, at in self._number.items() if flags >> at & 1 and self.has(name)))
+
+    @property
+    def lost_counters(self) -> bool:
+        """Whether records of counters were dropped."""
+        beside = sum(1 << number for name, number in self._number.items() if name in GROWING)
+        return bool(self._file.header.flags & ~beside)
+
+    @cached_property
+    def job(self) -> Job:
+        """The job: user, command and times; raises TraceError where it claims something impossible."""
+        region = self._regions["the job's region"][:_JOB]
+        numbers = 7 if self.version >= _WIDE else 5
+        begin = 8 * numbers + _METADATA
+        if len(region) < begin:
+            raise damaged_log(self.path, f"its job has {len(region):,} bytes, and {begin:,} are its least")
+        uid, *times, processes, job_id = struct.unpack_from(f"{self._order}{numbers}q", region)
+        if numbers == 7:
+            start, end = times[0] + times[1] / 1e9, times[2] + times[3] / 1e9
+        else:
+            # Whole seconds: the last one has begun.
+            start, end = float(times[0]), float(times[1] + 1)
+        if not 0 < processes <= _MOST_RANKS:
+            raise damaged_log(self.path, f"it claims {processes:,} processes")
+        if not 0 <= start <= _LATEST:
+            raise damaged_log(self.path, f"it claims to have begun {start:,.0f} s after 1970")
+        if not 0 <= end - start <= MOST_SECONDS:
+            raise damaged_log(self.path, f"it claims to have run for {end - start:,.0f} s")
+        exe, *lines = _text(region[begin:]).split("\n")
+        mounts = [(folder, kind) for kind, _, folder in (line.partition("\t") for line in lines) if kind and folder]
+        notes = (line.partition("=") for line in _text(region[8 * numbers : begin]).split("\n"))
+        return Job(
+            uid,
+            job_id,
+            exe,
+            processes,
+            start,
+            end - start,
+            tuple(sorted(mounts, key=lambda mount: -len(mount[0]))),
+            {name.strip(): value.strip() for name, equals, value in notes if equals},
+        )
+
+    def rows(self, module: str) -> tuple[NDArray[Any], RecordLayout]:
+        """The records of a module with counters, as words of 8 bytes in the log's own order of bytes, a row each.
+
+        Raises
+        ------
+        TraceError
+            They have another form, or a rank that is none.
+        """
+        layouts, region = LAYOUTS[module], self._regions.get(module, b"")
+        version = self._versions[self._number[module]] if region else max(layouts)
+        layout = self._known(module, layouts, version)
+        rows = np.frombuffer(region, f"{self._order}i8").reshape(-1, layout.size // 8)
+        if "FOPENS" in layout.at:
+            # Darshan 3.0 added calls of streams to these: `darshan-util` leaves such records out.
+            rows = rows[rows[:, layout.first + layout.at["FOPENS"]] <= 0]
+        processes = self.job.processes
+        if len(rows):
+            rank = rows[:, 1]
+            least, most = int(rank.min()), int(rank.max())
+            if least < -1 or most >= processes:
+                wrong = least if least < -1 else most
+                raise damaged_log(
+                    self.path, f"{module} has a record of rank {wrong:,} of {processes:,} processes"
+                )
+        return rows, layout
+
+    def mixed(self) -> int:
+        """Records of POSIX that `rows` leaves out, because calls of streams were added to them."""
+        region, layout = self._regions.get("POSIX", b""), LAYOUTS["POSIX"][1]
+        if not region or self._versions[self._number["POSIX"]] != 1:
+            return 0
+        rows = np.frombuffer(region, f"{self._order}i8").reshape(-1, layout.size // 8)
+        return int((rows[:, layout.first + layout.at["FOPENS"]] > 0).sum())
+
+    def _known(self, module: str, versions: Mapping[int, Any], version: int) -> Any:
+        if version not in versions:
+            raise UnknownFormatError(
+                f"is a Darshan log whose {module} has records of version {version:,}, which is not known",
+                where=self.path,
+                todo="update Vani" if version > max(versions) else "copy it once more, or leave it out",
+            )
+        return versions[version]
+
+    def records(self, module: str) -> RecordColumns:
+        """Records of POSIX, STDIO or MPI-IO, for sums; raises as `rows` does."""
+        return RecordColumns(*self.rows(module))
+
+    def parts(self, module: str) -> Iterator[tuple[bool, bytes]]:
+        """Parts of the records of a module without counters: see `record_parts`."""
+        if not self.has(module):
+            return iter(())
+        number = self._number[module]
+        growing = self._known(module, GROWING[module], self._versions[number])
+        region = self._regions.get(module)
+        pieces = self._file.pieces(number + 2, keep=False) if region is None else iter((region,))
+        return record_parts(self.path, module, growing, self._order, pieces)
+
+    def numbers(self, part: bytes, kind: str = "i8") -> NDArray[Any]:
+        """Numbers of 8 bytes in a part, in this machine's order of bytes; what is less than 8 bytes is left out."""
+        stored = np.frombuffer(part, f"{self._order}{kind}", len(part) // 8)
+        return stored.astype(stored.dtype.newbyteorder("="), copy=False)
+
+    def version_of(self, module: str) -> int:
+        """Version of the records of a module."""
+        return self._versions[self._number[module]]
+
+    def name_of(self, file: int | None) -> str:
+        """The path of a file; empty where there is none. Faster than `names` for one file."""
+        table = self._regions["the name table"]
+        at = -1 if file is None else table.find(struct.pack(f"{self._order}Q", file))
+        if at < 0:
+            return ""
+        if self.version < "3.10":
+            length = struct.unpack_from(f"{self._order}I", table, at + 8)[0] if at + 12 <= len(table) else 0
+            return _text(table[at + 12 : at + 12 + length])
+        return _text(table[at + 8 :].split(b"\0", 1)[0])
+
+    def names(self) -> dict[int, str]:
+        """The paths of all files, by id, in the order of the log; of several names of a file the first that is one.
+
+        Raises
+        ------
+        TraceError
+            The table ends inside a name.
+        """
+        table, at, names = self._regions["the name table"], 0, dict[int, str]()
+        number, length = struct.Struct(f"{self._order}Q"), struct.Struct(f"{self._order}QI")
+        while at < len(table):
+            if self.version < "3.10":
+                begin = at + length.size
+                end = begin + (length.unpack_from(table, at)[1] if begin <= len(table) else 0)
+                behind = end
+            else:
+                begin, end = at + number.size, table.find(b"\0", at + number.size)
+                behind = end + 1
+            if begin > len(table) or not begin <= end <= len(table):
+                raise damaged_log(self.path, "the name table ends inside a name")
+            (file,) = number.unpack_from(table, at)
+            if not names.get(file):
+                names[file] = _text(table[begin:end])
+            at = behind
+        return names
+
+    def targets(self) -> dict[int, tuple[int, ...]]:
+        """The Lustre targets of each file; of a composite layout those of all its components."""
+        region = self._regions.get("LUSTRE", b"")
+        numbers = np.frombuffer(region[: len(region) // 8 * 8], f"{self._order}i8").tolist()
+        version = self.version_of("LUSTRE") if region else 0
+        targets, at = {}, 0
+        while version in (1, 2) and at + 7 <= len(numbers):
+            if version == 1:
+                first, count = at + 7, numbers[at + 6]
+            else:
+                # Seven numbers and a name of 16 bytes for each component.
+                first, count = at + 4 + 9 * max(0, numbers[at + 2]), numbers[at + 3]
+            if not 0 <= count <= _MOST_STRIPES or first + count > len(numbers):
+                break
+            targets[numbers[at] % (1 << 64)] = tuple(
+                {target for target in numbers[first : first + count] if target >= 0}
+            )
+            at = first + count
+        return targets
+
+    def stripes_of(self, file: int | None) -> int | None:
+        """Lustre targets under a file: of a composite layout those of its widest component."""
+        region = self._regions.get("LUSTRE", b"")
+        at = -1 if file is None else region.find(struct.pack(f"{self._order}Q", file))
+        if at < 0:
+            return None
+        numbers = np.frombuffer(region[at : at + (len(region) - at) // 8 * 8], f"{self._order}i8")
+        version = self.version_of("LUSTRE")
+        if version == 1:
+            stripes = int(numbers[6]) if len(numbers) > 6 else 0
+        elif version == 2 and len(numbers) >= 4:
+            # Seven numbers and a name of 16 bytes each; the second number is the count.
+            parts = numbers[4 : 4 + 9 * int(np.clip(numbers[2], 0, 1000))]
+            stripes = int(parts[1::9].max()) if len(parts[1::9]) else 0
+        else:
+            stripes = 0
+        return stripes if 0 < stripes <= _MOST_STRIPES else None
+
+
+def _text(content: bytes) -> str:
+    """Text up to the first byte 0; names on file systems may have any encoding."""
+    return content.split(b"\0", 1)[0].decode(errors="backslashreplace")

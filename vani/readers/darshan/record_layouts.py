@@ -1,0 +1,176 @@
+"""Counters of each module's records, in the order in which a log has them, for each version of the records.
+
+Facts from the headers `darshan-*-log-format.h` of Darshan 3.0.0 to 3.5.0; older versions lack some counters of later
+ones. What is missing is lifted as `darshan-util` does it: see `MISSING`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Final
+
+__all__ = ["LAYOUTS", "MISSING", "RecordLayout", "module_numbers"]
+
+MISSING: Final[Mapping[str, int]] = {"RENAMED_FROM": 0}
+"""Value of a counter that a version lacks, by name; -1 for all others."""
+_BINS: Final = (
+    "0_100", "100_1K", "1K_10K", "10K_100K", "100K_1M", "1M_4M", "4M_10M", "10M_100M", "100M_1G", "1G_PLUS",
+)  # fmt: skip
+_EXTREMES: Final = ("FASTEST_RANK", "FASTEST_RANK_BYTES", "SLOWEST_RANK", "SLOWEST_RANK_BYTES")
+_EXTREME_TIMES: Final = (
+    "F_FASTEST_RANK_TIME", "F_SLOWEST_RANK_TIME", "F_VARIANCE_RANK_TIME", "F_VARIANCE_RANK_BYTES",
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class RecordLayout:
+    """A version of a module's records: id, rank, counters as 64-bit integers, times as 64-bit floats."""
+
+    counters: tuple[str, ...]
+    times: tuple[str, ...]
+    names_file: bool = False
+    """The id of the record's file follows the rank: the record is of a part of the file."""
+
+    @property
+    def first(self) -> int:
+        """Position of the first counter, in words of 8 bytes."""
+        return 3 if self.names_file else 2
+
+    @property
+    def size(self) -> int:
+        """Bytes of a record."""
+        return 8 * (self.first + len(self.counters) + len(self.times))
+
+    @cached_property
+    def at(self) -> Mapping[str, int]:
+        """Position of each counter among the counters, and of each time among the times."""
+        return {name: at for names in (self.counters, self.times) for at, name in enumerate(names)}
+
+    def without(self, *names: str, names_file: bool = False) -> RecordLayout:
+        """The layout of a version that lacks some counters."""
+        return RecordLayout(
+            tuple(name for name in self.counters if name not in names),
+            tuple(name for name in self.times if name not in names),
+            names_file,
+        )
+
+
+def _each(form: str, values: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(form.format(value) for value in values)
+
+
+def _bins(form: str) -> tuple[str, ...]:
+    return (*_each(form.format("READ", "{}"), _BINS), *_each(form.format("WRITE", "{}"), _BINS))
+
+
+def _stamps(*kinds: str) -> tuple[str, ...]:
+    return (*_each("F_{}_START_TIMESTAMP", kinds), *_each("F_{}_END_TIMESTAMP", kinds))
+
+
+_FOUR: Final = ("1", "2", "3", "4")
+_FIVE: Final = (*_FOUR, "5")
+_ACCESSES: Final = tuple(
+    f"ACCESS{number}_{name}"
+    for number in _FOUR
+    for name in ("ACCESS", *_each("LENGTH_D{}", _FIVE), *_each("STRIDE_D{}", _FIVE))
+)
+_STAMPS: Final = _stamps("OPEN", "READ", "WRITE", "CLOSE")
+_TIMES: Final = (
+    *_STAMPS, "F_READ_TIME", "F_WRITE_TIME", "F_META_TIME", "F_MAX_READ_TIME", "F_MAX_WRITE_TIME", *_EXTREME_TIMES,
+)  # fmt: skip
+_POSIX = RecordLayout(
+    (
+        "OPENS", "FILENOS", "DUPS", "READS", "WRITES", "SEEKS", "STATS", "MMAPS", "FSYNCS", "FDSYNCS",
+        "RENAME_SOURCES", "RENAME_TARGETS", "RENAMED_FROM", "MODE", "BYTES_READ", "BYTES_WRITTEN", "MAX_BYTE_READ",
+        "MAX_BYTE_WRITTEN", "CONSEC_READS", "CONSEC_WRITES", "SEQ_READS", "SEQ_WRITES", "RW_SWITCHES",
+        "MEM_NOT_ALIGNED", "MEM_ALIGNMENT", "FILE_NOT_ALIGNED", "FILE_ALIGNMENT", "MAX_READ_TIME_SIZE",
+        "MAX_WRITE_TIME_SIZE", *_bins("SIZE_{}_{}"), *_each("STRIDE{}_STRIDE", _FOUR), *_each("STRIDE{}_COUNT", _FOUR),
+        *_each("ACCESS{}_ACCESS", _FOUR), *_each("ACCESS{}_COUNT", _FOUR), *_EXTREMES,
+    ),
+    _TIMES,
+)  # fmt: skip
+_POSIX_3 = _POSIX.without("FILENOS", "DUPS", "RENAME_SOURCES", "RENAME_TARGETS", "RENAMED_FROM")
+_LATER_STAMPS: Final = ("F_CLOSE_START_TIMESTAMP", "F_OPEN_END_TIMESTAMP")
+_POSIX_2 = _POSIX_3.without(*_LATER_STAMPS)
+_STREAMS = _POSIX_2.counters.index("MMAPS") + 1
+_POSIX_1 = RecordLayout(
+    (*_POSIX_2.counters[:_STREAMS], "FOPENS", "FREADS", "FWRITES", "FSEEKS", *_POSIX_2.counters[_STREAMS:]),
+    _POSIX_2.times,
+)
+_MPIIO = RecordLayout(
+    (
+        "INDEP_OPENS", "COLL_OPENS", "INDEP_READS", "INDEP_WRITES", "COLL_READS", "COLL_WRITES", "SPLIT_READS",
+        "SPLIT_WRITES", "NB_READS", "NB_WRITES", "SYNCS", "HINTS", "VIEWS", "MODE", "BYTES_READ", "BYTES_WRITTEN",
+        "RW_SWITCHES", "MAX_READ_TIME_SIZE", "MAX_WRITE_TIME_SIZE", *_bins("SIZE_{}_AGG_{}"),
+        *_each("ACCESS{}_ACCESS", _FOUR), *_each("ACCESS{}_COUNT", _FOUR), *_EXTREMES,
+    ),
+    _TIMES,
+)  # fmt: skip
+_STDIO = RecordLayout(
+    (
+        "OPENS", "FDOPENS", "READS", "WRITES", "SEEKS", "FLUSHES", "BYTES_WRITTEN", "BYTES_READ", "MAX_BYTE_READ",
+        "MAX_BYTE_WRITTEN", *_EXTREMES,
+    ),
+    ("F_META_TIME", "F_WRITE_TIME", "F_READ_TIME", *_stamps("OPEN", "CLOSE", "WRITE", "READ"), *_EXTREME_TIMES),
+)  # fmt: skip
+_H5F = RecordLayout(("OPENS", "FLUSHES", "USE_MPIIO"), (*_stamps("OPEN", "CLOSE"), "F_META_TIME"))
+_H5F_2 = _H5F.without("FLUSHES", "USE_MPIIO", "F_META_TIME")
+_H5D = RecordLayout(
+    (
+        "OPENS", "READS", "WRITES", "FLUSHES", "BYTES_READ", "BYTES_WRITTEN", "RW_SWITCHES",
+        "REGULAR_HYPERSLAB_SELECTS", "IRREGULAR_HYPERSLAB_SELECTS", "POINT_SELECTS", "MAX_READ_TIME_SIZE",
+        "MAX_WRITE_TIME_SIZE", *_bins("SIZE_{}_AGG_{}"), *_ACCESSES, *_each("ACCESS{}_COUNT", _FOUR),
+        "DATASPACE_NDIMS", "DATASPACE_NPOINTS", "DATATYPE_SIZE", *_each("CHUNK_SIZE_D{}", _FIVE),
+        "USE_MPIIO_COLLECTIVE", "USE_DEPRECATED", *_EXTREMES,
+    ),
+    _TIMES,
+    names_file=True,
+)  # fmt: skip
+_PNETCDF_FILE = RecordLayout(
+    (
+        "CREATES", "OPENS", "REDEFS", "INDEP_WAITS", "COLL_WAITS", "SYNCS", "BYTES_READ", "BYTES_WRITTEN",
+        "WAIT_FAILURES",
+    ),
+    (*_stamps("OPEN", "CLOSE", "WAIT"), "F_META_TIME", "F_WAIT_TIME"),
+)  # fmt: skip
+_SELECTIONS: Final = ("VAR", "VAR1", "VARA", "VARS", "VARM", "VARN")
+_PNETCDF_VAR = RecordLayout(
+    (
+        "OPENS", "INDEP_READS", "INDEP_WRITES", "COLL_READS", "COLL_WRITES", "NB_READS", "NB_WRITES", "BYTES_READ",
+        "BYTES_WRITTEN", "RW_SWITCHES", *_each("PUT_{}", (*_SELECTIONS, "VARD")),
+        *_each("GET_{}", (*_SELECTIONS, "VARD")), *_each("IPUT_{}", _SELECTIONS), *_each("IGET_{}", _SELECTIONS),
+        *_each("BPUT_{}", _SELECTIONS), "MAX_READ_TIME_SIZE", "MAX_WRITE_TIME_SIZE", *_bins("SIZE_{}_AGG_{}"),
+        *_ACCESSES, *_each("ACCESS{}_COUNT", _FOUR), "NDIMS", "NPOINTS", "DATATYPE_SIZE", "IS_RECORD_VAR", *_EXTREMES,
+    ),
+    _TIMES,
+    names_file=True,
+)  # fmt: skip
+LAYOUTS: Final[Mapping[str, Mapping[int, RecordLayout]]] = {
+    "POSIX": {1: _POSIX_1, 2: _POSIX_2, 3: _POSIX_3, 4: _POSIX},
+    "STDIO": {1: _STDIO.without("FDOPENS"), 2: _STDIO},
+    "MPI-IO": {1: _MPIIO.without(*_LATER_STAMPS), 2: _MPIIO.without(*_LATER_STAMPS), 3: _MPIIO},
+    "H5F": {1: _H5F_2.without(*_LATER_STAMPS), 2: _H5F_2, 3: _H5F},
+    "H5D": {1: _H5D.without(), 2: _H5D},
+    "PNETCDF_FILE": {
+        1: RecordLayout(("INDEP_OPENS", "COLL_OPENS"), ("F_OPEN_START_TIMESTAMP", "F_CLOSE_END_TIMESTAMP")),
+        2: RecordLayout(("INDEP_OPENS", "COLL_OPENS"), _stamps("OPEN", "CLOSE")),
+        3: _PNETCDF_FILE,
+    },
+    "PNETCDF_VAR": {1: _PNETCDF_VAR},
+}
+"""By module and version. Names are those of Darshan without the module's prefix."""
+_ORDER: Final = (
+    "", "POSIX", "MPI-IO", "H5F", "H5D", "PNETCDF_FILE", "PNETCDF_VAR", "BG/Q", "LUSTRE", "STDIO", "DXT_POSIX",
+    "DXT_MPIIO", "MDHIM", "APXC", "APMPI", "HEATMAP", "DFS", "DAOS",
+)  # fmt: skip
+
+
+def module_numbers(version: str) -> dict[str, int]:
+    """Place of each module in the header of logs of a version, in order; PnetCDF and HDF5 were one module each once."""
+    later = {"H5D"} if version < "3.20" else set()
+    if version < "3.41":
+        later |= {"PNETCDF_VAR", "DFS", "DAOS"}
+    names = [name for name in _ORDER if name not in later]
+    return {name: number for number, name in enumerate(names) if name}
