@@ -17,6 +17,7 @@ from scipy.optimize import Bounds, LinearConstraint, milp
 
 from vani.models.pfl import Component, Layout
 from vani.models.placement.extents import extents
+from vani.models.placement.stripe_size import Writing
 from vani.models.tarazu_layout import CONFIGURATION_1, CONFIGURATION_2
 from vani.plan.place import place
 from vani.schema.jobs import Jobs
@@ -156,7 +157,7 @@ def requests_of(case: Case, *, as_printed: bool = False) -> list[tuple[int, ...]
         one.stripes
         for count, size, layout in case.files
         for _ in range(count)
-        for one in extents(layouts[layout], size, OSTS, as_printed=as_printed)
+        for one in extents(layouts[layout], size, OSTS, None if as_printed else Writing())
     ]
 
 

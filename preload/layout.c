@@ -8,6 +8,7 @@
 
 /* Of lustreapi.h and lustre_user.h. */
 #define LUSTRE_EOF UINT64_MAX
+#define PATTERN_MDT UINT64_C(2)
 struct llapi_layout;
 
 static struct {
@@ -18,6 +19,7 @@ static struct {
     int (*stripe_count_set)(struct llapi_layout *, uint64_t);
     int (*stripe_size_set)(struct llapi_layout *, uint64_t);
     int (*ost_index_set)(struct llapi_layout *, int, uint64_t);
+    int (*pattern_set)(struct llapi_layout *, uint64_t); /* NULL before Lustre 2.10 */
     int (*file_open)(const char *, int, mode_t, const struct llapi_layout *);
 } lustre;
 
@@ -32,6 +34,7 @@ bool vani_layout_begin(void)
     if (library == NULL)
         return false;
 #define FIND(name) ((*(void **)&lustre.name = dlsym(library, "llapi_layout_" #name)) != NULL)
+    (void)FIND(pattern_set);
     return FIND(alloc) && FIND(free) && FIND(comp_add) && FIND(comp_extent_set) && FIND(stripe_count_set) &&
            FIND(stripe_size_set) && FIND(ost_index_set) && FIND(file_open);
 #undef FIND
@@ -66,6 +69,12 @@ static bool fill(struct llapi_layout *layout, const struct extents *wanted)
             return false;
         if (wanted->count != 1 && lustre.comp_extent_set(layout, extent->start, end) != 0)
             return false;
+        /* Without stripes: data on the metadata target, whose size is that of the component. */
+        if (extent->stripe_count == 0) {
+            if (lustre.pattern_set == NULL || lustre.pattern_set(layout, PATTERN_MDT) != 0)
+                return false;
+            continue;
+        }
         if (lustre.stripe_count_set(layout, extent->stripe_count) != 0 ||
             lustre.stripe_size_set(layout, extent->stripe_size) != 0 || !set_osts(layout, extent))
             return false;

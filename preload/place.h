@@ -33,7 +33,7 @@ extern _Thread_local const struct mpi_names *vani_mpi_names __attribute__((tls_m
 struct extent {
     uint64_t start, end; /* bytes; the end is exclusive */
     uint64_t stripe_size;
-    uint64_t stripe_count;
+    uint64_t stripe_count; /* 0: on the metadata target */
     char *osts; /* indices, separated by spaces; may be empty */
 };
 struct extents {

@@ -21,6 +21,7 @@ from vani.schema.plan.path import (
 )
 from vani.schema.plan.place import (
     AllocatorRange,
+    Answer,
     OstCosts,
     PlacedExtent,
     PlacedFile,
@@ -42,6 +43,7 @@ from vani.schema.plan.simulate import (
 __all__ = [
     "AllocatorRange",
     "Allotment",
+    "Answer",
     "Balance",
     "Flow",
     "ForwardPlan",

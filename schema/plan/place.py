@@ -11,6 +11,7 @@ from vani.schema.plan.any_plan import Amount, Count, Plan, Share
 
 __all__ = [
     "AllocatorRange",
+    "Answer",
     "OstCosts",
     "PlacePlan",
     "PlaceSettings",
@@ -61,6 +62,20 @@ class PlacedExtent(Model):
     )
     osts: list[Count] = Field(description="indexes in the order of stripes; empty: Lustre chooses")
     bytes: list[Count] = Field(description="on each of these OSTs")
+    size_for: Literal["stated", "regions", "records", "dealing", "paper"] = Field(
+        default="stated",
+        description="what the stripe size is for: the layout states it; a stripe is one process's region of a shared "
+        "file; a stripe holds whole records of processes that take turns; all OSTs are busy while a process writes in "
+        "order; Tarazu's, one contiguous piece per OST",
+    )
+    on_mdt: Count | None = Field(
+        default=None, description="bytes that lie on the metadata target (DoM), without OSTs; null: it lies on OSTs"
+    )
+
+    @property
+    def is_left(self) -> bool:
+        """Whether Lustre chooses its OSTs."""
+        return not self.osts and self.on_mdt is None
 
 
 class PlacedFile(Model):
@@ -96,6 +111,11 @@ class OstCosts(Model):
         description="the same of the servers; null: no bytes, or servers not known"
     )
     fullest: Amount = Field(description="the largest of the OSTs' bytes over size, past use by its weight")
+    time_cost: Amount | None = Field(
+        default=None,
+        description="predicted time over that with all OSTs busy all the time: files grow side by side, one "
+        "component after the other, each as fast as its busiest OST; null: no bytes",
+    )
 
 
 class Range(Model):
@@ -114,6 +134,18 @@ class AllocatorRange(Model):
     )
     ost_cost: Range = Field(description="as `after.ost_cost`")
     oss_cost: Range | None = Field(description="as `after.oss_cost`; null: servers not known")
+    time_cost: Range | None = Field(default=None, description="as `after.time_cost`")
+
+
+class Answer(Model):
+    """An answer besides a list of OSTs."""
+
+    name: str = Field(description="what to do")
+    who: Literal["user", "administrator"] = Field(description="who can")
+    lines: list[str] = Field(description="commands")
+    ost_cost: Range | None = Field(description="of simulated draws; null: not simulated")
+    time_cost: Range | None = Field(description="of simulated draws; null: not simulated")
+    why: str = Field(description="what it is for")
 
 
 class PlacePlan(Plan):
@@ -134,6 +166,7 @@ class PlacePlan(Plan):
     is_least: bool = Field(description="whether `after.ost_cost` was proved to be the least possible")
     pin: bool = Field(description="whether it is worth to set these OSTs, instead of leaving them to Lustre")
     pin_reason: str = Field(description="why, or why not")
+    answers: list[Answer] = Field(default_factory=list, description="what else can be done")
     allocator: list[AllocatorRange] = Field(description="Lustre's rules side by side")
     targets: list[TargetUse] = Field(description="ascending by index")
     files: list[PlacedFile] = Field(description="in the order of jobs.yaml")

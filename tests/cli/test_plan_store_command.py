@@ -226,6 +226,25 @@ def test_a_plan_of_osts_is_stored_with_stripes_that_lustre_takes(run, desk):
     plan = PlacePlan.load(desk / "plan.yaml")
     third = dict(zip(first.split(","), rows[2].split(","), strict=True))
     extent = plan.files[0].extents[2]
-    # 192 MiB, as Tarazu has it, do not divide the end of 2 GiB.
-    assert (third["stripe_size"], extent.set_stripe_size) == ("67108864", 64 << 20)
+    assert (third["stripe_size"], extent.set_stripe_size) == ("4194304", 4 << 20)
     assert third["ost_list"] == " ".join(map(str, extent.osts))
+
+
+def test_a_file_that_begins_on_the_metadata_target_is_planned_and_stored(run, desk):
+    (desk / "jobs.yaml").write_text(
+        "schema: vani.jobs/1\njobs:\n- name: a\n  nodes: 1\n  creations:\n"
+        '  - {path: /l/small, size: 3000, layout: "-E 1M -L mdt -E -1 -c 4"}\n'
+        '  - {path: /l/large, size: 9437184, layout: "-E 1M -L mdt -E -1 -c 4"}\n'
+    )
+    snapshot = Path(__file__).resolve().parents[2] / "examples" / "plan" / "testbed-empty.yaml"
+    assert run("plan", "place", "jobs.yaml", "--snapshot", snapshot, "-o", "plan.yaml").status == 0
+    plan = PlacePlan.load(desk / "plan.yaml")
+    assert [[extent.on_mdt for extent in file.extents] for file in plan.files] == [[3000, None], [1 << 20, None]]
+    assert "lfs setstripe -E 1M -L mdt -E -1 -c 4 -S 2M -o " in plan.files[1].command
+    done = run("plan", "store", "plan.yaml", "--database", "now.sqlite")
+    assert (done.status, done.err) == (0, "stored 4 extents of 2 files\n")
+    rows = run("plan", "interactions", "--database", "now.sqlite").out.splitlines()
+    assert [row.split(",")[3:7] for row in rows if row.startswith("/l/large")] == [
+        ["0", "1048576", "1048576", "0"],
+        ["1048576", "9437184", "2097152", "4"],
+    ]

@@ -15,8 +15,15 @@ from vani.models.placement.allocator import allocate, in_turn
 from vani.models.placement.balance import balance, levels
 from vani.models.placement.bounds import least_level
 from vani.models.placement.cheapest import cheapest, flow_cost
-from vani.models.placement.extents import extents, settable, stripe_bytes, tarazu_stripe_size
+from vani.models.placement.extents import extents
 from vani.models.placement.largest_first import largest_first
+from vani.models.placement.stripe_size import (
+    Writing,
+    settable,
+    stripe_bytes,
+    stripe_size_for,
+    tarazu_stripe_size,
+)
 from vani.models.placement.targets import Stripes, Targets
 from vani.models.striping import LARGEST_STRIPE, STRIPE_UNIT
 from vani.models.tarazu_layout import CONFIGURATION_1
@@ -40,7 +47,7 @@ def targets_of(size=(10.0,) * 4, base=None, room=None, per_server=2) -> Targets:
 
 def test_a_component_that_a_file_fills_in_part_keeps_its_stripe_size():
     # Section 4.2: 50 million particles, 7 of 8 stripes of 192 MiB, the twelfth of all is empty.
-    third = extents(CONFIGURATION_1, round(1830.4 * MiB), 35, as_printed=True)[2]
+    third = extents(CONFIGURATION_1, round(1830.4 * MiB), 35)[2]
     assert (third.size, third.count) == (192 * MiB, 8)
     assert third.stripes[:6] == (192 * MiB,) * 6
     assert 0 < third.stripes[6] < 192 * MiB
@@ -48,7 +55,7 @@ def test_a_component_that_a_file_fills_in_part_keeps_its_stripe_size():
 
 
 def test_stripe_sizes_that_lustre_refuses_are_replaced_by_the_largest_that_holds_the_same_bytes():
-    printed = extents(CONFIGURATION_1, 8 * GiB, 35, as_printed=True)
+    printed = extents(CONFIGURATION_1, 8 * GiB, 35)
     asked = extents(CONFIGURATION_1, 8 * GiB, 35)
     assert [one.size for one in printed] == [134217728, 134217728, 201326592, 402653184]
     assert [one.settable for one in printed] == [128 * MiB, 128 * MiB, 64 * MiB, 384 * MiB]
@@ -105,7 +112,37 @@ def test_all_targets_are_no_more_than_a_file_may_have_stripes():
 def test_a_part_on_the_metadata_target_needs_no_ost():
     layout = Layout((Component(MiB, None, on_mdt=True), Component(None, 4)))
     found = extents(layout, 5 * MiB, 35)
-    assert [(one.number, one.stripes) for one in found] == [(2, (MiB,) * 4)]
+    assert [(one.number, one.stripes, one.on_mdt) for one in found] == [(1, (), MiB), (2, (MiB,) * 4, None)]
+    # What grows beyond the metadata target needs a component there.
+    assert [(one.number, one.on_mdt) for one in extents(layout, 3000, 35)] == [(1, 3000), (2, None)]
+
+
+@pytest.mark.parametrize(
+    ("writing", "length", "count", "end", "size", "purpose"),
+    [
+        (Writing(), 2 * GiB, 8, None, 4 * MiB, "dealing"),
+        (Writing(request=64 * MiB), 2 * GiB, 8, None, 16 * MiB, "dealing"),
+        (Writing(request=4096), 2 * GiB, 8, None, MiB, "dealing"),
+        (Writing(), 8 * 640 * 1024, 8, None, 640 * 1024, "dealing"),
+        (Writing(8, MiB), 2 * GiB, 8, None, 256 * MiB, "regions"),
+        # Of 12 regions on 8 targets four would be twice as full.
+        (Writing(12, MiB), 3 * GiB, 8, None, MiB, "dealing"),
+        (Writing(8, 47_008, strided=True), 2 * GiB, 8, None, MiB, "records"),
+        (Writing(8, 3 * MiB, strided=True), 3 * GiB, 8, None, 3 * MiB, "records"),
+        (Writing(), 2 * GiB, 8, 2 * GiB, 4 * MiB, "dealing"),
+    ],
+)
+def test_a_stripe_size_follows_from_how_the_file_is_written(writing, length, count, end, size, purpose):
+    assert stripe_size_for(writing, 0, length, end, count) == (size, purpose)
+
+
+@given(st.integers(1, 1 << 36), st.integers(1, 64), st.integers(0, 1 << 26))
+def test_dealt_stripes_are_settable_even_and_held_by_a_client(length, count, request):
+    size, purpose = stripe_size_for(Writing(request=request or None), 0, length, None, count)
+    assert purpose == "dealing" and size % STRIPE_UNIT == 0
+    assert size <= 16 * MiB and (size >= MiB or length < count * MiB)
+    stripes = stripe_bytes(0, length, size, count)
+    assert sum(stripes) == length and max(stripes) - min(stripes) <= size
 
 
 # --- balanced -------------------------------------------------------------------------------------

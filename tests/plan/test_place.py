@@ -28,18 +28,23 @@ from benchmarks.plan_place import (
     requests_of,
     tarazu_machine,
 )
+from benchmarks.plan_place import jobs_of as jobs_of_case
 from tests.advisors.lustre_grammar import check_command
 from tests.plan.builders import SIX_JOBS
 from tests.plan.builders import planned as forward
 from vani.errors import InputError
 from vani.models.placement.balance import balance
 from vani.models.placement.extents import extents
+from vani.models.placement.stripe_size import Writing
 from vani.models.placement.targets import Targets
 from vani.models.tarazu_layout import CONFIGURATION_1
 from vani.plan.place import place
+from vani.plan.simulate.play import Named
+from vani.plan.simulate.simulate import play_all
 from vani.render.plan import PLACE_FORMATS
 from vani.schema.jobs import Jobs
 from vani.schema.plan import PlacePlan, PlaceSettings
+from vani.schema.scenario import Scenario
 from vani.schema.snapshot import Snapshot
 from vani.units import GiB, MiB
 
@@ -173,7 +178,7 @@ def large(requests: int, osts: int, kind: str) -> tuple[list[tuple[int, ...]], T
     if kind == "alike":
         every = [(128 * MiB,) * 8] * requests
     elif kind == "PFL-1":
-        every = [one.stripes for _ in range(requests // 4) for one in extents(CONFIGURATION_1, 8 * GiB, osts)]
+        every = [one.stripes for _ in range(requests // 4) for one in extents(CONFIGURATION_1, 8 * GiB, osts, Writing())]
     else:
         random = np.random.default_rng(1)
         every = [(int(size) * MiB,) * 8 for size in random.integers(1, 1024, requests)]
@@ -347,7 +352,54 @@ def test_little_to_win_is_better_left_to_lustre():
     assert "not worth switching Lustre's own balancing off" in plan.pin_reason
     assert any("one job creates all files" in note for note in plan.notes)
     skewed = machine({"used": 80 * MiB}, {}, {}, {})
-    assert place(jobs_of(*[{"layout": 2}] * 6), skewed, settings(window=0.9, ceiling=1.0)).pin
+    emptier = place(jobs_of(*[{"layout": 2}] * 6), skewed, settings(window=0.9, ceiling=1.0))
+    # Three OSTs take what four could.
+    assert not emptier.pin and emptier.after.time_cost == pytest.approx(4 / 3) and "slower" in emptier.pin_reason
+    assert {one.name for one in emptier.answers} == {"leave to Lustre", "pool"}
+    at_random = place(jobs_of(*[{"layout": 2}] * 6), machine(*[{}] * 4), settings(turn="random-start"))
+    assert at_random.pin
+
+
+@pytest.mark.parametrize("name", ["IOR 32 GB, PFL-1", "IOR 128 GB, PFL-2", "HACC 16 p, PFL-1"])
+@pytest.mark.parametrize("method", ["balanced", "lsa"])
+def test_the_predicted_time_is_that_of_the_simulation(name, method):
+    case = BY_NAME[name]
+    plan = planned(case, method)
+    jobs = jobs_of_case(case)
+    jobs = jobs.model_copy(update={"jobs": [one.model_copy(update={"processes": 16}) for one in jobs.jobs]})
+    scenario = Scenario.model_validate(
+        {
+            "machine": {"snapshot": "now", "target": 1e9, "node": 1e13, "process": 1e12},
+            "jobs": "jobs",
+            "plans": ["plan"],
+        }
+    )
+    named = Named(snapshots={"now": tarazu_machine()}, plans={"plan": plan}, jobs=jobs)
+    least = sum(target.added for target in plan.targets) / 35 / 1e9
+    assert play_all(scenario, named)[0].makespans[0] / least == pytest.approx(plan.after.time_cost, rel=0.05)
+
+
+def test_files_that_grow_together_begin_on_many_osts_and_are_simulated_as_planned():
+    files = [{"size": 2 * GiB, "layout": "-c 8", "rank": n} for n in range(16)]
+    jobs = jobs_of(*files)
+    jobs = jobs.model_copy(update={"jobs": [jobs.jobs[0].model_copy(update={"processes": 16})]})
+    ends = {}
+    for name, layout in (("chosen", 8), ("contiguous", "-c 8 -S 256M")):
+        creations = [one.model_copy(update={"layout": layout}) for one in jobs.jobs[0].creations]
+        some = Jobs(jobs=[jobs.jobs[0].model_copy(update={"creations": creations})])
+        plan = place(some, tarazu_machine(), settings(ceiling=1.0))
+        assert len({file.extents[0].osts[0] for file in plan.files}) >= 14
+        scenario = Scenario.model_validate(
+            {
+                "machine": {"snapshot": "now", "target": 1.2e9, "node": 1e11, "process": 1e10},
+                "jobs": "jobs",
+                "plans": ["plan"],
+            }
+        )
+        named = Named(snapshots={"now": tarazu_machine()}, plans={"plan": plan}, jobs=some)
+        ends[name] = play_all(scenario, named)[0].makespans[0]
+    assert ends["chosen"] == pytest.approx(4 * 256 * MiB / 1.2e9)
+    assert ends["contiguous"] > 4 * ends["chosen"]
 
 
 @pytest.mark.parametrize(

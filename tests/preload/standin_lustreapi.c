@@ -12,7 +12,7 @@
 
 struct component {
     uint64_t start, end, size, count, osts[2000];
-    int listed;
+    int listed, on_mdt;
 };
 struct llapi_layout {
     int count, composite;
@@ -87,6 +87,13 @@ int llapi_layout_ost_index_set(struct llapi_layout *layout, int stripe, uint64_t
     return 0;
 }
 
+int llapi_layout_pattern_set(struct llapi_layout *layout, uint64_t pattern)
+{
+    last(layout)->on_mdt = pattern == 2;
+    last(layout)->size = 65536;
+    return pattern == 0 || pattern == 2 ? 0 : (errno = EINVAL, -1);
+}
+
 static void note(const char *path, int flags, mode_t mode, const struct llapi_layout *layout)
 {
     const char *log = getenv("STANDIN_LOG");
@@ -97,6 +104,10 @@ static void note(const char *path, int flags, mode_t mode, const struct llapi_la
 
     for (int i = 0; i < layout->count; i++) {
         const struct component *one = &layout->one[i];
+        if (one->on_mdt) {
+            length += snprintf(line + length, 100, " mdt[%lu,%ld)", (unsigned long)one->start, (long)one->end);
+            continue;
+        }
         length += snprintf(line + length, 100, " [%lu,%ld) %lux%lu:",
                            (unsigned long)one->start, (long)one->end, (unsigned long)one->count,
                            (unsigned long)one->size);

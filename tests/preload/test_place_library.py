@@ -63,6 +63,15 @@ def test_several_rows_are_a_component_each_and_the_last_one_has_no_end(desk):
     assert desk.placed() == {"a": "composite [0,134217728) 1x134217728:10 [134217728,-1) 3x67108864:24,29,34"}
 
 
+def test_a_first_row_without_stripes_lies_on_the_metadata_target(desk):
+    name = str(desk.folder / "work" / "a")
+    first = Interaction(name, 8 << 20, 1, 0, 1 << 20, 1 << 20, 0, 0, ())
+    rest = Interaction(name, 8 << 20, 2, 1 << 20, 8 << 20, 1 << 20, 3, 0, (24, 29, 34))
+    store([rest, first], str(desk.database))
+    desk.run("cp", "source", "a")
+    assert desk.placed() == {"a": "composite mdt[0,1048576) [1048576,-1) 3x1048576:24,29,34"}
+
+
 def test_a_row_without_osts_leaves_the_choice_to_lustre(desk):
     desk.plan("a", osts=(), stripe_count=4)
     desk.run("cp", "source", "a")

@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING, Final
 from vani.errors import InputError, one_line
 from vani.models.pfl import Component, Layout, parse_options
 from vani.models.placement.extents import Extent, extents
+from vani.models.placement.stripe_size import Writing
 
 if TYPE_CHECKING:
-    from vani.schema.jobs import Creation, Jobs
+    from vani.schema.jobs import Creation, Jobs, PlannedJob
 
-__all__ = ["MOST_STRIPES", "FileToPlace", "files_to_place", "is_layout_file"]
+__all__ = ["MOST_STRIPES", "FileToPlace", "files_to_place", "is_layout_file", "layout_of", "writing_of"]
 
 MOST_STRIPES: Final = 2_000_000
 """Most stripes of all files; more do not fit into a document that anybody reads, and take minutes."""
@@ -28,6 +29,7 @@ class FileToPlace:
     job: str
     creation: Creation
     layout: Layout
+    writing: Writing
     extents: tuple[Extent, ...]
     lack: str | None
 
@@ -58,17 +60,18 @@ def files_to_place(
         than can be planned.
     """
     files: list[FileToPlace] = []
-    known: dict[tuple[object, int], tuple[Layout, tuple[Extent, ...], str | None]] = {}
+    known: dict[tuple[object, int, Writing], tuple[Layout, tuple[Extent, ...], str | None]] = {}
     seen: set[str] = set()
     stripes = 0
     for place, job, creation in _creations(jobs, where):
         _check_path(creation.path, seen, place)
-        key = (creation.layout, creation.size)
+        writing = writing_of(job)
+        key = (creation.layout, creation.size, writing)
         if key not in known:
-            layout, lack = _layout(creation, layouts, place)
+            layout, lack = layout_of(creation.layout, layouts, f"{place}.layout")
             if any(part.end is not None and part.end < creation.size for part in layout.components[-1:]):
                 raise InputError("the layout ends before the file", where=place, todo="end it with -E -1")
-            parts = tuple(extents(layout, creation.size, targets, as_printed=as_printed))
+            parts = tuple(extents(layout, creation.size, targets, None if as_printed else writing))
             known[key] = layout, parts, lack
         layout, parts, lack = known[key]
         stripes += sum(part.count for part in parts)
@@ -78,16 +81,25 @@ def files_to_place(
                 where=where,
                 todo="plan the files of one step, or with fewer stripes each",
             )
-        files.append(FileToPlace(job, creation, layout, parts, lack))
+        files.append(FileToPlace(job.name, creation, layout, writing, parts, lack))
     if not files:
         raise InputError("no job creates a file", where=where, todo="give jobs their `creations`")
     return files
 
 
-def _creations(jobs: Jobs, where: str) -> Iterator[tuple[str, str, Creation]]:
+def writing_of(job: PlannedJob) -> Writing:
+    """How the job writes each of its files; without a pattern, one process writes each from beginning to end."""
+    pattern = job.pattern
+    if pattern is None:
+        return Writing()
+    shared = pattern.layout == "shared"
+    return Writing((job.processes or 1) if shared else 1, pattern.request, shared and pattern.order == "strided")
+
+
+def _creations(jobs: Jobs, where: str) -> Iterator[tuple[str, PlannedJob, Creation]]:
     for number, job in enumerate(jobs.jobs):
         for at, creation in enumerate(job.creations or []):
-            yield f"{where}: jobs[{number}].creations[{at}]", job.name, creation
+            yield f"{where}: jobs[{number}].creations[{at}]", job, creation
 
 
 def _check_path(path: str, seen: set[str], where: str) -> None:
@@ -106,21 +118,34 @@ def _check_path(path: str, seen: set[str], where: str) -> None:
     seen.add(path)
 
 
-def _layout(creation: Creation, layouts: Mapping[str, Layout], where: str) -> tuple[Layout, str | None]:
-    requested = creation.layout
+def layout_of(
+    given: int | str | None, layouts: Mapping[str, Layout], where: str
+) -> tuple[Layout, str | None]:
+    """The layout that a document gives, and what that lacks.
+
+    Parameters
+    ----------
+    given
+        Stripes, options of `lfs setstripe`, or a name of `layouts`.
+
+    Raises
+    ------
+    InputError
+        Lustre refuses it.
+    """
     try:
-        if requested is None:
+        if given is None:
             return _ONE_STRIPE, "no layout: reckoned with one stripe, as Lustre's default is"
-        if isinstance(requested, int):
-            return Layout((Component(None, requested),)), None
-        if is_layout_file(requested):
-            return layouts[requested], None
-        text = requested.strip()
+        if isinstance(given, int):
+            return Layout((Component(None, given),)), None
+        if is_layout_file(given):
+            return layouts[given], None
+        text = given.strip()
         if text.isdigit():
             return Layout((Component(None, int(text)),)), None
         layout = parse_options(text if _is_composite(text) else f"-E -1 {text}")
     except InputError as error:
-        raise InputError(error.what, where=f"{where}.layout", todo=error.todo) from None
+        raise InputError(error.what, where=where, todo=error.todo) from None
     if any(part.count is None and not part.on_mdt for part in layout.components):
         return layout, "no stripe count in its layout: reckoned with one stripe"
     return layout, None

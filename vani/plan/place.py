@@ -13,8 +13,9 @@ from vani.models.placement.bounds import least_level
 from vani.models.placement.extents import Extent
 from vani.models.placement.targets import Floats, Stripes, Targets, counted_anew
 from vani.plan.creations import FileToPlace, files_to_place
-from vani.plan.placement_advice import notes_of, pinning
-from vani.plan.placement_figures import allocator_ranges, costs_of
+from vani.plan.placement_advice import is_one_by_one, notes_of, pinning
+from vani.plan.placement_answers import answers_to
+from vani.plan.placement_figures import Timing, allocator_ranges, costs_of, paces_of
 from vani.plan.placement_methods import Chosen, Pool, choose
 from vani.plan.setstripe import setstripe
 from vani.schema.advice import Expected
@@ -93,7 +94,7 @@ def place(
         _Request(number, extent)
         for number, file in enumerate(files)
         for extent in file.extents
-        if extent.why_free is None
+        if extent.why_free is None and extent.on_mdt is None
     ]
     stripes = [request.extent.stripes for request in requests]
     largest = max((request.extent.size for request in requests), default=1)
@@ -104,9 +105,21 @@ def place(
     added = _added_bytes(stripes, chosen, len(pool.index))
     in_use = pool.is_sound | (added > 0)
     part = pool.part(in_use)
-    after = costs_of(part.targets.base + added[in_use], part.targets)
     placed = [sizes for sizes, row in zip(stripes, chosen.of, strict=True) if row]
-    ranges = allocator_ranges(placed, part.targets, settings)
+    timing = Timing.of(
+        [
+            (request.extent.number, int(is_one_by_one(files[request.file], request.extent)))
+            for request, row in zip(requests, chosen.of, strict=True)
+            if row
+        ],
+        [len(sizes) for sizes in placed],
+        part.pace,
+    )
+    within = np.cumsum(in_use) - 1
+    place = within[np.array([target for row in chosen.of for target in row], dtype=np.int64)]
+    time_cost = timing.cost(place, Stripes.of(placed))
+    after = costs_of(part.targets.base + added[in_use], part.targets, time_cost)
+    ranges = allocator_ranges(placed, timing, part.targets, settings)
     before = ranges[0] if ranges else None
     least = _least(stripes, chosen, part.targets)
     mean = float((part.targets.base + added[in_use]).sum() / part.targets.size.sum())
@@ -125,6 +138,7 @@ def place(
         is_least=is_least,
         pin=pin,
         pin_reason=why,
+        answers=answers_to(files, placed, timing, part, added[in_use], ranges, settings),
         allocator=ranges,
         targets=_uses(snapshot, pool, added),
         files=_placed(files, requests, chosen, pool),
@@ -158,7 +172,7 @@ def _pool(targets: Sequence[Target], snapshot: Snapshot, settings: PlaceSettings
     columns = Targets(size, settings.past_weight * used, room, counted_anew(server))
     index = np.array([target.index for target in targets], dtype=np.int64)
     sound = np.array([target.state == "ok" for target in targets], dtype=bool)
-    return Pool(index, sound, columns, loads, used / size), no_data
+    return Pool(index, sound, columns, loads, used / size, paces_of(targets)), no_data
 
 
 def _server_loads(
@@ -278,6 +292,8 @@ def _extent(extent: Extent, osts: list[int]) -> PlacedExtent:
         set_stripe_size=extent.settable,
         osts=osts,
         bytes=list(extent.stripes) if osts else [],
+        size_for=extent.purpose,
+        on_mdt=extent.on_mdt,
     )
 
 

@@ -7,33 +7,42 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from vani.units import counted, format_share
+from vani.models.placement.stripe_size import BUFFERED
+from vani.units import counted, format_bytes, format_share
 
 if TYPE_CHECKING:
+    from vani.models.placement.extents import Extent
     from vani.models.placement.targets import Floats
     from vani.plan.creations import FileToPlace
     from vani.plan.placement_methods import Pool
     from vani.schema.plan import AllocatorRange, OstCosts, PlaceSettings
     from vani.schema.snapshot import Snapshot
 
-__all__ = ["notes_of", "pinning"]
+__all__ = ["is_one_by_one", "notes_of", "pinning"]
 
 _WORTH: Final = 1.05
 """Gain in OST Cost from which on it is worth to choose for Lustre. Ours."""
+_ALIKE: Final = 1.03
+"""Predicted times within this factor are the same."""
 
 
 def pinning(after: OstCosts, before: AllocatorRange | None, settings: PlaceSettings) -> tuple[bool, str]:
     """Whether to pin, and why."""
-    if before is None or after.ost_cost is None:
+    if before is None or after.ost_cost is None or before.time_cost is None or after.time_cost is None:
         return False, "no bytes are placed"
     if settings.method == "lsa":
         return False, "these are the OSTs that Lustre's own allocator may choose"
-    median = before.ost_cost.median
-    gain = median / after.ost_cost
-    figures = f"OST Cost {median:.2f} by Lustre's own allocator, {after.ost_cost:.2f} by this plan"
-    if gain < 1:
-        return False, f"{figures}, which is worse"
-    if gain < _WORTH:
+    cost, time = before.ost_cost.median, before.time_cost.median
+    figures = (
+        f"OST Cost {cost:.2f} by Lustre's own allocator, {after.ost_cost:.2f} by this plan; predicted time {time:.2f} "
+        f"and {after.time_cost:.2f} of the least"
+    )
+    fuller, slower = after.ost_cost > cost * 1.001, after.time_cost > time * _ALIKE
+    if slower:
+        return False, f"{figures}, which is slower"
+    if fuller:
+        return False, f"{figures}: it fills OSTs less evenly"
+    if cost < after.ost_cost * _WORTH and time < after.time_cost * _ALIKE:
         return False, f"{figures}: that is not worth switching Lustre's own balancing off"
     return True, figures
 
@@ -50,7 +59,7 @@ def notes_of(
     is_least: bool,
 ) -> list[str]:
     """Notes, most important first."""
-    notes = list(_on_pinning(snapshot, files, settings, before))
+    notes = [*_on_pinning(snapshot, files, settings, before), *_on_dom(files), *_on_large_stripes(files)]
     notes += _on_widths(files, pool, after, is_least=is_least)
     if settings.method == "tarazu":
         notes += _on_stripe_sizes(files)
@@ -86,6 +95,34 @@ def _on_pinning(
         )
 
 
+def _on_dom(files: Sequence[FileToPlace]) -> Iterator[str]:
+    on_mdt = [extent.on_mdt for file in files for extent in file.extents if extent.on_mdt is not None]
+    if on_mdt:
+        yield (
+            f"{counted(len(on_mdt), 'file')} {'begins' if len(on_mdt) == 1 else 'begin'} on the metadata target (DoM): "
+            f"{format_bytes(sum(on_mdt))} there, which a snapshot does not show the room for"
+        )
+
+
+def _on_large_stripes(files: Sequence[FileToPlace]) -> Iterator[str]:
+    large = {
+        extent.settable
+        for file in files
+        for extent in file.extents
+        if is_one_by_one(file, extent) and extent.purpose == "stated"
+    }
+    if large:
+        yield (
+            f"stripes of {format_bytes(max(large))} are more than a client holds of an OST: a process that writes in "
+            "order uses one OST at a time"
+        )
+
+
+def is_one_by_one(file: FileToPlace, extent: Extent) -> bool:
+    """Whether the file's process writes one stripe of the extent after the other."""
+    return file.writing.writers == 1 and extent.count > 1 and extent.settable > BUFFERED
+
+
 def _on_widths(files: Sequence[FileToPlace], pool: Pool, after: OstCosts, *, is_least: bool) -> Iterator[str]:
     count = int(pool.is_sound.sum())
     if (
@@ -95,7 +132,7 @@ def _on_widths(files: Sequence[FileToPlace], pool: Pool, after: OstCosts, *, is_
         and after.ost_cost
     ):
         extent = files[0].extents[0]
-        if extent.count < count and is_least:
+        if 0 < extent.count < count and is_least:
             yield (
                 f"one file of {counted(extent.count, 'stripe')} on {counted(count, 'OST')} has OST Cost "
                 f"{after.ost_cost:.4g} whatever is done; more stripes lower it"

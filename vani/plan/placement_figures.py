@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Sequence
-from typing import Final, Literal
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, Literal
 
 import numpy as np
 
 from vani.models.placement.allocator import Turn, allocate
 from vani.models.placement.balance import loads
-from vani.models.placement.targets import Floats, Stripes, Targets
+from vani.models.placement.targets import Floats, Ints, Stripes, Targets
 from vani.schema.plan import AllocatorRange, OstCosts, PlaceSettings, Range
 
-__all__ = ["allocator_ranges", "costs_of"]
+if TYPE_CHECKING:
+    from vani.schema.snapshot import Target
+
+__all__ = ["Timing", "allocator_ranges", "costs_of", "paces_of", "rule_range"]
 
 Rule = Literal["as-set", "going-on", "random-start", "by-space"]
 
@@ -26,9 +30,63 @@ _RULES: Final[dict[Rule, tuple[Turn | None, bool | None]]] = {
 
 _WORK: Final = 20_000_000
 _FEWEST: Final = 3
+_LEAST_PACE: Final = 0.05
 
 
-def costs_of(load: Floats, targets: Targets) -> OstCosts:
+@dataclass(frozen=True)
+class Timing:
+    """Steps and paces, from which follows how long a placement takes.
+
+    Attributes
+    ----------
+    step
+        By stripe, in the order of requests: those of one step are written at the same time, one step after the other.
+    pace
+        Bytes per second of each target, in any unit.
+    """
+
+    step: Ints
+    pace: Floats
+
+    @classmethod
+    def of(cls, steps: Sequence[tuple[int, int]], counts: Sequence[int], pace: Floats) -> Timing:
+        """For each request its component and, where its stripes come one after the other, 1, else 0."""
+        alone = [
+            (component, position * one_by_one)
+            for (component, one_by_one), count in zip(steps, counts, strict=True)
+            for position in range(count)
+        ]
+        number = {step: n for n, step in enumerate(dict.fromkeys(alone))}
+        return cls(np.array([number[step] for step in alone], dtype=np.int64), pace)
+
+    def cost(self, place: Ints, stripes: Stripes) -> float | None:
+        """Time of a placement over that of the same bytes with all targets busy all the time; None: no bytes.
+
+        Files are written side by side, component after component, and each step lasts as long as its busiest target.
+        """
+        placed = (place >= 0) & (stripes.bytes > 0)
+        total = float(stripes.bytes[placed].sum())
+        if not total:
+            return None
+        targets = len(self.pace)
+        key = self.step[placed] * targets + place[placed]
+        busy = np.bincount(key, stripes.bytes[placed], minlength=(int(self.step.max()) + 1) * targets)
+        seconds = (busy.reshape(-1, targets) / self.pace).max(axis=1).sum()
+        return float(seconds * self.pace.sum() / total)
+
+
+def paces_of(targets: Sequence[Target]) -> Floats:
+    """Bytes that each moves in a second, in any unit; where a figure of some is not known, it is alike for all."""
+    peaks = [target.peak.iobw if target.peak is not None else None for target in targets]
+    loads = [target.load for target in targets]
+    pace = np.array(peaks if all(peaks) else [1.0] * len(targets), dtype=np.float64)
+    if None not in loads:
+        # A target that is busy with others still moves something.
+        pace *= np.maximum(_LEAST_PACE, 1 - np.array(loads, dtype=np.float64))
+    return pace
+
+
+def costs_of(load: Floats, targets: Targets, time_cost: float | None = None) -> OstCosts:
     """Costs where `load` bytes count on each target."""
     level = load / targets.size
     # Of all space, not the mean of levels: else a small target that fills up would lower the cost.
@@ -37,46 +95,56 @@ def costs_of(load: Floats, targets: Targets) -> OstCosts:
     if mean > 0 and not np.any(targets.server < 0):
         servers = float((targets.by_server(load) / targets.server_sizes).max() / mean)
     fullest = float(level.max(initial=0.0))
-    return OstCosts(ost_cost=fullest / mean if mean > 0 else None, oss_cost=servers, fullest=fullest)
+    return OstCosts(
+        ost_cost=fullest / mean if mean > 0 else None, oss_cost=servers, fullest=fullest, time_cost=time_cost
+    )
 
 
 def allocator_ranges(
-    requests: Sequence[Sequence[int]], targets: Targets, settings: PlaceSettings
+    requests: Sequence[Sequence[int]], timing: Timing, targets: Targets, settings: PlaceSettings
 ) -> list[AllocatorRange]:
     """Figures of each rule over the seeds; empty where nothing can be placed.
 
     Of very many stripes fewer seeds are drawn.
     """
-    fitting = [request for request in requests if len(request) <= len(targets)]
-    stripes = Stripes.of(fitting)
-    if not stripes.bytes.sum():
+    if not any(map(any, requests)):
         return []
-    work = max(len(fitting) * len(targets), 10 * len(stripes.bytes))
-    seeds = max(_FEWEST, min(settings.seeds, _WORK // work))
-    ranges = []
-    for rule, (turn, weighted) in _RULES.items():
-        drawn = [
-            costs_of(
-                loads(
-                    allocate(
-                        fitting,
-                        targets,
-                        settings.seed + number,
-                        turn=turn or settings.turn,
-                        window=settings.window,
-                        weighted=weighted,
-                    ),
-                    stripes,
-                    targets,
-                ),
-                targets,
-            )
-            for number in range(seeds)
-        ]
-        ost = [costs.ost_cost for costs in drawn if costs.ost_cost is not None]
-        oss = [costs.oss_cost for costs in drawn if costs.oss_cost is not None]
-        ranges.append(AllocatorRange(rule=rule, ost_cost=_range(ost), oss_cost=_range(oss) if oss else None))
-    return ranges
+    return [rule_range(rule, requests, timing, targets, settings) for rule in _RULES]
+
+
+def rule_range(
+    rule: Rule,
+    requests: Sequence[Sequence[int]],
+    timing: Timing,
+    targets: Targets,
+    settings: PlaceSettings,
+    among: np.ndarray | None = None,
+) -> AllocatorRange:
+    """Figures of one rule; `among` are the targets that Lustre may choose, as a mask, None: all."""
+    stripes = Stripes.of(requests)
+    chosen = np.arange(len(targets)) if among is None else np.flatnonzero(among)
+    part = targets.part(chosen)
+    turn, weighted = _RULES[rule]
+    work = max(len(requests) * len(part), 10 * len(stripes.bytes))
+    drawn = []
+    for number in range(max(_FEWEST, min(settings.seeds, _WORK // work))):
+        drawn_place = allocate(
+            requests,
+            part,
+            settings.seed + number,
+            turn=turn or settings.turn,
+            window=settings.window,
+            weighted=weighted,
+        )
+        place = np.where(drawn_place >= 0, chosen[drawn_place], -1)
+        drawn.append(costs_of(loads(place, stripes, targets), targets, timing.cost(place, stripes)))
+    ost, oss, time = (
+        [value for costs in drawn if (value := getattr(costs, name)) is not None]
+        for name in ("ost_cost", "oss_cost", "time_cost")
+    )
+    return AllocatorRange(
+        rule=rule, ost_cost=_range(ost), oss_cost=_range(oss) if oss else None, time_cost=_range(time)
+    )
 
 
 def _range(values: Sequence[float]) -> Range:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
@@ -12,7 +13,7 @@ import numpy as np
 from vani.models.placement.allocator import allocate
 from vani.models.placement.balance import balance
 from vani.models.placement.cheapest import cheapest
-from vani.models.placement.targets import Floats, Ints, Stripes, Targets, counted_anew
+from vani.models.placement.targets import Floats, Ints, Stripes, Targets
 
 if TYPE_CHECKING:
     from vani.schema.plan import PlaceSettings
@@ -36,6 +37,8 @@ class Pool:
         Of their servers, weighted as asked (tarazu).
     used
         Share of their bytes in use, 0..1.
+    pace
+        What each moves in a second, in any unit: its peak by what its load leaves of it, where those are known.
     """
 
     index: Ints
@@ -43,16 +46,17 @@ class Pool:
     targets: Targets
     load: Floats
     used: Floats
+    pace: Floats
 
     def part(self, some: np.ndarray) -> Pool:
         """Some of the OSTs, as a mask."""
-        old = self.targets
         return Pool(
             self.index[some],
             self.is_sound[some],
-            Targets(old.size[some], old.base[some], old.room[some], counted_anew(old.server[some])),
+            self.targets.part(np.flatnonzero(some)),
             self.load[some],
             self.used[some],
+            self.pace[some],
         )
 
     def after(self, added: Floats) -> Pool:
@@ -110,7 +114,25 @@ def _choose(requests: Sequence[Request], largest: int, pool: Pool, settings: Pla
         place = allocate(requests, pool.targets, settings.seed, turn=settings.turn, window=settings.window)
         return Chosen(_rows(requests, place), is_least=False)
     placement = balance(requests, pool.targets)
-    return Chosen(_rows(requests, placement.place), placement.is_least)
+    return Chosen(_spread(requests, _rows(requests, placement.place)), placement.is_least)
+
+
+def _spread(requests: Sequence[Request], rows: list[list[int]]) -> list[list[int]]:
+    """Turn the stripes of each request until it begins on an OST on which few begin.
+
+    Only stripes of the same bytes as the first change places, so that every OST keeps its bytes.
+    """
+    begun: Counter[int] = Counter()
+    for request, row in zip(requests, rows, strict=True):
+        alike = [n for n in range(len(row)) if request[n] == request[0]]
+        if not alike:
+            continue
+        osts = [row[n] for n in alike]
+        first = min(range(len(osts)), key=lambda n: begun[osts[n]])
+        begun[osts[first]] += 1
+        for n, ost in zip(alike, osts[first:] + osts[:first], strict=True):
+            row[n] = ost
+    return rows
 
 
 def _rows(requests: Sequence[Request], place: Ints) -> list[list[int]]:

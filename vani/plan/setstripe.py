@@ -7,8 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from vani.models.pfl import Component, Layout
-from vani.models.placement.extents import settable
-from vani.units import MiB
+from vani.models.placement.stripe_size import Writing, stripe_size_for
 
 __all__ = ["setstripe"]
 
@@ -37,7 +36,7 @@ def setstripe(path: str, layout: Layout, sizes: Mapping[int, int], osts: Mapping
             continue
         size = part.size or sizes.get(number)
         if size is None:
-            size = MiB if part.end is None else settable(part.end - start, max(1, part.count or 1), part.end)
+            size, _ = stripe_size_for(Writing(), start, 0, part.end, max(1, part.count or 1))
         chosen = osts.get(number)
         if chosen is None:
             parts.append(replace(part, count=part.count or 1, size=size))

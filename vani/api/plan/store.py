@@ -68,7 +68,7 @@ def _extents_of(file: PlacedFile) -> list[Interaction]:
             file_size=file.size,
             extent_id=extent.number,
             extent_start=extent.start,
-            extent_end=extent.end,
+            extent_end=extent.end if extent.end > extent.start else None,
             stripe_size=extent.set_stripe_size,
             stripe_count=extent.stripe_count,
             mpi_rank=file.rank,

@@ -44,6 +44,8 @@ class Interaction:
         Bytes.
     mpi_rank
         The process that creates the file; None where it does not matter.
+    stripe_count
+        0 for a first extent that lies on the metadata target (DoM).
     osts
         Indices of OSTs, one per stripe, in order; empty leaves the choice to Lustre.
     """
@@ -95,6 +97,8 @@ def lustre_objections(rows: Sequence[Interaction]) -> list[str]:
 
 
 def _objection(row: Interaction, *, last: bool) -> str | None:
+    if not row.stripe_count and last:
+        return "all of it lies on the metadata target"
     if row.stripe_size % _STRIPE_UNIT:
         return f"stripe size {row.stripe_size:,} is no multiple of 65,536"
     if row.stripe_size >= _STRIPE_LIMIT:
@@ -121,11 +125,17 @@ def _refuse_wrong(row: Interaction) -> None:
         ("extent start", row.extent_start, 0, _LARGEST),
         ("extent end", row.extent_end, row.extent_start + 1, _LARGEST),
         ("stripe size", row.stripe_size, 1, _LARGEST),
-        ("stripe count", row.stripe_count, 1, MOST_STRIPES),
+        ("stripe count", row.stripe_count, 0, MOST_STRIPES),
         ("MPI rank", row.mpi_rank, 0, 2**31 - 1),
     ):
         if value is not None and not least <= value <= most:
             raise InputError(f"{name} is {value:,}", where=where, todo=f"give {least:,} to {most:,}")
+    if not row.stripe_count and (row.extent_start or row.extent_end is None):
+        raise InputError(
+            "an extent without stripes is not the first of several",
+            where=where,
+            todo="only the beginning of a file can lie on the metadata target",
+        )
     if row.osts and len(row.osts) != row.stripe_count:
         listed = counted(len(row.osts), "OST")
         raise InputError(

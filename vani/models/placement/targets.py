@@ -39,6 +39,10 @@ class Targets:
     def __len__(self) -> int:
         return len(self.size)
 
+    def part(self, some: Ints) -> Targets:
+        """Some of the targets, by their numbers."""
+        return Targets(self.size[some], self.base[some], self.room[some], counted_anew(self.server[some]))
+
     @cached_property
     def server_sizes(self) -> Floats:
         """Capacity of each server's targets in bytes."""

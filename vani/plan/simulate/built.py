@@ -25,6 +25,8 @@ class Built:
     placer: Placer
     clipped: bool
     """A component asked for more targets than there are."""
+    has_dom: bool
+    """Bytes lie on the metadata target."""
 
     @cached_property
     def bytes_by_phase(self) -> Floats:

@@ -12,7 +12,7 @@ from types import MappingProxyType
 from typing import Final, cast
 
 from vani.errors import InputError
-from vani.schema.plan import ForwardPlan, PathPlan, PlacePlan, Plan
+from vani.schema.plan import ForwardPlan, PathPlan, PlacedExtent, PlacePlan, Plan
 
 __all__ = ["BY_KIND", "Choices", "choices_of"]
 
@@ -26,9 +26,8 @@ class Choices:
     io_nodes
         By job, the I/O nodes (from 0) that its compute nodes are dealt over, neighbours together: with as many as it
         has nodes, one each. None is direct access.
-    targets
-        By job and path of a file (of a scenario's phase: `<file_set>.<number>`), the index of the target of each
-        object, by component.
+    extents
+        By job and path of a file (of a scenario's phase: `<file_set>.<number>`), its components and their targets.
     rates
         By job, bytes per second that it was measured to reach with these I/O nodes, all of it together.
     lacks
@@ -36,7 +35,7 @@ class Choices:
     """
 
     io_nodes: Mapping[str, Sequence[int]] = field(default_factory=lambda: MappingProxyType({}))
-    targets: Mapping[tuple[str, str], Sequence[Sequence[int]]] = field(
+    extents: Mapping[tuple[str, str], Sequence[PlacedExtent]] = field(
         default_factory=lambda: MappingProxyType({})
     )
     rates: Mapping[str, float] = field(default_factory=lambda: MappingProxyType({}))
@@ -58,7 +57,7 @@ def choices_of(plans: Sequence[Plan], jobs: Collection[str], io_nodes: int) -> C
     choices = [_by_kind(plan.kind)(plan, jobs, io_nodes) for plan in plans]
     return Choices(
         {job: nodes for choice in choices for job, nodes in choice.io_nodes.items()},
-        {key: targets for choice in choices for key, targets in choice.targets.items()},
+        {key: parts for choice in choices for key, parts in choice.extents.items()},
         {job: rate for choice in choices for job, rate in choice.rates.items()},
         [lack for choice in choices for lack in choice.lacks],
     )
@@ -108,18 +107,18 @@ def _place(plan: Plan, jobs: Collection[str], io_nodes: int) -> Choices:
     del io_nodes
     plan = cast("PlacePlan", plan)
     # A file of which an extent is left to Lustre is placed as without a plan.
-    targets = {
-        (file.job, file.path): [extent.osts for extent in file.extents]
+    extents = {
+        (file.job, file.path): file.extents
         for file in plan.files
-        if file.job in jobs and file.extents and all(extent.osts for extent in file.extents)
+        if file.job in jobs and file.extents and not any(extent.is_left for extent in file.extents)
     }
-    placed = {job for job, _ in targets}
+    placed = {job for job, _ in extents}
     lacks = [
         (job, "the plan of OSTs places none of its files: they are placed as without it")
         for job in jobs
         if job not in placed
     ]
-    return Choices(targets=targets, lacks=lacks)
+    return Choices(extents=extents, lacks=lacks)
 
 
 def _path(plan: Plan, jobs: Collection[str], io_nodes: int) -> Choices:

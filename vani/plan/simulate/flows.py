@@ -12,7 +12,7 @@ from vani.errors import InputError
 from vani.plan.simulate.built import Built
 from vani.plan.simulate.choices import Choices
 from vani.plan.simulate.events import Phase, Resources, Workload
-from vani.plan.simulate.layout import Component, components_of
+from vani.plan.simulate.layout import Component, components_of, components_of_plan
 from vani.plan.simulate.machine import KINDS, Machine
 from vani.plan.simulate.placement import Placer
 from vani.plan.simulate.rates import Floats, Ints, Usage
@@ -20,6 +20,7 @@ from vani.plan.simulate.shares import Part, owners_of, parts_of
 
 if TYPE_CHECKING:
     from vani.plan.simulate.jobs import Job
+    from vani.schema.plan import PlacedExtent
     from vani.schema.scenario import Pieces, ScenarioPhase
 
 __all__ = ["MOST_FLOWS", "build"]
@@ -105,7 +106,7 @@ class _Builder:
         self.phases: list[Phase] = []
         self.direction: list[str | None] = []
         self.file_sets: dict[tuple[int, str, int, str], list[list[Ints]]] = {}
-        self.clipped = False
+        self.clipped = self.has_dom = False
         self.parts: dict[Part, Part] = {}
         self.entries = 0
 
@@ -127,7 +128,7 @@ class _Builder:
             self.phases,
             len(self.jobs),
         )
-        return Built(work, self.resources, self.place_of, self.direction, self.placer, self.clipped)
+        return Built(work, self.resources, self.place_of, self.direction, self.placer, self.clipped, self.has_dom)
 
     def job(self, number: int, job: Job, first_node: int) -> None:
         rate = self.choices.rates.get(job.name, job.rate)
@@ -211,9 +212,20 @@ class _Builder:
             sizes = [(phase.bytes / count, parts)] * count
             paths = [f"{phase.file_set}.{n}" for n in range(count)]
             owners = owners_of(count, job.processes)
+        planned = [self.choices.extents.get((job.name, path)) for path in paths]
+        if self.layout is not None and any(planned):
+            raise InputError(
+                "a variant's `layout` and a plan of OSTs both decide how files lie",
+                where="plans",
+                todo="leave the layout out of the variant, or plan that layout",
+            )
+        sizes = [
+            (size, parts if own is None else components_of_plan(own))
+            for (size, parts), own in zip(sizes, planned, strict=True)
+        ]
         key = (number, phase.file_set, len(paths), str(self.layout or phase.layout))
         if key not in self.file_sets:
-            self.file_sets[key] = self._placed(job.name, paths, sizes)
+            self.file_sets[key] = self._placed(paths, sizes, planned)
         for (size, parts), lists in zip(sizes, self.file_sets[key], strict=True):
             # A file that an earlier phase left smaller grows into further components.
             while len(lists) < len(parts) and size > parts[len(lists)].start:
@@ -262,30 +274,24 @@ class _Builder:
         )
         if isinstance(layout, int) and layout > usable:
             self.clipped = True
+        self.has_dom |= any(not part.count for part in components)
         return components
 
     def _placed(
-        self, job: str, paths: Sequence[str], sizes: Sequence[tuple[float, tuple[Component, ...]]]
+        self,
+        paths: Sequence[str],
+        sizes: Sequence[tuple[float, tuple[Component, ...]]],
+        planned: Sequence[Sequence[PlacedExtent] | None],
     ) -> list[list[Ints]]:
-        chosen = self.choices.targets
-        free = [n for n, path in enumerate(paths) if (job, path) not in chosen]
+        free = [n for n, own in enumerate(planned) if own is None]
         placed = dict(zip(free, self.placer.place([sizes[n] for n in free]), strict=True))
-        for n, path in enumerate(paths):
-            if n in placed:
+        for n, (path, own) in enumerate(zip(paths, planned, strict=True)):
+            if own is None:
                 continue
             size, parts = sizes[n]
-            lists = [self._known(choice, path) for choice in chosen[job, path]]
-            # The plan decides how many objects a component has, not the layout.
-            for number, (part, own) in enumerate(zip(parts, lists, strict=False)):
-                if len(own) != part.count:
-                    raise InputError(
-                        f"the plan has {len(own):,} targets for component {number + 1} of {path}, its layout "
-                        f"{part.count:,}",
-                        where="plans",
-                        todo="simulate the layout that was planned",
-                    )
-                self.placer.hold(own, size, parts, number)
-            placed[n] = lists
+            placed[n] = [self._known(extent.osts, path) for extent in own]
+            for number, on in enumerate(placed[n]):
+                self.placer.hold(on, size, parts, number)
         return [placed[n] for n in range(len(paths))]
 
     def _known(self, indexes: Sequence[int], path: str) -> Ints:
@@ -321,10 +327,11 @@ class _Builder:
         legs: list[_Leg] = []
         if near:
             legs.append(("burst_buffer", at_node, whole))
-        if part.target:
+        if phase.storage == "file_system":
             legs.append(("node", at_node, whole))
             io_node = self._io_node(job, node - first_node, node)
             legs += [("io_node", np.array([io_node]), whole)] if io_node is not None else []
+        if part.target:
             targets, share = np.array(part.target), np.array(part.share)
             legs.append(("whole", np.zeros(1, dtype=np.int64), whole))
             servers, inverse = np.unique(machine.targets.server[targets], return_inverse=True)

@@ -2,20 +2,29 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from vani.errors import InputError
-from vani.models.pfl import parse_options
+from vani.models.placement.stripe_size import BUFFERED
+from vani.plan.creations import layout_of
 from vani.plan.simulate.rates import Floats
 
-__all__ = ["Component", "Piece", "components_of", "pieces_of"]
+if TYPE_CHECKING:
+    from vani.schema.plan import PlacedExtent
+
+__all__ = ["Component", "Piece", "components_of", "components_of_plan", "dealt", "pieces_of"]
 
 
 @dataclass(frozen=True)
 class Component:
-    """Bytes `start` to `end` (None: of the file) on `count` objects, dealt in stripes of `size` bytes."""
+    """Bytes `start` to `end` (None: of the file) on `count` objects, dealt in stripes of `size` bytes.
+
+    A component of no objects lies on the metadata target.
+    """
 
     start: float
     end: float | None
@@ -35,76 +44,87 @@ class Piece:
 def components_of(
     layout: int | str | None, *, targets: int, count: int, size: int, where: str
 ) -> tuple[Component, ...]:
-    """Components of a layout: stripes of a file, options of `lfs setstripe`, or the machine's own (`count`, `size`).
+    """Components of a layout as jobs.yaml has them, or the machine's own (`count`, `size`).
 
     All targets are `targets`; no component has more, since its objects lie on distinct ones.
 
     Raises
     ------
     InputError
-        The options are none, or a part lies where nothing is simulated: on the metadata target.
+        The layout is none.
     """
     if layout is None or isinstance(layout, int):
         wanted = layout or count
         return (Component(0.0, None, min(targets, wanted if wanted > 0 else targets), float(size)),)
-    try:
-        parts = parse_options(layout)
-    except InputError as error:
-        raise InputError(error.what, where=where, todo=error.todo) from None
+    parts, _ = layout_of(layout, {}, where)
     components, stated = [], float(size)
     for start, part in zip(parts.starts(), parts.components, strict=True):
-        if part.on_mdt:
-            raise InputError(
-                "the layout has a part on the metadata target",
-                where=where,
-                todo="leave it out: bytes are simulated on targets",
-            )
-        stated = float(part.size or stated)
+        if not part.on_mdt:
+            stated = float(part.size or stated)
         wanted = part.count if part.count is not None else count
-        components.append(
-            Component(
-                float(start),
-                None if part.end is None else float(part.end),
-                min(targets, wanted if wanted > 0 else targets),
-                stated,
-            )
-        )
+        objects = 0 if part.on_mdt else min(targets, wanted if wanted > 0 else targets)
+        components.append(Component(float(start), part.end and float(part.end), objects, stated))
     return tuple(components)
 
 
+def components_of_plan(extents: Sequence[PlacedExtent]) -> tuple[Component, ...]:
+    """Components as a plan sets them; the last goes to the end of the file, however far that is."""
+    last = len(extents)
+    return tuple(
+        Component(
+            float(extent.start),
+            None if number == last else float(extent.end),
+            len(extent.osts),
+            float(extent.set_stripe_size),
+        )
+        for number, extent in enumerate(extents, start=1)
+    )
+
+
 def pieces_of(
-    components: tuple[Component, ...], size: float, begin: float, end: float, *, in_turn: bool
+    components: tuple[Component, ...],
+    size: float,
+    begin: float,
+    end: float,
+    *,
+    in_turn: bool,
+    strided: bool = False,
 ) -> list[Piece]:
     """Pieces in which bytes `begin` to `end` of a file of `size` bytes are moved, one after the other.
 
-    In turn: all objects of a component at once, each with its share. Else each object holds one contiguous piece of
-    its component, and one comes after the other.
+    In turn: all objects of a component at once, each with its share, while a client can hold several stripes; larger
+    stripes come one after the other, unless processes take turns in the file (`strided`). Else each object holds one
+    contiguous piece of its component, and one comes after the other.
     """
     pieces = []
     for number, part in enumerate(components):
         low, high = max(begin, part.start), min(end, size if part.end is None else part.end)
         if high <= low:
             continue
-        if in_turn:
-            on = _dealt(low - part.start, high - part.start, part.count, part.size)
+        if not part.count:
+            pieces.append(Piece(number, high - low, np.zeros(0)))
+            continue
+        if in_turn and (part.size <= BUFFERED or strided or part.count == 1):
+            on = dealt(part, low, high)
             pieces.append(Piece(number, high - low, on / on.sum()))
             continue
         # A component that the file fills in part keeps its stripes.
         length = (max(size, high) if part.end is None else part.end) - part.start
-        stripe = length / part.count
-        for stripe_number in range(part.count):
+        stripe = part.size if in_turn else length / part.count
+        for stripe_number in range(int((low - part.start) // stripe), math.ceil((high - part.start) / stripe)):
             start = part.start + stripe_number * stripe
             moved = min(high, start + stripe) - max(low, start)
             if moved > 0:
                 share = np.zeros(part.count)
-                share[stripe_number] = 1.0
+                share[stripe_number % part.count] = 1.0
                 pieces.append(Piece(number, moved, share))
     return pieces
 
 
-def _dealt(low: float, high: float, count: int, stripe: float) -> Floats:
-    """Bytes on each object of bytes `low` to `high` of a component whose stripes are dealt in turn."""
-    return _below(high, count, stripe) - _below(low, count, stripe)
+def dealt(part: Component, low: float, high: float) -> Floats:
+    """Bytes on each object of bytes `low` to `high` of a file in a component whose stripes are dealt in turn."""
+    before, after = (_below(end - part.start, part.count, part.size) for end in (low, high))
+    return after - before
 
 
 def _below(end: float, count: int, stripe: float) -> Floats:

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from vani.errors import InputError
-from vani.plan.simulate.layout import Component, pieces_of
+from vani.plan.simulate.layout import Component, dealt
 from vani.plan.simulate.machine import Targets
 from vani.plan.simulate.rates import Floats, Ints
 from vani.schema.scenario import Placement
@@ -63,12 +63,11 @@ class Placer:
 
     def hold(self, chosen: Ints, size: float, parts: tuple[Component, ...], number: int) -> None:
         """Take account of a component that lies on given targets."""
-        end = parts[number].end
-        high = size if end is None else min(size, end)
-        if high <= parts[number].start:
+        part = parts[number]
+        high = size if part.end is None else min(size, part.end)
+        if high <= part.start or not part.count:
             return
-        (piece,) = pieces_of(parts, size, parts[number].start, high, in_turn=True)
-        amount = piece.bytes * piece.share[: len(chosen)]
+        amount = dealt(part, part.start, high)[: len(chosen)]
         np.add.at(self.used, chosen, amount)
         np.add.at(self.placed, chosen, amount)
         np.add.at(self._servers_used, self.targets.server[chosen], amount)

@@ -15,7 +15,9 @@ __all__ = ["Part", "owners_of", "parts_of"]
 
 @dataclass(frozen=True)
 class Part:
-    """Bytes of a process that pass at one time, and the targets that they lie on; without, they stay on the node."""
+    """Bytes of a process that pass at one time, and the targets that they lie on; none: on the node or the metadata
+    target.
+    """
 
     bytes: float
     target: tuple[int, ...]
@@ -35,7 +37,7 @@ def parts_of(
     """The part of a file that user number `place` of `users` moves: a range in the file's order, or a share of all."""
     begin, end = (0.0, size) if strided else (size * place / users, size * (place + 1) / users)
     file_parts = []
-    for piece in pieces_of(parts, size, begin, end, in_turn=in_turn):
+    for piece in pieces_of(parts, size, begin, end, in_turn=in_turn, strided=strided):
         on = piece.share > 0
         moved = piece.bytes / users if strided else piece.bytes
         share = np.round(piece.share[on], 12)

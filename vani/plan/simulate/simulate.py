@@ -319,6 +319,8 @@ def _notes(played: Sequence[Played]) -> Iterable[str]:
         if any(built.clipped for built, _ in trial.runs):
             targets = counted(int(trial.machine.targets.usable.sum()), "target")
             yield f"a file has at most one object on each target: layouts of more stripes than {targets} are cut"
+        if any(built.has_dom for built, _ in trial.runs):
+            yield "bytes on the metadata target pass the network alone: no rate of that target is known"
         if trial.tolerance:
             yield (
                 f"flows that end within {100 * trial.tolerance:.1f} % of the shortest flow of each other are one "

@@ -10,7 +10,9 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final, cast
 
 from vani.errors import InputError, one_line
+from vani.models.placement.stripe_size import PURPOSES
 from vani.render.plan import left_out
+from vani.units import lfs_size
 
 if TYPE_CHECKING:
     from vani.schema.plan import Plan
@@ -97,7 +99,14 @@ def _lines(plan: PlacePlan) -> Iterator[str]:
     if first:
         yield _comment(first)
     yield _comment(f"{'Worth pinning' if plan.pin else 'Better left to Lustre'}: {plan.pin_reason}.")
+    sizes = dict.fromkeys(
+        (extent.set_stripe_size, extent.size_for) for file in plan.files for extent in file.extents if extent.osts
+    )
+    yield from (_comment(f"Stripes of {lfs_size(size)}: {PURPOSES[purpose]}.") for size, purpose in sizes)
     yield from (_comment(f"Note: {note}.") for note in plan.notes)
+    for answer in plan.answers:
+        yield _comment(f"Another answer ({answer.who}): {answer.name}. {answer.why}.")
+        yield from (_comment(f"  {line}") for line in answer.lines)
     yield _FUNCTIONS.rstrip()
     for number, file in enumerate(plan.files, start=1):
         if file.command is None:

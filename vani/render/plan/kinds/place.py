@@ -6,8 +6,9 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Final
 
 from vani.errors import one_line
-from vani.render.table import table
-from vani.units import counted, format_bytes, format_share
+from vani.models.placement.stripe_size import PURPOSES
+from vani.render.table import listed, table
+from vani.units import counted, format_bytes, format_share, lfs_size
 
 if TYPE_CHECKING:
     from vani.schema.plan import PlacedFile, PlacePlan, Range
@@ -29,9 +30,11 @@ def body(plan: PlacePlan) -> list[str]:
         _headline(plan),
         _pinning(plan),
         "",
-        *table(("", "OST Cost", "OSS Cost", "fullest OST"), list(_costs(plan))),
+        *table(("", "OST Cost", "OSS Cost", "time", "fullest OST"), list(_costs(plan))),
         "",
         *table(("file", "extent", "bytes", "stripe size", "OSTs"), list(_rows(plan.files)), left=1),
+        *_sizes(plan),
+        *_answers(plan),
     ]
 
 
@@ -51,7 +54,7 @@ def _headline(plan: PlacePlan) -> str:
     used = sum(target.added > 0 for target in plan.targets)
     added = sum(target.added for target in plan.targets)
     left = len(
-        {(file.job, file.path) for file in plan.files if not all(extent.osts for extent in file.extents)}
+        {(file.job, file.path) for file in plan.files if any(extent.is_left for extent in file.extents)}
     )
     files = counted(len(plan.files), "file")
     if left:
@@ -77,14 +80,11 @@ def _pinning(plan: PlacePlan) -> str:
 
 def _costs(plan: PlacePlan) -> Iterable[tuple[str, ...]]:
     if plan.now is not None:
-        yield "now", *_three(plan.now.ost_cost, plan.now.oss_cost, plan.now.fullest)
+        yield "now", _cost(plan.now.ost_cost), _cost(plan.now.oss_cost), "", format_share(plan.now.fullest)
     for figures in plan.allocator:
-        yield _RULES[figures.rule], _range(figures.ost_cost), _range(figures.oss_cost), ""
-    yield plan.place.method, *_three(plan.after.ost_cost, plan.after.oss_cost, plan.after.fullest)
-
-
-def _three(ost: float | None, oss: float | None, fullest: float) -> tuple[str, str, str]:
-    return _cost(ost), _cost(oss), format_share(fullest)
+        yield _RULES[figures.rule], *map(_range, (figures.ost_cost, figures.oss_cost, figures.time_cost)), ""
+    after = plan.after
+    yield plan.place.method, *map(_cost, (after.ost_cost, after.oss_cost, after.time_cost)), format_share(after.fullest)
 
 
 def _cost(value: float | None) -> str:
@@ -107,8 +107,33 @@ def _rows(files: Sequence[PlacedFile]) -> Iterable[tuple[str, ...]]:
             yield (
                 name,
                 str(extent.number),
-                f"{sum(extent.bytes):,}",
-                f"{extent.stripe_size:,}",
-                osts or "Lustre's choice",
+                f"{sum(extent.bytes) if extent.on_mdt is None else extent.on_mdt:,}",
+                f"{extent.stripe_size:,}" if extent.on_mdt is None else "",
+                osts or ("Lustre's choice" if extent.on_mdt is None else "metadata target"),
             )
             name = ""
+
+
+def _sizes(plan: PlacePlan) -> Iterable[str]:
+    """The purpose of each stripe size."""
+    sizes = dict.fromkeys(
+        (extent.set_stripe_size, extent.size_for)
+        for file in plan.files
+        for extent in file.extents
+        if extent.on_mdt is None
+    )
+    if sizes:
+        yield ""
+        yield "Stripe sizes:"
+        yield from listed([f"  {lfs_size(size)}: {PURPOSES[purpose]}" for size, purpose in sizes])
+
+
+def _answers(plan: PlacePlan) -> Iterable[str]:
+    if plan.answers:
+        yield ""
+        yield "Other answers (OST Cost, time):"
+    for answer in plan.answers:
+        figures = f" ({_range(answer.ost_cost)}, {_range(answer.time_cost)})" if answer.ost_cost else ""
+        by = "" if answer.who == "user" else ", by an administrator"
+        yield f"  {answer.name}{by}{figures}: {one_line(answer.why)}"
+        yield from (f"    {one_line(line)}" for line in answer.lines)
