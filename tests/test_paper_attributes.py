@@ -9,6 +9,7 @@ import pytest
 
 import vani
 from vani.advisors.catalogue import rules
+from vani.papers.tables import ATTRIBUTES
 from vani.render.report.unknowns import unknowns
 from vani.schema.dataset_facts import Distribution
 from vani.schema.job import DatasetSample, Job
@@ -16,85 +17,6 @@ from vani.schema.job import DatasetSample, Job
 TRACES = Path(__file__).parent / "data/traces"
 PAPERS = Path(__file__).resolve().parents[1] / "docs/papers.md"
 PAPER = Path(__file__).resolve().parents[2] / "shared/seeds/vani.txt"
-
-ATTRIBUTES = {
-    "II": {
-        "# nodes": ["job.nodes"],
-        "# cpu cores per node": ["job.cpu_cores_per_node"],
-        "#gpu/node": ["job.gpus_per_node"],
-        "# Node-local BB dir": ["job.node_local_bb_dirs"],
-        "# Shared BB dir": ["job.shared_bb_dirs"],
-        "PFS dir": ["job.pfs_dirs"],
-        "Job time": ["job.time_limit_s"],
-    },
-    "III": {
-        "# CPU cores used/node": ["workflow.cpu_cores_used_per_node"],
-        "# GPUs used/node": ["workflow.gpus_used_per_node"],
-        "# apps": ["workflow.apps"],
-        "App data dependency": ["workflow.app_dependencies"],
-        "FPP/shared file access": ["workflow.files.file_per_process", "workflow.files.shared"],
-        "I/O amount": ["workflow.io.bytes.total"],
-        "I/O ops dist (data, meta)": ["workflow.io.ops_share", "workflow.io.time_share"],
-        "Runtime (sec)": ["workflow.runtime_s"],
-    },
-    "IV": {
-        "# processes": ["apps[].processes"],
-        "Process data dependency": ["apps[].process_dependencies"],
-        "FPP/shared file access": ["apps[].files.file_per_process", "apps[].files.shared"],
-        "I/O amount": ["apps[].io.bytes.total"],
-        "I/O ops dist (data, meta)": ["apps[].io.ops_share", "apps[].io.time_share"],
-        "Interface": ["apps[].interface"],
-        "Runtime": ["apps[].runtime_s"],
-    },
-    "V": {
-        "I/O amount": ["phases[].io.bytes.total"],
-        "I/O ops dist (data, meta)": ["phases[].io.ops_share", "phases[].io.time_share"],
-        "Frequency": ["phases[].frequency.kind", "phases[].frequency.ops_per_process", "phases[].frequency.size"],
-        "Runtime": ["phases[].runtime_s"],
-    },
-    "VI": {
-        "Data repr": ["interfaces[].data_representation.dims"],
-        "Granularity (data, meta)": ["interfaces[].granularity.data", "interfaces[].granularity.metadata"],
-        "Access pattern": ["interfaces[].access_pattern"],
-        "Data dist": ["dataset.distribution"],
-    },
-    "VII": {
-        "# extra cores for I/O/node": ["middleware.extra_cores_per_node"],
-        "Granularity (data, meta)": ["middleware.granularity"],
-        "Memory/node": ["middleware.memory_per_node"],
-        "Access pattern": ["middleware.access_pattern"],
-    },
-    "VIII": {
-        "# parallel ops (controller)": ["storage.node_local.parallel_ops"],
-        "Capacity /node": ["storage.node_local.capacity_per_node"],
-        "Max I/O bw/node": ["storage.node_local.max_bandwidth_per_node"],
-        "Dir": ["storage.node_local.dir"],
-    },
-    "IX": {
-        "# parallel servers": ["storage.shared.parallel_servers"],
-        "Capacity /node": ["storage.shared.capacity"],
-        "Max I/O BW": ["storage.shared.max_bandwidth"],
-        "Dir": ["storage.shared.dir"],
-    },
-    "X": {
-        "Format": ["dataset.format"],
-        "Size (GB)": ["dataset.size"],
-        "# of files": ["dataset.files"],
-        "I/O (GB)": ["dataset.io.bytes.total"],
-        "Time (sec)": ["dataset.io.time_s.total", "dataset.io.busy_s.total"],
-        "I/O ops dist (data, meta)": ["dataset.io.ops_share", "dataset.io.time_share"],
-        "File size dist (data,config)": ["dataset.size_distribution.p50", "dataset.size_distribution.histogram"],
-    },
-    "XI": {
-        "Format": ["files[].format"],
-        "Size (GB)": ["files[].size"],
-        "I/O (GB)": ["files[].io.bytes.total"],
-        "Time (sec)": ["files[].io.time_s.total", "files[].io.busy_s.total"],
-        "I/O ops dist (data, meta)": ["files[].io.ops_share", "files[].io.time_share"],
-        "Format attributes": ["files[].format_attributes"],
-    },
-}
-"""Table -> attribute, as the paper prints it -> its places in the profile."""
 
 PLACES = [place for table in ATTRIBUTES.values() for places in table.values() for place in places]
 
