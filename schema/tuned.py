@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Final, Literal
 
 from pydantic import Field
 
 from vani.schema.document import Document
 from vani.schema.model import Model
 
-__all__ = ["AS_IT_IS", "Candidate", "NotTried", "Result", "Setting", "Tuned", "TunedRun", "TunedSetting"]
+__all__ = [
+    "AS_IT_IS", "LEAST_GAIN",
+    "Candidate", "Jobs", "NotTried", "Result", "RunIO", "Setting", "Tuned", "TunedRun", "TunedSetting",
+]  # fmt: skip
+
+
+LEAST_GAIN: Final = 0.02
+"""Share of a run; a setting that saves less is not worth the runs that would prove it (ours)."""
 
 
 class Setting(Model):
@@ -48,6 +55,14 @@ class Candidate(Model):
     name: str
     reason: str
     expected: float | None = Field(description="the recommendation's expected speedup; null: unknown")
+    saves_s: tuple[float, float, float] | None = Field(
+        default=None,
+        description="seconds of the run that it saves by the recommendation: the least, the median and the most of its "
+        "80 % range; null where it gives no number",
+    )
+    is_faster: bool = Field(
+        default=False, description="the recommendation expects a faster run, with or without a number"
+    )
     setting: Setting
 
 
@@ -56,6 +71,18 @@ class NotTried(Model):
 
     rule: str
     why: str
+
+
+class RunIO(Model):
+    """Where the I/O time of a run went, by the profile of it."""
+
+    source: Literal["darshan", "recorder", "strace", "dftracer"] = Field(description="of the profile")
+    read_s: float | None = Field(description="time in which any process reads")
+    write_s: float | None = Field(description="time in which any process writes, and in which any flushes, added up")
+    metadata_s: float | None = Field(description="time in which any process is in a metadata operation")
+    most_s: float | None = Field(
+        description="what the run can save at most if I/O takes no time; null where calls were not seen"
+    )
 
 
 class TunedRun(Model):
@@ -68,6 +95,13 @@ class TunedRun(Model):
         "running", "ended", "failed", "not_verified", "not_applied", "too_slow", "interrupted"
     ] = "running"
     seconds: float | None = Field(default=None, description="of the command, by the wall clock")
+    io_s: float | None = Field(
+        default=None,
+        description="time in which any process is in a file-system call, or of the slowest process in I/O calls, those "
+        "of libraries included, whichever is longer; at least this where the source knows no more; null: see `io_why`",
+    )
+    io: RunIO | None = Field(default=None, description="its parts; null with `io_s`")
+    io_why: str = Field(default="", description="why `io_s` is not known; else empty")
     status: int | None = Field(default=None, description="its exit status; 128 and more: ended by a signal")
     hints: dict[str, str] = Field(default={}, description="those that MPI reported, of those that were set")
     remark: str = ""
@@ -76,7 +110,7 @@ class TunedRun(Model):
 class Result(Model):
     """The outcome of a session."""
 
-    verdict: Literal["proven", "not_proven", "nothing_helps", "unfinished"]
+    verdict: Literal["proven", "not_proven", "nothing_helps", "nothing_to_gain", "unfinished"]
     why: str
     candidates: list[int] = Field(description="of the best setting; empty: none was faster than as it is")
     speedup: float | None = Field(default=None, description="geometric mean of as it is by that of the best")
@@ -88,6 +122,9 @@ class Result(Model):
     )
     as_is_runs: int = 0
     best_runs: int = 0
+    io_speedup: float | None = Field(
+        default=None, description="of `io_s`, by geometric means; null where it is not known of both"
+    )
 
 
 class TunedSetting(Model):
@@ -97,6 +134,17 @@ class TunedSetting(Model):
     name: str
     reason: str
     apply: list[str]
+
+
+class Jobs(Model):
+    """The batch jobs that carry a session out."""
+
+    scheduler: Literal["slurm", "pbs", "lsf", "flux"]
+    words: list[str] = Field(description="the command that submits the script, which is its last word or its input")
+    runs_per_job: int | None = Field(
+        default=None, description="runs of one job, which submits the next one; null: as many as its time allows"
+    )
+    ids: list[str] = Field(default=[], description="of the jobs so far, as the batch system printed them")
 
 
 class Tuned(Document):
@@ -117,6 +165,15 @@ class Tuned(Document):
     )
     most_runs: int | None = Field(default=None, description="the budget in runs")
     most_seconds: float | None = Field(default=None, description="the budget in seconds of runs")
+    most_node_hours: float | None = Field(default=None, description="the budget in node-hours of runs")
+    nodes: int | None = Field(default=None, description="nodes of a run; null: not known")
+    later_runs: int = Field(
+        default=100, description="runs that will use it: a setting is tried if it is expected to save a run in them"
+    )
+    io_time: Literal["auto", "recorder", "dftracer", "strace", "off"] = Field(
+        default="auto", description="how the I/O time of runs is measured; auto: by the log that Darshan leaves"
+    )
+    jobs: Jobs | None = Field(default=None, description="null: the session runs where it was begun")
     candidates: list[Candidate]
     not_tried: list[NotTried] = Field(default=[])
     runs: list[TunedRun] = Field(default=[])
@@ -131,3 +188,16 @@ class Tuned(Document):
         for index in candidates:
             setting = setting.with_(self.candidates[index].setting)
         return setting
+
+    @property
+    def first(self) -> TunedRun | None:
+        """The first run as it is that ended."""
+        return next((run for run in self.runs if run.outcome == "ended" and not run.candidates), None)
+
+    @property
+    def most_gain(self) -> float | None:
+        """Share of the first run that would be saved if I/O took no time, 0..1; None where that is not known."""
+        run = self.first
+        if run is None or not run.seconds or run.io is None or run.io.most_s is None:
+            return None
+        return min(1.0, run.io.most_s / run.seconds)

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import stats
 
-from vani.schema.tuned import Candidate, Setting, Tuned, TunedRun
-from vani.tune.search import ERROR_RATE, next_candidates, result_of
+from vani.schema.tuned import Candidate, RunIO, Setting, Tuned, TunedRun
+from vani.tune.prior import expected_saving
+from vani.tune.search import ERROR_RATE, next_candidates, not_worth_a_run, result_of
 
 SETTINGS = [Setting(layout="-c 8"), Setting(hints={"cb_nodes": "8"}), Setting(environment={"TMPDIR": "/dev/shm"})]
 
@@ -104,6 +109,59 @@ def test_a_budget_of_seconds_is_not_exceeded():
     tuned = simulated(session(most_runs=None, most_seconds=520), noisy({0: 1.4}, 0.01, seed=5))
     assert len(tuned.runs) == 5
     assert sum(run.seconds for run in tuned.runs) <= 520
+
+
+def test_a_budget_of_node_hours_is_one_of_seconds_once_nodes_are_known():
+    budget = {"most_runs": None, "most_node_hours": 2.0, "nodes": 14}
+    tuned = simulated(session(**budget), noisy({0: 1.4}, 0.01, seed=5))
+    assert len(tuned.runs) == 5
+    assert sum(run.seconds for run in tuned.runs) <= 2 * 3600 / 14
+
+
+def with_io(tuned: Tuned, seconds: float, most_s: float | None, seed: int = 7) -> Tuned:
+    """A session whose first run took 100 s, with I/O of `seconds`; then others of 70 s."""
+    io = RunIO(source="recorder", read_s=0, write_s=seconds, metadata_s=0, most_s=most_s)
+    first = TunedRun(number=1, candidates=[], folder="f", outcome="ended", seconds=100.0, io_s=seconds, io=io)
+    return simulated(tuned.model_copy(update={"runs": [first]}), noisy({0: 1.4, 1: 1.1}, 0.01, seed))
+
+
+def test_a_run_with_next_to_no_io_ends_the_session():
+    tuned = with_io(session(), 1.0, 1.9)
+    assert len(tuned.runs) == 1
+    assert (tuned.result.verdict, tuned.result.candidates) == ("nothing_to_gain", [])
+    assert "1.9 s of 100 s at most" in tuned.result.why
+    # What was not seen, or only bounded from below, ends nothing.
+    assert with_io(session(), 1.0, None).result.verdict == "proven"
+    assert with_io(session(), 1.0, 3.0).result.verdict == "proven"
+
+
+def test_a_setting_is_tried_if_later_runs_pay_for_its_run():
+    little = {"saves_s": (0.2, 0.5, 0.8), "is_faster": True}
+    first = session().candidates[0].model_copy(update=little)
+    tuned = session().model_copy(update={"candidates": [first, session().candidates[1]]})
+    simulation = noisy({0: 1.005, 1: 1.3}, 0.01, seed=8)
+    assert [run.candidates for run in simulated(tuned, simulation).runs] == [[], [1], [], [1]]
+    left_out = not_worth_a_run(simulated(tuned, simulation))
+    assert [item.rule for item in left_out] == ["R"]
+    assert "-c 8 is expected to save 0.5" in left_out[0].why
+    more = tuned.model_copy(update={"later_runs": 1000})
+    assert [0] in [run.candidates for run in simulated(more, simulation).runs]
+    alone = tuned.model_copy(update={"candidates": [first]})
+    assert simulated(alone, simulation).result.verdict == "nothing_helps"
+
+
+@given(
+    low=st.floats(0.5, 3), ratio=st.floats(1.01, 4), seconds=st.floats(0.1, 1e4), most=st.none() | st.floats(0.001, 1)
+)
+def test_the_expected_saving_is_the_mean_over_the_range_of_the_gain(low, ratio, seconds, most):
+    speedups = (low, low * math.sqrt(ratio), low * ratio)
+    saves = tuple(seconds * (1 - 1 / min(speedup, 20)) for speedup in speedups)
+    candidate = session().candidates[0].model_copy(update={"saves_s": saves})
+    width = math.log(min(20, speedups[2]) / min(20, speedups[0])) / (2 * stats.norm.ppf(0.9))
+    # By steps of equal probability, each at its middle.
+    logs = stats.norm.ppf((np.arange(4000) + 0.5) / 4000, math.log(min(20, speedups[1])), max(width, 1e-6))
+    mean = np.minimum(np.maximum(0, 1 - np.exp(-logs)), min(0.95, most or 1)).mean()
+    assert expected_saving(candidate, seconds, most and most * seconds) == pytest.approx(mean, abs=1e-3)
 
 
 def test_interrupted_runs_count_for_nothing():

@@ -20,6 +20,10 @@ from vani.api.advise import advise
 from vani.api.apply import layout_problem, reported_hints, run_script, undo_script
 from vani.api.arguments import PathLike
 from vani.api.profile import profile as profile_of_trace
+from vani.api.run_io import DarshanLogs, TracedRuns
+from vani.api.trace import trace
+from vani.collect.probe import NoAnswer, ask
+from vani.collect.scheduler import read_scheduler
 from vani.collect.tracing.recorder_library import find_recorder
 from vani.errors import InputError
 from vani.render.advice.script import Step, render_steps
@@ -29,11 +33,13 @@ from vani.tune.session import DOCUMENT, Session, locked
 from vani.tune.trial import begin_folder, command_in, empty, environment_of, free_folder, launch
 
 if TYPE_CHECKING:
+    from vani.schema.advice import Recommendation
     from vani.schema.system import System
 
 __all__ = ["tune", "tune_again", "tuned_state"]
 
 Tracer = Literal["recorder", "strace", "dftracer"]
+IOTime = Literal["auto", "recorder", "dftracer", "strace", "off"]
 _TRACE = "trace"
 
 
@@ -51,6 +57,10 @@ def tune(
     clean: bool = False,
     most_runs: int | None = 5,
     most_seconds: float | None = None,
+    most_node_hours: float | None = None,
+    nodes: int | None = None,
+    later_runs: int = 100,
+    io_time: IOTime = "auto",
     progress: Callable[[Tuned], None] | None = None,
 ) -> Tuned:
     """Run a program as it is and under recommended settings, and find out which of them make it faster.
@@ -72,8 +82,15 @@ def tune(
     clean
         Runs write into `data` itself, which must be empty and is emptied after each; otherwise each run gets a new
         folder in it, which stays.
-    most_runs, most_seconds
+    most_runs, most_seconds, most_node_hours
         The budget; what is reached first ends the session.
+    nodes
+        Nodes of a run, for a budget in node-hours; by default those of the batch job that this is.
+    later_runs
+        Runs that will use what is found: a setting is tried where they are expected to save what its run costs.
+    io_time
+        How the I/O time of each run is measured: `auto` by the log that Darshan leaves, if it does; `off` not at all;
+        or under this tracer, which makes all runs longer.
     progress
         Called after each run.
 
@@ -103,6 +120,16 @@ def tune(
         advice = Advice.load(advice)
     elif advice is None and profile is not None:
         advice = advise(profile, system=system)
+    nodes = nodes or nodes_here()
+    if most_node_hours is not None and nodes is None:
+        raise InputError(
+            "how many nodes a run takes is not known: this is no job of a batch system that says so",
+            where="--budget in node-hours",
+            todo="give --nodes",
+        )
+    if io_time != "auto" and io_time != "off":  # noqa: PLR1714 - mypy narrows by this
+        # Whether there is such a tracer, and whether it can trace this command.
+        trace(command, folder / "run-1.trace", tracer=io_time, dry_run=True)
     if clean:
         begin_folder(place, is_new=False)
     try:
@@ -122,6 +149,10 @@ def tune(
         verify=verify,
         most_runs=most_runs,
         most_seconds=most_seconds,
+        most_node_hours=most_node_hours,
+        nodes=nodes,
+        later_runs=later_runs,
+        io_time=io_time,
         candidates=[],
     )
     with locked(folder) as lock:
@@ -164,13 +195,40 @@ def tuned_state(state: PathLike) -> Tuned:
 
 
 def _carried_out(tuned: Tuned, state: Path, lock: int, progress: Callable[[Tuned], None] | None) -> Tuned:
-    session = Session(tuned, state, _ScriptedLayouts(state / "layouts"), reported_hints, progress)
+    layouts = _ScriptedLayouts(state / "layouts")
+    session = Session(tuned, state, layouts, reported_hints, progress, _io_times(tuned, state))
     tuned = session.carry_out(lock)
     result = tuned.result
     if result is not None and result.verdict == "proven":
         tuned = tuned.model_copy(update={"settings": _settings(tuned, result.candidates)})
         tuned.save(state / DOCUMENT)
     return tuned
+
+
+def _io_times(tuned: Tuned, state: Path) -> DarshanLogs | TracedRuns | None:
+    if tuned.io_time == "off":
+        return None
+    return DarshanLogs() if tuned.io_time == "auto" else TracedRuns(tuned.io_time, state)
+
+
+def nodes_here() -> int | None:
+    """Nodes of the batch job that this process is part of; None where it is none, or does not say."""
+    allocation = read_scheduler(os.environ)
+    if allocation.nodes is None and allocation.scheduler == "flux":
+        try:
+            return int(ask(["flux", "getattr", "size"]))
+        except (NoAnswer, ValueError):
+            return None
+    return allocation.nodes
+
+
+def _saves_s(item: Recommendation) -> tuple[float, float, float] | None:
+    """Seconds of the run that a recommendation saves: least, median, most; None where it gives no number."""
+    gain = item.gain
+    if gain is None or gain.before is None or not gain.speedup or not gain.low or not gain.high:
+        return None
+    low, median, high = (gain.before * (1 - 1 / speedup) for speedup in (gain.low, gain.speedup, gain.high))
+    return low, median, high
 
 
 def _candidates(advice: Advice, data: Path) -> tuple[list[Candidate], list[NotTried]]:
@@ -202,6 +260,8 @@ def _candidates(advice: Advice, data: Path) -> tuple[list[Candidate], list[NotTr
                     name=item.name,
                     reason=item.reason,
                     expected=item.gain.speedup if item.gain else None,
+                    saves_s=_saves_s(item),
+                    is_faster=item.expected is not None,
                     setting=setting,
                 )
                 while len(rounds) <= index:

@@ -26,15 +26,19 @@ _UNITS = {"s": 1, "m": 60, "h": 3600}
 
 
 def _budget(ctx: click.Context, param: click.Parameter, value: str) -> dict[str, Any]:
-    """A number of runs, or a time such as 90s, 30m or 2h."""
+    """A number of runs, a time such as 90s, 30m or 2h, or node-hours such as 4nh."""
     del ctx, param
-    match = re.fullmatch(r"([1-9][0-9]{0,5})([smh]?)", value)
+    match = re.fullmatch(r"([1-9][0-9]{0,5})([smh]|nh)?", value)
     if match is None:
-        raise click.BadParameter(f"{value!r} is neither a number of runs nor a time such as 30m")
-    number = int(match[1])
-    return (
-        {"most_seconds": number * _UNITS[match[2]], "most_runs": None} if match[2] else {"most_runs": number}
-    )
+        raise click.BadParameter(
+            f"{value!r} is neither a number of runs, nor a time such as 30m, nor node-hours such as 4nh"
+        )
+    number, unit = int(match[1]), match[2]
+    if unit is None:
+        return {"most_runs": number}
+    if unit == "nh":
+        return {"most_node_hours": number, "most_runs": None}
+    return {"most_seconds": number * _UNITS[unit], "most_runs": None}
 
 
 @click.command(context_settings={"allow_interspersed_args": False})
@@ -55,9 +59,29 @@ def _budget(ctx: click.Context, param: click.Parameter, value: str) -> dict[str,
     "--budget",
     default="5",
     show_default=True,
-    metavar="RUNS|TIME",
+    metavar="RUNS|TIME|NODE-HOURS",
     callback=_budget,
-    help="Runs to measure, or their time: 90s, 30m, 2h.",
+    help="Runs to measure, their time (90s, 30m, 2h), or node-hours (4nh).",
+)
+@click.option(
+    "--nodes",
+    type=click.IntRange(min=1),
+    help="Nodes of a run, for a budget in node-hours. [default: those of the batch job that this is]",
+)
+@click.option(
+    "--later-runs",
+    type=click.IntRange(min=1),
+    default=100,
+    show_default=True,
+    metavar="N",
+    help="A setting is tried if it is expected to save more in N later runs than its own run costs.",
+)
+@click.option(
+    "--io-time",
+    type=click.Choice(["auto", "recorder", "dftracer", "strace", "off"]),
+    default="auto",
+    show_default=True,
+    help="Measure the I/O time of each run: by the log that Darshan leaves, or under a tracer, which slows all runs.",
 )
 @click.option(
     "--prepare", metavar="CMD", help="Run this in a shell before each run; its time does not count."

@@ -2,7 +2,8 @@
 
 Both follow from the runs alone, so that an interrupted session goes on where it stopped. After a run as it is, each
 candidate is added to the best setting so far and stays if it makes that faster; what is left of the budget
-repeats as it is and the best in turn.
+repeats as it is and the best in turn. The session ends after the first run if no I/O at all would gain too little,
+and a candidate is left out if `Tuned.later_runs` runs with it are not expected to save what its own run costs.
 
 Deciding on the same runs that chose the best favours it. So the error rate is divided by the number of settings that
 were tried and of decisions that are possible (Bonferroni): whichever is chosen, the chance that a setting without
@@ -15,16 +16,15 @@ import math
 from collections.abc import Sequence
 from typing import Final
 
-from vani.schema.tuned import Result, Tuned, TunedRun
+from vani.schema.tuned import LEAST_GAIN, Candidate, NotTried, Result, Tuned, TunedRun
 from vani.tune.comparison import compare, noise_of
+from vani.tune.prior import expected_saving
 from vani.units import counted
 
-__all__ = ["ERROR_RATE", "next_candidates", "number_of_runs", "result_of"]
+__all__ = ["ERROR_RATE", "next_candidates", "not_worth_a_run", "number_of_runs", "result_of"]
 
 ERROR_RATE: Final = 0.05
 """Sessions without any real effect in which a setting may be called proven."""
-LEAST_GAIN: Final = 0.02
-"""A setting that wins less is not worth the runs that would prove it (ours)."""
 _MOST_RUNS: Final = 100
 """Of a budget in seconds and a very short program."""
 _REPEATED: Final = 3
@@ -36,12 +36,30 @@ Combination = tuple[int, ...]
 def number_of_runs(tuned: Tuned) -> int | None:
     """Runs that the budget allows; None until a run as it is shows how long one takes."""
     limits = [] if tuned.most_runs is None else [tuned.most_runs]
-    if tuned.most_seconds is not None:
+    most_seconds = _most_seconds(tuned)
+    if most_seconds is not None:
         first = _first(tuned, ())
         if first is None:
             return None
-        limits.append(min(_MOST_RUNS, max(1, int(tuned.most_seconds / max(first, 1e-3)))))
+        limits.append(min(_MOST_RUNS, max(1, int(most_seconds / max(first, 1e-3)))))
     return min(limits)
+
+
+def not_worth_a_run(tuned: Tuned) -> list[NotTried]:
+    """Candidates that are left out, since the runs to come are not expected to save what trying them costs."""
+    first = _first(tuned, ())
+    if first is None or _has_nothing_to_gain(tuned):
+        return []
+    left_out = []
+    for candidate in tuned.candidates:
+        saved = _expected_saving(tuned, candidate)
+        if saved * tuned.later_runs < 1:
+            why = (
+                f"{candidate.setting.label} is expected to save {saved * first:.2g} s of {first:.3g} s: "
+                f"{tuned.later_runs} later runs (--later-runs) do not pay for the run that tries it"
+            )
+            left_out.append(NotTried(rule=candidate.rule, why=why))
+    return left_out
 
 
 def next_candidates(tuned: Tuned) -> list[int] | None:
@@ -52,7 +70,7 @@ def next_candidates(tuned: Tuned) -> list[int] | None:
     if not as_is:
         return []
     most = number_of_runs(tuned) or 1
-    if len(_counted(tuned)) >= most or _is_spent(tuned):
+    if len(_counted(tuned)) >= most or _is_spent(tuned) or _has_nothing_to_gain(tuned):
         return None
     explored, wanted = _exploration(tuned, most)
     if wanted is not None:
@@ -80,20 +98,27 @@ def result_of(tuned: Tuned) -> Result:
         )
     if not as_is:
         return Result(verdict="unfinished", why="no run has ended", candidates=[])
+    if _has_nothing_to_gain(tuned):
+        first, gain = as_is[0], tuned.most_gain or 0.0
+        why = (
+            f"I/O takes {gain * first:.2g} s of {first:.3g} s at most; without any, the run would be "
+            f"{1 / (1 - gain):.3f} times as fast"
+        )
+        return Result(verdict="nothing_to_gain", why=why, candidates=[], as_is_runs=len(as_is))
     most = number_of_runs(tuned) or 1
     explored, _ = _exploration(tuned, most)
     best = _best(tuned, explored)
     noise = noise_of([as_is, *(_seconds(tuned, item) for item in explored)])
     if best is None:
         if not explored:
-            why = (
-                "there is nothing to try"
-                if not tuned.candidates
-                else "the budget allowed no setting to be tried"
-            )
-            return Result(
-                verdict="nothing_helps" if not tuned.candidates else "unfinished", why=why, candidates=[]
-            )
+            if not tuned.candidates:
+                why = "there is nothing to try"
+            elif not _worth_trying(tuned):
+                why = "none is expected to save enough to be worth a run"
+            else:
+                why = "the budget allowed no setting to be tried"
+                return Result(verdict="unfinished", why=why, candidates=[])
+            return Result(verdict="nothing_helps", why=why, candidates=[], as_is_runs=len(as_is))
         why = f"{counted(len(explored), 'setting')} tried, none at least {100 * LEAST_GAIN:.0f} % faster than as it is"
         return Result(verdict="nothing_helps", why=why, candidates=[], noise=noise, as_is_runs=len(as_is))
     times = _seconds(tuned, best)
@@ -118,6 +143,7 @@ def result_of(tuned: Tuned) -> Result:
         noise=noise,
         as_is_runs=len(as_is),
         best_runs=len(times),
+        io_speedup=_io_speedup(tuned, best),
     )
 
 
@@ -144,12 +170,48 @@ def _has_failed(tuned: Tuned, candidates: Combination) -> bool:
     return any(run.outcome in _FAILED and tuple(run.candidates) == candidates for run in tuned.runs)
 
 
+def _most_seconds(tuned: Tuned) -> float | None:
+    """Seconds of runs that the budget allows; None where it is in runs, or nodes are not known."""
+    limits = [] if tuned.most_seconds is None else [tuned.most_seconds]
+    if tuned.most_node_hours is not None and tuned.nodes:
+        limits.append(tuned.most_node_hours * 3600 / tuned.nodes)
+    return min(limits, default=None)
+
+
 def _is_spent(tuned: Tuned) -> bool:
     """True where another run as long as it is would go beyond a budget in seconds."""
-    if tuned.most_seconds is None:
+    most_seconds = _most_seconds(tuned)
+    if most_seconds is None:
         return False
     used = sum(run.seconds or 0 for run in tuned.runs)
-    return used + (_first(tuned, ()) or 0) > tuned.most_seconds
+    return used + (_first(tuned, ()) or 0) > most_seconds
+
+
+def _has_nothing_to_gain(tuned: Tuned) -> bool:
+    gain = tuned.most_gain
+    return gain is not None and gain < LEAST_GAIN
+
+
+def _expected_saving(tuned: Tuned, candidate: Candidate) -> float:
+    gain, first = tuned.most_gain, _first(tuned, ()) or 0.0
+    return expected_saving(candidate, first, None if gain is None else gain * first) if first else 0.0
+
+
+def _worth_trying(tuned: Tuned) -> list[int]:
+    """Indices of candidates whose run is expected to pay; decided by the first run as it is, so it never changes."""
+    return [
+        index
+        for index, candidate in enumerate(tuned.candidates)
+        if _expected_saving(tuned, candidate) * tuned.later_runs >= 1
+    ]
+
+
+def _io_speedup(tuned: Tuned, best: Combination) -> float | None:
+    both = [
+        [run.io_s for run in tuned.runs if run.outcome == "ended" and tuple(run.candidates) == item and run.io_s]
+        for item in ((), best)
+    ]
+    return _mean(both[0]) / _mean(both[1]) if all(both) else None
 
 
 def _exploration(tuned: Tuned, most: int) -> tuple[list[Combination], Combination | None]:
@@ -157,7 +219,7 @@ def _exploration(tuned: Tuned, most: int) -> tuple[list[Combination], Combinatio
     explored: list[Combination] = []
     best: Combination = ()
     fastest = _first(tuned, ()) or math.inf
-    for index in range(min(len(tuned.candidates), max(1, most - _REPEATED))):
+    for index in _worth_trying(tuned)[: max(1, most - _REPEATED)]:
         combination = (*best, index)
         if tuned.setting(list(combination)) == tuned.setting(list(best)):
             continue

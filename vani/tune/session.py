@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import fcntl
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
 from vani.errors import InputError
-from vani.schema.tuned import Setting, Tuned, TunedRun
-from vani.tune.search import next_candidates, result_of
+from vani.schema.tuned import RunIO, Setting, Tuned, TunedRun
+from vani.tune.search import next_candidates, not_worth_a_run, result_of
 from vani.tune.trial import (
     begin_folder,
     command_in,
@@ -23,7 +23,7 @@ from vani.tune.trial import (
     signals_waiting,
 )
 
-__all__ = ["DOCUMENT", "Layouts", "Session", "locked"]
+__all__ = ["DOCUMENT", "IOTimes", "Layouts", "Session", "locked"]
 
 DOCUMENT = "tuned.yaml"
 """The document in the state folder."""
@@ -40,6 +40,18 @@ class Layouts(Protocol):
 
     def undo(self) -> None:
         """Take back all that is still set, also by a session that was killed."""
+
+
+class IOTimes(Protocol):
+    """Measures the I/O time of runs."""
+
+    def line(
+        self, number: int, command: Sequence[str], environment: Mapping[str, str]
+    ) -> tuple[list[str], dict[str, str]]:
+        """Words and variables with which run `number` is started, just before it is."""
+
+    def measured(self, number: int) -> tuple[float, RunIO] | str:
+        """I/O time of that run, which has ended, in seconds, with its parts; or why it is not known."""
 
 
 @contextmanager
@@ -75,19 +87,22 @@ class Session:
     state
         The folder that keeps it, and logs.
     reported
-        Finds the hints that MPI reported in a log.
+        Finds the hints that MPI reported in a log, with the value of each file.
     progress
         Called with the document after each run.
+    io_times
+        Measures the I/O time of runs; None: it stays unknown.
     """
 
     tuned: Tuned
     state: Path
     layouts: Layouts
-    reported: Callable[[str], Mapping[str, str]]
+    reported: Callable[[str], Mapping[str, Sequence[str]]]
     progress: Callable[[Tuned], None] | None = None
+    io_times: IOTimes | None = None
 
-    def carry_out(self, lock: int) -> Tuned:
-        """Run until the search is over; returns the document with its result.
+    def carry_out(self, lock: int, most_runs: int | None = None) -> Tuned:
+        """Run until the search is over, or `most_runs` more; returns the document, with its result if it is over.
 
         Raises
         ------
@@ -96,9 +111,14 @@ class Session:
         """
         with signals_waiting():
             self._tidy()
+        runs = 0
         while (candidates := next_candidates(self.tuned)) is not None:
+            if runs == most_runs:
+                return self.tuned
             self._run(candidates, lock)
-        self._keep(result=result_of(self.tuned))
+            runs += 1
+        left_out = [item for item in not_worth_a_run(self.tuned) if item not in self.tuned.not_tried]
+        self._keep(result=result_of(self.tuned), not_tried=[*self.tuned.not_tried, *left_out])
         return self.tuned
 
     def _tidy(self) -> None:
@@ -149,9 +169,16 @@ class Session:
             )
         first = next((known.seconds for known in tuned.runs if known.outcome == "ended"), None)
         limit_s = None if first is None else _PATIENCE * first + _LEAST_PATIENCE_S
-        ended = launch(command_in(tuned.command, folder), environment, log, limit_s=limit_s, lock=lock)
+        words = command_in(tuned.command, folder)
+        if self.io_times is not None:
+            words, environment = self.io_times.line(run.number, words, environment)
+        ended = launch(words, environment, log, limit_s=limit_s, lock=lock)
         printed = self.reported(log.read_text(encoding="utf-8", errors="replace")) if setting.hints else {}
-        hints = {name: printed[name] for name in setting.hints if name in printed}
+        hints = {
+            name: value if value in printed[name] else printed[name][-1]
+            for name, value in setting.hints.items()
+            if name in printed
+        }
         changes: dict[str, Any] = {"seconds": round(ended.seconds, 6), "status": ended.status, "hints": hints}
         if ended.too_slow:
             return changes | {"outcome": "too_slow", "remark": f"stopped after {ended.seconds:.0f} s"}
@@ -161,7 +188,13 @@ class Session:
             return changes | {
                 "outcome": "not_verified", "remark": f"--verify ended with status {status}, see {log}"
             }  # fmt: skip
-        return changes | {"outcome": "ended", "remark": self._remark(setting, hints, folder)}
+        return changes | self._io(run.number) | {"outcome": "ended", "remark": self._remark(setting, hints, folder)}
+
+    def _io(self, number: int) -> dict[str, Any]:
+        measured = self.io_times.measured(number) if self.io_times is not None else "is not measured (--io-time off)"
+        if isinstance(measured, str):
+            return {"io_why": measured}
+        return {"io_s": round(measured[0], 6), "io": measured[1]}
 
     def _remark(self, setting: Setting, hints: Mapping[str, str], folder: Path) -> str:
         wrong = [f"{name} {hints[name]}" for name in hints if hints[name] != setting.hints[name]]

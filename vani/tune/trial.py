@@ -94,18 +94,18 @@ def command_in(command: Sequence[str], folder: Path) -> list[str]:
 
 
 def environment_of(setting: Setting, folder: Path, hint_file: Path) -> dict[str, str]:
-    """Variables of a run; its hints of MPI-IO are written to `hint_file`, after those that the user has set.
+    """Variables of a run; its hints of MPI-IO are written to `hint_file`, with those of the user that are others.
 
-    ROMIO reads one file, Cray MPICH one variable: so those of the user stay in front in each.
+    ROMIO reads one file, in which the first line of a name counts; Cray MPICH one variable.
     """
     environment = dict(os.environ) | {"VANI_DATA": str(folder)} | setting.environment
     if setting.hints:
-        own = os.environ.get("ROMIO_HINTS")
-        lines = ""
-        if own is not None:
+        own: list[str] = []
+        if "ROMIO_HINTS" in os.environ:
             with suppress(OSError):
-                lines = Path(own).read_text(encoding="utf-8").rstrip("\n") + "\n"
-        lines += "".join(f"{name} {value}\n" for name, value in setting.hints.items())
+                own = Path(os.environ["ROMIO_HINTS"]).read_text(encoding="utf-8").splitlines()
+        lines = "".join(f"{name} {value}\n" for name, value in setting.hints.items())
+        lines += "".join(f"{line}\n" for line in own if (line.split() or [""])[0] not in setting.hints)
         hint_file.write_text(lines, encoding="utf-8")
         words = ":".join(f"{name}={value}" for name, value in setting.hints.items())
         cray = environment.get("MPICH_MPIIO_HINTS")

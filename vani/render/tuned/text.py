@@ -7,6 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from vani.errors import one_line
+from vani.models.io_time import HARDLY
+from vani.schema.tuned import LEAST_GAIN
 from vani.units import counted
 
 if TYPE_CHECKING:
@@ -33,12 +35,29 @@ def run_line(tuned: Tuned, run: TunedRun, most: int | None) -> str:
     room = _WIDTH - len(again)
     label = (label if len(label) <= room else f"{label[: room - 1]}\u2026") + again
     number = f"Run {run.number}" + (f" of {most}" if run.number == 1 and most else "")
-    time = (
-        f"{run.seconds:.1f} s"
-        if run.outcome == "ended" and run.seconds is not None
-        else _OUTCOMES[run.outcome]
-    )
-    return one_line(f"{number:<13}{label:<{_WIDTH}} {time:>9}{f'  ({run.remark})' if run.remark else ''}")
+    has_ended = run.outcome == "ended" and run.seconds is not None
+    time = f"{run.seconds:.1f} s" if has_ended else _OUTCOMES.get(run.outcome, "")
+    remark = f"  ({run.remark})" if run.remark else ""
+    return one_line(f"{number:<13}{label:<{_WIDTH}} {time:>9}{_io(run)}{_worth(tuned, run)}{remark}")
+
+
+def _io(run: TunedRun) -> str:
+    """I/O time of a run, and the kind that takes most of it."""
+    if run.io_s is None or run.io is None:
+        return ""
+    kinds = {"write": run.io.write_s, "read": run.io.read_s, "metadata": run.io.metadata_s}
+    name, seconds = max(kinds.items(), key=lambda item: item[1] or 0.0)
+    return f", I/O {run.io_s:.1f} s" + (f" ({name} {seconds:.1f} s)" if seconds else "")
+
+
+def _worth(tuned: Tuned, run: TunedRun) -> str:
+    """A judgement of the first run: whether tuning can matter."""
+    gain = tuned.most_gain
+    if gain is None or run != tuned.first:
+        return ""
+    if gain < LEAST_GAIN:
+        return ": nothing to tune"
+    return f": {100 * gain:.0f} % of the run, little to gain" if gain < HARDLY else ": worth tuning"
 
 
 def result_text(tuned: Tuned, saved: Path | None) -> str:
@@ -54,6 +73,9 @@ def result_text(tuned: Tuned, saved: Path | None) -> str:
     if result is None:
         lines.append("The session goes on: vani tune --resume")
     lines += [f"Not tried    {item.rule}: {item.why}" for item in tuned.not_tried]
+    first = tuned.first
+    if first is not None and first.io_why and tuned.io_time != "off":
+        lines.append(f"I/O time     is not known: {first.io_why}. --io-time recorder traces each run")
     if saved is not None and tuned.settings:
         script = shlex.quote(str(saved.with_suffix(".sh")))
         lines.append(
@@ -77,10 +99,13 @@ def _sentence(tuned: Tuned, result: Result) -> str:
         else f" ({result.low:.2f} to {result.high:.2f} at {100 * result.confidence:.3g} % confidence, {runs})"
     )
     if result.verdict == "proven":
-        return f"Proven: {result.speedup:.2f} times as fast with {label}{interval}.{noise}"
+        io = "" if result.io_speedup is None else f"; I/O {result.io_speedup:.2f} times"
+        return f"Proven: {result.speedup:.2f} times as fast with {label}{interval}{io}.{noise}"
     if result.verdict == "not_proven":
         looks = f"{label} looks {result.speedup:.2f} times as fast{interval or f' ({runs})'}"
         return f"Not proven: {looks}; {result.why}.{noise}"
+    if result.verdict == "nothing_to_gain":
+        return f"Nothing to tune: {result.why}."
     if result.verdict == "nothing_helps":
         return f"No setting helps: {result.why}.{noise}"
     return f"Unfinished: {result.why}."
