@@ -13,7 +13,9 @@ from vani.advisors.lustre.layout_choice import Case
 from vani.advisors.lustre.layout_rule import LayoutRule
 from vani.advisors.movers import movers_of
 from vani.advisors.rule import Finding, Knob, Stripes, Target, Verdict
-from vani.units import lfs_size
+from vani.models import stripe_count
+from vani.models.contention import neat
+from vani.units import MiB, lfs_size
 
 if TYPE_CHECKING:
     from vani.schema.profile import Profile
@@ -123,9 +125,24 @@ class StripeCount(LayoutRule):
 
 
 def _worth_trying(case: Case) -> list[dict[str, str]]:
-    """Options of the layout, then with twice and half as many targets; of a site's own rule only itself."""
+    """Options of the layout, then with more targets and with half as many; of a site's own rule only itself.
+
+    More are as many as did about as well where that was measured, at least twice as many. A file of fewer stripes gets
+    smaller ones, halved so that they still fit to what each process accesses.
+    """
     layout, figures = case.layout, case.place.figures
+    options = [layout.options]
     limits = [n for n in (figures.targets, figures.max_stripe_count) if n] if figures and layout.rule is None else []
-    near = [n for n in (2 * layout.count, layout.count // 2) if limits and 0 < n <= min(limits)]
-    counts = [layout.count, *(n for n in near if n != layout.default_count)]
-    return [{"options": replace(layout, count=count).options} for count in counts]
+    if limits and layout.count > 0:
+        knows = case.cached or case.is_measured or case.is_fewer or case.movers.collective
+        alike = 0 if knows else stripe_count.ALIKE * case.nodes
+        more = neat(max(2 * layout.count, alike), min(limits))
+        size = layout.size
+        while more * size > (extent(case.file) or 0) and size % (2 * MiB) == 0:
+            size //= 2
+        options += [
+            replace(layout, count=count, size=stripes).options
+            for count, stripes in ((more, size), (layout.count // 2, layout.size))
+            if count not in (0, layout.count, layout.default_count)
+        ]
+    return [{"options": words} for words in options]
