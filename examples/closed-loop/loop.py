@@ -23,6 +23,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import stand_in
 import workflow
 
 import vani
@@ -40,14 +41,8 @@ Costs = dict[str, float]
 
 def impossible() -> str:
     """Why the loop cannot run here; empty where it can."""
-    if not os.access("/dev/fuse", os.R_OK | os.W_OK):
-        return "/dev/fuse is not there, or not for this user"
-    if shutil.which("fusermount3") is None:
-        return "fusermount3 is not installed (Debian: apt install fuse3)"
-    try:
-        import mfusepy  # noqa: F401, PLC0415 - libfuse is looked up on import
-    except (ImportError, OSError) as error:
-        return f"mfusepy cannot be imported ({error})"
+    if reason := stand_in.impossible():
+        return reason
     if workflow.missing():
         return f"not installed: {', '.join(workflow.missing())} (Debian: apt install montage)"
     return ""
@@ -59,20 +54,8 @@ def slow_folder(folder: Path, latency_s: float, bytes_per_s: float) -> Iterator[
     mount, backing = folder / "slow", folder / "backing"
     mount.mkdir()
     backing.mkdir()
-    command = [sys.executable, str(HERE / "slow_file_system.py"), str(mount), str(backing)]
-    server = subprocess.Popen([*command, str(latency_s), str(bytes_per_s)], stderr=subprocess.DEVNULL)
-    try:
-        for _ in range(100):
-            if os.path.ismount(mount):
-                break
-            if server.poll() is not None:
-                raise SystemExit(f"the slow file system did not start (status {server.returncode})")
-            time.sleep(0.1)
+    with stand_in.served(mount, "slow_file_system.py", str(backing), str(latency_s), str(bytes_per_s)):
         yield mount
-    finally:
-        subprocess.run(["fusermount3", "-u", "-z", str(mount)], check=False)
-        server.terminate()
-        server.wait(timeout=30)
 
 
 def measure(folder: Path) -> Costs:

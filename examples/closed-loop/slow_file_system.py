@@ -27,7 +27,7 @@ def late(method: Callable[..., Any]) -> Callable[..., Any]:
 
     @functools.wraps(method)
     def waiting(self: SlowFolder, *arguments: Any) -> Any:
-        time.sleep(self.latency_s)
+        self.arrive()
         return method(self, *arguments)
 
     return waiting
@@ -42,6 +42,9 @@ class SlowFolder(mfusepy.Operations):
         self.backing, self.latency_s, self.bytes_per_s = backing, latency_s, bytes_per_s
         # One channel to the servers: data of all processes goes through it one after another.
         self.channel = threading.Lock()
+
+    def arrive(self) -> None:
+        time.sleep(self.latency_s)
 
     def place(self, path: str) -> str:
         return f"{self.backing}{path}"
