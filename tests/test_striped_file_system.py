@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 import threading
@@ -16,6 +17,8 @@ from vani.schema.tuned import Tuned
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "examples" / "closed-loop"))
 
 import stand_in
+
+ROOT = Path(__file__).resolve().parent.parent
 
 pytestmark = [
     pytest.mark.slow,
@@ -115,6 +118,18 @@ def test_tuning_a_program_ends_with_what_helps_and_leaves_nothing_behind(kind, t
         assert verdict == "proven", done.stdout
         assert tuned.result.speedup > 1.5
         assert "lfs setstripe" in (tmp_path / "tuned.sh").read_text()
+        if kind == "large-requests":
+            text = (ROOT / "README.md").read_text(encoding="utf-8").replace("\n", " ")
+            figures = re.search(
+                r"took ([0-9.]+) s as they were, and ([0-9.]+) s after `lfs setstripe ([^`]+)`", text
+            )
+            before, after = (
+                [run.seconds for run in tuned.runs if run.candidates == item]
+                for item in ([], tuned.result.candidates)
+            )
+            assert tuned.settings[-1].apply[0].startswith(f"lfs setstripe {figures[3]} ")
+            assert min(before) == pytest.approx(float(figures[1]), rel=0.25)
+            assert min(after) == pytest.approx(float(figures[2]), rel=0.5)
     elif kind in ("flush-bound", "compute"):
-        assert verdict == "nothing_helps", done.stdout
+        assert verdict in ("nothing_helps", "nothing_to_gain"), done.stdout
         assert not (tmp_path / "tuned.sh").exists()
