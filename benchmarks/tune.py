@@ -230,7 +230,9 @@ def _table(cases: Sequence[Case]) -> str:
     for case in cases:
         shares = [case.share(case.advised), case.random_share, case.share(case.tuned)]
         cells = [f"{100 * share:.0f} %" for share in shares]
-        verdict = f"{case.verdict.replace('_', ' ')}{'' if case.tuned == AS_IT_IS else f': {case.tuned}'}"
+        verdict = case.verdict.replace("_", " ") if case.runs > 1 else "nothing tried"
+        if case.tuned != AS_IT_IS:
+            verdict += f": {case.tuned}"
         times = [f"{case.seconds(AS_IT_IS):.2f} s", f"{case.seconds(case.best):.2f} s, {case.best}"]
         lines.append(f"| {' | '.join([case.machine, case.kind, *times, *cells, str(case.runs), verdict])} |")
     return "\n".join(lines)

@@ -132,4 +132,5 @@ def test_tuning_a_program_ends_with_what_helps_and_leaves_nothing_behind(kind, t
             assert min(after) == pytest.approx(float(figures[2]), rel=0.5)
     elif kind in ("flush-bound", "compute"):
         assert verdict in ("nothing_helps", "nothing_to_gain"), done.stdout
+        assert "No setting was tried: " in done.stdout or "Nothing to tune: " in done.stdout
         assert not (tmp_path / "tuned.sh").exists()

@@ -112,7 +112,7 @@ def result_of(tuned: Tuned) -> Result:
     if best is None:
         if not explored:
             if not tuned.candidates:
-                why = "there is nothing to try"
+                why = "the advice has none that can be set from outside of the program"
             elif not _worth_trying(tuned):
                 why = "none is expected to save enough to be worth a run"
             else:

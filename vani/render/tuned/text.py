@@ -107,5 +107,6 @@ def _sentence(tuned: Tuned, result: Result) -> str:
     if result.verdict == "nothing_to_gain":
         return f"Nothing to tune: {result.why}."
     if result.verdict == "nothing_helps":
-        return f"No setting helps: {result.why}.{noise}"
+        is_tried = any(run.candidates for run in tuned.runs)
+        return f"{'No setting helps' if is_tried else 'No setting was tried'}: {result.why}.{noise}"
     return f"Unfinished: {result.why}."
