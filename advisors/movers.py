@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from vani.schema.system import System
 
 __all__ = [
+    "FULL_NODE",
     "FUNNEL_BYTES",
     "FUNNEL_PROCESSES",
     "Movers",
@@ -29,11 +30,13 @@ __all__ = [
     "moved_in",
     "movers_of",
     "moves_collectively",
-    "nodes_of",
+    "nodes_between",
 ]
 
 FUNNEL_PROCESSES: Final = 4
 """As in POS001: with fewer processes there is little to share out."""
+FULL_NODE: Final = 128
+"""Processes on a node whose cores are not known, at most: the cores of usual nodes without GPUs."""
 FUNNEL_BYTES: Final = MiB
 """Ours: a log or a control file may well be written by one process."""
 
@@ -83,20 +86,22 @@ def moved_in(file: FileEntity, *, reads: bool) -> tuple[int, float]:
     return io.bytes.written or 0, io.busy_s.write or 0.0
 
 
-def nodes_of(
+def nodes_between(
     file: FileEntity, movers: Movers, profile: Profile, system: System, *, per_node: int, reads: bool
-) -> int:
-    """Nodes that move a file's bytes.
+) -> tuple[int, int]:
+    """The least and the most nodes that move a file's bytes; equal where the job or the trace has their number.
 
-    Where the job does not tell, as many as the processes need, `per_node` on each or as many as it has cores, and as
-    many as the rate does, since a client sends no more than `CLIENT_RATE`.
+    Otherwise there are at least as many as the processes need with one on each core, and as the rate needs, since a
+    client sends no more than `CLIENT_RATE`; at most, `per_node` processes are on each.
     """
     if profile.job.nodes:
-        return min(movers.processes, profile.job.nodes)
+        nodes = min(movers.processes, profile.job.nodes)
+        return nodes, nodes
     moved, busy = moved_in(file, reads=reads)
     sending = math.ceil(min(movers.processes, moved / busy / CLIENT_RATE)) if busy else 1
-    on_each = min(per_node, system.compute.cores_per_node or per_node)
-    return min(movers.processes, max(math.ceil(movers.processes / on_each), sending))
+    full = math.ceil(movers.processes / (system.compute.cores_per_node or FULL_NODE))
+    least = min(movers.processes, max(full, sending))
+    return least, max(least, math.ceil(movers.processes / per_node))
 
 
 def _callers(file: FileEntity, profile: Profile) -> int:

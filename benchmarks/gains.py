@@ -4,14 +4,18 @@
   node rate, the exponent and the range of `vani/models/stripe_count.py` are fitted to all machines but one and judged
   on that one.
 - AIIO's pairs of runs before and after a change (Cori, Darshan logs).
+
+With `--nodes-unknown` the number of nodes is left out of the profiles, and only what the advice then gives is printed.
 """
 
 from __future__ import annotations
 
+import argparse
 import functools
 import itertools
 import math
 import statistics
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -70,14 +74,14 @@ class Change:
 
 
 @functools.cache
-def changes(data: Path = DATA) -> tuple[Change, ...]:
+def changes(data: Path = DATA, *, knows_nodes: bool = True) -> tuple[Change, ...]:
     """Every start for which LUS002 has a recommendation."""
     rows = []
     for run in runs(data):
         if run.kind == "file per process":
             continue
         for start in run.measured:
-            recommendation = advice(run, start)
+            recommendation = advice(run, start, knows_nodes=knows_nodes)
             if recommendation is not None:
                 after = int(recommendation.recommended["stripe_count"])  # type: ignore[arg-type]
                 if after != start:
@@ -202,5 +206,17 @@ def _words(expected: object) -> str:
     return "null" if expected is None else f"faster: {expected.why_no_number}"  # type: ignore[attr-defined]
 
 
+def main(arguments: Sequence[str] = ()) -> None:
+    """Print the tables."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.gains", description=__doc__)
+    parser.add_argument(
+        "--nodes-unknown", action="store_true", help="leave the number of nodes out of the profiles"
+    )
+    if parser.parse_args(arguments).nodes_unknown:
+        _print_given(changes(knows_nodes=False))
+    else:
+        print_gains()
+
+
 if __name__ == "__main__":
-    print_gains()
+    main(sys.argv[1:])

@@ -13,7 +13,7 @@ import math
 import statistics
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final, Literal
 
@@ -45,7 +45,7 @@ class Run:
     nodes: int | None
     targets: int
     interface: str
-    measured: Mapping[int, float]
+    measured: Mapping[int, float] = field(hash=False)
 
     def rate(self, count: int) -> float:
         """MiB/s at a count: between measured ones by the logarithm of the count.

@@ -4,12 +4,15 @@ The rule is asked as for a user's run: a profile of the run with the fewest targ
 default, and of the machine the number of its targets alone, so that no figure that was fitted to a machine helps there.
 A file of each process gets one stripe (LUS003). With `--leave-one-machine-out` the targets per node are those that do
 best on the other machines, the fewest within `ALIKE` of the best mean.
-`--nodes-unknown` leaves the number of nodes out of the profiles.
+`--nodes-unknown` leaves the number of nodes out of the profiles. Then the processes that LUS002 counts for a node are
+chosen, too: those that do best on the other machines if their runs had 1, 4, 16 or 64 processes on each node, all
+as likely, and the rates that they have.
 """
 
 from __future__ import annotations
 
 import argparse
+import dataclasses
 import functools
 import statistics
 import sys
@@ -21,7 +24,7 @@ from benchmarks.stripe_runs import DATA, Kind, Run, runs
 from tests.advisors.builders import profile, shared, system
 from vani.advisors.judge import judge
 from vani.schema.advice import ProfileRef, Recommendation, SystemRef
-from vani.units import MiB
+from vani.units import MiB, counted
 
 __all__ = ["THUMB", "advice", "advised", "print_counts", "shares"]
 
@@ -46,32 +49,54 @@ THUMB: Final[Mapping[str, Rule]] = {
 }
 """Rules of thumb, by name; none gives more targets than there are."""
 
+_OF_NODES: Final = ("1/node", "2/node")
+"""Those that nobody can follow who does not know the nodes."""
 
 ALIKE: Final = 0.96
 """Share of the best mean from which on a number of targets per node is as good."""
 
 PER_NODE: Final = (0.5, 1, 2, 3, 4, 6, 8)
 
+ASSUMED: Final = (1, 2, 4, 8, 16)
+"""Processes that may be counted for a node."""
+
+ON_A_NODE: Final = (1, 4, 16, 64)
+"""Processes that nodes may really have: from one to most cores of usual ones."""
+
 _THRESHOLDS: Final = {"collective": "collective_per_node", "independent": "per_node"}
 
 
+@functools.cache
 def advised(
-    run: Run, *, start: int | None = None, knows_nodes: bool = True, per_node: float | None = None
+    run: Run,
+    *,
+    start: int | None = None,
+    knows_nodes: bool = True,
+    per_node: float | None = None,
+    processes_per_node: int | None = None,
 ) -> int:
     """The stripe count of the advice for a run on `start` targets, or `start` where there is no advice."""
     start = start or min(run.measured)
     if run.kind == "file per process":
         return 1
-    recommendation = advice(run, start, knows_nodes=knows_nodes, per_node=per_node)
+    recommendation = advice(
+        run, start, knows_nodes=knows_nodes, per_node=per_node, processes_per_node=processes_per_node
+    )
     return start if recommendation is None else int(recommendation.recommended["stripe_count"])  # type: ignore[arg-type]
 
 
 def advice(
-    run: Run, start: int, *, knows_nodes: bool = True, per_node: float | None = None
+    run: Run,
+    start: int,
+    *,
+    knows_nodes: bool = True,
+    per_node: float | None = None,
+    processes_per_node: int | None = None,
 ) -> Recommendation | None:
     """What LUS002 says of a run on `start` targets; None where it recommends nothing.
 
-    `per_node` are targets per node, by default those in use.
+    `per_node` are targets per node, and `processes_per_node` those of a node where nodes are unknown, by default those
+    in use.
     """
     seconds = run.bytes / MiB / run.measured[start]
     reads = run.kind == "reads"
@@ -88,21 +113,23 @@ def advice(
     asked = profile(
         [shared("/lustre/out", **common, role="output")],
         processes=run.processes,
-        nodes=run.nodes if knows_nodes else None,
+        nodes=_nodes(run) if knows_nodes else None,
         interfaces=layers,
         runtime_s=2 * seconds,
         slowest_s=seconds,
         busy_s=seconds,
     )
+    thresholds = {
+        _THRESHOLDS.get(run.kind, "per_node"): per_node,
+        "processes_per_node": processes_per_node,
+    }
     answer = judge(
         asked,
         system(targets=run.targets, target_rate=None, stripe_count=start),
         profile_ref=ProfileRef(path=None, sha256=""),
         system_ref=SystemRef(name=None, sha256=""),
         select=["LUS002"],
-        thresholds=None
-        if per_node is None
-        else {"LUS002": {_THRESHOLDS.get(run.kind, "per_node"): per_node}},
+        thresholds={"LUS002": {name: value for name, value in thresholds.items() if value is not None}},
     )
     return next(iter(answer.recommendations), None)
 
@@ -112,17 +139,33 @@ def shares(rule: Rule, measured: Iterable[Run]) -> list[float]:
     return [run.reached(max(1, min(rule(run), run.targets))) for run in measured]
 
 
-def chosen(measured: Sequence[Run], *, knows_nodes: bool = True) -> float:
+def chosen(measured: Sequence[Run]) -> float:
     """The fewest targets per node whose mean over machines is about the best."""
-    means = {}
-    for per_node in PER_NODE:
-        rule = functools.partial(advised, knows_nodes=knows_nodes, per_node=per_node)
-        machines = {run.machine for run in measured}
-        means[per_node] = statistics.fmean(
-            statistics.fmean(shares(rule, [run for run in measured if run.machine == machine]))
-            for machine in machines
-        )
+    means = {n: _mean(functools.partial(advised, per_node=n), measured) for n in PER_NODE}
     return next(per_node for per_node, mean in means.items() if mean >= ALIKE * max(means.values()))
+
+
+def assumed(measured: Sequence[Run], per_node: float) -> int:
+    """The processes to count for a node that do best where nodes are unknown, on average over `ON_A_NODE`."""
+    # Bandwidth follows nodes: a run with more processes on each would have had the same.
+    possible = [
+        dataclasses.replace(run, processes=_nodes(run) * on_each) for run in measured for on_each in ON_A_NODE
+    ]
+    means = {
+        n: _mean(
+            functools.partial(advised, knows_nodes=False, per_node=per_node, processes_per_node=n), possible
+        )
+        for n in ASSUMED
+    }
+    return max(means, key=lambda n: means[n])
+
+
+def _mean(rule: Rule, measured: Sequence[Run]) -> float:
+    """Mean over machines of the mean share of the best bandwidth."""
+    machines = sorted({run.machine for run in measured})
+    return statistics.fmean(
+        statistics.fmean(shares(rule, [run for run in measured if run.machine == machine])) for machine in machines
+    )
 
 
 def print_counts(data: Path = DATA, *, knows_nodes: bool = True, left_out: bool = False) -> None:
@@ -130,7 +173,8 @@ def print_counts(data: Path = DATA, *, knows_nodes: bool = True, left_out: bool 
     if not data.exists():
         print(f"No measurements: {data.name} is not beside the repository")
         return
-    rules: dict[str, Rule] = {"advised": functools.partial(advised, knows_nodes=knows_nodes), **THUMB}
+    thumb = {name: rule for name, rule in THUMB.items() if knows_nodes or name not in _OF_NODES}
+    rules: dict[str, Rule] = {"advised": functools.partial(advised, knows_nodes=knows_nodes), **thumb}
     print("Mean share of the best bandwidth / the worst run / share of runs below half of the best, in %")
     for kind in KINDS:
         some = [run for run in runs(data) if run.kind == kind]
@@ -145,11 +189,10 @@ def print_counts(data: Path = DATA, *, knows_nodes: bool = True, left_out: bool 
         if left_out and kind in _THRESHOLDS:
             for machine, own in by_machine.items():
                 others = [run for run in some if run.machine != machine]
-                per_node = chosen(others, knows_nodes=knows_nodes)
-                rule = functools.partial(advised, knows_nodes=knows_nodes, per_node=per_node)
-                scores[machine]["advised"] = shares(rule, own)
-                print(f"  without {machine}: {per_node:g} targets per node")
-            print(f"  on all machines: {chosen(some, knows_nodes=knows_nodes):g}")
+                print(f"  without {machine}: ", end="")
+                scores[machine]["advised"] = shares(_chosen_rule(others, knows_nodes=knows_nodes), own)
+            print("  on all machines: ", end="")
+            _chosen_rule(some, knows_nodes=knows_nodes)
         for machine, by_rule in scores.items():
             print(f"  {machine:<15} {len(by_machine[machine]):4}" + "".join(map(_cell, by_rule.values())))
         pooled = [[share for by_rule in scores.values() for share in by_rule[name]] for name in rules]
@@ -158,6 +201,17 @@ def print_counts(data: Path = DATA, *, knows_nodes: bool = True, left_out: bool 
             statistics.fmean(statistics.fmean(by_rule[name]) for by_rule in scores.values()) for name in rules
         ]
         print(f"  {'mean of machines':<20}" + "".join(f"{100 * mean:>15.0f}" for mean in means))
+
+
+def _chosen_rule(measured: Sequence[Run], *, knows_nodes: bool) -> Rule:
+    """LUS002 with the thresholds that some runs choose, which are printed."""
+    per_node = chosen(measured)
+    print(f"{per_node:g} targets per node", end="\n" if knows_nodes else ", ")
+    if knows_nodes:
+        return functools.partial(advised, per_node=per_node)
+    on_each = assumed(measured, per_node)
+    print(f"where nodes are unknown {counted(on_each, 'process')} on each")
+    return functools.partial(advised, knows_nodes=False, per_node=per_node, processes_per_node=on_each)
 
 
 def _cell(values: Sequence[float]) -> str:

@@ -13,7 +13,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 from vani.advisors.data_files import extent
-from vani.advisors.movers import Movers, moved_in, movers_of, nodes_of
+from vani.advisors.gains import WIDEST
+from vani.advisors.movers import Movers, moved_in, movers_of, nodes_between
 from vani.advisors.placement import Lustre, lustre_under
 from vani.advisors.rule import Gain
 from vani.advisors.site_layouts import (
@@ -100,9 +101,9 @@ class Striping:
 class Case:
     """One file and the layout that it should have.
 
-    `nodes` move its bytes, as many as the job tells or as are assumed; `targets` are those of the file system;
-    `target_rate` is what one of them gives, bytes per second. `is_measured`: a curve of this machine decides the count.
-    `cached`: the memory of the nodes takes the bytes.
+    `nodes` move its bytes, at least `least_nodes`: both are the job's, where it has them. `targets` are those of the
+    file system; `target_rate` is what one of them gives, bytes per second. `is_measured`: a curve of this machine
+    decides the count. `cached`: the memory of the nodes takes the bytes, `may_be_cached` if there are so many nodes.
     """
 
     index: int
@@ -110,6 +111,7 @@ class Case:
     reads: bool
     movers: Movers
     nodes: int
+    least_nodes: int
     knows_nodes: bool
     targets: int | None
     target_rate: float
@@ -120,6 +122,7 @@ class Case:
     size_from: SizeFrom
     place: Lustre
     cached: bool = False
+    may_be_cached: bool = False
     interleaved: bool = False
 
     @property
@@ -165,14 +168,14 @@ def choose(index: int, file: FileEntity, profile: Profile, system: System, by: C
     if isinstance(path, str):
         return path
     size_of_file = extent(file) or 1
-    nodes = nodes_of(file, movers, profile, system, per_node=by.processes_per_node, reads=reads)
+    least_nodes, nodes = nodes_between(
+        file, movers, profile, system, per_node=by.processes_per_node, reads=reads
+    )
     distance = None if movers.collective else neighbour_distance(file, movers.processes, reads=reads)
     interleaved = distance is not None and distance < by.min_stripe_size
-    cached = (
-        rule is None
-        and not (reads or movers.collective or file.io.ops.sync)
-        and size_of_file / nodes <= by.cached_per_node
-    )
+    is_kept = rule is None and not (reads or movers.collective or file.io.ops.sync)
+    may_be_cached = is_kept and size_of_file / nodes <= by.cached_per_node
+    cached = is_kept and size_of_file / least_nodes <= by.cached_per_node
     own = stripe_count.measured_per_node(
         disk.stripe_curves if disk else (), nodes=nodes, collective=movers.collective, reads=reads
     )
@@ -185,7 +188,7 @@ def choose(index: int, file: FileEntity, profile: Profile, system: System, by: C
         most=most,
         per_node=per_node,
         collective=movers.collective,
-        cached=by.cached_per_target if cached else None,
+        cached=by.cached_per_target if may_be_cached else None,
     )
     size, size_from = _stripe_size(file, movers, distance, count, by, profile, reads=reads)
     # A file of three stripes lies on three targets, whatever its stripe count.
@@ -228,6 +231,7 @@ def choose(index: int, file: FileEntity, profile: Profile, system: System, by: C
         reads=reads,
         movers=movers,
         nodes=nodes,
+        least_nodes=least_nodes,
         knows_nodes=profile.job.nodes is not None,
         targets=disk.targets if disk else None,
         target_rate=path.target,
@@ -238,6 +242,7 @@ def choose(index: int, file: FileEntity, profile: Profile, system: System, by: C
         size_from="site" if rule is not None and rule.stripe_size else size_from,
         place=place,
         cached=cached,
+        may_be_cached=may_be_cached,
         interleaved=interleaved,
     )
 
@@ -309,17 +314,15 @@ def gain(group: Sequence[Case], profile: Profile) -> Gain | str:
     if (why := _slowed_by(first.file, reads=first.reads)) is not None:
         return f"{why}, which more targets do not change"
     wide = after if after > 0 else first.targets or before
-    spread = stripe_count.range_factor(before, wide)
-    faster = stripe_count.speedup(
-        before,
-        wide,
-        rate,
-        nodes=first.nodes,
-        client_rate=(first.client_rate or contention.CLIENT_RATE) if first.knows_nodes else math.inf,
-    )
+    client_rate = (first.client_rate or contention.CLIENT_RATE) if first.knows_nodes else math.inf
+    faster = stripe_count.speedup(before, wide, rate, nodes=first.least_nodes, client_rate=client_rate)
+    # On more nodes more targets gain more.
+    spread = stripe_count.range_factor(before, wide) if first.least_nodes == first.nodes else WIDEST
     if faster == 1 and first.layout.rule is not None:
         return ""
-    nodes = f"{counted(first.nodes, 'node')}{'' if first.knows_nodes else ' (assumed)'}"
+    nodes = counted(first.nodes, "node")
+    if first.least_nodes < first.nodes:
+        nodes = f"{first.least_nodes} to {nodes}"
     return Gain(
         metric="read_time_s" if first.reads else "write_time_s",
         before_s=spent,

@@ -31,9 +31,9 @@ class LayoutRule(Rule):
     per_node = stripe_count.PER_NODE
     # As the line above.
     collective_per_node = stripe_count.COLLECTIVE_PER_NODE
-    # Processes per node where the number of nodes is unknown, at most a node's cores: between the 4 of a node with GPUs
-    # and the 128 of one without, and those of OPRAEL (16) and ARCHER (24).
-    processes_per_node = 16
+    # Where the number of nodes is unknown. Measured runs have 1 to 128 on each, and too few targets cost more than too
+    # many: of 1 to 16, 1 did best on machines left out (benchmarks/stripes.py). A site that fills its nodes has more.
+    processes_per_node = 1
     # Bytes per node that stay in its memory where nothing flushes them, and of such files the bytes for each target
     # (vani/models/stripe_count.py).
     cached_per_node = stripe_count.CACHED_PER_NODE

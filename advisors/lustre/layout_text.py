@@ -63,6 +63,8 @@ def _why_so_many(case: Case) -> str:
     count, wanted = case.layout.count, case.per_node * case.nodes
     if case.cached:
         return f" {'is' if count == 1 else 'are'} enough while the memory of the nodes takes it"
+    if case.may_be_cached:
+        return ", one for each GiB, which the memory of the nodes may take"
     if count < wanted and count == case.targets:
         return ", all that there are"
     if count < wanted and case.movers.collective and count == case.movers.processes:
@@ -70,7 +72,7 @@ def _why_so_many(case: Case) -> str:
     about = "" if count == wanted else "at most " if count < wanted else "about "
     nodes = f"each of {case.nodes} nodes" if case.nodes > 1 else "the one node"
     if not case.knows_nodes:
-        nodes += " that so many processes need (the trace names none)"
+        nodes = f"each of {case.nodes} processes" if case.nodes == case.movers.processes else f"{nodes} (assumed)"
     return (
         f", {about}{case.per_node:g} for {nodes}{' as measured on this machine' if case.is_measured else ''}"
     )
@@ -81,17 +83,22 @@ def _as_good(case: Case) -> str:
     count = case.layout.count
     if case.is_fewer:
         return " Far more targets than writers keep busy make these wait for each other."
+    if case.least_nodes < case.nodes and case.layout.rule is None and not case.cached:
+        return (
+            " How many nodes they run on is not known, and too few targets cost more than too many. Fewer may do where "
+            "several processes share a node: name the nodes with `--job`."
+        )
     alike = stripe_count.COLLECTIVE_ALIKE if case.movers.collective else stripe_count.ALIKE
     upto = min(round(count * alike / case.per_node), case.targets or 0)
     if (
-        case.cached
+        case.may_be_cached
         or case.is_measured
         or case.layout.rule is not None
         or upto < 2 * count
         or count < case.per_node * case.nodes
     ):
         return ""
-    return f" Up to {upto} did about as well where that was measured; these take the fewest from others."
+    return f" Up to {upto} did about as well where that was measured; fewer leave more to other users."
 
 
 def _site_sentence(layout: Striping, rule: StripingRule) -> str:

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 
 from vani.advisors.commands import comment, quoted_path
 from vani.advisors.data_files import SHOWN, app_of, extent
-from vani.advisors.movers import movers_of, nodes_of
+from vani.advisors.gains import WIDEST
+from vani.advisors.movers import movers_of, nodes_between
 from vani.advisors.placement import places
 from vani.advisors.rule import Evidence, Finding, Gain, Rule, Target, Verdict
 from vani.advisors.site_layouts import keeps_own_layout, site_rule, targets_text
@@ -70,8 +71,8 @@ class SizeDistribution(Rule):
     min_largest = GiB
     # Tarazu, table 8: the ends of its components grow by 4; two such steps make two layouts.
     min_spread = 16
-    # As LUS002: OPRAEL's 128 processes on 8 nodes.
-    processes_per_node = 16
+    # As LUS002, where the number of nodes is unknown.
+    processes_per_node = 1
     # As LUS002: typical of disks, bytes per second.
     target_rate = 500_000_000
 
@@ -125,12 +126,17 @@ class SizeDistribution(Rule):
             return path
         most = min(n for n in (disk.targets, disk.max_stripe_count) if n)
         movers = movers_of(largest, profile, reads=False)
+        nodes = self._nodes(largest, profile, system)[1]
+        measured = stripe_count.measured_per_node(
+            disk.stripe_curves, nodes=nodes, collective=movers.collective, reads=False
+        )
+        usual = stripe_count.COLLECTIVE_PER_NODE if movers.collective else stripe_count.PER_NODE
         width = stripe_count.wanted_targets(
             bytes_=extent(largest) or 1,
-            nodes=max(1, self._nodes(largest, profile, system)),
+            nodes=nodes,
             processes=movers.processes,
             most=most,
-            per_node=stripe_count.COLLECTIVE_PER_NODE if movers.collective else stripe_count.PER_NODE,
+            per_node=measured or usual,
             collective=movers.collective,
             cached=None,
         )
@@ -138,9 +144,9 @@ class SizeDistribution(Rule):
         layout = layout_for_sizes([extent(file) or 0 for _, file in files], most, most=width)
         return self._finding(folder, files, layout, place, disk, path, profile, system)
 
-    def _nodes(self, file: FileEntity, profile: Profile, system: System) -> int:
+    def _nodes(self, file: FileEntity, profile: Profile, system: System) -> tuple[int, int]:
         movers = movers_of(file, profile, reads=False)
-        return nodes_of(
+        return nodes_between(
             file, movers, profile, system, per_node=max(1, int(self.processes_per_node)), reads=False
         )
 
@@ -207,6 +213,7 @@ class SizeDistribution(Rule):
         if default is None or default < 1:
             return "supply the default stripe count (`lfs getstripe -d`) in --system"
         old = new = 0.0
+        is_certain = True
         widths: dict[int, int] = {}
         for _, file in files:
             size, busy = extent(file) or 1, file.io.busy_s.write or 0.0
@@ -217,17 +224,14 @@ class SizeDistribution(Rule):
             rate = file.io.bytes.written / busy
             faster = 1.0
             if widths[size] > default and rate >= stripe_count.LEAST_SHARE * default * path.target:
-                faster = stripe_count.speedup(
-                    default,
-                    widths[size],
-                    rate,
-                    nodes=max(1, self._nodes(file, profile, system)),
-                    client_rate=contention.CLIENT_RATE if profile.job.nodes else math.inf,
-                )
+                client_rate = contention.CLIENT_RATE if profile.job.nodes else math.inf
+                least, most = self._nodes(file, profile, system)
+                faster = stripe_count.speedup(default, widths[size], rate, nodes=least, client_rate=client_rate)
+                is_certain = is_certain and least == most
             old, new = old + busy, new + busy / faster
         if not before or not old:
             return ""
-        spread = stripe_count.range_factor(default, max(widths.values()))
+        spread = stripe_count.range_factor(default, max(widths.values())) if is_certain else WIDEST
         after = before * new / old
         return Gain(
             metric="write_time_s",

@@ -34,7 +34,7 @@ def files(*names):
 
 
 def advice(*names, **settings) -> Advice:
-    return advise_document(profile(files(*names or ["d"])), system(), **settings)
+    return advise_document(profile(files(*names or ["d"]), nodes=4), system(), **settings)
 
 
 def sarif_of(found: Advice) -> dict:

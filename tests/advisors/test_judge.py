@@ -81,7 +81,7 @@ def test_every_rule_is_in_one_of_the_lists():
 
 
 def test_whether_io_matters_comes_first_then_the_most_seconds():
-    advice = advise(profile([READ, BUSY]))
+    advice = advise(profile([READ, BUSY], nodes=4))
     assert [one.rule for one in advice.recommendations] == ["MAT001", "LUS002", "POS001"]
 
 
