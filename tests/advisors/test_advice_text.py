@@ -30,7 +30,7 @@ def test_the_first_line_says_whether_io_matters():
     assert text.startswith("I/O takes 60 % of the run, 50 % in the slowest process (rank 3): it matters")
     assert re.search(r"\n1\. stripe-count \(LUS002\), (high|medium), likely \(60 %\)", text)
     assert re.search(r"\n     lfs setstripe -c \d+ -S \d+M /lustre/d0\n", text)
-    assert re.search(r"\n\d+ rules had nothing to recommend \(see advice.yaml\)", text)
+    assert re.search(r"\n\d+ rules had nothing to recommend \(see `-o advice.yaml`\)", text)
 
 
 def recommendation(rule, path, severity="low"):
@@ -58,7 +58,7 @@ def test_a_rule_comes_once_with_the_number_of_its_other_places():
     few = [recommendation("TST002", f"/e{i}", "info") for i in range(3)]
     text = screen(advice_of(*many, *few))
     assert text.count("TST001") == 1
-    assert "   The same for /d1 and 2 more (see advice.yaml)." in text
+    assert "   The same for /d1 and 2 more (see `-o advice.yaml`)." in text
     assert "\n2. " not in text
     assert "Also:\n  TST002 plain (info, 3 places): /e0\n" in text
 
@@ -70,7 +70,7 @@ def test_of_a_long_path_the_end_is_shown():
 
 def test_more_than_ten_others_are_counted():
     text = screen(advice_of(*(recommendation(f"TST0{i}", "/d") for i in range(10, 30))))
-    assert "  and 7 more (see advice.yaml)\n" in text
+    assert "  and 7 more (see `-o advice.yaml`)\n" in text
 
 
 def test_where_io_hardly_matters_there_is_nothing_to_do_first():

@@ -105,7 +105,7 @@ def advise(
 def _write(advice: Advice, kind: str, output: Path | None, script: Path | None, *, quiet: bool) -> None:
     emit_all([*_texts(advice, kind, output, script)])
     if shows_summary(output, quiet=quiet) and not (kind == "text" and output is None):
-        _show(advice)
+        _show(advice, output)
 
 
 def _texts(
@@ -122,9 +122,9 @@ def _texts(
         yield render(advice, version=vani.__version__), script
 
 
-def _show(advice: Advice) -> None:
+def _show(advice: Advice, output: Path | None) -> None:
     from vani.render.advice.screen import render  # noqa: PLC0415
 
-    render(advice, None, summary_console())
+    render(advice, None, summary_console(), written=None if output is None else output.name)
     for line in contact_lines():
         click.echo(line, err=True)

@@ -111,7 +111,7 @@ def _advise(stage: _Stage, profile: Profile) -> None:
     _show(stage, "Ask for settings", words)
     advice = api.advise(stage.folder / _PROFILE, system=_SYSTEM)
     write_text(stage.folder / _ADVICE, advice.to_yaml())
-    render(advice, profile, stage.console)
+    render(advice, profile, stage.console, written=_ADVICE)
     stage.console.print()
 
 

@@ -50,8 +50,9 @@ def evaluation_text(validation: CrossValidation) -> str:
             "",
             *table(head, rows),
             "",
-            f"Chosen without these: {validation.chosen}; its interval, {validation.low:.2f} to {validation.high:.2f} "
-            f"times what it says, holds {format_share(validation.covered)} of them (90 % wanted).",
+            f"Chosen without these: {validation.chosen}; its interval, in the middle {validation.low:.2f} to "
+            f"{validation.high:.2f} times what it says, contains "
+            f"{format_share(validation.covered)} of them (90 % wanted).",
             "",
         ]
     )

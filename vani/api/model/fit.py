@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
+import numpy as np
+
 import vani
 from vani.api.arguments import PathLike
 from vani.api.model.samples import Machine, Measured, measured, prepared
@@ -148,6 +150,7 @@ def model_evaluate(
     whole = score_all(train, scales[small], test)
     beyond = measurements.unconverged_scales > limit
     least, most = chosen.interval(test, test_scales / scales[small].max())
+    expected = np.maximum(chosen.predict(test), 1e-6)
     return CrossValidation(
         scale=measurements.scale,
         trained_on=len(train),
@@ -158,8 +161,8 @@ def model_evaluate(
         unconverged=score_all(train, scales[small], unsure.only(beyond)) if beyond.any() else [],
         left_out=int((~beyond).sum()),
         chosen=chosen.method,
-        low=chosen.low,
-        high=chosen.high,
+        low=float(np.median(least / expected)),
+        high=float(np.median(most / expected)),
         covered=float(((test.seconds >= least) & (test.seconds <= most)).mean()),
     )
 

@@ -53,6 +53,8 @@ class CrossValidation:
         Smaller writes of that kind: nothing was fitted to them.
     chosen
         The method that was chosen from the training samples alone.
+    low, high
+        Ends of its interval over what it predicts, the median of the test samples: it is wider further out.
     covered
         Share of the test samples in its interval.
     """

@@ -37,12 +37,16 @@ OTHERS = 10
 _STYLES = {"high": "bold red", "medium": "bold yellow", "low": "bold", "info": "dim"}
 
 
-def render(advice: Advice, profile: Profile | None, console: Console) -> None:
+def render(
+    advice: Advice, profile: Profile | None, console: Console, *, written: str | None = None
+) -> None:
     """Print advice for people.
 
     Paths come from traces: control characters are escaped and nothing is read as markup. Lines to paste are
-    never broken. `profile` is asked for the first line where the advice has none; None: not known.
+    never broken. `profile` is asked for the first line where the advice has none; None: not known. `written` is where
+    all of the advice is: the name of its file, if it has one.
     """
+    written = one_line(written or "`-o advice.yaml`")
     todo, others = things_to_do(advice)
     if advice.damage is not None:
         console.print(Text(one_line(advice.damage), style="bold red"), highlight=False)
@@ -62,7 +66,7 @@ def render(advice: Advice, profile: Profile | None, console: Console) -> None:
     for number, recommendation in enumerate(todo, 1):
         console.print()
         same = [other for other in others if other.rule == recommendation.rule]
-        _thing_to_do(number, recommendation, same, console)
+        _thing_to_do(number, recommendation, same, console, written)
     named = {recommendation.rule for recommendation in todo}
     rules = by_rule(other for other in others if other.rule not in named)
     if rules:
@@ -71,18 +75,22 @@ def render(advice: Advice, profile: Profile | None, console: Console) -> None:
         for some in rules[:OTHERS]:
             _one_line(some, console)
         if len(rules) > OTHERS:
-            console.print(Text(f"  and {len(rules) - OTHERS} more (see advice.yaml)"), highlight=False)
+            console.print(Text(f"  and {len(rules) - OTHERS} more (see {written})"), highlight=False)
     if advice.diagnosis:
         console.print()
         console.print(Text(HEADING))
         for line in observation_lines(advice.diagnosis, console.width - 3, advised_rules(advice)):
             console.print(Text(f"   {line}"), no_wrap=True, overflow="ellipsis", highlight=False)
     console.print()
-    console.print(Text(_silent(advice), style="dim"), highlight=False)
+    console.print(Text(_silent(advice, written), style="dim"), highlight=False)
 
 
 def _thing_to_do(
-    number: int, recommendation: Recommendation, same: Sequence[Recommendation], console: Console
+    number: int,
+    recommendation: Recommendation,
+    same: Sequence[Recommendation],
+    console: Console,
+    written: str,
 ) -> None:
     """Show one recommendation, and for what its rule recommends something, too."""
     heading = Text(f"{number}. {one_line(recommendation.name)} ({recommendation.rule}), ")
@@ -104,7 +112,7 @@ def _thing_to_do(
     if same:
         places = list(dict.fromkeys(target(other) for other in same))
         more = f" and {len(places) - 1} more" if len(places) > 1 else ""
-        _indented(f"The same for {one_line(places[0])}{more} (see advice.yaml).", console)
+        _indented(f"The same for {one_line(places[0])}{more} (see {written}).", console)
 
 
 def _indented(text: str, console: Console) -> None:
@@ -125,10 +133,10 @@ def _one_line(some: Sequence[Recommendation], console: Console) -> None:
     console.print(Text(start + place), no_wrap=True, overflow="ellipsis", highlight=False)
 
 
-def _silent(advice: Advice) -> str:
+def _silent(advice: Advice, written: str) -> str:
     speaking = {recommendation.rule for recommendation in advice.recommendations}
     count = len({silent.rule for silent in advice.no_recommendation} - speaking)
-    return f"{counted(count, 'rule')} had nothing to recommend (see advice.yaml). More: vani explain RULE"
+    return f"{counted(count, 'rule')} had nothing to recommend (see {written}). More: vani explain RULE"
 
 
 def _before_run(run: NextRun) -> Iterator[str]:
