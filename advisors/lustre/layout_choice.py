@@ -331,7 +331,7 @@ def gain(group: Sequence[Case], profile: Profile) -> Gain | str:
         worst_s=spent / faster * spread,
         method=f"from the {format_rate(rate)} that {'' if own_stripes(first.file) else 'the default of '}"
         f"{targets_text(before)} gave to {nodes}, in proportion to what measured runs gain (docs/models.md); range: "
-        "four of five of these",
+        + ("four of five of these" if first.least_nodes == first.nodes else "on all these numbers of nodes"),
     )
 
 
