@@ -16,8 +16,8 @@ def knobs(case: str) -> list[Knob]:
 def test_a_layout_is_a_knob_of_its_folder():
     (knob,) = knobs("LUS002-paths_are_quoted")
     assert (knob.kind, knob.folder) == ("layout", "/lustre/my $(data)")
-    # Two targets for a node, and the six that did about as well.
-    assert [value["options"] for value in knob.values] == ["-c 2 -S 32M", "-c 6 -S 32M"]
+    # Two targets for each of 8 processes, which may be as many nodes, and the six for each that did about as well.
+    assert [value["options"] for value in knob.values] == ["-c 16 -S 16M", "-c 48 -S 4M", "-c 8 -S 16M"]
 
 
 def test_more_targets_are_tried_in_stripes_so_small_that_the_file_lies_on_all_of_them():
