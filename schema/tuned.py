@@ -19,6 +19,14 @@ LEAST_GAIN: Final = 0.02
 """Share of a run; a setting that saves less is not worth the runs that would prove it (ours)."""
 
 
+OMPIO: Final = {
+    "cb_nodes": "OMPI_MCA_io_ompio_num_aggregators",
+    "cb_buffer_size": "OMPI_MCA_io_ompio_bytes_per_agg",
+}
+"""Variables of Open MPI's own MPI-IO, which reads no hints of ROMIO, for the hints that mean the same (Open MPI 5.0,
+documentation, section 11.9.1). They are for all files of a run."""
+
+
 class Setting(Model):
     """A setting from outside of a program."""
 
@@ -35,6 +43,11 @@ class Setting(Model):
             hints=self.hints | other.hints,
             environment=self.environment | other.environment,
         )
+
+    @property
+    def ompio(self) -> dict[str, str]:
+        """Variables that give Open MPI's own MPI-IO what the hints give ROMIO, where it has such."""
+        return {OMPIO[name]: value for name, value in self.hints.items() if name in OMPIO}
 
     @property
     def label(self) -> str:
@@ -140,11 +153,10 @@ class Jobs(Model):
     """The batch jobs that carry a session out."""
 
     scheduler: Literal["slurm", "pbs", "lsf", "flux"]
-    words: list[str] = Field(description="the command that submits the script, which is its last word or its input")
+    words: list[str] = Field(description="the command that submits the script, its last word or (LSF) its input")
     runs_per_job: int | None = Field(
         default=None, description="runs of one job, which submits the next one; null: as many as its time allows"
     )
-    ids: list[str] = Field(default=[], description="of the jobs so far, as the batch system printed them")
 
 
 class Tuned(Document):

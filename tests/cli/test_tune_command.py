@@ -228,7 +228,7 @@ def test_bad_input_is_refused_before_anything_runs(run, scratch, options, line):
     assert not Path("vani-tune-state").exists()
 
 
-MOMENTS = [pytest.param(s, marks=() if s == 1.3 else pytest.mark.slow) for s in (0.6, 0.8, 1.0, 1.3, 1.6)]
+MOMENTS = [pytest.param(s, marks=() if s == 1.3 else pytest.mark.slow) for s in (0.6, 0.7, 0.8, 0.9, 1.0, 1.3, 1.6, 2.0, 2.4, 2.8)]
 
 
 @pytest.mark.parametrize("after_s", MOMENTS)
@@ -255,3 +255,45 @@ def test_a_session_that_is_killed_goes_on_or_says_why_not(run, scratch, after_s,
     assert sum(known.outcome == "ended" for known in tuned.runs) in (4, 5)
     assert layouts() == []
     assert run("tune", "--show").out.splitlines()[-2:] != []
+
+
+KILLED_AT_A_SAVE = """
+import os, signal, sys
+from vani.cli.main import main
+from vani.schema.tuned import Tuned
+save, saves = Tuned.save, 0
+def save_and_be_killed(tuned, path):
+    global saves
+    saves += 1
+    last = saves == int(sys.argv[1])
+    if last and sys.argv[2] == "before":
+        os.kill(os.getpid(), signal.SIGKILL)
+    save(tuned, path)
+    if last:
+        os.kill(os.getpid(), signal.SIGKILL)
+Tuned.save = save_and_be_killed
+main(sys.argv[3:])
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("moment", ["before", "after"])
+@pytest.mark.parametrize("number", range(1, 8))
+def test_a_session_that_is_killed_while_it_is_saved_loses_no_run_that_was_saved(run, scratch, number, moment, monkeypatch):
+    monkeypatch.setenv("SECONDS", "0.2")
+    line = [sys.executable, "-c", KILLED_AT_A_SAVE, str(number), moment, *words()]
+    assert subprocess.run(line, check=False, capture_output=True).returncode == -signal.SIGKILL
+    if (number, moment) == (1, "before"):
+        done = run("tune", "--resume")
+        assert (done.status, "holds no session that has begun" in done.line) == (2, True)
+        return
+    before = Tuned.load("vani-tune-state/tuned.yaml")
+    assert run("tune", "--resume").status == 0
+    tuned = Tuned.load("vani-tune-state/tuned.yaml")
+    ended = [known for known in before.runs if known.outcome != "running"]
+    # At the first save no run has begun; each has two.
+    assert len(ended) == max(0, (number - (2 if moment == "before" else 1)) // 2)
+    assert tuned.runs[: len(ended)] == ended
+    assert [known.outcome for known in tuned.runs].count("interrupted") == len(before.runs) - len(ended)
+    assert tuned.result is not None
+    assert layouts() == []

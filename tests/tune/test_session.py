@@ -9,6 +9,7 @@ import pytest
 from vani.errors import InputError, NoRoomError
 from vani.schema.tuned import Candidate, Setting, Tuned
 from vani.tune.session import Session, locked
+from vani.tune.trial import environment_of
 
 
 class Layouts:
@@ -88,3 +89,17 @@ def test_a_run_that_takes_much_longer_is_stopped(data, monkeypatch):
     tuned = carried_out(going)
     assert [run.outcome for run in tuned.runs][:2] == ["ended", "too_slow"]
     assert tuned.runs[1].seconds < 30
+
+
+def test_hints_on_trial_come_before_the_users_own_and_reach_every_mpi(tmp_path, monkeypatch):
+    (tmp_path / "own").write_text("cb_nodes 2\nromio_ds_write disable\n")
+    monkeypatch.setenv("ROMIO_HINTS", str(tmp_path / "own"))
+    monkeypatch.delenv("MPICH_MPIIO_HINTS", raising=False)
+    setting = Setting(hints={"cb_nodes": "8", "cb_buffer_size": "1048576", "cb_config_list": "*:2"})
+    environment = environment_of(setting, tmp_path, tmp_path / "hints")
+    lines = "cb_nodes 8\ncb_buffer_size 1048576\ncb_config_list *:2\nromio_ds_write disable\n"
+    assert Path(environment["ROMIO_HINTS"]).read_text() == lines
+    assert environment["MPICH_MPIIO_HINTS"] == "*:cb_nodes=8:cb_buffer_size=1048576:cb_config_list=*:2"
+    assert {name: value for name, value in environment.items() if name.startswith("OMPI_MCA_io")} == {
+        "OMPI_MCA_io_ompio_num_aggregators": "8", "OMPI_MCA_io_ompio_bytes_per_agg": "1048576",
+    }  # fmt: skip

@@ -22,6 +22,7 @@ from vani.api.arguments import PathLike
 from vani.api.profile import profile as profile_of_trace
 from vani.api.run_io import DarshanLogs, TracedRuns
 from vani.api.trace import trace
+from vani.api.tune_jobs import Submission, prepare_jobs, submit, write_script
 from vani.collect.probe import NoAnswer, ask
 from vani.collect.scheduler import read_scheduler
 from vani.collect.tracing.recorder_library import find_recorder
@@ -61,6 +62,7 @@ def tune(
     nodes: int | None = None,
     later_runs: int = 100,
     io_time: IOTime = "auto",
+    submission: Submission | None = None,
     progress: Callable[[Tuned], None] | None = None,
 ) -> Tuned:
     """Run a program as it is and under recommended settings, and find out which of them make it faster.
@@ -91,6 +93,8 @@ def tune(
     io_time
         How the I/O time of each run is measured: `auto` by the log that Darshan leaves, if it does; `off` not at all;
         or under this tracer, which makes all runs longer.
+    submission
+        Have batch jobs carry the session out; what is returned has no run yet.
     progress
         Called after each run.
 
@@ -116,22 +120,24 @@ def tune(
             where="vani tune",
             todo="give --profile or --advice, or let strace trace a run with --tracer strace",
         )
+    if submission is not None and advice is None and profile is None:
+        raise InputError(
+            "nothing is known of the program, and the jobs do not trace it",
+            where="--submit",
+            todo="give --profile or --advice (vani trace in a job makes a trace for --profile)",
+        )
     if isinstance(advice, (str, Path)):
         advice = Advice.load(advice)
     elif advice is None and profile is not None:
         advice = advise(profile, system=system)
-    nodes = nodes or nodes_here()
-    if most_node_hours is not None and nodes is None:
-        raise InputError(
-            "how many nodes a run takes is not known: this is no job of a batch system that says so",
-            where="--budget in node-hours",
-            todo="give --nodes",
-        )
+    if submission is None:
+        nodes = _nodes(nodes, most_node_hours)
     if io_time != "auto" and io_time != "off":  # noqa: PLR1714 - mypy narrows by this
         # Whether there is such a tracer, and whether it can trace this command.
         trace(command, folder / "run-1.trace", tracer=io_time, dry_run=True)
     if clean:
         begin_folder(place, is_new=False)
+    jobs, script = (None, "") if submission is None else prepare_jobs(submission, folder)
     try:
         folder.mkdir()
     except FileExistsError:
@@ -153,6 +159,7 @@ def tune(
         nodes=nodes,
         later_runs=later_runs,
         io_time=io_time,
+        jobs=jobs,
         candidates=[],
     )
     with locked(folder) as lock:
@@ -161,11 +168,25 @@ def tune(
         candidates, not_tried = _candidates(advice, place)
         tuned = tuned.model_copy(update={"candidates": candidates, "not_tried": not_tried})
         tuned.save(folder / DOCUMENT)
-        return _carried_out(tuned, folder, lock, progress)
+        if submission is None or jobs is None:
+            return _carried_out(tuned, folder, lock, progress)
+        write_script(script, folder)
+    # The job may begin at once, and needs the lock.
+    if not submission.dry_run:
+        submit(jobs, folder)
+    return tuned
 
 
-def tune_again(state: PathLike, *, progress: Callable[[Tuned], None] | None = None) -> Tuned:
+def tune_again(
+    state: PathLike, *, in_job: bool = False, progress: Callable[[Tuned], None] | None = None
+) -> Tuned:
     """Go on with a session that was interrupted; one that is over runs nothing more.
+
+    Parameters
+    ----------
+    in_job
+        This is a job of the session, which runs what it should and submits the next job. Otherwise a session of jobs
+        goes on by submitting one.
 
     Raises
     ------
@@ -174,8 +195,14 @@ def tune_again(state: PathLike, *, progress: Callable[[Tuned], None] | None = No
     """
     tuned = tuned_state(state)
     folder = Path(state).absolute()
+    jobs = tuned.jobs
     with locked(folder) as lock:
-        return _carried_out(tuned, folder, lock, progress)
+        if jobs is None or in_job or tuned.result is not None:
+            # What was read before it was locked may be old.
+            tuned = _carried_out(tuned_state(state), folder, lock, progress)
+    if jobs is not None and tuned.result is None:
+        submit(jobs, folder)
+    return tuned
 
 
 def tuned_state(state: PathLike) -> Tuned:
@@ -195,9 +222,11 @@ def tuned_state(state: PathLike) -> Tuned:
 
 
 def _carried_out(tuned: Tuned, state: Path, lock: int, progress: Callable[[Tuned], None] | None) -> Tuned:
+    if tuned.most_node_hours is not None and tuned.nodes is None:
+        tuned = tuned.model_copy(update={"nodes": _nodes(None, tuned.most_node_hours)})
     layouts = _ScriptedLayouts(state / "layouts")
     session = Session(tuned, state, layouts, reported_hints, progress, _io_times(tuned, state))
-    tuned = session.carry_out(lock)
+    tuned = session.carry_out(lock, None if tuned.jobs is None else tuned.jobs.runs_per_job)
     result = tuned.result
     if result is not None and result.verdict == "proven":
         tuned = tuned.model_copy(update={"settings": _settings(tuned, result.candidates)})
@@ -211,8 +240,25 @@ def _io_times(tuned: Tuned, state: Path) -> DarshanLogs | TracedRuns | None:
     return DarshanLogs() if tuned.io_time == "auto" else TracedRuns(tuned.io_time, state)
 
 
-def nodes_here() -> int | None:
-    """Nodes of the batch job that this process is part of; None where it is none, or does not say."""
+def _nodes(nodes: int | None, most_node_hours: float | None) -> int | None:
+    """Nodes of a run, by default those of the batch job that this process is part of.
+
+    Raises
+    ------
+    InputError
+        The budget is in node-hours, and they are not known.
+    """
+    nodes = nodes or _nodes_here()
+    if most_node_hours is not None and nodes is None:
+        raise InputError(
+            "how many nodes a run takes is not known: this is no job of a batch system that says so",
+            where="--budget in node-hours",
+            todo="give --nodes",
+        )
+    return nodes
+
+
+def _nodes_here() -> int | None:
     allocation = read_scheduler(os.environ)
     if allocation.nodes is None and allocation.scheduler == "flux":
         try:
@@ -297,6 +343,10 @@ def _lines(setting: Setting, later: Setting, data: str) -> Iterator[str]:
     hints = {name: value for name, value in setting.hints.items() if name not in later.hints}
     if hints:
         yield from hint_lines(hints)
+        ompio = Setting(hints=hints).ompio
+        if ompio:
+            yield "# job script, Open MPI with its own MPI-IO (ompi_info --param io ompio --level 9):"
+            yield from (f"export {name}={shlex.quote(value)}" for name, value in ompio.items())
     for name, value in setting.environment.items():
         if name not in later.environment:
             yield f"export {name}={shlex.quote(value)}"

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
+import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from vani import api
+from vani.api.tune_jobs import Submission, last_job, submit_line
 from vani.atomic import write_together
 from vani.cli.options import FILE, system_option
 from vani.cli.output_guard import check_outputs
@@ -22,6 +24,7 @@ if TYPE_CHECKING:
 
 __all__ = ["tune"]
 
+_STATE = Path("vani-tune-state")
 _UNITS = {"s": 1, "m": 60, "h": 3600}
 
 
@@ -96,10 +99,33 @@ def _budget(ctx: click.Context, param: click.Parameter, value: str) -> dict[str,
     "--state",
     type=FILE,
     metavar="FOLDER",
-    default="vani-tune-state",
+    default=_STATE,
     show_default=True,
     help="What is known so far, and what each run printed.",
 )
+@click.option(
+    "--submit",
+    is_flag=False,
+    flag_value="auto",
+    metavar="[slurm|pbs|lsf|flux]",
+    type=click.Choice(["auto", "slurm", "pbs", "lsf", "flux"]),
+    help="Run the session in a batch job, which is written to --state and submitted.",
+)
+@click.option(
+    "--job-script",
+    type=FILE,
+    metavar="FILE",
+    help="Your job script, in which a line {vani} stands for the session. [default: that line alone]",
+)
+@click.option("--submit-options", metavar="WORDS", default="", help="Options for sbatch, qsub, bsub or flux batch.")
+@click.option(
+    "--runs-per-job",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="Each job runs so many, and submits the next one. [default: one job for all]",
+)
+@click.option("--dry-run", is_flag=True, help="With --submit: write the script, and submit nothing.")
+@click.option("--in-job", is_flag=True, help="With --resume, in a job that was submitted: run the session here.")
 @click.option("--resume", is_flag=True, help="Go on with the session in --state.")
 @click.option("--show", is_flag=True, help="Show the session in --state, and run nothing.")
 @click.option(
@@ -109,7 +135,7 @@ def _budget(ctx: click.Context, param: click.Parameter, value: str) -> dict[str,
 @click.argument("command", nargs=-1, metavar="-- COMMAND...")
 @click.pass_context
 def tune(
-    ctx: click.Context, /, data: Path | None, state: Path, resume: bool, show: bool, output: Path,
+    ctx: click.Context, /, data: Path | None, state: Path, resume: bool, show: bool, in_job: bool, output: Path,
     budget: dict[str, Any], command: tuple[str, ...], **options: Any,
 ) -> None:  # fmt: skip
     """Run COMMAND as it is and with recommended settings, and keep what makes it faster beyond doubt.
@@ -118,28 +144,52 @@ def tune(
     for each run. Only settings from outside of the program are tried: the layout of that folder, hints of MPI-IO, and
     variables. The exit status is 1 where the program fails as it is.
     """
-    tuned = _session(command, data, state, output, is_resumed=resume, is_shown=show, **budget, **options)
+    options["submission"] = submission = _submission(options, output)
+    if resume or show:
+        if command or data:
+            raise click.UsageError(
+                "a session has its command and folder already: give --resume or --show only --state"
+            )
+        tuned = _known_session(state, is_resumed=resume, in_job=in_job)
+    else:
+        tuned = _new_session(command, data, state, output, **budget, **options)
     saved = None
     if tuned.settings and not show:
         _save(tuned, output)
         saved = output
-    click.echo(result_text(tuned, saved), nl=False)
+    is_submitted = not show and not (submission is not None and submission.dry_run)
+    click.echo(result_text(tuned, saved, _goes_on(tuned, state, is_submitted=is_submitted)), nl=False)
     ctx.exit(1 if tuned.result is not None and tuned.result.verdict == "unfinished" else 0)
 
 
-def _session(
-    command: tuple[str, ...], data: Path | None, state: Path, output: Path,
-    *, is_resumed: bool, is_shown: bool, **options: Any,
-) -> Tuned:  # fmt: skip
-    if (is_resumed or is_shown) and (command or data):
-        raise click.UsageError(
-            "a session has its command and folder already: give --resume or --show only --state"
-        )
-    if is_resumed or is_shown:
-        tuned = api.tuned_state(state)
-        for run in tuned.runs:
-            _show_run(tuned, run)
-        return tuned if is_shown else api.tune_again(state, progress=_show_last)
+def _submission(options: dict[str, Any], output: Path) -> Submission | None:
+    names = ("job_script", "submit_options", "runs_per_job", "dry_run")
+    script, words, runs_per_job, dry_run = (options.pop(name) for name in names)
+    scheduler = options.pop("submit")
+    if scheduler is None:
+        if script or words or runs_per_job or dry_run:
+            raise click.UsageError(
+                "--job-script, --submit-options, --runs-per-job and --dry-run need --submit"
+            )
+        return None
+    try:
+        split = shlex.split(words)
+    except ValueError as error:
+        raise click.BadParameter(f"{words!r} cannot be split into words ({error})") from None
+    return Submission(output, None if scheduler == "auto" else scheduler, script, split, runs_per_job, dry_run)
+
+
+def _known_session(state: Path, *, is_resumed: bool, in_job: bool) -> Tuned:
+    tuned = api.tuned_state(state)
+    # A job adds to the log of the jobs before it.
+    for run in [] if in_job else tuned.runs:
+        _show_run(tuned, run)
+    return api.tune_again(state, in_job=in_job, progress=_show_last) if is_resumed else tuned
+
+
+def _new_session(
+    command: tuple[str, ...], data: Path | None, state: Path, output: Path, **options: Any
+) -> Tuned:
     if data is None:
         raise click.UsageError("Missing option '--data'")
     for path in (output, output.with_suffix(".sh")):
@@ -147,6 +197,22 @@ def _session(
             raise InputError("is there already", where=path, todo="name another with -o")
     check_outputs([output, output.with_suffix(".sh")], [options["profile"], options["advice"]])
     return api.tune(command, data, state=state, progress=_show_last, **options)
+
+
+def _goes_on(tuned: Tuned, state: Path, *, is_submitted: bool) -> str:
+    """How a session of jobs goes on; empty for one without."""
+    if tuned.jobs is None:
+        return ""
+    again = "vani tune --resume" + ("" if state == _STATE else f" --state {shlex.quote(str(state))}")
+    job = last_job(state)
+    if job is None or (not is_submitted and tuned.runs == []):
+        return f"Not submitted yet: {submit_line(tuned.jobs, state.absolute())}"
+    show = again.replace("--resume", "--show")
+    doing = "is submitted" if is_submitted else "goes on"
+    return (
+        f"Job {job} {doing}, and prints to {state / 'jobs.log'}\n"
+        f"So far       {show}    if it ended too early: {again}"
+    )
 
 
 def _save(tuned: Tuned, output: Path) -> None:

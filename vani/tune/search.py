@@ -42,7 +42,7 @@ def number_of_runs(tuned: Tuned) -> int | None:
         if first is None:
             return None
         limits.append(min(_MOST_RUNS, max(1, int(most_seconds / max(first, 1e-3)))))
-    return min(limits)
+    return min(limits, default=_MOST_RUNS)
 
 
 def not_worth_a_run(tuned: Tuned) -> list[NotTried]:

@@ -96,9 +96,9 @@ def command_in(command: Sequence[str], folder: Path) -> list[str]:
 def environment_of(setting: Setting, folder: Path, hint_file: Path) -> dict[str, str]:
     """Variables of a run; its hints of MPI-IO are written to `hint_file`, with those of the user that are others.
 
-    ROMIO reads one file, in which the first line of a name counts; Cray MPICH one variable.
+    ROMIO reads one file, in which the first line of a name counts; Cray MPICH one variable, Open MPI one for each.
     """
-    environment = dict(os.environ) | {"VANI_DATA": str(folder)} | setting.environment
+    environment = dict(os.environ) | {"VANI_DATA": str(folder)} | setting.ompio | setting.environment
     if setting.hints:
         own: list[str] = []
         if "ROMIO_HINTS" in os.environ:

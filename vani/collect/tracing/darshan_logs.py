@@ -36,7 +36,7 @@ def logs_since(begin_s: float, environment: Mapping[str, str]) -> list[Path] | s
     folders = _folders(environment)
     file = environment.get("DARSHAN_LOGFILE")
     if not folders and not file:
-        return "no log of Darshan: neither DARSHAN_LOGPATH nor darshan-config names a folder of logs"
+        return "no log of Darshan (no DARSHAN_LOGPATH, no darshan-config)"
     candidates = [Path(file)] if file else [path for folder in folders for path in _in(folder, begin_s)]
     job = next((environment[name] for name in _JOBS if environment.get(name)), "")
     # A file system may keep whole seconds.

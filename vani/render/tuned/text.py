@@ -60,22 +60,24 @@ def _worth(tuned: Tuned, run: TunedRun) -> str:
     return f": {100 * gain:.0f} % of the run, little to gain" if gain < HARDLY else ": worth tuning"
 
 
-def result_text(tuned: Tuned, saved: Path | None) -> str:
+def result_text(tuned: Tuned, saved: Path | None, goes_on: str = "") -> str:
     """The result, what to do next, and the folders that the session made.
 
     Parameters
     ----------
     saved
         The document, with tuned.sh beside it; None where none was written.
+    goes_on
+        How a session that is not over goes on.
     """
     result = tuned.result
     lines = [] if result is None else [_sentence(tuned, result)]
     if result is None:
-        lines.append("The session goes on: vani tune --resume")
+        lines += (goes_on or "The session goes on: vani tune --resume").splitlines()
     lines += [f"Not tried    {item.rule}: {item.why}" for item in tuned.not_tried]
     first = tuned.first
     if first is not None and first.io_why and tuned.io_time != "off":
-        lines.append(f"I/O time     is not known: {first.io_why}. --io-time recorder traces each run")
+        lines.append(f"I/O time     is not known: {first.io_why}; --io-time recorder traces each run")
     if saved is not None and tuned.settings:
         script = shlex.quote(str(saved.with_suffix(".sh")))
         lines.append(

@@ -1,0 +1,166 @@
+"""Batch jobs of `vani tune --submit`: a script that goes on with a session, and the command that submits it."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final, Literal
+
+from vani.atomic import write_text
+from vani.collect.scheduler import read_scheduler
+from vani.errors import InputError
+from vani.schema.document import read_text
+from vani.schema.tuned import Jobs
+
+__all__ = ["Submission", "last_job", "prepare_jobs", "submit", "submit_line", "write_script"]
+
+Scheduler = Literal["slurm", "pbs", "lsf", "flux"]
+
+_COMMANDS: Final[Mapping[Scheduler, tuple[str, ...]]] = {
+    "slurm": ("sbatch", "--parsable"),
+    # Of the four, PBS alone does not pass variables on by itself.
+    "pbs": ("qsub", "-V"),
+    "lsf": ("bsub",),
+    "flux": ("flux", "batch"),
+}
+_SCRIPT: Final = "job.sh"
+"""The script in the state folder."""
+_JOBS: Final = "jobs.txt"
+"""Jobs of the session, a line each, in the state folder."""
+_LOG: Final = "jobs.log"
+_PLACE: Final = "{vani}"
+_PATIENCE_S: Final = 300.0
+
+
+@dataclass(frozen=True)
+class Submission:
+    """How the jobs of a session are submitted.
+
+    Parameters
+    ----------
+    output
+        The document that the last job writes.
+    scheduler
+        None: the one whose job this is, else the one whose command is installed.
+    script
+        The user's job script; its line `{vani}` is where the session goes on.
+    options
+        Words for the command that submits.
+    runs_per_job
+        Runs of one job, which submits the next one; None: all in one job.
+    dry_run
+        Write the script, and submit nothing.
+    """
+
+    output: Path
+    scheduler: Literal["slurm", "pbs", "lsf", "flux"] | None = None
+    script: Path | None = None
+    options: Sequence[str] = ()
+    runs_per_job: int | None = None
+    dry_run: bool = False
+
+
+def prepare_jobs(submission: Submission, state: Path) -> tuple[Jobs, str]:
+    """The jobs of a session, and the text of their script.
+
+    Raises
+    ------
+    InputError
+        No batch system is found, or the user's script cannot be used.
+    """
+    scheduler = submission.scheduler or _scheduler_here()
+    if shutil.which(_COMMANDS[scheduler][0]) is None and not submission.dry_run:
+        raise InputError(
+            "is not installed here", where=_COMMANDS[scheduler][0], todo="submit from a login node, or with --dry-run"
+        )
+    words = [*_COMMANDS[scheduler], *submission.options]
+    if scheduler != "lsf":
+        # bsub reads the script, and its #BSUB lines, from its input.
+        words.append(str(state / _SCRIPT))
+    go_on = [sys.executable, "-m", "vani", "tune", "--resume", "--in-job", "--state", str(state)]
+    go_on += ["-o", str(submission.output.absolute())]
+    line = f"cd {shlex.quote(str(Path.cwd()))} && {shlex.join(go_on)} >>{shlex.quote(str(state / _LOG))} 2>&1"
+    jobs = Jobs(scheduler=scheduler, words=words, runs_per_job=submission.runs_per_job)
+    return jobs, _script(submission.script, line)
+
+
+def submit(jobs: Jobs, state: Path) -> str:
+    """Submit the script in `state` once; returns the job as the batch system names it.
+
+    Raises
+    ------
+    InputError
+        The batch system refuses it.
+    """
+    with (state / _SCRIPT).open("rb") as script:
+        try:
+            done = subprocess.run(
+                jobs.words, stdin=script, capture_output=True, text=True, errors="backslashreplace", check=False,
+                timeout=_PATIENCE_S,
+            )  # fmt: skip
+        except OSError as error:
+            raise InputError(f"cannot be started ({error.strerror})", where=jobs.words[0]) from error
+        except subprocess.TimeoutExpired:
+            raise InputError(f"did not answer within {_PATIENCE_S:.0f} s", where=jobs.words[0]) from None
+    printed = done.stdout.strip().splitlines()
+    if done.returncode or not printed:
+        said = done.stderr.strip().splitlines() or printed or [f"status {done.returncode}"]
+        raise InputError(
+            f"refuses the job: {said[-1]}",
+            where=jobs.words[0],
+            todo="mend it, then vani tune --resume submits it again",
+        )
+    named = re.search(r"Job <(\w+)>", done.stdout)
+    job = named[1] if named else printed[-1].partition(";")[0]
+    with (state / _JOBS).open("a", encoding="utf-8") as file:
+        file.write(f"{job}\n")
+    return job
+
+
+def submit_line(jobs: Jobs, state: Path) -> str:
+    """The command that submits, as a shell takes it."""
+    given = f" <{shlex.quote(str(state / _SCRIPT))}" if jobs.scheduler == "lsf" else ""
+    return shlex.join(jobs.words) + given
+
+
+def write_script(text: str, state: Path) -> None:
+    """Write the script that is submitted."""
+    write_text(state / _SCRIPT, text)
+
+
+def last_job(state: Path) -> str | None:
+    """The job that was submitted last, as the batch system names it; None before the first."""
+    try:
+        return (state / _JOBS).read_text(encoding="utf-8").splitlines()[-1]
+    except (OSError, IndexError):
+        return None
+
+
+def _scheduler_here() -> Scheduler:
+    name = read_scheduler(os.environ).scheduler
+    for scheduler, (command, *_) in _COMMANDS.items():
+        if scheduler == name or (name is None and shutil.which(command)):
+            return scheduler
+    raise InputError(
+        "no batch system is found here (sbatch, qsub, bsub, flux)", where="--submit", todo="name one, with --dry-run"
+    )
+
+
+def _script(template: Path | None, line: str) -> str:
+    if template is None:
+        return f"#!/bin/sh\n{line}\n"
+    lines = read_text(template).splitlines()
+    if [known.strip() for known in lines].count(_PLACE) != 1:
+        raise InputError(
+            f"has not one line {_PLACE}, where the session goes on",
+            where=template,
+            todo=f"put {_PLACE} alone on the line where the program is started now",
+        )
+    return "".join(f"{line if known.strip() == _PLACE else known}\n" for known in lines)
