@@ -110,6 +110,9 @@ class PlannedJob(Model):
     curve: Annotated[list[CurveItem], Field(min_length=1, max_length=1000)] | None = Field(
         default=None, description="measured bandwidth by number of I/O nodes"
     )
+    curve_nodes: AtLeastOne | None = Field(
+        default=None, description="compute nodes with which `curve` was measured; null: with `nodes`"
+    )
     profile: Annotated[str, Field(min_length=1, max_length=4096)] | None = Field(
         default=None, description="profile of an earlier run; a path seen from this document's folder"
     )

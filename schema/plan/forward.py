@@ -32,6 +32,9 @@ class ForwardSettings(Model):
     )
     floor: Share = Field(description="share of its own best bandwidth that every job gets at least (mckp)")
     direct: bool = Field(description="whether jobs may do without I/O nodes")
+    any_number: bool = Field(
+        default=False, description="whether jobs may have numbers that do not divide their compute nodes"
+    )
     rounding: Literal["half-up", "ceil"] = Field(description="of static, size and process")
     nodes_per_io_node: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None = Field(
         description="compute nodes per I/O node, for static; null: those of all jobs over the pool"

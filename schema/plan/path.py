@@ -97,6 +97,10 @@ class JobPath(Model):
     met: Share | None = Field(
         description="share that is carried with one forwarding node for each compute node: the sum of `flows`"
     )
+    bound: Share | None = Field(
+        default=None,
+        description="share that no mapping with one forwarding node for each compute node exceeds; null: no demand",
+    )
     flows: list[Flow] = Field(description="its parts")
     map: list[MappedNodes] = Field(description="a forwarding node for each compute node")
     request_split: list[RequestSplit] = Field(
@@ -109,6 +113,10 @@ class JobPath(Model):
         description="targets of each file that it creates; null: as it is"
     )
     stripe_size: AtLeastOne | None = Field(description="bytes of a stripe; null: as it is")
+    dom: AtLeastOne | None = Field(
+        default=None, description="bytes at the beginning of each file on the metadata target (DoM); null: none"
+    )
+    lines: list[str] = Field(default_factory=list, description="commands and hints that apply the settings")
     kept: list[Left] = Field(description="settings that stay as they are, and why")
 
 

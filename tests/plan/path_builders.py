@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
-from itertools import count
+from collections import Counter, defaultdict
+from itertools import combinations_with_replacement, count
 from pathlib import Path
 from typing import Any
 
@@ -96,13 +96,30 @@ def _free(one: Any, load: float | None) -> dict[str, float]:
     return {name: float("inf") if peak is None else peak * (1 - load) for name, peak in peaks.items()}
 
 
-def largest_flow(snapshot: Snapshot, demand: dict[str, float]) -> float:
-    """The share of a demand that a maximum flow carries, node by node."""
+def best_by_enumeration(snapshot: Snapshot, demand: dict[str, float], nodes: int) -> float:
+    """The largest share over all ways to give each of `nodes` compute nodes one forwarding node."""
+    names = [one.name for one in snapshot.forwarding]
+    ways = combinations_with_replacement(names, nodes)
+    return max(
+        largest_flow(snapshot, demand, {name: count / nodes for name, count in Counter(way).items()}) for way in ways
+    )
+
+
+def largest_flow(
+    snapshot: Snapshot, demand: dict[str, float], mapped: dict[str, float] | None = None
+) -> float:
+    """The share of a demand that a maximum flow carries, node by node.
+
+    `mapped`: the share of the compute nodes on each forwarding node; None: as it likes.
+    """
     asked = {name: rate for name, rate in demand.items() if rate > 0}
     capacity = {
         key: int(min(1.0, *(free[name] / rate for name, rate in asked.items())) * STEPS)
         for key, free in free_of(snapshot).items()
     }
+    for one in snapshot.forwarding if mapped is not None else ():
+        key = ("fwd", one.name)
+        capacity[key] = min(capacity[key], int(mapped.get(one.name, 0.0) * STEPS))
     graph = nx.DiGraph()
     graph.add_edge("S", "job", capacity=STEPS)
     for key, room in capacity.items():
@@ -139,6 +156,7 @@ def check_sound(plan: PathPlan, jobs: Jobs, snapshot: Snapshot) -> None:
                         used[key][name] += flow.share * (asked or 0.0)
         assert got.met is None or abs(sum(by_forwarder.values()) - got.met) < 1e-9
         assert got.met is None or got.met <= (got.flow or 0.0) + 1e-9 <= 1 + 2e-9
+        assert got.met is None or got.bound is None or got.met <= got.bound + 1e-6
         # One forwarding node for each compute node, and no more through it than its compute nodes ask for.
         nodes = {one.forwarding: one.nodes for one in got.map}
         assert len(nodes) == len(got.map)

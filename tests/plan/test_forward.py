@@ -21,7 +21,8 @@ from benchmarks.plan_forward import (
 )
 from tests.plan.builders import NO_CURVES, jobs_of, numbers, planned
 from vani.errors import InputError
-from vani.schema.jobs import Jobs
+from vani.plan.curves import curve_for
+from vani.schema.jobs import AccessPattern, Jobs
 
 SIX = Jobs.load(SIX_JOBS)
 
@@ -263,3 +264,26 @@ def test_a_change_of_a_job_without_bytes_is_said_to_cost_nothing():
     jobs = jobs_of(a={1: 100.0, 2: 120.0})
     plan = planned(jobs, 2, current=planned(jobs, 1), change_cost_s=5.0)
     assert plan.no_data[0].reason == "no bytes: a change of its number costs it nothing"
+
+
+def test_any_number_gives_numbers_that_do_not_divide_the_nodes():
+    curve = {1: 1e9, 3: 2.9e9, 4: 3e9}
+    assert numbers(planned(jobs_of(a=curve), 3, direct=False)) == {"a": 1}
+    assert numbers(planned(jobs_of(a=curve), 3, direct=False, any_number=True)) == {"a": 3}
+
+
+def test_a_curve_of_other_nodes_is_scaled_for_files_of_their_own_and_else_refused():
+    own = {"layout": "file_per_process", "request": 1 << 20}
+    jobs = jobs_of(a={0: 5e9, 1: 1e9, 2: 2e9})
+    small = jobs.jobs[0].model_copy(update={"curve_nodes": 16, "pattern": AccessPattern.model_validate(own)})
+    curve, lack = curve_for(small)
+    # Direct access did not follow; 64 nodes are four times 16.
+    assert [(item.io_nodes, item.bandwidth) for item in curve] == [(4, 4e9), (8, 8e9)]
+    plan = planned(Jobs(jobs=[small]), 8, direct=False)
+    assert (plan.jobs[0].io_nodes, plan.jobs[0].bandwidth, plan.jobs[0].source) == (8, 8e9, "estimated")
+    assert [left.reason for left in plan.no_data] == [lack]
+    for change in ({"curve_nodes": 8}, {"curve_nodes": 24}, {"pattern": None}):
+        refused = small.model_copy(update=change)
+        assert curve_for(refused)[0] == []
+        offer = planned(Jobs(jobs=[refused]), 8, direct=False, estimate="none")
+        assert offer.jobs[0].source == "none" and "its curve was measured on" in offer.no_data[0].reason

@@ -216,9 +216,12 @@ def offset(pattern: Pattern, other: Pattern) -> Offset:
     )
 
 
-def legal(nodes: int, choices: Iterable[int], *, direct: bool) -> list[int]:
-    """Numbers of I/O nodes among `choices` that a job of `nodes` compute nodes can have, ascending."""
-    return sorted({n for n in choices if (n == 0 and direct) or (n > 0 and nodes % n == 0)})
+def legal(nodes: int, choices: Iterable[int], *, direct: bool, any_number: bool = False) -> list[int]:
+    """Numbers of I/O nodes among `choices` that a job of `nodes` compute nodes can have, ascending.
+
+    They divide the nodes, or are at most as many where any number will do.
+    """
+    return sorted(n for n in {*choices} if (0 < n <= nodes and (any_number or nodes % n == 0)) or (not n and direct))
 
 
 def regrets(curve: Mapping[int, Rate], allowed: Sequence[int]) -> dict[int, float]:

@@ -64,7 +64,9 @@ def forward(
     now = {job.name: job.io_nodes for job in current.jobs if not job.shared} if current is not None else {}
     offers = [
         with_change_cost(
-            offer_of(job, scenarios, direct=settings.direct, estimate=estimate),
+            offer_of(
+                job, scenarios, direct=settings.direct, estimate=estimate, any_number=settings.any_number
+            ),
             now.get(job.name),
             settings.change_cost_s,
         )

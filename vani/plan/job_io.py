@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import math
+import statistics
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from vani.models.striping import neighbour_distance
+from vani.plan.curves import curve_for
 
 if TYPE_CHECKING:
     from vani.schema.jobs import PlannedJob
@@ -50,6 +53,8 @@ class JobIo:
         The file that matters; "file_per_process"; in words why neither is known.
     lacks
         What is missing of the demand.
+    file_size
+        Bytes of a usual file that it makes; None: not known.
     notes
         What stands in for figures that jobs.yaml does not have.
     """
@@ -59,6 +64,7 @@ class JobIo:
     layout: SharedFile | str
     lacks: str | None
     notes: str | None = None
+    file_size: int | None = None
 
     @property
     def is_file_per_process(self) -> bool:
@@ -70,7 +76,8 @@ def io_of(job: PlannedJob, profile: Profile | None) -> JobIo:
     own_demand = job.demand
     own = (None, None, None) if own_demand is None else (own_demand.iobw, own_demand.iops, own_demand.mdops)
     run = (None, None, None) if profile is None else _rates(profile, job.nodes)
-    best = max((point.bandwidth for point in job.curve or ()), default=None)
+    points, lack_of_curve = curve_for(job)
+    best = max((point.bandwidth for point in points), default=None)
     curve = (best, None, None)
     rates = tuple(
         next((rate for rate in some if rate is not None), None) for some in zip(own, run, curve, strict=True)
@@ -87,12 +94,14 @@ def io_of(job: PlannedJob, profile: Profile | None) -> JobIo:
             else "the best of its curve"
         )
         notes = f"{' and '.join(taken)} of {job.name}: {source}"
+    if lack_of_curve is not None and (best is None or rates[0] == best):
+        notes = f"{lack_of_curve} ({job.name})" if notes is None else f"{notes}, {lack_of_curve}"
     lacks = None
     if len(missing) == len(words):
         lacks = "no demand: nothing is carried for it, and its compute nodes use the forwarding node whose turn it is"
     elif missing:
         lacks = f"no {' and no '.join(missing)}: not held against any peak"
-    return JobIo(demand, _reads(job, profile), _layout(job, profile), lacks, notes)
+    return JobIo(demand, _reads(job, profile), _layout(job, profile), lacks, notes, _file_size(job, profile))
 
 
 def _rates(profile: Profile, nodes: int) -> tuple[float | None, float | None, float | None]:
@@ -160,6 +169,18 @@ def _layout(job: PlannedJob, profile: Profile | None) -> SharedFile | str:
     if pattern.order == "strided":
         return SharedFile(processes, pattern.request, size)
     return SharedFile(processes, max(1, size // processes) if size else None, size)
+
+
+def _file_size(job: PlannedJob, profile: Profile | None) -> int | None:
+    """Bytes of the median file that it makes; of files of one process each, an equal part of its bytes."""
+    if job.creations:
+        return statistics.median_high(creation.size for creation in job.creations)
+    if profile is not None:
+        sizes = [file.size for file in profile.files if file.writers and file.size]
+        return statistics.median_high(sizes) if sizes else None
+    if job.pattern is None or job.pattern.layout == "shared" or not job.bytes or not job.processes:
+        return None
+    return math.ceil(job.bytes / job.processes)
 
 
 def _largest_file(profile: Profile) -> SharedFile | str:

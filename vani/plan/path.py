@@ -16,9 +16,10 @@ import numpy as np
 
 from vani.errors import InputError
 from vani.plan.job_io import JobIo, io_of
-from vani.plan.node_map import nodes_by_forwarder
-from vani.plan.path_flow import Flows, Room, by_forwarder, carried, largest, room_for
+from vani.plan.path_flow import Flows, Room, carried, largest, room_for
 from vani.plan.path_layers import DIMENSIONS, DUST, Floats, Layer, Network, Numbers, network_of
+from vani.plan.path_lines import lines_of
+from vani.plan.path_mapping import best_mapping
 from vani.plan.path_settings import Settings, settings_of
 from vani.plan.static_map import static_shares
 from vani.schema.advice import Expected
@@ -57,6 +58,7 @@ class _Served:
     io: JobIo
     binds: Dimension | None = None
     flow: float | None = None
+    bound: float | None = None
     flows: Flows = field(default_factory=list)
     nodes: dict[int, int] = field(default_factory=dict)
     why: str | None = None
@@ -113,6 +115,7 @@ def path(
             buffers=buffers,
             users=users,
             metadata_share=settings.metadata_share,
+            mds=snapshot.mds,
         )
         if route.nodes
         else Settings()
@@ -182,31 +185,16 @@ def _serve(job: PlannedJob, io: JobIo, network: Network, settings: PathSettings)
     if not flows:
         served.why = _why(network, room, 0.0)
         return served
-    served.nodes = nodes_by_forwarder(flows, room.forwarding, _reachable(queue, network, room), job.nodes)
-    served.flows = _as_mapped(flows, served.nodes, job.nodes, network, room, limited, settings)
+    order = _reachable(queue, network, room)
+    served.nodes, served.flows, served.bound = best_mapping(
+        flows, room, order, job.nodes, network=network, demand=limited, pack=settings.pack
+    )
+    # Of limited reach Algorithm 1 may carry less than the mapping does.
+    served.flow = max(served.flow, carried(served.flows))
     network.carry(demand, served.flows)
     if carried(served.flows) < _WHOLE:
         served.why = _why(network, room, served.flow, carried(served.flows))
     return served
-
-
-def _as_mapped(
-    flows: Flows,
-    nodes: Mapping[int, int],
-    total: int,
-    network: Network,
-    room: Room,
-    demand: Floats,
-    settings: PathSettings,
-) -> Flows:
-    """The flow as it is when each compute node keeps to one forwarding node."""
-    sums = by_forwarder(flows)
-    if sums.keys() == nodes.keys() and all(sums[fwd] <= count / total + DUST for fwd, count in nodes.items()):
-        return flows
-    limited = Room(np.zeros_like(room.forwarding), room.storage, room.ost)
-    for fwd, count in nodes.items():
-        limited.forwarding[fwd] = min(float(room.forwarding[fwd]), count / total)
-    return largest(network, limited, demand, exact=settings.exact, pack=settings.pack)
 
 
 def _reachable(queue: Numbers, network: Network, room: Room) -> Numbers:
@@ -303,6 +291,7 @@ def _row(route: _Served, some: Settings, hosts: HostList | None, network: Networ
         binds=route.binds,
         flow=route.flow,
         met=route.met,
+        bound=route.bound,
         flows=[
             Flow(
                 forwarding=names[0][fwd],
@@ -317,6 +306,8 @@ def _row(route: _Served, some: Settings, hosts: HostList | None, network: Networ
         prefetch_chunk=some.chunk,
         stripe_count=some.count,
         stripe_size=some.size,
+        dom=some.dom,
+        lines=lines_of(some, route.job),
         kept=some.unchanged,
     )
 

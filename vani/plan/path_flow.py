@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from vani.plan.path_layers import DUST, Floats, Network, Numbers, keys_of
+from vani.plan.path_layers import BEYOND, DUST, Floats, Network, Numbers, bucket_of, keys_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -87,8 +87,7 @@ def greedy(network: Network, room: Room, demand: Floats, *, pack: bool = False) 
             of[node] = rest if (rest := of[node] - pushed) > DUST else 0.0
             load[node] += pushed * weight[node]
         flows.append((*path, pushed))
-        if not pack:
-            queue.requeue(path)
+        queue.pushed(path, left_of, requeue=not pack)
     return _together(flows)
 
 
@@ -100,12 +99,20 @@ class _Queues:
         self._loads = loads
         self._keys = [layer.keys(load) for layer, load in zip(network.layers, loads, strict=True)]
         self._next = max(int(layer.turn.max(initial=0)) for layer in network.layers) + 1
+        self._best: Numbers | None = None
 
     def path(self, left: Room) -> tuple[int, int, int] | None:
-        """The heads of the queues that reach each other and can carry more; None where there are none."""
+        """The heads of the queues that reach each other and can carry more; None where there are none.
+
+        Targets count before storage nodes: a busy one waits as long as any node has an idle one.
+        """
+        if self._best is None:
+            free = (left.ost > DUST) & (self._network.above >= 0)
+            self._best = np.full(len(left.storage), BEYOND, dtype=np.int64)
+            np.minimum.at(self._best, self._network.above[free], bucket_of(self._keys[2][free]) * BEYOND)
         while (fwd := _head(self._keys[0], left.forwarding)) is not None:
             reached = self._network.reach[self._network.groups[fwd]]
-            while (node := _head(self._keys[1], left.storage, reached)) is not None:
+            while (node := _head(self._best + self._keys[1], left.storage, reached)) is not None:
                 target = _head(self._keys[2], left.ost, self._network.behind[node])
                 if target is not None:
                     return fwd, node, target
@@ -113,6 +120,19 @@ class _Queues:
             # Others that reach the same have no way either.
             left.forwarding[self._network.groups == self._network.groups[fwd]] = 0.0
         return None
+
+    def _look(self, node: int, left: Room) -> None:
+        """Note the bucket of a storage node's best target."""
+        assert self._best is not None
+        best = _head(self._keys[2], left.ost, self._network.behind[node])
+        if best is not None:
+            self._best[node] = int(bucket_of(self._keys[2][[best]])[0]) * BEYOND
+
+    def pushed(self, path: tuple[int, int, int], left: Room, *, requeue: bool) -> None:
+        """Note that a path carries more."""
+        if requeue:
+            self.requeue(path)
+        self._look(path[1], left)
 
     def requeue(self, path: tuple[int, int, int]) -> None:
         """Put a node that was loaded behind the others of its bucket."""

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from vani.schema.plan.path import Dimension, LayerName
     from vani.schema.snapshot import Rates, Snapshot
 
-__all__ = ["DIMENSIONS", "DUST", "Layer", "Network", "keys_of", "network_of"]
+__all__ = ["BEYOND", "DIMENSIONS", "DUST", "Layer", "Network", "bucket_of", "keys_of", "network_of"]
 
 Floats = NDArray[np.float64]
 Flags = NDArray[np.bool_]
@@ -35,6 +35,8 @@ _BOUNDS: Final = np.array([0.0, 0.2, 0.4, 0.6, 0.8])
 _LEAST_PEAK: Final = 1e-100
 """Below it a peak is none, and what is divided by it no number."""
 _TURNS: Final = 1 << 40
+BEYOND: Final = 8 * _TURNS
+"""More than any key."""
 _WORDS: Final = {"iobw": "bytes", "iops": "data operations", "mdops": "metadata operations"}
 _KINDS: Final = {"forwarding": "forwarding node", "storage": "storage node", "ost": "OST"}
 
@@ -44,6 +46,11 @@ def keys_of(load: Floats, turn: Numbers) -> Numbers:
     # A load on a bound is in the bucket below it.
     bucket = np.searchsorted(_BOUNDS, load - DUST, side="right")
     return np.asarray(bucket * _TURNS + turn, dtype=np.int64)
+
+
+def bucket_of(keys: Numbers) -> Numbers:
+    """The buckets that keys are of, from 0."""
+    return np.asarray(keys // _TURNS, dtype=np.int64)
 
 
 @dataclass

@@ -1,4 +1,4 @@
-"""Settings of a job on the path that it gets: request split, prefetch chunk, striping (AIOT, section III-B.2)."""
+"""Settings of a job on the path that it gets: request split, prefetch chunk, striping, Data-on-MDT (AIOT, III-B.2)."""
 
 from __future__ import annotations
 
@@ -9,13 +9,15 @@ from typing import Final
 
 import numpy as np
 
-from vani.models import contention, striping
-from vani.models.contention import Burst, Path
+from vani.models import contention, stripe_count
 from vani.models.forwarding import prefetch_chunk
+from vani.models.placement.stripe_size import Writing, stripe_size_for
+from vani.models.striping import STRIPE_UNIT
 from vani.plan.job_io import JobIo, Reads, SharedFile
 from vani.plan.path_layers import DIMENSIONS, Network
 from vani.schema.plan import Left
 from vani.schema.plan.path import RequestSplit
+from vani.schema.snapshot import BUSY_CPU, BUSY_MEMORY, MetadataServer
 from vani.units import KiB, MiB, format_bytes, format_share
 
 __all__ = ["Settings", "settings_of"]
@@ -25,7 +27,8 @@ LIGHT: Final = 0.5
 MOST_METADATA: Final = 0.9
 """One of ten turns is left to others, however many metadata requests there are (as in the rule FWD003)."""
 _LEAST_STRIPE: Final = 512 * KiB
-_LEAST_PART: Final = 16 * MiB
+LARGEST_ON_MDT: Final = MiB
+"""Lustre's own limit, `dom_stripesize`, unless an administrator raises it (Lustre manual, chapter 20)."""
 _MDOPS: Final = DIMENSIONS.index("mdops")
 
 
@@ -37,6 +40,7 @@ class Settings:
     chunk: int | None = None
     count: int | None = None
     size: int | None = None
+    dom: int | None = None
     unchanged: list[Left] = field(default_factory=list)
 
 
@@ -49,6 +53,7 @@ def settings_of(
     buffers: Sequence[int | None],
     users: Mapping[int, int],
     metadata_share: float | None,
+    mds: MetadataServer | None = None,
 ) -> Settings:
     """The settings of one job when all jobs have their paths.
 
@@ -60,6 +65,8 @@ def settings_of(
         Prefetch buffer of each forwarding node of the machine in bytes, None where it is not known.
     users
         By forwarding node, how many jobs of the plan use it.
+    mds
+        The metadata server; None: not known.
     metadata_share
         P; None: the job's own share of metadata operations, at most `MOST_METADATA`.
     """
@@ -67,7 +74,8 @@ def settings_of(
     for name, why in (
         ("request split", _split(settings, io, forwarders, network, users, metadata_share)),
         ("prefetch chunk", _prefetch(settings, io.reads, forwarders, network, buffers)),
-        ("striping", _stripe(settings, io, nodes, forwarders, network)),
+        ("striping", _stripe(settings, io, nodes, network)),
+        ("data on the metadata target", _dom(settings, io, mds)),
     ):
         if why is not None:
             settings.unchanged.append(Left(name=name, reason=why))
@@ -138,7 +146,7 @@ def _prefetch(
 
 
 def _stripe(
-    settings: Settings, io: JobIo, nodes: int, forwarders: Sequence[int], network: Network
+    settings: Settings, io: JobIo, nodes: int, network: Network
 ) -> str | None:
     if io.is_file_per_process:
         settings.count = 1
@@ -148,39 +156,36 @@ def _stripe(
         return file
     if file.processes < 2:
         return "one process moves the bytes of its file"
-    rate = io.demand[0]
-    if not rate:
-        return "its iobw is not known" if rate is None else "it moves no bytes"
-    target = _peak(network.ost.peak[network.ost.usable, 0])
-    if target is None:
-        return "no peak of the OSTs is known"
-    relay = _peak(network.forwarding.peak[list(forwarders), 0])
     most = min(int(network.ost.usable.sum()), contention.LUSTRE_MAX_STRIPES)
     if file.size:
         most = min(most, max(1, math.ceil(file.size / _LEAST_STRIPE)))
-    path = Path(
-        target=target,
-        targets=int(network.ost.usable.sum()),
-        io_node=relay,
-        io_nodes=len(forwarders),
-        client=contention.CLIENT_RATE,
+    wanted = stripe_count.wanted_targets(
+        bytes_=file.size or 1 << 40,
+        nodes=min(nodes, file.processes),
+        processes=file.processes,
+        most=most,
+        per_node=stripe_count.PER_NODE,
+        collective=False,
+        cached=None,
     )
-    burst = Burst(
-        bytes=float(file.size or 1 << 40), nodes=min(nodes, file.processes), processes=file.processes
-    )
-    by_equation = striping.equation_3_count(rate / file.processes, file.processes, target)
-    knee = contention.fewest_targets(burst, path, most) * contention.MARGIN
-    count = contention.neat(min(by_equation, knee), most)
+    settings.count = contention.neat(wanted, most)
     if file.distance is not None:
-        part = striping.parted(file.distance, file.processes, count, _LEAST_PART)
-        settings.size = striping.whole_stripes(part, _LEAST_STRIPE)
-        if file.size:
-            count = contention.neat(min(count, math.ceil(file.size / settings.size)), most)
-    settings.count = count
+        whole = file.size or file.distance * file.processes
+        strided = whole >= 2 * file.distance * file.processes
+        writing = Writing(file.processes, file.distance if strided else None, strided)
+        settings.size, _ = stripe_size_for(writing, 0, whole, None, settings.count)
     return None
 
 
-def _peak(peaks: np.ndarray) -> float | None:
-    """The usual peak of bytes; None where none is known."""
-    known = peaks[np.isfinite(peaks) & (peaks > 0)]
-    return float(np.median(known)) if len(known) else None
+def _dom(settings: Settings, io: JobIo, mds: MetadataServer | None) -> str | None:
+    size = io.file_size
+    if size is None:
+        return "how large its files are is not known"
+    if size > LARGEST_ON_MDT:
+        return f"its files of {format_bytes(size)} are too large for the metadata target"
+    if mds is None or mds.cpu is None:
+        return "how loaded the metadata server is is not known"
+    if mds.cpu >= BUSY_CPU or (mds.memory or 0.0) >= BUSY_MEMORY:
+        return "the metadata server is busy"
+    settings.dom = max(STRIPE_UNIT, 1 << max(0, size - 1).bit_length())
+    return None

@@ -71,7 +71,10 @@ def replay(
         settings = settings.model_copy(update={"nodes_per_io_node": nodes / settings.io_nodes})
     for job in jobs.jobs:
         _refuse_unfit(job, nodes)
-    offers = [offer_of(job, scenarios, direct=settings.direct, estimate=estimate) for job in jobs.jobs]
+    offers = [
+        offer_of(job, scenarios, direct=settings.direct, estimate=estimate, any_number=settings.any_number)
+        for job in jobs.jobs
+    ]
     for offer in offers:
         if offer.source == "none":
             raise InputError(

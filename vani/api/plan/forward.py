@@ -50,6 +50,8 @@ class SharingOptions(TypedDict, total=False):
     """Share of its own best, 0..1, that each job gets at least; 0 by default."""
     direct: bool | None
     """Whether jobs may reach the file system without I/O nodes; None: as the machine says, and allowed without one."""
+    any_number: bool
+    """Whether jobs may have numbers of I/O nodes that do not divide their compute nodes; False by default."""
     rounding: Rounding
     """Rounding of shares by size: `half-up` by default."""
     nodes_per_io_node: float | None
@@ -81,7 +83,8 @@ def plan_forward(
     system
         The machine whose curves stand for those of jobs; None: those bundled of MareNostrum 4.
     sharing
-        `policy`, `objective`, `floor`, `direct`, `rounding`, `nodes_per_io_node`, `change_cost`; see `SharingOptions`.
+        `policy`, `objective`, `floor`, `direct`, `any_number`, `rounding`, `nodes_per_io_node`, `change_cost`; see
+        `SharingOptions`.
 
     Raises
     ------
@@ -128,6 +131,7 @@ def forward_inputs(
     objective: Objective = "sum",
     floor: float = 0.0,
     direct: bool | None = None,
+    any_number: bool = False,
     rounding: Rounding = "half-up",
     nodes_per_io_node: float | None = None,
     change_cost: float = 0.0,
@@ -148,6 +152,7 @@ def forward_inputs(
             objective=objective,
             floor=floor,
             direct=direct,
+            any_number=any_number,
             rounding=rounding,
             nodes_per_io_node=nodes_per_io_node,
             change_cost_s=change_cost,

@@ -93,7 +93,8 @@ def _read(plain: PlannedJob, path: Path) -> KnownJob:
         lacks.append(f"what is known of it is from {near.nodes:,} nodes, not {plain.nodes:,}")
     processes = None if near.processes is None else max(1, round(near.processes / near.nodes * plain.nodes))
     fields = {key: getattr(near, key) for key in ("bytes", "curve", "profile", "pattern", "demand")}
-    planned = with_pattern(plain.model_copy(update={"processes": processes, **fields}), path.parent)
+    fields |= {"processes": processes, "curve_nodes": near.curve_nodes or near.nodes}
+    planned = with_pattern(plain.model_copy(update=fields), path.parent)
     return _judged(planned, tuple(_inputs(path, planned)), tuple(lacks))
 
 

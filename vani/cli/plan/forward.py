@@ -28,6 +28,7 @@ class ForwardOptions(TypedDict):
     direct: bool | None
     compare: bool
     change_cost: float
+    any_number: bool
     rounding: Literal["half-up", "ceil"]
     nodes_per_io_node: float | None
     estimate: Literal["near", "nearest", "none"]
@@ -56,6 +57,10 @@ _OPTIONS = (
     click.option(
         "--direct/--no-direct", default=None,
         help="Whether jobs may do without I/O nodes; by default as --system says, else yes.",
+    ),
+    click.option(
+        "--any-number", is_flag=True,
+        help="Jobs may have numbers of I/O nodes that do not divide their compute nodes; neighbours still share one.",
     ),
     click.option("--compare", is_flag=True, help="All policies side by side."),
     click.option("--current", type=FILE, metavar="FILE", help="The plan in force, which this one changes."),
@@ -104,8 +109,8 @@ def forward(
 ) -> None:
     """Share the I/O nodes of a pool among the jobs of JOBS, a jobs.yaml.
 
-    Each job gets a number that divides its compute nodes, or 0, direct access. What the plan had to leave out
-    stands in its first line.
+    Each job gets a number that divides its compute nodes (with --any-number, any up to them), or 0, direct access.
+    What the plan had to leave out stands in its first line.
     """
     _refuse_mixture(replay=replay, current=current, nodes=nodes, poll=poll)
     read = chain(files_of_jobs(jobs), [current], system_files(options["system"]))

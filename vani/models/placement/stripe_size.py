@@ -44,6 +44,8 @@ BUFFERED: Final = 16 * MiB
 
 _USUAL: Final = 4 * MiB
 """Lustre's compiled default, where the request is not known."""
+_LARGEST_REGION: Final = 64 * MiB
+"""As in the rule LUS002."""
 _EVEN_ENOUGH: Final = 1.001
 _UNEVEN: Final = 1.05
 _ROUNDS: Final = 64
@@ -83,7 +85,9 @@ def stripe_size_for(
     elif writing.writers > 1 and start == 0 and end is None:
         region, rest = divmod(filled, writing.writers)
         turns = writing.writers / count
-        fits = MiB <= region <= LARGEST_STRIPE and region % STRIPE_UNIT == 0 and rest == 0
+        # A larger stripe is one OST's for long, which is right where nobody else writes to it.
+        largest = LARGEST_STRIPE if writing.writers <= count else _LARGEST_REGION
+        fits = MiB <= region <= largest and region % STRIPE_UNIT == 0 and rest == 0
         if fits and turns >= 1 and math.ceil(turns) / turns <= _UNEVEN:
             return region, "regions"
     if filled <= start:

@@ -86,8 +86,14 @@ def _row(job: JobPath) -> tuple[str, ...]:
         f"{job.nodes:,}",
         ", ".join(demand) or "unknown",
         "" if job.binds is None else _BINDS[job.binds],
-        "" if job.met is None else format_share(job.met),
+        "" if job.met is None else _carried(job.met, job.bound),
     )
+
+
+def _carried(met: float, bound: float | None) -> str:
+    """The share, and what no mapping exceeds where that is not known to be the same."""
+    share = format_share(met)
+    return share if bound is None or met >= bound - 1e-4 else f"{share} (at most {format_share(bound)})"
 
 
 def _ost(flow: Flow) -> int:
@@ -148,3 +154,6 @@ def _of_job(job: JobPath) -> Iterable[str]:
     if job.stripe_count is not None:
         size = "" if job.stripe_size is None else f" -S {lfs_size(job.stripe_size)}"
         yield f"  {name}: stripes -c {job.stripe_count}{size}"
+    if job.dom is not None:
+        yield f"  {name}: the first {lfs_size(job.dom)} of each file on the metadata target"
+    yield from (f"    {one_line(line)}" for line in job.lines)
