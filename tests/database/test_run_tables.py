@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import sqlite3
 import tempfile
@@ -9,9 +10,11 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 import sqlalchemy as sa
 
+from vani import api
 from vani.database.runs import read, tables, versions, write
 from vani.database.runs.connect import Store
 from vani.database.runs.run import Run, Source, Verdict
@@ -52,11 +55,12 @@ def test_a_run_comes_back_as_it_was_written(store):
     ("question", "index"),
     [
         ("SELECT * FROM history_runs WHERE user = 'u' AND application = 'a' AND processes = 4 ORDER BY submitted", "history_runs_of_category"),
+        ("SELECT max(waiting_s) FROM history_runs WHERE application = 'a'", "history_runs_of_category"),
         ("SELECT sum(in_io_s) FROM history_runs WHERE submitted >= 1e9 AND submitted < 2e9", "history_runs_by_time"),
         ("SELECT id FROM history_runs WHERE digest = 'x'", "sqlite_autoindex_history_runs_1"),
         ("SELECT path FROM history_sources WHERE digest = 'x'", "history_sources_of_run"),
     ],
-    ids=["category", "month", "digest", "files of a run"],
+    ids=["category", "application", "month", "digest", "files of a run"],
 )  # fmt: skip
 def test_what_is_asked_often_is_looked_up_by_an_index(store, question, index):
     with store.reading() as connection:
@@ -80,6 +84,7 @@ def older(store: Store) -> None:
         for table in ("judged", "creations"):
             connection.exec_driver_sql(f"DROP TABLE history_{table}")
         connection.exec_driver_sql("ALTER TABLE history_runs DROP COLUMN target_times")
+        connection.exec_driver_sql("DROP TABLE history_sums")
         connection.exec_driver_sql(f"UPDATE {tables.VERSION_TABLE} SET version_num = '0001'")
 
 
@@ -100,6 +105,59 @@ def test_an_older_store_is_upgraded_after_a_copy_was_kept(store, tmp_path):
     assert versions.upgrade_store(store) == (tables.NEWEST, None)
 
 
+def sums_by_hand(store: Store, period: read.Period) -> dict[tuple, tuple]:
+    with store.reading() as connection:
+        runs = [run for run in read.all_runs(connection) if _is_in(run, period)]
+    names = {(run.application, run.user, run.processes) for run in runs}
+    return {
+        name: (len(some := [run for run in runs if (run.application, run.user, run.processes) == name]),
+               sum(run.processes * (run.runtime_s or 0) for run in some), sum(run.waiting_s or 0 for run in some))
+        for name in names
+    }  # fmt: skip
+
+
+def _is_in(run: Run, period: read.Period) -> bool:
+    if period == read.Period():
+        return True
+    at = run.submitted
+    return at is not None and (period.since or 0) <= at and (period.until is None or at < period.until)
+
+
+def random_run(random: np.random.Generator, number: int) -> Run:
+    at = None if number % 17 == 0 else float(random.uniform(19_000, 19_150) * 86400)
+    return a_run(
+        number, submitted=at, user=f"u{random.integers(3)}", uid=int(random.integers(3)), application=f"a{random.integers(2)}",
+        processes=int(2 ** random.integers(1, 3)), waiting_s=None if number % 11 == 0 else float(random.random()),
+    )  # fmt: skip
+
+
+def test_sums_are_those_of_the_runs_whatever_was_added_removed_or_renamed(store, tmp_path):
+    random = np.random.default_rng(4)
+    with store.writing() as connection:
+        write.forget_user(connection, "u1")
+        for start in range(100, 400, 50):
+            runs = [random_run(random, number) for number in range(start, start + 60)]
+            new = write.add_runs(connection, runs)
+            write.settle_users(connection, [replace(run, user="u2") for run in runs if run.digest not in new])
+        write.forget_user(connection, "u1", "a0")
+        write.forget_user(connection, "u0")
+    api.history_anonymise(tmp_path / "key", db=store.file)
+    with store.writing() as connection:
+        write.add_runs(connection, [random_run(random, number) for number in range(500, 540)])
+    days = [None, 19_000, 19_020, 19_031, 19_059, 19_060, 19_080, 19_150]
+    for first, last in itertools.combinations_with_replacement(days, 2):
+        since, until = (None if day is None else 86400.0 * day for day in (first, last))
+        period = read.Period(since, until if last != first or last is None else until + 86400)
+        expected = sums_by_hand(store, period)
+        with store.reading() as connection:
+            groups = {group.names[::2] + group.names[1:2]: group for group in read.groups(connection, "category", period)}
+            whole = read.whole(connection, period)
+        found = {(app, user, processes): (g.runs, g.core_s, g.waiting_s) for (app, processes, user), g in groups.items()}
+        assert found == {name: pytest.approx(costs) for name, costs in expected.items()}, period
+        assert whole.runs == sum(costs[0] for costs in expected.values())
+        assert whole.users == len({user for _, user, _ in expected})
+
+
 def test_a_newer_store_is_refused_and_left_as_it_is(store, tmp_path):
     with store.writing() as connection:
         connection.exec_driver_sql(f"UPDATE {tables.VERSION_TABLE} SET version_num = '0099'")
@@ -107,7 +165,7 @@ def test_a_newer_store_is_refused_and_left_as_it_is(store, tmp_path):
     for act in (store.reading, store.writing):
         with (
             pytest.raises(
-                StoreError, match=r"has layout 99, which is newer than this Vani knows \(5\); update Vani"
+                StoreError, match=r"has layout 99, which is newer than this Vani knows \(6\); update Vani"
             ),
             act(),
         ):

@@ -14,7 +14,7 @@ from vani.history.daily import daily_runs
 from vani.history.days import period_of
 from vani.history.ranking import ranking
 from vani.history.saved import Share, pairs_that_matter, shares, state_of, verdict_from
-from vani.history.story import story
+from vani.history.story import category_runs, story
 from vani.render.history.daily import daily_text
 from vani.render.history.rows import hours, table
 from vani.schema.advice import Advice, Expected, ProfileRef, Recommendation, SystemRef, Target
@@ -247,7 +247,19 @@ def test_what_is_no_day_is_refused(words):
 
 
 def told(runs: list[Run]):
-    return story("app", None, runs, saved=None, lines=(), paths=("/logs/a",))
+    categories: dict[tuple[str, int], list[tuple]] = {}
+    for run in runs:
+        figures = (run.submitted, run.runtime_s, run.in_io_s, run.waiting_s, run.bytes_read, run.bytes_written)
+        categories.setdefault((run.user, run.processes), []).append(figures)
+    return story(
+        "app",
+        None,
+        [category_runs(*names, rows) for names, rows in categories.items()],
+        worst=max(runs, key=lambda run: run.waiting_s),
+        saved=None,
+        lines=(),
+        paths=("/logs/a",),
+    )
 
 
 def test_a_change_of_behaviour_is_found_where_it_began():

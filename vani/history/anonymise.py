@@ -6,12 +6,13 @@ import json
 import os
 import secrets
 from contextlib import suppress
-from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Final
 
 from vani.database.runs import read, tables, write
 from vani.database.runs.connect import Store
+from vani.database.runs.run import Source
+from vani.database.runs.sums import remake_sums
 from vani.errors import InputError, StoreError
 from vani.history.creations.series import hide_creations
 from vani.history.ingest_result import hide_profile
@@ -23,6 +24,9 @@ if TYPE_CHECKING:
 __all__ = ["anonymise", "names_of"]
 
 _KEY_BYTES = 32
+_AT_ONCE: Final = 5000
+"""Rows in memory; whole profiles are larger."""
+_FEW: Final = 50
 
 
 def names_of(key: Path | None, *, make: bool = False) -> PlainNames:
@@ -83,74 +87,59 @@ def anonymise(store: Store, key: Path) -> int:
             raise StoreError(
                 "has hashes of another key", where=store.name, todo="name the key that it was made with"
             )
-        runs = list(read.all_runs(connection))
-        names = Names(bytes.fromhex(key.read_text().strip()), {run.user for run in runs})
-        write.replace_texts(
-            connection,
-            tables.runs,
-            "digest",
-            [
-                {
-                    "digest": run.digest,
-                    "user": names.user(run.user),
-                    "uid": None,
-                    "application": names.text(run.application),
-                    "mount": names.path(run.mount),
-                }
-                for run in runs
-            ],
-        )
+        names = Names(bytes.fromhex(key.read_text().strip()), read.users(connection))
+        number = _runs(connection, names)
         _sources(connection, names)
-        _verdicts(connection, names)
-        _profiles(connection, names)
-        _creations(connection, names)
+        for page in read.pages(connection, tables.judged, "digest", _AT_ONCE):
+            write.replace_texts(connection, tables.judged, "digest", [_judged(row, names) for row in page])
+        for table, hide in ((tables.profiles, hide_profile), (tables.creations, hide_creations)):
+            for page in read.pages(connection, table, "digest", _FEW):
+                rows = [{"digest": row["digest"], "content": hide(bytes(row["content"]), names)} for row in page]
+                write.replace_texts(connection, table, "digest", rows)
         write.set_fact(connection, "names", names.key_id or "")
     store.compact()
-    return len(runs)
+    return number
+
+
+def _runs(connection: sa.Connection, names: Names) -> int:
+    number = 0
+    for page in read.pages(connection, tables.runs, "id", _AT_ONCE):
+        number += len(page)
+        rows = [
+            {
+                "id": row["id"],
+                "user": names.user(row["user"]),
+                "uid": None,
+                "application": names.text(row["application"]),
+                "mount": names.path(row["mount"]),
+            }
+            for row in page
+        ]
+        write.replace_texts(connection, tables.runs, "id", rows)
+    remake_sums(connection)
+    return number
 
 
 def _sources(connection: sa.Connection, names: Names) -> None:
-    write.replace_sources(
-        connection,
-        [
-            replace(
-                source,
-                path=names.path(source.path),
-                reason=None if source.reason is None else names.text(source.reason),
+    """Replace them all: the key of a file is made of its path."""
+    with write.new_sources(connection) as put:
+        for page in read.pages(connection, tables.sources, "place", _AT_ONCE):
+            put(
+                Source(
+                    path=names.path(row["path"]),
+                    size=row["size"],
+                    changed_ns=row["changed_ns"],
+                    digest=row["digest"],
+                    reason=None if row["reason"] is None else names.text(row["reason"]),
+                )
+                for row in page
             )
-            for source in read.all_sources(connection)
-        ],
-    )
 
 
-def _verdicts(connection: sa.Connection, names: Names) -> None:
-    write.replace_texts(
-        connection,
-        tables.judged,
-        "digest",
-        [
-            {
-                "digest": verdict.digest,
-                "setting": names.text(verdict.setting),
-                "why": names.text(verdict.why),
-                "lines": json.dumps([names.text(line) for line in verdict.lines]),
-            }
-            for verdict, _ in read.verdicts(connection)
-        ],
-    )
-
-
-def _creations(connection: sa.Connection, names: Names) -> None:
-    rows = [
-        {"digest": digest, "content": hide_creations(content, names)}
-        for digest, _, content in list(read.all_creations(connection))
-    ]
-    write.replace_texts(connection, tables.creations, "digest", rows)
-
-
-def _profiles(connection: sa.Connection, names: Names) -> None:
-    rows = [
-        {"digest": digest, "content": hide_profile(content, names)}
-        for digest, content in list(read.all_profiles(connection))
-    ]
-    write.replace_texts(connection, tables.profiles, "digest", rows)
+def _judged(row: dict[str, Any], names: Names) -> dict[str, Any]:
+    return {
+        "digest": row["digest"],
+        "setting": names.text(row["setting"]),
+        "why": names.text(row["why"]),
+        "lines": json.dumps([names.text(line) for line in json.loads(row["lines"])]),
+    }

@@ -31,21 +31,20 @@ def default_place() -> str:
 
 def contents_of(connection: sa.Connection, place: str, damaged: int) -> HistoryContents:
     """Count what is there."""
-    by_month: dict[str, tuple[int, set[str]]] = {}
-    for submitted, user in read.moments(connection):
-        month = "" if submitted is None else datetime.fromtimestamp(submitted, UTC).strftime("%Y-%m")
-        runs, users = by_month.get(month, (0, set()))
-        users.add(user)
-        by_month[month] = (runs + 1, users)
+    months = read.months(connection)
     return HistoryContents(
         place=place,
-        runs=sum(runs for runs, _ in by_month.values()),
+        runs=sum(runs for _, runs, _ in months),
         profiles=read.count_profiles(connection),
         judged=len(read.verdicts(connection)),
         damaged=damaged,
         anonymised=read.fact(connection, "names") is not None,
         months=[
-            HistoryMonth(month=month or None, runs=runs, users=len(users))
-            for month, (runs, users) in sorted(by_month.items())
+            HistoryMonth(
+                month=None if day is None else datetime.fromtimestamp(86400 * day, UTC).strftime("%Y-%m"),
+                runs=runs,
+                users=users,
+            )
+            for day, runs, users in months
         ],
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import UTC, datetime
+from dataclasses import dataclass
 from typing import Any, Final, Literal
 
 import numpy as np
@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from vani.database.runs.run import Run
 from vani.schema.history import Behaviour, Category, Month, Saved, Spread, Story, WorstRun
 
-__all__ = ["story"]
+__all__ = ["CategoryRuns", "category_runs", "story"]
 
 _LEAST_RUNS: Final = 5
 """On either side of a change."""
@@ -24,48 +24,78 @@ Floats = NDArray[np.float64]
 Figure = Literal["bytes", "in_io_s", "waiting_s"]
 
 
+@dataclass(frozen=True)
+class CategoryRuns:
+    """Figures of runs of one user with one number of processes, the oldest first; what is not known is NaN.
+
+    Attributes
+    ----------
+    submitted
+        Seconds since 1970. All arrays have shape (runs,).
+    runtime_s, in_io_s, waiting_s
+        Seconds.
+    moved
+        Bytes.
+    """
+
+    user: str
+    processes: int
+    submitted: Floats
+    runtime_s: Floats
+    in_io_s: Floats
+    waiting_s: Floats
+    moved: Floats
+
+
+def category_runs(user: str, processes: int, rows: Sequence[Sequence[float | None]]) -> CategoryRuns:
+    """Arrays of the rows that `category_figures` reads."""
+    columns = np.array(rows, np.float64).reshape(-1, 6).T
+    submitted, runtime_s, in_io_s, waiting_s, read, written = columns
+    moved = np.nan_to_num(read) + np.nan_to_num(written)
+    return CategoryRuns(user, processes, submitted, runtime_s, in_io_s, waiting_s, moved)
+
+
 def story(
     application: str,
     user: str | None,
-    runs: Sequence[Run],
+    categories: Sequence[CategoryRuns],
     *,
+    worst: Run | None,
     saved: Saved | None,
     lines: Sequence[str],
     paths: Sequence[str],
 ) -> Story:
-    """Summarise runs in order of time.
+    """Summarise the runs of an application.
 
     Parameters
     ----------
+    worst
+        The run that cost most.
     saved, lines
         What could be saved, and what to paste for it.
     paths
         Files of the run that cost most.
     """
-    worst = worst_of(runs)
-    categories: dict[tuple[str, int], list[Run]] = {}
-    for run in runs:
-        categories.setdefault((run.user, run.processes), []).append(run)
     return Story(
         application=application,
         user=user,
-        **_costs(runs),
-        months=_months(runs),
+        **_costs(categories),
+        months=_months(categories),
         categories=sorted(
             (
                 Category(
-                    user=whose,
-                    processes=processes,
-                    runs=len(some),
-                    in_io_s=_spread([run.in_io_s for run in some]),
-                    waiting_s=_spread([run.waiting_s for run in some]),
+                    user=some.user,
+                    processes=some.processes,
+                    runs=len(some.submitted),
+                    in_io_s=_spread(some.in_io_s),
+                    waiting_s=_spread(some.waiting_s),
                 )
-                for (whose, processes), some in categories.items()
+                for some in categories
             ),
             key=lambda category: (-category.runs, category.user, category.processes),
         ),
         changes=sorted(
-            (change for (whose, n), some in categories.items() for change in _changes(whose, n, some)),
+            (change for some in categories for change in _changes(some)),
             key=lambda change: (change.at, change.figure),
         ),
         worst=None if worst is None else WorstRun(
@@ -84,53 +114,65 @@ def story(
     )  # fmt: skip
 
 
-def worst_of(runs: Sequence[Run]) -> Run | None:
-    """The run that cost most."""
-    return max(runs, key=lambda run: (run.waiting_s or 0.0, run.in_io_s or 0.0, run.digest), default=None)
-
-
-def _costs(runs: Sequence[Run]) -> dict[str, Any]:
+def _sums(some: CategoryRuns) -> dict[str, Floats]:
+    """Parts of each run in the costs."""
     return {
-        "runs": len(runs),
-        "core_s": sum(run.processes * (run.runtime_s or 0.0) for run in runs),
-        "in_io_s": sum(run.in_io_s or 0.0 for run in runs),
-        "waiting_s": sum(run.waiting_s or 0.0 for run in runs),
+        "runs": np.ones(len(some.submitted)),
+        "core_s": some.processes * np.nan_to_num(some.runtime_s),
+        "in_io_s": np.nan_to_num(some.in_io_s),
+        "waiting_s": np.nan_to_num(some.waiting_s),
     }
 
 
-def _months(runs: Sequence[Run]) -> list[Month]:
-    by_month: dict[str, list[Run]] = {}
-    for run in runs:
-        if run.submitted is not None:
-            month = datetime.fromtimestamp(run.submitted, UTC).strftime("%Y-%m")
-            by_month.setdefault(month, []).append(run)
-    return [Month(month=month, **_costs(some)) for month, some in sorted(by_month.items())]
+def _costs(categories: Sequence[CategoryRuns]) -> dict[str, Any]:
+    sums = [_sums(some) for some in categories]
+    costs = {name: sum(float(own[name].sum()) for own in sums) for name in ("core_s", "in_io_s", "waiting_s")}
+    return {"runs": sum(len(some.submitted) for some in categories), **costs}
 
 
-def _spread(values: Sequence[float | None]) -> Spread | None:
-    known = np.array([value for value in values if value is not None], np.float64)
+def _months(categories: Sequence[CategoryRuns]) -> list[Month]:
+    by_month: dict[int, dict[str, float]] = {}
+    for some in categories:
+        timed = ~np.isnan(some.submitted)
+        seconds = some.submitted[timed].astype("datetime64[s]")
+        months, places = np.unique(seconds.astype("datetime64[M]").astype(np.int64), return_inverse=True)
+        for name, values in _sums(some).items():
+            for month, total in zip(months.tolist(), np.bincount(places, values[timed]).tolist(), strict=True):
+                costs = by_month.setdefault(month, dict.fromkeys(("runs", "core_s", "in_io_s", "waiting_s"), 0.0))
+                costs[name] += total
+    return [
+        Month(
+            month=str(np.datetime64(month, "M")),
+            runs=int(costs["runs"]),
+            core_s=costs["core_s"],
+            in_io_s=costs["in_io_s"],
+            waiting_s=costs["waiting_s"],
+        )
+        for month, costs in sorted(by_month.items())
+    ]
+
+
+def _spread(values: Floats) -> Spread | None:
+    known = values[~np.isnan(values)]
     if not len(known):
         return None
     return Spread(least=float(known.min()), median=float(np.median(known)), most=float(known.max()))
 
 
-def _changes(user: str, processes: int, runs: Sequence[Run]) -> list[Behaviour]:
-    timed = [run for run in runs if run.submitted is not None]
-    figures: dict[Figure, list[float | None]] = {
-        "bytes": [(run.bytes_read or 0) + (run.bytes_written or 0) for run in timed],
-        "in_io_s": [run.in_io_s for run in timed],
-        "waiting_s": [run.waiting_s for run in timed],
-    }
+def _changes(some: CategoryRuns) -> list[Behaviour]:
+    timed = ~np.isnan(some.submitted)
+    submitted = some.submitted[timed]
+    figures: dict[Figure, Floats] = {"bytes": some.moved, "in_io_s": some.in_io_s, "waiting_s": some.waiting_s}
     changes = []
     for figure, values in figures.items():
-        numbers = np.array([value or 0.0 for value in values], np.float64)
+        numbers = np.nan_to_num(values[timed])
         at = _change(numbers)
         if at is not None:
             changes.append(
                 Behaviour(
-                    user=user,
-                    processes=processes,
-                    at=timed[at].submitted or 0.0,
+                    user=some.user,
+                    processes=some.processes,
+                    at=float(submitted[at]),
                     figure=figure,
                     before=float(np.median(numbers[:at])),
                     after=float(np.median(numbers[at:])),

@@ -13,7 +13,7 @@ from vani.history.contents import default_place
 from vani.history.days import period_of
 from vani.history.ranking import saved_of
 from vani.history.saved import shares
-from vani.history.story import story, worst_of
+from vani.history.story import category_runs, story
 
 if TYPE_CHECKING:
     from vani.schema.history import Story
@@ -45,27 +45,27 @@ def history_show(
     """
     period = period_of(since, until)
     with Store(db if db is not None else default_place()).reading() as connection:
-        runs = read.runs_of(connection, application, user, period)
-        groups = read.groups(connection, "pair", period)
-        if not runs:
-            raise nothing_found(application, user, [group.pair for group in groups])
-        known = shares(read.verdicts(connection))
-        own_groups = [
-            group for group in groups if group.pair in {(run.application, run.user) for run in runs}
+        pairs = read.groups(connection, "pair", period)
+        own = [group for group in pairs if group.pair[0] == application and user in (None, group.pair[1])]
+        if not own:
+            raise nothing_found(application, user, [group.pair for group in pairs])
+        categories = [
+            category_runs(*category)
+            for category in read.category_figures(connection, application, user, period)
         ]
-        saved = saved_of(own_groups, known)
-        judged = [group for group in own_groups if group.pair in known]
+        known = shares(read.verdicts(connection))
+        judged = [group for group in own if group.pair in known]
         best = max(judged, key=lambda group: group.waiting_s * known[group.pair].expected, default=None)
-        worst = worst_of(runs)
-        paths = {} if worst is None else read.paths_of(connection, [worst.digest])
-    return story(
-        application,
-        user,
-        runs,
-        saved=saved,
-        lines=() if best is None else known[best.pair].best.lines,
-        paths=paths[worst.digest] if worst is not None else (),
-    )
+        (worst,) = read.costliest_runs(connection, application, user, period, 1)
+        return story(
+            application,
+            user,
+            categories,
+            worst=worst,
+            saved=saved_of(own, known),
+            lines=() if best is None else known[best.pair].best.lines,
+            paths=read.paths_of(connection, [worst.digest])[worst.digest],
+        )
 
 
 def nothing_found(application: str, user: str | None, pairs: list[tuple[str, str]]) -> InputError:

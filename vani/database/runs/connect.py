@@ -99,6 +99,7 @@ class Store:
             if not self.exists():
                 raise StoreError("is no history", where=self.name, todo="`vani history add PATH` makes one")
             with self.engine.connect().execution_options(vani_writes=False) as connection, connection.begin():
+                connection.exec_driver_sql("PRAGMA query_only = ON" if self.is_file else "SET TRANSACTION READ ONLY")
                 refuse_other_versions(connection, self.name)
                 yield connection
 

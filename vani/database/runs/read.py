@@ -4,15 +4,30 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, fields
-from typing import Any, Final
+from dataclasses import fields
+from typing import Any
 
 import sqlalchemy as sa
 
 from vani.database.runs import tables
+from vani.database.runs.groups import (
+    ALWAYS,
+    GROUPS,
+    Group,
+    Whole,
+    categories_of,
+    groups,
+    months,
+    new_pairs,
+    trend,
+    users,
+    whole,
+)
 from vani.database.runs.run import Run, Source, Verdict
+from vani.database.runs.sums import Period
 
 __all__ = [
+    "ALWAYS",
     "GROUPS",
     "Group",
     "Period",
@@ -22,6 +37,8 @@ __all__ = [
     "all_runs",
     "all_sources",
     "categories_of",
+    "category_figures",
+    "costliest_runs",
     "count_damaged",
     "count_profiles",
     "creations_of",
@@ -32,76 +49,21 @@ __all__ = [
     "groups",
     "known_files",
     "latest_digests",
-    "moments",
+    "months",
+    "new_pairs",
+    "pages",
     "paths_of",
     "profile_content",
+    "run_of",
     "runs_of",
     "target_times",
     "telling_runs",
+    "trend",
+    "users",
     "verdicts",
     "verdicts_of",
     "whole",
 ]
-
-GROUPS: Final = {
-    "pair": ("application", "user"),
-    "user": ("user",),
-    "app": ("application",),
-    "category": ("application", "user", "processes"),
-    "file-system": ("file_system", "mount"),
-}
-"""The ways to group runs, each with the columns that distinguish its groups."""
-
-
-@dataclass(frozen=True)
-class Period:
-    """Runs that began at `since` or later and before `until`, in seconds since 1970; None: no end."""
-
-    since: float | None = None
-    until: float | None = None
-
-    def of(self, column: sa.ColumnElement[float | None]) -> sa.ColumnElement[bool]:
-        """The condition."""
-        condition: sa.ColumnElement[bool] = sa.true()
-        if self.since is not None:
-            condition &= column >= self.since
-        if self.until is not None:
-            condition &= column < self.until
-        return condition
-
-
-@dataclass(frozen=True)
-class Group:
-    """Runs of a pair that are added up; times are seconds.
-
-    Attributes
-    ----------
-    names
-        Name of the group: a value for each column of `GROUPS`.
-    pair
-        Application and user.
-    """
-
-    names: tuple[str | int, ...]
-    pair: tuple[str, str]
-    runs: int
-    core_s: float
-    in_io_s: float
-    waiting_s: float
-
-
-@dataclass(frozen=True)
-class Whole:
-    """All runs of a period; times are seconds."""
-
-    runs: int
-    users: int
-    core_s: float
-    in_io_s: float
-    waiting_s: float
-    first: float | None
-    last: float | None
-
 
 def known_files(connection: sa.Connection) -> dict[str, tuple[int, int]]:
     """Size and time of change of each file that was looked at, by its key."""
@@ -112,40 +74,10 @@ def known_files(connection: sa.Connection) -> dict[str, tuple[int, int]]:
     }
 
 
-def groups(connection: sa.Connection, by: str, period: Period) -> list[Group]:
-    """Runs of a period added up by a row of `GROUPS`, those of each pair of application and user apart."""
-    of = tables.runs.c
-    columns = [of[name] for name in GROUPS[by]]
-    pair = [of.application, of.user]
-    rows = connection.execute(
-        sa.select(*columns, *pair, *_costs())
-        .where(period.of(of.submitted))
-        .group_by(*dict.fromkeys([*columns, *pair]))
-    )
-    wide = len(columns)
-    return [Group(tuple(row[:wide]), (row[wide], row[wide + 1]), *row[wide + 2 :]) for row in rows]
-
-
-def _costs() -> list[sa.ColumnElement[Any]]:
-    """Runs, core-seconds, seconds in I/O and waiting."""
-    of = tables.runs.c
-    sums = (of.processes * of.runtime_s, of.in_io_s, of.waiting_s)
-    return [sa.func.count(), *(sa.func.coalesce(sa.func.sum(cost), 0.0) for cost in sums)]
-
-
-def whole(connection: sa.Connection, period: Period) -> Whole:
-    """All runs of a period."""
-    of = tables.runs.c
-    row = connection.execute(
-        sa.select(
-            sa.func.count(sa.distinct(of.user)),
-            *_costs(),
-            sa.func.min(of.submitted),
-            sa.func.max(of.submitted),
-        ).where(period.of(of.submitted))
-    ).one()
-    users, runs, *costs = row
-    return Whole(runs, users, *costs)
+def run_of(connection: sa.Connection, digest: str) -> Run | None:
+    """A run by its digest; None where there is none."""
+    row = connection.execute(sa.select(tables.runs).where(tables.runs.c.digest == digest)).mappings().first()
+    return None if row is None else _run(row)
 
 
 def telling_runs(connection: sa.Connection, pairs: Sequence[tuple[str, str]]) -> list[Run]:
@@ -160,6 +92,39 @@ def telling_runs(connection: sa.Connection, pairs: Sequence[tuple[str, str]]) ->
             row = connection.execute(ordered.limit(1).offset(place)).mappings().one()
             by_digest[row["digest"]] = _run(row)
     return list(by_digest.values())
+
+
+def category_figures(
+    connection: sa.Connection, application: str, user: str | None, period: Period
+) -> Iterator[tuple[str, int, Sequence[Sequence[Any]]]]:
+    """User, processes, and a row for each run of that category, the oldest first: all that an index knows of it.
+
+    A row is `submitted`, `runtime_s`, `in_io_s`, `waiting_s`, `bytes_read` and `bytes_written`.
+    """
+    of = tables.runs.c
+    columns = (of.submitted, of.runtime_s, of.in_io_s, of.waiting_s, of.bytes_read, of.bytes_written)
+    for name, processes, *_ in categories_of(connection, application, user, period=period):
+        whose = (of.application == application) & (of.user == name) & (of.processes == processes)
+        ordered = sa.select(*columns).where(whose & period.of(of.submitted)).order_by(of.submitted)
+        # The driver's own tuples: rows of SQLAlchemy take numpy ten times as long.
+        yield name, processes, connection.execute(ordered).cursor.fetchall()
+
+
+def costliest_runs(
+    connection: sa.Connection, application: str, user: str | None, period: Period, most: int
+) -> list[Run]:
+    """The runs of an application that waited longest, the costliest first."""
+    of = tables.runs.c
+    whose = of.application == application
+    if user is not None:
+        whose &= of.user == user
+    costs = (sa.func.coalesce(of.waiting_s, 0.0).desc(), sa.func.coalesce(of.in_io_s, 0.0).desc())
+    # Chosen from the index alone: it is a tenth of the runs' own rows.
+    chosen = sa.select(of.id).where(whose & period.of(of.submitted)).order_by(*costs, of.id).limit(most)
+    rows = connection.execute(
+        sa.select(tables.runs).where(of.id.in_(chosen)).order_by(*costs, of.digest.desc())
+    )
+    return [_run(row) for row in rows.mappings()]
 
 
 def runs_of(connection: sa.Connection, application: str, user: str | None, period: Period) -> list[Run]:
@@ -207,10 +172,17 @@ def all_runs(connection: sa.Connection) -> Iterator[Run]:
         yield _run(row)
 
 
-def moments(connection: sa.Connection) -> list[tuple[float | None, str]]:
-    """The beginning and the user of each run."""
-    of = tables.runs.c
-    return [(row[0], row[1]) for row in connection.execute(sa.select(of.submitted, of.user))]
+def pages(connection: sa.Connection, table: sa.Table, key: str, most: int) -> Iterator[list[dict[str, Any]]]:
+    """All rows of a table in the order of a key, `most` at a time; they may change meanwhile, but not their keys."""
+    of = table.c[key]
+    last: Any = None
+    while True:
+        more: sa.ColumnElement[bool] = sa.true() if last is None else of > last
+        rows = connection.execute(sa.select(table).where(more).order_by(of).limit(most)).mappings().all()
+        if not rows:
+            return
+        last = rows[-1][key]
+        yield [dict(row) for row in rows]
 
 
 def count_profiles(connection: sa.Connection) -> int:
@@ -290,31 +262,6 @@ def all_profiles(connection: sa.Connection) -> Iterator[tuple[str, bytes]]:
     """Every packed profile, with the digest of its run."""
     for digest, content in connection.execute(sa.select(tables.profiles).order_by(tables.profiles.c.digest)):
         yield digest, bytes(content)
-
-
-def categories_of(
-    connection: sa.Connection, application: str, user: str | None = None, processes: int | None = None
-) -> list[tuple[str, int, int, float | None]]:
-    """User, processes, runs and the last moment of each category of an application; the latest first."""
-    of = tables.runs.c
-    whose = of.application == application
-    if user is not None:
-        whose &= of.user == user
-    if processes is not None:
-        whose &= of.processes == processes
-    last = sa.func.max(of.submitted)
-    rows = connection.execute(
-        sa.select(of.user, of.processes, sa.func.count(), last).where(whose).group_by(of.user, of.processes)
-    )
-    categories = [(row[0], row[1], row[2], row[3]) for row in rows]
-    return sorted(
-        categories,
-        key=lambda category: (
-            -(category[3] if category[3] is not None else -1e300),
-            category[0],
-            category[1],
-        ),
-    )
 
 
 def latest_digests(

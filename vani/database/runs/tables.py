@@ -16,10 +16,11 @@ __all__ = [
     "profiles",
     "runs",
     "sources",
+    "sums",
 ]
 
 VERSION_TABLE: Final = "history_version"
-NEWEST: Final = "0005"
+NEWEST: Final = "0006"
 """The last of the steps in `migrations/versions`."""
 
 metadata = sa.MetaData()
@@ -63,8 +64,34 @@ runs = sa.Table(
     # JSON: of each storage target its number, files, seconds and bytes.
     sa.Column("target_times", sa.Text),
     sa.UniqueConstraint("digest", name="history_runs_digest"),
-    sa.Index("history_runs_of_category", "user", "application", "processes", "submitted"),
+    # All that the story of an application reads of each run.
+    sa.Index(
+        "history_runs_of_category", "application", "user", "processes", "submitted", "runtime_s", "in_io_s",
+        "waiting_s", "bytes_read", "bytes_written",
+    ),
     sa.Index("history_runs_by_time", "submitted"),
+)
+
+sums = sa.Table(
+    "history_sums",
+    metadata,
+    # `month` or `day`, and its first day in days since 1970; -1 where it is not known when runs began.
+    sa.Column("unit", sa.String(5), primary_key=True),
+    sa.Column("day", sa.BigInteger, primary_key=True, autoincrement=False),
+    sa.Column("application", sa.Text, primary_key=True),
+    sa.Column("user", sa.Text, primary_key=True),
+    sa.Column("processes", sa.BigInteger, primary_key=True, autoincrement=False),
+    sa.Column("file_system", sa.Text, primary_key=True),
+    sa.Column("mount", sa.Text, primary_key=True),
+    sa.Column("runs", sa.BigInteger, nullable=False),
+    # Seconds: processes times run time, and as in the table of runs.
+    sa.Column("core_s", sa.Double, nullable=False),
+    sa.Column("in_io_s", sa.Double, nullable=False),
+    sa.Column("waiting_s", sa.Double, nullable=False),
+    # When the first and the last of the runs began.
+    sa.Column("first", sa.Double),
+    sa.Column("last", sa.Double),
+    sqlite_with_rowid=False,
 )
 
 profiles = sa.Table(

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from itertools import islice
 from typing import Any, TypeVar
 
@@ -13,6 +14,7 @@ from sqlalchemy.dialects import postgresql, sqlite
 
 from vani.database.runs import tables
 from vani.database.runs.run import Run, Source, Verdict
+from vani.database.runs.sums import add_to_sums, remake_sums_of, remove_sums
 
 __all__ = [
     "add_creations",
@@ -21,8 +23,8 @@ __all__ = [
     "add_sources",
     "add_verdicts",
     "forget_user",
+    "new_sources",
     "place_of",
-    "replace_sources",
     "replace_texts",
     "set_fact",
     "settle_users",
@@ -46,20 +48,27 @@ def add_runs(connection: sa.Connection, runs: Sequence[Run]) -> set[str]:
         )
         known.update(already_there.scalars())
     new = {run.digest: run for run in runs if run.digest not in known}
-    if new:
-        _insert(connection, tables.runs, [_row(run) for run in new.values()], "digest")
-    return set(new)
+    if not new:
+        return set()
+    insert: Any = postgresql.insert if connection.dialect.name == "postgresql" else sqlite.insert
+    statement = insert(tables.runs).on_conflict_do_nothing(index_elements=["digest"]).returning(tables.runs.c.digest)
+    # On a server another writer may have been faster.
+    added = set(connection.execute(statement, [_row(run) for run in new.values()]).scalars())
+    add_to_sums(connection, (new[digest] for digest in added))
+    return added
 
 
 def settle_users(connection: sa.Connection, runs: Sequence[Run]) -> None:
     """User of copies that are named after several: the one of most runs with the same number."""
     of = tables.runs.c
     named: dict[str, set[str]] = {}
+    changed: set[tuple[str, str]] = set()
     for run in runs:
         named.setdefault(run.digest, set()).add(run.user)
     for some in _pieces(named):
-        rows = connection.execute(sa.select(of.digest, of.user, of.uid).where(of.digest.in_(some))).all()
-        for digest, user, uid in rows:
+        columns = (of.digest, of.user, of.uid, of.application)
+        rows = connection.execute(sa.select(*columns).where(of.digest.in_(some))).all()
+        for digest, user, uid, application in rows:
             rivals = named[digest] | {user}
             if uid is None or len(rivals) < 2:
                 continue
@@ -71,6 +80,8 @@ def settle_users(connection: sa.Connection, runs: Sequence[Run]) -> None:
             best = min(rivals, key=lambda name: (-often[name], len(name), name))
             if best != user:
                 connection.execute(sa.update(tables.runs).where(of.digest == digest).values(user=best))
+                changed |= {(application, user), (application, best)}
+    remake_sums_of(connection, changed)
 
 
 def add_sources(connection: sa.Connection, sources: Iterable[Source]) -> None:
@@ -81,10 +92,30 @@ def add_sources(connection: sa.Connection, sources: Iterable[Source]) -> None:
         _insert(connection, tables.sources, [{"place": place, **row} for place, row in rows.items()], "place")
 
 
-def replace_sources(connection: sa.Connection, sources: Sequence[Source]) -> None:
-    """Note other files than those that were."""
+@contextmanager
+def new_sources(connection: sa.Connection) -> Iterator[Callable[[Iterable[Source]], None]]:
+    """Yield a function that takes other files than those that were; they replace these when the block ends."""
+    # Written beside the others, which are read meanwhile.
+    beside = sa.Table(
+        "history_sources_new",
+        sa.MetaData(),
+        *(sa.Column(column.name, column.type) for column in tables.sources.columns),
+        prefixes=["TEMPORARY"],
+    )
+    beside.create(connection)
+
+    def put(sources: Iterable[Source]) -> None:
+        rows = [{"place": place_of(source.path), **_row(source)} for source in sources]
+        if rows:
+            connection.execute(sa.insert(beside), rows)
+
+    yield put
     connection.execute(sa.delete(tables.sources))
-    add_sources(connection, sources)
+    insert: Any = postgresql.insert if connection.dialect.name == "postgresql" else sqlite.insert
+    every = sa.select(beside).where(sa.true())
+    statement = insert(tables.sources).from_select([column.name for column in beside.columns], every)
+    connection.execute(statement.on_conflict_do_nothing(index_elements=["place"]))
+    beside.drop(connection)
 
 
 def add_profiles(connection: sa.Connection, contents: Mapping[str, bytes]) -> None:
@@ -126,7 +157,8 @@ def forget_user(connection: sa.Connection, user: str, application: str | None = 
     Of files without a run nobody knows whose they are: those are deleted, too, where the user's name is a part of
     their path.
     """
-    whose = tables.runs.c.user == user
+    of_user = sa.select(tables.sums.c.application).where(tables.sums.c.user == user)
+    whose = (tables.runs.c.user == user) & tables.runs.c.application.in_(of_user)
     if application is not None:
         whose &= tables.runs.c.application == application
     digests = sa.select(tables.runs.c.digest).where(whose)
@@ -135,7 +167,9 @@ def forget_user(connection: sa.Connection, user: str, application: str | None = 
     if application is None:
         named = tables.sources.c.path.contains(user, autoescape=True)
         connection.execute(sa.delete(tables.sources).where(tables.sources.c.digest.is_(None) & named))
-    return connection.execute(sa.delete(tables.runs).where(whose)).rowcount
+    removed = connection.execute(sa.delete(tables.runs).where(whose)).rowcount
+    remove_sums(connection, user, application)
+    return removed
 
 
 def replace_texts(
