@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     )
     from vani.api.history.phases import history_phases
     from vani.api.history.predict import history_next_runs, history_predict
+    from vani.api.history.serve import HistoryServer, history_server, token_in
     from vani.api.history.show import history_show
     from vani.api.history.targets import history_targets
     from vani.api.history.top import history_top
@@ -71,6 +72,7 @@ __all__ = [
     "Applied",
     "Characterised",
     "Check",
+    "HistoryServer",
     "Reported",
     "Stored",
     "Trace",
@@ -99,6 +101,7 @@ __all__ = [
     "history_phases",
     "history_predict",
     "history_remove",
+    "history_server",
     "history_show",
     "history_targets",
     "history_top",
@@ -124,6 +127,7 @@ __all__ = [
     "save_baseline",
     "snapshots",
     "table",
+    "token_in",
     "trace",
     "tune",
     "tune_again",
@@ -149,6 +153,9 @@ _MODULES = {
     "history_remove": "history.maintenance",
     "history_upgrade": "history.maintenance",
     "history_next_runs": "history.predict",
+    "HistoryServer": "history.serve",
+    "history_server": "history.serve",
+    "token_in": "history.serve",
     "model_evaluate": "model.fit",
     "snapshots": "plan.listen",
     "Stored": "plan.store",

@@ -16,9 +16,12 @@ from vani.history.saved import shares
 from vani.history.story import category_runs, story
 
 if TYPE_CHECKING:
+    import sqlalchemy as sa
+
+    from vani.history.story import CategoryRuns
     from vani.schema.history import Story
 
-__all__ = ["history_show", "nothing_found"]
+__all__ = ["history_show", "nothing_found", "story_and_runs"]
 
 
 def history_show(
@@ -45,27 +48,35 @@ def history_show(
     """
     period = period_of(since, until)
     with Store(db if db is not None else default_place()).reading() as connection:
-        pairs = read.groups(connection, "pair", period)
-        own = [group for group in pairs if group.pair[0] == application and user in (None, group.pair[1])]
-        if not own:
-            raise nothing_found(application, user, [group.pair for group in pairs])
-        categories = [
-            category_runs(*category)
-            for category in read.category_figures(connection, application, user, period)
-        ]
-        known = shares(read.verdicts(connection))
-        judged = [group for group in own if group.pair in known]
-        best = max(judged, key=lambda group: group.waiting_s * known[group.pair].expected, default=None)
-        (worst,) = read.costliest_runs(connection, application, user, period, 1)
-        return story(
-            application,
-            user,
-            categories,
-            worst=worst,
-            saved=saved_of(own, known),
-            lines=() if best is None else known[best.pair].best.lines,
-            paths=read.paths_of(connection, [worst.digest])[worst.digest],
-        )
+        return story_and_runs(connection, application, user, period)[0]
+
+
+def story_and_runs(
+    connection: sa.Connection, application: str, user: str | None, period: read.Period
+) -> tuple[Story, list[CategoryRuns]]:
+    """Summarise an application as `history_show` does, and return the figures of its runs as well."""
+    pairs = read.groups(connection, "pair", period)
+    own = [group for group in pairs if group.pair[0] == application and user in (None, group.pair[1])]
+    if not own:
+        raise nothing_found(application, user, [group.pair for group in pairs])
+    categories = [
+        category_runs(*category)
+        for category in read.category_figures(connection, application, user, period)
+    ]
+    known = shares(read.verdicts(connection))
+    judged = [group for group in own if group.pair in known]
+    best = max(judged, key=lambda group: group.waiting_s * known[group.pair].expected, default=None)
+    (worst,) = read.costliest_runs(connection, application, user, period, 1)
+    summary = story(
+        application,
+        user,
+        categories,
+        worst=worst,
+        saved=saved_of(own, known),
+        lines=() if best is None else known[best.pair].best.lines,
+        paths=read.paths_of(connection, [worst.digest])[worst.digest],
+    )
+    return summary, categories
 
 
 def nothing_found(application: str, user: str | None, pairs: list[tuple[str, str]]) -> InputError:

@@ -14,6 +14,7 @@ _COMMANDS = {
     "show": ("vani.cli.history.show:show", "Tell of an application: trend, spread, changes, worst run."),
     "letter": ("vani.cli.history.show:letter", "Write to a user what to change."),
     "targets": ("vani.cli.history.targets:targets", "Rank storage targets by the time that files lose on them."),
+    "serve": ("vani.cli.history.serve:serve", "Serve pages about the runs to a browser."),
     "daily": ("vani.cli.history.daily:daily", "Hold a daily benchmark against its seven runs before."),
     "predict": ("vani.cli.history.predict:predict", "Tell what the next run of an application does."),
     "evaluate": ("vani.cli.history.evaluate:evaluate", "Hold predictors against the last runs."),

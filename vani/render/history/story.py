@@ -14,7 +14,7 @@ from vani.units import counted, format_bytes, format_seconds, format_share
 if TYPE_CHECKING:
     from vani.schema.history import Behaviour, Spread, Story
 
-__all__ = ["letter", "story"]
+__all__ = ["change_sentence", "letter", "spread", "story"]
 
 _SHOWN: Final = 10
 _PLACE: Final = ("The path is that of an earlier run: put the folder of your next output there.",)
@@ -51,8 +51,8 @@ def story(history: Story) -> str:
                     one_line(category.user),
                     f"{category.processes:,}",
                     f"{category.runs:,}",
-                    _spread(category.in_io_s),
-                    _spread(category.waiting_s),
+                    _of_runs(category.in_io_s),
+                    _of_runs(category.waiting_s),
                 )
                 for category in history.categories[:_SHOWN]
             ],
@@ -62,7 +62,7 @@ def story(history: Story) -> str:
     if len(history.categories) > _SHOWN:
         lines.append(f"  and {counted(len(history.categories) - _SHOWN, 'more category')}")
     lines += (
-        ["", *(_change(change) for change in history.changes)]
+        ["", *(change_sentence(change) for change in history.changes)]
         if history.changes
         else ["", "No change of behaviour."]
     )
@@ -120,13 +120,20 @@ def _share(part: float, whole: float) -> str:
     return format_share(part / whole) if whole else "unknown"
 
 
-def _spread(spread: Spread | None) -> str:
-    if spread is None:
-        return "unknown"
-    return ", ".join(format_seconds(seconds) for seconds in (spread.least, spread.median, spread.most))
+def _of_runs(values: Spread | None) -> str:
+    return "unknown" if values is None else ", ".join(spread(values))
 
 
-def _change(change: Behaviour) -> str:
+def spread(values: Spread | None) -> tuple[str, str, str]:
+    """Least, median and most, of seconds."""
+    if values is None:
+        return ("unknown",) * 3
+    least, median, most = map(format_seconds, (values.least, values.median, values.most))
+    return least, median, most
+
+
+def change_sentence(change: Behaviour) -> str:
+    """Since when which figure is another one."""
     write = format_bytes if change.figure == "bytes" else format_seconds
     day = datetime.fromtimestamp(change.at, UTC)
     return (

@@ -23,6 +23,7 @@ from vani.render.plots.drawing import Drawing, Missing
 from vani.render.report.bounds import LEVELS, Limits, clip
 from vani.render.report.datasets import groups_kept
 from vani.render.report.glossary import GLOSSARY, marked
+from vani.render.report.library import LIBRARIES, library
 from vani.render.report.pictures import pictures
 from vani.render.report.report_model import Inputs, Prepared, prepare
 from vani.schema.syntax.json_writer import json_text
@@ -34,8 +35,6 @@ MOST_BYTES: Final = 1_500_000
 """Most bytes of a page: mail and code hosts take it, a browser shows it at once."""
 
 _Plot = TypeVar("_Plot", bound=Drawing | Missing)
-
-_LIBRARIES: Final = ("vega", "vega-lite", "vega-embed")
 
 # Which plots go first where not all fit: those that other parts of the page say in numbers, too.
 _LAST_DROPPED: Final = (
@@ -133,7 +132,7 @@ def _written(report: Prepared, limits: Limits) -> str:
     svgs = pictures(worth, limits.picture_bytes)
     figures = {plot.kind: _figure(plot, limits, svgs) for plot in shown}
     themes = {"light": theme(dark=False), "dark": theme(dark=True), "paper": theme(dark=False, paper=True)}
-    scripts = [*(_library(name) for name in _LIBRARIES), _template("report.js")]
+    scripts = [*map(library, LIBRARIES), _template("report.js")]
     why = "time stamps were not read"
     return (
         _environment()
@@ -292,10 +291,3 @@ def _hash(script: str) -> str:
 @cache
 def _template(name: str) -> str:
     return (files("vani.render.report") / "templates" / name).read_text(encoding="utf-8")
-
-
-@cache
-def _library(name: str) -> str:
-    text = (files("vani.render.report") / "vendor" / f"{name}.min.js").read_text(encoding="utf-8")
-    # Tools of developers would ask the network for it.
-    return re.sub(r"\n//# sourceMappingURL=\S*\s*$", "\n", text)

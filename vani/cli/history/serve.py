@@ -1,0 +1,41 @@
+"""`vani history serve`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from vani import api
+from vani.cli.history.options import db_option
+from vani.cli.options import FILE
+
+__all__ = ["serve"]
+
+
+@click.command()
+@click.argument("place", required=False, metavar="[FILE|URL]")
+@db_option
+@click.option("--address", default="127.0.0.1", show_default=True, metavar="IP", help="Where it listens.")
+@click.option("--port", type=click.IntRange(0, 65535), default=8600, show_default=True, help="0: any that is free.")
+@click.option("--name", "names", multiple=True, metavar="HOST", help="A further name by which browsers reach it.")
+@click.option(
+    "--token-file",
+    type=FILE,
+    metavar="FILE",
+    help="The token that browsers need, made where there is none. Required but on 127.0.0.1.",
+)
+def serve(
+    place: str | None, db: str | None, address: str, port: int, names: tuple[str, ...], token_file: Path | None
+) -> None:
+    """Serve pages about a history to a browser: the month, the ranking, applications, runs and storage targets.
+
+    It only reads, and needs no network. Without options nobody but users of this machine reaches it; on a machine that
+    others log in to, name a --token-file. Ctrl-C ends it.
+    """
+    if place is not None and db is not None:
+        raise click.UsageError("The history was named twice: by the argument and by --database.")
+    token = None if token_file is None else api.token_in(token_file)
+    with api.history_server(db=place or db, address=address, port=port, names=names, token=token) as server:
+        click.echo(f"{server.url}{'' if token is None else f'?token={token}'}", err=True)
+        server.serve_forever()

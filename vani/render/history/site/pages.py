@@ -1,0 +1,95 @@
+"""Pages about a history as HTML: everything that comes from a log is escaped, and no page needs a network."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from functools import cache
+from importlib.resources import files
+from typing import Any, Final
+from urllib.parse import urlencode
+
+from jinja2 import Environment, FunctionLoader, StrictUndefined
+from markupsafe import Markup
+
+from vani.errors import one_line
+from vani.render.history.rows import hours, judged_by, saved_text
+from vani.render.plots.theme import theme
+from vani.render.report.html import json_in_html
+from vani.render.report.library import library
+from vani.units import format_bytes, format_seconds, format_share
+
+__all__ = ["ASSETS", "asset", "page"]
+
+ASSETS: Final = {
+    "site.css": "text/css; charset=utf-8",
+    "site.js": "text/javascript; charset=utf-8",
+    "vega.js": "text/javascript; charset=utf-8",
+    "vega-lite.js": "text/javascript; charset=utf-8",
+    "vega-embed.js": "text/javascript; charset=utf-8",
+}
+"""The files that pages load, and their types: no other is sent."""
+
+
+def page(name: str, specs: Mapping[str, Any] | None = None, **values: Any) -> str:
+    """Fill a template.
+
+    Parameters
+    ----------
+    specs
+        Of each chart its specification in Vega-Lite.
+    """
+    themes = {"light": theme(dark=False), "dark": theme(dark=True)}
+    data = Markup(json_in_html({"specs": specs, "themes": themes})) if specs else None
+    return _environment().get_template(f"{name}.html").render(data=data, **values)
+
+
+@cache
+def asset(name: str) -> bytes:
+    """The content of one of `ASSETS`."""
+    if name.startswith("vega"):
+        return library(name.removesuffix(".js")).encode()
+    return _template(name).encode()
+
+
+@cache
+def _environment() -> Environment:
+    environment = Environment(
+        loader=FunctionLoader(_template),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        # A name with control characters reaches no page, wherever it came from.
+        finalize=lambda value: (
+            one_line(value) if isinstance(value, str) and not hasattr(value, "__html__") else value
+        ),
+    )
+    environment.filters |= {
+        "hours": hours,
+        "saved": saved_text,
+        "judged_by": judged_by,
+        "seconds": format_seconds,
+        "bytes": format_bytes,
+        "percent": format_share,
+        "day": lambda moment: _date(moment, "%Y-%m-%d"),
+        "moment": lambda moment: _date(moment, "%Y-%m-%d %H:%M UTC"),
+        "thousands": lambda number: f"{number:,}",
+    }
+    environment.globals["link"] = _link
+    return environment
+
+
+def _link(path: str, **values: object) -> str:
+    """An address of this site; values of None or without letters are left out."""
+    chosen = {name: str(value) for name, value in values.items() if value not in (None, "")}
+    return f"{path}?{urlencode(chosen)}" if chosen else path
+
+
+def _date(moment: float | None, form: str) -> str:
+    return "unknown" if moment is None else datetime.fromtimestamp(moment, UTC).strftime(form)
+
+
+@cache
+def _template(name: str) -> str:
+    return (files("vani.render.history.site") / "templates" / name).read_text(encoding="utf-8")
