@@ -15,12 +15,15 @@ from vani.schema.model import Model
 __all__ = [
     "Behaviour",
     "Category",
+    "CategoryOutcome",
     "Costs",
     "Daily",
     "HistoryContents",
     "HistoryMonth",
     "Member",
     "Month",
+    "Outcome",
+    "Promise",
     "RankedRow",
     "RankedSetting",
     "Ranking",
@@ -198,6 +201,50 @@ class Story(Costs):
     worst: WorstRun | None
     saved: Saved | None = Field(description="null where no run was judged")
     lines: list[str] = Field(description="what to paste, of the recommendation that wins most")
+
+
+class Promise(Model):
+    """The recommendation of a letter, and the share of the waiting that following it saves."""
+
+    rule: str = Field(description="empty: nothing was recommended")
+    setting: str
+    low: Share | None = Field(description="null: no number was promised")
+    expected: Share | None
+    high: Share | None
+
+
+class CategoryOutcome(Model):
+    """Runs of one user with one number of processes, before and after a letter or a change."""
+
+    user: str
+    processes: Count
+    runs_before: Count = Field(description="in the 90 days before")
+    runs_after: Count
+    before_s: Seconds | None = Field(description="mean waiting of a run before, in core-seconds")
+    after_s: Seconds | None = Field(description="mean waiting of a run after")
+    saved_s: float | None = Field(
+        description="runs after, times the difference of the means; null where the verdict says why"
+    )
+    low_s: float | None = Field(description="nine of ten drawn again lie from here")
+    high_s: float | None = Field(description="to here")
+    verdict: Literal["less", "more", "no_difference", "too_few_runs", "other_amounts"] = Field(
+        description="less: it waits less than before; too_few_runs: fewer than five before or after; "
+        "other_amounts: its runs move 1.5 times as many bytes or as few, so that they cannot be compared"
+    )
+
+
+class Outcome(Model):
+    """The waiting before and after a letter or a change."""
+
+    application: str
+    user: str | None = Field(description="null: of all users")
+    at: Moment = Field(description="when the letter was written, or the change made, seconds since 1970")
+    promise: Promise | None = Field(description="of the letter; null for a change")
+    categories: list[CategoryOutcome]
+    saved_s: float | None = Field(description="sum over categories that can be compared; null: there is none")
+    low_s: float | None = Field(description="nine of ten drawn again lie from here; null: see `saved_s`")
+    high_s: float | None = Field(description="to here")
+    before_s: Seconds | None = Field(description="the waiting of these runs, had nothing changed")
 
 
 class Daily(Model):

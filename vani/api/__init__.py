@@ -36,11 +36,14 @@ if TYPE_CHECKING:
         history_anonymise,
         history_damaged,
         history_export,
+        history_export_runs,
         history_import,
         history_list,
         history_remove,
         history_upgrade,
     )
+    from vani.api.history.metrics import history_metrics
+    from vani.api.history.outcome import history_outcome, history_record_letter
     from vani.api.history.phases import history_phases
     from vani.api.history.predict import history_next_runs, history_predict
     from vani.api.history.serve import HistoryServer, history_server, token_in
@@ -95,11 +98,15 @@ __all__ = [
     "history_damaged",
     "history_evaluate",
     "history_export",
+    "history_export_runs",
     "history_import",
     "history_list",
+    "history_metrics",
     "history_next_runs",
+    "history_outcome",
     "history_phases",
     "history_predict",
+    "history_record_letter",
     "history_remove",
     "history_server",
     "history_show",
@@ -148,11 +155,13 @@ _MODULES = {
     "history_anonymise": "history.maintenance",
     "history_damaged": "history.maintenance",
     "history_export": "history.maintenance",
+    "history_export_runs": "history.maintenance",
     "history_import": "history.maintenance",
     "history_list": "history.maintenance",
     "history_remove": "history.maintenance",
     "history_upgrade": "history.maintenance",
     "history_next_runs": "history.predict",
+    "history_record_letter": "history.outcome",
     "HistoryServer": "history.serve",
     "history_server": "history.serve",
     "token_in": "history.serve",

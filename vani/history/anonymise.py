@@ -6,11 +6,13 @@ import json
 import os
 import secrets
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from vani.database.runs import read, tables, write
 from vani.database.runs.connect import Store
+from vani.database.runs.letters import add_letter, letters, remove_letters
 from vani.database.runs.run import Source
 from vani.database.runs.sums import remake_sums
 from vani.errors import InputError, StoreError
@@ -90,6 +92,7 @@ def anonymise(store: Store, key: Path) -> int:
         names = Names(bytes.fromhex(key.read_text().strip()), read.users(connection))
         number = _runs(connection, names)
         _sources(connection, names)
+        _letters(connection, names)
         for page in read.pages(connection, tables.judged, "digest", _AT_ONCE):
             write.replace_texts(connection, tables.judged, "digest", [_judged(row, names) for row in page])
         for table, hide in ((tables.profiles, hide_profile), (tables.creations, hide_creations)):
@@ -134,6 +137,16 @@ def _sources(connection: sa.Connection, names: Names) -> None:
                 )
                 for row in page
             )
+
+
+def _letters(connection: sa.Connection, names: Names) -> None:
+    known = letters(connection)
+    for letter in known:
+        remove_letters(connection, letter.user)
+    for letter in known:
+        application, user = names.text(letter.application), names.user(letter.user)
+        setting = names.text(letter.setting)
+        add_letter(connection, replace(letter, application=application, user=user, setting=setting))
 
 
 def _judged(row: dict[str, Any], names: Names) -> dict[str, Any]:

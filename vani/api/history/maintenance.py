@@ -13,6 +13,7 @@ from vani.errors import InputError, one_line
 from vani.history.anonymise import anonymise
 from vani.history.contents import contents_of, default_place
 from vani.history.exchange import export, import_
+from vani.history.run_export import export_runs
 
 if TYPE_CHECKING:
     from vani.database.runs.connect import Store
@@ -23,6 +24,7 @@ __all__ = [
     "history_anonymise",
     "history_damaged",
     "history_export",
+    "history_export_runs",
     "history_import",
     "history_list",
     "history_remove",
@@ -79,6 +81,11 @@ def history_anonymise(key: PathLike, *, db: PathLike | None = None) -> int:
 def history_export(path: PathLike, *, db: PathLike | None = None) -> int:
     """Write all that is kept to a file; returns the number of runs."""
     return export(_store(db), Path(path))
+
+
+def history_export_runs(path: PathLike, *, db: PathLike | None = None) -> int:
+    """Write a row for each run to a file of Parquet, for other programs; returns the number of runs."""
+    return export_runs(_store(db), Path(path))
 
 
 def history_import(path: PathLike, *, db: PathLike | None = None) -> tuple[int, int]:

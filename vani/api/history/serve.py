@@ -11,6 +11,7 @@ import ipaddress
 import os
 import secrets
 import socket
+import sys
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Iterable
@@ -156,6 +157,11 @@ class HistoryServer(ThreadingHTTPServer):
         shown = f"[{address}]" if ":" in address else address
         self.url = f"http://{shown}:{self.server_address[1]}/"
         self.hosts = {name.lower() for name in ("127.0.0.1", "localhost", "[::1]", shown, *names)}
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """Say nothing of browsers that went away."""
+        if not isinstance(sys.exception(), OSError):
+            super().handle_error(request, client_address)
 
     def page(self, path: str, query: dict[str, str]) -> str:
         """A page, made anew where the history has changed since."""

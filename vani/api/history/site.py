@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final
 
+from vani.api.history.outcome import outcomes_in
 from vani.api.history.show import story_and_runs
 from vani.database.runs import read
 from vani.database.runs.connect import Store
@@ -189,6 +190,12 @@ def _run(store: Store, query: Query, common: dict[str, Any], now: datetime) -> s
     )
 
 
+def _outcomes(store: Store, query: Query, common: dict[str, Any], now: datetime) -> str:
+    del query, now
+    with store.reading() as connection:
+        return page("outcomes", **common, outcomes=outcomes_in(connection))
+
+
 def _targets(store: Store, query: Query, common: dict[str, Any], now: datetime) -> str:
     del query, now
     with store.reading() as connection:
@@ -216,6 +223,7 @@ PAGES: Final[Mapping[str, Callable[[Store, Query, dict[str, Any], datetime], str
     "/": _month,
     "/application": _application,
     "/letter": _letter,
+    "/outcomes": _outcomes,
     "/ranking": _ranking,
     "/run": _run,
     "/targets": _targets,

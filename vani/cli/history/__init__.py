@@ -13,6 +13,7 @@ _COMMANDS = {
     "top": ("vani.cli.history.top:top", "Rank who loses most, and which setting would win it back."),
     "show": ("vani.cli.history.show:show", "Tell of an application: trend, spread, changes, worst run."),
     "letter": ("vani.cli.history.show:letter", "Write to a user what to change."),
+    "outcome": ("vani.cli.history.outcome:outcome", "Tell whether a letter or a change helped."),
     "targets": ("vani.cli.history.targets:targets", "Rank storage targets by the time that files lose on them."),
     "serve": ("vani.cli.history.serve:serve", "Serve pages about the runs to a browser."),
     "daily": ("vani.cli.history.daily:daily", "Hold a daily benchmark against its seven runs before."),
@@ -29,6 +30,7 @@ _COMMANDS = {
     "anonymise": ("vani.cli.history.maintenance:anonymise", "Put users and paths behind keyed hashes."),
     "export": ("vani.cli.history.maintenance:export", "Write all that is kept to a file."),
     "import": ("vani.cli.history.maintenance:import_", "Add what was exported."),
+    "metrics": ("vani.cli.history.metrics:metrics", "Write figures for Prometheus."),
     "upgrade": ("vani.cli.history.maintenance:upgrade", "Bring an older history to the newest layout."),
 }
 

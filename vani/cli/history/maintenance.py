@@ -19,10 +19,12 @@ __all__ = ["anonymise", "damaged", "export", "import_", "list_", "remove", "upgr
 @click.command()
 @db_option
 @output_option(help="The file.", required=True)
-def export(db: str | None, output: Path) -> None:
+@click.option("--parquet", is_flag=True, help="A row for each run, as Parquet, for other programs.")
+def export(db: str | None, output: Path, parquet: bool) -> None:
     """Write all that is kept to one file (lines of JSON, compressed with gzip), for another database."""
     check_outputs([output], [Path(db) if db else None])
-    click.echo(f"{counted(api.history_export(output, db=db), 'run')} exported", err=True)
+    write = api.history_export_runs if parquet else api.history_export
+    click.echo(f"{counted(write(output, db=db), 'run')} exported", err=True)
 
 
 @click.command("import")

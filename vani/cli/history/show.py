@@ -46,10 +46,15 @@ def show(application: str, user: str | None, output: Path | None, **options: Unp
 @click.argument("user")
 @db_option
 @period_options
+@click.option("--sent", metavar="DAY", help="Note that it was sent that day, YYYY-MM-DD, for `vani history outcome`.")
 @output_option()
-def letter(application: str, user: str, output: Path | None, **options: Unpack[ShowOptions]) -> None:
+def letter(
+    application: str, user: str, sent: str | None, output: Path | None, **options: Unpack[ShowOptions]
+) -> None:
     """Write a mail to USER about APP, with the lines to paste; that nothing is to be saved is said as such."""
     from vani.render.history.story import letter as written  # noqa: PLC0415
 
     check_outputs([output])
+    if sent is not None:
+        api.history_record_letter(application, user, db=options["db"], sent=sent)
     emit(written(api.history_show(application, user, **options)), output)

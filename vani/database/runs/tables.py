@@ -12,6 +12,7 @@ __all__ = [
     "creations",
     "facts",
     "judged",
+    "letters",
     "metadata",
     "profiles",
     "runs",
@@ -20,7 +21,7 @@ __all__ = [
 ]
 
 VERSION_TABLE: Final = "history_version"
-NEWEST: Final = "0006"
+NEWEST: Final = "0007"
 """The last of the steps in `migrations/versions`."""
 
 metadata = sa.MetaData()
@@ -142,6 +143,22 @@ creations = sa.Table(
     sa.Column("files", sa.BigInteger, nullable=False),
     # JSON, deflated.
     sa.Column("content", sa.LargeBinary, nullable=False),
+)
+
+letters = sa.Table(
+    "history_letters",
+    metadata,
+    sa.Column("application", sa.Text, primary_key=True),
+    sa.Column("user", sa.Text, primary_key=True),
+    # Seconds since 1970.
+    sa.Column("written", sa.Double, primary_key=True),
+    # What it recommends; empty: nothing.
+    sa.Column("rule", sa.Text, nullable=False),
+    sa.Column("setting", sa.Text, nullable=False),
+    # Shares of the waiting that it promises; null where it gives no number.
+    sa.Column("low", sa.Double),
+    sa.Column("expected", sa.Double),
+    sa.Column("high", sa.Double),
 )
 
 facts = sa.Table(

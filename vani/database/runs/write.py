@@ -13,6 +13,7 @@ import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql, sqlite
 
 from vani.database.runs import tables
+from vani.database.runs.letters import remove_letters
 from vani.database.runs.run import Run, Source, Verdict
 from vani.database.runs.sums import add_to_sums, remake_sums_of, remove_sums
 
@@ -167,6 +168,7 @@ def forget_user(connection: sa.Connection, user: str, application: str | None = 
     if application is None:
         named = tables.sources.c.path.contains(user, autoescape=True)
         connection.execute(sa.delete(tables.sources).where(tables.sources.c.digest.is_(None) & named))
+    remove_letters(connection, user, application)
     removed = connection.execute(sa.delete(tables.runs).where(whose)).rowcount
     remove_sums(connection, user, application)
     return removed

@@ -13,6 +13,7 @@ from jinja2 import Environment, FunctionLoader, StrictUndefined
 from markupsafe import Markup
 
 from vani.errors import one_line
+from vani.render.history.outcome import VERDICTS, measured, promised, signed_hours
 from vani.render.history.rows import hours, judged_by, saved_text
 from vani.render.plots.theme import theme
 from vani.render.report.html import json_in_html
@@ -69,6 +70,9 @@ def _environment() -> Environment:
         "hours": hours,
         "saved": saved_text,
         "judged_by": judged_by,
+        "measured": measured,
+        "promised": promised,
+        "signed_hours": signed_hours,
         "seconds": format_seconds,
         "bytes": format_bytes,
         "percent": format_share,
@@ -76,7 +80,7 @@ def _environment() -> Environment:
         "moment": lambda moment: _date(moment, "%Y-%m-%d %H:%M UTC"),
         "thousands": lambda number: f"{number:,}",
     }
-    environment.globals["link"] = _link
+    environment.globals |= {"link": _link, "verdicts": VERDICTS}
     return environment
 
 

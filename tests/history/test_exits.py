@@ -1,0 +1,78 @@
+"""What leaves a history for other programs: rows as Parquet, and figures that Prometheus' own parser reads."""
+
+from __future__ import annotations
+
+import resource
+import subprocess
+import sys
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+
+from tests.history.test_serve import HOSTILE
+from tests.history.test_story import NOVEMBER, a_run
+from vani import api
+from vani.database.runs import write
+from vani.database.runs.connect import Store
+from vani.database.runs.run import Verdict
+from vani.errors import InputError
+
+TIMES = "[" + ", ".join(f"[{target}, 1.0, {100.0 if target == 3 else 1.0}, 1e6]" for target in range(8)) + "]"
+
+
+@pytest.fixture(scope="module")
+def db(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    place = tmp_path_factory.mktemp("exits") / "h.sqlite"
+    rows = [a_run(n, target_times=TIMES) for n in range(20)]
+    rows += [a_run(90, application=HOSTILE, user='a"b\\', submitted=None), a_run(91, submitted=NOVEMBER - 90 * 86400)]
+    verdict = Verdict(rows[0].digest, "m", 4.0, 6.0, 8.0, "LUS002", "stripes", "Few targets.", ("x",), False)
+    with Store(place).writing(make=True) as connection:
+        write.add_runs(connection, rows)
+        write.add_verdicts(connection, [verdict])
+    return place
+
+
+def test_parquet_has_a_row_for_each_run_and_the_advice_on_judged_ones(db, tmp_path):
+    assert api.history_export_runs(tmp_path / "runs.parquet", db=db) == 22
+    rows = {row["digest"]: row for row in pq.read_table(tmp_path / "runs.parquet").to_pylist()}
+    first = rows[f"{0:064x}"]
+    assert (first["waiting_s"], first["advice_rule"], first["advice_saved_s"]) == (40.0, "LUS002", 6.0)
+    assert first["submitted_at"].timestamp() == first["submitted"] == NOVEMBER
+    odd = rows[f"{90:064x}"]
+    assert (odd["application"], odd["submitted_at"], odd["advice_rule"]) == (HOSTILE, None, None)
+    assert [path.name for path in tmp_path.iterdir()] == ["runs.parquet"]
+    with pytest.raises(InputError):
+        api.history_export_runs(tmp_path / "none" / "runs.parquet", db=db)
+
+
+def test_metrics_are_read_by_prometheus(db):
+    parser = pytest.importorskip("prometheus_client.openmetrics.parser", reason="prometheus_client is not installed")
+    families = {family.name: family for family in parser.text_string_to_metric_families(api.history_metrics(db=db))}
+    values = {name: family.samples[0].value for name, family in families.items()}
+    assert values["vani_history_runs"] == 22
+    assert values["vani_history_waiting_seconds"] == 22 * 40
+    # The last 30 days before the last run: neither the run of August nor the one of unknown time.
+    (recent,) = families["vani_history_recent_runs"].samples
+    assert (recent.labels, recent.value) == ({"application": "app", "user": "u1"}, 20)
+    assert families["vani_history_recent_savable_seconds"].samples[0].value == pytest.approx(20 * 40 * 0.6)
+    slow = {sample.labels["target"] for sample in families["vani_history_target_slow"].samples if sample.value}
+    assert slow == {"3"}
+
+
+def test_names_in_metrics_are_escaped(db):
+    parser = pytest.importorskip("prometheus_client.openmetrics.parser", reason="prometheus_client is not installed")
+    with Store(db).writing() as connection:
+        write.add_runs(connection, [a_run(95, application=HOSTILE, user='a"b\\', waiting_s=1e5)])
+    families = {family.name: family for family in parser.text_string_to_metric_families(api.history_metrics(db=db))}
+    assert 'a"b\\' in {sample.labels["user"] for sample in families["vani_history_recent_runs"].samples}
+
+
+@pytest.mark.slow
+def test_a_hundred_thousand_runs_are_anonymised_in_300_mb(tmp_path):
+    place = tmp_path / "h.sqlite"
+    subprocess.run([sys.executable, "-m", "tests.history.bulk_history", str(place), "100000"], check=True)
+    before = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss
+    command = [sys.executable, "-m", "vani", "history", "anonymise", "--database", str(place), "--key", str(tmp_path / "key")]
+    subprocess.run(command, check=True)
+    assert max(before, resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss) * 1024 < 300e6

@@ -1,0 +1,104 @@
+"""Did it help: what is said of runs of which it is known how much less they wait."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tests.history.test_story import DAY, NOVEMBER, a_run
+from vani import api
+from vani.database.runs import write
+from vani.database.runs.connect import Store
+from vani.database.runs.run import Verdict
+from vani.errors import InputError
+from vani.history.outcome import outcome
+from vani.history.story import CategoryRuns
+from vani.render.history.outcome import outcomes_as_text
+
+AT = float(NOVEMBER + 15 * DAY)
+
+
+def runs(random: np.random.Generator, before: int, after: int, factor: float, *, moved: float = 1.0) -> CategoryRuns:
+    """Waiting of 100 s on average, with a spread of a third; after it, `factor` times as long."""
+    waiting = random.lognormal(np.log(100), 0.33, before + after)
+    waiting[before:] *= factor
+    at = np.concatenate([AT - 1 - 1000.0 * np.arange(before)[::-1], AT + 1000.0 * np.arange(after)])
+    amounts = np.where(at < AT, 1e9, 1e9 * moved)
+    return CategoryRuns("u1", 4, at, waiting, waiting, waiting, amounts)
+
+
+def of(category: CategoryRuns):
+    (found,) = outcome("app", None, [category], AT).categories
+    return found
+
+
+def test_core_hours_that_are_saved_are_those_that_are_known():
+    found = outcome("app", "u1", [runs(np.random.default_rng(1), 4000, 5000, 0.4)], AT)
+    assert found.categories[0].verdict == "less"
+    assert found.saved_s == pytest.approx(5000 * 60 * np.exp(0.33**2 / 2), rel=0.05)
+    assert found.saved_s / found.before_s == pytest.approx(0.6, abs=0.02)
+
+
+def test_the_interval_has_the_true_saving_nine_times_of_ten_and_no_help_is_seldom_called_one():
+    random, mean = np.random.default_rng(2), 100 * np.exp(0.33**2 / 2)
+    inside, called = 0, 0
+    for _ in range(200):
+        before, after = random.integers(10, 60, 2).tolist()
+        found = of(runs(random, before, after, 0.7))
+        inside += found.low_s <= after * 0.3 * mean <= found.high_s
+        called += of(runs(random, before, after, 1.0)).verdict != "no_difference"
+    assert 165 <= inside <= 195
+    assert called <= 35
+
+
+def test_few_runs_and_other_amounts_of_data_are_no_evidence():
+    random = np.random.default_rng(3)
+    assert of(runs(random, 4, 50, 0.1)).verdict == "too_few_runs"
+    assert of(runs(random, 50, 4, 0.1)).verdict == "too_few_runs"
+    other = outcome("app", None, [runs(random, 50, 50, 0.1, moved=0.5)], AT)
+    assert (other.categories[0].verdict, other.saved_s) == ("other_amounts", None)
+    assert "not known yet" in outcomes_as_text([other])
+    assert of(runs(random, 50, 50, 3.0)).verdict == "more"
+    same = outcome("app", None, [runs(random, 50, 50, 1.0), runs(random, 4, 50, 0.1)], AT)
+    assert "measured: no difference to be seen" in outcomes_as_text([same])
+
+
+@pytest.fixture
+def db(tmp_path: Path) -> Path:
+    place = tmp_path / "h.sqlite"
+    rows = [a_run(n, waiting_s=40.0 if n < 60 else 10.0, slowest_s=10.0 if n < 60 else 2.5) for n in range(100)]
+    verdict = Verdict(rows[0].digest, "m", 4.0, 6.0, 8.0, "LUS002", "stripes", "Few targets.", ("x",), False)
+    with Store(place).writing(make=True) as connection:
+        write.add_runs(connection, rows)
+        write.add_verdicts(connection, [verdict])
+    return place
+
+
+def test_a_letter_is_noted_with_its_promise_and_compared_with_what_came(db, tmp_path):
+    with pytest.raises(InputError, match="no letter about app is noted"):
+        api.history_outcome("app", db=db)
+    assert api.history_record_letter("app", "u1", db=db, sent="2026-11-16").expected == pytest.approx(0.6)
+    (found,) = api.history_outcome("app", "u1", db=db)
+    assert (found.promise.low, found.promise.high) == (pytest.approx(0.4), pytest.approx(0.8))
+    assert found.saved_s == pytest.approx(40 * 30.0)
+    assert "measured: 75 % of the waiting, 0.333 (0.333 to 0.333 core-hours)" in outcomes_as_text([found])
+    (change,) = api.history_outcome("app", db=db, changed="2026-11-16")
+    assert (change.promise, change.saved_s) == (None, found.saved_s)
+    # A second letter ends the time of the first.
+    api.history_record_letter("app", "u1", db=db, sent="2026-11-17")
+    assert [entry.categories[0].runs_after for entry in api.history_outcome("app", db=db)] == [36, 4]
+    api.history_anonymise(tmp_path / "key", db=db)
+    (letter, _) = api.history_outcome("app", db=db)
+    assert letter.user.startswith("user-")
+    api.history_remove(user=letter.user, db=db)
+    with pytest.raises(InputError, match="no runs of app"):
+        api.history_outcome("app", db=db)
+
+
+def test_nobody_gets_a_letter_that_is_noted_about_runs_that_are_not_there(db):
+    with pytest.raises(InputError, match="did you mean 'app'"):
+        api.history_record_letter("apq", "u1", db=db)
+    with pytest.raises(InputError, match="is no day"):
+        api.history_record_letter("app", "u1", db=db, sent="soon")

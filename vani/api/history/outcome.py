@@ -1,0 +1,120 @@
+"""`vani history outcome` and the letters that are noted, for programs."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+from vani.api.arguments import PathLike
+from vani.api.history.show import nothing_found, story_and_runs
+from vani.database.runs import read
+from vani.database.runs.connect import Store
+from vani.database.runs.letters import Letter, add_letter, letters
+from vani.errors import InputError, one_line
+from vani.history.contents import default_place
+from vani.history.days import period_of
+from vani.history.outcome import outcome
+from vani.history.story import category_runs
+from vani.schema.history import Promise
+
+if TYPE_CHECKING:
+    import sqlalchemy as sa
+
+    from vani.history.story import CategoryRuns
+    from vani.schema.history import Outcome
+
+__all__ = ["history_outcome", "history_record_letter", "outcomes_in"]
+
+
+def history_record_letter(
+    application: str, user: str, *, db: PathLike | None = None, sent: str | None = None
+) -> Letter:
+    """Note that a letter about an application was sent to a user, and what it promised.
+
+    Parameters
+    ----------
+    sent
+        The day, as YYYY-MM-DD; None: today.
+
+    Raises
+    ------
+    InputError
+        There is no history, no such run in it, or no such day.
+    """
+    day = sent or datetime.now(UTC).strftime("%Y-%m-%d")
+    written = period_of(day, None).since
+    assert written is not None
+    with Store(db if db is not None else default_place()).writing() as connection:
+        story, _ = story_and_runs(connection, application, user, read.ALWAYS)
+        saved = story.saved
+        shares: tuple[float | None, float | None, float | None] = (None, None, None)
+        if saved is not None and saved.state == "saves" and story.waiting_s:
+            low, expected, high = (
+                seconds / story.waiting_s for seconds in (saved.low_s, saved.expected_s, saved.high_s)
+            )
+            shares = (low, expected, high)
+        rule, setting = ("", "") if saved is None else (saved.rule, saved.setting)
+        letter = Letter(application, user, written, rule, setting, *shares)
+        add_letter(connection, letter)
+    return letter
+
+
+def history_outcome(
+    application: str, user: str | None = None, *, db: PathLike | None = None, changed: str | None = None
+) -> list[Outcome]:
+    """Compare the waiting of runs before and after each letter about an application, or after a change.
+
+    Parameters
+    ----------
+    changed
+        The day of the change, as YYYY-MM-DD; None: those of the letters that were noted.
+
+    Raises
+    ------
+    InputError
+        There is no history, no such run, no letter, or no such day.
+    """
+    with Store(db if db is not None else default_place()).reading() as connection:
+        if not read.categories_of(connection, application, user):
+            pairs = [group.pair for group in read.groups(connection, "pair", read.ALWAYS)]
+            raise nothing_found(application, user, pairs)
+        if changed is not None:
+            at = period_of(changed, None).since
+            assert at is not None
+            return [outcome(application, user, _runs(connection, application, user), at)]
+        outcomes = outcomes_in(connection, application, user)
+    if not outcomes:
+        raise InputError(
+            f"no letter about {one_line(application)} is noted",
+            todo="name the day of a change with --changed, or note letters with `vani history letter --sent DAY`",
+        )
+    return outcomes
+
+
+def outcomes_in(
+    connection: sa.Connection, application: str | None = None, user: str | None = None
+) -> list[Outcome]:
+    """Outcome of each letter that was noted, until the next one to the same user; the latest first."""
+    chosen = letters(connection, application, user)
+    outcomes = []
+    for letter in chosen:
+        later = [
+            other.written
+            for other in chosen
+            if (other.application, other.user) == (letter.application, letter.user)
+            and other.written > letter.written
+        ]
+        promise = Promise(
+            rule=letter.rule, setting=letter.setting, low=letter.low, expected=letter.expected, high=letter.high
+        )
+        runs = _runs(connection, letter.application, letter.user)
+        until = min(later, default=None)
+        outcomes.append(
+            outcome(letter.application, letter.user, runs, letter.written, until=until, promise=promise)
+        )
+    return outcomes[::-1]
+
+
+def _runs(connection: sa.Connection, application: str, user: str | None) -> list[CategoryRuns]:
+    figures = read.category_figures(connection, application, user, read.ALWAYS)
+    return [category_runs(*category) for category in figures]

@@ -1,0 +1,29 @@
+"""`vani history metrics`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from vani import api
+from vani.cli.history.options import db_option
+from vani.cli.options import output_option
+from vani.cli.output import emit
+from vani.cli.output_guard import check_outputs
+
+__all__ = ["metrics"]
+
+
+@click.command()
+@db_option
+@click.option("--days", type=int, default=30, show_default=True, metavar="N", help="Days before the last run.")
+@click.option("--limit", type=click.IntRange(1), default=20, show_default=True, metavar="N", help="Pairs and targets.")
+@output_option()
+def metrics(db: str | None, days: int, limit: int, output: Path | None) -> None:
+    """Write figures for Prometheus (OpenMetrics): sums of all time; pairs and storage targets of the last days.
+
+    node_exporter reads such a file from the folder of its textfile collector.
+    """
+    check_outputs([output])
+    emit(api.history_metrics(db=db, days=days, limit=limit), output)

@@ -1,0 +1,32 @@
+"""`vani history outcome`."""
+
+from __future__ import annotations
+
+import click
+
+from vani import api
+from vani.cli.history.options import db_option
+
+__all__ = ["outcome"]
+
+
+@click.command()
+@click.argument("application", metavar="APP")
+@click.argument("user", required=False)
+@click.option("--changed", metavar="DAY", help="Day of a change, YYYY-MM-DD; by default those of noted letters.")
+@db_option
+@click.option(
+    "--format", "kind", type=click.Choice(["text", "json"]), default="text", show_default=True, help="What is written."
+)
+def outcome(application: str, user: str | None, changed: str | None, db: str | None, kind: str) -> None:
+    """Tell whether it helped: the waiting of APP's runs before and after each letter, or after a change.
+
+    Runs of the 90 days before are compared with those after, for each user and number of processes; means, with the
+    interval of their difference. What else changed in that time, such as the load of the machine, is in it, too.
+    """
+    from vani.render.history.outcome import outcomes_as_text  # noqa: PLC0415
+    from vani.schema.syntax.json_writer import json_text  # noqa: PLC0415
+
+    outcomes = api.history_outcome(application, user, db=db, changed=changed)
+    as_json = json_text([entry.model_dump() for entry in outcomes], indent=2) + "\n"
+    click.echo(as_json if kind == "json" else outcomes_as_text(outcomes), nl=False)
