@@ -48,6 +48,8 @@ man_pages = [("docs/commands", "vani", "storage settings for HPC programs, from 
 html_theme = "furo"
 html_title = f"Vani {release}"
 html_show_sourcelink = False
+# The JSON Schemas, beside the first page.
+html_extra_path = ["../schema/json"]
 html_copy_source = False
 
 # Links to headings, as code hosts make them.

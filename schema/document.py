@@ -207,7 +207,14 @@ def json_schema(model: type[BaseModel]) -> Doc:
     kinds: Any = getattr(model, "variants", lambda: (model,))()
     adapter: TypeAdapter[Any] = TypeAdapter(Union[kinds])  # noqa: UP007 - made at run time
     described = adapter.json_schema(by_alias=True)
-    return {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": schema_name(model)} | {
+    name = schema_name(model)
+    head = {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        # A name, no address: it stays the same wherever the file lies.
+        "$id": f"urn:{name.replace('.', ':').replace('/', ':')}",
+        "title": name,
+    }
+    return head | {
         key: value for key, value in described.items() if key != "title"
     }
 

@@ -43,7 +43,7 @@ PLACE = {"scheduler_file", "cluster", "workers", "cluster_options"}
     ("command", "only_command", "only_library"),
     [
         ("profile", {"output", "kind", "quiet", "graph", "graph_of", "each", "diagnosis"} | PLACE, {"progress"}),
-        ("convert", {"quiet"} | PLACE, {"progress"}),
+        ("convert", {"output", "quiet"} | PLACE, {"progress"}),
     ],
 )
 def test_the_library_has_the_options_of_the_command(command, only_command, only_library):

@@ -10,7 +10,7 @@ import stat
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TypeVar
+from typing import IO, TypeVar
 
 from vani.errors import InputError, NoRoomError
 
@@ -21,6 +21,7 @@ __all__ = [
     "descriptor",
     "destination",
     "new_directory",
+    "new_file",
     "refuse_read_only",
     "write_bytes",
     "write_text",
@@ -154,8 +155,68 @@ def _fresh_directory(path: Path, suffix: str) -> Path:
     return _fresh(path, Path.mkdir, suffix)[1]
 
 
+@contextmanager
+def new_file(path: Path) -> Iterator[IO[bytes]]:
+    """Yield a file that takes the place of the one at `path` when the block ends without an error; see `write_text`.
+
+    Raises
+    ------
+    InputError
+        The folder does not exist or cannot be written, the file that is there is read-only, or no room is left.
+    """
+    handle = descriptor(path)
+    if handle is not None:
+        with os.fdopen(os.dup(handle), "wb") as opened:
+            yield opened
+        return
+    if path.exists() and not path.is_file():
+        if path.is_dir():
+            raise InputError("is a directory, not a file to write", where=path, todo="name a file")
+        with path.open("wb") as opened:
+            yield opened
+        return
+    file, partial = _begun(path)
+    try:
+        with file:
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+    except OSError as error:
+        partial.unlink(missing_ok=True)
+        if error.errno not in _NO_ROOM:
+            raise
+        raise _no_room(path, error) from error
+    except BaseException:
+        partial.unlink(missing_ok=True)
+        raise
+    _replace({path: partial})
+
+
 def _partial(path: Path, content: bytes) -> Path:
     """Write a file next to the one that `path` refers to, and then replace that one."""
+    file, partial = _begun(path)
+    try:
+        with file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+    except OSError as error:
+        partial.unlink(missing_ok=True)
+        raise _no_room(path, error) from error
+    except BaseException:
+        partial.unlink(missing_ok=True)
+        raise
+    return partial
+
+
+def _no_room(path: Path, error: OSError) -> InputError:
+    return InputError(
+        f"cannot write here ({error.strerror})", where=path, todo="free some space or name another folder"
+    )
+
+
+def _begun(path: Path) -> tuple[IO[bytes], Path]:
+    """A new file beside the one that `path` refers to, with that one's mode."""
     refuse_read_only(path)
     place = destination(path)
     try:
@@ -168,20 +229,12 @@ def _partial(path: Path, content: bytes) -> Path:
             todo="name a folder that exists and is writable",
         ) from error
     try:
-        with file:
-            _keep_mode(file.fileno(), place)
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-    except OSError as error:
-        partial.unlink(missing_ok=True)
-        raise InputError(
-            f"cannot write here ({error.strerror})", where=path, todo="free some space or name another folder"
-        ) from error
+        _keep_mode(file.fileno(), place)
     except BaseException:
+        file.close()
         partial.unlink(missing_ok=True)
         raise
-    return partial
+    return file, partial
 
 
 def _keep_mode(handle: int, place: Path) -> None:

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from vani.api.check import check
     from vani.api.convert import convert
     from vani.api.diff import diff
+    from vani.api.events import Events, events
     from vani.api.gate_inputs import files_of_gate
     from vani.api.heat_map import heat_map
     from vani.api.history.add import AddedAndJudged, history_add
@@ -75,6 +76,7 @@ __all__ = [
     "Applied",
     "Characterised",
     "Check",
+    "Events",
     "HistoryServer",
     "Reported",
     "Stored",
@@ -89,6 +91,7 @@ __all__ = [
     "creations_jobs",
     "creations_rows",
     "diff",
+    "events",
     "files_of_gate",
     "heat_map",
     "history_add",
@@ -148,6 +151,7 @@ _MODULES = {
     "baseline_figures": "baseline",
     "save_baseline": "baseline",
     "Characterised": "characterise",
+    "Events": "events",
     "files_of_gate": "gate_inputs",
     "AddedAndJudged": "history.add",
     "creations_jobs": "history.creations",

@@ -71,14 +71,14 @@ def _none(ctx: click.Context, param: click.Parameter, value: tuple[str, ...]) ->
     help="A TOML file with [advise.thresholds.RULE], and select and ignore in [advise].",
 )
 @files_option("Judge the N files with the most I/O time.", default=JUDGED_FILES, least=1)
-@format_option(FORMATS, default="yaml")
+@format_option(FORMATS, default=None, help="What is written; by the end of -o's name, else yaml.")
 @decoding_options
 @quiet_option
 def advise(
     profile: Path | None,
     output: Path | None,
     script: Path | None,
-    kind: str,
+    kind: str | None,
     quiet: bool,
     application: str | None,
     user: str | None,
@@ -102,7 +102,11 @@ def advise(
     _write(advice, kind, output, script, quiet=quiet)
 
 
-def _write(advice: Advice, kind: str, output: Path | None, script: Path | None, *, quiet: bool) -> None:
+def _write(
+    advice: Advice, kind: str | None, output: Path | None, script: Path | None, *, quiet: bool
+) -> None:
+    by_name = FORMATS.of_file(output) if output is not None else None
+    kind = kind or by_name or "yaml"
     emit_all([*_texts(advice, kind, output, script)])
     if shows_summary(output, quiet=quiet) and not (kind == "text" and output is None):
         _show(advice, output)

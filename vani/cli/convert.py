@@ -7,13 +7,17 @@ from typing import TYPE_CHECKING
 
 import click
 
-from vani.cli.options import FILE, quiet_option
+from vani import api
+from vani.cli.options import FILE, output_option, quiet_option
 from vani.cli.output import progress_bar, shows_progress, summary_console
+from vani.cli.output_guard import check_outputs
 from vani.cli.scheduler_options import scheduler_options
 from vani.cli.work import keep_freed_memory
-from vani.errors import one_line
+from vani.errors import InputError, one_line
+from vani.units import counted
 
 if TYPE_CHECKING:
+    from vani.engine.executor import Progress
     from vani.engine.scheduler import Scheduler
 
 __all__ = ["convert"]
@@ -21,24 +25,47 @@ __all__ = ["convert"]
 
 @click.command()
 @click.argument("trace", type=FILE)
-@click.argument("store", type=FILE)
+@click.argument("store", type=FILE, required=False)
+@output_option("Write a timeline for Perfetto instead: .pftrace or .json, each also with .gz.")
 @click.option(
     "--call-sites", is_flag=True, help="Keep from which place in a program or library each call was made."
 )
 @scheduler_options
 @quiet_option
-def convert(trace: Path, store: Path, call_sites: bool, scheduler: Scheduler, quiet: bool) -> None:
-    """Decode TRACE into a Parquet dataset in the folder STORE.
+def convert(
+    trace: Path, store: Path | None, output: Path | None, call_sites: bool, scheduler: Scheduler, quiet: bool
+) -> None:
+    """Decode TRACE into a Parquet dataset in the folder STORE, or into a timeline.
 
     STORE appears whole or not at all. Its calls lie in calls/*.parquet, for pyarrow, pandas, duckdb, polars.
     A directory of several traces becomes a folder of several stores.
-    """
-    from vani.api import convert as run  # noqa: PLC0415 - loads Arrow, which --help does not need
 
+    With -o FILE the calls become events that ui.perfetto.dev opens: a track for each process and thread, a slice for
+    each call with its file, bytes and offset.
+    """
     keep_freed_memory()
     with progress_bar(show=shows_progress(quiet=quiet)) as progress:
-        places = run(trace, store, call_sites=call_sites, scheduler=scheduler, progress=progress)
+        if output is not None:
+            written = _timeline(trace, store, output, call_sites, progress)
+        elif store is None:
+            raise InputError("nothing says where to", todo="name a folder STORE, or a timeline with -o run.pftrace")
+        else:
+            places = api.convert(trace, store, call_sites=call_sites, scheduler=scheduler, progress=progress)
+            written = [f"wrote {place}" for place in places]
     if shows_progress(quiet=quiet):
         console = summary_console()
-        for place in places:
-            console.print(f"wrote {one_line(str(place))}", markup=False, soft_wrap=True)
+        for line in written:
+            console.print(one_line(line), markup=False, soft_wrap=True)
+
+
+def _timeline(
+    trace: Path, store: Path | None, output: Path, call_sites: bool, progress: Progress | None
+) -> list[str]:
+    if store is not None or call_sites:
+        raise InputError(
+            "a timeline is no store", where="-o", todo=f"leave {'STORE' if store is not None else '--call-sites'} out"
+        )
+    check_outputs([output], [trace])
+    timeline = api.events(trace, output, progress=progress)
+    written = f"wrote {output}: {counted(timeline.calls, 'call')} of {counted(timeline.processes, 'process')}"
+    return [written, *(f"left out: {problem}" for problem in timeline.problems[:5])]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Unpack
+from typing import TYPE_CHECKING, Final, Unpack
 
 import click
 
@@ -24,6 +24,15 @@ if TYPE_CHECKING:
     from vani.schema.profile import Profile
 
 __all__ = ["profile"]
+
+_TABLE: Final = "write it as .yaml or .json; `vani table PROFILE -o runs.csv` writes a line for each run"
+_OTHERS: Final = {
+    ".csv": _TABLE,
+    ".tsv": _TABLE,
+    ".parquet": _TABLE,
+    ".html": "write it as .yaml or .json; `vani report PROFILE -o run.html` makes a page of it",
+}
+"""A remedy for each name that a profile cannot have."""
 
 
 @click.command()
@@ -85,7 +94,7 @@ def profile(
     Each TRACE is a folder or a file that a tracer left, or a folder of several: together they are one workload, if they
     share files, a job or a time. The profile goes to stdout as YAML (or JSON), a summary to stderr.
     """
-    _check_graph(graph, quick=quick)
+    _check_names(output, graph, quick=quick)
     if each:
         given = {"--graph": graph is not None, "--diagnosis": diagnosis}
         profile_each(traces, output, quick=quick, given=given, kind=kind, quiet=quiet, options=options)
@@ -102,8 +111,11 @@ def profile(
         _show(characterised, output, diagnosis=diagnosis)
 
 
-def _check_graph(graph: Path | None, *, quick: bool) -> None:
-    """Raises InputError where the graph has no known format, or cannot be made."""
+def _check_names(output: Path | None, graph: Path | None, *, quick: bool) -> None:
+    """Raises InputError where a name promises what is not written, or the graph cannot be made."""
+    suffix = "" if output is None else output.suffix.lower()
+    if suffix in _OTHERS:
+        raise InputError(f"a profile is no {suffix[1:]} file", where=str(output), todo=_OTHERS[suffix])
     if graph is None:
         return
     GRAPHS.needed_for(graph)

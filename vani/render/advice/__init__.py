@@ -9,6 +9,6 @@ from vani.render.formats import Formats
 __all__ = ["FORMATS"]
 
 FORMATS: Final[Formats[str]] = Formats(
-    __name__, ["text", "yaml", "json", "markdown", "sarif"], whole=("json", "yaml")
+    __name__, ["text", "yaml", "json", "markdown", "sarif", "csv"], whole=("json", "yaml")
 )
 """Each is given Vani's `version`, and as `pages` what `vani explain` says, by the ids of rules."""

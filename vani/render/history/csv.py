@@ -11,7 +11,7 @@ from vani.errors import one_line
 if TYPE_CHECKING:
     from vani.schema.history import Ranking
 
-__all__ = ["render"]
+__all__ = ["cell", "render"]
 
 _NAMES: Final = ("application", "user", "processes", "file_system", "mount")
 _COSTS: Final = ("runs", "core_s", "in_io_s", "waiting_s")
@@ -29,19 +29,20 @@ def render(ranking: Ranking) -> str:
     if ranking.settings is not None:
         out.writerow([*_SETTING, "application", "user", "member_expected_s"])
         for setting in ranking.settings:
-            shown = [_cell(getattr(setting, name)) for name in _SETTING]
+            shown = [cell(getattr(setting, name)) for name in _SETTING]
             out.writerows(
-                [*shown, _cell(m.application), _cell(m.user), _cell(m.expected_s)] for m in setting.members
+                [*shown, cell(m.application), cell(m.user), cell(m.expected_s)] for m in setting.members
             )
         return text.getvalue()
     out.writerow([*_NAMES, *_COSTS, *(f"saved_{name}" if name.endswith("_s") else name for name in _SAVED)])
     for row in ranking.rows:
-        cells = [_cell(getattr(row, name)) for name in (*_NAMES, *_COSTS)]
-        out.writerow([*cells, *(_cell(getattr(row.saved, name, None)) for name in _SAVED)])
+        cells = [cell(getattr(row, name)) for name in (*_NAMES, *_COSTS)]
+        out.writerow([*cells, *(cell(getattr(row.saved, name, None)) for name in _SAVED)])
     return text.getvalue()
 
 
-def _cell(value: object) -> str:
+def cell(value: object) -> str:
+    """One cell of a table, in one line; empty where nothing is known."""
     if value is None:
         return ""
     if isinstance(value, float):

@@ -1,0 +1,132 @@
+"""`vani convert -o` for programs: the calls of a trace as a timeline for viewers."""
+
+from __future__ import annotations
+
+import gzip
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Final
+
+import vani
+from vani.api.arguments import PathLike
+from vani.atomic import new_file
+from vani.calls import Kind, Layer
+from vani.errors import InputError, TraceError, VaniError
+from vani.readers.identity import explained, unchanged
+from vani.readers.open import open_workload
+from vani.readers.trace_reader import KeepsCounts, Piece, TraceReader
+from vani.render.events import ChromeEvents, Names, PerfettoEvents, Process
+from vani.render.events.slices import Lanes
+
+if TYPE_CHECKING:
+    from vani.engine.executor import Progress
+
+__all__ = ["Events", "events"]
+
+_WRITERS: Final[dict[str, type[ChromeEvents | PerfettoEvents]]] = {".pftrace": PerfettoEvents, ".json": ChromeEvents}
+_SOME_TIME: Final = 10**18
+"""Begin of a timeline whose time is not known, in nanoseconds after 1970: times before it stay above 0."""
+
+
+@dataclass(frozen=True)
+class Events:
+    """The outcome of `events`: calls that were written, and damage that was left out, one line each."""
+
+    calls: int
+    processes: int
+    problems: list[str]
+
+
+def events(trace: PathLike, output: PathLike, *, progress: Progress | None = None) -> Events:
+    """Write the calls of a trace as a timeline, a track for each process and thread.
+
+    Each call is a slice with its layer and kind, and as arguments its file, bytes and offset where they are known.
+    Traces of a folder are put side by side by their stored start. Memory does not grow with the number of calls.
+
+    Parameters
+    ----------
+    output
+        Its name decides on the format: `.pftrace` (Perfetto's own) or `.json` (trace events), each also with `.gz`.
+
+    Raises
+    ------
+    InputError
+        A trace that cannot be read or has no calls, another name, or a place that cannot be written.
+    """
+    target = Path(output)
+    writer = _writer(target)
+    workload = open_workload([Path(trace)])
+    for path, error in workload.refused:
+        raise error if isinstance(error, VaniError) else TraceError(str(error), where=path)
+    for reader in workload.readers:
+        if isinstance(reader, KeepsCounts):
+            raise InputError(
+                "has counts, and no calls that a timeline could show", where=reader.path, todo="give a trace of calls"
+            )
+    starts = [reader.start_unix_s for reader in workload.readers]
+    known = [start for start in starts if start is not None]
+    calls, problems = 0, []
+    processes = list(_processes(workload.readers))
+    lanes = Lanes()
+    with new_file(target) as raw, _compressed(raw, target) as file:
+        file.write(writer.begin(process for of_trace in processes for process in of_trace.values()))
+        for number, (reader, start) in enumerate(zip(workload.readers, starts, strict=True)):
+            shift = 0 if start is None else round((start - min(known)) * 1e9)
+            if isinstance(writer, PerfettoEvents):
+                shift += round(min(known) * 1e9) if known else _SOME_TIME
+            piece = Piece()
+            with unchanged(reader), explained(reader):
+                file.write(writer.names(_names(reader)))
+                for batch in reader.batches(range(reader.ranks), piece):
+                    slices = lanes.slices(batch, processes[number])
+                    file.write(writer.tracks(slices.new))
+                    file.write(writer.events(slices, processes[number], shift))
+                    calls += batch.num_rows
+                    if progress is not None:
+                        progress("decode", piece.ranks_read, reader.ranks)
+            problems += [f"{reader.path.name}: {problem}" for problem in (*reader.problems, *piece.problems)]
+        file.write(writer.end())
+    return Events(calls, sum(map(len, processes)), problems)
+
+
+def _writer(target: Path) -> ChromeEvents | PerfettoEvents:
+    name = target.name.removesuffix(".gz")
+    for suffix, writer in _WRITERS.items():
+        if name.endswith(suffix):
+            return writer(f"vani {vani.__version__}")
+    raise InputError(
+        "has no name of a timeline", where=target, todo="end it with .pftrace, .json, .pftrace.gz or .json.gz"
+    )
+
+
+def _processes(readers: list[TraceReader]) -> Iterator[dict[int, Process]]:
+    number = 0
+    for reader in readers:
+        of_trace = {}
+        for rank in range(reader.ranks):
+            number += 1
+            of_trace[rank] = Process(number, f"{reader.app} rank {rank}" if reader.app else f"rank {rank}")
+        yield of_trace
+
+
+def _names(reader: TraceReader) -> Names:
+    functions = reader.functions().sort_by("func")
+    files = reader.files().sort_by("file")
+    assert functions["func"].to_pylist() == list(range(len(functions)))
+    return Names(
+        functions["name"].to_pylist(),
+        files["path"].to_pylist(),
+        [layer.name.lower() for layer in Layer],
+        [kind.name.lower() for kind in Kind],
+    )
+
+
+@contextmanager
+def _compressed(raw: IO[bytes], target: Path) -> Iterator[IO[bytes] | gzip.GzipFile]:
+    if target.suffix != ".gz":
+        yield raw
+        return
+    with gzip.GzipFile(filename="", mode="wb", fileobj=raw, compresslevel=3, mtime=0) as file:
+        yield file

@@ -1,0 +1,44 @@
+"""Recommended settings as a table for spreadsheets and scripts, whatever tool sets them: sizes in bytes."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from typing import TYPE_CHECKING, Final
+
+from vani.render.history.csv import cell
+
+if TYPE_CHECKING:
+    from vani.schema.advice import Advice, Recommendation
+
+__all__ = ["render"]
+
+_COLUMNS: Final = (
+    "rule", "name", "severity", "confidence", "target", "path", "app", "setting", "current", "recommended", "commands",
+)  # fmt: skip
+
+
+def render(advice: Advice, **_: object) -> str:
+    """Write one row for each setting that is recommended; unknown values are empty."""
+    text = io.StringIO()
+    out = csv.writer(text, lineterminator="\n")
+    out.writerow(_COLUMNS)
+    for some in advice.recommendations:
+        # Some say what to do in words alone.
+        for setting in some.recommended or [None]:
+            out.writerow(map(cell, _row(some, setting)))
+    return text.getvalue()
+
+
+def _row(some: Recommendation, setting: str | None) -> list[object]:
+    current, recommended = ((of.get(setting) if setting else None) for of in (some.current, some.recommended))
+    target = some.target
+    return [
+        some.rule, some.name, some.severity, some.confidence, target.kind, target.path, target.app, setting,
+        _plain(current), _plain(recommended), "; ".join(some.apply),
+    ]  # fmt: skip
+
+
+def _plain(value: object) -> object:
+    return json.dumps(value) if isinstance(value, list | dict | bool) else value
