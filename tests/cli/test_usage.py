@@ -121,7 +121,7 @@ def test_an_empty_folder(run, desk):
 def test_a_folder_of_something_else(run, desk):
     (desk / "other").mkdir()
     (desk / "other" / "photo.jpg").write_bytes(b"\xff\xd8")
-    assert run("profile", "other").line.startswith("other: is not a trace; ")
+    assert run("profile", "other").line.startswith("other: is not a trace, but has ")
     (desk / "other" / "run.otf2").write_bytes(b"")
     done = run("profile", "other")
     assert done.status == 2

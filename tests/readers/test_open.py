@@ -47,6 +47,8 @@ def test_the_original_is_read_where_a_converted_copy_lies_in_it(tmp_path):
         ("traces.otf2", "an OTF2 trace"),
         ("tautrace.0.0.0.trc", "a TAU trace"),
         ("profile.0.0.0", "a TAU profile"),
+        ("profile.cubex", "a profile of Score-P"),
+        ("meminfo.HEADER.1700000000", "tables of LDMS"),
     ],
 )
 def test_foreign_traces_are_named_and_say_what_to_do(tmp_path, name, tool):
@@ -55,6 +57,16 @@ def test_foreign_traces_are_named_and_say_what_to_do(tmp_path, name, tool):
         with pytest.raises(UnknownFormatError, match=f"{verb} {tool}.*; .*Recorder 2.3 or newer") as caught:
             open_trace(path)
         assert "\n" not in str(caught.value)
+
+
+def test_a_folder_without_a_trace_says_what_is_in_it(tmp_path):
+    for name in ("a.txt", "b.TXT", "c.log", "Makefile", "d.x", "e.y"):
+        (tmp_path / name).write_text("x")
+    (tmp_path / "data").mkdir()
+    said = r"is not a trace, but has 2 \.txt files, .*, 1 other file and 1 folder without a trace; name the folder"
+    with pytest.raises(UnknownFormatError, match=said) as caught:
+        open_trace(tmp_path)
+    assert "1 file without an ending" in str(caught.value)
 
 
 @pytest.mark.parametrize(

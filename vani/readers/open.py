@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -14,6 +15,7 @@ from vani.readers.identity import explained
 from vani.readers.natural_order import natural
 from vani.readers.parquet import is_store
 from vani.readers.trace_reader import SeveralApps, TraceReader
+from vani.units import counted
 
 __all__ = ["Workload", "by_app", "has_part", "is_trace", "open_trace", "open_workload", "trace_with", "traces_at"]
 
@@ -23,6 +25,10 @@ _NESTED = 2
 _RECORDER_SUFFIXES = (".cst", ".cfg", ".ts", ".mt", ".itf", ".callsites")
 _RECORDER_NAMES = ("VERSION", "recorder.dat")
 _WITH_RECORDER = "trace the run with Recorder 2.3 or newer"
+_READ = (
+    "name the folder of a Recorder trace (recorder.dat, or recorder.mt and VERSION), a .darshan log, .pfw files or a "
+    "log of strace -f -ttt -T -y"
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,8 +46,9 @@ class _Foreign:
 
 # The first that fits counts where a directory has several kinds: summaries are often kept beside full traces.
 _FOREIGN = (
+    _Foreign("an OTF2 trace (Score-P, TAU)", (".otf2",), "OTF2 has events of other layers; " + _WITH_RECORDER),
     _Foreign(
-        "an OTF2 trace (Score-P, TAU)", (".otf2",), "OTF2 holds events of other layers; " + _WITH_RECORDER
+        "a profile of Score-P", (".cubex",), "it has sums per function and no file; " + _WITH_RECORDER
     ),
     _Foreign(
         "an index of DFTracer without its trace",
@@ -51,6 +58,10 @@ _FOREIGN = (
     _Foreign("a TAU trace", (".trc", ".edf"), _WITH_RECORDER),
 )
 _TAU_PROFILE = "profile.0.0.0"
+_LDMS = ".header."
+"""In the names that LDMS's store_csv gives the first lines of its tables."""
+_KINDS = 4
+"""Kinds of files that are named of a folder that is no trace."""
 
 
 @dataclass
@@ -327,9 +338,7 @@ def _about_directory(path: Path) -> UnknownFormatError:
             where=path,
             todo=f"name one of them, such as {within[0]}",
         )
-    return UnknownFormatError(
-        "is not a trace", where=path, todo="name a folder that holds recorder.dat, or recorder.mt and VERSION"
-    )
+    return UnknownFormatError(f"is not a trace, {_content(entries)}", where=path, todo=_READ)
 
 
 def _foreign(names: Sequence[str]) -> _Foreign | None:
@@ -337,5 +346,32 @@ def _foreign(names: Sequence[str]) -> _Foreign | None:
         if any(kind.wrote(n) for n in names):
             return kind
     if _TAU_PROFILE in names or any(n.startswith("profile.0.") or n == "tauprofile.xml" for n in names):
-        return _Foreign("a TAU profile", ())
+        return _Foreign("a TAU profile", (), "it has sums per function and no file; " + _WITH_RECORDER)
+    if any(_LDMS in n.lower() for n in names):
+        return _Foreign(
+            "tables of LDMS", (), "they have counters of nodes, not calls of a program; " + _WITH_RECORDER
+        )
     return None
+
+
+def _content(entries: Sequence[Path]) -> str:
+    """The content of a folder in a few words: files by the end of their names, the most frequent first."""
+    folders = 0
+    ends: Counter[str] = Counter()
+    for entry in sorted(entries):
+        try:
+            is_folder = entry.is_dir()
+        except OSError:
+            is_folder = False
+        folders += is_folder
+        if not is_folder:
+            ends[entry.suffix[:12].lower()] += 1
+    parts = [
+        counted(count, f"{end} file") if end else counted(count, "file") + " without an ending"
+        for end, count in ends.most_common(_KINDS)
+    ]
+    if (others := sum(ends.values()) - sum(count for _, count in ends.most_common(_KINDS))) > 0:
+        parts.append(counted(others, "other file"))
+    if folders:
+        parts.append(counted(folders, "folder") + " without a trace")
+    return "but has " + (f"{', '.join(parts[:-1])} and {parts[-1]}" if parts[1:] else parts[0])
