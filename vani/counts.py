@@ -55,8 +55,8 @@ data operations that the three after it tell of."""
 Unsound = tuple[str, Literal["read", "written"]]
 """`bytes` or `sizes` of what was read or written, where a record contradicts itself."""
 
-Beside = Literal["layouts", "segments", "heat"]
-"""Facts about a run besides its counts."""
+Beside = Literal["layouts", "segments", "many_segments", "heat"]
+"""Facts about a run besides its counts; `many_segments` are more than are taken one by one."""
 
 Ints = NDArray[np.int64]
 
@@ -192,7 +192,7 @@ class RunCounts:
     unsound: Mapping[str, Collection[Unsound]] = field(default_factory=dict)
     """Unknown figures of files whose records contradict themselves, by path."""
     dropped: frozenset[Beside] = frozenset()
-    """Kinds of records that were dropped while the program ran."""
+    """Kinds of records that were dropped while the program ran, or that are not taken."""
     job: JobFacts = field(default_factory=JobFacts)
     hints: Mapping[str, str] = field(default_factory=dict)
     """Hints of MPI-IO in the log's header."""

@@ -33,6 +33,7 @@ from vani.analyzers.counts.wording import (
     REMARKS,
     UNKNOWN,
     UNKNOWN_ATTRIBUTES,
+    of_many_segments,
 )
 from vani.analyzers.entities.formats_on_disk import formats_on_disk
 from vani.analyzers.entities.view import View
@@ -204,8 +205,7 @@ def _measurements(
     every = REMARKS | KEPT if len(segments) and segments.whole[rows.included].all() else REMARKS
     remarks = every if layouts else every | dict.fromkeys(LAYOUT, NO_LAYOUTS)
     lost = frozenset[Beside]().union(*(run.dropped for run in counts))
-    if "layouts" in lost:
-        remarks |= dict.fromkeys(LAYOUT, DROPPED["layouts"])
+    remarks |= {name: DROPPED["layouts"] for name in LAYOUT if "layouts" in lost} | of_many_segments(lost)
     extensions = _extensions()
     results = [
         spent,
@@ -244,7 +244,7 @@ def _measurements(
 
 
 def _why_no_phases(lost: Collection[Beside]) -> str:
-    causes = (DROPPED[what] for what in ("segments", "heat") if what in lost)
+    causes = (DROPPED[what] for what in ("segments", "many_segments", "heat") if what in lost)
     return "; ".join((UNKNOWN_ATTRIBUTES["phases"], *causes))
 
 

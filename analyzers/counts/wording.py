@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 from vani.analyzers.measures.call_costs import FunctionCosts
 from vani.analyzers.measures.clocks import ClockSkew
@@ -23,6 +23,7 @@ __all__ = [
     "REMARKS",
     "UNKNOWN",
     "UNKNOWN_ATTRIBUTES",
+    "of_many_segments",
 ]
 
 OTHERWISE = "the source counts calls and keeps none of them"
@@ -41,6 +42,7 @@ UNKNOWN: dict[type[object], str] = {
 DROPPED: Mapping[Beside, str] = {
     "layouts": "records of Lustre were dropped when memory ran out: null for their files",
     "segments": "DXT dropped calls when memory ran out",
+    "many_segments": "DXT has more calls than are taken one by one",
     "heat": "records of the heat map were dropped when memory ran out",
 }
 """Data beside its counts that a source lost."""
@@ -154,3 +156,10 @@ KEPT = {
     "apps.balance.writing_processes": _FROM_DXT,
 }
 """For counts of which DXT traced all reads and writes."""
+
+
+def of_many_segments(lost: Collection[Beside]) -> dict[str, str]:
+    """The remark that calls were kept one by one and are too many to take; none where they are not."""
+    if "many_segments" not in lost:
+        return {}
+    return {"traces.records": f"{REMARKS['traces.records']}; {DROPPED['many_segments']}"}

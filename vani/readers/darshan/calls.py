@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 import numpy as np
 from numpy.typing import NDArray
 
 from vani.calls import MOST_SUM, Layer
-from vani.counts import Heat, Segments
+from vani.counts import Beside, Heat, Segments
 from vani.distinct import distinct
 from vani.readers.darshan.records import Records
 
-__all__ = ["heat_of", "hosts_of", "segments_of"]
+__all__ = ["dropped_of", "heat_of", "hosts_of", "segments_of"]
 
 Ints = NDArray[np.int64]
 _MOST_SECONDS = 1e9
+_BESIDE: Mapping[str, Beside] = {"LUSTRE": "layouts", "DXT_POSIX": "segments", "HEATMAP": "heat"}
+"""Modules without counters, and the facts that they hold."""
 _COUNTED = {"heatmap:POSIX": int(Layer.POSIX), "heatmap:STDIO": int(Layer.STDIO)}
 
 
@@ -44,6 +46,12 @@ def segments_of(
         sound &= (start >= 0) & (start <= end) & (end < _MOST_SECONDS)
     begin, stop = (np.minimum(np.round(t[sound] * 1e9).astype(np.int64), span_ns) for t in (start, end))
     return Segments(rank[sound], file[sound], kind[sound], offset[sound], size[sound], begin, stop)
+
+
+def dropped_of(records: Records) -> frozenset[Beside]:
+    """Facts beside the counts of which the log lacks some, or which are too many to take."""
+    dropped = frozenset(_BESIDE[name] for name in records.partial if name in _BESIDE)
+    return dropped | {"many_segments"} if records.many_calls else dropped
 
 
 def hosts_of(records: Records) -> tuple[str, ...] | None:

@@ -18,10 +18,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vani.calls import MOST_SUM, FileClass, Layer
-from vani.counts import COLUMNS, UNKNOWN, Beside, CountedSizes, RunCounts
+from vani.counts import COLUMNS, UNKNOWN, CountedSizes, RunCounts
 from vani.distinct import distinct
 from vani.readers.darshan.blind_spots import STREAMS, not_counted
-from vani.readers.darshan.calls import heat_of, hosts_of, segments_of
+from vani.readers.darshan.calls import dropped_of, heat_of, hosts_of, segments_of
 from vani.readers.darshan.contradictions import without_contradictions
 from vani.readers.darshan.header_facts import hints_of, job_of
 from vani.readers.darshan.layouts import layouts_of, targets_of
@@ -57,8 +57,6 @@ _LIBRARIES = (
     ("PNETCDF_FILE", Layer.PNETCDF),
     ("PNETCDF_VAR", Layer.PNETCDF),
 )
-_BESIDE: Mapping[str, Beside] = {"LUSTRE": "layouts", "DXT_POSIX": "segments", "HEATMAP": "heat"}
-"""Modules without counters, and the facts that they hold."""
 _FUNCTIONS = {
     "POSIX": {
         "open": "opens", "read": "READS", "write": "WRITES", "lseek": "SEEKS", "stat": "STATS", "fsync": "FSYNCS",
@@ -192,7 +190,7 @@ def counts_of(records: Records) -> tuple[RunCounts, list[str]]:
             segments=segments_of(records, files, span_ns),
             heat=heat_of(records),
             unsound=unsound,
-            dropped=frozenset(_BESIDE[name] for name in records.partial if name in _BESIDE),
+            dropped=dropped_of(records),
             job=job_of(records),
             hints=hints_of(records),
             not_counted=not_counted(records, name_of),

@@ -8,10 +8,11 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from vani.readers.darshan.heat_of_calls import HeatOfCalls
 from vani.readers.darshan.log import Log
 from vani.readers.darshan.record_ends import damaged_log
 
-__all__ = ["calls_of", "heat_of", "layouts_of"]
+__all__ = ["MOST_CALLS", "calls_of", "heat_of", "layouts_of"]
 
 Columns = dict[str, NDArray[Any]]
 
@@ -19,6 +20,9 @@ _COMPONENT: Final = ("STRIPE_SIZE", "STRIPE_COUNT", "STRIPE_PATTERN", "FLAGS", "
 _WORDS: Final = 9
 """Words of a component: its numbers, and the name of a pool in 16 bytes."""
 _HOST: Final = slice(24, 88)
+MOST_CALLS: Final = 1 << 22
+"""Calls of DXT that are taken one by one: a profile of as many takes about 1.5 GB."""
+_AT_ONCE: Final = 1 << 17
 _MOST_CELLS: Final = 1 << 26
 """Of a heat map in each direction: 512 MiB."""
 
@@ -73,19 +77,37 @@ def layouts_of(log: Log) -> tuple[Columns, Columns]:
     }
 
 
-def calls_of(log: Log, module: str) -> tuple[Columns, list[str]]:
-    """Calls and hosts of a module of DXT, as `Records.calls` and `Records.hosts` have them."""
-    heads: list[bytes] = []
-    arrays: list[bytes] = []
-    for is_head, part in log.parts(module):
-        (heads if is_head else arrays).append(part)
-    facts = [log.numbers(head) for head in heads]
-    table = np.stack(facts) if facts else np.empty((0, 13), np.int64)
+def calls_of(log: Log, module: str) -> tuple[Columns | HeatOfCalls, list[str]]:
+    """Calls and hosts of a module of DXT, as `Records.calls` and `Records.hosts` have them.
+
+    Where they are more than `MOST_CALLS`, only what each process moved over time, and no hosts.
+    """
     version = log.version_of(module)
     # Later versions have the number of the thread behind.
     words = 5 if version > (1 if module == "DXT_POSIX" else 2) else 4
-    calls = log.numbers(b"".join(arrays)).reshape(-1, words)
-    offset, length, start, end = (np.ascontiguousarray(calls[:, at]) for at in range(4))
+    heads: list[bytes] = []
+    batch = _Batch(words)
+    heat: HeatOfCalls | None = None
+    for is_head, part in log.parts(module):
+        if is_head:
+            # The numbers of a host's name are not looked at.
+            _, rank, *_, writes, _ = log.numbers(part).tolist()
+            batch.begin(rank, writes)
+            if heat is None:
+                heads.append(part)
+        else:
+            batch.append(part)
+        if heat is None and batch.calls + len(heads) > MOST_CALLS:
+            heat, heads = HeatOfCalls(log.job.runtime_s), []
+        if heat is not None and batch.calls + len(batch.ranks) >= _AT_ONCE:
+            heat.add(batch.ranks, batch.counts, batch.table(log))
+            batch.forget()
+    if heat is not None:
+        heat.add(batch.ranks, batch.counts, batch.table(log))
+        return heat, []
+    facts = [log.numbers(head) for head in heads]
+    table = np.stack(facts) if facts else np.empty((0, 13), np.int64)
+    offset, length, start, end = (np.ascontiguousarray(batch.table(log)[:, at]) for at in range(4))
     if (module, version) == ("DXT_MPIIO", 1):
         offset = np.full(len(offset), -1)
     return {
@@ -98,6 +120,46 @@ def calls_of(log: Log, module: str) -> tuple[Columns, list[str]]:
         "start": start.view(np.float64),
         "end": end.view(np.float64),
     }, [head[_HOST].split(b"\0", 1)[0].decode(errors="replace") for head in heads]
+
+
+class _Batch:
+    """Calls of some records, of which the last one may go on."""
+
+    def __init__(self, words: int) -> None:
+        self._size, self._words = 8 * words, words
+        self.ranks: list[int] = []
+        self.counts: list[tuple[int, int]] = []
+        """By record: calls that write, and that read."""
+        self.calls = 0
+        self._parts: list[bytes] = []
+        self._writes = 0
+        self._cut = b""
+
+    def begin(self, rank: int, writes: int) -> None:
+        """Begin a record, of which `writes` calls write and the others read."""
+        self.ranks.append(rank)
+        self.counts.append((0, 0))
+        self._writes = writes
+
+    def append(self, part: bytes) -> None:
+        """Take more of the record's calls; the last one may be cut."""
+        part = self._cut + part
+        count = len(part) // self._size
+        self._cut = part[count * self._size :]
+        self._parts.append(part[: count * self._size])
+        writes = min(count, self._writes)
+        self._writes -= writes
+        wrote, read = self.counts[-1]
+        self.counts[-1] = (wrote + writes, read + count - writes)
+        self.calls += count
+
+    def table(self, log: Log) -> NDArray[Any]:
+        """Shape (calls, words)."""
+        return log.numbers(b"".join(self._parts)).reshape(-1, self._words)
+
+    def forget(self) -> None:
+        """Go on with the last record, without the calls so far."""
+        self.ranks, self.counts, self.calls, self._parts = self.ranks[-1:], [(0, 0)], 0, []
 
 
 def heat_of(log: Log) -> Columns:

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vani.readers.darshan.growing_records import calls_of, heat_of, layouts_of
+from vani.readers.darshan.heat_of_calls import HeatOfCalls
 from vani.readers.darshan.log import Log
 from vani.readers.darshan.record_ends import damaged_log
 from vani.readers.darshan.record_layouts import LAYOUTS, MISSING
@@ -19,6 +20,7 @@ __all__ = ["MODULES", "Module", "Records", "read_records", "refuse_impossible"]
 
 MODULES: Final = ("POSIX", "STDIO", "MPI-IO", "H5F", "H5D", "PNETCDF_FILE", "PNETCDF_VAR")
 """Modules whose records are counters."""
+_HEAT: Final = "heatmap:POSIX"
 
 
 @dataclass(frozen=True)
@@ -66,6 +68,8 @@ class Records:
     """Notes in the log's header: `lib_ver`, `h` (hints), and what a site adds."""
     targets: Mapping[str, NDArray[Any]] | None = None
     """Targets of Lustre: `id` of a file and `target`, the number of an OST that it is on; a row each."""
+    many_calls: bool = False
+    """DXT has more calls than are taken one by one; without a heat map of Darshan's, `heat` is made of them."""
     mixed: int = 0
     """Records of POSIX that were left out because calls of streams were added to them (Darshan 3.0)."""
 
@@ -80,6 +84,14 @@ def read_records(log: Log) -> Records:
     """
     job, names = log.job, log.names()
     calls, hosts = calls_of(log, "DXT_POSIX") if log.has("DXT_POSIX") else (None, [])
+    heat: Mapping[str, NDArray[Any]] | None = heat_of(log) if log.has("HEATMAP") else None
+    many = isinstance(calls, HeatOfCalls)
+    if isinstance(calls, HeatOfCalls):
+        if heat is None:
+            heat_id = next((file for file, name in names.items() if name == _HEAT), 0)
+            names[heat_id] = _HEAT
+            heat = calls.table(heat_id)
+        calls = None
     layouts, targets = layouts_of(log) if log.has("LUSTRE") else (None, None)
     return Records(
         version=log.version,
@@ -95,7 +107,8 @@ def read_records(log: Log) -> Records:
         layouts=layouts,
         calls=calls,
         hosts=hosts,
-        heat=heat_of(log) if log.has("HEATMAP") else None,
+        heat=heat,
+        many_calls=many,
         user=job.uid,
         job_id=job.job_id,
         metadata=job.metadata,
