@@ -13,6 +13,9 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from statistics import median
+from tempfile import TemporaryDirectory
+from time import process_time
 
 import vani
 from benchmarks.darshan_twins import (
@@ -27,7 +30,12 @@ from benchmarks.darshan_twins import (
     twins,
     with_dxt,
 )
+from tests.traces.darshan_month import generate_month
+from vani.readers.darshan.counters import counts_of
+from vani.readers.darshan.log import open_log
 from vani.readers.darshan.reader import DarshanReader
+from vani.readers.darshan.records import MODULES, read_records
+from vani.readers.darshan.totals import read_totals
 
 LABELLED = DATA / "io500-trace-ds"
 STREAMS = ("<STDIN>", "<STDOUT>", "<STDERR>")
@@ -162,6 +170,7 @@ def has_dxt(path: Path) -> bool:
 def main(argv: Sequence[str] | None = None) -> None:
     """Print the tables that are asked for, all by default."""
     parts = {
+        "speeds": _speeds,
         "sums": _sums,
         "twins": _twins,
         "advice": _advice,
@@ -181,6 +190,56 @@ def _table(title: str, head: Row, rows: Sequence[Row]) -> None:
     print(f"\n{title}\n")
     for row in text:
         print("  " + "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
+
+
+def pydarshan_reads(path: Path) -> None:
+    """Read all records of the modules that Vani reads, as PyDarshan's own reports do."""
+    from darshan.backend import cffi_backend as backend  # noqa: PLC0415 - slow
+
+    log = backend.log_open(str(path))
+    backend.log_get_job(log)
+    backend.log_get_mounts(log)
+    backend.log_get_name_records(log)
+    for module in backend.log_get_modules(log):
+        if module in (*MODULES, "LUSTRE", "HEATMAP", "DXT_POSIX"):
+            dxt = module.startswith("DXT")
+            read = backend.log_get_dxt_record if dxt else backend.log_get_record
+            while read(log, module, dtype="numpy") is not None:
+                pass
+    backend.log_close(log)
+
+
+def speeds(paths: Sequence[Path]) -> list[Row]:
+    """Processor time of one log after the other: what is read, logs per second, median and longest in ms."""
+    vani.profile(paths[0])
+    rows: list[Row] = []
+    for name, read in (
+        ("Vani: sums", read_totals),
+        ("Vani: all records", lambda path: read_records(open_log(path))),
+        ("Vani: records and counts", lambda path: counts_of(read_records(open_log(path)))),
+        ("Vani: profile", vani.profile),
+        ("PyDarshan: all records", pydarshan_reads),
+    ):
+        took = []
+        read(paths[0])
+        for path in paths:
+            begin = process_time()
+            read(path)
+            took.append(process_time() - begin)
+        rows.append((name, f"{len(took) / sum(took):,.0f}", f"{1000 * median(took):.2f}", f"{1000 * max(took):.0f}"))
+    return rows
+
+
+def _speeds() -> None:
+    with TemporaryDirectory() as folder:
+        month = Path(folder) / "month"
+        generate_month(month, 500, seed=1, damaged=0, copied=0)
+        for title, paths in (("the shared logs", logs()), ("a generated month", sorted(month.rglob("*.darshan")))):
+            _table(
+                f"Processor time of {len(paths)} logs: {title}",
+                ("", "logs per second", "median ms", "longest ms"),
+                speeds(paths),
+            )
 
 
 def _sums() -> None:

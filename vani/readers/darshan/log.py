@@ -18,7 +18,7 @@ from vani.readers.darshan.record_ends import GROWING, checked_records, damaged_l
 from vani.readers.darshan.record_layouts import LAYOUTS, RecordLayout, module_numbers
 from vani.readers.darshan.regions import LogFile
 
-__all__ = ["Job", "Log", "open_log"]
+__all__ = ["Job", "Log", "job_of", "open_log"]
 
 Ints = NDArray[np.int64]
 
@@ -45,7 +45,12 @@ def open_log(path: Path) -> Log:
     TraceError
         It is damaged, or claims something impossible.
     """
-    return Log(LogFile(path))
+    file = LogFile(path)
+    if file.old_version is None:
+        return Log(file)
+    from vani.readers.darshan.old_log import OldLog  # noqa: PLC0415 - few logs are as old
+
+    return OldLog(file)
 
 
 @dataclass(frozen=True)
@@ -71,6 +76,43 @@ class Job:
         return "", ""
 
 
+def job_of(path: Path, numbers: tuple[int, int, int], times: tuple[float, float], notes: bytes, text: bytes) -> Job:
+    """The job by its stored fields; raises TraceError where it claims something impossible.
+
+    Parameters
+    ----------
+    numbers
+        User, job, and number of processes.
+    times
+        Start and end.
+    notes
+        Lines of `name=value`.
+    text
+        The command, then a line of type and folder for each mount.
+    """
+    uid, job_id, processes = numbers
+    start, end = times
+    if not 0 < processes <= _MOST_RANKS:
+        raise damaged_log(path, f"it claims {processes:,} processes")
+    if not 0 <= start <= _LATEST:
+        raise damaged_log(path, f"it claims to have begun {start:,.0f} s after 1970")
+    if not 0 <= end - start <= MOST_SECONDS:
+        raise damaged_log(path, f"it claims to have run for {end - start:,.0f} s")
+    exe, *lines = _text(text).split("\n")
+    mounts = [(folder, kind) for kind, _, folder in (line.partition("\t") for line in lines) if kind and folder]
+    pairs = (line.partition("=") for line in _text(notes).split("\n"))
+    return Job(
+        uid,
+        job_id,
+        exe,
+        processes,
+        start,
+        end - start,
+        tuple(sorted(mounts, key=lambda mount: -len(mount[0]))),
+        {name.strip(): value.strip() for name, equals, value in pairs if equals},
+    )
+
+
 class Log:
     """Regions of a log: all are inflated and checked, and those that are read are kept, but for the calls of DXT."""
 
@@ -80,7 +122,9 @@ class Log:
         self._order = header.order
         self._number, self._versions = module_numbers(header.version), header.versions
         self._regions: dict[str, bytes] = {}
-        for number in range(len(header.regions)):
+        for number, (_, length) in enumerate(header.regions):
+            if not length:
+                continue
             name = file.name(number)
             keep = name not in _STREAMED and (number < 2 or name in LAYOUTS or name in GROWING)
             pieces = file.pieces(number, keep=keep)
@@ -117,36 +161,19 @@ class Log:
     @cached_property
     def job(self) -> Job:
         """The job: user, command and times; raises TraceError where it claims something impossible."""
-        region = self._regions["the job's region"][:_JOB]
+        region = self._regions.get("the job's region", b"")[:_JOB]
         numbers = 7 if self.version >= _WIDE else 5
         begin = 8 * numbers + _METADATA
         if len(region) < begin:
             raise damaged_log(self.path, f"its job has {len(region):,} bytes, and {begin:,} are its least")
         uid, *times, processes, job_id = struct.unpack_from(f"{self._order}{numbers}q", region)
+        notes, text = region[8 * numbers : begin], region[begin:]
         if numbers == 7:
             start, end = times[0] + times[1] / 1e9, times[2] + times[3] / 1e9
         else:
             # Whole seconds: the last one has begun.
             start, end = float(times[0]), float(times[1] + 1)
-        if not 0 < processes <= _MOST_RANKS:
-            raise damaged_log(self.path, f"it claims {processes:,} processes")
-        if not 0 <= start <= _LATEST:
-            raise damaged_log(self.path, f"it claims to have begun {start:,.0f} s after 1970")
-        if not 0 <= end - start <= MOST_SECONDS:
-            raise damaged_log(self.path, f"it claims to have run for {end - start:,.0f} s")
-        exe, *lines = _text(region[begin:]).split("\n")
-        mounts = [(folder, kind) for kind, _, folder in (line.partition("\t") for line in lines) if kind and folder]
-        notes = (line.partition("=") for line in _text(region[8 * numbers : begin]).split("\n"))
-        return Job(
-            uid,
-            job_id,
-            exe,
-            processes,
-            start,
-            end - start,
-            tuple(sorted(mounts, key=lambda mount: -len(mount[0]))),
-            {name.strip(): value.strip() for name, equals, value in notes if equals},
-        )
+        return job_of(self.path, (uid, job_id, processes), (start, end), notes, text)
 
     def rows(self, module: str) -> tuple[NDArray[Any], RecordLayout]:
         """The records of a module with counters, as words of 8 bytes in the log's own order of bytes, a row each.
@@ -163,16 +190,19 @@ class Log:
         if "FOPENS" in layout.at:
             # Darshan 3.0 added calls of streams to these: `darshan-util` leaves such records out.
             rows = rows[rows[:, layout.first + layout.at["FOPENS"]] <= 0]
-        processes = self.job.processes
-        if len(rows):
-            rank = rows[:, 1]
-            least, most = int(rank.min()), int(rank.max())
-            if least < -1 or most >= processes:
-                wrong = least if least < -1 else most
-                raise damaged_log(
-                    self.path, f"{module} has a record of rank {wrong:,} of {processes:,} processes"
-                )
+        self._check_ranks(module, rows[:, 1])
         return rows, layout
+
+    def _check_ranks(self, module: str, ranks: NDArray[Any]) -> None:
+        if not len(ranks):
+            return
+        processes, least, most = self.job.processes, int(ranks.min()), int(ranks.max())
+        if least < -1 or most >= processes:
+            wrong = least if least < -1 else most
+            raise damaged_log(self.path, f"{module} has a record of rank {wrong:,} of {processes:,} processes")
+
+    def refuse_moments(self) -> None:
+        """Raise UnknownFormatError where times of calls do not begin with the run; here they do."""
 
     def mixed(self) -> int:
         """Records of POSIX that `rows` leaves out, because calls of streams were added to them."""
@@ -216,7 +246,7 @@ class Log:
 
     def name_of(self, file: int | None) -> str:
         """The path of a file; empty where there is none. Faster than `names` for one file."""
-        table = self._regions["the name table"]
+        table = self._regions.get("the name table", b"")
         at = -1 if file is None else table.find(struct.pack(f"{self._order}Q", file))
         if at < 0:
             return ""
@@ -233,7 +263,7 @@ class Log:
         TraceError
             The table ends inside a name.
         """
-        table, at, names = self._regions["the name table"], 0, dict[int, str]()
+        table, at, names = self._regions.get("the name table", b""), 0, dict[int, str]()
         number, length = struct.Struct(f"{self._order}Q"), struct.Struct(f"{self._order}QI")
         while at < len(table):
             if self.version < "3.10":

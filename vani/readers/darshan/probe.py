@@ -13,16 +13,14 @@ _AT = 8
 _TEXT = b"# darshan log version:"
 _HEAD = 4096
 """The name of a file that gzip compressed stands before its content."""
-SUFFIXES = (".darshan", ".darshan_partial")
-_COMPRESSED = tuple(f"{suffix}.gz" for suffix in SUFFIXES)
-"""For files that a user named, the error says what to do."""
+SUFFIXES = (".darshan", ".darshan_partial", ".darshan.gz", ".darshan.bz2")
 
 
 def is_darshan(path: Path) -> bool:
     """Tell whether a file is a log, or was one, by its name or its first bytes."""
     if not path.is_file():
         return False
-    return path.name.endswith((*SUFFIXES, *_COMPRESSED)) or _has_magic(path) or is_parser_text(path)
+    return path.name.endswith(SUFFIXES) or _has_magic(path) or is_parser_text(path)
 
 
 def is_parser_text(path: Path) -> bool:

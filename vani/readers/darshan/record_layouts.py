@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Final
 
-__all__ = ["LAYOUTS", "MISSING", "RecordLayout", "module_numbers"]
+__all__ = ["LAYOUTS", "MISSING", "RecordLayout", "bins", "module_numbers"]
 
 MISSING: Final[Mapping[str, int]] = {"RENAMED_FROM": 0}
 """Value of a counter that a version lacks, by name; -1 for all others."""
@@ -61,7 +61,8 @@ def _each(form: str, values: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(form.format(value) for value in values)
 
 
-def _bins(form: str) -> tuple[str, ...]:
+def bins(form: str) -> tuple[str, ...]:
+    """Names of the bins of sizes, of reads and then of writes; `form` has a place for either and for the bin."""
     return (*_each(form.format("READ", "{}"), _BINS), *_each(form.format("WRITE", "{}"), _BINS))
 
 
@@ -86,7 +87,7 @@ _POSIX = RecordLayout(
         "RENAME_SOURCES", "RENAME_TARGETS", "RENAMED_FROM", "MODE", "BYTES_READ", "BYTES_WRITTEN", "MAX_BYTE_READ",
         "MAX_BYTE_WRITTEN", "CONSEC_READS", "CONSEC_WRITES", "SEQ_READS", "SEQ_WRITES", "RW_SWITCHES",
         "MEM_NOT_ALIGNED", "MEM_ALIGNMENT", "FILE_NOT_ALIGNED", "FILE_ALIGNMENT", "MAX_READ_TIME_SIZE",
-        "MAX_WRITE_TIME_SIZE", *_bins("SIZE_{}_{}"), *_each("STRIDE{}_STRIDE", _FOUR), *_each("STRIDE{}_COUNT", _FOUR),
+        "MAX_WRITE_TIME_SIZE", *bins("SIZE_{}_{}"), *_each("STRIDE{}_STRIDE", _FOUR), *_each("STRIDE{}_COUNT", _FOUR),
         *_each("ACCESS{}_ACCESS", _FOUR), *_each("ACCESS{}_COUNT", _FOUR), *_EXTREMES,
     ),
     _TIMES,
@@ -103,7 +104,7 @@ _MPIIO = RecordLayout(
     (
         "INDEP_OPENS", "COLL_OPENS", "INDEP_READS", "INDEP_WRITES", "COLL_READS", "COLL_WRITES", "SPLIT_READS",
         "SPLIT_WRITES", "NB_READS", "NB_WRITES", "SYNCS", "HINTS", "VIEWS", "MODE", "BYTES_READ", "BYTES_WRITTEN",
-        "RW_SWITCHES", "MAX_READ_TIME_SIZE", "MAX_WRITE_TIME_SIZE", *_bins("SIZE_{}_AGG_{}"),
+        "RW_SWITCHES", "MAX_READ_TIME_SIZE", "MAX_WRITE_TIME_SIZE", *bins("SIZE_{}_AGG_{}"),
         *_each("ACCESS{}_ACCESS", _FOUR), *_each("ACCESS{}_COUNT", _FOUR), *_EXTREMES,
     ),
     _TIMES,
@@ -121,7 +122,7 @@ _H5D = RecordLayout(
     (
         "OPENS", "READS", "WRITES", "FLUSHES", "BYTES_READ", "BYTES_WRITTEN", "RW_SWITCHES",
         "REGULAR_HYPERSLAB_SELECTS", "IRREGULAR_HYPERSLAB_SELECTS", "POINT_SELECTS", "MAX_READ_TIME_SIZE",
-        "MAX_WRITE_TIME_SIZE", *_bins("SIZE_{}_AGG_{}"), *_ACCESSES, *_each("ACCESS{}_COUNT", _FOUR),
+        "MAX_WRITE_TIME_SIZE", *bins("SIZE_{}_AGG_{}"), *_ACCESSES, *_each("ACCESS{}_COUNT", _FOUR),
         "DATASPACE_NDIMS", "DATASPACE_NPOINTS", "DATATYPE_SIZE", *_each("CHUNK_SIZE_D{}", _FIVE),
         "USE_MPIIO_COLLECTIVE", "USE_DEPRECATED", *_EXTREMES,
     ),
@@ -141,7 +142,7 @@ _PNETCDF_VAR = RecordLayout(
         "OPENS", "INDEP_READS", "INDEP_WRITES", "COLL_READS", "COLL_WRITES", "NB_READS", "NB_WRITES", "BYTES_READ",
         "BYTES_WRITTEN", "RW_SWITCHES", *_each("PUT_{}", (*_SELECTIONS, "VARD")),
         *_each("GET_{}", (*_SELECTIONS, "VARD")), *_each("IPUT_{}", _SELECTIONS), *_each("IGET_{}", _SELECTIONS),
-        *_each("BPUT_{}", _SELECTIONS), "MAX_READ_TIME_SIZE", "MAX_WRITE_TIME_SIZE", *_bins("SIZE_{}_AGG_{}"),
+        *_each("BPUT_{}", _SELECTIONS), "MAX_READ_TIME_SIZE", "MAX_WRITE_TIME_SIZE", *bins("SIZE_{}_AGG_{}"),
         *_ACCESSES, *_each("ACCESS{}_COUNT", _FOUR), "NDIMS", "NPOINTS", "DATATYPE_SIZE", "IS_RECORD_VAR", *_EXTREMES,
     ),
     _TIMES,

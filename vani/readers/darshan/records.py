@@ -82,6 +82,7 @@ def read_records(log: Log) -> Records:
     TraceError
         It has records that are not known, or claims something impossible.
     """
+    log.refuse_moments()
     job, names = log.job, log.names()
     calls, hosts = calls_of(log, "DXT_POSIX") if log.has("DXT_POSIX") else (None, [])
     heat: Mapping[str, NDArray[Any]] | None = heat_of(log) if log.has("HEATMAP") else None

@@ -35,11 +35,14 @@ _AT_ONCE = 1 << 26
 """Bytes of a file that is read at once: 64 MiB."""
 _CHUNK = 1 << 20
 _VERSION = re.compile(rb"([0-9]{1,3})\.([0-9]{2})\0")
+_ANY_VERSION = re.compile(rb"([0-9]{1,3})\.[0-9]{1,2}\0")
 _NEWEST = (3, 41)
 _WIDE = (3, 41)
 """Since this version there are 64 modules, and flags of 64 bits."""
 _ZLIB, _BZIP2, _NONE = 0, 1, 2
-_GZIP = b"\x1f\x8b"
+_OUTER = {b"\x1f\x8b": _ZLIB, b"BZh": _BZIP2}
+"""How a whole file is compressed, by its first bytes."""
+_OLD = ("2.00", "2.01", "2.02", "2.03", "2.04", "2.05", "2.06")
 _MOST_HEADER = 1328
 _AGAIN = "copy it once more from where Darshan wrote it, or leave it out"
 
@@ -61,12 +64,16 @@ class Header:
 
 
 class LogFile:
-    """The file of a log; a large one is not held in memory.
+    """The file of a log, perhaps compressed by gzip or bzip2; a large one that is not is not held in memory.
 
     Attributes
     ----------
     digest
-        SHA-256 of the whole file.
+        SHA-256 of the whole file, compressed if it is.
+    header
+        Of a log of Darshan 3.
+    old_version, old_order
+        Of a log of Darshan 2: its version, and the order of its bytes; None and any of others.
 
     Raises
     ------
@@ -81,18 +88,28 @@ class LogFile:
         try:
             with path.open("rb") as file:
                 length = os.fstat(file.fileno()).st_size
-                self._content = file.read() if length <= _AT_ONCE else None
-                head = file.read(_MOST_HEADER) if self._content is None else self._content
-                length = length if self._content is None else len(self._content)
-                self.header = header_of(path, head, length)
-                if self._content is None:
+                content = file.read() if length <= _AT_ONCE else None
+                head = file.read(_MOST_HEADER) if content is None else content
+                if content is None:
                     file.seek(0)
                     self.digest = hashlib.file_digest(file, "sha256").hexdigest()
                 else:
-                    self.digest = hashlib.sha256(self._content).hexdigest()
+                    self.digest = hashlib.sha256(content).hexdigest()
         except OSError as error:
             raise TraceError(f"cannot be read ({error.strerror})", where=path) from error
-        self._names = _names(self.header.version)
+        if (outer := next((way for magic, way in _OUTER.items() if head.startswith(magic)), None)) is not None:
+            chunks = self._stored(0, length) if content is None else iter((content,))
+            most = f"{MOST_KEPT >> 20:,} MiB"
+            content = head = b"".join(_inflated(path, "the file", chunks, outer, MOST_KEPT, most))
+        self._content = content
+        self.old_version, self.old_order = _old_version(path, head)
+        if self.old_version is None:
+            self.header = header_of(path, head, length if content is None else len(content))
+            self._names = _names(self.header.version)
+
+    def old_pieces(self) -> Iterator[bytes]:
+        """The whole content of a log of Darshan 2."""
+        return iter((self._content,)) if self._content is not None else self._stored(0, self.path.stat().st_size)
 
     def name(self, number: int) -> str:
         """Words for a region, by its number in `Header.regions`."""
@@ -124,10 +141,12 @@ class LogFile:
         return _inflated(self.path, self.name(number), chunks, self.header.compression, most, limit)
 
     def _chunks(self, offset: int, length: int) -> Iterator[bytes]:
-        if self._content is not None:
-            if length:
-                yield self._content[offset : offset + length]
-            return
+        if self._content is None:
+            yield from self._stored(offset, length)
+        elif length:
+            yield self._content[offset : offset + length]
+
+    def _stored(self, offset: int, length: int) -> Iterator[bytes]:
         try:
             with self.path.open("rb") as file:
                 file.seek(offset)
@@ -139,6 +158,23 @@ class LogFile:
                     yield chunk
         except OSError as error:
             raise TraceError(f"cannot be read ({error.strerror})", where=self.path) from error
+
+
+def _old_version(path: Path, head: bytes) -> tuple[str | None, str]:
+    version = _ANY_VERSION.match(head)
+    if version is None or int(version[1]) > 2:
+        return None, "<"
+    text = version[0][:-1].decode()
+    order = next((o for o in "<>" if head[8:16] == struct.pack(f"{o}q", MAGIC)), None)
+    if text not in _OLD:
+        raise UnknownFormatError(
+            f"is a Darshan log of version {text}, and {_OLD[0]} to {_OLD[-1]} are read of those before 3",
+            where=path,
+            todo="convert it with darshan-convert of Darshan 2.3.1",
+        )
+    if order is None:
+        raise damaged_log(path, "it lacks the number of logs of Darshan 2")
+    return text, order
 
 
 @cache
@@ -161,25 +197,17 @@ def header_of(path: Path, head: bytes, length: int) -> Header:
         raise TraceError("is an empty file, no Darshan log", where=path, todo=_AGAIN)
     version = _VERSION.match(head)
     order = next((o for o in "<>" if head[8:16] == struct.pack(f"{o}q", MAGIC)), None)
-    if head.startswith(_GZIP):
-        raise UnknownFormatError("is compressed by gzip", where=path, todo="name what gunzip makes of it")
     if order is None:
-        if version is not None and int(version[1]) < 3:
-            raise UnknownFormatError(
-                f"is a log of Darshan {version[1].decode()}, whose format is not read",
-                where=path,
-                todo="convert it with darshan-convert of that release",
-            )
-        raise UnknownFormatError("is no Darshan log", where=path, todo="name a log of Darshan 3")
+        raise UnknownFormatError("is no Darshan log", where=path, todo="name a log of Darshan 2 or 3")
     if version is None:
         raise damaged_log(path, f"its version is {one_line(repr(head[:8]))}")
     number = (int(version[1]), int(version[2]))
     text = f"{number[0]}.{number[1]:02}"
-    if number > _NEWEST or number[0] < 3:
+    if number > _NEWEST:
         raise UnknownFormatError(
             f"is a Darshan log of version {text}, and 3.00 to {_NEWEST[0]}.{_NEWEST[1]} are read",
             where=path,
-            todo="update Vani" if number > _NEWEST else "convert it with darshan-convert",
+            todo="update Vani",
         )
     wide = number >= _WIDE
     modules, at = (64, 32) if wide else (16, 24)
