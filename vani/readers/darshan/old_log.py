@@ -68,7 +68,7 @@ class OldLog(Log):
 
     def __init__(self, file: LogFile) -> None:
         self._file = file
-        self.path, self.digest, self.version = file.path, file.digest, file.old_version
+        self.path, self.digest, self.version = file.path, file.digest, file.old_version or ""
         self._order = file.old_order
         size, _ = self._head
         content = b"".join(file.old_pieces())

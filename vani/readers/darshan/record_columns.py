@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import Final
 
 import numpy as np
@@ -60,6 +61,17 @@ class RecordColumns:
             if name in self._layout.at:
                 total += np.maximum(self._counters[:, self._layout.at[name]], 0)
         return total
+
+    @cached_property
+    def _totals(self) -> tuple[list[int], list[float]]:
+        counted = np.maximum(self._counters, 0)
+        return counted.sum(axis=0).tolist(), counted.sum(axis=0, dtype=np.float64).tolist()
+
+    def total(self, *names: str) -> tuple[int, float]:
+        """Sum of counters over all records, exact below 64 bits, and as a float that shows what is not."""
+        places = [self._layout.at[name] for name in names if name in self._layout.at]
+        exact, rough = self._totals
+        return sum(exact[at] for at in places), sum(rough[at] for at in places)
 
     def begins(self) -> tuple[Floats, Floats, Floats]:
         """Start of the first open, read and write, in seconds since the run began; 0 where there was none."""

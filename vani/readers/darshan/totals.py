@@ -87,16 +87,15 @@ def read_totals(log: Log | Path) -> Totals:
     spent = [module.read_s + module.write_s + module.metadata_s for module in moving]
 
     def total(*names: str) -> int:
-        return _sum(path, [module.count(*names) for module in moving])
+        return _sum(path, [module.total(*names) for module in moving])
 
     def calls(*kinds: str) -> int:
         return _sum(
-            path, [through.count(*(f"{kind}{side}" for kind in kinds for side in ("_READS", "_WRITES")))]
+            path, [through.total(*(f"{kind}{side}" for kind in kinds for side in ("_READS", "_WRITES")))]
         )
 
     opens = max(0, total("OPENS") - total("FILENOS", "DUPS", "FDOPENS"))
-    files, shared = _files(moving, job.processes)
-    busiest = _busiest(moving, spent)
+    files, shared, busiest = _files(moving, spent, job.processes)
     mount, kind = job.mount_of(log.name_of(busiest))
     return Totals(
         digest=log.digest,
@@ -129,31 +128,24 @@ def read_totals(log: Log | Path) -> Totals:
     )
 
 
-def _sum(path: Path, parts: list[Ints]) -> int:
-    if sum(float(part.astype(np.float64).sum()) for part in parts) >= MOST_SUM:
+def _sum(path: Path, parts: list[tuple[int, float]]) -> int:
+    if sum(rough for _, rough in parts) >= MOST_SUM:
         raise damaged_log(path, "its counters add up to more than can be counted")
-    return sum(int(part.sum()) for part in parts)
+    return sum(exact for exact, _ in parts)
 
 
-def _files(moving: list[RecordColumns], processes: int) -> tuple[int, int]:
-    """Files, and how many of them more than one process used."""
+def _files(moving: list[RecordColumns], spent: list[Floats], processes: int) -> tuple[int, int, int | None]:
+    """Files, how many of them more than one process used, and the one with most I/O time (of none, the first)."""
     ids = np.concatenate([module.id for module in moving])
+    if not len(ids):
+        return 0, 0, None
     ranks = np.concatenate([module.rank for module in moving])
     files, place = np.unique(ids, return_inverse=True)
     least, most = np.full(len(files), processes), np.full(len(files), -1)
     np.minimum.at(least, place, ranks)
     np.maximum.at(most, place, ranks)
-    shared = ((least == -1) | (least < most)) if processes > 1 else np.zeros(len(files), np.bool_)
-    return len(files), int(shared.sum())
-
-
-def _busiest(moving: list[RecordColumns], spent: list[Floats]) -> int | None:
-    """The file with the most I/O time; among those without any the first."""
-    ids = np.concatenate([module.id for module in moving])
-    if not len(ids):
-        return None
-    files, place = np.unique(ids, return_inverse=True)
-    return int(files[np.bincount(place, np.concatenate(spent)).argmax()])
+    shared = int(((least == -1) | (least < most)).sum()) if processes > 1 else 0
+    return len(files), shared, int(files[np.bincount(place, np.concatenate(spent)).argmax()])
 
 
 def _slowest(moving: list[RecordColumns], spent: list[Floats], processes: int) -> float:
