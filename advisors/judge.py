@@ -56,7 +56,7 @@ from vani.schema.profile import Verdict as ProfileVerdict
 from vani.schema.system import System
 from vani.schema.unknown import supply_of
 
-__all__ = ["UNKNOWN_SYSTEM", "Thresholds", "judge"]
+__all__ = ["SEVERITIES", "UNKNOWN_SYSTEM", "Thresholds", "judge", "with_remedy"]
 
 Thresholds = Mapping[str, Mapping[str, Number | str]]
 
@@ -177,7 +177,7 @@ def judge(
         profile=profile_ref,
         system=system_ref,
         damage=damage(profile),
-        verdict=_with_remedy(verdict_of(profile), ranked_recommendations),
+        verdict=with_remedy(verdict_of(profile), ranked_recommendations),
         remainder=remainder(profile, time, acted_on),
         diagnosis=observations,
         notes=notes or None,
@@ -186,7 +186,7 @@ def judge(
     )
 
 
-def _with_remedy(verdict: ProfileVerdict, recommendations: Sequence[Recommendation]) -> ProfileVerdict:
+def with_remedy(verdict: ProfileVerdict, recommendations: Sequence[Recommendation]) -> ProfileVerdict:
     """The verdict of the profile, whose remedy is the first recommendation that is worth following."""
     first = next((entry for entry in recommendations if entry.rule != IOShare.id and entry.severity != "info"), None)
     if verdict.matters != "yes" or first is None:

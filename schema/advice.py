@@ -17,6 +17,7 @@ __all__ = [
     "Expected",
     "JudgedFiles",
     "Knob",
+    "Measured",
     "NextRun",
     "NextRunBehaviour",
     "NoRecommendation",
@@ -83,6 +84,32 @@ class Direction(Model):
     why_no_number: str = Field(description="the reason, or what to supply for a number")
 
 
+class Measured(Model):
+    """The outcome of `vani tune` for this setting, application and machine at a comparable scale, of the whole run."""
+
+    verdict: Literal["proven", "not_proven", "no_gain", "failed"] = Field(
+        description="not_proven: it looked faster, and may be so by chance; failed: the program failed with it"
+    )
+    speedup: float | None = Field(description="times as fast as without it; null where the program failed")
+    low: float | None = Field(description="lower end of its interval; null: too few runs")
+    high: float | None = Field(description="upper end")
+    runs: int = Field(description="with this setting")
+    date: str = Field(description="the day, in UTC")
+    machine: str
+    processes: int | None
+    nodes: int | None
+    this_processes: int | None = Field(description="of the run that the advice is for")
+    this_nodes: int | None = Field(description="of the run that the advice is for")
+    together_with: str | None = Field(
+        default=None, description="other settings that were set in these runs; null: none"
+    )
+
+    @property
+    def helps(self) -> bool:
+        """False where it was measured that the setting is not worth following."""
+        return self.verdict in ("proven", "not_proven")
+
+
 class Knob(Model):
     """A setting that can be tried without a change of the program."""
 
@@ -98,7 +125,7 @@ class Knob(Model):
 class Recommendation(SparseModel):
     """One verdict of one rule."""
 
-    optional_keys: ClassVar[tuple[str, ...]] = ("patterns", "knobs")
+    optional_keys: ClassVar[tuple[str, ...]] = ("patterns", "knobs", "measured")
 
     def keys_left_out(self) -> tuple[str, ...]:
         """Those of the optional keys that are empty."""
@@ -115,7 +142,10 @@ class Recommendation(SparseModel):
     reason: str
     expected: Expected | Direction | None = Field(
         description="a number with its range, which four of five runs keep within; a direction where there is none; "
-        "null where nobody knows whether it gets faster"
+        "null where nobody knows whether it gets faster, and where `measured` says what came of it"
+    )
+    measured: Measured | None = Field(
+        default=None, description="in place of `expected`; absent where no history was given or knows of it"
     )
     apply: list[str]
     knobs: list[Knob] = Field(

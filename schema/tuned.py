@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Final, Literal
+from typing import Final, Literal, Self
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from vani.schema.document import Document
 from vani.schema.model import Model
@@ -75,6 +75,9 @@ class Candidate(Model):
     )
     is_faster: bool = Field(
         default=False, description="the recommendation expects a faster run, with or without a number"
+    )
+    expected_run: float | None = Field(
+        default=None, description="`expected` of the whole run, as `result.speedup` is; null: unknown"
     )
     setting: Setting
 
@@ -165,7 +168,19 @@ class Tuned(Document):
     schema_: Literal["vani.tuned/1"] = Field(alias="schema", default="vani.tuned/1")
     version: str = Field(description="of Vani")
     begun: str = Field(description="ISO 8601 in UTC")
+    ended: str | None = Field(
+        default=None, description="when the result was known, ISO 8601 in UTC; null: the session goes on"
+    )
     host: str
+    application: str | None = Field(
+        default=None, description="the profile's apps, joined by `+`, as in a history; null: unknown"
+    )
+    machine: str | None = Field(
+        default=None, description="name of the system description; null: none, or one of typical figures"
+    )
+    processes: int | None = Field(
+        default=None, ge=1, lt=1 << 63, description="of the run in the profile; null: unknown"
+    )
     command: list[str] = Field(description="its words; `{data}` stands for the folder of a run's output")
     data: str = Field(description="the folder of the output")
     fresh: Literal["subfolder", "emptied"] = Field(
@@ -178,7 +193,12 @@ class Tuned(Document):
     most_runs: int | None = Field(default=None, description="the budget in runs")
     most_seconds: float | None = Field(default=None, description="the budget in seconds of runs")
     most_node_hours: float | None = Field(default=None, description="the budget in node-hours of runs")
-    nodes: int | None = Field(default=None, description="nodes of a run; null: not known")
+    nodes: int | None = Field(
+        default=None,
+        ge=1,
+        lt=1 << 63,
+        description="nodes of a run: those of the job, else those in the profile; null: not known",
+    )
     later_runs: int = Field(
         default=100, description="runs that will use it: a setting is tried if it is expected to save a run in them"
     )
@@ -193,6 +213,16 @@ class Tuned(Document):
     settings: list[TunedSetting] = Field(
         default=[], description="what tuned.sh sets; empty where nothing is proven"
     )
+
+    @model_validator(mode="after")
+    def _refuse_other_candidates(self) -> Self:
+        named = [run.candidates for run in self.runs]
+        named += [] if self.result is None else [self.result.candidates]
+        if any(not 0 <= index < len(self.candidates) for indices in named for index in indices):
+            raise ValueError(f"there are only {len(self.candidates)} candidates, from 0 on")
+        if self.result is not None and self.result.verdict == "proven" and not self.result.candidates:
+            raise ValueError("a proven result names its candidates")
+        return self
 
     def setting(self, candidates: list[int]) -> Setting:
         """The setting of several candidates, the last of which wins."""

@@ -91,6 +91,9 @@ def _sentence(details: ErrorDetails, model: type[BaseModel], tree: dict[str, Any
             return f"key {str(loc[-1])!r} is missing{inside}", "add it"
         todo = nearest(str(loc[-1]), known, f"known keys are {', '.join(known)}")
         return f"unknown key {_shorten(str(loc[-1]))}{inside}", todo
+    if kind == "value_error" and not loc:
+        # Parts that do not agree with each other: which of them is wrong, nobody knows.
+        return details["msg"].removeprefix("Value error, "), "correct it"
     pattern = _ACCEPTED.get(kind)
     accepted = pattern.format(**context) if pattern else details["msg"].removeprefix("Value error, ").lower()
     if types.NoneType in _annotations_at([model], loc) and "null" not in accepted:

@@ -139,6 +139,11 @@ class Profile(SparseModel, Document):
     )
 
     @property
+    def application(self) -> str:
+        """Names of the apps, the first five of a workflow, joined by `+`: the application of a history."""
+        return "+".join(app.name for app in self.apps[:5]) or "unknown"
+
+    @property
     def lists_all_files(self) -> bool:
         """Whether every file of the data set is in `files`."""
         return self.dataset.files is not None and self.dataset.files <= len(self.files)

@@ -91,7 +91,7 @@ def test_advice_is_on_a_profile_or_on_a_next_run(run, desk):
     assert "Missing argument 'PROFILE|TRACE' (or --next)" in run("advise").err
     assert run("advise", "p.yaml", "--next", "a").line.startswith("p.yaml: --next excludes a profile")
     assert run("advise", "p.yaml", "--user", "u").line.startswith(
-        "--user, --processes and --database are of --next"
+        "--user and --processes are of --next"
     )
 
 

@@ -297,3 +297,35 @@ def test_a_session_that_is_killed_while_it_is_saved_loses_no_run_that_was_saved(
     assert [known.outcome for known in tuned.runs].count("interrupted") == len(before.runs) - len(ended)
     assert tuned.result is not None
     assert layouts() == []
+
+
+def test_a_history_remembers_what_was_measured_for_advice_and_for_the_next_session(run, scratch, monkeypatch):
+    monkeypatch.setenv("SECONDS", "0.8")
+    monkeypatch.setenv("FAILS_WITH", "8")
+    golden, named = ROOT / "tests" / "golden" / "v3-haccio-ssf-8r.yaml", ("--system", "titan", "--history", "h.sqlite")
+    done = run(*words(*named))
+    assert done.status == 0, done.err
+    tuned = Tuned.load("tuned.yaml")
+    assert (tuned.application, tuned.machine, tuned.processes, tuned.nodes) == ("v3-haccio-ssf-8r", "titan", 8, None)
+    assert tuned.ended >= tuned.begun
+    assert done.out.endswith("History      has what was measured: vani advise PROFILE --history shows it\n")
+    advised = run("advise", golden, *named, "--format", "text", "-q").out
+    assert "Another setting was proven on this machine, and is not recommended here: -c 8." in " ".join(advised.split())
+    # The same session again, whether it is resumed or added by hand.
+    assert run("tune", "--resume", "--history", "h.sqlite", "-o", "again.yaml").status == 0
+    assert run("history", "add", "tuned.yaml", "--database", "h.sqlite").err == "0 runs added; 1 copy was there already\n"
+    # On another machine nothing is known of it.
+    assert "Another setting" not in run("advise", golden, "--system", "lassen", "--history", "h.sqlite", "--format", "text").out
+    done = run(*words(*named, "--state", "other", "-o", "other.yaml", "--budget", "2"))
+    assert "Not tried    MPI003: cb_nodes 8: measured on this machine: the program failed with it, " in done.out
+    assert "; without --history it is tried again\n" in done.out
+    assert [item.rule for item in Tuned.load("other/tuned.yaml").candidates] == ["LUS002"]
+
+
+@pytest.mark.parametrize("content", [b"not a database", b""], ids=["text", "folder"])
+def test_a_history_that_cannot_be_used_is_refused_before_the_program_runs(run, scratch, content):
+    Path("h.sqlite").write_bytes(content) if content else Path("h.sqlite").mkdir()
+    done = run(*words("--history", "h.sqlite"))
+    assert (done.status, done.out) == (2, "")
+    assert done.line.startswith("h.sqlite: is ")
+    assert not Path("vani-tune-state").exists()

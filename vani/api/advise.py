@@ -6,12 +6,14 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from vani.advisors.advise import advise_document
+from vani.advisors.advise import advise_document, judged_part
 from vani.advisors.catalogue import pick
 from vani.advisors.settings import Settings, read_settings
 from vani.api.arguments import JUDGED_FILES, PathLike, system_of
 from vani.api.run import Run
 from vani.api.source import is_trace, profile_of
+from vani.api.subject import subject_of
+from vani.schema.saved_profile import SavedProfile
 
 if TYPE_CHECKING:
     from vani.engine.executor import Progress
@@ -36,6 +38,7 @@ def advise(
     store: PathLike | None = None,
     scheduler: SchedulerLike = None,
     progress: Progress | None = None,
+    db: PathLike | None = None,
 ) -> Advice:
     """Judge a profile by every rule of the catalogue.
 
@@ -58,12 +61,20 @@ def advise(
         Of a profile that lists more files, judge those with the most I/O time; None judges all.
     store, scheduler, progress
         As in `profile`, for a trace.
+    db
+        A history: settings that `vani tune` measured for this application on this machine get the outcome in place of
+        an estimate.
 
     Raises
     ------
     InputError
         A document or a trace that cannot be read, or a rule or threshold that does not exist.
     """
+    if db is not None:
+        from vani.api.measured import advice_with_history, check_history  # noqa: PLC0415 - an extra
+
+        # Before a trace is profiled: a misspelt path should not cost minutes.
+        check_history(db)
     source = profile
     settings = Settings() if config is None else read_settings(Path(config))
     merged: dict[str, dict[str, Any]] = {}
@@ -77,11 +88,10 @@ def advise(
         pick(chosen, passed_over)
         with Run([source], store=store, scheduler=scheduler, progress=progress) as run:
             source = profile_of(run, source, system=system, files=files)
-    return advise_document(
-        source,
-        system_of(system),
-        select=chosen,
-        ignore=passed_over,
-        thresholds=merged,
-        files=files,
+    machine = system_of(system)
+    document = SavedProfile.read(source) if isinstance(source, (str, Path)) else source
+    part = judged_part(document, files)
+    advice = advise_document(
+        document, machine, select=chosen, ignore=passed_over, thresholds=merged, files=files, part=part
     )
+    return advice if db is None else advice_with_history(advice, subject_of(part.profile, machine), db)

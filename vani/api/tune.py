@@ -7,7 +7,7 @@ import shlex
 import shutil
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from importlib.util import find_spec
 from pathlib import Path
@@ -15,12 +15,15 @@ from socket import gethostname
 from typing import TYPE_CHECKING, Literal
 
 import vani
+from vani.advisors.measured import trial_of
 from vani.advisors.mpiio.hints import hint_lines
 from vani.api.advise import advise
 from vani.api.apply import layout_problem, reported_hints, run_script, undo_script
-from vani.api.arguments import PathLike
+from vani.api.arguments import PathLike, system_of
 from vani.api.profile import profile as profile_of_trace
 from vani.api.run_io import DarshanLogs, TracedRuns
+from vani.api.source import is_trace
+from vani.api.subject import Subject, subject_of
 from vani.api.trace import trace
 from vani.api.tune_jobs import Submission, prepare_jobs, submit, write_script
 from vani.collect.probe import NoAnswer, ask
@@ -28,13 +31,17 @@ from vani.collect.scheduler import read_scheduler
 from vani.collect.tracing.recorder_library import find_recorder
 from vani.errors import InputError
 from vani.render.advice.script import Step, render_steps
+from vani.render.wording import measured_gain
 from vani.schema.advice import Advice
+from vani.schema.saved_profile import SavedProfile
 from vani.schema.tuned import Candidate, NotTried, Setting, Tuned, TunedSetting
 from vani.tune.session import DOCUMENT, Session, locked
 from vani.tune.trial import begin_folder, command_in, empty, environment_of, free_folder, launch
 
 if TYPE_CHECKING:
-    from vani.schema.advice import Recommendation
+    from vani.advisors.measured import Trial
+    from vani.schema.advice import Expected, Measured, Recommendation
+    from vani.schema.profile import Profile
     from vani.schema.system import System
 
 __all__ = ["tune", "tune_again", "tuned_state"]
@@ -63,6 +70,7 @@ def tune(
     later_runs: int = 100,
     io_time: IOTime = "auto",
     submission: Submission | None = None,
+    db: PathLike | None = None,
     progress: Callable[[Tuned], None] | None = None,
 ) -> Tuned:
     """Run a program as it is and under recommended settings, and find out which of them make it faster.
@@ -95,6 +103,9 @@ def tune(
         or under this tracer, which makes all runs longer.
     submission
         Have batch jobs carry the session out; what is returned has no run yet.
+    db
+        A history, which is made where there is none: what it knows of the application on this machine orders the
+        settings, and what this session measures is added to it.
     progress
         Called after each run.
 
@@ -137,6 +148,11 @@ def tune(
         trace(command, folder / "run-1.trace", tracer=io_time, dry_run=True)
     if clean:
         begin_folder(place, is_new=False)
+    if db is not None:
+        from vani.api.measured import open_history  # noqa: PLC0415 - an extra
+
+        # Before the program runs for hours: what it measures can be kept.
+        open_history(db)
     jobs, script = (None, "") if submission is None else prepare_jobs(submission, folder)
     try:
         folder.mkdir()
@@ -164,12 +180,21 @@ def tune(
     )
     with locked(folder) as lock:
         if advice is None:
-            advice = advise(_traced(tuned, folder, tracer or "recorder", lock), system=system)
-        candidates, not_tried = _candidates(advice, place)
-        tuned = tuned.model_copy(update={"candidates": candidates, "not_tried": not_tried})
+            profile = _traced(tuned, folder, tracer or "recorder", lock)
+            advice = advise(profile, system=system)
+        subject = _subject(advice, profile, system_of(system))
+        candidates, not_tried = _candidates(advice, place, subject.runtime_s)
+        if db is not None:
+            from vani.api.measured import trials_of  # noqa: PLC0415 - an extra
+
+            candidates, known = _in_order(candidates, trials_of(db, subject))
+            not_tried = [*known, *not_tried]
+        about = {name: getattr(subject, name) for name in ("application", "machine", "processes")}
+        about |= {"nodes": tuned.nodes or subject.nodes, "candidates": candidates, "not_tried": not_tried}
+        tuned = tuned.model_copy(update=about)
         tuned.save(folder / DOCUMENT)
         if submission is None or jobs is None:
-            return _carried_out(tuned, folder, lock, progress)
+            return _carried_out(tuned, folder, lock, progress, db)
         write_script(script, folder)
     # The job may begin at once, and needs the lock.
     if not submission.dry_run:
@@ -178,7 +203,11 @@ def tune(
 
 
 def tune_again(
-    state: PathLike, *, in_job: bool = False, progress: Callable[[Tuned], None] | None = None
+    state: PathLike,
+    *,
+    in_job: bool = False,
+    db: PathLike | None = None,
+    progress: Callable[[Tuned], None] | None = None,
 ) -> Tuned:
     """Go on with a session that was interrupted; one that is over runs nothing more.
 
@@ -187,6 +216,8 @@ def tune_again(
     in_job
         This is a job of the session, which runs what it should and submits the next job. Otherwise a session of jobs
         goes on by submitting one.
+    db
+        A history, to which is added what the session measured, once it is over.
 
     Raises
     ------
@@ -195,11 +226,15 @@ def tune_again(
     """
     tuned = tuned_state(state)
     folder = Path(state).absolute()
+    if db is not None:
+        from vani.api.measured import open_history  # noqa: PLC0415 - an extra
+
+        open_history(db)
     jobs = tuned.jobs
     with locked(folder) as lock:
         if jobs is None or in_job or tuned.result is not None:
             # What was read before it was locked may be old.
-            tuned = _carried_out(tuned_state(state), folder, lock, progress)
+            tuned = _carried_out(tuned_state(state), folder, lock, progress, db)
     if jobs is not None and tuned.result is None:
         submit(jobs, folder)
     return tuned
@@ -221,7 +256,9 @@ def tuned_state(state: PathLike) -> Tuned:
     return Tuned.load(place)
 
 
-def _carried_out(tuned: Tuned, state: Path, lock: int, progress: Callable[[Tuned], None] | None) -> Tuned:
+def _carried_out(
+    tuned: Tuned, state: Path, lock: int, progress: Callable[[Tuned], None] | None, db: PathLike | None
+) -> Tuned:
     if tuned.most_node_hours is not None and tuned.nodes is None:
         tuned = tuned.model_copy(update={"nodes": _nodes(None, tuned.most_node_hours)})
     layouts = _ScriptedLayouts(state / "layouts")
@@ -231,6 +268,10 @@ def _carried_out(tuned: Tuned, state: Path, lock: int, progress: Callable[[Tuned
     if result is not None and result.verdict == "proven":
         tuned = tuned.model_copy(update={"settings": _settings(tuned, result.candidates)})
         tuned.save(state / DOCUMENT)
+    if db is not None:
+        from vani.api.measured import keep_session  # noqa: PLC0415 - an extra
+
+        keep_session(db, tuned, state)
     return tuned
 
 
@@ -277,7 +318,24 @@ def _saves_s(item: Recommendation) -> tuple[float, float, float] | None:
     return low, median, high
 
 
-def _candidates(advice: Advice, data: Path) -> tuple[list[Candidate], list[NotTried]]:
+def _subject(advice: Advice, profile: PathLike | Profile | None, machine: System | None) -> Subject:
+    """The run that the advice is for: by its profile, where that is still there, else by what the advice names."""
+    if profile is None and advice.profile.path is not None and Path(advice.profile.path).is_file():
+        saved = SavedProfile.read(advice.profile.path)
+        profile = saved.most_important(1).profile if saved.sha256 == advice.profile.sha256 else None
+    elif isinstance(profile, (str, Path)):
+        profile = None if is_trace(profile) else SavedProfile.read(profile).most_important(1).profile
+    subject = Subject() if profile is None else subject_of(profile, machine)
+    apps = {item.target.app for item in advice.recommendations if item.target.app}
+    name = advice.system.name
+    return replace(
+        subject,
+        application=subject.application or (apps.pop() if len(apps) == 1 else None),
+        machine=subject.machine or (None if name is None or name.startswith("generic-") else name),
+    )
+
+
+def _candidates(advice: Advice, data: Path, runtime_s: float | None = None) -> tuple[list[Candidate], list[NotTried]]:
     """Settings worth trying, in the order of the advice: the first value of each before second ones."""
     rounds: list[list[Candidate]] = []
     not_tried = []
@@ -285,7 +343,9 @@ def _candidates(advice: Advice, data: Path) -> tuple[list[Candidate], list[NotTr
         if not item.apply and not item.knobs:
             continue
         why = None
-        if item.severity == "info":
+        if item.measured is not None and not item.measured.helps:
+            why = _not_again(item.measured)
+        elif item.severity == "info":
             why = "hardly matters"
         elif not item.knobs:
             why = "asks for more than a setting from outside of the program"
@@ -307,7 +367,8 @@ def _candidates(advice: Advice, data: Path) -> tuple[list[Candidate], list[NotTr
                     reason=item.reason,
                     expected=item.gain.speedup if item.gain else None,
                     saves_s=_saves_s(item),
-                    is_faster=item.expected is not None,
+                    is_faster=item.expected is not None or (item.measured is not None and item.measured.helps),
+                    expected_run=_of_run(item.gain, runtime_s),
                     setting=setting,
                 )
                 while len(rounds) <= index:
@@ -317,6 +378,36 @@ def _candidates(advice: Advice, data: Path) -> tuple[list[Candidate], list[NotTr
         if why:
             not_tried.append(NotTried(rule=item.rule, why=why))
     return [candidate for values in rounds for candidate in values], not_tried
+
+
+def _in_order(
+    candidates: Sequence[Candidate], trials: Sequence[Trial]
+) -> tuple[list[Candidate], list[NotTried]]:
+    """Candidates with those first that were proven before, and without those that did not help."""
+    proven, others, not_tried = [], [], []
+    for candidate in candidates:
+        trial = trial_of(candidate.setting, trials)
+        if trial is None or trial.measured.verdict == "not_proven":
+            others.append(candidate)
+        elif trial.measured.helps:
+            proven.append(candidate.model_copy(update={"is_faster": True, "saves_s": None}))
+        else:
+            why = f"{candidate.setting.label}: {_not_again(trial.measured)}"
+            not_tried.append(NotTried(rule=candidate.rule, why=why))
+    return [*proven, *others], not_tried
+
+
+def _not_again(measured: Measured) -> str:
+    text = measured_gain(measured).removesuffix("; leave it as it is")
+    return f"{text[:1].lower()}{text[1:]}; without --history it is tried again"
+
+
+def _of_run(gain: Expected | None, runtime_s: float | None) -> float | None:
+    """Expected speedup of the whole run; None where it is not known, or nothing would be left of the run."""
+    if gain is None or gain.before is None or gain.after is None or not runtime_s:
+        return None
+    left = runtime_s - (gain.before - gain.after)
+    return runtime_s / left if left > 0 else None
 
 
 def _is_within(folder: str | None, data: Path) -> bool:

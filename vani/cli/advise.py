@@ -12,7 +12,6 @@ import vani
 from vani import api
 from vani.api import JUDGED_FILES
 from vani.cli.advise_next import AdviseOptions, NextOf, advice_before
-from vani.cli.history.options import db_option
 from vani.cli.options import (
     FILE,
     files_option,
@@ -52,7 +51,13 @@ def _none(ctx: click.Context, param: click.Parameter, value: tuple[str, ...]) ->
 )
 @click.option("--user", metavar="NAME", help="With --next: whose run it is.")
 @click.option("--processes", type=int, metavar="N", help="With --next: its processes.")
-@db_option
+@click.option(
+    "--history",
+    "--database",
+    "db",
+    metavar="FILE|URL",
+    help="What `vani tune` measured comes before estimates; with --next, its runs, by default of VANI_HISTORY.",
+)
 @system_option()
 @click.option(
     "--script",
@@ -90,15 +95,15 @@ def advise(
 
     A trace, which is a folder or a file, is profiled first.
     """
-    before, written = NextOf(application, user, processes, db), [output, *filter(None, [script])]
+    before, written = NextOf(application, user, processes), [output, *filter(None, [script])]
     read = [options["config"], *scheduler_files(options["scheduler"]), *system_files(options["system"])]
     if profile is None or before.is_asked:
         check_outputs(written, read)
-        _write(advice_before(before, profile, options), kind, output, script, quiet=quiet)
+        _write(advice_before(before, profile, options, db), kind, output, script, quiet=quiet)
         return
     with working(profile, quiet=quiet) as progress:
-        check_outputs(written, [profile, *read])
-        advice = api.advise(profile, **options, site=thresholds()[0], progress=progress)
+        check_outputs(written, [profile, *read, *([Path(db)] if db and "://" not in db else [])])
+        advice = api.advise(profile, **options, db=db, site=thresholds()[0], progress=progress)
     _write(advice, kind, output, script, quiet=quiet)
 
 

@@ -37,15 +37,14 @@ class NextOf:
     application: str | None
     user: str | None
     processes: int | None
-    db: str | None
 
     @property
     def is_asked(self) -> bool:
         """True where any of its options was given."""
-        return any(option is not None for option in (self.application, self.user, self.processes, self.db))
+        return any(option is not None for option in (self.application, self.user, self.processes))
 
 
-def advice_before(run: NextOf, profile: Path | None, options: AdviseOptions) -> Advice:
+def advice_before(run: NextOf, profile: Path | None, options: AdviseOptions, db: str | None) -> Advice:
     """Advise on a run before it.
 
     Raises
@@ -59,7 +58,7 @@ def advice_before(run: NextOf, profile: Path | None, options: AdviseOptions) -> 
         if profile is None:
             raise click.UsageError("Missing argument 'PROFILE|TRACE' (or --next).")
         raise InputError(
-            "--user, --processes and --database are of --next", todo="leave them out, or name --next APP"
+            "--user and --processes are of --next", todo="leave them out, or name --next APP"
         )
     if profile is not None:
         raise InputError("--next excludes a profile", where=profile, todo="leave one of them out")
@@ -67,7 +66,7 @@ def advice_before(run: NextOf, profile: Path | None, options: AdviseOptions) -> 
         run.application,
         user=run.user,
         processes=run.processes,
-        db=run.db,
+        db=db,
         system=options["system"],
         select=options["select"],
         ignore=options["ignore"],

@@ -126,6 +126,12 @@ def _budget(ctx: click.Context, param: click.Parameter, value: str) -> dict[str,
 )
 @click.option("--dry-run", is_flag=True, help="With --submit: write the script, and submit nothing.")
 @click.option("--in-job", is_flag=True, help="With --resume, in a job that was submitted: run the session here.")
+@click.option(
+    "--history",
+    "db",
+    metavar="FILE|URL",
+    help="Begin with what was proven before, leave out what did not help, and add the result to this history.",
+)
 @click.option("--resume", is_flag=True, help="Go on with the session in --state.")
 @click.option("--show", is_flag=True, help="Show the session in --state, and run nothing.")
 @click.option(
@@ -150,7 +156,7 @@ def tune(
             raise click.UsageError(
                 "a session has its command and folder already: give --resume or --show only --state"
             )
-        tuned = _known_session(state, is_resumed=resume, in_job=in_job)
+        tuned = _known_session(state, is_resumed=resume, in_job=in_job, db=options["db"])
     else:
         tuned = _new_session(command, data, state, output, **budget, **options)
     saved = None
@@ -159,6 +165,9 @@ def tune(
         saved = output
     is_submitted = not show and not (submission is not None and submission.dry_run)
     click.echo(result_text(tuned, saved, _goes_on(tuned, state, is_submitted=is_submitted)), nl=False)
+    is_over = tuned.result is not None and any(run.candidates for run in tuned.runs)
+    if options["db"] is not None and not show and is_over:
+        click.echo("History      has what was measured: vani advise PROFILE --history shows it")
     ctx.exit(1 if tuned.result is not None and tuned.result.verdict == "unfinished" else 0)
 
 
@@ -179,12 +188,12 @@ def _submission(options: dict[str, Any], output: Path) -> Submission | None:
     return Submission(output, None if scheduler == "auto" else scheduler, script, split, runs_per_job, dry_run)
 
 
-def _known_session(state: Path, *, is_resumed: bool, in_job: bool) -> Tuned:
+def _known_session(state: Path, *, is_resumed: bool, in_job: bool, db: str | None) -> Tuned:
     tuned = api.tuned_state(state)
     # A job adds to the log of the jobs before it.
     for run in [] if in_job else tuned.runs:
         _show_run(tuned, run)
-    return api.tune_again(state, in_job=in_job, progress=_show_last) if is_resumed else tuned
+    return api.tune_again(state, in_job=in_job, db=db, progress=_show_last) if is_resumed else tuned
 
 
 def _new_session(

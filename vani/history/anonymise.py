@@ -18,6 +18,7 @@ from vani.database.runs.sums import remake_sums
 from vani.errors import InputError, StoreError
 from vani.history.creations.series import hide_creations
 from vani.history.ingest_result import hide_profile
+from vani.history.measured import hidden
 from vani.history.names import Names, PlainNames
 
 if TYPE_CHECKING:
@@ -89,7 +90,9 @@ def anonymise(store: Store, key: Path) -> int:
             raise StoreError(
                 "has hashes of another key", where=store.name, todo="name the key that it was made with"
             )
-        names = Names(bytes.fromhex(key.read_text().strip()), read.users(connection))
+        measurements = read.all_measurements(connection)
+        users = {*read.users(connection), *(row.user for row in measurements)}
+        names = Names(bytes.fromhex(key.read_text().strip()), users)
         number = _runs(connection, names)
         _sources(connection, names)
         _letters(connection, names)
@@ -99,6 +102,7 @@ def anonymise(store: Store, key: Path) -> int:
             for page in read.pages(connection, table, "digest", _FEW):
                 rows = [{"digest": row["digest"], "content": hide(bytes(row["content"]), names)} for row in page]
                 write.replace_texts(connection, table, "digest", rows)
+        write.add_measurements(connection, [hidden(measurement, names) for measurement in measurements])
         write.set_fact(connection, "names", names.key_id or "")
     store.compact()
     return number

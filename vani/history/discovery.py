@@ -1,4 +1,4 @@
-"""Runs below the named paths: logs of Darshan, profiles and traces."""
+"""Runs below the named paths: logs of Darshan, profiles and traces; and sessions of `vani tune`."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from vani.schema.syntax.detection import first_bytes, is_document
 
 __all__ = ["Candidate", "Kind", "discover"]
 
-Kind = Literal["darshan", "profile", "trace", "unreadable"]
+Kind = Literal["darshan", "profile", "trace", "tuned", "unreadable"]
 _DOCUMENTS = (".yaml", ".yml", ".json")
 
 
@@ -68,7 +68,7 @@ def discover(paths: Sequence[Path]) -> Iterator[Candidate]:
             yield from _below(place, entered)
         elif stat.S_ISREG(state.st_mode):
             log: Kind = "trace" if is_named_strace(path) else "darshan"
-            kind: Kind = "profile" if is_document(path) else log
+            kind: Kind = (_kind_of_document(path) or "profile") if is_document(path) else log
             yield Candidate(place, kind, state.st_size, state.st_mtime_ns, named=True)
         else:
             raise InputError("is no file and no folder", where=path, todo="name a log, or a folder of logs")
@@ -102,9 +102,9 @@ def _below(top: str, entered: set[tuple[int, int]]) -> Iterator[Candidate]:
                     state = entry.stat()
                     if stat.S_ISREG(state.st_mode):
                         yield Candidate(entry.path, "darshan", state.st_size, state.st_mtime_ns)
-                elif entry.name.endswith(_DOCUMENTS) and _is_profile(Path(entry.path)):
+                elif entry.name.endswith(_DOCUMENTS) and (document := _kind_of_document(Path(entry.path))):
                     state = entry.stat()
-                    yield Candidate(entry.path, "profile", state.st_size, state.st_mtime_ns)
+                    yield Candidate(entry.path, document, state.st_size, state.st_mtime_ns)
             except FileNotFoundError:
                 continue
             except OSError as error:
@@ -112,9 +112,13 @@ def _below(top: str, entered: set[tuple[int, int]]) -> Iterator[Candidate]:
         folders += reversed(deeper)
 
 
-def _is_profile(path: Path) -> bool:
+def _kind_of_document(path: Path) -> Literal["profile", "tuned"] | None:
     begin = first_bytes(path)
-    return begin is not None and b"vani.profile/" in begin and is_document(path)
+    if begin is None or not is_document(path):
+        return None
+    if b"vani.tuned/" in begin:
+        return "tuned"
+    return "profile" if b"vani.profile/" in begin else None
 
 
 def _trace(folder: str, entries: Sequence[os.DirEntry[str]]) -> Candidate | None:

@@ -16,9 +16,10 @@ from typing import Any, Final
 from vani.atomic import write_bytes
 from vani.database.runs import read, tables, write
 from vani.database.runs.connect import Store
-from vani.database.runs.run import Run, Source, Verdict
+from vani.database.runs.run import Measurement, Run, Source, Verdict
 from vani.errors import DocumentError, StoreError
 from vani.history.creations.series import unpack_creations
+from vani.history.measured import check_measurement
 from vani.history.targets import check_target_times
 
 __all__ = ["export", "import_", "refuse_impossible_values"]
@@ -52,6 +53,8 @@ def export(store: Store, path: Path) -> int:
             line({"profile": [digest, base64.b64encode(content).decode()]})
         for digest, _, content in read.all_creations(connection):
             line({"creations": [digest, base64.b64encode(content).decode()]})
+        for measurement in read.all_measurements(connection):
+            line({"measured": asdict(measurement)})
         line({"end": number})
     write_bytes(path, packed.getvalue())
     return number
@@ -79,7 +82,7 @@ def import_(store: Store, path: Path) -> tuple[int, int]:
         )
     with store.writing(make=True) as connection:
         names, there = first.get("names"), read.fact(connection, "names")
-        empty = read.whole(connection, read.Period()).runs == 0
+        empty = not read.whole(connection, read.Period()).runs and not read.all_measurements(connection)
         if empty and names is not None:
             write.set_fact(connection, "names", names)
         elif names != there:
@@ -94,6 +97,7 @@ def import_(store: Store, path: Path) -> tuple[int, int]:
             "judged": [],
             "profile": [],
             "creations": [],
+            "measured": [],
         }
 
         def put() -> int:
@@ -102,6 +106,7 @@ def import_(store: Store, path: Path) -> tuple[int, int]:
             write.add_verdicts(connection, waiting["judged"])
             write.add_profiles(connection, dict(waiting["profile"]))
             write.add_creations(connection, dict(waiting["creations"]))
+            write.add_measurements(connection, waiting["measured"])
             for some in waiting.values():
                 some.clear()
             return len(added)
@@ -154,7 +159,7 @@ def _lines(path: Path) -> Iterator[tuple[dict[str, Any], int]]:
 
 def _row(path: Path, tree: dict[str, Any]) -> tuple[str, Any]:
     (kind, value), *rest = tree.items()
-    models: dict[str, Any] = {"run": Run, "source": Source, "judged": Verdict}
+    models: dict[str, Any] = {"run": Run, "source": Source, "judged": Verdict, "measured": Measurement}
     try:
         if rest:
             raise ValueError("more than one row")
@@ -175,11 +180,15 @@ def _row(path: Path, tree: dict[str, Any]) -> tuple[str, Any]:
             raise ValueError("other columns")
         if kind == "judged":
             value = value | {"lines": tuple(value["lines"])}
+        if kind == "measured":
+            value = value | {"rules": tuple(value["rules"])}
         if value["digest"] is not None:
             _digest(value["digest"])
         row = model(**value)
         if isinstance(row, Run):
             check_target_times(row.target_times)
+        if isinstance(row, Measurement):
+            check_measurement(row)
         refuse_impossible_values(row)
         return kind, row
     except (KeyError, TypeError, ValueError, RecursionError, zlib.error) as error:
@@ -211,7 +220,7 @@ _SIGNED: Final = ("uid", "changed_ns", "saved_low_s", "saved_s", "saved_high_s")
 _KINDS: Final = ("darshan", "profile", "trace")
 
 
-def refuse_impossible_values(row: Verdict | Run | Source) -> None:
+def refuse_impossible_values(row: Measurement | Verdict | Run | Source) -> None:
     """Raise ValueError, naming the column, where a value is of another type, not finite or out of range."""
     for field in fields(row):
         value = getattr(row, field.name)

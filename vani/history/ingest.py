@@ -21,10 +21,11 @@ from vani.errors import InputError, StoreError
 from vani.history.creations.series import hide_creations
 from vani.history.discovery import Candidate, discover
 from vani.history.ingest_result import IngestResult, MakeProfile, hide_profile, shown_path
+from vani.history.measured import hidden
 from vani.history.names import PlainNames
 from vani.history.reading import Readers
 
-__all__ = ["Added", "add"]
+__all__ = ["Added", "add", "refuse_other_names"]
 
 _AT_ONCE: Final = 1000
 _FEW: Final = 50
@@ -51,6 +52,8 @@ class Added:
         Files that could not be read, among them those that were noted before.
     refused
         What is wrong with files that the user named, a line each.
+    sessions
+        Of `vani tune`, whose measurements were added.
     totals
         Only sums were kept, no profiles.
     """
@@ -61,6 +64,7 @@ class Added:
     unchanged: int = 0
     damaged: int = 0
     refused: list[str] = field(default_factory=list)
+    sessions: int = 0
     totals: bool = False
 
 
@@ -96,7 +100,7 @@ def add(
     names = names or PlainNames()
     added = Added()
     with store.writing(make=True) as connection:
-        _refuse_other_names(read.fact(connection, "names"), names, store)
+        refuse_other_names(read.fact(connection, "names"), names, store)
         known = read.known_files(connection)
     with closing(Readers(make, totals=totals, user=user, workers=workers)) as readers:
         new: list[Candidate] = []
@@ -110,7 +114,7 @@ def add(
                 readers.look(new)
         if not added.files:
             raise InputError(
-                "holds no Darshan logs, no profiles and no traces",
+                "holds no Darshan logs, no profiles, no traces and no sessions of vani tune",
                 where=", ".join(map(str, paths)),
                 todo="name the folder of the logs",
             )
@@ -151,9 +155,12 @@ def _keep(store: Store, some: Sequence[IngestResult], names: PlainNames, added: 
                 if result.run is not None and result.creations is not None
             },
         )
+        measured = [hidden(row, names) for result in some for row in result.measured]
+        sessions = write.add_measurements(connection, measured)
         write.add_sources(connection, [_source(result, names) for result in some])
     added.runs += len(new)
-    added.copies += len(runs) - len(new)
+    added.sessions += len(sessions)
+    added.copies += len(runs) - len(new) + sum(bool(result.measured) for result in some) - len(sessions)
     added.refused += [
         f"{result.source.path}: {result.source.reason}"
         for result in some
@@ -190,7 +197,7 @@ def _place(path: str, names: PlainNames) -> str:
     return write.place_of(names.path(shown_path(path)))
 
 
-def _refuse_other_names(key_id: str | None, names: PlainNames, store: Store) -> None:
+def refuse_other_names(key_id: str | None, names: PlainNames, store: Store) -> None:
     """Names behind one key and plain names are not mixed."""
     if key_id is not None and names.key_id is None:
         raise StoreError("holds hashes, not names", where=store.name, todo="name its key (--key FILE)")

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING
 
-from vani.database.runs.run import Run, Source
+from vani.database.runs.run import Measurement, Run, Source
 from vani.errors import InputError, VaniError, one_line
 from vani.history.creations.extraction import creations_of_profile, creations_of_trace
 from vani.history.creations.series import Creations, pack_creations
@@ -42,7 +42,8 @@ _JOB = re.compile(r"_id\d+")
 class IngestResult:
     """The result of reading a file; `profile` is packed, None where totals were enough; `named` by the user.
 
-    `creations` are their number and they themselves, packed; None where they are not known.
+    `creations` are their number and they themselves, packed; None where they are not known. A document of `vani tune`
+    is no run, but has `measured`.
     """
 
     source: Source
@@ -50,6 +51,7 @@ class IngestResult:
     profile: bytes | None
     named: bool
     creations: tuple[int, bytes] | None = None
+    measured: tuple[Measurement, ...] = ()
 
 
 def pack_profile(profile: Profile) -> bytes:
@@ -96,6 +98,14 @@ def ingest_file(candidate: Candidate, make: MakeProfile, *, totals: bool, user: 
     try:
         if candidate.kind == "unreadable":
             raise InputError(candidate.problem)
+        if candidate.kind == "tuned":
+            from vani.history.measured import measurements_in  # noqa: PLC0415 - loads the models
+
+            rows = measurements_in(Path(candidate.path), _name(user or _owner(Path(candidate.path))))
+            if not rows and candidate.named:
+                raise InputError("is of a session that measured no setting, or goes on")
+            source = replace(source, digest=rows[0].digest if rows else None)
+            return IngestResult(source, None, None, candidate.named, measured=tuple(rows))
         run, profile, creations = _read(candidate, make, totals=totals)
         if any(
             isinstance(value := getattr(run, name), int) and abs(value) >= _MOST for name in Run.__slots__
@@ -201,7 +211,7 @@ def _of_profile(profile: Profile, digest: str, kind: str, user: str) -> Run:
         kind=kind,
         user=_name(user),
         uid=None,
-        application=_name("+".join(app.name for app in profile.apps[:5]) or "unknown"),
+        application=_name(profile.application),
         processes=profile.workflow.processes,
         submitted=min(starts, default=None),
         runtime_s=profile.workflow.runtime_s,

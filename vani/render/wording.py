@@ -2,26 +2,29 @@
 
 from __future__ import annotations
 
+import datetime
 from typing import TYPE_CHECKING
 
 from vani.errors import one_line
-from vani.units import format_count, format_seconds, format_share
+from vani.units import counted, format_count, format_seconds, format_share
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from vani.schema.advice import Advice, Expected, JudgedFiles, Recommendation
+    from vani.schema.advice import Advice, Expected, JudgedFiles, Measured, Recommendation
     from vani.schema.profile import Profile
 
 __all__ = [
     "MATTERS",
     "THINGS_TO_DO",
     "by_rule",
+    "day",
     "expected_gain",
     "how_sure",
     "judged_by",
     "judged_part",
     "matters",
+    "measured_gain",
     "target",
     "things_to_do",
 ]
@@ -91,7 +94,9 @@ def judged_part(files: JudgedFiles) -> str:
 
 
 def expected_gain(recommendation: Recommendation) -> str:
-    """The expected gain of a recommendation, with its range, or why no number; empty where nothing is known."""
+    """The measured or expected gain of a recommendation, with its range, or why no number; empty: nothing is known."""
+    if recommendation.measured is not None:
+        return measured_gain(recommendation.measured)
     if recommendation.direction is not None:
         direction = recommendation.direction
         return one_line(
@@ -117,6 +122,46 @@ def expected_gain(recommendation: Recommendation) -> str:
     elif expected.low and expected.before is not None:
         text += f" (at worst {format_seconds(expected.before / expected.low)})"
     return one_line(text)
+
+
+def measured_gain(measured: Measured) -> str:
+    """The outcome of `vani tune` for a setting, with its interval, day and scale."""
+    times = "" if measured.speedup is None else f"{measured.speedup:.2f} times as fast"
+    if measured.low is not None and measured.high is not None:
+        times += f" ({measured.low:.2f} to {measured.high:.2f})"
+    text = {
+        "proven": times,
+        "not_proven": f"{times}, not proven",
+        "no_gain": "no gain",
+        "failed": "the program failed with it",
+    }[measured.verdict]
+    text = f"Measured on this machine: {text}, {day(measured.date)}, {_scale(measured.processes, measured.nodes)}"
+    if measured.together_with is not None:
+        text += f", together with {measured.together_with}"
+    if measured.verdict in ("no_gain", "failed"):
+        text += "; leave it as it is"
+    this = (measured.this_processes, measured.this_nodes)
+    if _differs(measured.processes, this[0]) or _differs(measured.nodes, this[1]):
+        text += f" (this run: {_scale(*this)})"
+    return one_line(text)
+
+
+def day(date: str) -> str:
+    """A day as people write it; what is no ISO date stays as it is."""
+    try:
+        parsed = datetime.date.fromisoformat(date)
+    except ValueError:
+        return date
+    return f"{parsed.day} {parsed:%B} {parsed.year}"
+
+
+def _scale(processes: int | None, nodes: int | None) -> str:
+    text = "an unknown number of processes" if processes is None else counted(processes, "process")
+    return text if nodes is None else f"{text} on {counted(nodes, 'node')}"
+
+
+def _differs(measured: int | None, this: int | None) -> bool:
+    return measured is not None and this is not None and measured != this
 
 
 def _bounds(expected: Expected) -> str:

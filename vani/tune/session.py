@@ -6,6 +6,7 @@ import fcntl
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -118,7 +119,8 @@ class Session:
             self._run(candidates, lock)
             runs += 1
         left_out = [item for item in not_worth_a_run(self.tuned) if item not in self.tuned.not_tried]
-        self._keep(result=result_of(self.tuned), not_tried=[*self.tuned.not_tried, *left_out])
+        ended = self.tuned.ended or datetime.now(UTC).isoformat(timespec="seconds")
+        self._keep(result=result_of(self.tuned), not_tried=[*self.tuned.not_tried, *left_out], ended=ended)
         return self.tuned
 
     def _tidy(self) -> None:

@@ -58,6 +58,8 @@ class AddOptions(TypedDict):
 def add(paths: tuple[Path, ...], quiet: bool, **options: Unpack[AddOptions]) -> None:  # fmt: skip
     """Add the runs at PATHs: Darshan logs, profiles, traces, and folders of them, recursively.
 
+    What `vani tune` measured is added from its tuned.yaml.
+
     A copy of a log counts once, a file that did not change is not opened again, and what is damaged is listed
     (`vani history damaged`). An interrupted `add` is continued by the same command.
     """
@@ -69,7 +71,10 @@ def add(paths: tuple[Path, ...], quiet: bool, **options: Unpack[AddOptions]) -> 
 def _summary(done: AddedAndJudged) -> str:
     added = done.added
     parts = [
-        counted(added.runs, "run") + " added" + (" (totals)" if added.totals and added.runs else ""),
+        counted(added.runs, "run") + " added" + (" (totals)" if added.totals and added.runs else "")
+        if added.runs or not added.sessions
+        else "",
+        counted(added.sessions, "session") + " of vani tune added" if added.sessions else "",
         counted(added.copies, "copy", "was", "were") + " there already" if added.copies else "",
         counted(added.unchanged, "file") + " unchanged" if added.unchanged else "",
         counted(done.judged, "run") + " judged" if done.judged else "",

@@ -23,7 +23,7 @@ from vani.database.runs.groups import (
     users,
     whole,
 )
-from vani.database.runs.run import Run, Source, Verdict
+from vani.database.runs.run import Measurement, Run, Source, Verdict
 from vani.database.runs.sums import Period
 
 __all__ = [
@@ -33,6 +33,7 @@ __all__ = [
     "Period",
     "Whole",
     "all_creations",
+    "all_measurements",
     "all_profiles",
     "all_runs",
     "all_sources",
@@ -49,6 +50,7 @@ __all__ = [
     "groups",
     "known_files",
     "latest_digests",
+    "measurements_on",
     "months",
     "new_pairs",
     "pages",
@@ -297,6 +299,24 @@ def all_creations(connection: sa.Connection) -> Iterator[tuple[str, int, bytes]]
         yield digest, files, bytes(content)
 
 
+def all_measurements(connection: sa.Connection) -> list[Measurement]:
+    """Measurements of all sessions of `vani tune`."""
+    of = tables.measured.c
+    rows = connection.execute(sa.select(tables.measured).order_by(of.digest, of.position))
+    return [_measurement(row) for row in rows.mappings()]
+
+
+def measurements_on(connection: sa.Connection, machine: str) -> list[Measurement]:
+    """Measurements of all sessions of `vani tune` on a machine, the latest first."""
+    of = tables.measured.c
+    rows = connection.execute(
+        sa.select(tables.measured)
+        .where(of.machine == machine)
+        .order_by(of.ended.desc(), of.digest, of.position)
+    )
+    return [_measurement(row) for row in rows.mappings()]
+
+
 def fact(connection: sa.Connection, name: str) -> str | None:
     """A fact about the whole store; None where it is not known."""
     of = tables.facts.c
@@ -305,6 +325,7 @@ def fact(connection: sa.Connection, name: str) -> str | None:
 
 _RUN = tuple(field.name for field in fields(Run))
 _VERDICT = tuple(field.name for field in fields(Verdict))
+_MEASUREMENT = tuple(field.name for field in fields(Measurement))
 _SOURCE = tuple(field.name for field in fields(Source))
 
 
@@ -319,3 +340,8 @@ def _source(row: Any) -> Source:
 def _verdict(row: Any) -> Verdict:
     values = {name: row[name] for name in _VERDICT}
     return Verdict(**values | {"lines": tuple(json.loads(values["lines"]))})
+
+
+def _measurement(row: Any) -> Measurement:
+    values = {name: row[name] for name in _MEASUREMENT}
+    return Measurement(**values | {"rules": tuple(json.loads(values["rules"]))})

@@ -1,10 +1,10 @@
-"""A run, as it stands in a row of the tables, and where it was read from."""
+"""A run, as it stands in a row of the tables, where it was read from, and settings that were measured."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-__all__ = ["Run", "Source", "Verdict"]
+__all__ = ["Measurement", "Run", "Source", "Verdict"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,3 +113,54 @@ class Verdict:
     why: str
     lines: tuple[str, ...]
     typical: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Measurement:
+    """A setting that a session of `vani tune` ran a program with; what is not known is None.
+
+    Attributes
+    ----------
+    digest, position
+        Of the session, and the place of the setting in it.
+    user
+        Whose session it was.
+    machine
+        Name of its description.
+    processes, nodes
+        Of the run that the setting was recommended for.
+    setting
+        JSON, as `vani.schema.tuned.Setting` writes it.
+    rules
+        Ids of the rules that recommended it; several where their settings were measured together.
+    verdict
+        `proven`; `not_proven`: it looked faster; `no_gain`; or `failed`: the program did not end as it should.
+    speedup, low, high
+        Times as fast as without the setting, of the whole run, and the interval of that.
+    expected
+        The same as the advice expected it.
+    runs
+        With the setting.
+    noise
+        Relative deviation of repeated runs of the session.
+    ended
+        When the session ended, in seconds since 1970.
+    """
+
+    digest: str
+    position: int
+    user: str
+    application: str | None
+    machine: str | None
+    processes: int | None
+    nodes: int | None
+    setting: str
+    rules: tuple[str, ...]
+    verdict: str
+    speedup: float | None
+    low: float | None
+    high: float | None
+    expected: float | None
+    runs: int
+    noise: float | None
+    ended: float

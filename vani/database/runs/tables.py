@@ -13,6 +13,7 @@ __all__ = [
     "facts",
     "judged",
     "letters",
+    "measured",
     "metadata",
     "profiles",
     "runs",
@@ -21,7 +22,7 @@ __all__ = [
 ]
 
 VERSION_TABLE: Final = "history_version"
-NEWEST: Final = "0007"
+NEWEST: Final = "0008"
 """The last of the steps in `migrations/versions`."""
 
 metadata = sa.MetaData()
@@ -159,6 +160,33 @@ letters = sa.Table(
     sa.Column("low", sa.Double),
     sa.Column("expected", sa.Double),
     sa.Column("high", sa.Double),
+)
+
+measured = sa.Table(
+    "history_measured",
+    metadata,
+    # Of a session of `vani tune`, and the place of a setting in it.
+    sa.Column("digest", sa.String(64), primary_key=True),
+    sa.Column("position", sa.Integer, primary_key=True, autoincrement=False),
+    sa.Column("user", sa.Text, nullable=False),
+    sa.Column("application", sa.Text),
+    sa.Column("machine", sa.Text),
+    sa.Column("processes", sa.BigInteger),
+    sa.Column("nodes", sa.BigInteger),
+    # JSON: a setting, and the rules that recommended it.
+    sa.Column("setting", sa.Text, nullable=False),
+    sa.Column("rules", sa.Text, nullable=False),
+    sa.Column("verdict", sa.String(16), nullable=False),
+    # Of the whole run: how many times as fast as without the setting, its interval, and what was expected.
+    sa.Column("speedup", sa.Double),
+    sa.Column("low", sa.Double),
+    sa.Column("high", sa.Double),
+    sa.Column("expected", sa.Double),
+    sa.Column("runs", sa.BigInteger, nullable=False),
+    sa.Column("noise", sa.Double),
+    # Seconds since 1970.
+    sa.Column("ended", sa.Double, nullable=False),
+    sa.Index("history_measured_of_application", "application", "machine"),
 )
 
 facts = sa.Table(

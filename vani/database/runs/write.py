@@ -14,11 +14,12 @@ from sqlalchemy.dialects import postgresql, sqlite
 
 from vani.database.runs import tables
 from vani.database.runs.letters import remove_letters
-from vani.database.runs.run import Run, Source, Verdict
+from vani.database.runs.run import Measurement, Run, Source, Verdict
 from vani.database.runs.sums import add_to_sums, remake_sums_of, remove_sums
 
 __all__ = [
     "add_creations",
+    "add_measurements",
     "add_profiles",
     "add_runs",
     "add_sources",
@@ -146,6 +147,26 @@ def add_verdicts(connection: sa.Connection, verdicts: Sequence[Verdict]) -> None
         _insert(connection, tables.judged, rows, "digest")
 
 
+def add_measurements(connection: sa.Connection, items: Sequence[Measurement]) -> set[str]:
+    """Keep what sessions of `vani tune` measured; a session replaces what was kept of it.
+
+    Returns the digests of those that were not there yet.
+    """
+    digests = {item.digest for item in items}
+    of = tables.measured.c.digest
+    known: set[str] = set()
+    for some in _pieces(digests):
+        known.update(connection.execute(sa.select(of).where(of.in_(some))).scalars())
+    _delete(connection, of, digests)
+    # Files of one session, of which the last one counts.
+    rows = {
+        (item.digest, item.position): _row(item) | {"rules": json.dumps(item.rules)} for item in items
+    }
+    if rows:
+        _insert(connection, tables.measured, [*rows.values()], "digest", "position")
+    return digests - known
+
+
 def set_fact(connection: sa.Connection, name: str, value: str) -> None:
     """Keep a fact about the whole store."""
     connection.execute(sa.delete(tables.facts).where(tables.facts.c.name == name))
@@ -156,13 +177,19 @@ def forget_user(connection: sa.Connection, user: str, application: str | None = 
     """Delete runs, all that was kept with them, and the files that they were read from; returns how many runs.
 
     Of files without a run nobody knows whose they are: those are deleted, too, where the user's name is a part of
-    their path.
+    their path. What the user's sessions of `vani tune` measured counts as a run each.
     """
     of_user = sa.select(tables.sums.c.application).where(tables.sums.c.user == user)
     whose = (tables.runs.c.user == user) & tables.runs.c.application.in_(of_user)
+    of_sessions = tables.measured.c.user == user
     if application is not None:
         whose &= tables.runs.c.application == application
+        of_sessions &= tables.measured.c.application == application
     digests = sa.select(tables.runs.c.digest).where(whose)
+    sessions = sa.select(tables.measured.c.digest).where(of_sessions)
+    forgotten = len(set(connection.execute(sessions).scalars()))
+    connection.execute(sa.delete(tables.sources).where(tables.sources.c.digest.in_(sessions)))
+    connection.execute(sa.delete(tables.measured).where(of_sessions))
     for table in (tables.sources, tables.profiles, tables.creations, tables.judged):
         connection.execute(sa.delete(table).where(table.c.digest.in_(digests)))
     if application is None:
@@ -171,7 +198,7 @@ def forget_user(connection: sa.Connection, user: str, application: str | None = 
     remove_letters(connection, user, application)
     removed = connection.execute(sa.delete(tables.runs).where(whose)).rowcount
     remove_sums(connection, user, application)
-    return removed
+    return forgotten + removed
 
 
 def replace_texts(
@@ -188,15 +215,15 @@ def replace_texts(
     )
 
 
-def _row(item: Verdict | Run | Source) -> dict[str, Any]:
+def _row(item: Measurement | Verdict | Run | Source) -> dict[str, Any]:
     # `asdict` copies deeply, which takes longer than the database.
     return {name: getattr(item, name) for name in item.__slots__}
 
 
-def _insert(connection: sa.Connection, table: sa.Table, rows: list[dict[str, Any]], key: str) -> None:
+def _insert(connection: sa.Connection, table: sa.Table, rows: list[dict[str, Any]], *key: str) -> None:
     """Insert rows but those whose key is there: on a server another writer may have been faster."""
     insert: Any = postgresql.insert if connection.dialect.name == "postgresql" else sqlite.insert
-    connection.execute(insert(table).on_conflict_do_nothing(index_elements=[key]), rows)
+    connection.execute(insert(table).on_conflict_do_nothing(index_elements=key), rows)
 
 
 def _delete(connection: sa.Connection, column: sa.Column[str], keys: Iterable[str]) -> None:

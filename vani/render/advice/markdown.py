@@ -32,6 +32,8 @@ def render(advice: Advice, **_: object) -> str:
         lines += [escaped(advice.remainder.sentence), ""]
     lines += [f"Profile: {code(advice.profile.path or 'given as a model')}  "]
     lines += [f"Machine: {code(advice.system.name or 'none was described')}", ""]
+    for note in advice.notes or ():
+        lines += [escaped(note), ""]
     if advice.recommendations:
         lines += [
             "| | rule | severity | target | seconds won | confidence |",
@@ -64,6 +66,10 @@ def _row(number: int, recommendation: Recommendation) -> str:
 
 def _won(recommendation: Recommendation) -> str:
     expected = recommendation.gain
+    if recommendation.measured is not None:
+        speedup = recommendation.measured.speedup
+        helps = recommendation.measured.helps and speedup is not None
+        return f"measured: {f'{speedup:.2f} times as fast' if helps else 'none'}"
     if expected is None or expected.before is None or expected.after is None:
         return "unknown" if recommendation.expected is None else "faster"
     return format_seconds(max(0.0, expected.before - expected.after))
@@ -74,7 +80,7 @@ def _section(number: int, recommendation: Recommendation) -> list[str]:
     lines = [heading, "", escaped(recommendation.reason), ""]
     if recommendation.patterns:
         lines += [escaped(acts_on(recommendation.patterns)), ""]
-    if recommendation.expected is not None:
+    if recommendation.expected is not None or recommendation.measured is not None:
         lines += [_expected(recommendation), ""]
     if recommendation.apply:
         lines += [*fenced(recommendation.apply), ""]

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from vani.errors import one_line
 from vani.render.sarif_document import document, uri
+from vani.render.wording import measured_gain
 
 if TYPE_CHECKING:
     from vani.schema.advice import Advice, Recommendation
@@ -69,6 +70,8 @@ def _rule(id_: str, name: str | None, page: str | None) -> dict[str, Any]:
 
 def _result(recommendation: Recommendation, index: int, advice: Advice) -> dict[str, Any]:
     text = one_line(recommendation.reason)
+    if recommendation.measured is not None:
+        text += f" {measured_gain(recommendation.measured)}."
     if recommendation.apply:
         text += "\n\n" + "\n".join(one_line(line) for line in recommendation.apply)
     place: dict[str, Any] = {}
@@ -77,7 +80,7 @@ def _result(recommendation: Recommendation, index: int, advice: Advice) -> dict[
         place["physicalLocation"] = {"artifactLocation": {"uri": uri(path)}}
     if recommendation.target.app:
         place["logicalLocations"] = [{"name": one_line(recommendation.target.app), "kind": "module"}]
-    expected = recommendation.expected
+    expected, measured = recommendation.expected, recommendation.measured
     result: dict[str, Any] = {
         "ruleId": recommendation.rule,
         "ruleIndex": index,
@@ -92,6 +95,7 @@ def _result(recommendation: Recommendation, index: int, advice: Advice) -> dict[
             "recommended": recommendation.recommended,
             "evidence": [item.model_dump() for item in recommendation.evidence],
             "expected": None if expected is None else expected.model_dump(),
+            **({} if measured is None else {"measured": measured.model_dump()}),
             "apply": recommendation.apply,
             "source": recommendation.source,
         },

@@ -100,8 +100,8 @@ def _thing_to_do(
     _indented(one_line(recommendation.reason), console)
     if recommendation.patterns:
         _indented(acts_on(recommendation.patterns), console)
-    if recommendation.expected is not None:
-        _indented(expected_gain(recommendation) + ".", console)
+    if gain := expected_gain(recommendation):
+        _indented(f"{gain}.", console)
     for line in recommendation.apply:
         # soft_wrap: a terminal may wrap it, but what is copied stays one line.
         console.print(
@@ -123,8 +123,11 @@ def _one_line(some: Sequence[Recommendation], console: Console) -> None:
     """Show on one line what a rule recommends, and in how many places; the end of a path says most."""
     first = some[0]
     often = f", {len(some)} places" if len(some) > 1 else ""
+    outcome: str = first.severity
+    if first.measured is not None and not first.measured.helps:
+        outcome = "measured: no gain" if first.measured.verdict == "no_gain" else "measured: the program failed"
     start, place = (
-        f"  {first.rule} {one_line(first.name)} ({first.severity}{often}): ",
+        f"  {first.rule} {one_line(first.name)} ({outcome}{often}): ",
         one_line(target(first)),
     )
     room = console.width - len(start)

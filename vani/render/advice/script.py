@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from vani.errors import one_line
+from vani.render.wording import measured_gain
 
 if TYPE_CHECKING:
     from vani.schema.advice import Advice
@@ -177,7 +178,8 @@ def render(advice: Advice, *, version: str) -> str:
     steps = (
         Step(
             f"{item.rule} {item.name}",
-            f"({item.severity}): {item.reason}",
+            f"({item.severity}): {item.reason}"
+            + (f" {measured_gain(item.measured)}." if item.measured is not None else ""),
             item.apply,
             is_done=item.severity != "info",
         )

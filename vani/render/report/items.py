@@ -91,7 +91,7 @@ def item(
     """
     target_ = recommendation.target
     lines = [line for line in recommendation.apply[: limits.lines] if len(line) <= limits.line]
-    expected = recommendation.expected
+    gain = expected_gain(recommendation)
     return Item(
         number=number,
         rule=clip(recommendation.rule, 40),
@@ -102,8 +102,8 @@ def item(
         target=clip(target(recommendation), limits.path),
         app=clip(target_.app, 40) if target_.app and target_.path else "",
         reason=clip(recommendation.reason, limits.prose),
-        gain="not estimated" if expected is None else clip(expected_gain(recommendation), limits.prose),
-        has_gain=expected is not None,
+        gain=clip(gain, limits.prose) if gain else "not estimated",
+        has_gain=bool(gain),
         method="" if recommendation.gain is None else clip(recommendation.gain.method, limits.prose),
         # A control character in a line to paste is shown, never pasted.
         lines=tuple(clip(line, limits.line) for line in lines),

@@ -1,0 +1,179 @@
+"""Advice whose settings `vani tune` measured: what came of them replaces what a model expects.
+
+Proven settings come first, and those that did not help last, so that nothing applies them. Estimates of the others
+stay as they are without any measurement: they are of the time that those before them in a model's order leave.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+from vani.advisors.judge import SEVERITIES, with_remedy
+from vani.advisors.matter.io_share import IOShare
+from vani.schema.advice import Advice, Measured, Recommendation, Severity
+from vani.schema.tuned import Setting
+from vani.units import counted, parse_bytes
+
+__all__ = ["Trial", "trial_of", "with_measured"]
+
+SURE: Final = 0.95
+"""Confidence in a setting that was proven at the same scale: the error rate of `vani tune` is 5 %."""
+
+NOTHING_LEFT: Final = "no setting that was measured on this machine helps"
+
+
+@dataclass(frozen=True)
+class Trial:
+    """A setting, and what came of it."""
+
+    setting: Setting
+    measured: Measured
+
+
+def with_measured(advice: Advice, trials: Sequence[Trial], remarks: Iterable[str] = ()) -> Advice:
+    """The advice with what was measured of its settings; the first trial of a setting counts.
+
+    Parameters
+    ----------
+    trials
+        Of the same application on the same machine at a comparable scale, the nearest first.
+    remarks
+        Sentences for the advice's notes.
+    """
+    recommendations = [_measured(item, trials) for item in advice.recommendations]
+    ranked = sorted(recommendations, key=_rank)
+    known = [item.measured for item in ranked if item.measured is not None]
+    notes = [*(advice.notes or ()), *_counts(ranked), *_others(ranked, trials), *remarks]
+    verdict = advice.verdict
+    if verdict is not None and verdict.matters == "yes" and known:
+        # With none that is worth following, the one that the verdict names may be one that did not help.
+        verdict = with_remedy(verdict.model_copy(update={"remedy": NOTHING_LEFT}), ranked)
+    return advice.model_copy(
+        update={"recommendations": ranked, "notes": notes or None, "verdict": verdict}
+    )
+
+
+def trial_of(setting: Setting, trials: Iterable[Trial]) -> Trial | None:
+    """The first trial of exactly this setting, or in which it was proven together with others."""
+    wanted = _parts(setting)
+    for trial in trials:
+        parts = _parts(trial.setting)
+        if wanted and (wanted == parts or (wanted < parts and trial.measured.helps)):
+            return _with_rest(trial, setting)
+    return None
+
+
+def _severity(share: float) -> Severity:
+    """Severity of a setting that wins this share of the run: as that of estimates, but what is proven is worth it."""
+    return next((severity for least, severity in SEVERITIES if share >= least), "low")
+
+
+def _measured(item: Recommendation, trials: Sequence[Trial]) -> Recommendation:
+    setting = _setting_of(item)
+    trial = None if setting is None else trial_of(setting, trials)
+    if trial is None:
+        return item
+    measured = trial.measured
+    changes: dict[str, object] = {"expected": None, "measured": measured}
+    if not measured.helps:
+        changes["severity"] = "info"
+    elif measured.verdict == "proven" and measured.speedup is not None:
+        changes["severity"] = _severity(max(0.0, 1 - 1 / measured.speedup))
+        if (measured.processes, measured.nodes) == (measured.this_processes, measured.this_nodes):
+            changes["confidence"] = SURE
+    return item.model_copy(update=changes)
+
+
+def _setting_of(item: Recommendation) -> Setting | None:
+    """The recommended values of all knobs; None where there are none, or layouts that differ."""
+    settings = [
+        Setting(layout=knob.values[0]["options"])
+        if knob.kind == "layout"
+        else Setting(**{knob.kind: knob.values[0]})  # type: ignore[arg-type]
+        for knob in item.knobs
+        if knob.values
+    ]
+    if not settings or len({_layout(setting.layout) for setting in settings if setting.layout}) > 1:
+        return None
+    whole = Setting()
+    for setting in settings:
+        whole = whole.with_(setting)
+    return whole
+
+
+def _rank(item: Recommendation) -> tuple[int, float]:
+    """Whether I/O matters, what is proven (best first), all others as they were, what does not help."""
+    if item.rule == IOShare.id:
+        return (0, 0.0)
+    if item.measured is not None and item.measured.verdict == "proven":
+        return (1, -(item.measured.speedup or 0.0))
+    return (3 if item.measured is not None and not item.measured.helps else 2, 0.0)
+
+
+def _parts(setting: Setting) -> frozenset[tuple[str, ...]]:
+    """Parts of a setting, each in one spelling."""
+    parts: set[tuple[str, ...]] = {("hint", *pair) for pair in setting.hints.items()}
+    parts |= {("variable", *pair) for pair in setting.environment.items()}
+    if setting.layout:
+        parts.add(("layout", *_layout(setting.layout)))
+    return frozenset(parts)
+
+
+def _layout(options: str | None) -> tuple[str, ...]:
+    """Words of options, sizes in bytes: 4M and 4194304 are one."""
+
+    def plain(word: str) -> str:
+        if not word[:1].isdigit():
+            return word
+        try:
+            return str(parse_bytes(word))
+        except ValueError:
+            return word
+
+    try:
+        words = shlex.split(options or "")
+    except ValueError:
+        return (options or "",)
+    return tuple(map(plain, words))
+
+
+def _with_rest(trial: Trial, setting: Setting) -> Trial:
+    """The trial, naming what else was set in it."""
+    rest = Setting(
+        layout=None if setting.layout else trial.setting.layout,
+        hints={name: value for name, value in trial.setting.hints.items() if name not in setting.hints},
+        environment={
+            name: value for name, value in trial.setting.environment.items() if name not in setting.environment
+        },
+    )
+    label = None if rest == Setting() else rest.label
+    return replace(trial, measured=trial.measured.model_copy(update={"together_with": label}))
+
+
+def _counts(ranked: Sequence[Recommendation]) -> list[str]:
+    verdicts = [item.measured.verdict for item in ranked if item.measured is not None]
+    if not verdicts:
+        return []
+    words = {"proven": "proven", "not_proven": "not proven", "no_gain": "without gain", "failed": "failed"}
+    parts = [f"{verdicts.count(verdict)} {word}" for verdict, word in words.items() if verdict in verdicts]
+    number = sum(item.rule != IOShare.id for item in ranked)
+    return [
+        f"Measured on this machine: {len(verdicts)} of {counted(number, 'recommendation')} ({', '.join(parts)})."
+    ]
+
+
+def _others(ranked: Sequence[Recommendation], trials: Sequence[Trial]) -> list[str]:
+    """Settings that were proven, and that no recommendation has."""
+    recommended = [parts for item in ranked if (setting := _setting_of(item)) and (parts := _parts(setting))]
+    labels = [
+        trial.setting.label
+        for trial in trials
+        if trial.measured.verdict == "proven" and not any(parts <= _parts(trial.setting) for parts in recommended)
+    ]
+    return [
+        f"Another setting was proven on this machine, and is not recommended here: {label}."
+        for label in dict.fromkeys(labels)
+    ]

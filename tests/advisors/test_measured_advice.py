@@ -1,0 +1,128 @@
+"""Advice with what `vani tune` measured: what came of a setting replaces what a model expects of it."""
+
+from __future__ import annotations
+
+import pytest
+
+from vani.advisors.measured import Trial, trial_of, with_measured
+from vani.render.advice import markdown, text
+from vani.render.advice.script import render as script
+from vani.render.wording import measured_gain
+from vani.schema.advice import Advice, Expected, Knob, Measured, ProfileRef, Recommendation, SystemRef, Target
+from vani.schema.profile import Verdict
+from vani.schema.tuned import Setting
+
+
+def measured(verdict: str = "proven", **more: object) -> Measured:
+    values = {
+        "speedup": 1.48, "low": 1.45, "high": 1.51, "runs": 2, "date": "2026-03-03", "machine": "testbed",
+        "processes": 64, "nodes": 2, "this_processes": 64, "this_nodes": 2,
+    }  # fmt: skip
+    return Measured(verdict=verdict, **values | more)
+
+
+def advised(rule: str, *knobs: Knob, severity: str = "medium") -> Recommendation:
+    expected = Expected(metric="io_time_s", before=9.0, after=3.0, speedup=3.0, low=2.0, high=4.0, method="")
+    return Recommendation(
+        rule=rule, name=rule.lower(), severity=severity, confidence=0.6, target=Target(kind="job"), current={},
+        recommended={}, evidence=[], reason="", expected=expected, apply=["export A=1"], knobs=[*knobs], source=[],
+    )  # fmt: skip
+
+
+def layout(options: str, folder: str = "/s") -> Knob:
+    return Knob(kind="layout", folder=folder, values=[{"options": options}, {"options": "-c 99"}])
+
+
+HINTS = Knob(kind="hints", values=[{"cb_nodes": "8"}])
+STAGED = Knob(kind="environment", values=[{"TMPDIR": "/l"}])
+
+
+def advice(*items: Recommendation) -> Advice:
+    verdict = Verdict(
+        matters="yes", share=0.5, share_slowest=0.5, is_lower_bound=False, why=None, sentence="It matters.", cause=None,
+        where=None, remedy="first (FIRST)",
+    )  # fmt: skip
+    return Advice(
+        profile=ProfileRef(path=None, sha256=""), system=SystemRef(name="testbed", sha256=""), verdict=verdict,
+        recommendations=[advised("MAT001", severity="high"), *items], no_recommendation=[],
+    )  # fmt: skip
+
+
+ALL = advice(advised("LUS002", layout("-c 8 -S 4M")), advised("MIO002", HINTS), advised("POS001"), advised("BB001", STAGED))
+
+
+def test_what_is_proven_comes_first_and_what_does_not_help_last():
+    trials = [
+        Trial(Setting(layout="-c 8 -S 4194304"), measured("no_gain", speedup=1.0, low=None, high=None)),
+        Trial(Setting(environment={"TMPDIR": "/l"}), measured(speedup=1.1)),
+        Trial(Setting(hints={"cb_nodes": "8"}), measured()),
+    ]
+    judged = with_measured(ALL, trials)
+    assert [item.rule for item in judged.recommendations] == ["MAT001", "MIO002", "BB001", "POS001", "LUS002"]
+    best, *_, last = judged.recommendations[1:]
+    assert (best.expected, best.measured, best.severity, best.confidence) == (None, trials[2].measured, "high", 0.95)
+    assert (last.measured.verdict, last.severity) == ("no_gain", "info")
+    assert judged.notes == ["Measured on this machine: 3 of 4 recommendations (2 proven, 1 without gain)."]
+    assert judged.verdict.remedy == "mio002 (MIO002)"
+    assert judged.recommendations[3] == ALL.recommendations[3]
+
+
+def test_settings_that_were_proven_together_each_name_the_other():
+    both = Setting(layout="-c 8 -S 4M", hints={"cb_nodes": "8"})
+    first, second = with_measured(ALL, [Trial(both, measured())]).recommendations[1:3]
+    assert (first.measured.together_with, second.measured.together_with) == ("cb_nodes 8", "-c 8 -S 4M")
+    # What failed together may work alone.
+    assert with_measured(ALL, [Trial(both, measured("failed"))]).recommendations == ALL.recommendations
+
+
+@pytest.mark.parametrize(
+    "other",
+    [Setting(layout="-c 4 -S 4M"), Setting(hints={"cb_nodes": "4"}), Setting(hints={"cb_nodes": "8", "striping_unit": "1"})],
+)
+def test_another_value_of_a_knob_is_not_claimed_as_measured(other):
+    judged = with_measured(ALL, [Trial(other, measured(speedup=3.0))])
+    if other.hints.get("striping_unit"):
+        assert judged.recommendations[1].measured.together_with == "striping_unit 1"
+        return
+    assert judged.recommendations == ALL.recommendations
+    assert judged.notes == [f"Another setting was proven on this machine, and is not recommended here: {other.label}."]
+
+
+def test_the_first_trial_of_a_setting_counts():
+    trials = [Trial(Setting(hints={"cb_nodes": "8"}), measured(verdict)) for verdict in ("no_gain", "proven")]
+    assert trial_of(Setting(hints={"cb_nodes": "8"}), trials).measured.verdict == "no_gain"
+    assert trial_of(Setting(), trials) is None
+
+
+@pytest.mark.parametrize(
+    ("found", "sentence"),
+    [
+        (measured(), "1.48 times as fast (1.45 to 1.51), 3 March 2026, 64 processes on 2 nodes"),
+        (
+            measured(this_processes=96, this_nodes=3, together_with="cb_nodes 8"),
+            "1.48 times as fast (1.45 to 1.51), 3 March 2026, 64 processes on 2 nodes, together with cb_nodes 8 "
+            "(this run: 96 processes on 3 nodes)",
+        ),
+        (measured("no_gain", speedup=1.0, low=None, high=None), "no gain, 3 March 2026, 64 processes on 2 nodes; leave it as it is"),
+        (measured("failed", speedup=None, nodes=None), "the program failed with it, 3 March 2026, 64 processes; leave it as it is"),
+        (measured("not_proven", low=None, high=None), "1.48 times as fast, not proven, 3 March 2026, 64 processes on 2 nodes"),
+    ],
+    ids=["proven", "other scale", "no gain", "failed", "not proven"],
+)
+def test_the_sentence_has_interval_day_and_scale(found, sentence):
+    assert measured_gain(found) == f"Measured on this machine: {sentence}"
+
+
+def test_every_text_says_what_was_measured_and_no_script_applies_what_did_not_help():
+    trials = [Trial(Setting(hints={"cb_nodes": "8"}), measured("no_gain", speedup=1.0, low=None, high=None))]
+    judged = with_measured(advice(advised("MIO002", HINTS), advised("BB001", STAGED)), trials)
+    assert "MIO002 mio002 (measured: no gain): job" in text.render(judged)
+    assert "Measured on this machine\\: no gain" in markdown.render(judged)
+    assert "| measured: none |" in markdown.render(judged)
+    assert "info, so not done: export A=1" in script(judged, version="1")
+
+
+def test_measured_is_absent_from_documents_without_a_history():
+    assert "measured" not in ALL.to_yaml()
+    judged = with_measured(ALL, [Trial(Setting(hints={"cb_nodes": "8"}), measured())])
+    assert Advice.model_validate(judged.model_dump(by_alias=True)) == judged

@@ -1,0 +1,145 @@
+"""What sessions of `vani tune` measured is kept, and can be carried, hidden and deleted as runs can."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from vani import api
+from vani.database.runs import read
+from vani.database.runs.connect import Store
+from vani.errors import InputError
+from vani.history.measured import comparable, measurements_of
+from vani.schema.tuned import Candidate, Result, Setting, Tuned, TunedRun
+
+LAYOUT, HINTS, STAGED = Setting(layout="-c 8"), Setting(hints={"cb_nodes": "8"}), Setting(environment={"TMPDIR": '/l/alice "1"'})
+
+
+def session(runs: list[tuple[list[int], float]], result: Result | None, **more: object) -> Tuned:
+    """A session of three settings; `runs` are candidates and seconds, the last word of an outcome as a number below 0."""
+    return Tuned(
+        version="1", begun="2026-03-03T08:00:00+00:00", ended="2026-03-03T09:00:00+00:00", host="n1", command=["a"],
+        data="/d", fresh="subfolder", result=result,
+        **{"application": "ior", "machine": "testbed", "processes": 64, "nodes": 2, **more},
+        candidates=[
+            Candidate(rule=f"R{i}", name="r", reason="", expected=2.0, expected_run=1.2, setting=setting)
+            for i, setting in enumerate([LAYOUT, HINTS, STAGED])
+        ],
+        runs=[
+            TunedRun(number=i + 1, candidates=c, folder="f", seconds=abs(s), outcome="ended" if s > 0 else "failed")
+            for i, (c, s) in enumerate(runs)
+        ],
+    )  # fmt: skip
+
+
+PROVEN = Result(
+    verdict="proven", why="", candidates=[0], speedup=1.48, low=1.45, high=1.51, noise=0.01, as_is_runs=2, best_runs=2
+)  # fmt: skip
+NOTHING = Result(verdict="nothing_helps", why="", candidates=[], noise=0.01, as_is_runs=2)
+HELPED = session([([], 98.4), ([0], 66.2), ([0, 1], 66.1), ([0, 2], -1.0), ([], 99.1), ([0], 66.9)], PROVEN)
+
+
+@pytest.fixture
+def db(tmp_path: Path) -> Path:
+    HELPED.save(tmp_path / "tuned.yaml")
+    api.history_add(tmp_path / "tuned.yaml", db=tmp_path / "h.sqlite", user="alice")
+    return tmp_path / "h.sqlite"
+
+
+def rows(db: Path):
+    with Store(db).reading() as connection:
+        return read.all_measurements(connection)
+
+
+def test_the_best_setting_and_each_other_one_is_a_row(db):
+    best, hints, staged = rows(db)
+    assert (best.verdict, best.speedup, best.low, best.high, best.runs, best.rules) == ("proven", 1.48, 1.45, 1.51, 2, ("R0",))
+    assert (best.application, best.machine, best.processes, best.nodes, best.expected) == ("ior", "testbed", 64, 2, 1.2)
+    # On top of the layout, so its own expectation is not comparable with it.
+    assert (hints.verdict, hints.rules, hints.low, hints.expected) == ("no_gain", ("R1",), None, None)
+    assert hints.speedup == pytest.approx((66.2 * 66.9) ** 0.5 / 66.1)
+    assert (staged.verdict, staged.speedup, staged.user) == ("failed", None, "alice")
+
+
+def test_settings_that_were_proven_together_are_one_row():
+    result = PROVEN.model_copy(update={"candidates": [0, 1]})
+    (row,) = measurements_of(session([([], 9.0), ([0], 7.0), ([0, 1], 5.0), ([], 9.0), ([0, 1], 5.0)], result), "u")
+    assert (row.rules, row.expected) == (("R0", "R1"), None)
+    assert Setting.model_validate_json(row.setting) == LAYOUT.with_(HINTS)
+
+
+def test_where_nothing_helps_each_setting_is_without_gain():
+    seen = measurements_of(session([([], 9.0), ([0], 9.1), ([1], 8.95), ([], 9.0)], NOTHING), "u")
+    assert [(row.verdict, row.low) for row in seen] == [("no_gain", None)] * 2
+
+
+def test_a_session_is_there_once_and_a_later_state_of_it_replaces_it(db, tmp_path):
+    for name in ("copy.yaml", "tuned.yaml"):
+        HELPED.save(tmp_path / name)
+    added = api.history_add(tmp_path, db=db, user="alice").added
+    assert (added.sessions, len(rows(db))) == (0, 3)
+    HELPED.model_copy(update={"result": PROVEN.model_copy(update={"speedup": 1.5})}).save(tmp_path / "later.yaml")
+    api.history_add(tmp_path / "later.yaml", db=db, user="alice")
+    assert rows(db)[0].speedup == 1.5
+    assert len(rows(db)) == 3
+
+
+def test_an_export_has_what_was_measured(db, tmp_path):
+    api.history_export(tmp_path / "e.gz", db=db)
+    for _ in range(2):
+        api.history_import(tmp_path / "e.gz", db=tmp_path / "copy.sqlite")
+    assert rows(tmp_path / "copy.sqlite") == rows(db)
+
+
+def test_no_user_and_no_path_of_a_session_stays_behind_hashes(db, tmp_path):
+    api.history_anonymise(tmp_path / "key", db=db)
+    assert b"alice" not in db.read_bytes()
+    assert rows(db)[0].setting == '{"layout": "-c 8"}'
+    assert Setting.model_validate_json(rows(db)[2].setting).environment["TMPDIR"].startswith("/path-")
+    api.history_add(tmp_path / "tuned.yaml", db=db, user="alice", key=tmp_path / "key")
+    assert (len(rows(db)), b"alice" in db.read_bytes()) == (3, False)
+
+
+def test_what_a_removed_user_measured_is_gone(db):
+    assert api.history_remove(user="alice", db=db) == 1
+    assert rows(db) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("schema: vani.tuned/1\nbegun: x\n", "missing"),
+        (HELPED.model_copy(update={"ended": "some day"}).to_yaml(), "'some day' is no date"),
+        (HELPED.to_yaml().replace("speedup: 1.48", "speedup: .nan"), "speedup"),
+        (HELPED.to_yaml().replace("candidates: [0, 2]", "candidates: [0, 9]"), "there are only 3 candidates"),
+        (HELPED.model_copy(update={"result": None}).to_yaml(), "measured no setting, or goes on"),
+    ],
+)
+def test_a_document_that_is_wrong_is_refused_by_name(tmp_path, text, why):
+    (tmp_path / "t.yaml").write_text(text)
+    added = api.history_add(tmp_path / "t.yaml", db=tmp_path / "h.sqlite").added
+    assert len(added.refused) == 1
+    assert why in added.refused[0]
+    assert rows(tmp_path / "h.sqlite") == []
+
+
+def test_a_session_that_goes_on_is_passed_over_in_a_folder(tmp_path):
+    HELPED.model_copy(update={"result": None}).save(tmp_path / "t.yaml")
+    added = api.history_add(tmp_path, db=tmp_path / "h.sqlite").added
+    assert (added.sessions, added.damaged) == (0, 0)
+
+
+def test_the_nearest_scale_comes_first_and_then_the_latest_day():
+    base = measurements_of(HELPED, "u")[0]
+    scales = [(64, 2, 1.0), (128, 4, 2.0), (64, 2, 3.0), (129, 4, 4.0), (None, None, 5.0), (64, 5, 6.0), (64, None, 7.0)]
+    made = [type(base)(**{n: getattr(base, n) for n in base.__slots__} | {"processes": p, "nodes": n, "ended": e}) for p, n, e in scales]
+    assert [row.ended for row in comparable(made, 64, 2)] == [7.0, 3.0, 1.0, 2.0]
+    assert comparable(made, None, None) == []
+
+
+def test_a_database_of_something_else_is_refused(tmp_path):
+    HELPED.save(tmp_path / "tuned.yaml")
+    (tmp_path / "h.sqlite").write_text("not a database")
+    with pytest.raises(InputError, match="is no database, and is left as it is"):
+        api.history_add(tmp_path / "tuned.yaml", db=tmp_path / "h.sqlite")

@@ -1,0 +1,107 @@
+"""Settings that `vani tune` measured, from and to a history: for advice, and for the next session."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from vani.advisors.measured import Trial, with_measured
+from vani.api.arguments import PathLike
+from vani.database.runs import read, write
+from vani.database.runs.connect import Store
+from vani.history.anonymise import names_of
+from vani.history.ingest import refuse_other_names
+from vani.history.measured import SCALE, comparable, measurements_of
+from vani.schema.advice import Measured
+from vani.schema.tuned import Setting
+
+if TYPE_CHECKING:
+    from vani.api.subject import Subject
+    from vani.database.runs.run import Measurement
+    from vani.schema.advice import Advice
+    from vani.schema.tuned import Tuned
+
+__all__ = ["advice_with_history", "check_history", "keep_session", "open_history", "trials_of"]
+
+
+def advice_with_history(advice: Advice, subject: Subject, db: PathLike) -> Advice:
+    """The advice with what was measured of its settings, and remarks on sessions that do not count.
+
+    Raises
+    ------
+    InputError
+        There is no history, or it cannot be read.
+    """
+    rows = _rows(db, subject)
+    near = comparable(rows, subject.processes, subject.nodes)
+    remarks = []
+    if subject.machine is None:
+        remarks.append("Measurements of a history are looked up by the name of the machine: name it with --system.")
+    elif rows and not near:
+        scales = sorted({row.processes for row in rows if row.processes is not None})
+        at = ", ".join(f"{scale:,}" for scale in scales) or "an unknown number of"
+        remarks.append(
+            f"What was measured on this machine with {at} processes does not count for {subject.processes or 0:,}: "
+            f"the scales differ by more than a factor of {SCALE:g}."
+        )
+    return with_measured(advice, [_trial(row, subject) for row in near], remarks)
+
+
+def trials_of(db: PathLike, subject: Subject) -> list[Trial]:
+    """Trials of a run's application on its machine at a comparable scale, the nearest first."""
+    near = comparable(_rows(db, subject), subject.processes, subject.nodes)
+    return [_trial(row, subject) for row in near]
+
+
+def check_history(db: PathLike) -> None:
+    """Raise InputError where there is no history, or it cannot be read."""
+    with Store(db).reading():
+        pass
+
+
+def open_history(db: PathLike) -> None:
+    """Make a history where there is none, and make sure that a session can be added to it.
+
+    Raises
+    ------
+    InputError
+        It cannot be written, is of something else, or has hashes in place of names.
+    """
+    store = Store(db)
+    with store.writing(make=True) as connection:
+        refuse_other_names(read.fact(connection, "names"), names_of(None), store)
+
+
+def keep_session(db: PathLike, tuned: Tuned, state: Path) -> int:
+    """Add what a session measured to a history; returns the number of settings."""
+    rows = measurements_of(tuned, state.owner(), where=state)
+    with Store(db).writing(make=True) as connection:
+        write.add_measurements(connection, rows)
+    return len(rows)
+
+
+def _rows(db: PathLike, subject: Subject) -> list[Measurement]:
+    with Store(db).reading() as connection:
+        rows = [] if subject.machine is None else read.measurements_on(connection, subject.machine)
+    return [row for row in rows if row.application is not None and row.application == subject.application]
+
+
+def _trial(row: Measurement, subject: Subject) -> Trial:
+    return Trial(
+        Setting.model_validate(json.loads(row.setting)),
+        Measured(
+            verdict=row.verdict,  # type: ignore[arg-type]
+            speedup=row.speedup,
+            low=row.low,
+            high=row.high,
+            runs=row.runs,
+            date=datetime.fromtimestamp(row.ended, UTC).date().isoformat(),
+            machine=row.machine or "",
+            processes=row.processes,
+            nodes=row.nodes,
+            this_processes=subject.processes,
+            this_nodes=subject.nodes,
+        ),
+    )
