@@ -48,9 +48,10 @@ class Judgement(Model):
         description="stable and unique in a document: name of the check and what it was held against"
     )
     check: str = Field(description="name of the check in the policy")
-    kind: Literal["budget", "change", "rule", "missing", "exception"] = Field(
+    kind: Literal["budget", "change", "rule", "missing", "exception", "tuned"] = Field(
         description="missing: what is needed for a judgement is not known, or a trace is damaged; "
-        "exception: about an exception of the policy that has expired or covers nothing"
+        "exception: about an exception of the policy that has expired or covers nothing; tuned: about a setting that "
+        "`vani tune` proved"
     )
     level: Level = Field(description="how bad it is if the check does not hold")
     status: Literal["pass", "fail", "excepted", "unknown"] = Field(
@@ -108,6 +109,7 @@ class Check(Model):
     )
     policy: Source | None
     baselines: list[Source]
+    tuned: Source | None = Field(default=None, description="the tuned.yaml that the run is held against, or null")
     fail_on: Level
     verdict: Literal["pass", "fail"]
     counts: CheckCounts

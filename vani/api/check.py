@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import UTC, date, datetime
+from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -18,8 +19,12 @@ from vani.errors import InputError
 from vani.gate import baselines as saved
 from vani.gate.advice import RulesAdvice
 from vani.gate.causes import FILES
+from vani.gate.profile_tree import path_text, read_bytes
+from vani.gate.tuned import TunedCheck
 from vani.gate.verdict import columns_compared, verdict_on
 from vani.schema.advice import ProfileRef, SystemRef
+from vani.schema.check import Source
+from vani.schema.tuned import Tuned
 
 if TYPE_CHECKING:
     from vani.engine.executor import Progress
@@ -39,6 +44,7 @@ def check(
     policy: PathLike | None = None,
     search: bool = True,
     baselines: Sequence[PathLike] = (),
+    tuned: PathLike | None = None,
     system: PathLike | System | None = None,
     default_system: PathLike | None = None,
     fail_on: Level | None = None,
@@ -59,6 +65,8 @@ def check(
         vani.toml or .vani.yaml; None: the nearest one from the working directory upwards, if `search`.
     baselines
         Baselines or profiles, folders or globs of them, instead of what the policy names.
+    tuned
+        What `vani tune` proved: the run should use that setting, and be as fast as the tuned runs.
     system
         The machine that rules judge by, instead of the policy's.
     default_system
@@ -83,6 +91,7 @@ def check(
     target = None
     if update_baseline:
         target = saved.path_to_update(checks, [Path(baseline) for baseline in baselines])
+    proven = None if tuned is None else _proven(Path(tuned))
     columns = columns_compared(checks)
     files = max(JUDGED_FILES if checks.rules else 1, saved.FILES if target else 1, FILES)
     # Before a trace is profiled: a name that stands for nothing should not cost minutes.
@@ -104,10 +113,16 @@ def check(
         fail_on=fail_on,
         allow_empty=allow_empty or update_baseline,
         version=vani.__version__,
+        tuned=proven,
     )
     if target is not None:
         saved.write(saved.baseline_of([saved.run_of(figures)], checks.strip), target)
     return verdict
+
+
+def _proven(path: Path) -> TunedCheck:
+    content = read_bytes(path, todo="name the tuned.yaml that vani tune wrote")
+    return TunedCheck(Tuned.load(path), Source(path=path_text(path), sha256=sha256(content).hexdigest()))
 
 
 def _asked_rules(

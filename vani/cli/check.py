@@ -34,6 +34,7 @@ class CheckOptions(TypedDict):
 
     policy: Path | None
     baselines: tuple[str, ...]
+    tuned: Path | None
     fail_on: Level | None
     allow_empty: bool
     update_baseline: bool
@@ -67,6 +68,12 @@ def _day(ctx: click.Context, param: click.Parameter, value: str | None) -> date 
     multiple=True,
     metavar="FILE",
     help="Compare with this baseline or profile, a folder or a glob of them; may be given several times.",
+)
+@click.option(
+    "--tuned",
+    type=FILE,
+    metavar="FILE",
+    help="What `vani tune` proved: the run should use that setting, and be as fast as the tuned runs.",
 )
 @format_option(FORMATS, default="text", help="What is written to stdout, or to the file of -o.")
 @click.option(
@@ -114,7 +121,7 @@ def check(
     wanted = _outputs(kind, outputs)
     summary = _summary_place(wanted)
     with working(profile, quiet=quiet) as progress:
-        read = [profile, *scheduler_files(options["scheduler"])]
+        read = [profile, options["tuned"], *scheduler_files(options["scheduler"])]
         read_too = api.files_of_gate(options["policy"], baselines=options["baselines"])
         places = [*(path for _, path in wanted), *summary]
         check_outputs(places, chain(read, read_too, system_files(options["system"])))

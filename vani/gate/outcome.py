@@ -11,7 +11,7 @@ from vani.schema.check import Judgement, Level, PolicyPlace
 
 __all__ = ["LISTED", "Outcome", "Pending", "Status", "folded", "judgement", "stripped_target"]
 
-Kind = Literal["budget", "change", "rule", "missing", "exception"]
+Kind = Literal["budget", "change", "rule", "missing", "exception", "tuned"]
 Status = Literal["pass", "fail", "excepted", "unknown"]
 
 LISTED: Final = 100

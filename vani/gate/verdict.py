@@ -19,6 +19,7 @@ from vani.gate.matching import columns_of
 from vani.gate.outcome import Outcome
 from vani.gate.policy_checks import PolicyChecks
 from vani.gate.profile_tree import Figures, Tree
+from vani.gate.tuned import TunedCheck, judge_tuned
 from vani.models.verdict import verdict_of
 from vani.schema.check import Check, CheckCounts, Judgement, Level, Source
 from vani.schema.damage import damage
@@ -49,6 +50,7 @@ def verdict_on(
     fail_on: Level | None,
     allow_empty: bool,
     version: str,
+    tuned: TunedCheck | None = None,
 ) -> Check:
     """Apply all checks to a profile.
 
@@ -58,6 +60,8 @@ def verdict_on(
         Trees of the baselines' runs.
     rules
         The advice on the profile, if the policy has `[check.rules]`.
+    tuned
+        A setting that was proven, and that the run should use.
 
     Raises
     ------
@@ -75,6 +79,8 @@ def verdict_on(
             outcomes += judge_change(change, figures, runs, names)
     if policy.rules is not None and rules is not None:
         outcomes += judge_advice(policy.rules, rules, policy.strip, figures.model)
+    if tuned is not None:
+        outcomes += judge_tuned(tuned, figures.model)
     if not allow_empty and not any(outcome.judgement.status != "unknown" for outcome in outcomes):
         raise _empty(policy, outcomes)
     outcomes += judge_completeness(figures.model, policy.strip)
@@ -91,6 +97,7 @@ def verdict_on(
         damage=damage(figures.model),
         policy=policy.source,
         baselines=list(baselines),
+        tuned=None if tuned is None else tuned.source,
         fail_on=least,
         verdict="fail" if bad else "pass",
         counts=_counts(judgements),

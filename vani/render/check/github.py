@@ -128,7 +128,8 @@ def summary(check: Check) -> str:
         "",
         f"Profile {_code(check.profile.path)}"
         + ("" if check.policy is None else f", policy {_code(check.policy.path)}")
-        + "".join(f", baseline {_code(baseline.path)}" for baseline in check.baselines[:10]),
+        + "".join(f", baseline {_code(baseline.path)}" for baseline in check.baselines[:10])
+        + ("" if check.tuned is None else f", tuned {_code(check.tuned.path)}"),
         "",
     ]
     if not check.judgements:

@@ -56,6 +56,7 @@ def in_repository(check: Check, *, folder: Path) -> Check:
             "profile": source(check.profile),
             "policy": None if check.policy is None else source(check.policy),
             "baselines": [source(baseline) for baseline in check.baselines],
+            "tuned": None if check.tuned is None else source(check.tuned),
             "judgements": [judgement(entry) for entry in check.judgements],
         }
     )

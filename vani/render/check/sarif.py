@@ -69,6 +69,7 @@ def render(check: Check, *, version: str) -> str:
             "damage": _text(check.damage),
             "policy": None if check.policy is None else _source(check.policy),
             "baselines": [_source(baseline) for baseline in check.baselines],
+            **({} if check.tuned is None else {"tuned": _source(check.tuned)}),
         },
     )
 

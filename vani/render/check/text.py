@@ -79,6 +79,8 @@ def _sources(check: Check) -> Iterator[str]:
     yield f"policy    {one_line(check.policy.path) if check.policy else 'none'}"
     for baseline in check.baselines:
         yield f"baseline  {one_line(baseline.path)}"
+    if check.tuned is not None:
+        yield f"tuned     {one_line(check.tuned.path)}"
 
 
 def _cause(check: Check, cause: Cause) -> Iterator[str]:

@@ -1,0 +1,111 @@
+"""A run is held against a setting that `vani tune` proved: its time, its layout, its hints."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.advisors import builders
+from vani import api
+from vani.errors import InputError
+from vani.schema.tuned import Candidate, Result, Setting, Tuned, TunedRun
+
+SETTING = Setting(layout="-c 8 -S 4M", hints={"cb_nodes": "8"}, environment={"TMPDIR": "/l"})
+
+
+def tuned(setting: Setting = SETTING, verdict: str = "proven", **more: object) -> Tuned:
+    return Tuned(
+        version="1", begun="2026-03-03T08:00:00+00:00", host="n1", command=["a"], data="/lustre/me", fresh="subfolder",
+        **{"application": "ior", "processes": 64, "nodes": 2, **more},
+        candidates=[Candidate(rule="R", name="r", reason="", expected=None, setting=setting)],
+        runs=[
+            TunedRun(number=number, candidates=candidates, folder="f", seconds=seconds, outcome="ended")
+            for number, (candidates, seconds) in enumerate([([], 98.4), ([0], 66.2), ([], 99.1), ([0], 66.9)], 1)
+        ],
+        result=Result(verdict=verdict, why="", candidates=[0], speedup=1.48, low=1.45, high=1.51, noise=0.01),
+    )  # fmt: skip
+
+
+def profile(runtime_s: float = 67.0, *, stripes: int | None = 8, hints: dict[str, str] | None = None, **more: object):
+    file = builders.file("/lustre/me/out", processes=64, written=1 << 30, transfer=1 << 20, time_s=10, busy_s=1)
+    made = builders.profile(
+        [file], runtime_s=runtime_s, slowest_s=5.0, busy_s=6.0, interfaces=[{"layer": "mpiio"}],
+        **{"processes": 64, "nodes": 2, **more},
+    )  # fmt: skip
+    files = [made.files[0].model_copy(update={"stripe_count": stripes, "stripe_size": stripes and 4 << 20})]
+    interfaces = [made.interfaces[0].model_copy(update={"hints": hints})]
+    return made.model_copy(update={"files": files, "interfaces": interfaces})
+
+
+def judged(tmp_path: Path, of=None, document: Tuned | None = None) -> dict[str, tuple[str, str]]:
+    (document or tuned()).save(tmp_path / "tuned.yaml")
+    verdict = api.check(of or profile(), tuned=tmp_path / "tuned.yaml", search=False)
+    return {entry.check: (entry.status, entry.message) for entry in verdict.judgements}
+
+
+def test_a_run_that_is_as_fast_and_lies_as_tuned_passes(tmp_path):
+    (status, text), layout = (judged(tmp_path)[f"tuned.{name}"] for name in ("time", "layout"))
+    assert (status, text) == ("pass", "the run took 67 s; tuned runs took 66.2 s to 66.9 s, and up to 68.9 s is noise")
+    assert layout == ("pass", "the file that was written lies as -c 8 -S 4M says")
+
+
+@pytest.mark.parametrize(("seconds", "status"), [(68.9, "pass"), (68.91, "fail"), (98.0, "fail"), (1.0, "pass")])
+def test_a_run_beyond_three_times_the_noise_of_the_tuned_ones_fails(tmp_path, seconds, status):
+    seen, text = judged(tmp_path, profile(seconds))["tuned.time"]
+    assert seen == status
+    assert ("(before tuning: 98.4 s to 99.1 s)" in text) is (status == "fail")
+
+
+def test_a_file_that_lies_otherwise_fails(tmp_path):
+    assert judged(tmp_path, profile(stripes=1))["tuned.layout"] == (
+        "fail", "/lustre/me/out lies on 1 target in stripes of 4.19 MB, and -c 8 -S 4M was tuned"
+    )  # fmt: skip
+
+
+def test_a_hint_that_the_program_sets_otherwise_wins_and_fails(tmp_path):
+    assert judged(tmp_path, profile(hints={"cb_nodes": "8"}))["tuned.hints.cb_nodes"][0] == "pass"
+    assert judged(tmp_path, profile(hints={"cb_nodes": "2"}))["tuned.hints.cb_nodes"] == (
+        "fail", "the program sets the hint cb_nodes to 2 itself, and 8 was tuned"
+    )  # fmt: skip
+
+
+def test_what_a_profile_does_not_show_is_said_and_does_not_fail(tmp_path):
+    seen = judged(tmp_path, profile(stripes=None))
+    assert {name: status for name, (status, _) in seen.items()} == {
+        "tuned.time": "pass", "tuned.layout": "unknown", "tuned.hints": "unknown", "tuned.environment": "unknown"
+    }  # fmt: skip
+    assert judged(tmp_path, document=tuned(Setting(layout="-E 1G -c 1 -E -1 -c 8")))["tuned.layout"][0] == "unknown"
+
+
+@pytest.mark.parametrize(
+    ("changes", "why"),
+    [
+        ({"application": 'my "own" app'}, 'this run is of ior, and my "own" app was tuned'),
+        ({"processes": 128}, "this run has 64 processes, and 128 were tuned"),
+        ({"nodes": 4}, "this run has 2 nodes, and 4 were tuned"),
+    ],
+)
+def test_times_of_other_runs_are_not_compared(tmp_path, changes, why):
+    assert judged(tmp_path, profile(1000.0), tuned(**changes))["tuned.time"] == ("unknown", why)
+
+
+def test_where_nothing_can_be_compared_nothing_was_checked(tmp_path):
+    with pytest.raises(InputError, match=r"nothing to check: the only check says nothing .*this run has 64 processes"):
+        judged(tmp_path, document=tuned(Setting(), processes=8, application=None))
+
+
+@pytest.mark.parametrize(
+    ("document", "why"),
+    [(tuned(verdict="not_proven"), "proved no setting"), (tuned().model_copy(update={"result": None}), "proved no setting")],
+)
+def test_a_session_without_a_proof_is_refused(tmp_path, document, why):
+    with pytest.raises(InputError, match=why):
+        judged(tmp_path, document=document)
+
+
+@pytest.mark.parametrize("text", ["", "schema: vani.advice/2\n", "schema: vani.tuned/1\nresult: 3\n"])
+def test_a_broken_document_is_refused(tmp_path, text):
+    (tmp_path / "tuned.yaml").write_text(text)
+    with pytest.raises(InputError, match=r"tuned\.yaml"):
+        api.check(profile(), tuned=tmp_path / "tuned.yaml", search=False)

@@ -1,0 +1,207 @@
+"""A setting that `vani tune` proved: does a run still use it, and is it still as fast?"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import PurePath
+from typing import TYPE_CHECKING, Final, Literal
+
+from vani.errors import InputError
+from vani.gate.outcome import Outcome, judgement
+from vani.schema.check import Source
+from vani.schema.inflated import inflated_by
+from vani.schema.tuned import Tuned
+from vani.units import counted, format_bytes, format_seconds, parse_bytes
+
+if TYPE_CHECKING:
+    from vani.schema.profile import FileEntity, Profile
+
+__all__ = ["TunedCheck", "judge_tuned"]
+
+NOISES: Final = 3.0
+"""Times the relative deviation of the tuned runs that a run may be slower than the slowest of them (ours)."""
+_TODO: Final = "sh tuned.sh --apply, and its --job lines in the job script; or run vani tune again"
+
+
+@dataclass(frozen=True)
+class TunedCheck:
+    """A proven result, and the file that it was read from.
+
+    Raises
+    ------
+    InputError
+        Nothing was proven.
+    """
+
+    tuned: Tuned
+    source: Source
+
+    def __post_init__(self) -> None:
+        result = self.tuned.result
+        if result is None or result.verdict != "proven":
+            raise InputError(
+                "proved no setting, so there is nothing to hold a run against",
+                where=self.source.path,
+                todo="leave out --tuned, or name a tuned.yaml of a session that ended with `Proven`",
+            )
+
+
+def judge_tuned(check: TunedCheck, profile: Profile) -> list[Outcome]:
+    """Hold a run against the time of the tuned runs, and against the layout and the hints that were proven."""
+    assert check.tuned.result is not None
+    setting = check.tuned.setting(check.tuned.result.candidates)
+    outcomes = [_time(check.tuned, profile)]
+    if setting.layout is not None:
+        outcomes.append(_layout(setting.layout, check.tuned.data, profile))
+    outcomes += _hints(setting.hints, profile)
+    if setting.environment:
+        names = ", ".join(setting.environment)
+        outcomes.append(_outcome("environment", "unknown", f"a profile does not show variables ({names})"))
+    return outcomes
+
+
+def _time(tuned: Tuned, profile: Profile) -> Outcome:
+    other, slow = _other_run(tuned, profile), inflated_by(profile)
+    if slow is not None:
+        return _outcome("time", "unknown", f"times of this run are too long, for {slow[0]} made them so")
+    if other is not None:
+        return _outcome("time", "unknown", other)
+    seconds = profile.workflow.runtime_s
+    if seconds is None:
+        why = profile.provenance.get("workflow.runtime_s", "the profile has no times")
+        return _outcome("time", "unknown", f"how long this run took is not known ({why})")
+    assert tuned.result is not None
+    times = _seconds(tuned, tuned.result.candidates)
+    if not times:
+        return _outcome("time", "unknown", "the document has no times of the tuned setting")
+    most = max(times) * (1 + NOISES * (tuned.result.noise or 0.0))
+    span = f"{format_seconds(min(times))} to {format_seconds(max(times))}"
+    text = f"the run took {format_seconds(seconds)}; tuned runs took {span}, and up to {format_seconds(most)} is noise"
+    if seconds <= most:
+        return _outcome("time", "pass", text, value=seconds, limit=f"<= {most:.4g}", attribute="workflow.runtime_s")
+    before = _seconds(tuned, [])
+    if before:
+        text += f" (before tuning: {format_seconds(min(before))} to {format_seconds(max(before))})"
+    return _outcome("time", "fail", text, value=seconds, limit=f"<= {most:.4g}", attribute="workflow.runtime_s")
+
+
+def _other_run(tuned: Tuned, profile: Profile) -> str | None:
+    """Why times of this run are not comparable with the tuned ones; None where they are."""
+    if tuned.application is not None and profile.apps and tuned.application != profile.application:
+        return f"this run is of {profile.application}, and {tuned.application} was tuned"
+    for noun, before, now in (
+        ("process", tuned.processes, profile.workflow.processes),
+        ("node", tuned.nodes, profile.job.nodes),
+    ):
+        if before is not None and now is not None and before != now:
+            return f"this run has {counted(now, noun)}, and {before:,} were tuned"
+    return None
+
+
+def _seconds(tuned: Tuned, candidates: Sequence[int]) -> list[float]:
+    return [
+        run.seconds
+        for run in tuned.runs
+        if run.outcome == "ended" and run.seconds is not None and run.candidates == [*candidates]
+    ]
+
+
+def _layout(options: str, data: str, profile: Profile) -> Outcome:
+    wanted = _wanted(options)
+    if not wanted:
+        return _outcome("layout", "unknown", f"how files lie with {options} cannot be compared")
+    known = [file for file in profile.files if file.stripe_count is not None and file.io.bytes.written]
+    inside = [file for file in known if PurePath(file.path).is_relative_to(data)]
+    files = inside or known
+    if not files:
+        why = "no source of this profile tells how files lie (a Darshan log with its Lustre module, or job.yaml does)"
+        return _outcome("layout", "unknown", why)
+    wrong = [file for file in files if any(getattr(file, name) != value for name, value in wanted.items())]
+    if not wrong:
+        which = "the file that was written lies"
+        if len(files) > 1:
+            which = f"all {len(files):,} files that were written lie"
+        return _outcome("layout", "pass", f"{which} as {options} says")
+    first = wrong[0]
+    text = f"{first.path} lies {_place(first, wanted)}, and {options} was tuned"
+    more = f" ({len(wrong):,} of {counted(len(files), 'file')})" if len(files) > 1 else ""
+    return _outcome("layout", "fail", text + more, target=first.path, limit=options)
+
+
+def _wanted(options: str) -> dict[str, int]:
+    """Attributes of files that the options of `lfs setstripe` fix; empty for layouts of several components."""
+    names = dict.fromkeys(("-c", "--stripe-count"), "stripe_count")
+    names |= dict.fromkeys(("-S", "--stripe-size"), "stripe_size")
+    wanted: dict[str, int] = {}
+    try:
+        words = shlex.split(options)
+        if "-E" in words:
+            return {}
+        for option, value in pairwise(words):
+            if option in names:
+                wanted[names[option]] = parse_bytes(value)
+    except ValueError:
+        return {}
+    # -1 is all targets, whose number the profile does not have.
+    return {name: value for name, value in wanted.items() if value > 0}
+
+
+def _place(file: FileEntity, wanted: dict[str, int]) -> str:
+    targets = f"on {counted(file.stripe_count or 0, 'target')}"
+    if "stripe_size" in wanted and file.stripe_size is not None:
+        return f"{targets} in stripes of {format_bytes(file.stripe_size)}"
+    return targets
+
+
+def _hints(hints: dict[str, str], profile: Profile) -> Iterator[Outcome]:
+    """Hints that the program sets win over those of ROMIO_HINTS, which leave no trace."""
+    by_program: dict[str, str] = {}
+    for interface in profile.interfaces or ():
+        by_program |= interface.hints or {}
+    unseen = [name for name in hints if name not in by_program]
+    for name, value in hints.items():
+        if name in by_program:
+            same = by_program[name] == value
+            text = f"the program sets the hint {name} to {by_program[name]} itself"
+            status: Literal["pass", "fail"] = "pass" if same else "fail"
+            ending = ", as was tuned" if same else f", and {value} was tuned"
+            yield _outcome(f"hints.{name}", status, text + ending, value=by_program[name], limit=value)
+    if unseen:
+        yield _outcome(
+            "hints",
+            "unknown",
+            f"the profile does not show {', '.join(unseen)}: only hints that the program sets itself leave a trace",
+            todo="compare what MPI prints: vani apply tuned.yaml --job-output FILE",
+        )
+
+
+def _outcome(
+    name: str,
+    status: Literal["pass", "fail", "unknown"],
+    message: str,
+    *,
+    value: float | str | None = None,
+    limit: str | None = None,
+    attribute: str | None = None,
+    target: str | None = None,
+    todo: str | None = None,
+) -> Outcome:
+    check = f"tuned.{name}"
+    return Outcome(
+        judgement(
+            check,
+            "tuned",
+            status,
+            "error",
+            message,
+            against=check,
+            attribute=attribute,
+            target=target,
+            value=value,
+            limit=limit,
+            todo=_TODO if status == "fail" else todo,
+        )
+    )
