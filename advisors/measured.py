@@ -1,18 +1,21 @@
 """Advice whose settings `vani tune` measured: what came of them replaces what a model expects.
 
 Proven settings come first, and those that did not help last, so that nothing applies them. Estimates of the others
-stay as they are without any measurement: they are of the time that those before them in a model's order leave.
+are of the time that those before them in the model's order leave, whatever came of these; measurements of their rules
+correct them (`vani.models.measured_gain`).
 """
 
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 from typing import Final
 
 from vani.advisors.judge import SEVERITIES, with_remedy
 from vani.advisors.matter.io_share import IOShare
+from vani.models.measured_gain import Correction, corrected, correction_of
 from vani.schema.advice import Advice, Measured, Recommendation, Severity
 from vani.schema.tuned import Setting
 from vani.units import counted, parse_bytes
@@ -33,7 +36,12 @@ class Trial:
     measured: Measured
 
 
-def with_measured(advice: Advice, trials: Sequence[Trial], remarks: Iterable[str] = ()) -> Advice:
+def with_measured(
+    advice: Advice,
+    trials: Sequence[Trial],
+    remarks: Iterable[str] = (),
+    speedups: Mapping[str, Sequence[tuple[float, float]]] = MappingProxyType({}),
+) -> Advice:
     """The advice with what was measured of its settings; the first trial of a setting counts.
 
     Parameters
@@ -42,8 +50,13 @@ def with_measured(advice: Advice, trials: Sequence[Trial], remarks: Iterable[str
         Of the same application on the same machine at a comparable scale, the nearest first.
     remarks
         Sentences for the advice's notes.
+    speedups
+        By rule, expected and measured speedups of runs of any application on the machine: they correct estimates.
     """
-    recommendations = [_measured(item, trials) for item in advice.recommendations]
+    corrections = {rule: correction_of(pairs) for rule, pairs in speedups.items()}
+    recommendations = [
+        _corrected(_measured(item, trials), corrections.get(item.rule)) for item in advice.recommendations
+    ]
     ranked = sorted(recommendations, key=_rank)
     known = [item.measured for item in ranked if item.measured is not None]
     notes = [*(advice.notes or ()), *_counts(ranked), *_others(ranked, trials), *remarks]
@@ -85,6 +98,12 @@ def _measured(item: Recommendation, trials: Sequence[Trial]) -> Recommendation:
         if (measured.processes, measured.nodes) == (measured.this_processes, measured.this_nodes):
             changes["confidence"] = SURE
     return item.model_copy(update=changes)
+
+
+def _corrected(item: Recommendation, correction: Correction | None) -> Recommendation:
+    if item.gain is None or correction is None or item.rule == IOShare.id:
+        return item
+    return item.model_copy(update={"expected": corrected(item.gain, correction)})
 
 
 def _setting_of(item: Recommendation) -> Setting | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -34,8 +35,13 @@ def advice_with_history(advice: Advice, subject: Subject, db: PathLike) -> Advic
     InputError
         There is no history, or it cannot be read.
     """
-    rows = _rows(db, subject)
+    on_machine = _on_machine(db, subject)
+    rows = _of_application(on_machine, subject)
     near = comparable(rows, subject.processes, subject.nodes)
+    speedups: dict[str, list[tuple[float, float]]] = {}
+    for row in on_machine:
+        if len(row.rules) == 1 and row.expected is not None and row.speedup is not None:
+            speedups.setdefault(row.rules[0], []).append((row.expected, row.speedup))
     remarks = []
     if subject.machine is None:
         remarks.append("Measurements of a history are looked up by the name of the machine: name it with --system.")
@@ -46,12 +52,13 @@ def advice_with_history(advice: Advice, subject: Subject, db: PathLike) -> Advic
             f"What was measured on this machine with {at} processes does not count for {subject.processes or 0:,}: "
             f"the scales differ by more than a factor of {SCALE:g}."
         )
-    return with_measured(advice, [_trial(row, subject) for row in near], remarks)
+    return with_measured(advice, [_trial(row, subject) for row in near], remarks, speedups)
 
 
 def trials_of(db: PathLike, subject: Subject) -> list[Trial]:
     """Trials of a run's application on its machine at a comparable scale, the nearest first."""
-    near = comparable(_rows(db, subject), subject.processes, subject.nodes)
+    rows = _of_application(_on_machine(db, subject), subject)
+    near = comparable(rows, subject.processes, subject.nodes)
     return [_trial(row, subject) for row in near]
 
 
@@ -82,9 +89,12 @@ def keep_session(db: PathLike, tuned: Tuned, state: Path) -> int:
     return len(rows)
 
 
-def _rows(db: PathLike, subject: Subject) -> list[Measurement]:
+def _on_machine(db: PathLike, subject: Subject) -> list[Measurement]:
     with Store(db).reading() as connection:
-        rows = [] if subject.machine is None else read.measurements_on(connection, subject.machine)
+        return [] if subject.machine is None else read.measurements_on(connection, subject.machine)
+
+
+def _of_application(rows: Sequence[Measurement], subject: Subject) -> list[Measurement]:
     return [row for row in rows if row.application is not None and row.application == subject.application]
 
 

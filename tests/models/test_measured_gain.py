@@ -1,0 +1,54 @@
+"""Expected gains that measurements of the same rule on the same machine correct; judged on invented sessions."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from vani.models.measured_gain import corrected, correction_of
+from vani.schema.advice import Expected
+
+EXPECTED = Expected(metric="io_time_s", before=10.0, after=5.0, speedup=2.0, low=1.25, high=4.0, method="m")
+
+
+def test_the_factor_is_the_median_ratio_of_what_is_won_drawn_toward_one():
+    # A run twice as fast wins half of it; one 4/3 times as fast a quarter.
+    correction = correction_of([(2.0, 4 / 3)] * 3)
+    assert correction.factor == pytest.approx(0.5**0.5)
+    assert (correction.low, correction.high, correction.sessions) == (pytest.approx(0.5), pytest.approx(0.5), 3)
+    assert correction_of([(2.0, 4 / 3)] * 2) is None
+    # Of so little, any ratio is noise.
+    assert correction_of([(1.01, 1.5)] * 9) is None
+
+
+def test_the_range_is_widened_to_what_was_seen_and_is_in_order():
+    seen = corrected(EXPECTED, correction_of([(2.0, 1.0), (2.0, 4 / 3), (2.0, 2.0)]))
+    assert seen.low <= EXPECTED.low
+    assert seen.low <= seen.speedup <= seen.high
+    assert seen.speedup == pytest.approx(10 / (10 - 5 * 0.5**0.5))
+    assert "times 0.71, as 3 sessions of vani tune measured of this rule on this machine" in seen.method
+
+
+@pytest.mark.parametrize("measured", [0.5, 1.0, 3.0, 100.0])
+def test_no_correction_promises_more_than_a_hundredth_left_or_a_range_beyond_ten(measured):
+    seen = corrected(EXPECTED, correction_of([(1.05, measured)] * 5))
+    assert 0 < seen.low <= seen.speedup <= seen.high <= 1000
+    assert seen.speedup <= 100
+    assert seen.high / seen.low <= 10 * (1 + 1e-9)
+
+
+@pytest.mark.parametrize(
+    ("bias", "scatter", "least", "most"),
+    [(0.3, 0.5, 0.3, 0.6), (0.5, 0.2, 0.3, 0.6), (0.5, 0.5, 0.4, 0.8), (1.0, 0.2, 0.9, 1.2), (1.0, 0.5, 0.9, 1.2)],
+)
+def test_left_out_sessions_are_expected_better_where_the_model_is_biased(bias, scatter, least, most):
+    random = np.random.default_rng(7)
+    raw, better = [], []
+    for _ in range(400):
+        ratios = bias * np.exp(random.normal(0, scatter, 6))
+        # An expected share of 1/6 of the run leaves room for ratios up to six.
+        pairs = [(1.2, 1 / (1 - min(0.99, ratio / 6))) for ratio in ratios]
+        factor = correction_of(pairs[1:]).factor
+        raw.append(abs(np.log(ratios[0])))
+        better.append(abs(np.log(ratios[0] / factor)))
+    assert least < np.median(better) / np.median(raw) < most
