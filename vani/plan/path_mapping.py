@@ -73,13 +73,13 @@ def best_mapping(
         # Compute nodes that follow the maximum flow are often the best already.
         other = _dealt(by_forwarder(most), room.forwarding, order, nodes)
         counts, mapped = _better((counts, mapped), (other, through(other, most)))
-    if carried(mapped) < bound - _ALIKE and len(usable) <= FEW:
-        proved, least_bound = _program(network, room, usable, nodes)
+    if carried(mapped) < bound - _ALIKE:
+        proved, least_bound = _program(network, room, usable, nodes) if len(usable) <= FEW else ({}, 1.0)
         bound = min(bound, least_bound)
         if proved:
             counts, mapped = _better((counts, mapped), (proved, through(proved, [])))
-    elif carried(mapped) < bound - _ALIKE:
-        counts, mapped = _moved(counts, mapped, through, room.forwarding, usable, nodes, bound)
+        else:
+            counts, mapped = _moved(counts, mapped, through, room.forwarding, usable, nodes, bound)
     return counts, mapped, max(bound, carried(mapped))
 
 
@@ -130,7 +130,7 @@ def _of_forwarders(room: Floats, nodes: int) -> float:
 
 
 def _program(network: Network, room: Room, usable: Numbers, nodes: int) -> tuple[dict[int, int], float]:
-    """The best mapping by a mixed integer program, and its bound; no mapping where none came in time."""
+    """The best mapping by a mixed integer program, and its bound; none where it took too long, or without scipy."""
     try:
         from scipy.optimize import Bounds, LinearConstraint, milp  # noqa: PLC0415 - heavy, and an extra
     except ImportError:
