@@ -165,14 +165,10 @@ _KINDS: Final = {
 
 
 def _share_time(first: Finding, second: Finding) -> bool:
-    """Both act on the same kind of time of the same files; findings that name none act on all of their app."""
+    """Both act on the same kind of time of the same files."""
     gains = [finding.known_gain for finding in (first, second)]
-    if None in gains or (first.files and second.files and first.files.isdisjoint(second.files)):
+    if None in gains or first.files.isdisjoint(second.files):
         return False
-    if not (first.files and second.files):
-        apps = {finding.target.app for finding in (first, second)} - {None}
-        if len(apps) > 1:
-            return False
     every = {"read", "write", "metadata"}
     kinds = [_KINDS.get(gain.metric.partition("_")[0], every) for gain in gains if gain]
     return bool(kinds[0] & kinds[1])

@@ -50,7 +50,6 @@ def test_all_together_save_no_more_than_the_time_in_io(some, slowest_s, more_s):
 
 @given(st.lists(findings(), max_size=8))
 def test_findings_that_act_on_the_same_time_save_no_more_than_the_longest_of_them(some):
-    """Those without files act on all files of their app, or of the run."""
     followed = add_up(some, 1e6, 1e6)
     for kind in KINDS:
         for file in ("/x", "/y", "/z"):
@@ -59,7 +58,7 @@ def test_findings_that_act_on_the_same_time_save_no_more_than_the_longest_of_the
                     (before, after)
                     for before, after in zip(some, followed, strict=True)
                     if before.gain.metric.startswith(kind)
-                    and (not before.files or file in before.files)
+                    and file in before.files
                     and before.target.app in (None, app)
                 ]
                 longest = max((before.gain.before_s for before, _ in same), default=0.0)
