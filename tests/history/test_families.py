@@ -11,7 +11,7 @@ from tests.history.logs import assert_letters_follow_the_advice
 from tests.traces.darshan_families import FAMILIES, MACHINE, SLOW_TARGET, family_logs
 from tests.traces.darshan_month import generate_month
 from vani import api
-from vani.readers.darshan.log import open_log
+from vani.readers.darshan.open import open_log
 
 GAIN = {family.app: family.gain for family in FAMILIES}
 

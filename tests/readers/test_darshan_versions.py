@@ -13,7 +13,7 @@ from tests.traces.darshan_versions import VERSIONS, RandomLog, random_log
 from vani.errors import InputError
 from vani.readers.darshan.counters import counts_of
 from vani.readers.darshan.growing_records import calls_of
-from vani.readers.darshan.log import open_log
+from vani.readers.darshan.open import open_log
 from vani.readers.darshan.records import read_records
 from vani.readers.darshan.totals import read_totals
 

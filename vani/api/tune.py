@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import os
-import shlex
-import shutil
 import sys
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from importlib.util import find_spec
 from pathlib import Path
@@ -15,32 +13,28 @@ from socket import gethostname
 from typing import TYPE_CHECKING, Literal
 
 import vani
-from vani.advisors.measured import trial_of
-from vani.advisors.mpiio.hints import hint_lines
 from vani.api.advise import advise
-from vani.api.apply import layout_problem, reported_hints, run_script, undo_script
+from vani.api.apply import reported_hints
 from vani.api.arguments import PathLike, system_of
 from vani.api.profile import profile as profile_of_trace
 from vani.api.run_io import DarshanLogs, TracedRuns
 from vani.api.source import is_trace
 from vani.api.subject import Subject, subject_of
 from vani.api.trace import trace
+from vani.api.tune_candidates import candidates_of, in_order
 from vani.api.tune_jobs import Submission, prepare_jobs, submit, write_script
+from vani.api.tuned_settings import ScriptedLayouts, kept_settings
 from vani.collect.probe import NoAnswer, ask
 from vani.collect.scheduler import read_scheduler
 from vani.collect.tracing.recorder_library import find_recorder
 from vani.errors import InputError
-from vani.render.advice.script import Step, render_steps
-from vani.render.wording import measured_gain
 from vani.schema.advice import Advice
 from vani.schema.saved_profile import SavedProfile
-from vani.schema.tuned import Candidate, NotTried, Setting, Tuned, TunedSetting
+from vani.schema.tuned import Setting, Tuned
 from vani.tune.session import DOCUMENT, Session, locked
 from vani.tune.trial import begin_folder, command_in, empty, environment_of, free_folder, launch
 
 if TYPE_CHECKING:
-    from vani.advisors.measured import Trial
-    from vani.schema.advice import Expected, Measured, Recommendation
     from vani.schema.profile import Profile
     from vani.schema.system import System
 
@@ -183,11 +177,11 @@ def tune(
             profile = _traced(tuned, folder, tracer or "recorder", lock)
             advice = advise(profile, system=system)
         subject = _subject(advice, profile, system_of(system))
-        candidates, not_tried = _candidates(advice, place, subject.runtime_s)
+        candidates, not_tried = candidates_of(advice, place, subject.runtime_s)
         if db is not None:
             from vani.api.measured import trials_of  # noqa: PLC0415 - an extra
 
-            candidates, known = _in_order(candidates, trials_of(db, subject))
+            candidates, known = in_order(candidates, trials_of(db, subject))
             not_tried = [*known, *not_tried]
         about = {name: getattr(subject, name) for name in ("application", "machine", "processes")}
         about |= {"nodes": tuned.nodes or subject.nodes, "candidates": candidates, "not_tried": not_tried}
@@ -261,12 +255,12 @@ def _carried_out(
 ) -> Tuned:
     if tuned.most_node_hours is not None and tuned.nodes is None:
         tuned = tuned.model_copy(update={"nodes": _nodes(None, tuned.most_node_hours)})
-    layouts = _ScriptedLayouts(state / "layouts")
+    layouts = ScriptedLayouts(state / "layouts")
     session = Session(tuned, state, layouts, reported_hints, progress, _io_times(tuned, state))
     tuned = session.carry_out(lock, None if tuned.jobs is None else tuned.jobs.runs_per_job)
     result = tuned.result
     if result is not None and result.verdict == "proven":
-        tuned = tuned.model_copy(update={"settings": _settings(tuned, result.candidates)})
+        tuned = tuned.model_copy(update={"settings": kept_settings(tuned, result.candidates)})
         tuned.save(state / DOCUMENT)
     if db is not None:
         from vani.api.measured import keep_session  # noqa: PLC0415 - an extra
@@ -309,15 +303,6 @@ def _nodes_here() -> int | None:
     return allocation.nodes
 
 
-def _saves_s(item: Recommendation) -> tuple[float, float, float] | None:
-    """Seconds of the run that a recommendation saves: least, median, most; None where it gives no number."""
-    gain = item.gain
-    if gain is None or gain.before is None or not gain.speedup or not gain.low or not gain.high:
-        return None
-    low, median, high = (gain.before * (1 - 1 / speedup) for speedup in (gain.low, gain.speedup, gain.high))
-    return low, median, high
-
-
 def _subject(advice: Advice, profile: PathLike | Profile | None, machine: System | None) -> Subject:
     """The run that the advice is for: by its profile, where that is still there, else by what the advice names."""
     if profile is None and advice.profile.path is not None and Path(advice.profile.path).is_file():
@@ -333,143 +318,6 @@ def _subject(advice: Advice, profile: PathLike | Profile | None, machine: System
         application=subject.application or (apps.pop() if len(apps) == 1 else None),
         machine=subject.machine or (None if name is None or name.startswith("generic-") else name),
     )
-
-
-def _candidates(advice: Advice, data: Path, runtime_s: float | None = None) -> tuple[list[Candidate], list[NotTried]]:
-    """Settings worth trying, in the order of the advice: the first value of each before second ones."""
-    rounds: list[list[Candidate]] = []
-    not_tried = []
-    for item in advice.recommendations:
-        if not item.apply and not item.knobs:
-            continue
-        why = None
-        if item.measured is not None and not item.measured.helps:
-            why = _not_again(item.measured)
-        elif item.severity == "info":
-            why = "hardly matters"
-        elif not item.knobs:
-            why = "asks for more than a setting from outside of the program"
-        for knob in [] if why else item.knobs:
-            if knob.kind == "layout" and not _is_within(knob.folder, data):
-                why = f"sets the layout of {knob.folder}, which is not in {data}"
-                continue
-            for index, value in enumerate(knob.values):
-                setting = (
-                    Setting(layout=value["options"])
-                    if knob.kind == "layout"
-                    else Setting(hints=value)
-                    if knob.kind == "hints"
-                    else Setting(environment=value)
-                )
-                candidate = Candidate(
-                    rule=item.rule,
-                    name=item.name,
-                    reason=item.reason,
-                    expected=item.gain.speedup if item.gain else None,
-                    saves_s=_saves_s(item),
-                    is_faster=item.expected is not None or (item.measured is not None and item.measured.helps),
-                    expected_run=_of_run(item.gain, runtime_s),
-                    setting=setting,
-                )
-                while len(rounds) <= index:
-                    rounds.append([])
-                if all(candidate.setting != known.setting for known in rounds[index]):
-                    rounds[index].append(candidate)
-        if why:
-            not_tried.append(NotTried(rule=item.rule, why=why))
-    return [candidate for values in rounds for candidate in values], not_tried
-
-
-def _in_order(
-    candidates: Sequence[Candidate], trials: Sequence[Trial]
-) -> tuple[list[Candidate], list[NotTried]]:
-    """Candidates with those first that were proven before, and without those that did not help."""
-    proven, others, not_tried = [], [], []
-    for candidate in candidates:
-        trial = trial_of(candidate.setting, trials)
-        if trial is None or trial.measured.verdict == "not_proven":
-            others.append(candidate)
-        elif trial.measured.helps:
-            proven.append(candidate.model_copy(update={"is_faster": True, "saves_s": None}))
-        else:
-            why = f"{candidate.setting.label}: {_not_again(trial.measured)}"
-            not_tried.append(NotTried(rule=candidate.rule, why=why))
-    return [*proven, *others], not_tried
-
-
-def _not_again(measured: Measured) -> str:
-    text = measured_gain(measured).removesuffix("; leave it as it is")
-    return f"{text[:1].lower()}{text[1:]}; without --history it is tried again"
-
-
-def _of_run(gain: Expected | None, runtime_s: float | None) -> float | None:
-    """Expected speedup of the whole run; None where it is not known, or nothing would be left of the run."""
-    if gain is None or gain.before is None or gain.after is None or not runtime_s:
-        return None
-    left = runtime_s - (gain.before - gain.after)
-    return runtime_s / left if left > 0 else None
-
-
-def _is_within(folder: str | None, data: Path) -> bool:
-    return folder is not None and Path(folder).absolute().resolve().is_relative_to(data.resolve())
-
-
-def _settings(tuned: Tuned, candidates: Sequence[int]) -> list[TunedSetting]:
-    """Lines for what was kept: of a layout and a variable that several candidates set, those of the last one."""
-    settings = []
-    for position, index in enumerate(candidates):
-        candidate = tuned.candidates[index]
-        later = tuned.setting(list(candidates[position + 1 :]))
-        lines = [*_lines(candidate.setting, later, tuned.data)]
-        if lines:
-            settings.append(
-                TunedSetting(rule=candidate.rule, name=candidate.name, reason=candidate.reason, apply=lines)
-            )
-    return settings
-
-
-def _lines(setting: Setting, later: Setting, data: str) -> Iterator[str]:
-    if setting.layout is not None and later.layout is None:
-        yield _layout_line(setting.layout, data)
-    hints = {name: value for name, value in setting.hints.items() if name not in later.hints}
-    if hints:
-        yield from hint_lines(hints)
-        ompio = Setting(hints=hints).ompio
-        if ompio:
-            yield "# job script, Open MPI with its own MPI-IO (ompi_info --param io ompio --level 9):"
-            yield from (f"export {name}={shlex.quote(value)}" for name, value in ompio.items())
-    for name, value in setting.environment.items():
-        if name not in later.environment:
-            yield f"export {name}={shlex.quote(value)}"
-
-
-def _layout_line(options: str, folder: PathLike) -> str:
-    return f"lfs setstripe {options} {shlex.quote(str(folder))}"
-
-
-@dataclass(frozen=True)
-class _ScriptedLayouts:
-    """Layouts by the script that `vani advise --script` writes and `vani apply` runs."""
-
-    state: Path
-
-    def set(self, folder: Path, options: str) -> str | None:
-        if shutil.which("lfs") is None:
-            return "lfs is not installed here"
-        step = Step("vani tune", "tries this layout", [_layout_line(options, folder)])
-        try:
-            run_script(render_steps([step], maker="vani tune"), self.state)
-        except InputError as error:
-            # Such as more stripes than there are targets: other settings may do.
-            return error.what
-        problem = layout_problem(folder, shlex.split(options))
-        return problem[0] if problem is not None and problem[1] is False else None
-
-    def undo(self) -> None:
-        if self.state.is_dir():
-            undo_script(self.state)
-            # What is left belongs to a folder that the program removed.
-            shutil.rmtree(self.state, ignore_errors=True)
 
 
 def _traced(tuned: Tuned, state: Path, tracer: Tracer, lock: int) -> Path:

@@ -152,17 +152,12 @@ def tune(
     """
     options["submission"] = submission = _submission(options, output)
     if resume or show:
-        if command or data:
-            raise click.UsageError(
-                "a session has its command and folder already: give --resume or --show only --state"
-            )
-        tuned = _known_session(state, is_resumed=resume, in_job=in_job, db=options["db"])
+        tuned = _known_session(command, data, state, is_resumed=resume, in_job=in_job, db=options["db"])
     else:
         tuned = _new_session(command, data, state, output, **budget, **options)
-    saved = None
-    if tuned.settings and not show:
-        _save(tuned, output)
-        saved = output
+    saved = output if tuned.settings and not show else None
+    if saved is not None:
+        _save(tuned, saved)
     is_submitted = not show and not (submission is not None and submission.dry_run)
     click.echo(result_text(tuned, saved, _goes_on(tuned, state, is_submitted=is_submitted)), nl=False)
     is_over = tuned.result is not None and any(run.candidates for run in tuned.runs)
@@ -188,7 +183,13 @@ def _submission(options: dict[str, Any], output: Path) -> Submission | None:
     return Submission(output, None if scheduler == "auto" else scheduler, script, split, runs_per_job, dry_run)
 
 
-def _known_session(state: Path, *, is_resumed: bool, in_job: bool, db: str | None) -> Tuned:
+def _known_session(
+    command: tuple[str, ...], data: Path | None, state: Path, *, is_resumed: bool, in_job: bool, db: str | None
+) -> Tuned:
+    if command or data:
+        raise click.UsageError(
+            "a session has its command and folder already: give --resume or --show only --state"
+        )
     tuned = api.tuned_state(state)
     # A job adds to the log of the jobs before it.
     for run in [] if in_job else tuned.runs:

@@ -19,7 +19,7 @@ from vani.history.creations.series import Creations, pack_creations
 from vani.history.discovery import Candidate
 from vani.history.names import PlainNames
 from vani.readers.darshan.created import read_created
-from vani.readers.darshan.log import open_log
+from vani.readers.darshan.open import open_log
 from vani.readers.darshan.target_times import target_times
 from vani.readers.darshan.totals import Totals, read_totals
 

@@ -13,6 +13,11 @@ from vani.cli.options import FILE
 __all__ = ["serve"]
 
 
+def _token(ctx: click.Context, param: click.Parameter, value: Path | None) -> str | None:
+    del ctx, param
+    return None if value is None else api.token_in(value)
+
+
 @click.command()
 @click.argument("place", required=False, metavar="[FILE|URL]")
 @db_option
@@ -21,12 +26,14 @@ __all__ = ["serve"]
 @click.option("--name", "names", multiple=True, metavar="HOST", help="A further name by which browsers reach it.")
 @click.option(
     "--token-file",
+    "token",
     type=FILE,
     metavar="FILE",
+    callback=_token,
     help="The token that browsers need, made where there is none. Required but on 127.0.0.1.",
 )
 def serve(
-    place: str | None, db: str | None, address: str, port: int, names: tuple[str, ...], token_file: Path | None
+    place: str | None, db: str | None, address: str, port: int, names: tuple[str, ...], token: str | None
 ) -> None:
     """Serve pages about a history to a browser: the month, the ranking, applications, runs and storage targets.
 
@@ -35,7 +42,6 @@ def serve(
     """
     if place is not None and db is not None:
         raise click.UsageError("The history was named twice: by the argument and by --database.")
-    token = None if token_file is None else api.token_in(token_file)
     with api.history_server(db=place or db, address=address, port=port, names=names, token=token) as server:
         click.echo(f"{server.url}{'' if token is None else f'?token={token}'}", err=True)
         server.serve_forever()

@@ -55,6 +55,10 @@ def letter(
     from vani.render.history.story import letter as written  # noqa: PLC0415
 
     check_outputs([output])
-    if sent is not None:
-        api.history_record_letter(application, user, db=options["db"], sent=sent)
+    _record(application, user, options["db"], sent)
     emit(written(api.history_show(application, user, **options)), output)
+
+
+def _record(application: str, user: str, db: str | None, sent: str | None) -> None:
+    if sent is not None:
+        api.history_record_letter(application, user, db=db, sent=sent)

@@ -18,7 +18,7 @@ from vani.readers.darshan.record_ends import GROWING, checked_records, damaged_l
 from vani.readers.darshan.record_layouts import LAYOUTS, RecordLayout, module_numbers
 from vani.readers.darshan.regions import LogFile
 
-__all__ = ["Job", "Log", "job_of", "open_log"]
+__all__ = ["Job", "Log", "job_of"]
 
 Ints = NDArray[np.int64]
 
@@ -33,24 +33,6 @@ _JOB: Final = 4096
 """Bytes of the job's region that Darshan reads."""
 _STREAMED: Final = ("DXT_POSIX", "DXT_MPIIO")
 """Modules whose regions may be larger than memory; they are inflated again where they are read."""
-
-
-def open_log(path: Path) -> Log:
-    """Open a log and inflate it.
-
-    Raises
-    ------
-    UnknownFormatError
-        It is no log, or of a version that is not read.
-    TraceError
-        It is damaged, or claims something impossible.
-    """
-    file = LogFile(path)
-    if file.old_version is None:
-        return Log(file)
-    from vani.readers.darshan.old_log import OldLog  # noqa: PLC0415 - few logs are as old
-
-    return OldLog(file)
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 
 from vani.calls import MOST_SUM
 from vani.distinct import distinct
-from vani.readers.darshan.log import Log, open_log
+from vani.readers.darshan.log import Log
+from vani.readers.darshan.open import open_log
 from vani.readers.darshan.record_columns import RecordColumns
 from vani.readers.darshan.record_ends import damaged_log
 
@@ -78,7 +79,7 @@ class Totals:
 
 
 def read_totals(log: Log | Path) -> Totals:
-    """Add up the counters of a log; raises as `vani.readers.darshan.log.open_log` does."""
+    """Add up the counters of a log; raises as `vani.readers.darshan.open.open_log` does."""
     if isinstance(log, Path):
         log = open_log(log)
     path, job = log.path, log.job

@@ -1,0 +1,76 @@
+"""Settings that `vani tune` sets for a run, and the lines for those that it keeps."""
+
+from __future__ import annotations
+
+import shlex
+import shutil
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from vani.advisors.mpiio.hints import hint_lines
+from vani.api.apply import layout_problem, run_script, undo_script
+from vani.api.arguments import PathLike
+from vani.errors import InputError
+from vani.render.advice.script import Step, render_steps
+from vani.schema.tuned import Setting, Tuned, TunedSetting
+
+__all__ = ["ScriptedLayouts", "kept_settings"]
+
+
+def kept_settings(tuned: Tuned, candidates: Sequence[int]) -> list[TunedSetting]:
+    """Lines for what was kept: of a layout and a variable that several candidates set, those of the last one."""
+    settings = []
+    for position, index in enumerate(candidates):
+        candidate = tuned.candidates[index]
+        later = tuned.setting(list(candidates[position + 1 :]))
+        lines = [*_lines(candidate.setting, later, tuned.data)]
+        if lines:
+            settings.append(
+                TunedSetting(rule=candidate.rule, name=candidate.name, reason=candidate.reason, apply=lines)
+            )
+    return settings
+
+
+def _lines(setting: Setting, later: Setting, data: str) -> Iterator[str]:
+    if setting.layout is not None and later.layout is None:
+        yield _layout_line(setting.layout, data)
+    hints = {name: value for name, value in setting.hints.items() if name not in later.hints}
+    if hints:
+        yield from hint_lines(hints)
+        ompio = Setting(hints=hints).ompio
+        if ompio:
+            yield "# job script, Open MPI with its own MPI-IO (ompi_info --param io ompio --level 9):"
+            yield from (f"export {name}={shlex.quote(value)}" for name, value in ompio.items())
+    for name, value in setting.environment.items():
+        if name not in later.environment:
+            yield f"export {name}={shlex.quote(value)}"
+
+
+def _layout_line(options: str, folder: PathLike) -> str:
+    return f"lfs setstripe {options} {shlex.quote(str(folder))}"
+
+
+@dataclass(frozen=True)
+class ScriptedLayouts:
+    """Layouts by the script that `vani advise --script` writes and `vani apply` runs."""
+
+    state: Path
+
+    def set(self, folder: Path, options: str) -> str | None:
+        if shutil.which("lfs") is None:
+            return "lfs is not installed here"
+        step = Step("vani tune", "tries this layout", [_layout_line(options, folder)])
+        try:
+            run_script(render_steps([step], maker="vani tune"), self.state)
+        except InputError as error:
+            # Such as more stripes than there are targets: other settings may do.
+            return error.what
+        problem = layout_problem(folder, shlex.split(options))
+        return problem[0] if problem is not None and problem[1] is False else None
+
+    def undo(self) -> None:
+        if self.state.is_dir():
+            undo_script(self.state)
+            # What is left belongs to a folder that the program removed.
+            shutil.rmtree(self.state, ignore_errors=True)
