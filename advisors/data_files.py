@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Final
 from vani.advisors.alike import ALONE, Part, parts_of
 from vani.advisors.metadata import share_of
 from vani.advisors.rule import Target
-from vani.models.run_time import Kind, cost_s, files_s
+from vani.models.run_time import Kind, cost_s, files_s, seconds_of
 from vani.units import format_count
 
 if TYPE_CHECKING:
@@ -127,7 +127,7 @@ def by_folder(
 def wall_s(items: Sequence[Item], app: App | None, kind: Kind) -> float:
     """Seconds of the run that what is done of `kind` to the files costs; see `vani/models/run_time.py`."""
     seconds = files_s([item.file for item in items], app, kind)
-    times = [(item, getattr(item.file.io.time_s, kind) or 0.0) for item in items]
+    times = [(item, seconds_of(item.file.io.time_s, kind)) for item in items]
     listed_s = sum(time for _, time in times)
     if not listed_s:
         return seconds

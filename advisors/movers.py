@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from vani.models.contention import CLIENT_RATE
+from vani.models.run_time import seconds_of
 from vani.units import MiB
 
 if TYPE_CHECKING:
@@ -79,11 +80,11 @@ def movers_of(file: FileEntity, profile: Profile, *, reads: bool) -> Movers:
 
 
 def moved_in(file: FileEntity, *, reads: bool) -> tuple[int, float]:
-    """Bytes that are moved in a direction, and the seconds in which any process is at it."""
+    """Bytes that are moved in a direction, and the seconds in which any process is at it, or flushes what it wrote."""
     io = file.io
     if reads:
         return io.bytes.read or 0, io.busy_s.read or 0.0
-    return io.bytes.written or 0, io.busy_s.write or 0.0
+    return io.bytes.written or 0, seconds_of(io.busy_s, "write_synced")
 
 
 def nodes_between(

@@ -107,7 +107,7 @@ class StripePattern(Rule):
             confidence=round(
                 (0.6 if disk.stripe_count and profile.job.nodes else 0.4) * certainty(system), 2
             ),
-            touched_s=wall_s(items, app, "read") + wall_s(items, app, "write"),
+            touched_s=wall_s(items, app, "read") + wall_s(items, app, "write_synced"),
             recommended={"targets": stripes, "chunk_size": chunk},
             current={"targets": now, "chunk_size": disk.stripe_size},
             evidence=[

@@ -70,7 +70,7 @@ def _finding(written: Written, profile: Profile, system: System) -> Finding:
         "nodes on both sides of it take the block from each other. What that costs is in no trace: run once with "
         f"pieces of {format_bytes(rounded)} for an expected gain.",
         confidence=round(0.5 * certainty(system), 2),
-        touched_s=of_files_s([file], profile, "write"),
+        touched_s=of_files_s([file], profile, "write_synced"),
         recommended={"transfer_size": rounded},
         current={"transfer_size": written.usual},
         evidence=[

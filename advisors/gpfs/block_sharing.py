@@ -95,7 +95,7 @@ def _finding(written: Written, profile: Profile, system: System) -> Finding:
         f"{format_bytes(block)}, of which GPFS lets one node write at a time.{nodes} What that costs is in no trace: "
         "run once with whole blocks for an expected gain.",
         confidence=round((0.6 if profile.job.nodes else 0.4) * certainty(system), 2),
-        touched_s=of_files_s([file], profile, "write"),
+        touched_s=of_files_s([file], profile, "write_synced"),
         recommended={"bytes_per_process": -(-run // block) * block},
         current={"bytes_per_process": run},
         evidence=[

@@ -87,7 +87,7 @@ def _finding(use: Use, items: list[Item], pieces: Pieces) -> Finding:
         f"begin anywhere unless told otherwise. They should begin on multiples of {format_bytes(pieces.size)} "
         f"({pieces.because}). Offsets are not in a profile: for a gain, supply the time of a run with it.",
         confidence=0.5 * pieces.certainty,
-        touched_s=wall_s(items, use.app, "write"),
+        touched_s=wall_s(items, use.app, "write_synced"),
         recommended={"alignment": pieces.size, "threshold": threshold},
         current={},
         evidence=[

@@ -147,8 +147,8 @@ _FAR_TOO_MANY: Final = 4
 
 
 def spent_s(group: Sequence[Case], profile: Profile) -> float:
-    """Seconds of the run that moving the bytes of these files costs."""
-    return of_files_s([case.file for case in group], profile, "read" if group[0].reads else "write")
+    """Seconds of the run that moving the bytes of these files costs, with flushing what was written."""
+    return of_files_s([case.file for case in group], profile, "read" if group[0].reads else "write_synced")
 
 
 def choose(index: int, file: FileEntity, profile: Profile, system: System, by: Choice) -> Case | str:

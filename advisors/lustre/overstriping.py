@@ -149,7 +149,7 @@ class Overstriping(Rule):
             target=Target("file", file.path, app_of(file)),
             reason=reason,
             confidence=round(0.5 * place.certainty, 2),
-            touched_s=of_files_s([file], profile, "write"),
+            touched_s=of_files_s([file], profile, "write_synced"),
             recommended={"overstripe_count": count, "stripe_size": MiB},
             current=dict(zip(("stripe_count", "stripe_size"), present_stripes(file, disk), strict=True)),
             evidence=[
@@ -177,7 +177,7 @@ def _can_overstripe(disk: FileSystem) -> bool:
 def _gain(
     file: FileEntity, record: int, count: int, place: Lustre, profile: Profile, system: System
 ) -> Gain | str:
-    nodes, spent, disk = profile.job.nodes, of_files_s([file], profile, "write"), place.figures
+    nodes, spent, disk = profile.job.nodes, of_files_s([file], profile, "write_synced"), place.figures
     path = contention.path_of(system, disk)
     before, _ = present_stripes(file, disk)
     if nodes is None or nodes < 2 or not spent or before is None or isinstance(path, str):

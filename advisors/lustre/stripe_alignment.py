@@ -133,7 +133,7 @@ class StripeAlignment(Rule):
             target=Target("file", file.path, app_of(file)),
             reason=reason,
             confidence=round(0.6 * place.certainty, 2),
-            touched_s=of_files_s([file], profile, "write"),
+            touched_s=of_files_s([file], profile, "write_synced"),
             recommended={"stripe_size": size},
             current={"stripe_size": current},
             evidence=[
@@ -164,7 +164,7 @@ class StripeAlignment(Rule):
     ) -> Gain | None:
         """Seconds in which locks travel for pieces that cross, on all objects of the file at a time."""
         nodes, moved = profile.job.nodes, file.io.bytes.written
-        spent = of_files_s([file], profile, "write")
+        spent = of_files_s([file], profile, "write_synced")
         path = contention.path_of(system, place.figures)
         if nodes is None or nodes < 2 or not spent or not moved or isinstance(path, str):
             return None

@@ -113,7 +113,7 @@ def _finding(
         reason=f"The default layout of {disk.name} does not fit: {wrong}. It is the site's: show it to "
         f"them; {exception()}. For an expected gain, supply such runs.",
         confidence=round(confidence * place.certainty, 2),
-        touched_s=of_files_s([file], profile, "write"),
+        touched_s=of_files_s([file], profile, "write_synced"),
         recommended={"ask_the_site": True},
         current={"layout": disk.site_pfl},
         evidence=[

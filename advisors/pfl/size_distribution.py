@@ -16,7 +16,7 @@ from vani.advisors.rule import Evidence, Finding, Gain, Rule, Target, Verdict
 from vani.advisors.site_layouts import keeps_own_layout, site_rule, targets_text
 from vani.models import contention, stripe_count
 from vani.models.pfl import Layout, layout_for_sizes, usage
-from vani.models.run_time import of_files_s
+from vani.models.run_time import of_files_s, seconds_of
 from vani.models.tarazu_layout import CONFIGURATION_1, CONFIGURATION_2
 from vani.units import GiB, MiB, format_bytes, format_count
 
@@ -177,7 +177,7 @@ class SizeDistribution(Rule):
             target=Target("directory", folder or ".", app_of(files[0][1])),
             reason=reason,
             confidence=round(0.6 * place.certainty, 2),
-            touched_s=of_files_s([file for _, file in files], profile, "write"),
+            touched_s=of_files_s([file for _, file in files], profile, "write_synced"),
             recommended={
                 "layout": layout.to_options(),
                 "yaml": layout.to_yaml(),
@@ -209,14 +209,14 @@ class SizeDistribution(Rule):
         """Each file from the default count to the mean width of its bytes, by the rate that it reached."""
         # From one composite layout to another, each file's widths before and after would have to be compared.
         default = None if disk.site_pfl else disk.stripe_count
-        before = of_files_s([file for _, file in files], profile, "write")
+        before = of_files_s([file for _, file in files], profile, "write_synced")
         if default is None or default < 1:
             return "supply the default stripe count (`lfs getstripe -d`) in --system"
         old = new = 0.0
         is_certain = True
         widths: dict[int, int] = {}
         for _, file in files:
-            size, busy = extent(file) or 1, file.io.busy_s.write or 0.0
+            size, busy = extent(file) or 1, seconds_of(file.io.busy_s, "write_synced")
             if not busy or not file.io.bytes.written:
                 continue
             if size not in widths:

@@ -6,6 +6,7 @@ import pytest
 from builders import file, profile, shared
 
 from vani.advisors.data_files import data_files, data_s, wall_s
+from vani.advisors.movers import moved_in
 from vani.models.run_time import app_share, files_s, files_share, of_files_s, of_profile_s
 from vani.units import MiB
 
@@ -62,6 +63,16 @@ def test_reading_and_writing_at_the_same_time_is_not_added_up():
     items = data_files(run)
     # 5 s each by their shares, and 10 s together; by busy times alone it could be 20 s.
     assert data_s(items, items, run.apps[0]) == 10
+
+
+def test_a_flush_waits_for_what_was_written():
+    # 8 processes: 0.5 s each in writes, 4 s each in flushes, one after the other or in part at a time.
+    some = shared(written=MiB, time_s=4, busy_s=5, sync_s=32)
+    run = made(some, change={"files[0].io.busy_s.write": 0.5, "apps[0].io.time_s.total": 1e6})
+    assert cost(run) == pytest.approx(0.5)
+    assert cost(run, "write_synced") == pytest.approx(4.5)
+    assert moved_in(run.files[0], reads=False)[1] == pytest.approx(5)
+    assert moved_in(run.files[0], reads=True)[1] == 0
 
 
 def test_a_second_in_which_any_process_writes_may_cost_the_run_less():

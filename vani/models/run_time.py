@@ -10,6 +10,9 @@ the time that this process spends on the part is taken for the larger of
 
 and never for more than busy(part) or all of its own I/O time. A file that one process uses costs that process's time.
 Of an app with several instances, which may follow one another, the busy time is taken.
+
+Writes end in the memory of the node unless the program asks for more, and the flush then waits until the bytes are on
+the targets. What decides how fast they get there, as a layout does, acts on `write_synced`, which is both.
 """
 
 from __future__ import annotations
@@ -23,9 +26,20 @@ from vani.errors import InputError
 if TYPE_CHECKING:
     from vani.schema.profile import App, ByKind, FileEntity, IOStats, Profile
 
-__all__ = ["Kind", "app_share", "cost_s", "files_s", "files_share", "of_files_s", "of_profile_s", "seconds"]
+__all__ = [
+    "Kind",
+    "app_share",
+    "cost_s",
+    "files_s",
+    "files_share",
+    "of_files_s",
+    "of_profile_s",
+    "seconds",
+    "seconds_of",
+]
 
-Kind = Literal["read", "write", "metadata", "total"]
+Kind = Literal["read", "write", "write_synced", "metadata", "total"]
+"""A kind of call; `write_synced` is writing and flushing, as in `bandwidth.write_synced`."""
 
 
 def of_files_s(files: Sequence[FileEntity], profile: Profile, kind: Kind) -> float:
@@ -46,7 +60,7 @@ def cost_s(parts: Sequence[IOStats], users: int, app: App | None, kind: Kind) ->
     slowest = app.balance.slowest_io_time_s if app.balance is not None else None
     if app.instances > 1 or slowest is None:
         return busy
-    time, whole = sum(_of(io.time_s, kind) for io in parts), _of(app.io.time_s, "total")
+    time, whole = sum(seconds_of(io.time_s, kind) for io in parts), seconds_of(app.io.time_s, "total")
     share = slowest * min(1.0, time / whole) if whole else 0.0
     mean = time / max(1, min(users, app.processes))
     return min(busy, slowest, max(share, mean))
@@ -55,12 +69,12 @@ def cost_s(parts: Sequence[IOStats], users: int, app: App | None, kind: Kind) ->
 def of_profile_s(profile: Profile, kind: Kind) -> float:
     """Seconds of the run that I/O of all apps costs."""
     costs = sum(cost_s([app.io], app.processes, app, kind) for app in profile.apps)
-    return min(costs, _of(profile.workflow.io.busy_s, kind))
+    return min(costs, seconds_of(profile.workflow.io.busy_s, kind))
 
 
 def app_share(app: App, kind: Kind) -> float:
     """Cost to the run of a second in which any process of an app is at it, 0..1."""
-    busy = _of(app.io.busy_s, kind)
+    busy = seconds_of(app.io.busy_s, kind)
     return cost_s([app.io], app.processes, app, kind) / busy if busy else 1.0
 
 
@@ -84,6 +98,14 @@ def seconds(value: float | None) -> float:
     return value
 
 
+def seconds_of(times: ByKind, kind: Kind) -> float:
+    """Seconds of a kind, 0 where there are none: rules are asked about profiles that have times."""
+    if kind == "write_synced":
+        # Both at a time count once in the total.
+        return min((times.write or 0.0) + (times.sync or 0.0), times.total or 0.0)
+    return float(getattr(times, kind) or 0.0)
+
+
 def _by_app(files: Sequence[FileEntity], profile: Profile) -> Iterator[tuple[App | None, list[FileEntity]]]:
     apps = {app.name: app for app in profile.apps}
     by_app: defaultdict[str, list[FileEntity]] = defaultdict(list)
@@ -96,10 +118,5 @@ def _by_app(files: Sequence[FileEntity], profile: Profile) -> Iterator[tuple[App
 
 def _busy_s(parts: Sequence[IOStats], app: App | None, kind: Kind) -> float:
     """Time in which any process is at it; times of files are added up, and bounded by all that the app does."""
-    busy = sum(_of(io.busy_s, kind) for io in parts)
-    return busy if app is None else min(busy, _of(app.io.busy_s, kind))
-
-
-def _of(times: ByKind, kind: Kind) -> float:
-    # Rules are asked about profiles that have times.
-    return float(getattr(times, kind) or 0.0)
+    busy = sum(seconds_of(io.busy_s, kind) for io in parts)
+    return busy if app is None else min(busy, seconds_of(app.io.busy_s, kind))
