@@ -94,7 +94,6 @@ def profile(
     Each TRACE is a folder or a file that a tracer left, or a folder of several: together they are one workload, if they
     share files, a job or a time. The profile goes to stdout as YAML (or JSON), a summary to stderr.
     """
-    _check_names(output, graph, quick=quick)
     if each:
         given = {"--graph": graph is not None, "--diagnosis": diagnosis}
         profile_each(traces, output, quick=quick, given=given, kind=kind, quiet=quiet, options=options)
@@ -103,6 +102,7 @@ def profile(
         traces, [options["job"]], scheduler_files(options["scheduler"]), system_files(options["system"])
     )
     check_outputs([output, *filter(None, [graph])], read)
+    _check_names(output, graph, quick=quick)
     keep_freed_memory()
     with progress_bar(show=shows_progress(quiet=quiet) and not quick) as progress:
         characterised, exported = _characterised(traces, quick, graph, graph_of, options, progress)
