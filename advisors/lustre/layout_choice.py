@@ -181,6 +181,8 @@ def choose(index: int, file: FileEntity, profile: Profile, system: System, by: C
     )
     per_node = own or (by.collective_per_node if movers.collective else by.per_node)
     most = _most(size_of_file, disk, by.min_stripe_size)
+    if least_nodes < nodes:
+        most = min(most, max(stripe_count.MOST_GUESSED, math.ceil(per_node * least_nodes)))
     count = stripe_count.wanted_targets(
         bytes_=size_of_file,
         nodes=nodes,
@@ -320,6 +322,11 @@ def gain(group: Sequence[Case], profile: Profile) -> Gain | str:
     spread = stripe_count.range_factor(before, wide) if first.least_nodes == first.nodes else WIDEST
     if faster == 1 and first.layout.rule is not None:
         return ""
+    if first.per_node * first.least_nodes <= before and first.least_nodes < first.nodes:
+        return (
+            f"{targets_text(before)} may be enough already: how many nodes move the file is not known, "
+            f"and it could be {counted(first.least_nodes, 'node')}"
+        )
     nodes = counted(first.nodes, "node")
     if first.least_nodes < first.nodes:
         nodes = f"{first.least_nodes} to {nodes}"
