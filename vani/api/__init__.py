@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from vani.api.advise_next import advise_next
     from vani.api.apply import Applied, Check, apply
     from vani.api.arguments import JUDGED_FILES
+    from vani.api.assistant.server import mcp_serve
     from vani.api.baseline import baseline_figures, save_baseline
     from vani.api.characterise import Characterised, characterise
     from vani.api.check import check
@@ -116,6 +117,7 @@ __all__ = [
     "history_targets",
     "history_top",
     "history_upgrade",
+    "mcp_serve",
     "model_evaluate",
     "model_fit",
     "model_predict",
@@ -148,6 +150,7 @@ _MODULES = {
     "Applied": "apply",
     "Check": "apply",
     "JUDGED_FILES": "arguments",
+    "mcp_serve": "assistant.server",
     "baseline_figures": "baseline",
     "save_baseline": "baseline",
     "Characterised": "characterise",

@@ -38,6 +38,7 @@ _COMMANDS = {
     "model": ("vani.cli.model:model", "Tell how long a write takes, by a model of the machine."),
     "convert": ("vani.cli.convert:convert", "Decode a trace into a Parquet dataset."),
     "collect": ("vani.cli.collect:collect", "Write down what only the running job knows, as job.yaml."),
+    "mcp": ("vani.cli.mcp:mcp", "Let an assistant ask about runs, by the Model Context Protocol."),
     "explain": ("vani.cli.explain:explain", "Tell what a rule looks at, why, and where it comes from."),
     "rules": ("vani.cli.explain:rules", "List the rules of the catalogue."),
     "systems": ("vani.cli.systems:systems", "List the machines whose descriptions are bundled."),

@@ -1,0 +1,200 @@
+"""Answers of the server as text: a value per line behind its key, bounded in size.
+
+A key is that of the document, with positions in lists: `apps[0].io.bytes.read`. Behind a null stands the reason, and
+notes of the profile's provenance follow what they are about, so that an assistant quotes and does not invent.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+from vani.errors import InputError, nearest, one_line
+from vani.gate.attribute import key_text
+from vani.render.report.unknowns import unknowns
+from vani.schema.syntax.yaml_writer import rounded
+
+if TYPE_CHECKING:
+    from vani.schema.profile import Profile
+
+__all__ = ["MOST_BYTES", "document_answer", "profile_answer", "shortened_text"]
+
+MOST_BYTES: Final = 64 << 10
+"""An answer is no longer."""
+
+_LONGEST_VALUE: Final = 2000
+_NOTES: Final = 12 << 10
+_ROOM: Final = 2 << 10
+"""For the lines that say what was left out."""
+_FIRST: Final = 5
+_SUMMARY: Final = ("verdict", "unseen", "traces", "job", "workflow", "apps", "interfaces", "dataset")
+_DETAILS: Final = re.compile(
+    r"\.(functions|metadata_kinds|histogram|common|hints|footprint|ops_share|time_share|busy_s|balance|timeline"
+    r"|size_distribution|past_end|process_dependencies|distribution|data_representation)\b"
+)
+_POSITION: Final = re.compile(r"\[\d*\]")
+
+Line = tuple[str, Any]
+"""A key and its value, which becomes text where the line is shown."""
+
+
+def profile_answer(profile: Profile, head: Sequence[str], keys: Sequence[str] | None = None) -> str:
+    """Values of a profile with their keys.
+
+    Parameters
+    ----------
+    head
+        First lines.
+    keys
+        Beginnings of keys (`workflow.io`, `files[0]`, `files[].io.bytes`) whose values are listed, all of them; None:
+        a summary.
+
+    Raises
+    ------
+    InputError
+        No key begins like one of `keys`.
+    """
+    tree = profile.model_dump(by_alias=True)
+    provenance, bounds = tree.pop("provenance"), tree.pop("bounds", {})
+    lines = list(_lines(tree))
+    chosen = _summary(lines, len(profile.apps)) if keys is None else _chosen(lines, keys)
+    reasons = {unknown.attribute: unknown.reason for unknown in unknowns(profile)}
+    shown = (f"{_shown(key)}: {_explained(key, value, reasons, bounds)}" for key, value in chosen)
+    text = _fitting(shown, MOST_BYTES - _NOTES - _ROOM - _length(head))
+    about = {_plain(key) for key, value in chosen[: len(text)] if value is not None}
+    notes = [(f"provenance.{key}", why) for key, why in provenance.items() if _is_about(key, about)]
+    note_text = _fitting((f"{_shown(key)}: {_value(why)}" for key, why in notes), _NOTES)
+    left = [*_left_out(chosen[len(text) :]), *_left_out(notes[len(note_text) :])]
+    if keys is None:
+        left.append(_more(tree, len(lines) - len(chosen)))
+    return "\n".join([*head, *text, *note_text, *left])
+
+
+def document_answer(tree: Mapping[str, Any], head: Sequence[str] = ()) -> str:
+    """Values of any other document with their keys, in its order; rows without lists are a line each."""
+    lines = list(_lines(tree, rows=True))
+    text = _fitting((f"{_shown(key)}: {_value(value)}" for key, value in lines), MOST_BYTES - _ROOM - _length(head))
+    return "\n".join([*head, *text, *_left_out(lines[len(text) :], todo="")])
+
+
+def shortened_text(text: str) -> str:
+    """A text of at most `MOST_BYTES`; of a longer one whole lines, and how many were left out."""
+    lines = text.splitlines()
+    fit = _fitting(lines, MOST_BYTES - _ROOM)
+    more = [f"Left out: {len(lines) - len(fit):,} more lines."] if len(fit) < len(lines) else []
+    return "\n".join([*fit, *more])
+
+
+def _lines(tree: Any, key: str = "", *, rows: bool = False) -> Iterator[Line]:
+    if isinstance(tree, Mapping) and tree:
+        for name, value in tree.items():
+            yield from _lines(value, f"{key}.{key_text(str(name))}" if key else key_text(str(name)), rows=rows)
+    elif isinstance(tree, list) and any(isinstance(entry, Mapping) for entry in tree):
+        for place, entry in enumerate(tree):
+            inside = f"{key}[{place}]"
+            is_row = rows and all(not isinstance(value, (Mapping, list)) for value in entry.values())
+            yield from [(inside, entry)] if is_row else _lines(entry, inside, rows=rows)
+    else:
+        yield key, tree
+
+
+def _value(value: Any) -> str:
+    if isinstance(value, float) and math.isfinite(value):
+        # As profile.yaml has it, so that both can be compared letter by letter.
+        value = rounded(value)
+    elif isinstance(value, Mapping):
+        return f"{{{', '.join(f'{_text(name)}: {_value(entry)}' for name, entry in value.items())}}}"
+    return _text(value)
+
+
+def _text(value: Any) -> str:
+    text = one_line(json.dumps(value, ensure_ascii=False, default=str))
+    if len(text) <= _LONGEST_VALUE:
+        return text
+    return f"{text[:_LONGEST_VALUE]} ... ({len(text) - _LONGEST_VALUE:,} letters left out)"
+
+
+def _summary(lines: Iterable[Line], apps: int) -> list[Line]:
+    """Lines for a first look; of one app and of all files I/O is that of the workflow."""
+    again = ("dataset.io.", "apps[0].io.") if apps == 1 else ("dataset.io.",)
+    return [
+        (key, value)
+        for key, value in lines
+        if key.startswith(_SUMMARY)
+        and not key.startswith(again)
+        and not _DETAILS.search(key)
+        and all(int(place) < _FIRST for place in re.findall(r"\[(\d+)\]", key))
+    ]
+
+
+def _chosen(lines: Sequence[Line], keys: Sequence[str]) -> list[Line]:
+    chosen: dict[str, Any] = {}
+    for begin in map(str.strip, keys):
+        name: Callable[[str], str] = _any if "[]" in begin else str
+        matches = [(key, value) for key, value in lines if _is_below(name(key), begin)]
+        if not matches:
+            known = dict.fromkeys(_plain(key).partition(".")[0] for key, _ in lines)
+            raise InputError(f"no key begins with {begin[:200]!r}", where="keys", todo=nearest(begin, known))
+        chosen |= matches
+    return list(chosen.items())
+
+
+def _any(key: str) -> str:
+    return _POSITION.sub("[]", key)
+
+
+def _plain(key: str) -> str:
+    return _POSITION.sub("", key)
+
+
+def _is_below(key: str, begin: str) -> bool:
+    return key.startswith(begin) and key[len(begin) : len(begin) + 1] in ("", ".", "[")
+
+
+def _explained(key: str, value: Any, reasons: Mapping[str, str], bounds: Mapping[str, Sequence[float]]) -> str:
+    if value is None:
+        why = reasons.get(_any(key))
+        return "null" if why is None else f"null ({one_line(why)})"
+    limits = bounds.get(key) or bounds.get(_plain(key))
+    text = _value(value)
+    return text if limits is None else f"{text} (at least {_value(limits[0])}, at most {_value(limits[1])})"
+
+
+def _is_about(note: str, keys: Iterable[str]) -> bool:
+    return any(f".{note}." in f".{key}." for key in keys)
+
+
+def _length(lines: Iterable[str]) -> int:
+    return sum(len(line.encode()) + 1 for line in lines)
+
+
+def _shown(key: str) -> str:
+    return one_line(key)[:_LONGEST_VALUE]
+
+
+def _fitting(lines: Iterable[str], most: int) -> list[str]:
+    """The first lines that fit `most` bytes; those behind them are not made."""
+    fit: list[str] = []
+    for line in lines:
+        most -= len(line.encode()) + 1
+        if most < 0:
+            break
+        fit.append(line)
+    return fit
+
+
+def _left_out(lines: Sequence[Line], todo: str = "; name beginnings of keys to get them") -> list[str]:
+    if not lines:
+        return []
+    return [f"Left out: {len(lines):,} values from {one_line(lines[0][0])[:200]} on, for the answer's length{todo}."]
+
+
+def _more(tree: Mapping[str, Any], left_out: int) -> str:
+    rows = [f"{name} ({len(value)})" for name, value in tree.items() if isinstance(value, list) and value]
+    return (
+        f"This is a summary without {left_out:,} values. Name beginnings of keys to get them, such as "
+        f'keys=["workflow.io", "files[0]", "files[].io.bytes"]. Lists: {", ".join(rows)}.'
+    )

@@ -1,0 +1,109 @@
+"""The folders that a server reads for an assistant, and nothing outside of them.
+
+An assistant may be talked into naming any path, by a file name in a trace for instance. So each path is resolved with
+all its links before it is opened, and so are the links inside a trace.
+"""
+
+from __future__ import annotations
+
+import stat
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Final
+
+from vani.api.arguments import PathLike
+from vani.errors import InputError
+
+__all__ = ["MOST_ENTRIES", "Folders"]
+
+MOST_ENTRIES: Final = 100_000
+"""Files of one trace; a trace of more processes has more."""
+
+
+class Folders:
+    """Folders whose contents may be read.
+
+    Parameters
+    ----------
+    folders
+        At least one.
+
+    Raises
+    ------
+    InputError
+        One of them is no folder.
+    """
+
+    def __init__(self, folders: Sequence[PathLike]) -> None:
+        for folder in folders:
+            if not Path(folder).is_dir():
+                raise InputError("is no folder", where=folder, todo="name folders with traces or profiles")
+        self.roots: Final = [Path(folder).resolve() for folder in folders]
+
+    def place(self, path: str) -> Path:
+        """The resolved place of a path; a relative one is looked up in each folder.
+
+        Raises
+        ------
+        InputError
+            It is outside of all folders, or does not exist.
+        """
+        try:
+            places = [root / path for root in self.roots] if path else []
+            inside = [place for place in (place.resolve() for place in places) if self.contains(place)]
+            for place in inside:
+                if place.exists():
+                    return place
+        except (OSError, ValueError, RuntimeError) as error:
+            why = getattr(error, "strerror", None) or "no path"
+            raise InputError(f"cannot be opened ({why})", where=path[:200], todo=self._todo()) from error
+        # A path outside gets the same answer whether or not there is something.
+        is_inside = bool(places) and len(inside) == len(places)
+        what = "does not exist" if is_inside else "is outside of the folders that this server reads"
+        raise InputError(what, where=path[:200] or "the path", todo=self._todo())
+
+    def contains(self, place: Path) -> bool:
+        """Whether a path without links is one of the folders or below one."""
+        return any(place.is_relative_to(root) for root in self.roots)
+
+    def size(self, place: Path, shown: str) -> int:
+        """Bytes of a file, or of all files below a folder.
+
+        Parameters
+        ----------
+        shown
+            The path as the assistant gave it.
+
+        Raises
+        ------
+        InputError
+            A link leads outside, something is neither a file nor a folder, or there are more than `MOST_ENTRIES` files.
+        """
+        total = 0
+        for number, entry in enumerate(_below(place)):
+            if number >= MOST_ENTRIES:
+                todo = "name a profile that `vani profile` wrote"
+                raise InputError(f"has more than {MOST_ENTRIES:,} files", where=shown, todo=todo)
+            if not self.contains(entry.resolve()):
+                what = f"contains a link that leads outside of the folders ({entry.name})"
+                raise InputError(what, where=shown, todo="remove the link, or start the server with its folder, too")
+            status = entry.stat()
+            if not (stat.S_ISREG(status.st_mode) or stat.S_ISDIR(status.st_mode)):
+                what = f"{entry.name} is neither a file nor a folder"
+                raise InputError(what, where=shown, todo="name a trace or a profile")
+            total += status.st_size if stat.S_ISREG(status.st_mode) else 0
+        return total
+
+    def _todo(self) -> str:
+        return f"name a path below {' or '.join(map(str, self.roots[:5]))}"
+
+
+def _below(place: Path) -> Iterator[Path]:
+    """A path and all that is below it; each folder once, also where links lead to it."""
+    waiting, seen = [place], set()
+    while waiting:
+        path = waiting.pop()
+        yield path
+        if path.is_dir() and (resolved := path.resolve()) not in seen:
+            seen.add(resolved)
+            waiting += path.iterdir()
