@@ -2,7 +2,8 @@
 
 The rule is asked as for a user's run: a profile of the run with the fewest targets that were measured, which are the
 default, and of the machine the number of its targets alone, so that no figure that was fitted to a machine helps there.
-A file of each process gets one stripe (LUS003). With `--leave-one-machine-out` the targets per node are those that do
+Files of one process each get what LUS010 advises where one stripe is the default, else one stripe (LUS003).
+With `--leave-one-machine-out` the targets per node are those that do
 best on the other machines, the fewest within `ALIKE` of the best mean.
 `--nodes-unknown` leaves the number of nodes out of the profiles. Then the processes that LUS002 counts for a node are
 chosen, too: those that do best on the other machines if their runs had 1, 4, 16 or 64 processes on each node, all
@@ -21,7 +22,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from benchmarks.stripe_runs import DATA, Kind, Run, runs
-from tests.advisors.builders import profile, shared, system
+from tests.advisors.builders import file, profile, shared, system
 from vani.advisors.judge import judge
 from vani.schema.advice import ProfileRef, Recommendation, SystemRef
 from vani.units import MiB, counted
@@ -78,7 +79,7 @@ def advised(
     """The stripe count of the advice for a run on `start` targets, or `start` where there is no advice."""
     start = start or min(run.measured)
     if run.kind == "file per process":
-        return 1
+        return _own_files(run, per_node)
     recommendation = advice(
         run, start, knows_nodes=knows_nodes, per_node=per_node, processes_per_node=processes_per_node
     )
@@ -132,6 +133,31 @@ def advice(
         thresholds={"LUS002": {name: value for name, value in thresholds.items() if value is not None}},
     )
     return next(iter(answer.recommendations), None)
+
+
+def _own_files(run: Run, per_node: float | None) -> int:
+    """What LUS010 says of a file for each process, of one stripe; 1 where it recommends nothing."""
+    size, seconds = run.bytes // run.processes, run.bytes / MiB / run.rate(1)
+    some = [
+        file(f"/lustre/own.{i}", written=size, transfer=4 * MiB, busy_s=seconds, time_s=seconds)
+        for i in range(run.processes)
+    ]
+    answer = judge(
+        profile(
+            some,
+            processes=run.processes,
+            nodes=_nodes(run),
+            runtime_s=2 * seconds,
+            slowest_s=seconds,
+            busy_s=seconds,
+        ),
+        system(targets=run.targets, target_rate=None, stripe_count=1),
+        profile_ref=ProfileRef(path=None, sha256=""),
+        system_ref=SystemRef(name=None, sha256=""),
+        select=["LUS010"],
+        thresholds={"LUS010": {} if per_node is None else {"per_node": per_node}},
+    )
+    return int(next((one.recommended["stripe_count"] for one in answer.recommendations), 1))  # type: ignore[arg-type]
 
 
 def shares(rule: Rule, measured: Iterable[Run]) -> list[float]:
@@ -193,6 +219,8 @@ def print_counts(data: Path = DATA, *, knows_nodes: bool = True, left_out: bool 
                 scores[machine]["advised"] = shares(_chosen_rule(others, knows_nodes=knows_nodes), own)
             print("  on all machines: ", end="")
             _chosen_rule(some, knows_nodes=knows_nodes)
+        if left_out and kind == "file per process":
+            _print_file_systems(some)
         for machine, by_rule in scores.items():
             print(f"  {machine:<15} {len(by_machine[machine]):4}" + "".join(map(_cell, by_rule.values())))
         pooled = [[share for by_rule in scores.values() for share in by_rule[name]] for name in rules]
@@ -201,6 +229,21 @@ def print_counts(data: Path = DATA, *, knows_nodes: bool = True, left_out: bool 
             statistics.fmean(statistics.fmean(by_rule[name]) for by_rule in scores.values()) for name in rules
         ]
         print(f"  {'mean of machines':<20}" + "".join(f"{100 * mean:>15.0f}" for mean in means))
+
+
+def _print_file_systems(measured: Sequence[Run]) -> None:
+    """Targets per node chosen on all file systems but one and judged there, where one stripe leaves targets idle."""
+    few = [run for run in measured if run.processes < run.targets]
+    names = {run: run.name.split("-")[1] for run in few}
+    for name in sorted(set(names.values())):
+        others, own = [run for run in few if names[run] != name], [run for run in few if names[run] == name]
+        per_node = chosen(others)
+        reached = statistics.fmean(shares(functools.partial(advised, per_node=per_node), own))
+        narrow = statistics.fmean(shares(lambda _: 1, own))
+        print(
+            f"  without {name}: {per_node:g} targets per node; {counted(len(own), 'run')} there of fewer processes "
+            f"than targets: {100 * reached:.0f}, with one stripe {100 * narrow:.0f}"
+        )
 
 
 def _chosen_rule(measured: Sequence[Run], *, knows_nodes: bool) -> Rule:

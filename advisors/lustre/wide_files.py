@@ -1,0 +1,188 @@
+"""LUS010: a few files of one process each, on how many Lustre targets."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from vani.advisors.commands import comment, quoted_path
+from vani.advisors.data_files import SHOWN, Item, app_of, data_files, extent, files_of, folder_of
+from vani.advisors.placement import places
+from vani.advisors.rule import Evidence, Finding, Knob, Rule, Target, Verdict
+from vani.advisors.site_layouts import keeps_own_layout, own_stripes, present_stripes
+from vani.advisors.small_requests import SMALL, sizes_of, small_share
+from vani.models import contention, stripe_count
+from vani.models.run_time import of_files_s
+from vani.units import MiB, counted, format_bytes, format_count
+
+if TYPE_CHECKING:
+    from vani.advisors.placement import Lustre
+    from vani.schema.profile import Profile
+    from vani.schema.system import System
+
+
+class WideFiles(Rule):
+    """A few large files of one process each lie on so few Lustre targets that most targets are idle.
+
+    Looks at
+        Files on Lustre that one process each writes, fewer at the same time than there are targets: their bytes, the
+        nodes, the usual request, flushes, and the number of targets of each file.
+    Why
+        With one stripe each, eight files keep eight targets busy, and a file is no faster than its target.
+    Recommends
+        Stripes for the folder's new files, so that the files that are written at the same time lie on `per_node`
+        targets for each node in all, never on more than the file system has. The stripe size stays.
+    Stays silent when
+        At least as many files are written at the same time as there are targets (see LUS003), or only one is; the files
+        are small, their requests are, or most writes are flushed one by one; nothing flushes them and the nodes' memory
+        takes them; they lie on half as many targets already; targets or stripes are not known; the site asks not to
+        override its layout.
+    Source
+        IOR with a file per process on two file systems of ARCHER (docs/models.md). Lustre manual, section 19.2.
+    Example
+        8 processes on 8 nodes write files of 8 GiB each, on 56 targets: `lfs setstripe -c 4 DIR`. Measured there: 3.1
+        GiB/s with one stripe each, 4.9 GiB/s with 56.
+    """
+
+    id = "LUS010"
+    name = "wide-files"
+    family = "lustre"
+    needs = ("files",)
+    settles = "layout"
+    sources = ("Lustre manual, section 19.2", "lfs-setstripe(1)")
+
+    # As in LUS002, of all files that are written at the same time: the clients' memory takes less.
+    min_bytes = 64 * MiB
+    # A client sends requests of up to 4 MiB: a target gets one of them at least.
+    min_part = 4 * MiB
+    # Chosen on one file system of ARCHER and judged on the other (vani/models/stripe_count.py).
+    per_node = stripe_count.OWN_PER_NODE
+    # As in LUS002.
+    cached_per_node = stripe_count.CACHED_PER_NODE
+    # Most requests: others wait for their own number.
+    max_small_share = 0.5
+
+    def check(self, profile: Profile, system: System) -> Verdict:
+        own = data_files(
+            profile, lambda file: file.access == "file_per_process" and file.writers == 1 and file.role != "input"
+        )
+        large = [item for item in own if (extent(item.file) or 0) >= 2 * self.min_part]
+        if not large:
+            return self.nothing(f"no file of one process has {format_bytes(2 * self.min_part)} or more")
+        at_once = _at_once(large, profile)
+        if at_once == 1:
+            return self.nothing("files of one process each are written one after another")
+        moved = sum(extent(item.file) or 0 for item in large) / len(large) * at_once
+        if moved < self.min_bytes:
+            least = format_bytes(self.min_bytes)
+            return self.nothing(f"the files that are written at the same time have less than {least}")
+        folders: defaultdict[str, list[Item]] = defaultdict(list)
+        for item in large:
+            folders[item.part.folder or folder_of(item.file.path)].append(item)
+        under, findings, reasons = places(profile, system), [], []
+        for folder, items in folders.items():
+            verdict = self._judge(folder, items, at_once, under(folder), profile)
+            findings.append(verdict) if isinstance(verdict, Finding) else reasons.append(verdict)
+        return self.verdict(findings, reasons)
+
+    def _judge(
+        self, folder: str, items: Sequence[Item], at_once: int, place: Lustre | str, profile: Profile
+    ) -> Finding | str:
+        if isinstance(place, str):
+            return place
+        disk, first = place.figures, items[0]
+        if own_layout := keeps_own_layout(disk):
+            return own_layout
+        if disk is None or not disk.targets:
+            return "the number of targets is not known; supply it (`lfs df`) in --system"
+        now = present_stripes(first.file, disk)[0]
+        if now is None:
+            return "the default stripe count is not known; supply it (`lfs getstripe -d`) in --system"
+        if at_once >= disk.targets:
+            return "at least as many files are written at the same time as there are targets: see LUS003"
+        known_nodes = profile.job.nodes
+        nodes = min(at_once, known_nodes or at_once)
+        if (why := self._why_not(items, at_once, nodes)) is not None:
+            return why
+        smallest = min(extent(item.file) or 1 for item in items)
+        wanted = stripe_count.wanted_targets(
+            bytes_=smallest * at_once,
+            nodes=nodes,
+            processes=at_once,
+            most=disk.targets,
+            per_node=float(self.per_node),
+            collective=False,
+            cached=None,
+        )
+        parts = smallest // max(1, int(self.min_part))
+        most = min(disk.targets // at_once, parts, disk.max_stripe_count or disk.targets)
+        count = contention.neat(min(max(1, wanted // at_once), most), most)
+        if now < 0 or count < 2 * now:
+            return "the files of one process each lie on about as many targets as their nodes keep busy"
+        quoted = quoted_path(folder)
+        writers = f" by {counted(nodes, 'node')}" if known_nodes else ""
+        reason = (
+            f"{counted(at_once, 'file')} of one process each are written at the same time{writers}, and "
+            f"{'they' if own_stripes(first.file) else 'new files'} lie on {counted(now, 'target')} each: with "
+            f"{format_count(count)} each they use {format_count(count * at_once)} of {format_count(disk.targets)}. "
+            "Stripes make each create and unlink ask more servers."
+        )
+        if not known_nodes:
+            reason += " A node for each file is assumed: fewer need fewer targets, so supply the nodes with --job."
+        if place.because:
+            reason += f" Note: {place.because}."
+        where = f"{first.where}.stripe_count" if own_stripes(first.file) else f"{place.prefix}.stripe_count"
+        return Finding(
+            target=Target("directory", folder, app_of(first.file)),
+            reason=reason,
+            confidence=round((0.6 if known_nodes else 0.4) * place.certainty, 2),
+            touched_s=of_files_s([item.file for item in items], profile, "write_synced"),
+            recommended={"stripe_count": count},
+            current={"stripe_count": now},
+            evidence=[
+                Evidence("files[]", files_of(items)),
+                *(Evidence(f"{item.where}.path", item.file.path) for item in items[:SHOWN]),
+                *([Evidence("job.nodes", known_nodes)] if known_nodes else []),
+                Evidence(where, now),
+                Evidence(f"{place.prefix}.targets", disk.targets),
+            ],
+            gain="one machine alone was measured with files of one process each: try it (`vani tune`)",
+            apply=[f"lfs setstripe -c {count} {quoted}"]
+            if quoted
+            else comment("a path with control characters is left out: type it yourself"),
+            files=frozenset(item.file.path for item in items),
+            knobs=[Knob("layout", [{"options": f"-c {count}"}], folder)] if quoted else (),
+        )
+
+    def _why_not(self, items: Sequence[Item], at_once: int, nodes: int) -> str | None:
+        """The reason why targets are not what the files wait for."""
+        ops = [item.file.io.ops for item in items]
+        flushes, writes = sum(each.sync or 0 for each in ops), sum(each.write for each in ops)
+        mean = sum(extent(item.file) or 0 for item in items) / len(items)
+        if not flushes and mean * at_once <= self.cached_per_node * nodes:
+            return "the files of one process each are written to the memory of the nodes, and nothing flushes them"
+        if writes and flushes >= self.max_small_share * writes:
+            return "most writes are flushed one by one, which more targets do not change"
+        small = [small_share(sizes_of(item.file.io, reads=False), SMALL) or 0.0 for item in items]
+        if sum(small) >= self.max_small_share * len(small):
+            return "most requests are small, which more targets do not change"
+        return None
+
+
+def _at_once(items: Sequence[Item], profile: Profile) -> int:
+    """Files that are in use at the same time, at most; of files that are not all listed, one of each process."""
+    files = files_of(items)
+    if files > len(items):
+        names = {name for item in items for name in item.file.apps}
+        return min(files, sum(app.processes for app in profile.apps if app.name in names) or files)
+    times = [(item.file.first_s, item.file.last_s) for item in items]
+    if any(first is None or last is None for first, last in times):
+        return files
+    # At the same moment, an end goes before a beginning.
+    events = sorted([(last or 0.0, -1) for _, last in times] + [(first or 0.0, 1) for first, _ in times])
+    most = now = 0
+    for _, step in events:
+        now += step
+        most = max(most, now)
+    return max(1, most)
