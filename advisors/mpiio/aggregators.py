@@ -17,6 +17,10 @@ if TYPE_CHECKING:
     from vani.schema.system import System
 
 
+# ROMIO's own `cb_buffer_size` (ADIOI_CB_BUFFER_SIZE_DFLT).
+_BUFFER = 16 * MiB
+
+
 class Aggregators(MatchingRule):
     """Collective I/O goes through aggregators that fit neither the stripes of the file nor the processes.
 
@@ -33,8 +37,9 @@ class Aggregators(MatchingRule):
         on.
     Stays silent when
         No app uses MPI-IO or its calls are independent; the files are small; stripes or blocks are not known, or
-        there is one stripe, which no number of aggregators makes faster; the program sets these very hints. On GPFS
-        `cb_nodes` stays what it is: one per node.
+        there is one stripe, which no number of aggregators makes faster; the program sets these very hints, or ROMIO
+        takes them by itself: an aggregator on each node, and 16 MiB that are whole stripes. On GPFS `cb_nodes` stays
+        what it is: one per node.
     Source
         ROMIO users guide (`cb_nodes`, `cb_config_list`, `cb_buffer_size`); its driver for Lustre cuts `cb_nodes` to the
         stripe count; Lustre manual, section 19.2 (one client per stripe).
@@ -90,6 +95,11 @@ class Aggregators(MatchingRule):
                 hints["cb_config_list"] = hosts
         hints["cb_buffer_size"] = buffer_size(pieces.size)
         own = set_hints(use.layer, hints)
+        if nodes is not None and not own and hints.get("cb_nodes") == nodes and _BUFFER % pieces.size == 0:
+            return (
+                f"{pieces.because}: an aggregator on each node, and buffers of {format_bytes(_BUFFER)}, are what ROMIO "
+                "takes by itself"
+            )
         if own == {key: str(value) for key, value in hints.items()}:
             return "the program sets the fitting cb_nodes and cb_buffer_size itself"
         current: dict[str, Value] = dict(own)

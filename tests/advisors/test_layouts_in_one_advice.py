@@ -41,12 +41,21 @@ def aggregators(advice: Advice) -> Recommendation:
     return found
 
 
-@pytest.mark.parametrize("per_node", [1, 4])
+@pytest.mark.parametrize("per_node", [2, 4])
 def test_aggregators_match_the_stripes_as_the_users_thresholds_have_them(per_node):
     advice = advise(thresholds={"LUS002": {"collective_per_node": per_node}})
     stripes = of("LUS002", advice)
     assert f"on {stripes.recommended['stripe_count']} targets" in aggregators(advice).reason
     assert ADVISED in aggregators(advice).reason
+
+
+def test_a_stripe_for_each_node_needs_no_hint():
+    advice = advise(thresholds={"LUS002": {"collective_per_node": 1}})
+    assert of("LUS002", advice).recommended["stripe_count"] == 8
+    assert of("MIO002", advice) is None
+    (silent,) = [each.why for each in advice.no_recommendation if each.rule == "MIO002"]
+    assert silent.endswith("are what ROMIO takes by itself")
+    assert "the stripes that LUS002 recommends" in silent
 
 
 @pytest.mark.parametrize(
