@@ -317,14 +317,15 @@ def gain(group: Sequence[Case], profile: Profile) -> Gain | str:
         return f"{why}, which more targets do not change"
     wide = after if after > 0 else first.targets or before
     client_rate = (first.client_rate or contention.CLIENT_RATE) if first.knows_nodes else math.inf
-    faster = stripe_count.speedup(before, wide, rate, nodes=first.least_nodes, client_rate=client_rate)
-    # On more nodes more targets gain more.
+    # On more nodes more targets gain more: between the least and the most, the middle of their logarithms.
+    nodes_between = round(math.sqrt(first.least_nodes * first.nodes))
+    faster = stripe_count.speedup(before, wide, rate, nodes=nodes_between, client_rate=client_rate)
     spread = stripe_count.range_factor(before, wide) if first.least_nodes == first.nodes else WIDEST
     if faster == 1 and first.layout.rule is not None:
         return ""
-    if first.per_node * first.least_nodes <= before and first.least_nodes < first.nodes:
+    if (faster < spread or first.per_node * first.least_nodes <= before) and first.least_nodes < first.nodes:
         return (
-            f"{targets_text(before)} may be enough already: how many nodes move the file is not known, "
+            f"{targets_text(before)} may be nearly enough: how many nodes move the file is not known, "
             f"and it could be {counted(first.least_nodes, 'node')}"
         )
     nodes = counted(first.nodes, "node")
