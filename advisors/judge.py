@@ -56,7 +56,7 @@ from vani.schema.profile import Verdict as ProfileVerdict
 from vani.schema.system import System
 from vani.schema.unknown import supply_of
 
-__all__ = ["SEVERITIES", "UNKNOWN_SYSTEM", "Thresholds", "judge", "with_remedy"]
+__all__ = ["MATTER", "SEVERITIES", "UNKNOWN_SYSTEM", "Thresholds", "judge", "with_remedy"]
 
 Thresholds = Mapping[str, Mapping[str, Number | str]]
 
@@ -66,6 +66,8 @@ UNKNOWN_SYSTEM: Final = System(name="unknown", generic=False)
 # Share of the run from which on seconds are this severe. 25 % and 10 % are ours: a quarter of a run is worth
 # a change of the program, and 10 % is what Xie et al. (section II) let I/O take of a run. 1 % is what can be
 # pasted without regret.
+MATTER: Final = IOShare.id
+"""The rule on whether I/O matters, which bounds all others."""
 SEVERITIES: Final[tuple[tuple[float, Severity], ...]] = ((0.25, "high"), (0.10, "medium"), (0.01, "low"))
 
 # Rules with floors of their own: other storage has other rates, several writers may have files of their own, and no

@@ -13,8 +13,7 @@ from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Final
 
-from vani.advisors.judge import SEVERITIES, with_remedy
-from vani.advisors.matter.io_share import IOShare
+from vani.advisors.judge import MATTER, SEVERITIES, with_remedy
 from vani.models.measured_gain import Correction, corrected, correction_of
 from vani.schema.advice import Advice, Measured, Recommendation, Severity
 from vani.schema.tuned import Setting
@@ -101,7 +100,7 @@ def _measured(item: Recommendation, trials: Sequence[Trial]) -> Recommendation:
 
 
 def _corrected(item: Recommendation, correction: Correction | None) -> Recommendation:
-    if item.gain is None or correction is None or item.rule == IOShare.id:
+    if item.gain is None or correction is None or item.rule == MATTER:
         return item
     return item.model_copy(update={"expected": corrected(item.gain, correction)})
 
@@ -125,7 +124,7 @@ def _setting_of(item: Recommendation) -> Setting | None:
 
 def _rank(item: Recommendation) -> tuple[int, float]:
     """Whether I/O matters, what is proven (best first), all others as they were, what does not help."""
-    if item.rule == IOShare.id:
+    if item.rule == MATTER:
         return (0, 0.0)
     if item.measured is not None and item.measured.verdict == "proven":
         return (1, -(item.measured.speedup or 0.0))
@@ -178,7 +177,7 @@ def _counts(ranked: Sequence[Recommendation]) -> list[str]:
         return []
     words = {"proven": "proven", "not_proven": "not proven", "no_gain": "without gain", "failed": "failed"}
     parts = [f"{verdicts.count(verdict)} {word}" for verdict, word in words.items() if verdict in verdicts]
-    number = sum(item.rule != IOShare.id for item in ranked)
+    number = sum(item.rule != MATTER for item in ranked)
     return [
         f"Measured on this machine: {len(verdicts)} of {counted(number, 'recommendation')} ({', '.join(parts)})."
     ]

@@ -326,7 +326,7 @@ def gain(group: Sequence[Case], profile: Profile) -> Gain | str:
     if (faster < spread or first.per_node * first.least_nodes <= before) and first.least_nodes < first.nodes:
         return (
             f"{targets_text(before)} may be nearly enough: how many nodes move the file is not known, "
-            f"and it could be {counted(first.least_nodes, 'node')}"
+            f"perhaps only {first.least_nodes}"
         )
     nodes = counted(first.nodes, "node")
     if first.least_nodes < first.nodes:

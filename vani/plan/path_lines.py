@@ -28,7 +28,7 @@ def lines_of(settings: Settings, job: PlannedJob) -> list[str]:
         names = " ".join(part.forwarding for part in settings.split)
         slots = max(1, min(_MOST_SLOTS, round(_SLOTS * share / max(1 - share, 1 / _MOST_SLOTS))))
         lines += [
-            f"# On {names}; LWFS takes P = {share:g} from AIOT's server. A client of Lustre has requests in flight:",
+            f"# On {names}; LWFS takes P = {share:g} from its own server. A client of Lustre has requests in flight:",
             f"lctl set_param mdc.*.max_rpcs_in_flight={slots} osc.*.max_rpcs_in_flight={_SLOTS}",
         ]
     if settings.chunk is not None:
