@@ -125,7 +125,7 @@ def bad_logs(desk: Path) -> None:
     ("words", "said"),
     [
         (("add", "empty.darshan", "--database", "h"), "empty.darshan: is an empty file, no Darshan log"),
-        (("add", "old.darshan", "--database", "h"), "is a log of Darshan 2, whose format is not read"),
+        (("add", "old.darshan", "--database", "h"), "old.darshan: is a damaged Darshan log: it lacks the number of logs of Darshan 2"),
         (("add", "text.darshan", "--database", "h"), "text.darshan: is no Darshan log"),
         (
             ("add", "folder", "--database", "h"),
