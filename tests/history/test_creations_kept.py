@@ -148,7 +148,7 @@ def test_the_table_is_taken_by_the_interaction_database_and_the_jobs_by_a_plan(d
     assert (stored.files, stored.extents, stored.objections) == (4, 8, [])
     row = api.plan_interactions(str(tmp_path / "place.sqlite"), "/scratch/u1/solver/out.2")[1]
     assert (row.extent_start, row.extent_end, row.stripe_count, row.mpi_rank) == (16 << 20, 64 << 20, 4, 2)
-    assert row.stripe_size == 12 << 20
+    assert row.stripe_size == 4 << 20
     jobs = api.creations_jobs(found, "4")
     assert [one.size for one in jobs.jobs[0].creations] == [64 << 20] * 4
     plan = api.plan_place(jobs, ROOT / "examples" / "plan" / "testbed-empty.yaml")

@@ -52,9 +52,9 @@ def tarazu(
 ) -> Tarazu:
     """Choose OSTs for every extent of every file, so that the fullest OST is as empty as can be.
 
-    A plain file gets one stripe of equal size on each of its OSTs (equations 2 and 3: an even multiple of AP = 64 KiB),
-    an extent of a progressive layout (section 5.5.2) one of (end - start) / stripeCount. Where Lustre refuses that
-    size, it is the largest that Lustre takes and that puts the same bytes on each OST.
+    As printed, a plain file gets one stripe of equal size on each of its OSTs (equations 2 and 3: an even multiple of
+    AP = 64 KiB), an extent of a progressive layout (section 5.5.2) one of (end - start) / stripeCount. Lustre refuses
+    some of these sizes, so otherwise the stripes are those that `vani plan place` sets, dealt in turn.
 
     Parameters
     ----------
@@ -68,8 +68,8 @@ def tarazu(
     oss_load
         For each server ossLoad, 0 to 1, which only the printed algorithm sees; None: 0.
     as_printed
-        Algorithm 1 as it is printed, whose costs do not grow with what it places: it piles stripes up on the OSTs that
-        are cheapest at first.
+        The printed stripe sizes, and Algorithm 1 as it is printed, whose costs do not grow with what it places: it
+        piles stripes up on the OSTs that are cheapest at first.
 
     Raises
     ------
@@ -85,7 +85,7 @@ def tarazu(
     >>> round(plan.ost_cost, 3), round(plan.least, 3)
     (1.094, 1.094)
 
-    Table 1, whose third extent Lustre refuses with the printed stripes of 192 MiB:
+    Table 1 as printed, whose third extent Lustre refuses with stripes of 192 MiB, and with stripes that can be set:
 
     >>> MiB = 1 << 20
     >>> layout = [(128 * MiB, 1), (512 * MiB, 3), (2 * GiB, 8), (None, 16)]
@@ -93,7 +93,7 @@ def tarazu(
     >>> [extent.stripe_size for extent in plan.extents]
     [134217728, 134217728, 201326592, 402653184]
     >>> [extent.stripe_size for extent in tarazu([(8 * GiB, layout)], [(10 * GiB, 10 * GiB)] * 35).extents]
-    [134217728, 134217728, 67108864, 402653184]
+    [4194304, 4194304, 4194304, 4194304]
     """
     jobs = Jobs(jobs=[PlannedJob(name="files", nodes=1, creations=_creations(files))])
     plan = place(

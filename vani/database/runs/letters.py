@@ -16,7 +16,7 @@ __all__ = ["Letter", "add_letter", "letters", "remove_letters"]
 class Letter:
     """A letter that was sent.
 
-    Attributes
+    Parameters
     ----------
     written
         The beginning of the day, in seconds since 1970.

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import csv
 import io
-import json
 from typing import TYPE_CHECKING, Final
 
 from vani.render.history.csv import cell
+from vani.schema.syntax.json_writer import json_text
 
 if TYPE_CHECKING:
     from vani.schema.advice import Advice, Recommendation
@@ -41,4 +41,4 @@ def _row(some: Recommendation, setting: str | None) -> list[object]:
 
 
 def _plain(value: object) -> object:
-    return json.dumps(value) if isinstance(value, list | dict | bool) else value
+    return json_text(value, indent=None).rstrip("\n") if isinstance(value, list | dict | bool) else value

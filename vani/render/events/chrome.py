@@ -5,7 +5,6 @@ Source: "Trace Event Format", complete events (`ph` X) and metadata events (M); 
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping
 from typing import Final
 
@@ -14,6 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from vani.render.events.slices import Lane, Names, Process, Slices
+from vani.schema.syntax.json_writer import json_text
 
 __all__ = ["ChromeEvents"]
 
@@ -32,7 +32,7 @@ class ChromeEvents:
     """
 
     def __init__(self, generator: str) -> None:
-        self._begin = f'{{"otherData":{json.dumps({"generator": generator})},"displayTimeUnit":"ns","traceEvents":[\n'
+        self._begin = f'{{"otherData":{_compact({"generator": generator})},"displayTimeUnit":"ns","traceEvents":[\n'
         self._is_first = True
         self._words: dict[str, pa.Array] = {}
 
@@ -48,7 +48,7 @@ class ChromeEvents:
     def names(self, names: Names) -> bytes:
         """Use the words of a trace from here on."""
         self._words = {
-            "func": pa.array([json.dumps(name) for name in names.functions], pa.string()),
+            "func": pa.array([_compact(name) for name in names.functions], pa.string()),
             "file": pa.array([f',"file":{_quoted(name)}' for name in names.files], pa.string()),
             "layer": pa.array(names.layers, pa.string()),
             "kind": pa.array(names.kinds, pa.string()),
@@ -107,11 +107,15 @@ class ChromeEvents:
     def _line(self, event: Mapping[str, object]) -> str:
         first = "" if self._is_first else ",\n"
         self._is_first = False
-        return first + json.dumps(event, separators=(",", ":"))
+        return first + _compact(event)
+
+
+def _compact(tree: object) -> str:
+    return json_text(tree, indent=None).rstrip("\n")
 
 
 def _quoted(text: str) -> str:
-    return json.dumps(text.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace"))
+    return _compact(text.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace"))
 
 
 def _text(values: np.ndarray) -> pa.Array:
