@@ -9,6 +9,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from vani.errors import InputError
+from vani.models.placement.stripe_size import settable
+from vani.models.striping import STRIPE_UNIT
 from vani.papers.figures import rows, whole
 from vani.plan.place import place
 from vani.schema.jobs import Creation, Jobs, PlannedJob
@@ -52,9 +54,9 @@ def tarazu(
 ) -> Tarazu:
     """Choose OSTs for every extent of every file, so that the fullest OST is as empty as can be.
 
-    As printed, a plain file gets one stripe of equal size on each of its OSTs (equations 2 and 3: an even multiple of
-    AP = 64 KiB), an extent of a progressive layout (section 5.5.2) one of (end - start) / stripeCount. Lustre refuses
-    some of these sizes, so otherwise the stripes are those that `vani plan place` sets, dealt in turn.
+    A plain file gets one stripe of equal size on each of its OSTs (equations 2 and 3: an even multiple of AP = 64 KiB),
+    an extent of a progressive layout (section 5.5.2) one of (end - start) / stripeCount. Where Lustre refuses that
+    size, it is the largest that Lustre takes and that puts the same bytes on each OST.
 
     Parameters
     ----------
@@ -85,7 +87,7 @@ def tarazu(
     >>> round(plan.ost_cost, 3), round(plan.least, 3)
     (1.094, 1.094)
 
-    Table 1 as printed, whose third extent Lustre refuses with stripes of 192 MiB, and with stripes that can be set:
+    Table 1, whose third extent Lustre refuses with the printed stripes of 192 MiB:
 
     >>> MiB = 1 << 20
     >>> layout = [(128 * MiB, 1), (512 * MiB, 3), (2 * GiB, 8), (None, 16)]
@@ -93,9 +95,9 @@ def tarazu(
     >>> [extent.stripe_size for extent in plan.extents]
     [134217728, 134217728, 201326592, 402653184]
     >>> [extent.stripe_size for extent in tarazu([(8 * GiB, layout)], [(10 * GiB, 10 * GiB)] * 35).extents]
-    [4194304, 4194304, 4194304, 4194304]
+    [134217728, 134217728, 67108864, 402653184]
     """
-    jobs = Jobs(jobs=[PlannedJob(name="files", nodes=1, creations=_creations(files))])
+    jobs = Jobs(jobs=[PlannedJob(name="files", nodes=1, creations=_creations(files, sets_sizes=not as_printed))])
     plan = place(
         jobs,
         _snapshot(osts, oss, oss_load),
@@ -127,7 +129,9 @@ def tarazu(
     return Tarazu(extents, plan.after.ost_cost if any(extent.osts for extent in extents) else None, plan.least)
 
 
-def _creations(files: Sequence[tuple[int, int | Iterable[tuple[int | None, int]]]]) -> list[Creation]:
+def _creations(
+    files: Sequence[tuple[int, int | Iterable[tuple[int | None, int]]]], *, sets_sizes: bool
+) -> list[Creation]:
     if not len(files):
         raise InputError("is empty", where="files", todo="give the bytes and the stripeCount of one file at least")
     creations = []
@@ -137,23 +141,33 @@ def _creations(files: Sequence[tuple[int, int | Iterable[tuple[int | None, int]]
             size, layout = file
         except (TypeError, ValueError):
             raise InputError("is no pair", where=where, todo="give (bytes, stripeCount)") from None
+        size = whole(size, f"{where}: bytes")
         creations.append(
-            Creation(path=f"/{number}", size=whole(size, f"{where}: bytes"), layout=_layout(layout, where))
+            Creation(path=f"/{number}", size=size, layout=_layout(layout, where, size if sets_sizes else None))
         )
     return creations
 
 
-def _layout(layout: int | Iterable[tuple[int | None, int]], where: str) -> int | str:
+def _layout(layout: int | Iterable[tuple[int | None, int]], where: str, size: int | None) -> int | str:
+    """The layout as `lfs setstripe` takes it, with stripe sizes for a file of `size` bytes; None: without them."""
     if not isinstance(layout, Iterable):
-        return whole(layout, f"{where}: stripeCount", least=1, most=_MOST_STRIPES)
-    words = []
+        stripes = whole(layout, f"{where}: stripeCount", least=1, most=_MOST_STRIPES)
+        return stripes if size is None else f"-c {stripes} -S {settable(max(1, size), stripes, None)}"
+    words: list[str] = []
+    start = 0
     for extent in layout:
         try:
             end, count = extent
         except (TypeError, ValueError):
             raise InputError("has an extent that is no pair", where=where, todo="give (end, stripeCount)") from None
         stripes = whole(count, f"{where}: stripeCount", least=1, most=_MOST_STRIPES)
-        words.append(f"-E {-1 if end is None else whole(end, f'{where}: end', least=1)} -c {stripes}")
+        end = None if end is None else whole(end, f"{where}: end", least=1)
+        words.append(f"-E {-1 if end is None else end} -c {stripes}")
+        last = max(size or 0, start + 1) if end is None else end
+        # What Lustre refuses anyway is refused where the layout is read.
+        if size is not None and last > start and (end or 0) % STRIPE_UNIT == 0:
+            words.append(f"-S {settable(last - start, stripes, end)}")
+        start = last
     if not words:
         raise InputError("has no extent", where=where, todo="give (end, stripeCount), the last with the end None")
     return " ".join(words)
