@@ -79,7 +79,7 @@ def trial_of(setting: Setting, trials: Iterable[Trial]) -> Trial | None:
 
 
 def _severity(share: float) -> Severity:
-    """Severity of a setting that wins this share of the run: as that of estimates, but what is proven is worth it."""
+    """Severity of a setting that saves this share of the run, as for estimates; a proven one is at least low."""
     return next((severity for least, severity in SEVERITIES if share >= least), "low")
 
 

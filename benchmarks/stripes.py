@@ -51,7 +51,7 @@ THUMB: Final[Mapping[str, Rule]] = {
 """Rules of thumb, by name; none gives more targets than there are."""
 
 _OF_NODES: Final = ("1/node", "2/node")
-"""Those that nobody can follow who does not know the nodes."""
+"""Rules of thumb that need the number of nodes."""
 
 ALIKE: Final = 0.96
 """Share of the best mean from which on a number of targets per node is as good."""

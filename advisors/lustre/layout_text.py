@@ -64,7 +64,7 @@ def _why_so_many(case: Case) -> str:
     if case.cached:
         return f" {'is' if count == 1 else 'are'} enough while the memory of the nodes takes it"
     if case.may_be_cached:
-        return ", one for each GiB, which the memory of the nodes may take"
+        return ", one for each GiB, since the nodes may keep the file in memory"
     if count < wanted and count == case.targets:
         return ", all that there are"
     if count < wanted and case.movers.collective and count == case.movers.processes:

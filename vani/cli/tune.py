@@ -69,7 +69,7 @@ def _budget(ctx: click.Context, param: click.Parameter, value: str) -> dict[str,
 @click.option(
     "--nodes",
     type=click.IntRange(min=1),
-    help="Nodes of a run, for a budget in node-hours. [default: those of the batch job that this is]",
+    help="Nodes of a run, for a budget in node-hours. [default: the nodes of this batch job]",
 )
 @click.option(
     "--later-runs",
@@ -101,7 +101,7 @@ def _budget(ctx: click.Context, param: click.Parameter, value: str) -> dict[str,
     metavar="FOLDER",
     default=_STATE,
     show_default=True,
-    help="What is known so far, and what each run printed.",
+    help="Folder for the state of the session and the output of each run.",
 )
 @click.option(
     "--submit",
@@ -125,14 +125,15 @@ def _budget(ctx: click.Context, param: click.Parameter, value: str) -> dict[str,
     help="Each job runs so many, and submits the next one. [default: one job for all]",
 )
 @click.option("--dry-run", is_flag=True, help="With --submit: write the script, and submit nothing.")
-@click.option("--in-job", is_flag=True, help="With --resume, in a job that was submitted: run the session here.")
+# Of the scripts that --submit writes.
+@click.option("--in-job", is_flag=True, hidden=True)
 @click.option(
     "--history",
     "db",
     metavar="FILE|URL",
     help="Begin with what was proven before, leave out what did not help, and add the result to this history.",
 )
-@click.option("--resume", is_flag=True, help="Go on with the session in --state.")
+@click.option("--resume", is_flag=True, help="Continue the session in --state.")
 @click.option("--show", is_flag=True, help="Show the session in --state, and run nothing.")
 @click.option(
     "-o", "--output", type=FILE, metavar="FILE", default="tuned.yaml", show_default=True,
@@ -147,8 +148,8 @@ def tune(
     """Run COMMAND as it is and with recommended settings, and keep what makes it faster beyond doubt.
 
     COMMAND names the folder of its output as {data}, or its programs take it from $VANI_DATA: a new folder below DIR
-    for each run. Only settings from outside of the program are tried: the layout of that folder, hints of MPI-IO, and
-    variables. The exit status is 1 where the program fails as it is.
+    for each run. It tries only settings from outside the program: the layout of that folder, MPI-IO hints, and
+    environment variables. The exit status is 1 if the program fails as it is.
     """
     options["submission"] = submission = _submission(options, output)
     if resume or show:

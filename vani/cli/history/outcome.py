@@ -13,16 +13,16 @@ __all__ = ["outcome"]
 @click.command()
 @click.argument("application", metavar="APP")
 @click.argument("user", required=False)
-@click.option("--changed", metavar="DAY", help="Day of a change, YYYY-MM-DD; by default those of noted letters.")
+@click.option("--changed", metavar="DAY", help="Day of a change, YYYY-MM-DD; by default the days of noted letters.")
 @db_option
 @click.option(
     "--format", "kind", type=click.Choice(["text", "json"]), default="text", show_default=True, help="What is written."
 )
 def outcome(application: str, user: str | None, changed: str | None, db: str | None, kind: str) -> None:
-    """Tell whether it helped: the waiting of APP's runs before and after each letter, or after a change.
+    """Compare how long APP's runs wait for I/O before and after each letter, or before and after a change.
 
-    Runs of the 90 days before are compared with those after, for each user and number of processes; means, with the
-    interval of their difference. What else changed in that time, such as the load of the machine, is in it, too.
+    Takes the runs of 90 days on either side, by user and number of processes, and prints means with the interval of
+    their difference. It includes whatever else changed in that time, such as the load of the machine.
     """
     from vani.render.history.outcome import outcomes_as_text  # noqa: PLC0415
     from vani.schema.syntax.json_writer import json_text  # noqa: PLC0415

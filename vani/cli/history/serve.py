@@ -23,22 +23,22 @@ def _token(ctx: click.Context, param: click.Parameter, value: Path | None) -> st
 @db_option
 @click.option("--address", default="127.0.0.1", show_default=True, metavar="IP", help="Where it listens.")
 @click.option("--port", type=click.IntRange(0, 65535), default=8600, show_default=True, help="0: any that is free.")
-@click.option("--name", "names", multiple=True, metavar="HOST", help="A further name by which browsers reach it.")
+@click.option("--name", "names", multiple=True, metavar="HOST", help="Another host name that browsers use for it.")
 @click.option(
     "--token-file",
     "token",
     type=FILE,
     metavar="FILE",
     callback=_token,
-    help="The token that browsers need, made where there is none. Required but on 127.0.0.1.",
+    help="File with the token that browsers need; created if missing. Required unless --address is this machine.",
 )
 def serve(
     place: str | None, db: str | None, address: str, port: int, names: tuple[str, ...], token: str | None
 ) -> None:
     """Serve pages about a history to a browser: the month, the ranking, applications, runs and storage targets.
 
-    It only reads, and needs no network. Without options nobody but users of this machine reaches it; on a machine that
-    others log in to, name a --token-file. Ctrl-C ends it.
+    It only reads, and needs no network. By default only users of this machine can reach it. If others log in to this
+    machine, give a --token-file. Ctrl-C ends it.
     """
     if place is not None and db is not None:
         raise click.UsageError("The history was named twice: by the argument and by --database.")
