@@ -20,14 +20,16 @@ _COLUMNS: Final = (
 
 
 def render(advice: Advice, **_: object) -> str:
-    """Write one row for each setting that is recommended; unknown values are empty."""
+    """Write one row for each setting that is recommended; unknown values are empty, and commands a line each."""
     text = io.StringIO()
     out = csv.writer(text, lineterminator="\n")
     out.writerow(_COLUMNS)
     for some in advice.recommendations:
-        # Some say what to do in words alone.
-        for setting in some.recommended or [None]:
-            out.writerow(map(cell, _row(some, setting)))
+        # Some have commands alone, and whether I/O matters is no setting.
+        for setting in some.recommended or ([None] if some.apply else []):
+            # A cell has one line, but for the commands.
+            commands = "\n".join(str(cell(line)) for line in some.apply)
+            out.writerow([*map(cell, _row(some, setting)), commands])
     return text.getvalue()
 
 
@@ -36,7 +38,7 @@ def _row(some: Recommendation, setting: str | None) -> list[object]:
     target = some.target
     return [
         some.rule, some.name, some.severity, some.confidence, target.kind, target.path, target.app, setting,
-        _plain(current), _plain(recommended), "; ".join(some.apply),
+        _plain(current), _plain(recommended),
     ]  # fmt: skip
 
 
