@@ -1,4 +1,4 @@
-"""What README shows second: a program is traced, and the advice says what is wrong with it."""
+"""What the tour shows first: a program is traced, and the advice says what is wrong with it."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ def vani(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
     )
 
 
-def test_the_advice_that_readme_shows_is_that_on_its_example(tmp_path):
+def test_the_advice_that_the_tour_shows_is_that_on_its_example(tmp_path):
     strace_or_skip()
     traced = vani(tmp_path, "trace", "--", sys.executable, str(PROGRAM))
     assert traced.stdout == "8,000,000 bytes read\n"
     assert "Next   vani advise train.py.trace --format text" in traced.stderr
     printed = vani(tmp_path, "advise", "train.py.trace", "--format", "text").stdout
-    (shown,) = re.findall(r"```text\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
-    # Severity depends on the machine; README has short paths, and long ones break lines within words.
+    (shown,) = re.findall(r"```text\n(.*?)```", (ROOT / "docs" / "tour.md").read_text(), re.DOTALL)
+    # Severity depends on the machine; the page has short paths, and long ones break lines within words.
     said = "".join(printed.split()).replace(f"{tmp_path}/", "")
     lines = shown.split("\n", 1)[1].replace("# in", "\0# in")
     for sentence in lines.split("\0"):

@@ -193,8 +193,13 @@ To change it
 | page | for |
 | --- | --- |
 | [API](api/README.md) | [functions](api/functions.rst), a [script](run.py) |
+
+## To explain it
+
+- [Models](models.md)
 """
     assert groups(text, "docs/index") == {
         "To use it": ["README", "docs/rules/README"],
         "To change it": ["docs/api/README", "docs/api/functions"],
+        "To explain it": ["docs/models"],
     }

@@ -20,7 +20,7 @@ _LINK = re.compile(r"\]\((?![a-z]+:)([^)#\s]+)\.(?:md|rst)(?:#[^)]*)?\)")
 
 
 def groups(text: str, page: str) -> dict[str, list[str]]:
-    """Pages that an index links to, each once, under the line of text that stands above their list or table.
+    """Pages that an index links to, each once, under the heading or the line of text above their list or table.
 
     `page` is the name of the index ("docs/index"); pages are named like it.
     """
@@ -30,8 +30,8 @@ def groups(text: str, page: str) -> dict[str, list[str]]:
         links = [
             posixpath.normpath(posixpath.join(posixpath.dirname(page), link)) for link in _LINK.findall(line)
         ]
-        if not links and re.match(r"\w", line):
-            caption = line.rstrip(":.")
+        if not links and (text_line := re.match(r"(?:##+ )?(\w.*)", line)):
+            caption = text_line[1].rstrip(":.")
         for link in links:
             if link not in seen:
                 seen.add(link)
