@@ -3,7 +3,7 @@
 import pytest
 
 from vani.errors import InputError
-from vani.prolog.job_facts import facts_of
+from vani.prolog.job_facts import facts_of, number_of, variables_of
 
 SLURM = {
     "SLURM_JOB_ID": "4711", "SLURM_JOB_NAME": "bt-d", "SLURM_JOB_USER": "ada", "SLURM_JOB_PARTITION": "all",
@@ -17,7 +17,70 @@ def test_a_job_is_what_slurm_says_of_it():
     assert (job.start_s, job.end_s) == (1000.0, 2000.0)
 
 
-@pytest.mark.parametrize("number", ["", "0", "-1", "1e3", "4711\n", "../4711", "4" * 40, "٣"])
+FLUX = {"FLUX_JOB_ID": "ƒ2oLkTLb", "FLUX_JOB_USERID": "1001", "FLUX_JOB_RANKS": "0-3"}
+PBS = {
+    "PBS_JOBID": "123.server", "PBS_JOBNAME": "bt-d", "PBS_QUEUE": "workq", "PBS_O_LOGNAME": "ada", "PBS_WALLTIME": "600",
+}  # fmt: skip
+LSF = {
+    "LSB_JOBID": "9", "LSB_JOBINDEX": "0", "LSB_JOBNAME": "bt-d", "LSB_QUEUE": "batch", "LSFUSER": "ada",
+    "LSB_PROJECT_NAME": "climate", "LSB_MCPU_HOSTS": "login1 1 n1 40 n2 40",
+}  # fmt: skip
+
+
+def test_account_and_quality_of_service_are_what_slurm_says_of_them():
+    job = facts_of(SLURM | {"SLURM_JOB_ACCOUNT": "climate", "SLURM_JOB_QOS": "high"}, 0.0)
+    assert (job.account, job.qos, job.partition) == ("climate", "high", "all")
+
+
+def test_flux_says_number_and_user_and_its_script_adds_the_rest():
+    job = facts_of(FLUX | {"VANI_JOB_NAME": "bt-d", "VANI_JOB_HOSTS": "n[1-4]", "VANI_JOB_TIME_LIMIT": "60"}, 10.0)
+    assert (job.user, job.name, job.hosts, job.end_s) == ("1001", "bt-d", "n[1-4]", 70.0)
+
+
+@pytest.mark.parametrize(
+    ("text", "number"), [("ƒ2oLkTLb", "68484595712"), ("f2oLkTLb", "68484595712"), ("68484595712", "68484595712")]
+)
+def test_a_number_of_flux_is_decimal_however_it_is_printed(text, number):
+    assert number_of({"FLUX_JOB_ID": text}) == number
+
+
+def test_pbs_lists_its_hosts_in_a_file(tmp_path):
+    nodes = tmp_path / "nodes"
+    nodes.write_text("n1\nn1\nn2\nn2\n")
+    registered = variables_of(PBS | {"PBS_NODEFILE": str(nodes), "HOME": "/home/ada"})
+    nodes.unlink()
+    job = facts_of(registered, 100.0)
+    assert (job.job, job.name, job.user, job.partition) == ("123", "bt-d", "ada", "workq")
+    assert (job.hosts, job.end_s) == ("n1,n2", 700.0)
+    assert variables_of(registered) == registered
+    assert "HOME" not in registered
+
+
+def test_pbs_without_its_file_of_hosts_leaves_them_open():
+    assert facts_of(variables_of(PBS | {"PBS_NODEFILE": "/no/such/file"}), 0.0).hosts is None
+
+
+def test_lsf_says_all_but_the_quality_of_service():
+    job = facts_of(LSF, 0.0)
+    assert (job.job, job.name, job.user, job.account, job.partition) == ("9", "bt-d", "ada", "climate", "batch")
+    assert (job.hosts, job.qos) == ("n1,n2", None)
+    assert facts_of({"LSB_JOBID": "9", "LSB_HOSTS": "n1 n1 n2"}, 0.0).hosts == "n1,n2"
+
+
+@pytest.mark.parametrize(
+    "environment", [{"PBS_JOBID": "12[3].server"}, {"LSB_JOBID": "12", "LSB_JOBINDEX": "3"}, {"VANI_JOB_ID": "12_3"}]
+)
+def test_jobs_of_an_array_have_numbers_of_their_own(environment):
+    assert number_of(environment) == "12_3"
+
+
+def test_what_the_batch_system_says_comes_before_what_its_script_says():
+    own = {"VANI_JOB_ID": "1", "VANI_JOB_ACCOUNT": "mine", "VANI_JOB_USER": "eve", "VANI_JOB_NODES": "99"}
+    job = facts_of(SLURM | {"SLURM_JOB_ACCOUNT": "climate"} | own, 0.0)
+    assert (job.job, job.account, job.user, job.nodes) == ("4711", "climate", "ada", 4)
+
+
+@pytest.mark.parametrize("number", ["", "0", "-1", "1e3", "4711\n", "../4711", "4" * 40, "٣", "4_", "4_5_6"])
 def test_a_job_without_a_number_is_refused(number):
     with pytest.raises(InputError, match="SLURM_JOB_ID"):
         facts_of(SLURM | {"SLURM_JOB_ID": number}, 0.0)

@@ -1,8 +1,8 @@
 """The jobs that run, and what each of them has: a folder that prologs and epilogs of many jobs share.
 
 `jobs/NUMBER` is written by the prolog of a job, without waiting for anybody, and removed by its epilog: the variables
-of Slurm as `env -0` prints them, so that a shell can write it, too. So no job is lost where many begin at once, or
-where one is killed. `state.json`, what each job has, is written under the lock, which ends with its process.
+of the batch system as `env -0` prints them, so that a shell can write it, too. So no job is lost where many begin at
+once, or where one is killed. `state.json`, what each job has, is written under the lock, which ends with its process.
 Every file appears whole or not at all.
 """
 
@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from vani.errors import InputError
-from vani.prolog.job_facts import JobFacts, facts_of, number_of
+from vani.prolog.job_facts import JobFacts, facts_of, is_number, number_of, variables_of
 
 __all__ = ["State"]
 
@@ -76,11 +76,11 @@ class State:
             There is no number of a job, or no place to write.
         """
         number = number_of(environment)
-        variables = {key: value for key, value in environment.items() if key.startswith("SLURM_")}
+        variables = variables_of(environment)
         place = self._jobs / number
         with suppress(OSError, ValueError):
             before, since_s = _registered(place)
-            if {key: value for key, value in before.items() if key.startswith("SLURM_")} == variables:
+            if variables_of(before) == variables:
                 return facts_of(variables, since_s)  # The script that runs this has done it.
         for suffix in _OF_A_JOB:
             self.file_of(number, suffix).unlink(missing_ok=True)
@@ -114,7 +114,7 @@ class State:
         """
         jobs = []
         for name in os.listdir(self._jobs):  # noqa: PTH208 - hundreds of paths need not be made
-            if not name.isdecimal():
+            if not is_number(name):
                 continue
             place = self._jobs / name
             try:
@@ -142,7 +142,7 @@ class State:
             for name in os.listdir(folder):  # noqa: PTH208 - hundreds of paths need not be made
                 stem, _, suffix = name.rpartition(".")
                 is_left = (
-                    folder == self.folder and suffix in _OF_A_JOB and stem.isdecimal() and not self.has(stem)
+                    folder == self.folder and suffix in _OF_A_JOB and is_number(stem) and not self.has(stem)
                 )
                 with suppress(OSError):
                     if suffix == "partial":

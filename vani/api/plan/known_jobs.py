@@ -62,7 +62,7 @@ def known_job(job: JobFacts, path: Path | None) -> KnownJob:
     """
     nodes = job.nodes or len(_hosts_of(job))
     if not nodes:
-        raise InputError("neither SLURM_JOB_NUM_NODES nor SLURM_JOB_NODELIST is set", todo="see the prolog")
+        raise InputError("neither its number of nodes nor its hosts are known", todo="set VANI_JOB_NODES in the prolog")
     plain = PlannedJob(name=job.job, nodes=nodes)
     if path is None:
         return KnownJob(plain, lacks=("nothing is known of jobs of this name",))
