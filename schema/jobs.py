@@ -35,6 +35,7 @@ Count = Annotated[int, Field(ge=0, le=_MOST_NODES)]
 AtLeastOne = Annotated[int, Field(ge=1, le=_MOST_NODES)]
 Bytes = Annotated[float, Field(ge=0, le=_MOST, allow_inf_nan=False)]
 Amount = Annotated[float, Field(ge=0, le=_MOST, allow_inf_nan=False)]
+Weight = Annotated[float, Field(ge=0.001, le=1000, allow_inf_nan=False)]
 
 
 def _harmless(name: str) -> str:
@@ -118,6 +119,9 @@ class PlannedJob(Model):
     )
     pattern: AccessPattern | None = Field(
         default=None, description="how it reads or writes; asked where there is no curve"
+    )
+    weight: Weight = Field(
+        default=1.0, description="what a byte per second of it counts in the sum that mckp makes large"
     )
     demand: Demand | None = Field(default=None, description="rates that it asks for")
     creations: Annotated[list[Creation], Field(max_length=1_000_000)] | None = Field(

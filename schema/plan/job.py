@@ -19,6 +19,9 @@ class StartedJob(Model):
     id: str = Field(description="its number")
     name: str | None = Field(description="what its user called it; null: not told")
     user: str | None = Field(description="whose it is; null: not told")
+    account: str | None = Field(default=None, description="account that it is charged to; null: not told")
+    qos: str | None = Field(default=None, description="quality of service; null: not told")
+    partition: str | None = Field(default=None, description="partition or queue; null: not told")
     nodes: Count = Field(description="compute nodes")
     hosts: str | None = Field(description="their names, as Slurm writes lists; null: not told")
 
@@ -28,6 +31,12 @@ class JobPlan(Plan):
 
     kind: Literal["job"] = Field(default="job", description="what is planned: one job that begins")
     job: StartedJob = Field(description="the job")
+    pool: str | None = Field(
+        default=None, description="pool of the settings whose I/O nodes it shares; null: that of the command's options"
+    )
+    weight: float = Field(
+        default=1.0, description="what a byte per second of it counts in the sum that mckp makes large"
+    )
     forward: ForwardSettings = Field(description="how the pool is shared")
     running: Count = Field(description="jobs that run, this one included")
     access: Literal["direct", "own", "shared"] | None = Field(

@@ -6,8 +6,9 @@ import json
 
 import pytest
 
-from vani.api.plan.job import SharingRules, plan_running_jobs, pool_of
+from vani.api.plan.job import plan_running_jobs
 from vani.api.plan.known_jobs import known_file, known_job
+from vani.api.plan.pools import SharingRules, pool_of, pools_of
 from vani.errors import InputError
 from vani.prolog.job_facts import facts_of
 from vani.prolog.state import State
@@ -117,8 +118,8 @@ def test_one_io_node_is_shared_where_figures_are_known(site, known):
 def test_a_job_that_cannot_be_planned_for_does_not_keep_others_from_it(site):
     site.state.register({"SLURM_JOB_ID": "1"})
     assert site.begin(2) == "gets 4 of 4 I/O nodes, 1 job running"
-    assert site.said == ["job 1: neither SLURM_JOB_NUM_NODES nor SLURM_JOB_NODELIST is set; see the prolog"]
-    with pytest.raises(InputError, match="neither SLURM_JOB_NUM_NODES"):
+    assert site.said == ["job 1: neither its number of nodes nor its hosts are known; set VANI_JOB_NODES in the prolog"]
+    with pytest.raises(InputError, match="neither its number of nodes"):
         site.plan("1")
 
 
@@ -178,3 +179,126 @@ def test_the_pool_is_as_large_as_asked_at_most(tmp_path):
     assert pool_of(SharingRules(hosts_file=tmp_path / "hosts", io_nodes=2)).working == ("a", "b")
     with pytest.raises(InputError, match="--io-nodes"):
         pool_of(SharingRules(io_nodes=-1))
+
+
+def sharing(site, text):
+    """Write a document of settings beside the state."""
+    place = site.state.folder.parent / "sharing.yaml"
+    place.write_text(f"schema: vani.sharing/1\n{text}")
+    return place
+
+
+def begin(site, number, rules, **facts):
+    site.state.register(env(number) | {f"SLURM_JOB_{key.upper()}": value for key, value in facts.items()})
+    return site.plan(str(number), **rules)
+
+
+def test_a_job_whose_quality_of_service_weighs_more_gets_what_others_would(site, known):
+    """Of two jobs with one curve that share two I/O nodes, each gets one; the first that weighs enough gets both."""
+    curve = [{"io_nodes": n, "bandwidth": rate} for n, rate in ((1, 4e8), (2, 6e8))]
+    curve = [{"io_nodes": 0, "bandwidth": 1e8}, *curve]
+    jobs = {"schema": "vani.jobs/1", "jobs": [{"name": "bt", "nodes": 4, "curve": curve}]}
+    (known / "bt.yaml").write_text(json.dumps(jobs))
+    rules = {"known": known, "io_nodes": 2, "settings": sharing(site, "weights: {urgent: 20}\n")}
+    begin(site, 1, rules, qos="normal")
+    begin(site, 2, rules, qos="normal")
+    assert [len(site.of(number).io_nodes) for number in (1, 2)] == [1, 1]
+    site.state.forget("2")
+    site.state.forget("1")
+    site.plan(**rules)
+    site.state.register(env(3) | {"SLURM_JOB_QOS": "normal"})
+    site.state.register(env(4) | {"SLURM_JOB_QOS": "urgent"})
+    site.plan("4", **rules)
+    assert (site.of(3).access, site.of(3).weight) == ("direct", 1.0)
+    assert (len(site.of(4).io_nodes), site.of(4).weight) == (2, 20.0)
+
+
+POOLS = """
+pools:
+- {name: climate, accounts: [climate], io_nodes: [b]}
+- {name: gpu, partitions: [gpu], qos: [high, urgent], io_nodes: 1}
+"""
+
+
+@pytest.fixture
+def four(tmp_path):
+    (tmp_path / "hosts").write_text("a 1\nb 2\nc 3\nd 4\n")
+    return tmp_path / "hosts"
+
+
+def test_io_nodes_that_are_reserved_are_those_of_an_account_alone(site, four):
+    rules = {"io_nodes": None, "hosts_file": four, "settings": sharing(site, POOLS), "direct": False}
+    assert begin(site, 1, rules, account="climate") == "gets 1 of 1 I/O node of pool climate, 1 job running"
+    assert begin(site, 2, rules, account="other", partition="gpu", qos="high").startswith("gets 1 of 1 I/O node of pool gpu")
+    assert begin(site, 3, rules, account="other", partition="gpu", qos="low").startswith("gets 2 of 2 I/O nodes, ")
+    assert [site.of(number).io_nodes for number in (1, 2, 3)] == [["b"], ["a"], ["c", "d"]]
+    assert [site.of(number).pool for number in (1, 2, 3)] == ["climate", "gpu", None]
+    assert (site.state.folder / "3.map").read_text() == "n1 2\nn2 2\nn3 3\nn4 3\n"
+
+
+def test_jobs_of_a_pool_share_it_among_themselves(site, four):
+    rules = {"io_nodes": None, "hosts_file": four, "settings": sharing(site, POOLS), "direct": False}
+    for number in (1, 2):
+        begin(site, number, rules, account="climate")
+    assert site.of(2).unplaced[0].reason.startswith("--io-nodes: 1 I/O node cannot serve 2 jobs")
+    assert site.of(1).io_nodes == ["b"]
+
+
+def test_file_systems_have_pools_of_their_own(site, tmp_path):
+    for name in ("scratch", "work"):
+        nodes = [{"name": f"{name}{n}"} for n in range(2)]
+        (tmp_path / f"{name}.yaml").write_text(json.dumps({"schema": "vani.snapshot/1", "forwarding": nodes}))
+    text = "pools:\n" + "".join(
+        f"- {{name: {name}, file_system: /{name}, partitions: [{name}], snapshot: {name}.yaml}}\n"
+        for name in ("scratch", "work")
+    )
+    rules = {"io_nodes": None, "settings": sharing(site, text), "direct": False}
+    for number, name in ((1, "scratch"), (2, "work")):
+        begin(site, number, rules, partition=name)
+        assert site.of(number).io_nodes == [f"{name}0", f"{name}1"]
+        assert [one.path for one in site.of(number).inputs] == [str(tmp_path / f"{name}.yaml")]
+    assert begin(site, 3, rules, partition="debug").startswith(
+        "no I/O nodes (no pool takes a job of partition debug, account unknown, QOS unknown)"
+    )
+
+
+def test_members_of_a_pool_do_not_change_when_one_of_them_fails(site, tmp_path):
+    nodes = [{"name": name, "state": state} for name, state in (("a", "offline"), ("b", "ok"), ("c", "ok"))]
+    (tmp_path / "now.yaml").write_text(json.dumps({"schema": "vani.snapshot/1", "forwarding": nodes}))
+    text = "pools:\n- {name: p, partitions: [p], io_nodes: 2}\n- {name: q, partitions: [q]}\n"
+    rules = SharingRules(snapshot=tmp_path / "now.yaml", settings=sharing(site, text))
+    assert [pool.working for pool in pools_of(rules)] == [("b",), ("c",), ()]
+
+
+@pytest.mark.parametrize(
+    ("text", "fault"),
+    [
+        ("pools:\n- {name: p, io_nodes: [x]}\n", "pool p: there is no I/O node 'x'"),
+        ("pools:\n- {name: p}\n- {name: q}\n", "pool q: no I/O nodes are left for it"),
+        ("pools:\n- {name: p, io_nodes: 1}\n- {name: p, io_nodes: 1}\n", "two pools are named 'p'"),
+        ("pools:\n- {name: p, io_nodes: [a]}\n- {name: q, io_nodes: [a]}\n", "two pools have the I/O node 'a'"),
+        ("weights: {urgent: -1}\n", "sharing.yaml:2"),
+        ("weight: {urgent: 1}\n", "weight"),
+    ],
+)
+def test_settings_that_cannot_be_are_refused(site, four, text, fault):
+    with pytest.raises(InputError, match=fault):
+        pools_of(SharingRules(hosts_file=four, settings=sharing(site, text)))
+
+
+def test_a_pool_of_no_known_io_nodes_is_refused(site):
+    with pytest.raises(InputError, match="pool p: names no snapshot and no file of hosts"):
+        pools_of(SharingRules(settings=sharing(site, "pools:\n- {name: p, io_nodes: [a]}\n")))
+
+
+def test_a_folder_of_known_jobs_that_is_missing_is_a_line_of_the_log(site, tmp_path):
+    site.begin(1, known=tmp_path / "gone")
+    assert site.said == [f"--known {tmp_path}/gone: no such folder: nothing is known of any job"]
+
+
+def test_a_map_that_is_missing_is_a_line_of_the_log(site):
+    site.state.register({"SLURM_JOB_ID": "1", "SLURM_JOB_NUM_NODES": "4"})
+    site.plan("1")
+    assert [line.partition("; ")[0] for line in site.said] == [
+        "job 1: no forwarding map: its list of hosts '': is no list of hosts"
+    ]

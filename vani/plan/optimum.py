@@ -91,7 +91,12 @@ def _solve_with(
         ]
         if not all(options):
             return None
-    classes = [_items(some, settings.objective) for some in options]
+    # Sums of values have to stay below 2^61, whatever the weights.
+    largest = max((offer.job.weight for offer in request.offers), default=1.0)
+    classes = [
+        _items(some, settings.objective, offer.job.weight / largest)
+        for offer, some in zip(request.offers, options, strict=True)
+    ]
     capacity = _farthest(request, pool, options) if larger_pools else pool
     cells = max(len(options), 10 * max(map(len, options))) * (capacity + 1)
     if cells > _MOST_CELLS:
@@ -137,13 +142,13 @@ def _shares(
     return np.array([(option.rate or 0.0) / best for option in options])
 
 
-def _items(options: Sequence[Option], objective: str) -> Items:
+def _items(options: Sequence[Option], objective: str, weight: float) -> Items:
     def value(option: Option) -> int:
         if option.net_rate is None:
             return 0
         if objective == "proportional":
-            return round(math.log(option.net_rate) * _LOGARITHM)
-        return round(option.net_rate)
+            return round(weight * math.log(option.net_rate) * _LOGARITHM)
+        return round(weight * option.net_rate)
 
     return Items(
         np.array([option.io_nodes for option in options], dtype=np.int64),
@@ -177,7 +182,7 @@ def _smallest_pool(request: PoolRequest) -> int:
 def one_more(request: PoolRequest, now: Solved) -> float | None:
     """Bandwidth that one more I/O node adds to the sum; `now` is the optimum of the pool."""
     settings = request.settings
-    if settings.objective == "sum" and not settings.floor and not request.shares_node:
+    if settings.objective == "sum" and not settings.floor and not request.shares_node and not request.has_weights:
         values, last = now.optima.values, len(now.optima.values) - 1
         return float(values[min(request.pool + 1, last)] - values[min(request.pool, last)])
     larger = replace(request, settings=settings.model_copy(update={"io_nodes": settings.io_nodes + 1}))
@@ -186,7 +191,7 @@ def one_more(request: PoolRequest, now: Solved) -> float | None:
 
 
 def pools(request: PoolRequest, solved: Solved | None) -> list[PoolWorth]:
-    if solved is None or request.settings.objective != "sum" or request.shares_node:
+    if solved is None or request.settings.objective != "sum" or request.shares_node or request.has_weights:
         return []
     values = solved.optima.values
     possible = np.flatnonzero((values > IMPOSSIBLE) & (np.diff(values, prepend=IMPOSSIBLE) > 0))

@@ -35,6 +35,11 @@ class PoolRequest:
         """I/O nodes that can be handed out to single jobs."""
         return self.settings.io_nodes - self.shares_node
 
+    @property
+    def has_weights(self) -> bool:
+        """True where some jobs' bandwidth counts more than others'."""
+        return len({offer.job.weight for offer in self.offers}) > 1
+
 
 def by_policy(policy: Policy, request: PoolRequest) -> list[Choice]:
     """Allotments by any policy but mckp; nothing keeps their sums within the pool."""

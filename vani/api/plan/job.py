@@ -7,58 +7,38 @@ written after it are written by the next one.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final
 
 import vani
-from vani.api.plan.inputs import plan_input
 from vani.api.plan.known_jobs import KnownJob, known_file, known_job
+from vani.api.plan.pools import Pool, SharingRules, pool_for, pools_of, sharing_settings
 from vani.errors import InputError
 from vani.models.forwarding import measured
 from vani.plan.job import Has, RunningJob, Shared, map_of, share
-from vani.schema.document import read_text
 from vani.schema.host_list import expand
 from vani.schema.jobs import PlannedJob
 from vani.schema.plan import ForwardSettings, JobPlan, Left, PlanInput, StartedJob
-from vani.schema.snapshot import Snapshot
 from vani.units import counted
 
 if TYPE_CHECKING:
     from vani.prolog.job_facts import JobFacts
     from vani.prolog.state import State
 
-__all__ = ["Pool", "SharingRules", "plan_running_jobs", "pool_of"]
+__all__ = ["plan_running_jobs"]
 
 _TRIES: Final = 3
 """A document that was begun so often and never read to its end takes longer than the budget."""
 
 
 @dataclass(frozen=True)
-class SharingRules:
-    """Settings by which I/O nodes are shared; see `vani.api.plan_forward`."""
+class _SharedPool:
+    """A pool, and its I/O nodes by job."""
 
-    io_nodes: int | None = None
-    snapshot: Path | None = None
-    hosts_file: Path | None = None
-    known: Path | None = None
-    policy: Literal["mckp", "static", "size"] = "mckp"
-    objective: Literal["sum", "max-min", "proportional"] = "sum"
-    floor: float = 0.0
-    direct: bool = True
-    nodes_per_io_node: float | None = None
-    estimate: Literal["near", "nearest", "none"] = "near"
-    change_cost_s: float = 0.0
-    expire_s: float = 7 * 86400.0
-
-
-@dataclass(frozen=True)
-class Pool:
-    """I/O nodes: those that work, the least loaded in front, and the number of each in GekkoFWD's file of hosts."""
-
-    working: tuple[str, ...]
-    numbers: Mapping[str, int]
-    inputs: tuple[PlanInput, ...] = ()
+    pool: Pool
+    settings: ForwardSettings
+    shared: Shared
 
 
 @dataclass
@@ -69,54 +49,7 @@ class _Entry:
     known: KnownJob
     has: Has | None = None
     published: bool = False
-
-
-def pool_of(rules: SharingRules) -> Pool:
-    """The I/O nodes to share: those of the snapshot that work, those of the file of hosts, or so many numbers.
-
-    Raises
-    ------
-    InputError
-        Neither is given, or the snapshot cannot be used.
-    """
-    hosts = None if rules.hosts_file is None else _forwarding_hosts(rules.hosts_file)
-    if rules.snapshot is not None:
-        nodes = Snapshot.load(rules.snapshot).forwarding
-        known = [node.name for node in nodes] if hosts is None else hosts
-        working = [
-            (node.load is None, node.load or 0.0, place)
-            for place, node in enumerate(nodes)
-            if node.state == "ok" and node.name in known
-        ]
-        names = [nodes[place].name for *_, place in sorted(working)]
-        inputs = (plan_input("snapshot", rules.snapshot),)
-        return Pool(tuple(names[: rules.io_nodes]), _numbers(known), inputs)
-    if hosts is not None:
-        return Pool(tuple(hosts[: rules.io_nodes]), _numbers(hosts))
-    if rules.io_nodes is None or not 0 <= rules.io_nodes <= 100_000:
-        raise InputError(
-            "is not given, or not 0 to 100,000", where="--io-nodes", todo="give it, or --snapshot"
-        )
-    names = [str(number) for number in range(rules.io_nodes)]
-    return Pool(tuple(names), _numbers(names))
-
-
-def _numbers(names: Sequence[str]) -> dict[str, int]:
-    return {name: number for number, name in enumerate(names)}
-
-
-def _forwarding_hosts(path: Path) -> list[str]:
-    """Names in GekkoFS' file of hosts, one in front of each line, in the order in which it numbers them."""
-    names = [words[0] for line in read_text(path).splitlines() if (words := line.split())]
-    wrong = next(
-        (name for name in names if not name.isprintable() or any(sign in name for sign in "\"'`\\$,")), None
-    )
-    if wrong is not None or len(set(names)) < len(names) or not names:
-        what = "names no host" if not names else "names a host twice, or one that is no name"
-        raise InputError(
-            what, where=path, todo="give GekkoFS' file of hosts: a host and its address in each line"
-        )
-    return names
+    shared: _SharedPool | None = None
 
 
 def plan_running_jobs(
@@ -131,21 +64,22 @@ def plan_running_jobs(
     InputError
         There is no plan, for want of an input or of a place to write.
     """
-    pool = pool_of(rules)
-    settings = _settings(rules, len(pool.working))
+    pools = pools_of(rules)
+    weights = sharing_settings(rules)
+    if rules.known is not None and not rules.known.is_dir():
+        say(f"--known {rules.known}: no such folder: nothing is known of any job")
     saved = state.load(say)
     jobs = state.running(now_s=now_s, expire_s=rules.expire_s, say=say)
     state.sweep(now_s)
     entries = _entries(state, jobs, saved, rules.known, number, say)
-    asking = [RunningJob(entry.known.planned, entry.has) for entry in entries.values()]
-    wants_curves = any(job.planned.curve is None and job.planned.pattern is not None for job in asking)
-    scenarios = measured() if wants_curves else ()
-    shared = share(
-        asking, pool.working, settings, scenarios, estimate=rules.estimate, version=vani.__version__
-    )
+    for entry in entries.values():
+        planned = entry.known.planned.model_copy(update={"weight": weights.weight_of(entry.facts.qos)})
+        entry.known = replace(entry.known, planned=planned)
+    _share(entries, pools, rules)
     changed = []
     for key, entry in entries.items():
-        has = shared.has.get(key)
+        assert entry.shared is not None
+        has = entry.shared.shared.has.get(key)
         if has != entry.has or not entry.published:
             entry.has, entry.published = has, False
             changed.append(key)
@@ -153,16 +87,47 @@ def plan_running_jobs(
     # Own tasks begin first.
     for key in sorted(changed, key=lambda key: key != number):
         try:
-            _publish(state, entries[key], shared, settings, pool, len(entries))
+            lack = _publish(state, entries[key], len(entries))
         except InputError as error:
             if key == number:
                 raise
             say(f"job {key}: {error}")
             continue
-        entries[key].published = shared.has.get(key) is not None
+        if lack is not None:
+            say(f"job {key}: {lack}")
+        entries[key].published = entries[key].has is not None
     if changed:
         state.commit(_as_json(entries, saved))
-    return _summary(number, entries, shared, len(pool.working), [key for key in changed if key != number])
+    return _summary(number, entries, [key for key in changed if key != number])
+
+
+def _share(entries: Mapping[str, _Entry], pools: Sequence[Pool], rules: SharingRules) -> None:
+    """Share each pool among the jobs that it takes; a job that none takes is left without."""
+    chosen = {key: pool_for(entry.facts, pools) for key, entry in entries.items()}
+    for pool in pools:
+        own = [entry for key, entry in entries.items() if chosen[key] is pool]
+        asking = [RunningJob(entry.known.planned, entry.has) for entry in own]
+        wants_curves = any(job.planned.curve is None and job.planned.pattern is not None for job in asking)
+        settings = _settings(rules, len(pool.working))
+        shared = share(
+            asking,
+            pool.working,
+            settings,
+            measured() if wants_curves else (),
+            estimate=rules.estimate,
+            version=vani.__version__,
+        )
+        for entry in own:
+            entry.shared = _SharedPool(pool, settings, shared)
+    for key, entry in entries.items():
+        if chosen[key] is None:
+            why = f"no pool takes a job of {_of(entry.facts)}"
+            entry.shared = _SharedPool(Pool((), {}), _settings(rules, 0), Shared(None, {}, {key: why}))
+
+
+def _of(job: JobFacts) -> str:
+    facts = {"partition": job.partition, "account": job.account, "QOS": job.qos}
+    return ", ".join(f"{what} {'unknown' if name is None else name}" for what, name in facts.items())
 
 
 def _settings(rules: SharingRules, io_nodes: int) -> ForwardSettings:
@@ -271,20 +236,22 @@ def _as_json(entries: Mapping[str, _Entry], saved: Mapping[str, Any]) -> dict[st
     }
 
 
-def _publish(
-    state: State, entry: _Entry, shared: Shared, settings: ForwardSettings, pool: Pool, running: int
-) -> None:
-    """Write the files of one job: the map, the plan, and last the variables of its tasks, which name both."""
+def _publish(state: State, entry: _Entry, running: int) -> str | None:
+    """Write the files of one job: the map, the plan, and last the variables of its tasks, which name both.
+
+    Returns why it has I/O nodes and no map; None where it has one, or needs none.
+    """
+    assert entry.shared is not None
     job, has = entry.facts, entry.has
     if not state.has(job.job):
-        return  # It ended while it was planned for.
-    lines, why = _map(entry, pool)
+        return None  # It ended while it was planned for.
+    lines, why = _map(entry, entry.shared.pool)
     place = state.file_of(job.job, "map")
     if lines:
         state.write(place, lines.encode())
     else:
         place.unlink(missing_ok=True)
-    plan = _plan(entry, shared, settings, pool, running, str(place) if lines else None, why)
+    plan = _plan(entry, entry.shared, running, str(place) if lines else None, why)
     state.write(state.file_of(job.job, "yaml"), plan.to_yaml().encode())
     variables = {
         "VANI_PLAN": str(state.file_of(job.job, "yaml")),
@@ -295,6 +262,7 @@ def _publish(
     }
     text = "".join(f"export {name}={value}\n" for name, value in variables.items() if value)
     state.write(state.file_of(job.job, "env"), text.encode())
+    return why
 
 
 def _map(entry: _Entry, pool: Pool) -> tuple[str, str | None]:
@@ -308,16 +276,9 @@ def _map(entry: _Entry, pool: Pool) -> tuple[str, str | None]:
     return "".join(map_of(hosts, entry.has.io_nodes, pool.numbers)), None
 
 
-def _plan(
-    entry: _Entry,
-    shared: Shared,
-    settings: ForwardSettings,
-    pool: Pool,
-    running: int,
-    place: str | None,
-    why: str | None,
-) -> JobPlan:
-    job, whole = entry.facts, shared.plan
+def _plan(entry: _Entry, of: _SharedPool, running: int, place: str | None, why: str | None) -> JobPlan:
+    job, shared = entry.facts, of.shared
+    whole = shared.plan
     lacks = [*entry.known.lacks, *([why] if why else [])]
     lacks += [left.reason for left in ([] if whole is None else whole.no_data) if left.name == job.job]
 
@@ -326,11 +287,20 @@ def _plan(
 
     return JobPlan(
         version=vani.__version__,
-        inputs=[*entry.known.inputs, *pool.inputs],
+        inputs=[*entry.known.inputs, *of.pool.inputs],
         job=StartedJob(
-            id=job.job, name=job.name, user=job.user, nodes=entry.known.planned.nodes, hosts=job.hosts
+            id=job.job,
+            name=job.name,
+            user=job.user,
+            account=job.account,
+            qos=job.qos,
+            partition=job.partition,
+            nodes=entry.known.planned.nodes,
+            hosts=job.hosts,
         ),
-        forward=settings,
+        pool=of.pool.name,
+        weight=entry.known.planned.weight,
+        forward=of.settings,
         running=running,
         access=None if entry.has is None else entry.has.access,
         io_nodes=[] if entry.has is None else list(entry.has.io_nodes),
@@ -344,26 +314,27 @@ def _plan(
     )
 
 
-def _summary(
-    number: str | None, entries: Mapping[str, _Entry], shared: Shared, pool: int, others: Sequence[str]
-) -> str:
-    parts = list(_parts(number, entries, shared, pool))
+def _summary(number: str | None, entries: Mapping[str, _Entry], others: Sequence[str]) -> str:
+    parts = list(_parts(number, entries))
     parts.append(f"{counted(len(entries), 'job')} running")
     if others:
         parts.append(f"new plans for {len(others):,} of the others")
     return ", ".join(parts)
 
 
-def _parts(number: str | None, entries: Mapping[str, _Entry], shared: Shared, pool: int) -> Iterator[str]:
+def _parts(number: str | None, entries: Mapping[str, _Entry]) -> Iterator[str]:
     if number is None:
         return
     entry = entries.get(number)
-    if entry is None:
+    if entry is None or entry.shared is None:
         yield "it ended while it was planned for"
-    elif entry.has is None:
+        return
+    pool, shared = entry.shared.pool, entry.shared.shared
+    if entry.has is None:
         yield f"no I/O nodes ({shared.unplaced.get(number, 'no plan')})"
     elif entry.has.access == "direct":
         yield "direct access"
     else:
         way = "shares" if entry.has.access == "shared" else "gets"
-        yield f"{way} {len(entry.has.io_nodes):,} of {counted(pool, 'I/O node')}"
+        of = "" if pool.name is None else f" of pool {pool.name}"
+        yield f"{way} {len(entry.has.io_nodes):,} of {counted(len(pool.working), 'I/O node')}{of}"

@@ -1,0 +1,80 @@
+"""sharing.yaml: pools of I/O nodes, who may use them, and whose bandwidth counts more, as `vani plan job` reads it.
+
+A centre writes it once. A reservation is a pool, too: of I/O nodes by name, for the jobs of an account or a QOS.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from vani.errors import DocumentError
+from vani.schema.document import Document
+from vani.schema.jobs import Name, Weight
+from vani.schema.model import Model
+
+__all__ = ["JobPool", "SharingSettings"]
+
+PathText = Annotated[str, Field(min_length=1, max_length=4096)]
+Names = Annotated[list[Name], Field(min_length=1, max_length=10_000)]
+
+
+class JobPool(Model):
+    """I/O nodes, and the jobs that share them: those that are in every list that is given."""
+
+    name: Name = Field(description="what plans and the log call it; unique in the document")
+    file_system: str | None = Field(default=None, description="where its I/O nodes lead to; null: not told")
+    partitions: Names | None = Field(default=None, description="partitions or queues of its jobs; null: all")
+    accounts: Names | None = Field(default=None, description="accounts of its jobs; null: all")
+    qos: Names | None = Field(default=None, description="qualities of service of its jobs; null: all")
+    io_nodes: Annotated[int, Field(ge=0, le=100_000)] | Names | None = Field(
+        default=None,
+        description="names: these, and no other pool uses them; a number: so many at most; null: all that are left",
+    )
+    snapshot: PathText | None = Field(
+        default=None, description="state of its machine, seen from this document's folder; null: that of the command"
+    )
+    hosts_file: PathText | None = Field(
+        default=None,
+        description="GekkoFS' file of its hosts, seen from this document's folder; null: that of the command",
+    )
+
+    def takes(self, *, partition: str | None, account: str | None, qos: str | None) -> bool:
+        """True for a job of these; one that does not say its account is in no list of accounts."""
+        lists = ((self.partitions, partition), (self.accounts, account), (self.qos, qos))
+        return all(names is None or value in names for names, value in lists)
+
+
+class SharingSettings(Document):
+    """Sharing of I/O nodes among the jobs of a centre."""
+
+    schema_: Literal["vani.sharing/1"] = Field(
+        alias="schema", default="vani.sharing/1", description="name and version of this schema"
+    )
+    weights: Annotated[dict[Name, Weight], Field(max_length=10_000)] = Field(
+        default_factory=dict,
+        description="by QOS, what a byte per second of its jobs counts in the sum that mckp makes large; 1 for others",
+    )
+    pools: Annotated[list[JobPool], Field(max_length=1000)] = Field(
+        default_factory=list, description="a job uses the first one that takes it; none: all share one pool"
+    )
+
+    def weight_of(self, qos: str | None) -> float:
+        """The weight of a job."""
+        return 1.0 if qos is None else self.weights.get(qos, 1.0)
+
+    def refuse_twins(self, where: str) -> None:
+        """Raise DocumentError where two pools have one name or one I/O node; `where` is what it calls the document."""
+        names = (pool.name for pool in self.pools)
+        nodes = (node for pool in self.pools if isinstance(pool.io_nodes, list) for node in pool.io_nodes)
+        for what, some in (("pools are named", names), ("pools have the I/O node", nodes)):
+            twin = _twin(some)
+            if twin is not None:
+                raise DocumentError(f"two {what} {twin!r}", where=where, todo="name it once")
+
+
+def _twin(names: Iterable[str]) -> str | None:
+    return next((name for name, number in Counter(names).items() if number > 1), None)

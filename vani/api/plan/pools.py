@@ -1,0 +1,202 @@
+"""The pools of I/O nodes that `vani plan job` shares, and which of them a job uses."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+from vani.api.plan.inputs import plan_input
+from vani.errors import InputError
+from vani.schema.document import read_text
+from vani.schema.sharing import JobPool, SharingSettings
+from vani.schema.snapshot import Snapshot
+
+if TYPE_CHECKING:
+    from vani.prolog.job_facts import JobFacts
+    from vani.schema.plan import PlanInput
+
+__all__ = ["Pool", "SharingRules", "pool_for", "pool_of", "pools_of", "sharing_settings"]
+
+Source = tuple[Path | None, Path | None]
+"""Where names of I/O nodes are from: a snapshot and a file of hosts."""
+
+
+@dataclass(frozen=True)
+class SharingRules:
+    """Rules by which I/O nodes are shared: options of `vani plan job`; see `vani.api.plan_forward`."""
+
+    io_nodes: int | None = None
+    snapshot: Path | None = None
+    hosts_file: Path | None = None
+    settings: Path | None = None
+    known: Path | None = None
+    policy: Literal["mckp", "static", "size"] = "mckp"
+    objective: Literal["sum", "max-min", "proportional"] = "sum"
+    floor: float = 0.0
+    direct: bool = True
+    nodes_per_io_node: float | None = None
+    estimate: Literal["near", "nearest", "none"] = "near"
+    change_cost_s: float = 0.0
+    expire_s: float = 7 * 86400.0
+
+
+@dataclass(frozen=True)
+class Pool:
+    """I/O nodes: those that work, the least loaded in front, and the number of each in GekkoFWD's file of hosts.
+
+    `name` is that of the settings, None for the pool of the command's options; `takes` says whose it is, None: all
+    others'.
+    """
+
+    working: tuple[str, ...]
+    numbers: Mapping[str, int]
+    inputs: tuple[PlanInput, ...] = ()
+    name: str | None = None
+    takes: JobPool | None = None
+
+
+def pools_of(rules: SharingRules) -> list[Pool]:
+    """All pools in the order in which jobs are offered to them; the last one is that of the command's options.
+
+    Raises
+    ------
+    InputError
+        A document cannot be used, an I/O node that is named is in none, or there is no pool at all.
+    """
+    if rules.settings is None:
+        return [pool_of(rules)]
+    settings = sharing_settings(rules)
+    listed = [(_source(pool, rules), pool) for pool in settings.pools]
+    taken: dict[Source, set[str]] = defaultdict(set)
+    for source, pool in listed:
+        taken[source].update(pool.io_nodes if isinstance(pool.io_nodes, list) else ())
+    pools = [_part(pool, source, taken[source], rules) for source, pool in listed]
+    if not pools or any(given is not None for given in (rules.io_nodes, rules.snapshot, rules.hosts_file)):
+        pools.append(_rest(rules, taken[rules.snapshot, rules.hosts_file]))
+    return pools
+
+
+def sharing_settings(rules: SharingRules) -> SharingSettings:
+    """The document of `--settings`; an empty one where there is none.
+
+    Raises
+    ------
+    DocumentError
+        It is none.
+    """
+    if rules.settings is None:
+        return SharingSettings()
+    settings = SharingSettings.load(rules.settings)
+    settings.refuse_twins(str(rules.settings))
+    return settings
+
+
+def pool_for(job: JobFacts, pools: Sequence[Pool]) -> Pool | None:
+    """The first pool that takes a job; None: no pool does."""
+    return next(
+        (
+            pool
+            for pool in pools
+            if pool.takes is None
+            or pool.takes.takes(partition=job.partition, account=job.account, qos=job.qos)
+        ),
+        None,
+    )
+
+
+def _source(pool: JobPool, rules: SharingRules) -> Source:
+    assert rules.settings is not None
+    folder = rules.settings.parent
+    return (
+        rules.snapshot if pool.snapshot is None else folder / pool.snapshot,
+        rules.hosts_file if pool.hosts_file is None else folder / pool.hosts_file,
+    )
+
+
+def _part(pool: JobPool, source: Source, taken: set[str], rules: SharingRules) -> Pool:
+    """A pool of the settings, of I/O nodes that no pool before it took; they are added to `taken`.
+
+    A number takes them in the order in which they are numbered: others do not move up where one fails.
+    """
+    where = f"{rules.settings}: pool {pool.name}"
+    own = replace(rules, snapshot=source[0], hosts_file=source[1], io_nodes=None)
+    if source == (None, None):
+        if not isinstance(pool.io_nodes, int):
+            todo = "add one, or a number of I/O nodes"
+            raise InputError("names no snapshot and no file of hosts", where=where, todo=todo)
+        return replace(pool_of(replace(own, io_nodes=pool.io_nodes)), name=pool.name, takes=pool)
+    whole = pool_of(own)
+    if isinstance(pool.io_nodes, list):
+        names = pool.io_nodes
+        unknown = next((node for node in names if node not in whole.numbers), None)
+        if unknown is not None:
+            todo = "see the snapshot or the file of hosts"
+            raise InputError(f"there is no I/O node {unknown!r}", where=where, todo=todo)
+    else:
+        names = [node for node in whole.numbers if node not in taken][: pool.io_nodes]
+        if not names:
+            raise InputError("no I/O nodes are left for it", where=where, todo="see the pools before it")
+    taken.update(names)
+    return replace(
+        whole, working=tuple(node for node in whole.working if node in names), name=pool.name, takes=pool
+    )
+
+
+def _rest(rules: SharingRules, taken: set[str]) -> Pool:
+    """The pool of the command's options, without what pools of the settings have."""
+    if rules.snapshot is None and rules.hosts_file is None:
+        return pool_of(rules)
+    whole = pool_of(replace(rules, io_nodes=None))
+    working = [node for node in whole.working if node not in taken]
+    return replace(whole, working=tuple(working[: rules.io_nodes]))
+
+
+def pool_of(rules: SharingRules) -> Pool:
+    """The I/O nodes to share: those of the snapshot that work, those of the file of hosts, or so many numbers.
+
+    Raises
+    ------
+    InputError
+        Neither is given, or the snapshot cannot be used.
+    """
+    hosts = None if rules.hosts_file is None else _forwarding_hosts(rules.hosts_file)
+    if rules.snapshot is not None:
+        nodes = Snapshot.load(rules.snapshot).forwarding
+        known = [node.name for node in nodes] if hosts is None else hosts
+        working = [
+            (node.load is None, node.load or 0.0, place)
+            for place, node in enumerate(nodes)
+            if node.state == "ok" and node.name in known
+        ]
+        names = [nodes[place].name for *_, place in sorted(working)]
+        inputs = (plan_input("snapshot", rules.snapshot),)
+        return Pool(tuple(names[: rules.io_nodes]), _numbers(known), inputs)
+    if hosts is not None:
+        return Pool(tuple(hosts[: rules.io_nodes]), _numbers(hosts))
+    if rules.io_nodes is None or not 0 <= rules.io_nodes <= 100_000:
+        raise InputError(
+            "is not given, or not 0 to 100,000", where="--io-nodes", todo="give it, or --snapshot"
+        )
+    names = [str(number) for number in range(rules.io_nodes)]
+    return Pool(tuple(names), _numbers(names))
+
+
+def _numbers(names: Sequence[str]) -> dict[str, int]:
+    return {name: number for number, name in enumerate(names)}
+
+
+def _forwarding_hosts(path: Path) -> list[str]:
+    """Names in GekkoFS' file of hosts, one in front of each line, in the order in which it numbers them."""
+    names = [words[0] for line in read_text(path).splitlines() if (words := line.split())]
+    wrong = next(
+        (name for name in names if not name.isprintable() or any(sign in name for sign in "\"'`\\$,")), None
+    )
+    if wrong is not None or len(set(names)) < len(names) or not names:
+        what = "names no host" if not names else "names a host twice, or one that is no name"
+        raise InputError(
+            what, where=path, todo="give GekkoFS' file of hosts: a host and its address in each line"
+        )
+    return names
