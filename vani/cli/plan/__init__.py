@@ -16,6 +16,7 @@ _COMMANDS = {
     "simulate": ("vani.cli.plan.simulate:simulate", "Play what happens when jobs share a machine."),
     "check": ("vani.cli.plan.check:check", "Say whether a plan still holds."),
     "job": ("vani.cli.plan.job:job", "Plan for one job that begins, from the prolog of a scheduler."),
+    "watch": ("vani.cli.plan.watch:watch", "Hold running jobs against what was foreseen."),
     "publish": ("vani.cli.plan.publish:publish", "Publish the load of this server."),
     "listen": ("vani.cli.plan.listen:listen", "Write a snapshot of what the servers publish."),
     "store": ("vani.cli.plan.store:store", "Keep in a database where files are to lie."),
