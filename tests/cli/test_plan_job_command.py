@@ -206,7 +206,7 @@ UNUSABLE = {
     "no hosts": (slurm(1), {"pool": ("--hosts-file", "file")}, "file: names no host"),
     "a floor that is none": (slurm(1), {"pool": ("--io-nodes", "4", "--floor", "nan")}, "--floor"),
     "a ratio that is none": (slurm(1), {"pool": ("--io-nodes", "4", "--nodes-per-io-node", "-1")}, "--nodes-per-io-node"),
-    "neither nodes nor hosts": ({"SLURM_JOB_ID": "1"}, {}, "neither SLURM_JOB_NUM_NODES nor"),
+    "neither nodes nor hosts": ({"SLURM_JOB_ID": "1"}, {}, "neither its number of nodes nor"),
 }  # fmt: skip
 
 
@@ -327,3 +327,12 @@ def test_many_prologs_at_once_lose_no_job(prolog, desk):
     assert len(held) == len(set(held)) <= 8
     for number in range(1, 13):
         assert plan_of(number).job.id == str(number)
+
+
+def test_check_prints_a_line_each_and_ends_with_0_or_2(prolog, desk):
+    prolog(slurm(7))
+    done = prolog({}, "--check", "--known", "gone")
+    assert (done.returncode, done.stderr) == (2, "")
+    assert [line[:10].strip() for line in done.stdout.splitlines()] == ["ok", "ok", "ok", "FAULT", "not tried"]
+    assert prolog({}, "--check").returncode == 0
+    assert prolog({}, "--check", "--no-such-option").returncode == 2

@@ -128,3 +128,29 @@ def test_whatever_is_broken_the_job_starts(site, broken):
     if broken != "a file for a folder":
         run(site, "prolog-slurmctld", slurm(8))
         assert (site / "state" / "jobs" / "8").exists(), "the next one that works plans for it"
+
+
+def test_a_missing_plan_or_map_is_a_line_of_the_first_task_in_the_systems_log(site):
+    (site / "logger").write_text(f'#!/bin/sh\necho "$*" >>"{site}/system.log"\n')
+    (site / "logger").chmod(0o755)
+    with (site / "vani.conf").open("a") as conf:
+        conf.write(f"VANI_LOGGER='{site}/logger'\n")
+    for process in ("1", "0"):
+        assert run(site, "task-prolog", slurm(7, SLURM_PROCID=process)).stdout == ""
+    run(site, "prolog-slurmctld", slurm(7))
+    (site / "state" / "7.map").unlink()
+    assert run(site, "task-prolog", slurm(7)).stdout.count("export") == 5
+    lines = (site / "system.log").read_text().splitlines()
+    assert lines[0].startswith(f"-t vani job 7: {site}/state/7.env is not here: its tasks run without a plan")
+    assert set(lines[1:]) == {f"-t vani job 7: {site}/state/7.map is not here: its tasks run without a forwarding map"}
+
+
+def test_what_the_prolog_lacks_is_a_line_each(site):
+    settings(site, vani="/no/such", budget=1)
+    (site / "state").write_text("")
+    said = run(site, "prolog-slurmctld", slurm(7)).stderr
+    assert "vani: job 7: /no/such is not here: nothing is planned\n" in said
+    assert f"vani: job 7: {site}/state/jobs cannot be written: the job is not registered\n" in said
+    (site / "vani.conf").unlink()
+    for name in ("prolog-slurmctld", "epilog-slurmctld"):
+        assert f"vani: {site}/vani.conf cannot be read: " in run(site, name, slurm(7)).stderr

@@ -15,9 +15,9 @@ from typing import Any, Final
 import click
 
 from vani.cli.options import FILE
-from vani.errors import one_line
+from vani.errors import InputError, one_line
 
-__all__ = ["job"]
+__all__ = ["job", "say", "sharing_options"]
 
 
 class _Harmless(click.Command):
@@ -26,13 +26,13 @@ class _Harmless(click.Command):
     def make_context(
         self, info_name: str | None, args: list[str], parent: click.Context | None = None, **extra: Any
     ) -> click.Context:
-        is_trial = "--strict" in args
+        is_trial = "--strict" in args or "--check" in args
         try:
             return super().make_context(info_name, args, parent, **extra)
         except click.UsageError as error:
             if is_trial:
                 raise
-            _say(f"{error.format_message().rstrip('.')}; nothing was planned")
+            say(f"{error.format_message().rstrip('.')}; nothing was planned")
             raise click.exceptions.Exit(0) from None
 
 
@@ -48,9 +48,8 @@ def _seconds(ctx: click.Context, param: click.Parameter, value: str) -> float:
     return seconds
 
 
-_OPTIONS: Final = (
-    click.option("--state", type=FILE, required=True, metavar="DIR", help="Folder of the running jobs and plans."),
-    click.option("--end", "is_end", is_flag=True, help="The job ended: free what it had (for the epilog)."),
+_SHARING: Final = (
+    click.option("--settings", type=FILE, metavar="FILE", help="Pools, reservations and weights by QOS: sharing.yaml."),
     click.option("--known", type=FILE, metavar="DIR", help="Folder of jobs.yaml or profiles, by name of jobs."),
     click.option("--snapshot", type=FILE, metavar="FILE", help="The machine's state: its I/O nodes are the pool."),
     click.option(
@@ -101,39 +100,96 @@ _OPTIONS: Final = (
         show_default=True,
         help="Forget a job so long after it began, if its end was not reported.",
     ),
+)
+_OPTIONS: Final = (
+    click.option("--state", type=FILE, required=True, metavar="DIR", help="Folder of the running jobs and plans."),
+    click.option("--end", "is_end", is_flag=True, help="The job ended: free what it had (for the epilog)."),
+    *_SHARING,
     click.option(
         "--budget", "budget_s", default="2s", callback=_seconds, metavar="SECONDS", show_default=True,
         help="End after so long, start-up included, planned or not.",
     ),
     click.option("--log", type=FILE, metavar="FILE", help="Write what was done, or was not, to this file, too."),
     click.option("--strict", is_flag=True, help="End with 2 where there is no plan: to try it out."),
+    click.option(
+        "--check", is_flag=True, help="Plan nothing: look from this node at what jobs need. It ends with 0 or 2."
+    ),
+    click.option(
+        "--max-age", "max_age_s", default="300s", callback=_seconds, metavar="SECONDS", show_default=True,
+        help="With --check: refuse an older snapshot.",
+    ),
+    click.option(
+        "--task-prolog", type=FILE, metavar="FILE", help="With --check: run this script for a job that has a plan."
+    ),
 )  # fmt: skip
 
 
-def _with_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    for option in reversed(_OPTIONS):
+def sharing_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Give a command the options by which I/O nodes are shared; it gets the keywords of `SharingRules`."""
+    return _with(_SHARING, command)
+
+
+def _with(options: tuple[Callable[..., Any], ...], command: Callable[..., Any]) -> Callable[..., Any]:
+    for option in reversed(options):
         command = option(command)
     return command
 
 
 @click.command(cls=_Harmless)
-@_with_options
-def job(state: Path, is_end: bool, budget_s: float, log: Path | None, strict: bool, **rules: Any) -> None:
+@partial(_with, _OPTIONS)
+@click.pass_context
+def job(
+    ctx: click.Context,
+    /,
+    state: Path,
+    is_end: bool,
+    budget_s: float,
+    log: Path | None,
+    strict: bool,
+    check: bool,
+    max_age_s: float,
+    task_prolog: Path | None,
+    **rules: Any,
+) -> None:
     """Plan for one job that begins, or with --end ends, as PrologSlurmctld and EpilogSlurmctld run it.
 
-    The job is told by the variables that Slurm sets. Its plan, its forwarding map and what its tasks export are files
-    NUMBER.yaml, NUMBER.map and NUMBER.env of the state's folder. It ends with 0 within the budget whatever happens, as
-    Slurm requeues a job whose prolog fails.
+    Variables that the batch system sets say which job it is. Its plan, its forwarding map and what its tasks export are
+    files NUMBER.yaml, NUMBER.map and NUMBER.env of the state's folder. It ends with 0 within the budget whatever
+    happens, as Slurm requeues a job whose prolog fails.
     """
+    if check:
+        ctx.exit(_check(state, rules, max_age_s, task_prolog))
     from vani.prolog.budget import Deadline, within  # noqa: PLC0415 - `vani --help` pays for none of it
 
     deadline = Deadline(budget_s)
     first = partial(_note, state, is_end=is_end)
     done, said = within(deadline, first, partial(_plan, state, rules, deadline, log, is_end=is_end))
-    number = os.environ.get("SLURM_JOB_ID") or "?"
-    _say(f"job {number[:40]}: {said}" if done else f"job {number[:40]}: NOT PLANNED: {said}", log)
+    say(f"job {_number()}: {said}" if done else f"job {_number()}: NOT PLANNED: {said}", log)
     if strict and not done:
-        click.get_current_context().exit(2)
+        ctx.exit(2)
+
+
+def _check(state: Path, rules: dict[str, Any], max_age_s: float, task_prolog: Path | None) -> int:
+    """Print a line for each thing that was looked at; the exit status."""
+    from vani.api.plan.job_check import check_node  # noqa: PLC0415 - no prolog pays for it
+    from vani.api.plan.pools import SharingRules  # noqa: PLC0415
+
+    checks = check_node(
+        state, SharingRules(**rules), environment=os.environ, max_age_s=max_age_s, task_prolog=task_prolog
+    )
+    words = {True: "ok", False: "FAULT", None: "not tried"}
+    for entry in checks:
+        click.echo(f"{words[entry.is_sound]:<10} {entry.name}: {one_line(entry.line)}")
+    return 2 if any(entry.is_sound is False for entry in checks) else 0
+
+
+def _number() -> str:
+    from vani.prolog.job_facts import number_of  # noqa: PLC0415
+
+    try:
+        return number_of(os.environ)
+    except InputError:
+        return (os.environ.get("SLURM_JOB_ID") or "?")[:40]
 
 
 def _note(state: Path, *, is_end: bool) -> None:
@@ -156,14 +212,15 @@ def _plan(state: Path, rules: dict[str, Any], deadline: Any, log: Path | None, *
     now_s = time.time()
 
     def plan() -> str:
-        from vani.api.plan.job import SharingRules, plan_running_jobs  # noqa: PLC0415 - only who plans pays for it
+        from vani.api.plan.job import plan_running_jobs  # noqa: PLC0415 - only who plans pays for it
+        from vani.api.plan.pools import SharingRules  # noqa: PLC0415
 
         return plan_running_jobs(
             place,
             SharingRules(**rules),
             None if is_end else number,
             now_s=now_s,
-            say=lambda text: _say(text, log),
+            say=lambda text: say(text, log),
         )
 
     place = State(state)
@@ -172,7 +229,7 @@ def _plan(state: Path, rules: dict[str, Any], deadline: Any, log: Path | None, *
     return plan_for_new(place, os.environ, deadline, plan)
 
 
-def _say(text: str, log: Path | None = None) -> None:
+def say(text: str, log: Path | None = None) -> None:
     """One line on stderr and in the log, as far as they can be written."""
     line = one_line(text)
     with suppress(OSError, ValueError):

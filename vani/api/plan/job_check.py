@@ -1,0 +1,206 @@
+"""`vani plan job --check`: whether a compute node sees what the hook writes, a line for each thing that it needs."""
+
+from __future__ import annotations
+
+import os
+import re
+import socket
+import stat
+import subprocess
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import partial
+from pathlib import Path
+from typing import Final
+
+from vani.api.plan.inputs import refuse_old
+from vani.api.plan.pools import SharingRules, pools_of, sharing_settings
+from vani.errors import InputError
+from vani.prolog.job_facts import is_number, number_of
+from vani.schema.snapshot import Snapshot
+from vani.units import counted
+
+__all__ = ["NodeCheck", "check_node"]
+
+_EXPORT: Final = re.compile(r"export [A-Z_]+=[^\n]*")
+_TASK_PROLOG_S: Final = 10.0
+_SEE_KNOWN: Final = "see --known in `vani plan job --help`"
+
+
+@dataclass(frozen=True)
+class NodeCheck:
+    """A thing that the hook needs here, and how it was met with; `is_sound` None: it could not be tried."""
+
+    name: str
+    is_sound: bool | None
+    line: str
+
+
+def check_node(
+    folder: Path,
+    rules: SharingRules,
+    *,
+    environment: Mapping[str, str],
+    max_age_s: float,
+    task_prolog: Path | None = None,
+    now: datetime | None = None,
+) -> list[NodeCheck]:
+    """Try what a compute node needs of a hook; nothing is written.
+
+    Parameters
+    ----------
+    folder
+        The state's folder.
+    environment
+        That of a task: within a job, its plan and its map are looked at as well.
+    max_age_s
+        Seconds after which a snapshot is too old.
+    task_prolog
+        The script, which is run for a job that has a plan.
+    """
+    checks = [
+        _tried("state", lambda: _state(folder)),
+        _tried("state is safe", lambda: _safe(folder)),
+    ]
+    if rules.settings is not None:
+        checks.append(_tried("settings", lambda: _settings(rules)))
+    checks.append(_tried("I/O nodes", lambda: _pools(rules)))
+    for place in _snapshots(rules):
+        checks.append(_tried("snapshot", partial(_snapshot, place, max_age_s, now or datetime.now(UTC))))
+    if rules.known is not None:
+        checks.append(_tried("known jobs", lambda: _known(rules.known)))
+    if task_prolog is not None:
+        checks.append(_tried("task-prolog", lambda: _task_prolog(task_prolog, folder)))
+    checks.append(_tried("this job", lambda: _own_job(folder, environment)))
+    return checks
+
+
+def _tried(name: str, check: Callable[[], str]) -> NodeCheck:
+    """A check that says what it saw; it raises LookupError where there was nothing to try it on."""
+    try:
+        return NodeCheck(name, True, check())
+    except LookupError as error:
+        return NodeCheck(name, None, str(error.args[0]))
+    except InputError as error:
+        return NodeCheck(name, False, str(error))
+    except OSError as error:
+        return NodeCheck(name, False, f"{error.filename}: {error.strerror}")
+
+
+def _state(folder: Path) -> str:
+    jobs = [name for name in os.listdir(folder / "jobs") if is_number(name)]  # noqa: PTH208
+    plans = [place for place in folder.glob("*.env") if is_number(place.stem)]
+    for place in plans:
+        place.read_bytes()
+    return f"{folder}: {counted(len(jobs), 'job')} running, {counted(len(plans), 'plan')}"
+
+
+def _safe(folder: Path) -> str:
+    """Whoever may write there decides what is set in the tasks of all jobs."""
+    for place in (folder, folder / "jobs"):
+        status = place.stat()
+        if status.st_mode & stat.S_IWOTH:
+            raise InputError("can be written by anybody", where=place, todo=f"chmod o-w {place}")
+        if os.geteuid() not in (0, status.st_uid) and os.access(place, os.W_OK):
+            raise InputError("can be written by this user", where=place, todo="leave it to the user of the prolog")
+    owner = folder.stat().st_uid
+    with suppress(ImportError, KeyError):
+        import pwd  # noqa: PLC0415 - not on every system
+
+        return f"only {pwd.getpwuid(owner).pw_name} and its group may write there"
+    return f"only user {owner} and its group may write there"
+
+
+def _settings(rules: SharingRules) -> str:
+    settings = sharing_settings(rules)
+    return f"{rules.settings}: {counted(len(settings.pools), 'pool')}, weights of {len(settings.weights):,} QOS"
+
+
+def _pools(rules: SharingRules) -> str:
+    pools = pools_of(rules)
+    parts = (
+        f"{len(pool.working):,} of {counted(len(pool.numbers), 'I/O node')}" + (f" ({pool.name})" if pool.name else "")
+        for pool in pools
+    )
+    return f"{', '.join(parts)} can be handed out"
+
+
+def _snapshots(rules: SharingRules) -> list[Path]:
+    places = [] if rules.snapshot is None else [rules.snapshot]
+    if rules.settings is not None:
+        with suppress(InputError):  # A check of its own says what is wrong with it.
+            folder = rules.settings.parent
+            places += [folder / pool.snapshot for pool in sharing_settings(rules).pools if pool.snapshot is not None]
+    return list(dict.fromkeys(places))
+
+
+def _snapshot(place: Path, max_age_s: float, now: datetime) -> str:
+    snapshot = Snapshot.load(place)
+    refuse_old(snapshot, max_age_s, now, str(place))
+    assert snapshot.time is not None
+    taken = snapshot.time if snapshot.time.tzinfo is not None else snapshot.time.replace(tzinfo=UTC)
+    return f"{place}: {(now - taken).total_seconds():.0f} s old"
+
+
+def _known(folder: Path | None) -> str:
+    assert folder is not None
+    if not folder.is_dir():
+        raise InputError("no such folder: nothing is known of any job", where=folder, todo=_SEE_KNOWN)
+    number = sum(1 for _ in folder.rglob("*.yaml"))
+    if not number:
+        raise InputError("no documents: nothing is known of any job", where=folder, todo=_SEE_KNOWN)
+    return f"{folder}: {counted(number, 'document')}"
+
+
+def _task_prolog(script: Path, folder: Path) -> str:
+    if not os.access(script, os.X_OK):
+        raise InputError("is not here, or cannot be run", where=script, todo="copy it to the same folder on all nodes")
+    number = next(_planned(folder), None)
+    if number is None:
+        raise LookupError("no job has a plan: start one, and check again")
+    try:
+        done = subprocess.run(
+            [script],
+            env={"SLURM_JOB_ID": number, "SLURM_PROCID": "0"},
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=_TASK_PROLOG_S,
+        )
+    except subprocess.TimeoutExpired:
+        what = f"did not end within {_TASK_PROLOG_S:g} s"
+        raise InputError(what, where=script, todo="see the state's folder") from None
+    lines = done.stdout.splitlines()
+    if done.returncode or not lines or not all(map(_EXPORT.fullmatch, lines)):
+        what = f"prints no `export` lines for job {number}"
+        raise InputError(what, where=script, todo="see VANI_STATE in its vani.conf")
+    return f"{script}: prints {counted(len(lines), 'variable')} for job {number}"
+
+
+def _planned(folder: Path) -> Iterator[str]:
+    return (place.stem for place in folder.glob("*.env") if is_number(place.stem))
+
+
+def _own_job(folder: Path, environment: Mapping[str, str]) -> str:
+    try:
+        number = number_of(environment)
+    except InputError:
+        what = "this is no job: run it within one, with srun, to look at its plan and map"
+        raise LookupError(what) from None
+    plan = folder / f"{number}.yaml"
+    if not plan.is_file():
+        raise InputError("is not here", where=plan, todo="see the log of the prolog")
+    if environment.get("VANI_PLAN") != str(plan):
+        what = f"VANI_PLAN is {environment.get('VANI_PLAN') or 'not set'}, not {plan}"
+        raise InputError(what, where="environment", todo="see TaskProlog in slurm.conf")
+    named = environment.get("VANI_FORWARDING_MAP")
+    if not named:
+        return f"{number}: VANI_PLAN is set, and it needs no forwarding map"
+    host = socket.gethostname().partition(".")[0]
+    lines = [line.split() for line in Path(named).read_text().splitlines()]
+    node = next((words[1] for words in lines if len(words) == 2 and words[0].partition(".")[0] == host), None)
+    if node is None:
+        raise InputError(f"has no line of {host}", where=named, todo="compare the names of hosts with Slurm's")
+    return f"{number}: its map leads {host} to I/O node {node}"
