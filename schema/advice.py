@@ -6,6 +6,7 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
+from vani.schema.benchmark import Benchmark
 from vani.schema.document import Document
 from vani.schema.model import Model, SparseModel
 from vani.schema.profile.verdict import Verdict
@@ -251,7 +252,7 @@ class NextRun(Model):
 class Advice(SparseModel, Document):
     """Every rule that was looked at is in one of the two lists."""
 
-    optional_keys: ClassVar[tuple[str, ...]] = ("next_run", "notes", "remainder")
+    optional_keys: ClassVar[tuple[str, ...]] = ("next_run", "notes", "remainder", "benchmark")
 
     schema_: Literal["vani.advice/2"] = Field(alias="schema", default="vani.advice/2")
     profile: ProfileRef
@@ -283,6 +284,11 @@ class Advice(SparseModel, Document):
     )
     next_run: NextRun | None = Field(
         default=None, description="absent where the advice is for a run that is there"
+    )
+    benchmark: Benchmark | None = Field(
+        default=None,
+        description="a result of IO500, IOR or mdtest: the one that was judged in place of a profile, or what the "
+        "traced run printed; absent elsewhere",
     )
     recommendations: list[Recommendation]
     no_recommendation: list[NoRecommendation]

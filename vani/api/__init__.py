@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from vani.api.arguments import JUDGED_FILES
     from vani.api.assistant.server import mcp_serve
     from vani.api.baseline import baseline_figures, save_baseline
+    from vani.api.benchmark import benchmark_result, measured_system
     from vani.api.characterise import Characterised, characterise
     from vani.api.check import check
     from vani.api.convert import convert
@@ -86,6 +87,7 @@ __all__ = [
     "advise_next",
     "apply",
     "baseline_figures",
+    "benchmark_result",
     "characterise",
     "check",
     "convert",
@@ -118,6 +120,7 @@ __all__ = [
     "history_top",
     "history_upgrade",
     "mcp_serve",
+    "measured_system",
     "model_evaluate",
     "model_fit",
     "model_predict",
@@ -151,6 +154,8 @@ _MODULES = {
     "Check": "apply",
     "JUDGED_FILES": "arguments",
     "mcp_serve": "assistant.server",
+    "benchmark_result": "benchmark",
+    "measured_system": "benchmark",
     "baseline_figures": "baseline",
     "save_baseline": "baseline",
     "Characterised": "characterise",

@@ -10,6 +10,7 @@ from vani.advisors.advise import advise_document, judged_part
 from vani.advisors.catalogue import pick
 from vani.advisors.settings import Settings, read_settings
 from vani.api.arguments import JUDGED_FILES, PathLike, system_of
+from vani.api.benchmark import advise_result, is_result_alone, output_beside, with_agreement
 from vani.api.run import Run
 from vani.api.source import is_trace, profile_of
 from vani.api.subject import subject_of
@@ -39,13 +40,15 @@ def advise(
     scheduler: SchedulerLike = None,
     progress: Progress | None = None,
     db: PathLike | None = None,
+    ior_output: PathLike | None = None,
 ) -> Advice:
-    """Judge a profile by every rule of the catalogue.
+    """Judge a profile by every rule of the catalogue, or a result of IO500, IOR or mdtest by its own figures.
 
     Parameters
     ----------
     profile
-        A profile, the path of one, or a trace, which is profiled first.
+        A profile, the path of one, or a trace, which is profiled first. Or the folder of a result of IO500, or text
+        that IOR or mdtest printed: then only `system` counts.
     system
         A machine's description: its path, a bundled machine's name, or the model.
     select, ignore
@@ -64,6 +67,8 @@ def advise(
     db
         A history: settings that `vani tune` measured for this application on this machine get the outcome in place of
         an estimate.
+    ior_output
+        Text that the traced run of IOR or mdtest printed; by default the one in the trace's folder.
 
     Raises
     ------
@@ -75,6 +80,10 @@ def advise(
 
         # Before a trace is profiled: a misspelt path should not cost minutes.
         check_history(db)
+    if isinstance(profile, (str, Path)):
+        if is_result_alone(Path(profile)):
+            return advise_result(profile, system=system)
+        ior_output = ior_output or output_beside(Path(profile))
     source = profile
     settings = Settings() if config is None else read_settings(Path(config))
     merged: dict[str, dict[str, Any]] = {}
@@ -94,4 +103,6 @@ def advise(
     advice = advise_document(
         document, machine, select=chosen, ignore=passed_over, thresholds=merged, files=files, part=part
     )
+    if ior_output is not None:
+        advice = with_agreement(advice, part.profile, Path(ior_output))
     return advice if db is None else advice_with_history(advice, subject_of(part.profile, machine), db)

@@ -25,6 +25,7 @@ from vani.cli.output import emit_all, shows_summary, summary_console
 from vani.cli.output_guard import check_outputs, system_files
 from vani.cli.scheduler_options import decoding_options, scheduler_files
 from vani.cli.work import working
+from vani.errors import InputError
 from vani.render.advice import FORMATS
 from vani.site import contact_lines, thresholds
 
@@ -66,6 +67,19 @@ def _none(ctx: click.Context, param: click.Parameter, value: tuple[str, ...]) ->
     help="Also write a shell script that shows, applies (--apply) and undoes (--undo) the settings.",
 )
 @click.option(
+    "--ior-output",
+    type=FILE,
+    metavar="FILE",
+    help="What the traced run of IOR or mdtest printed, to compare; by default the text in the trace's folder.",
+)
+@click.option(
+    "--write-system",
+    "described",
+    type=FILE,
+    metavar="FILE",
+    help="Of a benchmark's result: also write the machine with what was measured, a system.yaml.",
+)
+@click.option(
     "--select", multiple=True, metavar="RULES", callback=_none, help="Ask only these: ids, names or families."
 )
 @click.option("--ignore", multiple=True, metavar="RULES", callback=_none, help="Do not ask these.")
@@ -89,30 +103,50 @@ def advise(
     user: str | None,
     processes: int | None,
     db: str | None,
+    ior_output: Path | None,
+    described: Path | None,
     **options: Unpack[AdviseOptions],
 ) -> None:
     """Recommend storage settings for the workload of a profile, or with --next for a run that is still to come.
 
-    A trace, which is a folder or a file, is profiled first.
+    A trace, which is a folder or a file, is profiled first. Of the folder that IO500 wrote, or text of IOR or mdtest,
+    the advice says what limited the run.
     """
-    before, written = NextOf(application, user, processes), [output, *filter(None, [script])]
-    read = [options["config"], *scheduler_files(options["scheduler"]), *system_files(options["system"])]
+    before, written = NextOf(application, user, processes), [output, *filter(None, [script, described])]
+    read = [options["config"], ior_output, *scheduler_files(options["scheduler"]), *system_files(options["system"])]
     if profile is None or before.is_asked:
         check_outputs(written, read)
         _write(advice_before(before, profile, options, db), kind, output, script, quiet=quiet)
         return
     with working(profile, quiet=quiet) as progress:
         check_outputs(written, [profile, *read, *([Path(db)] if db and "://" not in db else [])])
-        advice = api.advise(profile, **options, db=db, site=thresholds()[0], progress=progress)
-    _write(advice, kind, output, script, quiet=quiet)
+        site = thresholds()[0]
+        advice = api.advise(profile, **options, db=db, ior_output=ior_output, site=site, progress=progress)
+    machine = [] if described is None else [(_described(advice, options["system"]), described)]
+    _write(advice, kind, output, script, *machine, quiet=quiet)
+
+
+def _described(advice: Advice, system: str | None) -> str:
+    """The machine with the figures of the benchmark that the advice is on."""
+    from vani.schema.document import dumps  # noqa: PLC0415
+
+    if advice.benchmark is None:
+        what = "--write-system is for a result of IO500, IOR or mdtest"
+        raise InputError(what, todo="leave it out, or name a result")
+    return dumps(api.measured_system(advice.benchmark, system=system), only_set=True)
 
 
 def _write(
-    advice: Advice, kind: str | None, output: Path | None, script: Path | None, *, quiet: bool
+    advice: Advice,
+    kind: str | None,
+    output: Path | None,
+    script: Path | None,
+    *more: tuple[str, Path | None],
+    quiet: bool,
 ) -> None:
     by_name = FORMATS.of_file(output) if output is not None else None
     kind = kind or by_name or "yaml"
-    emit_all([*_texts(advice, kind, output, script)])
+    emit_all([*_texts(advice, kind, output, script), *more])
     if shows_summary(output, quiet=quiet) and not (kind == "text" and output is None):
         _show(advice, output)
 

@@ -12,11 +12,13 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from vani.schema.advice import Advice, Expected, JudgedFiles, Measured, Recommendation
+    from vani.schema.benchmark import Benchmark
     from vani.schema.profile import Profile
 
 __all__ = [
     "MATTERS",
     "THINGS_TO_DO",
+    "benchmark_lines",
     "by_rule",
     "day",
     "expected_gain",
@@ -45,6 +47,8 @@ def matters(advice: Advice, profile: Profile | None) -> str:
     first = next((entry for entry in advice.recommendations if entry.rule == MATTERS), None)
     if first is not None:
         return one_line(first.reason)
+    if advice.benchmark is not None and advice.verdict is None:
+        return one_line(_run_of(advice.benchmark))
     if advice.verdict is not None:
         todo = advice.verdict.remedy if advice.verdict.matters in ("open", "too_short") else None
         return one_line(advice.verdict.sentence + (f" {todo[:1].upper()}{todo[1:]}." if todo else ""))
@@ -55,6 +59,23 @@ def matters(advice: Advice, profile: Profile | None) -> str:
     if share is None:
         return f"Whether I/O matters was not asked ({MATTERS} was left out)."
     return f"Some process does I/O in {format_share(share)} of the run ({MATTERS} was left out)."
+
+
+def benchmark_lines(benchmark: Benchmark) -> list[str]:
+    """What limited a benchmark's run, how it agrees with its trace, and what is wrong with its output."""
+    agreed = [entry.sentence for entry in benchmark.agreement]
+    limits = [] if agreed else benchmark.limits
+    return [*map(one_line, (*agreed, *limits, *(f"Note: {problem}." for problem in benchmark.problems)))]
+
+
+def _run_of(benchmark: Benchmark) -> str:
+    name = {"io500": "IO500", "ior": "IOR"}.get(benchmark.tool, benchmark.tool)
+    text = f"{name} {benchmark.version or ''}".rstrip()
+    if benchmark.score is not None:
+        text += f", score {benchmark.score:.2f}"
+    if not benchmark.valid:
+        text += " (invalid)"
+    return f"{text}, {_scale(benchmark.processes, benchmark.nodes)}."
 
 
 def things_to_do(advice: Advice) -> tuple[list[Recommendation], list[Recommendation]]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from vani.errors import one_line
 from vani.render.diagnosis import acts_on, pattern_words, place
-from vani.render.wording import expected_gain, matters, target
+from vani.render.wording import benchmark_lines, expected_gain, matters, target
 from vani.units import format_seconds, format_share
 
 if TYPE_CHECKING:
@@ -30,6 +30,8 @@ def render(advice: Advice, **_: object) -> str:
         lines += [f"Why: {escaped(advice.verdict.cause.sentence)}", ""]
     if advice.remainder is not None:
         lines += [escaped(advice.remainder.sentence), ""]
+    if advice.benchmark is not None:
+        lines += [*(f"- {escaped(line)}" for line in benchmark_lines(advice.benchmark)), ""]
     lines += [f"Profile: {code(advice.profile.path or 'given as a model')}  "]
     lines += [f"Machine: {code(advice.system.name or 'none was described')}", ""]
     for note in advice.notes or ():

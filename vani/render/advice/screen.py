@@ -10,6 +10,7 @@ from rich.text import Text
 from vani.errors import one_line
 from vani.render.diagnosis import HEADING, acts_on, advised_rules, observation_lines
 from vani.render.wording import (
+    benchmark_lines,
     by_rule,
     expected_gain,
     how_sure,
@@ -60,6 +61,8 @@ def render(
         console.print(Text(f"Why: {one_line(advice.verdict.cause.sentence)}"), highlight=False)
     if advice.remainder is not None:
         console.print(Text(one_line(advice.remainder.sentence)), highlight=False)
+    for line in benchmark_lines(advice.benchmark) if advice.benchmark is not None else ():
+        console.print(Text(f"- {line}"), highlight=False)
     console.print(Text(judged_by(advice), style="dim"), highlight=False)
     if advice.profile.files is not None:
         console.print(Text(judged_part(advice.profile.files), style="dim"), highlight=False)
@@ -81,8 +84,9 @@ def render(
         console.print(Text(HEADING))
         for line in observation_lines(advice.diagnosis, console.width - 3, advised_rules(advice)):
             console.print(Text(f"   {line}"), no_wrap=True, overflow="ellipsis", highlight=False)
-    console.print()
-    console.print(Text(_silent(advice, written), style="dim"), highlight=False)
+    if advice.recommendations or advice.no_recommendation:
+        console.print()
+        console.print(Text(_silent(advice, written), style="dim"), highlight=False)
 
 
 def _thing_to_do(

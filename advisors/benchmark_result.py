@@ -1,0 +1,381 @@
+"""What limited a run of IO500, IOR or mdtest, and the settings that act on it.
+
+No rule sees a profile here: a recommendation bears the id of the rule that explains its setting. What is usual is known
+from submissions to IO500, of which each is one run with its own easy and hard phases.
+"""
+
+from __future__ import annotations
+
+import posixpath
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Final
+
+from vani.advisors.catalogue import find
+from vani.advisors.commands import comment, quoted_path
+from vani.advisors.mpiio.hints import aggregators, hint_lines
+from vani.models.contention import LUSTRE_MAX_STRIPES
+from vani.schema.advice import (
+    Advice,
+    Direction,
+    Evidence,
+    NoRecommendation,
+    ProfileRef,
+    Recommendation,
+    Severity,
+    SystemRef,
+    Target,
+)
+from vani.schema.benchmark import Benchmark, BenchmarkPhase
+from vani.schema.system import FileSystem, System
+from vani.units import counted, format_rate, format_share
+
+__all__ = ["SUBMISSIONS", "compared", "judge_benchmark", "operations"]
+
+SUBMISSIONS: Final = "374 public submissions"
+"""To IO500, before 2023."""
+
+# Shares that 10, 25, 50, 75 and 90 % of the submissions are below (github.com/IO500/submission-data, f610b347).
+TYPICAL: Final[Mapping[str, tuple[str, tuple[float, ...]]]] = {
+    "ior-hard-write": ("ior-easy-write", (0.0054, 0.028, 0.082, 0.38, 0.88)),
+    "ior-hard-read": ("ior-easy-read", (0.034, 0.11, 0.30, 0.54, 0.89)),
+    "mdtest-hard-write": ("mdtest-easy-write", (0.037, 0.11, 0.23, 0.48, 0.81)),
+    "mdtest-hard-stat": ("mdtest-easy-stat", (0.064, 0.17, 0.57, 0.96, 1.1)),
+    "mdtest-hard-delete": ("mdtest-easy-delete", (0.028, 0.12, 0.30, 0.73, 1.0)),
+    "mdtest-hard-read": ("mdtest-hard-stat", (0.22, 0.31, 0.56, 0.81, 1.1)),
+    "ior-easy-read": ("ior-easy-write", (0.56, 0.83, 1.1, 1.4, 2.2)),
+    "find": ("mdtest-easy-stat", (0.21, 0.47, 1.4, 3.5, 9.0)),
+}
+_LOW10, _LOW25, _MEDIAN, _TOP10 = 0, 1, 2, 4
+_IN_SCORE: Final = {"bytes/s": 4, "operations/s": 8}
+"""Phases whose geometric mean is one half of the score."""
+_SHOWN: Final = 3
+# From here on the network or the servers are busy: what IOR reaches of a peak (ours).
+_BUSY: Final = 0.7
+# A quarter of a phase is worth a sentence (ours).
+_OPENING: Final = 0.25
+_SHOWS: Final = 1.01
+_ONE_RUN: Final = "what it brings is not known before a run with it"
+
+
+def compared(result: Benchmark, system: System | None = None) -> Benchmark:
+    """The result with its phases' rates per target and against each other, and what limited the run."""
+    rates = {phase.name: phase.rate for phase in result.phases}
+    disk = _disk(result, system)
+    fastest: dict[str, BenchmarkPhase] = {}
+    for phase in result.phases:
+        kind = _what(phase)
+        fastest[kind] = max(fastest.get(kind, phase), phase, key=lambda entry: entry.rate)
+    phases = []
+    for phase in result.phases:
+        other, typical = TYPICAL.get(phase.name, (None, ())) if result.tool == "io500" else (None, ())
+        if result.tool != "io500":
+            best = fastest[_what(phase)]
+            other = best.name if best is not phase else None
+        share = phase.rate / rates[other] if other is not None and rates.get(other) else None
+        at_median = None
+        if share and typical and result.score and share < typical[_MEDIAN]:
+            at_median = (typical[_MEDIAN] / share) ** (1 / (2 * _IN_SCORE[phase.unit]))
+        targets = (disk.targets if phase.unit == "bytes/s" else disk.metadata_targets) if disk is not None else None
+        phases.append(
+            phase.model_copy(
+                update={
+                    "other": other if share is not None else None,
+                    "share": share,
+                    "typical": list(typical) or None,
+                    "score_at_median": at_median,
+                    "per_target": phase.rate / targets if targets else None,
+                }
+            )
+        )
+    found = result.model_copy(update={"phases": phases})
+    return found.model_copy(update={"limits": [*_limits(found, system, disk)]})
+
+
+def judge_benchmark(result: Benchmark, system: System | None, *, ref: ProfileRef, system_ref: SystemRef) -> Advice:
+    """Advice on a result: what limited the run, and the settings that act on it."""
+    found = compared(result, system)
+    disk = _disk(found, system)
+    recommendations: list[Recommendation] = []
+    silent: list[NoRecommendation] = []
+    for entry in _settings(found, disk):
+        recommendations.append(entry) if isinstance(entry, Recommendation) else silent.append(entry)
+    order = ("high", "medium", "low")
+    return Advice(
+        profile=ref,
+        system=system_ref,
+        benchmark=found,
+        recommendations=sorted(recommendations, key=lambda entry: order.index(entry.severity)),
+        no_recommendation=silent,
+    )
+
+
+def operations(rate: float) -> str:
+    """Write a rate of operations: `1,230 operations/s`."""
+    return f"{rate:,.0f} operations/s" if rate >= 100 else f"{rate:.3g} operations/s"
+
+
+def _what(phase: BenchmarkPhase) -> str:
+    """What was done in a phase whose name begins with that of a text: `write`, `file creation`."""
+    return phase.name.partition(" ")[2]
+
+
+def _rate(phase: BenchmarkPhase, rate: float | None = None) -> str:
+    value = phase.rate if rate is None else rate
+    return format_rate(value) if phase.unit == "bytes/s" else operations(value)
+
+
+def _disk(result: Benchmark, system: System | None) -> FileSystem | None:
+    """The file system of the benchmark's folder; of typical figures, which have no mounts, the first."""
+    if system is None:
+        return None
+    if system.generic and system.file_systems:
+        return system.file_systems[0]
+    return system.file_system_for(result.folder) if result.folder and posixpath.isabs(result.folder) else None
+
+
+def _limits(result: Benchmark, system: System | None, disk: FileSystem | None) -> Iterator[str]:
+    by_name = {phase.name: phase for phase in result.phases}
+    low = [p for p in result.phases if p.share is not None and p.typical and p.share < p.typical[_MEDIAN]]
+    # Without a score, by how far they are below the median.
+    low.sort(key=lambda p: -(p.score_at_median or (p.typical or [0, 0, 0])[_MEDIAN] / (p.share or 1.0)))
+    for phase in low[:_SHOWN]:
+        yield _below(phase, by_name[phase.other or phase.name])
+    if result.tool == "io500" and not low and any(phase.share is not None for phase in result.phases):
+        yield f"No phase is further below its counterpart than in half of {SUBMISSIONS} to IO500."
+    if result.tool != "io500":
+        for phase in sorted((p for p in result.phases if p.share is not None), key=lambda p: p.share or 0.0)[:_SHOWN]:
+            yield f"{phase.name} reaches {format_share(phase.share)} of {phase.other}: {_rate(phase)}, {_each(phase)}."
+    for phase in result.phases:
+        if _what(phase).startswith("file "):
+            yield f"{phase.name}: {_rate(phase)}, {_each(phase)}."
+    for direction in ("write", "read"):
+        easy = by_name.get(f"ior-easy-{direction}") or max(
+            (p for p in result.phases if p.unit == "bytes/s" and p.name.endswith(f" {direction}")),
+            key=lambda p: p.rate,
+            default=None,
+        )
+        if easy is not None:
+            yield from _of_machine(easy, direction, system, disk)
+    read = by_name.get("ior-easy-read")
+    if read is not None and read.share and read.typical and read.share > read.typical[_TOP10]:
+        yield (
+            f"ior-easy-read is {read.share:.2g} times as fast as ior-easy-write, more than in nine of ten of "
+            f"{SUBMISSIONS} to IO500: caches may have answered it."
+        )
+    for phase in result.phases:
+        if (phase.opening_share or 0.0) >= _OPENING:
+            yield f"In {phase.name}, {format_share(phase.opening_share)} of the time pass until all files are open."
+    if not result.valid:
+        yield (
+            "IO500 calls the run invalid: where phases are shorter than its 300 s, caches may have answered them, and "
+            "none of these figures holds for a longer run."
+        )
+
+
+def _below(phase: BenchmarkPhase, other: BenchmarkPhase) -> str:
+    typical = phase.typical or []
+    more = "half"
+    if (phase.share or 0.0) < typical[_LOW10]:
+        more = "90 %"
+    elif (phase.share or 0.0) < typical[_LOW25]:
+        more = "75 %"
+    text = (
+        f"{phase.name} reaches {format_share(phase.share)} of {other.name} ({_rate(phase)} of {_rate(other)}; "
+        f"{_each(phase)}). Of {SUBMISSIONS} to IO500, {more} reach more, and half reach "
+        f"{format_share(typical[_MEDIAN])}"
+    )
+    if (phase.score_at_median or 0.0) >= _SHOWS:
+        text += f", which would make the score {phase.score_at_median:.2f} times as high"
+    return text + "."
+
+
+def _each(phase: BenchmarkPhase) -> str:
+    """Its rate per node, process and target, as far as their numbers are known."""
+    per_node = phase.per_node if phase.nodes != 1 else None
+    parts = (("node", per_node), ("process", phase.per_process), ("target", phase.per_target))
+    known = [f"{_rate(phase, rate)} per {what}" for what, rate in parts if rate is not None]
+    return ", ".join(known) or "by an unknown number of processes"
+
+
+def _of_machine(
+    phase: BenchmarkPhase, direction: str, system: System | None, disk: FileSystem | None
+) -> Iterator[str]:
+    """How much of the network and of the servers a phase without contention reaches."""
+    network = system.network.bandwidth_per_node if system is not None else None
+    peak = None
+    if disk is not None:
+        per_target, whole = getattr(disk.bandwidth_per_target, direction), getattr(disk.max_bandwidth, direction)
+        peak = whole or (per_target * disk.targets if per_target and disk.targets else None)
+    shares = [
+        (phase.per_node / network, "of what a node's network gives", "more nodes reach more")
+        if network and phase.per_node
+        else None,
+        (phase.rate / peak, "of what the file system gives", "its servers are the limit") if peak else None,
+    ]
+    known = [share for share in shares if share is not None]
+    each = f"{phase.name} reaches {_rate(phase)}, {_each(phase)}"
+    if not known:
+        yield f"{each}. Network and servers to compare it with are not known: --system NAME describes them."
+        return
+    words = " and ".join(f"{format_share(share)} {what}" for share, what, _ in known)
+    over = [what for share, what, _ in known if share > 1]
+    busy = [so for share, _, so in known if _BUSY <= share <= 1]
+    if over:
+        so = "the description is too low, or a cache answered"
+    else:
+        idle = "neither is busy: more processes on a node, larger transfers or more targets may help"
+        so = busy[-1] if busy else idle
+    yield f"{each}: {words}; {so}."
+
+
+def _settings(result: Benchmark, disk: FileSystem | None) -> Iterator[Recommendation | NoRecommendation]:
+    if result.tool != "io500":
+        return
+    by_name = {phase.name: phase for phase in result.phases}
+    hard = _low(by_name, "ior-hard-write", "ior-hard-read")
+    if hard is None:
+        for rule in ("MIO001", "LUS004"):
+            yield NoRecommendation(rule=rule, why="ior-hard is not below the median of public submissions")
+    else:
+        yield _collective(result, hard, disk)
+        yield _overstriped(result, hard, disk)
+    create = _low(by_name, "mdtest-hard-write", "mdtest-hard-delete")
+    yield _striped_folder(result, create, disk)
+    small = _low(by_name, "mdtest-hard-read", "mdtest-hard-write")
+    yield _on_metadata_target(result, small, disk)
+
+
+def _low(by_name: Mapping[str, BenchmarkPhase], *names: str) -> BenchmarkPhase | None:
+    """The phase that is furthest below the median, if one is below it."""
+    some = [by_name[name] for name in names if name in by_name]
+    low = [p for p in some if p.share is not None and p.typical and p.share < p.typical[_MEDIAN]]
+    return min(low, key=lambda p: (p.share or 0.0) / (p.typical or [1.0])[_MEDIAN], default=None)
+
+
+def _collective(result: Benchmark, phase: BenchmarkPhase, disk: FileSystem | None) -> Recommendation | NoRecommendation:
+    if result.collective:
+        return NoRecommendation(rule="MIO001", why="ior-hard calls MPI-IO collectively already")
+    hints: dict[str, str | int] = {"romio_cb_write": "enable"}
+    if disk is not None and disk.targets and result.processes:
+        hints["cb_nodes"] = aggregators(result.processes, disk.targets)
+    return _recommendation(
+        "MIO001",
+        result,
+        phase,
+        "Its records of 47,008 bytes lie between those of other processes in one file. Collective calls of MPI-IO "
+        "gather them before they are written.",
+        current={"API": result.api, "collective": result.collective},
+        recommended={"API": "MPIIO", "collective": True} | hints,
+        apply=[*comment("in the ini file:\n[ior-hard]\nAPI = MPIIO\ncollective = TRUE"), *hint_lines(hints)],
+    )
+
+
+def _overstriped(
+    result: Benchmark, phase: BenchmarkPhase, disk: FileSystem | None
+) -> Recommendation | NoRecommendation:
+    if (why := _not_lustre(disk)) is not None:
+        return NoRecommendation(rule="LUS004", why=why)
+    assert disk is not None
+    if not disk.targets:
+        return NoRecommendation(rule="LUS004", why="the number of targets is not known; supply it in --system")
+    if disk.overstriping is False:
+        return NoRecommendation(rule="LUS004", why="Lustre is too old here for several objects per target")
+    rule = find("LUS004")
+    rounds = int(rule.thresholds()["per_target"])
+    count = min(rounds * disk.targets, LUSTRE_MAX_STRIPES, disk.max_stripe_count or LUSTRE_MAX_STRIPES)
+    return _recommendation(
+        "LUS004",
+        result,
+        phase,
+        f"Records of all processes lie in one file on {counted(disk.targets, 'target')}: {count} objects let more of "
+        "their locks travel at a time.",
+        current={"stripe_count": disk.stripe_count},
+        recommended={"overstripe_count": count, "stripe_size": 1 << 20},
+        apply=_for_folder(result, "ior-hard", f"lfs setstripe -C {count} -S 1M"),
+    )
+
+
+def _striped_folder(
+    result: Benchmark, phase: BenchmarkPhase | None, disk: FileSystem | None
+) -> Recommendation | NoRecommendation:
+    why = "mdtest-hard is not below the median of public submissions" if phase is None else _not_lustre(disk)
+    if why is None and (disk is None or (disk.metadata_targets or 0) < 2):
+        why = "there is one metadata target, or their number is not known"
+    if phase is None or disk is None or disk.metadata_targets is None or why is not None:
+        return NoRecommendation(rule="LUS007", why=why or "nothing is known of the file system")
+    return _recommendation(
+        "LUS007",
+        result,
+        phase,
+        "All processes make their files in one folder, whose names one metadata target keeps: "
+        f"{disk.metadata_targets} can share them.",
+        current={"directory_stripe_count": None},
+        recommended={"directory_stripe_count": disk.metadata_targets},
+        apply=_for_folder(result, "mdtest-hard", f"lfs mkdir -c {disk.metadata_targets}"),
+    )
+
+
+def _on_metadata_target(
+    result: Benchmark, phase: BenchmarkPhase | None, disk: FileSystem | None
+) -> Recommendation | NoRecommendation:
+    why = "mdtest-hard is not below the median of public submissions" if phase is None else _not_lustre(disk)
+    if why is None and not (disk is not None and disk.dom_size):
+        why = "the largest Data-on-MDT component is not known, or it is off; supply `dom_size` in --system"
+    if phase is None or why is not None:
+        return NoRecommendation(rule="LUS006", why=why or "nothing is known of the file system")
+    return _recommendation(
+        "LUS006",
+        result,
+        phase,
+        "Its files of 3,901 bytes lie on a data target each, which is a trip more than their names cost.",
+        current={"stripe_count": disk.stripe_count if disk is not None else None},
+        recommended={"layout": "-E 64K -L mdt -E -1 -c 1"},
+        apply=_for_folder(result, "mdtest-hard", "lfs setstripe -E 64K -L mdt -E -1 -c 1"),
+    )
+
+
+def _not_lustre(disk: FileSystem | None) -> str | None:
+    if disk is None:
+        return "the type of the file system is not known; say where the data lies with --system"
+    return None if disk.type == "lustre" else f"the data lies on {disk.type}, not on Lustre"
+
+
+def _for_folder(result: Benchmark, name: str, command: str) -> list[str]:
+    quoted = quoted_path(posixpath.join(result.folder or ".", name))
+    lines = comment("in the setup of io500.sh, for the folder that this run will use, before anything is in it")
+    return [*lines, f"{command} {quoted}"] if quoted else lines
+
+
+def _recommendation(
+    rule: str,
+    result: Benchmark,
+    phase: BenchmarkPhase,
+    reason: str,
+    *,
+    current: dict[str, object],
+    recommended: dict[str, object],
+    apply: Sequence[str],
+) -> Recommendation:
+    typical = phase.typical or [0.0, 0.0, 0.0]
+    share = phase.share or 0.0
+    severity: Severity = "high" if share < typical[_LOW10] else "medium" if share < typical[_LOW25] else "low"
+    number = [entry.name for entry in result.phases].index(phase.name)
+    page = find(rule)
+    return Recommendation(
+        rule=rule,
+        name=page.name,
+        severity=severity,
+        confidence=0.5,
+        target=Target(kind="directory", path=posixpath.join(result.folder or ".", phase.name.rpartition("-")[0])),
+        current=current,  # type: ignore[arg-type]
+        recommended=recommended,  # type: ignore[arg-type]
+        evidence=[
+            Evidence(attribute=f"benchmark.phases[{number}].name", value=phase.name),
+            Evidence(attribute=f"benchmark.phases[{number}].rate", value=phase.rate),
+            Evidence(attribute=f"benchmark.phases[{number}].share", value=phase.share),
+        ],
+        reason=f"{phase.name} reaches {format_share(phase.share)} of {phase.other}. {reason}",
+        expected=Direction(why_no_number=_ONE_RUN),
+        apply=list(apply),
+        source=list(page.sources),
+    )

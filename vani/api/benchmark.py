@@ -1,0 +1,159 @@
+"""Results of IO500, IOR and mdtest: advice on them, machines measured by them, and how they agree with a trace."""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from vani.advisors.benchmark_result import compared, judge_benchmark, operations
+from vani.api.arguments import PathLike, system_of
+from vani.collect.benchmark_system import measured_system as described
+from vani.errors import InputError
+from vani.readers.benchmarks.folder import is_result, outputs_of, read_result
+from vani.schema.advice import Advice, ProfileRef, SystemRef
+from vani.schema.benchmark import Agreement, Benchmark
+from vani.schema.document import dumps
+from vani.schema.syntax.detection import is_document
+from vani.units import format_bytes, format_rate, format_share
+
+if TYPE_CHECKING:
+    from vani.schema.profile import Profile
+    from vani.schema.system import System
+
+__all__ = ["advise_result", "benchmark_result", "is_result_alone", "measured_system", "output_beside", "with_agreement"]
+
+_MOST_LOOKED_AT: Final = 1000
+_SAME: Final = 0.05
+_KINDS: Final = {"file creation": "open", "file stat": "stat", "file removal": "remove"}
+"""Operations of mdtest, and the kind of metadata operations that a profile counts them under."""
+
+
+def is_result_alone(path: Path) -> bool:
+    """Whether a path is a benchmark's result and neither a document nor a trace that such a text lies in."""
+    if path.is_file():
+        return not is_document(path) and is_result(path)
+    if not path.is_dir() or not is_result(path):
+        return False
+    from vani.readers.formats import format_of  # noqa: PLC0415 - loads Arrow
+
+    return format_of(path, named=True) is None and not any(
+        format_of(entry, named=False) for entry in sorted(path.iterdir())[:_MOST_LOOKED_AT]
+    )
+
+
+def output_beside(path: Path) -> Path | None:
+    """The text of IOR or mdtest in a trace's folder, if there is just one."""
+    some = [*outputs_of(path)] if path.is_dir() else []
+    return some[0] if len(some) == 1 else None
+
+
+def benchmark_result(result: PathLike, *, system: PathLike | System | None = None) -> Benchmark:
+    """Read what IO500, IOR or mdtest wrote: rates by phase, against each other, and what limited the run.
+
+    Parameters
+    ----------
+    result
+        A folder of results of IO500, a folder with texts of IOR and mdtest, or one such text.
+    system
+        The machine, for rates by target and for what network and servers give.
+
+    Raises
+    ------
+    InputError
+        It holds no result, or the machine cannot be read.
+    """
+    return compared(read_result(_result(result)), system_of(system))
+
+
+def measured_system(result: PathLike | Benchmark, *, system: PathLike | System | None = None) -> System:
+    """Describe the machine with the figures that a benchmark measured there, on top of `system`.
+
+    Raises
+    ------
+    InputError
+        The result or the machine cannot be read.
+    """
+    found = result if isinstance(result, Benchmark) else read_result(_result(result))
+    return described(found, system_of(system))
+
+
+def advise_result(result: PathLike, *, system: PathLike | System | None = None) -> Advice:
+    """Advise on a benchmark's result: what limited it, and settings that act on it.
+
+    Raises
+    ------
+    InputError
+        It holds no result, or the machine cannot be read.
+    """
+    path, machine = Path(result), system_of(system)
+    files = [path] if path.is_file() else [*outputs_of(path), *path.glob("result_summary.txt")]
+    digest = hashlib.sha256(b"".join(file.read_bytes() for file in files))
+    ref = SystemRef(
+        name=None if machine is None else machine.name,
+        sha256="" if machine is None else hashlib.sha256(dumps(machine).encode()).hexdigest(),
+    )
+    profile = ProfileRef(path=str(path), sha256=digest.hexdigest())
+    return judge_benchmark(read_result(path), machine, ref=profile, system_ref=ref)
+
+
+def with_agreement(advice: Advice, profile: Profile, output: Path) -> Advice:
+    """Advice on a traced run of IOR or mdtest, with what its own output says beside what the trace says.
+
+    Raises
+    ------
+    InputError
+        The output cannot be read, or is of IO500, which is no single run.
+    """
+    result = benchmark_result(output)
+    if result.tool == "io500":
+        raise InputError("is a result of IO500, not of one run", where=output, todo="name the text of one phase")
+    agreement = [*_agreements(result, profile)]
+    problems = list(result.problems)
+    if (traced := profile.workflow.processes) and result.processes and traced != result.processes:
+        problems.append(f"{output.name} is of {result.processes} processes, the trace of {traced}: are they one run?")
+    update = {"agreement": agreement, "problems": problems}
+    return advice.model_copy(update={"benchmark": result.model_copy(update=update)})
+
+
+def _agreements(result: Benchmark, profile: Profile) -> list[Agreement]:
+    io, tool = profile.workflow.io, {"ior": "IOR"}.get(result.tool, result.tool)
+    found = []
+    for phase in result.phases:
+        what = next((kind for kind in ("write", "read", *_KINDS) if phase.name.endswith(f" {kind}")), None)
+        if what in ("write", "read"):
+            traced = io.bandwidth.read if what == "read" else io.bandwidth.write_synced or io.bandwidth.write
+            moved = io.bytes.read if what == "read" else io.bytes.written
+            time = "opening, closing and waiting for the slowest process"
+            text = f"{format_rate(traced)}, {format_bytes(moved)} in all"
+            own = format_rate(phase.rate)
+        elif what is not None and io.metadata_kinds is not None:
+            cost = getattr(io.metadata_kinds, _KINDS[what])
+            traced = cost.count * profile.workflow.processes / cost.time_s if cost.time_s else None
+            time = "other calls and waiting for the slowest process"
+            text = f"{operations(traced or 0.0)} of {_KINDS[what]} on {profile.workflow.processes} processes"
+            own = operations(phase.rate)
+        else:
+            continue
+        if not traced:
+            continue
+        share = phase.rate / traced
+        sentence = f"{tool} says {own} of {what}, {format_share(share)} of what the calls in the trace reach ({text})"
+        if share < 1 - _SAME:
+            sentence += f": its time has {time}, too"
+        elif share > 1 + _SAME:
+            sentence += ": the trace has more than this run, or tracing made its calls longer"
+        found.append(
+            Agreement(what=what or "", benchmark=phase.rate, trace=traced, share=share, sentence=f"{sentence}.")
+        )
+    return found
+
+
+def _result(path: PathLike) -> Path:
+    if not is_result(Path(path)):
+        raise InputError(
+            "holds no result of IO500, IOR or mdtest",
+            where=path,
+            todo="name the folder with result_summary.txt, or the text that `ior` or `mdtest` printed",
+        )
+    return Path(path)
