@@ -67,13 +67,35 @@ def tiny(request, tmp_path) -> Path:
 # ---------------------------------------------------------------- format and table of sections
 
 
-@pytest.mark.parametrize("version", [0, 3, 99, 2**32 - 1])
-def test_a_format_that_is_not_known_is_refused_by_its_number(version, tmp_path):
+@pytest.mark.parametrize("version", [0, 100, 2**32 - 1])
+def test_a_format_that_cannot_be_is_refused_by_its_number(version, tmp_path):
     write_tiny(tmp_path, "3.x-dat2-sites")
     write_sections(tmp_path, sections_of(tmp_path), version=version)
     with pytest.raises(
         UnknownFormatError, match=rf"recorder\.dat of format {version}; known are 1 and 2; .*update"
     ):
+        RecorderReader(tmp_path)
+
+
+@pytest.mark.parametrize("version", [3, 99])
+def test_a_newer_format_that_fits_the_newest_known_one_is_read_and_said(version, tmp_path):
+    write_tiny(tmp_path, "3.x-dat2-sites")
+    whole = read_trace(tmp_path)
+    write_sections(tmp_path, [*sections_of(tmp_path), (8, -1, b"of a later version")], version=version)
+    reading = read_trace(tmp_path)
+    assert reading.calls == whole.calls
+    assert reading.problems[0] == (
+        f"{tmp_path}: recorder.dat is of format {version}, known are 1 and 2: read as 3.x-sites, which its metadata, "
+        "call tables and grammars fit; what is new in it is passed over"
+    )
+    assert any("unknown type 8 passed over" in problem for problem in reading.problems)
+
+
+def test_a_newer_format_that_does_not_fit_is_refused_with_what_contradicts_it(tmp_path):
+    # Keys without call sites, as format 1 has them, stand for a layout that changed.
+    write_tiny(tmp_path, "3.x-dat")
+    write_sections(tmp_path, sections_of(tmp_path), version=3)
+    with pytest.raises(UnknownFormatError, match=r"recorder\.dat is of format 3, .*contradicts itself \(.*update"):
         RecorderReader(tmp_path)
 
 

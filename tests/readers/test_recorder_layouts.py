@@ -269,8 +269,18 @@ def test_the_layout_is_told_by_version_and_files(version, others, layout, tmp_pa
     assert probe(files_in(tmp_path, "recorder.mt", *others, version=version)).layout == layout
 
 
+@pytest.mark.parametrize("version", ["3.1.0", "4.1"])
+def test_a_newer_version_of_the_newest_layout_is_read_and_said(version, tmp_path):
+    write_tiny(tmp_path, "3.0")
+    whole = read_trace(tmp_path)
+    (tmp_path / "VERSION").write_text(version)
+    reading = read_trace(tmp_path)
+    assert reading.calls == whole.calls
+    assert f"VERSION says {version}, known are 2.3 to 2.5 and 3.0: read as 3.0, which" in reading.problems[0]
+
+
 @pytest.mark.parametrize(
-    "version", ["2.0.0", "2.2.0", "2.6.0", "3.1.0", "4.1", "", "x" * 5000, "\x1b[31m", "3.0.0 # ", "300"]
+    "version", ["2.0.0", "2.2.0", "2.6.0", "3.1.0.1", "4", "", "x" * 5000, "\x1b[31m", "3.0.0 # ", "300"]
 )
 def test_a_version_that_vani_does_not_read_is_refused_by_name(version, tmp_path):
     with pytest.raises(TraceError) as refused:

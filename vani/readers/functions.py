@@ -350,6 +350,9 @@ _LAYER_PREFIXES = (
     ("cuda", Layer.GPU),
     ("hip", Layer.GPU),
     ("user_function", Layer.USER),
+    # Calls of no file system that any other call shows; `unseen` of a profile names them.
+    ("dfs_", Layer.USER),
+    ("daos_", Layer.USER),
 )
 _PREFIXES = tuple(prefix for prefix, _ in _LAYER_PREFIXES)
 

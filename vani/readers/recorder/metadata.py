@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 import struct
 from dataclasses import dataclass, replace
 
@@ -30,6 +31,8 @@ class TraceLayout:
     """Tables are zlib frames and all time stamps are in one recorder.ts."""
     site_bytes: int = 0
     """Width of the call site in a call's key: 4, or 0 where keys have none."""
+    ninth_flag: int = 0
+    """Place of the byte behind eight flags, which Recorder with DAOS takes for a ninth; 0: there is no such."""
 
 
 _OLD = ("ranks", "start", "resolution", "buffer", "algorithm")
@@ -81,6 +84,7 @@ LAYOUTS: dict[str, TraceLayout] = {
         4,
         counted=True,
         framed=True,
+        ninth_flag=12,
     ),
     "3.x": TraceLayout(
         "3.x",
@@ -108,6 +112,7 @@ LAYOUTS: dict[str, TraceLayout] = {
         4,
         counted=True,
         framed=True,
+        ninth_flag=28,
     ),
 }
 
@@ -115,7 +120,9 @@ LAYOUTS: dict[str, TraceLayout] = {
 LAYOUTS["3.x-sites"] = replace(LAYOUTS["3.x"], name="3.x-sites", site_bytes=4)
 
 _MOST_RANKS = 10_000_000
-_FLAGS = {"posix", "mpi", "mpiio", "hdf5", "pnetcdf", "netcdf", "thread", "depth", *_FLAGS_36}
+_LAYERS = ("posix", "mpi", "mpiio", "hdf5", "pnetcdf", "netcdf", "daos")
+_FLAGS = {*_LAYERS, "thread", "depth", *_FLAGS_36}
+_DAOS = re.compile(rb"[\0\n](?:dfs|daos)_")
 
 
 @dataclass(frozen=True, eq=False)
@@ -145,6 +152,7 @@ def decode_metadata(buffer: bytes, layout: TraceLayout, *, where: str) -> Metada
     TraceError
         Too short, or a value that no tracer writes.
     """
+    layout = _with_daos(layout, buffer)
     size = struct.calcsize(layout.fields)
     if len(buffer) < max(size, layout.functions_at):
         raise TraceError(
@@ -199,12 +207,23 @@ def decode_metadata(buffer: bytes, layout: TraceLayout, *, where: str) -> Metada
         intraprocess_patterns=value.get("intraprocess_patterns", False),
         stores_thread=value.get("thread"),
         stores_depth=value.get("depth"),
-        layers_traced={
-            n: value[n] for n in ("posix", "mpi", "mpiio", "hdf5", "pnetcdf", "netcdf") if n in value
-        },
+        layers_traced={name: value[name] for name in _LAYERS if name in value},
         functions=names,
         version=version,
     )
+
+
+def _with_daos(layout: TraceLayout, buffer: bytes) -> TraceLayout:
+    """The layout with the flag that Recorder with DAOS puts before those of threads and depths, under one version.
+
+    That build has functions of DAOS, or it uses the byte behind the eight flags of the others, which leave it 0.
+    """
+    at = layout.ninth_flag
+    if not at or not (buffer[at : at + 1] == b"\1" or _DAOS.search(buffer)):
+        return layout
+    before = layout.names.index("thread")
+    names = (*layout.names[:before], "daos", *layout.names[before:])
+    return replace(layout, fields=layout.fields.replace("8?4x", "9?3x"), names=names)
 
 
 def _line_names(text: bytes, where: str) -> tuple[str, ...]:

@@ -9,7 +9,7 @@ from pathlib import Path
 from vani.errors import TraceError, UnknownFormatError
 from vani.readers.recorder.call_table import keys_have_sites
 from vani.readers.recorder.frames import Inflater, read_file
-from vani.readers.recorder.sections import format_of
+from vani.readers.recorder.sections import NEWEST, format_of
 
 __all__ = ["Shape", "has_recorder_parts", "is_recorder", "is_recorder_part", "probe"]
 
@@ -27,6 +27,8 @@ class Shape:
     """A name of `metadata.LAYOUTS`."""
     combined: bool = False
     """All parts are in one recorder.dat."""
+    newer: str | None = None
+    """What is newer than Vani knows, and what it is read as; None: nothing."""
 
 
 def is_recorder(path: Path) -> bool:
@@ -75,8 +77,9 @@ def probe(path: Path) -> Shape:
         )
     # A recorder.mt and VERSION beside it are of an earlier run: the tracer removes its own.
     if "recorder.dat" in names:
-        sites = format_of(path / "recorder.dat") > 1
-        return Shape(path, "3.x", "3.x-sites" if sites else "3.x", combined=True)
+        number = format_of(path / "recorder.dat")
+        newer = f"recorder.dat is of format {number}, known are 1 and {NEWEST}" if number > NEWEST else None
+        return Shape(path, "3.x", "3.x-sites" if number > 1 else "3.x", combined=True, newer=newer)
     if "VERSION" in names:
         version = read_file(path / "VERSION", most=4096).decode("ascii", "replace").strip("\0 \n\r")
         # Both layouts of 2.5 call themselves 2.5.0; one has all time stamps in one file, the other one per rank.
@@ -90,7 +93,9 @@ def probe(path: Path) -> Shape:
             )
         if "recorder.mt" not in names:
             raise _aborted(path, names)
-        return Shape(path, version, layout)
+        is_known = re.fullmatch(r"2.*|3\.0.*", version)
+        newer = None if is_known else f"VERSION says {version}, known are 2.3 to 2.5 and 3.0"
+        return Shape(path, version, layout, newer=newer)
     if "recorder.mt" in names:
         head = read_file(path / "recorder.mt")[:4]
         if len(head) == 4 and 3 <= int.from_bytes(head, "little") <= 99:
@@ -132,7 +137,8 @@ def _layout_of(version: str, has_common_times: bool) -> str | None:
         return "2.3"
     if re.fullmatch(r"2\.[45](\.\d+)?", version):
         return "2.5g" if has_common_times else "2.5p"
-    return "3.0" if re.fullmatch(r"3\.0(\.\d+)?", version) else None
+    # A newer one may have the layout of the last that is known; the reader finds out.
+    return "3.0" if re.fullmatch(r"[3-9](\.\d{1,3}){1,2}", version) else None
 
 
 def _aborted(path: Path, names: set[str]) -> TraceError:

@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from vani.calls import Occurrences
-from vani.errors import TraceError
+from vani.errors import TraceError, UnknownFormatError
 from vani.kernels.library import available
 from vani.readers.app_names import AppName, app_of_folder
 from vani.readers.identity import Identity, identity_of
@@ -68,6 +68,21 @@ class RecorderReader:
         self._identity = identity or identity_of(path, part_files)
         self._shape = shape or probe(path)
         self._source = open_source(path, combined=self._shape.combined)
+        try:
+            self._read_head()
+            if self._shape.newer is not None:
+                # Only the tables show whether it is what it is read as.
+                _ = self.tables
+        except TraceError as error:
+            if self._shape.newer is None:
+                raise
+            raise UnknownFormatError(
+                f"{self._shape.newer}; read as {self._shape.layout} it contradicts itself ({error.what})",
+                where=path,
+                todo="convert it with the Recorder that wrote it, or update Vani",
+            ) from error
+
+    def _read_head(self) -> None:
         layout = LAYOUTS[self._shape.layout]
         self._meta: Metadata = decode_metadata(
             self._source.read("recorder.mt"), layout, where=self._source.where("recorder.mt")
@@ -267,6 +282,12 @@ class RecorderReader:
                 if self._miscounted:
                     self._known.problems.insert(0, self._miscounted)
                 self._known.problems.extend(self._origins.problems)
+                if self._shape.newer is not None:
+                    self._known.problems.insert(
+                        0,
+                        f"{self.path}: {self._shape.newer}: read as {self._shape.layout}, which its metadata, call "
+                        "tables and grammars fit; what is new in it is passed over",
+                    )
             return self._known
 
     def release(self) -> None:

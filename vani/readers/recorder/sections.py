@@ -14,9 +14,11 @@ from vani.distinct import distinct
 from vani.errors import TraceError, UnknownFormatError
 from vani.units import counted
 
-__all__ = ["KNOWN_FORMATS", "Extent", "Sections", "format_of", "open_sections"]
+__all__ = ["NEWEST", "Extent", "Sections", "format_of", "open_sections"]
 
-KNOWN_FORMATS = (1, 2)
+NEWEST = 2
+"""Formats of recorder.dat begin with 1."""
+_MOST_FORMATS = 99
 
 _GLOBAL = ("recorder.mt", "recorder.ts", "recorder.cst", "ug.cfg", "ug.mt")
 """Contents of the sections of types 0 to 4, by the names they have as files."""
@@ -118,19 +120,19 @@ def _key(kind: int, rank: int) -> int:
 
 
 def format_of(file: Path) -> int:
-    """Read the format version of a recorder.dat.
+    """Read the format version of a recorder.dat, which may be newer than what Vani knows.
 
     Raises
     ------
     UnknownFormatError
-        A version that Vani does not read.
+        No version that there can be.
     TraceError
         No recorder.dat, or one that cannot be read.
     """
     version, _, _ = _header(file)
-    if version not in KNOWN_FORMATS:
+    if not 1 <= version <= _MOST_FORMATS:
         raise UnknownFormatError(
-            f"is a recorder.dat of format {version}; known are {' and '.join(map(str, KNOWN_FORMATS))}",
+            f"is a recorder.dat of format {version}; known are 1 and {NEWEST}",
             where=file,
             todo="convert it with the Recorder that wrote it, or update Vani",
         )
