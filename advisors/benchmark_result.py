@@ -1,4 +1,4 @@
-"""What limited a run of IO500, IOR or mdtest, and the settings that act on it.
+"""Limits of a run of IO500, IOR or mdtest, and the settings that act on them.
 
 No rule sees a profile here: a recommendation bears the id of the rule that explains its setting. What is usual is known
 from submissions to IO500, of which each is one run with its own easy and hard phases.
@@ -87,23 +87,23 @@ def compared(result: Benchmark, system: System | None = None) -> Benchmark:
                 }
             )
         )
-    found = result.model_copy(update={"phases": phases})
-    return found.model_copy(update={"limits": [*_limits(found, system, disk)]})
+    judged = result.model_copy(update={"phases": phases})
+    return judged.model_copy(update={"limits": [*_limits(judged, system, disk)]})
 
 
 def judge_benchmark(result: Benchmark, system: System | None, *, ref: ProfileRef, system_ref: SystemRef) -> Advice:
     """Advice on a result: what limited the run, and the settings that act on it."""
-    found = compared(result, system)
-    disk = _disk(found, system)
+    judged = compared(result, system)
+    disk = _disk(judged, system)
     recommendations: list[Recommendation] = []
     silent: list[NoRecommendation] = []
-    for entry in _settings(found, disk):
+    for entry in _settings(judged, disk):
         recommendations.append(entry) if isinstance(entry, Recommendation) else silent.append(entry)
     order = ("high", "medium", "low")
     return Advice(
         profile=ref,
         system=system_ref,
-        benchmark=found,
+        benchmark=judged,
         recommendations=sorted(recommendations, key=lambda entry: order.index(entry.severity)),
         no_recommendation=silent,
     )
@@ -115,7 +115,7 @@ def operations(rate: float) -> str:
 
 
 def _what(phase: BenchmarkPhase) -> str:
-    """What was done in a phase whose name begins with that of a text: `write`, `file creation`."""
+    """Words for the operation of a phase whose name begins with that of a text: `write`, `file creation`."""
     return phase.name.partition(" ")[2]
 
 

@@ -74,8 +74,8 @@ def measured_system(result: PathLike | Benchmark, *, system: PathLike | System |
     InputError
         The result or the machine cannot be read.
     """
-    found = result if isinstance(result, Benchmark) else read_result(_result(result))
-    return described(found, system_of(system))
+    measured = result if isinstance(result, Benchmark) else read_result(_result(result))
+    return described(measured, system_of(system))
 
 
 def advise_result(result: PathLike, *, system: PathLike | System | None = None) -> Advice:
@@ -118,7 +118,7 @@ def with_agreement(advice: Advice, profile: Profile, output: Path) -> Advice:
 
 def _agreements(result: Benchmark, profile: Profile) -> list[Agreement]:
     io, tool = profile.workflow.io, {"ior": "IOR"}.get(result.tool, result.tool)
-    found = []
+    agreement = []
     for phase in result.phases:
         what = next((kind for kind in ("write", "read", *_KINDS) if phase.name.endswith(f" {kind}")), None)
         if what in ("write", "read"):
@@ -143,10 +143,10 @@ def _agreements(result: Benchmark, profile: Profile) -> list[Agreement]:
             sentence += f": its time has {time}, too"
         elif share > 1 + _SAME:
             sentence += ": the trace has more than this run, or tracing made its calls longer"
-        found.append(
+        agreement.append(
             Agreement(what=what or "", benchmark=phase.rate, trace=traced, share=share, sentence=f"{sentence}.")
         )
-    return found
+    return agreement
 
 
 def _result(path: PathLike) -> Path:

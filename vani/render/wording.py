@@ -62,7 +62,7 @@ def matters(advice: Advice, profile: Profile | None) -> str:
 
 
 def benchmark_lines(benchmark: Benchmark) -> list[str]:
-    """What limited a benchmark's run, how it agrees with its trace, and what is wrong with its output."""
+    """Lines on what limited a benchmark's run, how it agrees with its trace, and what is wrong with its output."""
     agreed = [entry.sentence for entry in benchmark.agreement]
     limits = [] if agreed else benchmark.limits
     return [*map(one_line, (*agreed, *limits, *(f"Note: {problem}." for problem in benchmark.problems)))]

@@ -133,7 +133,7 @@ def _of_io500(summary: Path, outputs: dict[str, Output], problems: list[str]) ->
         problems.append(f"{summary.name} ends before its score: {len(phases)} of {_PHASES} phases are there")
     elif len(phases) < _PHASES:
         problems.append(f"{counted(_PHASES - len(phases), 'phase')} of {_PHASES} did not run or have no rate")
-    found = Benchmark(
+    result = Benchmark(
         tool="io500",
         version=version[1] if version else None,
         valid=all(phase.valid for phase in phases) and (score is None or "INVALID" not in score[2]),
@@ -141,10 +141,10 @@ def _of_io500(summary: Path, outputs: dict[str, Output], problems: list[str]) ->
         phases=phases,
         problems=problems + _cut(outputs),
     )
-    return _with_facts(found, outputs, _settings(summary.parent))
+    return _with_facts(result, outputs, _settings(summary.parent))
 
 
-def _with_facts(found: Benchmark, outputs: dict[str, Output], settings: dict[str, str] | None = None) -> Benchmark:
+def _with_facts(result: Benchmark, outputs: dict[str, Output], settings: dict[str, str] | None = None) -> Benchmark:
     """With what texts and settings say of the run as a whole."""
     settings = settings or {}
     shared = next((o for name, o in outputs.items() if "hard" in name and o.tool == "ior"), None) or next(
@@ -153,13 +153,13 @@ def _with_facts(found: Benchmark, outputs: dict[str, Output], settings: dict[str
     options = shared.options if shared is not None else {}
     kind = options.get("type")
     any_of = _any_of(outputs)
-    return found.model_copy(
+    return result.model_copy(
         update={
             "nodes": any_of.nodes if any_of else None,
             "processes": (any_of.processes if any_of else None) or _number(settings.get("procs")),
             "api": (options.get("api") or settings.get("api") or "").split(" ")[0] or None,
             "collective": None if kind is None else kind == "collective",
-            "folder": _folder(found.tool, options, outputs) or settings.get("datadir"),
+            "folder": _folder(result.tool, options, outputs) or settings.get("datadir"),
         }
     )
 

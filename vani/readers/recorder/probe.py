@@ -28,7 +28,7 @@ class Shape:
     combined: bool = False
     """All parts are in one recorder.dat."""
     newer: str | None = None
-    """What is newer than Vani knows, and what it is read as; None: nothing."""
+    """The claim that is newer than Vani knows; None: there is none."""
 
 
 def is_recorder(path: Path) -> bool:
