@@ -95,7 +95,7 @@ def test_a_page_of_the_longest_names_everywhere_is_still_small():
     apps = [app.model_copy(update={"name": app.name * 50 + letters(i)}) for app in profile.apps for i in range(500)]
     text = page(inputs_of(profile.model_copy(update={"phases": phases, "apps": apps}), many))
     assert len(text.encode()) <= MOST_BYTES
-    assert "further recommendations: see advice.yaml." in text
+    assert "further recommendations: <code>vani advise</code> writes all." in text
 
 
 def test_a_line_to_paste_is_whole_or_not_there():
@@ -103,7 +103,9 @@ def test_a_line_to_paste_is_whole_or_not_there():
     first = advice.recommendations[1].model_copy(update={"apply": ["echo short", "echo " + "x" * 100_000], "severity": "high"})
     text = page(inputs_of(golden(), advice.model_copy(update={"recommendations": [first]})))
     assert re.search(r'<code id="lines-1">echo short\n</code>', text)
-    assert "1 more line: see advice.yaml." in text
+    assert "1 more line: <code>vani advise</code> writes all." in text
+    inputs = inputs_of(golden(), advice.model_copy(update={"recommendations": [first]}))
+    assert "1 more line: see mine &amp; yours.yaml." in page(replace(inputs, advice_file="mine & yours.yaml"))
 
 
 # --- safe ----------------------------------------------------------------------------------------------

@@ -75,6 +75,7 @@ def report_inputs(
             prediction=None if write_model is None else profile_write_time(model, write_model),
             users=_users(model),
             contact=tuple(contact),
+            advice_file=Path(advice).name if isinstance(advice, (str, Path)) else None,
         )
 
 

@@ -57,5 +57,5 @@ def observation_lines(observations: Sequence[Observation], width: int, advised: 
             line += f": \u2026{where[1 - room :]}" if len(where) > room > 1 else f": {where}"
         lines.append(line)
     if len(observations) > MOST_LINES:
-        lines.append(f"and {len(observations) - MOST_LINES} more, which `vani advise -o advice.yaml` writes")
+        lines.append(f"and {len(observations) - MOST_LINES} more, which `vani advise` writes")
     return lines

@@ -54,6 +54,8 @@ class Item:
     lines: tuple[str, ...]
     """Lines to paste."""
     left_lines: int
+    rest: str
+    """Where the lines and numbers are that are left out, as the end of a sentence."""
     settings: tuple[SettingChange, ...]
     evidence: tuple[Proof, ...]
     left_evidence: int
@@ -79,6 +81,7 @@ def item(
     recommendation: Recommendation,
     limits: Limits,
     findings: Mapping[str, str] = MappingProxyType({}),
+    rest: str = "",
 ) -> Item:
     """A recommendation in a report.
 
@@ -88,6 +91,8 @@ def item(
         Its place, from 1.
     findings
         What rules look for, by id.
+    rest
+        See `Item`.
     """
     target_ = recommendation.target
     lines = [line for line in recommendation.apply[: limits.lines] if len(line) <= limits.line]
@@ -108,6 +113,7 @@ def item(
         # A control character in a line to paste is shown, never pasted.
         lines=tuple(clip(line, limits.line) for line in lines),
         left_lines=len(recommendation.apply) - len(lines),
+        rest=rest,
         settings=_settings(recommendation.current, recommendation.recommended, limits),
         evidence=tuple(_proof(proof, limits) for proof in recommendation.evidence[: limits.evidence]),
         left_evidence=max(0, len(recommendation.evidence) - limits.evidence),

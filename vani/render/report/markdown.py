@@ -78,7 +78,7 @@ def _item(item: Item) -> list[str]:
     if item.lines:
         lines += [*fenced(item.lines), ""]
     if item.left_lines:
-        lines += [f"{item.left_lines} more lines: see advice.yaml.", ""]
+        lines += [f"{item.left_lines} more lines{escaped(item.rest)}.", ""]
     return lines
 
 

@@ -82,6 +82,8 @@ class Inputs:
     """Users, as the names of the traces' folders say."""
     contact: tuple[str, ...] = ()
     """Whom to ask, in lines."""
+    advice_file: str | None = None
+    """Name of the file of the advice; None: it is in none."""
 
 
 @dataclass(frozen=True)
@@ -222,14 +224,16 @@ def prepare(
         inputs.profile if inputs.files is None else inputs.profile.model_copy(update={"files": inputs.files})
     )
     first, others = things_to_do(advice)
+    file = inputs.advice_file
+    rest = ": `vani advise` writes all" if file is None else f": see {clip(file, limits.path)}"
     ordered = [
-        item(number, recommendation, limits, inputs.rule_findings)
+        item(number, recommendation, limits, inputs.rule_findings, rest)
         for number, recommendation in enumerate([*first, *others][: limits.items], 1)
     ]
     left_out = []
     further = len(first) + len(others) - limits.items
     if further > 0:
-        left_out.append(f"{format_count(further)} further recommendations: see advice.yaml.")
+        left_out.append(f"{format_count(further)} further recommendations{rest}.")
     files, notes = file_table(profile, file_groups(profile.files), limits)
     plots = tuple(draw(kind, profile, heat=inputs.heat) for kind in kinds()) if with_plots else ()
     smaller = _smaller(plots, profile, inputs.heat)

@@ -117,7 +117,7 @@ def _item(item: Item) -> Iterator[str]:
     for line in item.lines:
         yield "     " + line
     if item.left_lines:
-        yield f"     ({item.left_lines} more lines: see advice.yaml)"
+        yield f"     ({item.left_lines} more lines{item.rest})"
     yield ""
 
 
