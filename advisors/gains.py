@@ -3,30 +3,23 @@
 The run waits for its slowest process, so the part of it that a rule changes takes at most that process's I/O time:
 longer ones are scaled down to it, factors stay. Expected is what a recommendation wins together with those above it:
 the first acts on the whole I/O time, each next one on what is left, so that all gains add up to what MAT001 names at
-most. Of two that act on the same kind of time of the same files, the second acts on what the first leaves of that, and
-leaves no less than it would alone.
+most (`vani.advisors.chained_gains`).
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from vani.advisors.conflicts import Judged
 from vani.advisors.rule import Finding, Gain
 from vani.models.calibration import SPREAD
 from vani.models.io_time import IOTime
-from vani.units import format_seconds
 
 if TYPE_CHECKING:
     from vani.schema.profile import Profile
 
-__all__ = ["WIDEST", "before_bounds", "is_measurable", "of_run", "together", "without_little"]
-
-NOTHING_LEFT: Final = "alone, for those above leave next to nothing of the time that it acts on"
-"""Of a finding that wins something alone, and nothing after the others."""
+__all__ = ["WIDEST", "before_bounds", "is_measurable", "of_run", "within", "without_little"]
 
 WIDEST: Final = math.sqrt(10)
 """Factor either way of the central estimate that a range has at most."""
@@ -52,7 +45,7 @@ def of_run(finding: Finding, time: IOTime | None) -> Finding:
     touched_s = min(finding.touched_s, most)
     if finding.known_gain is None:
         return replace(finding, touched_s=touched_s)
-    gain = _within(_tenfold(_repeated(_in_order(finding.known_gain))), most)
+    gain = within(_tenfold(_repeated(_in_order(finding.known_gain))), most)
     return replace(finding, gain=gain, touched_s=touched_s)
 
 
@@ -119,7 +112,7 @@ def without_little(finding: Finding) -> Finding:
     return replace(finding, gain=f"at most {most:.2g} times as fast, and perhaps no faster")
 
 
-def _within(gain: Gain, most: float) -> Gain:
+def within(gain: Gain, most: float) -> Gain:
     """The same gain of a part that takes `most` seconds at most; of the whole run, one that wins no more."""
     if gain.metric == RUNTIME:
         best, after, worst = (max(s, gain.before_s - most) for s in (gain.best_s, gain.after_s, gain.worst_s))
@@ -130,61 +123,3 @@ def _within(gain: Gain, most: float) -> Gain:
     # Rounding must not make the rest longer than the total.
     best, after = (min(most, s * part) for s in (gain.best_s, gain.after_s))
     return replace(gain, before_s=most, best_s=best, after_s=after, worst_s=max(after, gain.worst_s * part))
-
-
-def together(ranked: Sequence[Judged], time: IOTime | None) -> list[Finding]:
-    """The findings, best first, with gains that add up: each acts on what those before it leave of the I/O time."""
-    if time is None:
-        return [judged.finding for judged in ranked]
-    left = {"file_system": time.slowest_s, "libraries": time.calls_s}
-    followed: list[Finding] = []
-    for judged in ranked:
-        now, alone = judged.finding, judged.finding.known_gain
-        # Whether I/O matters is what all others share, not one of them.
-        if alone is not None and judged.rule.family != "matter":
-            same = sum(other.known_gain.seconds for other in followed if other.known_gain and _share_time(other, now))
-            gain = _after_others(_after_the_same(alone, same), left[now.acts_on])
-            won = gain.seconds
-            now = replace(now, gain=gain if is_measurable(gain) else NOTHING_LEFT)
-            left["libraries"] -= won
-            left["file_system"] -= won if now.acts_on == "file_system" else 0.0
-            # Time in file-system calls is time in calls.
-            left["file_system"] = max(0.0, min(left.values()))
-        followed.append(now)
-    return followed
-
-
-_KINDS: Final = {
-    "read": {"read"},
-    "write": {"write"},
-    "data": {"read", "write"},
-    "metadata": {"metadata"},
-    "runtime": set(),
-}
-"""Kinds of time that a gain is of, by the first word of its metric; others are of all."""
-
-
-def _share_time(first: Finding, second: Finding) -> bool:
-    """Both act on the same kind of time of the same files."""
-    gains = [finding.known_gain for finding in (first, second)]
-    if None in gains or first.files.isdisjoint(second.files):
-        return False
-    every = {"read", "write", "metadata"}
-    kinds = [_KINDS.get(gain.metric.partition("_")[0], every) for gain in gains if gain]
-    return bool(kinds[0] & kinds[1])
-
-
-def _after_the_same(gain: Gain, won: float) -> Gain:
-    if not won:
-        return gain
-    before = max(0.0, gain.before_s - won)
-    best, after = min(before, gain.best_s), min(before, gain.after_s)
-    return replace(gain, before_s=before, best_s=best, after_s=after, worst_s=max(after, min(before, gain.worst_s)))
-
-
-def _after_others(gain: Gain, left: float) -> Gain:
-    """The gain that remains after the recommendations before it, which leave `left` seconds."""
-    within = _within(gain, left)
-    if within == gain:
-        return gain
-    return replace(within, method=f"{gain.method}; of the {format_seconds(left)} that those above leave")

@@ -16,7 +16,8 @@ from vani.advisors.catalogue import find, pick, rules
 from vani.advisors.conflicts import Judged, resolve
 from vani.advisors.diagnosis import diagnosis
 from vani.advisors.floors import above_floor
-from vani.advisors.gains import WIDEST, before_bounds, is_measurable, of_run, together, without_little
+from vani.advisors.chained_gains import together
+from vani.advisors.gains import WIDEST, before_bounds, is_measurable, of_run, without_little
 from vani.advisors.knobs import knobs_of
 from vani.advisors.matter.io_share import IOShare
 from vani.advisors.recorded_mounts import as_recorded, notes_on_mounts
@@ -157,7 +158,7 @@ def judge(
             profile,
             [seen.pattern for seen in observations if winner.rule.id in seen.rules],
         )
-        for winner, now in zip(winners, together(winners, time), strict=True)
+        for winner, now in zip(winners, together(winners, time, profile), strict=True)
     ]
     # Stable: equals stay as `resolve` ordered them. Whether I/O matters comes first: it bounds all others.
     ranked = sorted(

@@ -169,6 +169,9 @@ def profile(
     io = io_stats(time_s=max(busy_s * processes / 2, whole), busy_s=busy_s)
     # At any moment of it some process reads and another one writes.
     io["busy_s"] |= {"read": busy_s, "write": busy_s}
+    for kind in ("sync", "metadata"):
+        own = [one["io"]["busy_s"][kind] or 0.0 for one in files]
+        io["busy_s"][kind] = max([io["busy_s"][kind] or 0.0, *own])
     counts = {"total": len(files), "shared": 0, "file_per_process": 0}
     balance = None
     if slowest_s is not None:

@@ -13,8 +13,9 @@ from hypothesis import strategies as st
 from vani.advisors import catalogue
 from vani.advisors.advise import advise_document
 from vani.advisors.commands import comment, quoted_path
+from vani.advisors.chained_gains import together
 from vani.advisors.conflicts import Judged, resolve
-from vani.advisors.gains import of_run, together
+from vani.advisors.gains import of_run
 from vani.advisors.judge import judge
 from vani.advisors.matter.io_share import IOShare
 from vani.advisors.rule import Finding, Gain, Rule, Target
@@ -227,9 +228,20 @@ def test_each_recommendation_acts_on_what_those_before_it_leave(catalogue_of):
 
 def test_what_others_win_on_another_part_is_not_taken_away(catalogue_of):
     _, first, second = _of(
-        catalogue_of, Gain("x", 30, 3, 3, 15, ""), Gain("x", 20, 10, 10, 20, ""), slowest_s=50
+        catalogue_of, Gain("write_time_s", 30, 3, 3, 15, ""), Gain("read_time_s", 20, 10, 10, 20, ""), slowest_s=50
     )
     assert (won(first), won(second), second.expected.before) == (27, 10, 20)
+
+
+def test_of_two_without_files_the_second_starts_from_what_the_first_leaves_of_the_same_kind(catalogue_of):
+    writes, all_calls = Gain("write_time_s", 20, 10, 10, 20, ""), Gain("x", 30, 15, 15, 30, "")
+    _, first, second = _of(catalogue_of, writes, writes, slowest_s=50, busy_s=60)
+    assert [(one.expected.before, one.expected.after) for one in (first, second)] == [(20, 10), (10, 5)]
+    # Writes are a part of all calls, whichever comes first.
+    _, first, second = _of(catalogue_of, all_calls, writes, slowest_s=50, busy_s=60)
+    assert [(one.expected.before, one.expected.after) for one in (first, second)] == [(30, 15), (10, 5)]
+    _, first, second = _of(catalogue_of, writes, replace(all_calls, after_s=21, best_s=21), slowest_s=50, busy_s=60)
+    assert (first.expected.before, second.expected.before) == (20, 20)
 
 
 def test_a_gain_that_cannot_be_measured_is_no_recommendation(catalogue_of):
@@ -290,7 +302,7 @@ def test_two_that_act_on_the_same_seconds_win_them_once(catalogue_of):
         for index, gain in enumerate((buffered, buffered, metadata))
     ]  # fmt: skip
     catalogue_of(*rules, IOShare)
-    others = advise(profile(slowest_s=50)).recommendations[1:]
+    others = advise(profile(slowest_s=50, change={"workflow.io.busy_s.metadata": 20.0})).recommendations[1:]
     # 3 s of data are left, and stay; metadata is another part of the 50 s.
     first, second, third = others
     assert [(one.expected.before, one.expected.after) for one in (first, third)] == [(30, 3), (15, 3)]
@@ -312,14 +324,15 @@ def test_what_libraries_do_inside_is_won_by_what_acts_on_them_alone(catalogue_of
     slowest=times, busy=times, calls=times, runtime=times,
 )  # fmt: skip
 def test_all_together_win_no_more_than_the_first_line_names(gains, slowest, busy, calls, runtime):
-    time = io_time(profile(runtime_s=runtime, slowest_s=slowest, busy_s=busy, calls_s=calls))
+    run = profile(runtime_s=runtime, slowest_s=slowest, busy_s=busy, calls_s=calls)
+    time = io_time(run)
     judged = []
     for before, left, in_libraries in gains:
         gain = Gain("x", before, before * left, before * left, before, "")
         acts_on = "libraries" if in_libraries else "file_system"
         finding = of_run(replace(Plain.finding, gain=gain, acts_on=acts_on), time)
         judged.append(Judged(Plain, finding, finding.gain.seconds))
-    won = [one.known_gain.seconds if one.known_gain else 0.0 for one in together(judged, time)]
+    won = [one.known_gain.seconds if one.known_gain else 0.0 for one in together(judged, time, run)]
     slack = 1e-9 * (runtime + 1)
     assert sum(won) <= time.calls_s + slack
     of_files = [s for s, one in zip(won, judged, strict=True) if one.finding.acts_on == "file_system"]

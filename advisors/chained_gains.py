@@ -1,0 +1,150 @@
+"""Gains of several recommendations, chained: each starts from what those before it leave of the same seconds.
+
+Two findings act on the same seconds where their metrics name a common kind of call, and their targets a common app:
+
+- of the same files, the second acts on what the first leaves, and leaves no less than it would alone: both may remove
+  the same cause;
+- a finding without files acts on all of its kind. Of two, the shorter part is taken to lie in the longer one, which is
+  the most that they can share: what is left of it keeps the second's factor.
+
+The time in which any process is at calls of a kind bounds all gains on it together, whatever files they are of, and the
+slowest process's time bounds those of all kinds.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
+
+from vani.advisors.gains import is_measurable, within
+from vani.units import format_seconds
+
+if TYPE_CHECKING:
+    from vani.advisors.conflicts import Judged
+    from vani.advisors.rule import Finding, Gain
+    from vani.models.io_time import IOTime
+    from vani.schema.profile import Profile
+
+__all__ = ["NOTHING_LEFT", "together"]
+
+NOTHING_LEFT: Final = "alone, for those above leave next to nothing of the time that it acts on"
+"""Of a finding that wins something alone, and nothing after the others."""
+
+_EVERY: Final = frozenset({"read", "write", "sync", "metadata"})
+_KINDS: Final = {
+    "read": frozenset({"read"}),
+    # Layouts act on the bytes that a flush waits for, too.
+    "write": frozenset({"write", "sync"}),
+    "data": frozenset({"read", "write"}),
+    "sync": frozenset({"sync"}),
+    "metadata": frozenset({"metadata"}),
+    "runtime": frozenset[str](),
+}
+"""Kinds of calls whose time a gain is of, by the first word of its metric; others are of all."""
+
+
+def together(ranked: Sequence[Judged], time: IOTime | None, profile: Profile) -> list[Finding]:
+    """The findings, best first, with gains that add up: each acts on what those before it leave of the I/O time."""
+    if time is None:
+        return [judged.finding for judged in ranked]
+    left = _Left(time, profile)
+    followed: list[Finding] = []
+    for judged in ranked:
+        now, alone = judged.finding, judged.finding.known_gain
+        # Whether I/O matters is what all others share, not one of them.
+        if alone is not None and judged.rule.family != "matter":
+            gain = _after(followed, alone, now)
+            most = left.of(now, gain)
+            bound = within(gain, most)
+            if bound.before_s < alone.before_s or bound != gain:
+                those = format_seconds(min(bound.before_s, most))
+                bound = replace(bound, method=f"{gain.method}; of the {those} that those above leave")
+            left.take(now, bound)
+            now = replace(now, gain=bound if is_measurable(bound) else NOTHING_LEFT)
+        followed.append(now)
+    return followed
+
+
+class _Left:
+    """Seconds that are left of the slowest process's calls, and of those of each kind in an app or the whole run."""
+
+    def __init__(self, time: IOTime, profile: Profile) -> None:
+        self._profile = profile
+        self._whole = {"file_system": time.slowest_s, "libraries": time.calls_s}
+        self._won: list[tuple[frozenset[str], str | None, float]] = []
+
+    def of(self, finding: Finding, gain: Gain) -> float:
+        """Seconds that a finding can act on at most."""
+        left = [self._whole[finding.acts_on]]
+        kinds = _kinds(gain)
+        if finding.acts_on == "file_system" and kinds:
+            # Gains on a part of these calls come from the same seconds.
+            for wider in {kinds, *(known for known, _, _ in self._won if kinds < known)}:
+                for app in {None, finding.target.app}:
+                    won = (
+                        seconds
+                        for known, of, seconds in self._won
+                        if known <= wider and (app is None or of == app)
+                    )
+                    left.append(_busy_s(self._profile, wider, app) - sum(won))
+        return max(0.0, min(left))
+
+    def take(self, finding: Finding, gain: Gain) -> None:
+        """Note what a finding wins."""
+        self._whole["libraries"] -= gain.seconds
+        if finding.acts_on == "file_system":
+            self._whole["file_system"] -= gain.seconds
+            self._won.append((_kinds(gain), finding.target.app, gain.seconds))
+        # Time in file-system calls is time in calls.
+        self._whole["file_system"] = max(0.0, min(self._whole.values()))
+
+
+def _busy_s(profile: Profile, kinds: frozenset[str], app: str | None) -> float:
+    """Time in which any process is at calls of these kinds, at most; infinite where it is not known."""
+    rows = [(f"apps[{index}].io", row.io) for index, row in enumerate(profile.apps) if row.name == app]
+    where, io = rows[0] if rows else ("workflow.io", profile.workflow.io)
+    total = 0.0
+    for kind in kinds:
+        value = getattr(io.busy_s, kind)
+        if value is not None:
+            total += max(value, profile.bounds.get(f"{where}.busy_s.{kind}", (0.0, 0.0))[1])
+        elif kind != "sync":
+            return math.inf
+        # Where flushes have no time of their own, it is counted with that of the other calls.
+    return total
+
+
+def _kinds(gain: Gain) -> frozenset[str]:
+    return _KINDS.get(gain.metric.partition("_")[0], _EVERY)
+
+
+def _share_time(first: Finding, second: Finding) -> bool:
+    """Both act on a common kind of calls, of one app where both name one."""
+    gains = [finding.known_gain for finding in (first, second)]
+    apps = {finding.target.app for finding in (first, second)} - {None}
+    kinds = [_kinds(gain) for gain in gains if gain is not None]
+    return len(kinds) == len(gains) and len(apps) < len(gains) and not kinds[0].isdisjoint(kinds[1])
+
+
+def _after(followed: Sequence[Finding], gain: Gain, now: Finding) -> Gain:
+    """The gain of a finding after those that act on the same seconds."""
+    for other in followed:
+        known = other.known_gain
+        if known is None or not _share_time(other, now):
+            continue
+        if other.files and now.files:
+            gain = gain if other.files.isdisjoint(now.files) else _after_the_same(gain, known.seconds)
+        elif not other.files and gain.before_s <= known.before_s:
+            gain = within(gain, gain.before_s * known.after_s / known.before_s) if known.before_s else gain
+        else:
+            gain = within(gain, max(0.0, gain.before_s - known.seconds))
+    return gain
+
+
+def _after_the_same(gain: Gain, won: float) -> Gain:
+    """The gain after one on the same files, which may remove the same cause."""
+    before = max(0.0, gain.before_s - won)
+    best, after = min(before, gain.best_s), min(before, gain.after_s)
+    return replace(gain, before_s=before, best_s=best, after_s=after, worst_s=max(after, min(before, gain.worst_s)))
