@@ -49,8 +49,8 @@ def job(view: View) -> tuple[JobEntity, Notes]:
             continue
         if value is not None:
             note = view.job_name
-        elif name == "nodes" and view.measured.nodes is not None:
-            value, note = view.measured.nodes, _OF_LOGS
+        elif name == "nodes" and (traced := _nodes(view)) is not None:
+            value, note = traced, _OF_LOGS
         elif of_machine.get(name) is not None:
             value, note = of_machine[name], f"system: {view.system.name}"  # type: ignore[union-attr]
         else:
@@ -60,6 +60,16 @@ def job(view: View) -> tuple[JobEntity, Notes]:
         values[name] = value
         notes[f"job.{name}"] = note
     return JobEntity(**values), notes
+
+
+def _nodes(view: View) -> int | None:
+    """Nodes that the logs or traces name; None where one of them does not."""
+    if view.measured.nodes is not None:
+        return view.measured.nodes
+    named = [
+        next((args for name, args, _ in trace.facts if name == "hosts"), ()) for trace in view.measured.traces
+    ]
+    return len({host for hosts in named for host in hosts}) if named and all(named) else None
 
 
 def _of_header(view: View) -> tuple[dict[str, Any], Notes]:
@@ -125,7 +135,7 @@ def _silent(system: System | None, name: str) -> str:
 def cores_used(view: View) -> tuple[int | None, Notes]:
     """Processes per node: the cores that a node's processes occupy, one each."""
     job_nodes = view.job.nodes if view.job is not None else None
-    nodes = job_nodes or view.measured.nodes
+    nodes = job_nodes or _nodes(view)
     if not nodes:
         return None, {_CORES: _NO_JOB}
     # Instances of a workflow may run one after the other: the largest is what a node certainly held.

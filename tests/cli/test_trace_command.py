@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -147,9 +148,11 @@ def test_each_rank_of_an_mpi_run_is_traced(run, desk, standin, mpi, monkeypatch)
     done = run("trace", "-o", "without", "--no-collect", "--", *line)
     assert (done.status, done.out.count("hello")) == (0, 3)
     logs = [path.name for path in sorted((desk / "without").iterdir())]
-    assert logs == ["rank-00000.strace", "rank-00001.strace", "rank-00002.strace", "vani-trace.json"]
+    host = socket.gethostname()
+    assert logs == [*(f"rank-0000{rank}@{host}.strace" for rank in range(3)), "vani-trace.json"]
     assert run("profile", "without", "-o", "p.yaml", "-q").status == 0
-    assert yaml.safe_load((desk / "p.yaml").read_text())["workflow"]["processes"] == 3
+    profile = yaml.safe_load((desk / "p.yaml").read_text())
+    assert (profile["workflow"]["processes"], profile["job"]["nodes"]) == (3, 1)
 
 
 @pytest.mark.usefixtures("no_recorder")

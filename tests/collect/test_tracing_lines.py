@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 from pathlib import Path
 
 import pytest
@@ -196,14 +197,14 @@ def test_a_place_without_the_library_is_refused_when_it_was_named(tmp_path):
 @pytest.mark.parametrize(
     ("environment", "name"),
     [
-        ({"PMI_RANK": "3", "SLURM_PROCID": "0"}, "rank-00003.strace"),
-        ({"OMPI_COMM_WORLD_RANK": "12"}, "rank-00012.strace"),
-        ({"SLURM_PROCID": "0"}, "rank-00000.strace"),
-        ({"FLUX_TASK_RANK": "5"}, "rank-00005.strace"),
+        ({"PMI_RANK": "3", "SLURM_PROCID": "0"}, "rank-00003"),
+        ({"OMPI_COMM_WORLD_RANK": "12"}, "rank-00012"),
+        ({"SLURM_PROCID": "0"}, "rank-00000"),
+        ({"FLUX_TASK_RANK": "5"}, "rank-00005"),
     ],
 )
-def test_a_rank_is_named_by_its_launcher(environment, name):
-    assert log_of("/t", environment) == f"/t/{name}"
+def test_a_rank_is_named_by_its_launcher_and_its_host(environment, name):
+    assert log_of("/t", environment) == f"/t/{name}@{socket.gethostname()}.strace"
     assert log_of("/t", {}).startswith("/t/")
 
 

@@ -259,3 +259,14 @@ def test_names_that_are_no_utf_8_are_read(tmp_path):
     assert reader.files()["path"].to_pylist() == ["/s/d\ufffd"]
     assert reader.functions()["name"].to_pylist() == ["open", "read", "app.s\ufffd"]
     assert reader.problems == []
+
+
+def test_hosts_of_its_processes_are_the_nodes_of_the_job(tmp_path):
+    other = event(9, "open", 1_000_000, pid=8, flags=0, fhash="f1") | {"args": {"hhash": "bb", "flags": 0, "fhash": "f1"}}
+    events = [*opened_and(event(2, "write", 1_000_010, ret=10, fhash="f1")), named("bb", "node2", "HH"), other]
+    moved = event(10, "write", 1_000_010, pid=8, ret=10, fhash="f1")
+    moved["args"]["hhash"] = "bb"
+    profile = vani.profile(write(tmp_path, *events, moved))
+    assert (profile.workflow.processes, profile.job.nodes) == (2, 2)
+    assert profile.provenance["job.nodes"] == "by the nodes that the logs name"
+    assert vani.profile(LOADER).job.nodes == 1

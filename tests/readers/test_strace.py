@@ -285,6 +285,22 @@ def test_a_log_for_each_rank_makes_these_ranks(tmp_path):
     assert found.reader.problems == ["ranks 1: left out, their logs are missing"]
 
 
+@pytest.mark.parametrize(
+    ("names", "nodes"),
+    [
+        (("rank-00000@n1.strace", "rank-00001@n1.strace", "rank-00002@n2.strace"), 2),
+        (("rank-00000@n1.strace", "rank-00001.strace"), None),
+        (("n-1-77.strace", "n-2-77.strace"), 2),
+    ],
+)
+def test_names_of_logs_tell_the_nodes(tmp_path, names, nodes):
+    for rank, name in enumerate(names):
+        wrote = f'{7 + rank} write(3</run/out>, ""..., 5) = 5 <0.000010>'
+        written(tmp_path, f"{7 + rank} {OPEN}", wrote, f"{7 + rank} +++ exited with 0 +++", name=name)
+    (tmp_path / "vani-trace.json").write_text('{"command": ["mpi-io", "-x"]}')
+    assert vani.profile(tmp_path).job.nodes == nodes
+
+
 def test_a_log_for_each_process_is_one_trace(tmp_path):
     begin = [
         'execve("/usr/bin/python3", ["python3", "train.py"], 0x7ffd /* 3 vars */) = 0 <0.000200>',

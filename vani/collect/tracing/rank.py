@@ -28,11 +28,11 @@ _RANK = (
 
 
 def log_of(folder: str, environment: "Mapping[str, str]") -> str:
-    """The rank's log, named by its number; where no launcher tells one, by host and process."""
+    """The rank's log, named by its number and host; where no launcher tells one, by host and process."""
     for variable in _RANK:
         value = environment.get(variable, "")
         if value.isdecimal():
-            return f"{folder}/rank-{int(value):05d}.strace"
+            return f"{folder}/rank-{int(value):05d}@{socket.gethostname()}.strace"
     return f"{folder}/{socket.gethostname()}-{os.getpid()}.strace"
 
 

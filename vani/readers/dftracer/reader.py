@@ -151,7 +151,7 @@ class DFTracerReader:
         return table.set_column(table.schema.get_field_index("class"), FILES.field("class"), classes)
 
     def facts(self) -> list[tuple[str, list[str], int]]:
-        """Files of the data set that were mapped into memory, and processes that left no event."""
+        """Hosts, files of the data set that were mapped into memory, and processes that left no event."""
         known = self.known
         classes = self.files()["class"].to_pylist()
         mapped = [
@@ -159,7 +159,10 @@ class DFTracerReader:
             for code, count in known.maps
             if classes[code] == FileClass.DATASET
         ]
-        facts: list[tuple[str, list[str], int]] = mapped[:_MOST_FACTS]
+        hosts = list(dict.fromkeys(known.hosts))
+        # Only where each process has one.
+        facts: list[tuple[str, list[str], int]] = [("hosts", hosts, 1)] if all(hosts) else []
+        facts += mapped[:_MOST_FACTS]
         missing = known.missing
         bound = [] if missing.most_ns is None else [str(missing.most_ns)]
         return [("processes_missing", bound, missing.number), *facts] if missing.number else facts
@@ -218,6 +221,7 @@ def _of_app(path: Path, known: Known, app: str) -> Known:
         known,
         calls=known.calls[selected],
         apps=apps[selected].tolist(),
+        hosts=[host for host, own in zip(known.hosts, selected.tolist(), strict=True) if own],
         rank_of_process=rank_of_process,
         maps=[(code, count) for code, count in known.maps if code in with_files],
         missing=known.missing if is_first else Missing(0, None),

@@ -56,6 +56,8 @@ class Known:
     """-1 for processes that take no part."""
     apps: list[str]
     """By rank; empty texts where the trace does not have the program."""
+    hosts: list[str]
+    """By rank; empty texts where the trace does not name the host."""
     with_ranks: bool
     """Each process is a rank of MPI or of another launcher, or was begun by one."""
     pairs: Ints
@@ -133,6 +135,7 @@ class _Scan:
         of_rank, with_ranks = self._ranks(self._taking_part(files, paths.paths, classes, apps), apps)
         ranks = np.full(len(apps), -1, np.int32)
         ranks[list(of_rank)] = list(of_rank.values())
+        first_of = {rank: process for process, rank in reversed(of_rank.items())}
         calls = np.bincount(ranks[ranks >= 0], self._calls[ranks >= 0]).astype(np.int64)
         used = ranks[self._pairs >> 32].astype(np.int64) << 32 | files
         used = distinct(used[used >= 0])
@@ -146,7 +149,8 @@ class _Scan:
             rows=self._spool,
             calls=calls,
             rank_of_process=ranks,
-            apps=list({rank: apps[process] for process, rank in reversed(of_rank.items())}.values())[::-1],
+            apps=[apps[process] for process in reversed(first_of.values())],
+            hosts=[self._host(process) for process in reversed(first_of.values())],
             with_ranks=with_ranks,
             pairs=self._pairs,
             files=files,
@@ -160,6 +164,10 @@ class _Scan:
             missing=self._processes.missing(),
             problems=[*self._problems, *self._processes.problems(), *self._left_out()],
         )
+
+    def _host(self, process: int) -> str:
+        host = self._processes.processes[process].host
+        return self._processes.names.get(host, host)
 
     def _without_calls(self) -> TraceError:
         if self._aggregated:

@@ -8,7 +8,17 @@ from pathlib import Path
 from vani.errors import TraceError
 from vani.readers.natural_order import natural
 
-__all__ = ["MARK", "SUFFIX", "is_named_strace", "is_strace", "is_strace_part", "logs_of", "pid_of", "rank_of"]
+__all__ = [
+    "MARK",
+    "SUFFIX",
+    "host_of",
+    "is_named_strace",
+    "is_strace",
+    "is_strace_part",
+    "logs_of",
+    "pid_of",
+    "rank_of",
+]
 
 MARK = "vani-trace.json"
 """File that `vani trace` writes beside the logs of one run."""
@@ -20,7 +30,9 @@ _LINE = (
     rb"(?:[a-z_]\w*\(.*?(?:= (?:-?\d|0x|\?)|<unfinished \.\.\.>)|<\.\.\. \w+ resumed>|--- SIG\w+ |\+\+\+ )"
 )
 _PID = r"\.(\d+)$"
-_RANK = rf"^rank-(\d+){re.escape(SUFFIX)}$"
+# As `vani.collect.tracing.rank` names them.
+_RANK = rf"^rank-(\d+)(?:@(.+))?{re.escape(SUFFIX)}$"
+_PROCESS = rf"^(.+)-\d+{re.escape(SUFFIX)}$"
 
 
 def is_strace(path: Path) -> bool:
@@ -68,6 +80,15 @@ def rank_of(log: Path) -> int | None:
     """The MPI rank of a log's processes; None where its name does not have it."""
     match = re.match(_RANK, log.name)
     return int(match[1]) if match else None
+
+
+def host_of(log: Path) -> str | None:
+    """The host of a log that `vani trace` made for a process; None where its name does not have it."""
+    rank = re.match(_RANK, log.name)
+    if rank:
+        return rank[2]
+    process = re.match(_PROCESS, log.name)
+    return process[1] if process and (log.parent / MARK).is_file() else None
 
 
 def pid_of(log: Path) -> int:

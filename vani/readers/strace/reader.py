@@ -30,7 +30,7 @@ from vani.readers.plausible import NO_VALUE
 from vani.readers.signatures import Signatures
 from vani.readers.strace import system_calls
 from vani.readers.strace.app import command_of
-from vani.readers.strace.probe import logs_of, rank_of
+from vani.readers.strace.probe import host_of, logs_of, rank_of
 from vani.readers.strace.rows import ROWS
 from vani.readers.strace.scan import Known, scan
 from vani.readers.strace.system_calls import RING, kind_of
@@ -191,7 +191,9 @@ class StraceReader:
         hidden = [(name, args, counts[name]) for name, args in _HIDDEN.items() if counts[name]]
         command = command_of(self.path)
         ran = [("execve", command, 1)] if command else []
-        return [*ran, *hidden, *mapped[:_MOST_FACTS]]
+        hosts = {host_of(log) for log in logs_of(self.path)}
+        on = [] if None in hosts else [("hosts", sorted(str(host) for host in hosts), 1)]
+        return [*ran, *on, *hidden, *mapped[:_MOST_FACTS]]
 
     @property
     def known(self) -> Known:
