@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable
-from dataclasses import dataclass, field
-from typing import Final
+from collections.abc import Iterable, Iterator
+from itertools import islice
+from typing import Any, Final, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
 from vani.schema.history import TargetRow
 
@@ -22,17 +23,13 @@ _LEAST_LOST_S: Final = 1.0
 _LEAST_FILES: Final = 2.0
 """One file may wait for its own process; that of rule LUS009, too."""
 
+_AT_ONCE: Final = 10_000
+"""Runs that are parsed before their numbers become columns."""
+_MOST_TARGETS: Final = 1 << 32
+"""Numbers of targets are smaller; as a factor, it puts two numbers into one that a double holds exactly."""
+
 Category = tuple[str, str, str, int]
-
-
-@dataclass
-class _Target:
-    """The means of a target, one of each run."""
-
-    files: float = 0.0
-    lost_s: float = 0.0
-    seconds: list[float] = field(default_factory=list)
-    times: list[float] = field(default_factory=list)
+Floats: TypeAlias = NDArray[Any]
 
 
 def check_target_times(text: str | None) -> None:
@@ -56,42 +53,73 @@ def ranked_targets(rows: Iterable[tuple[str, str, str, int, str]]) -> list[Targe
     rows
         Of each run the mount, application, user, processes, and what `target_times` gave.
     """
-    runs: dict[Category, list[list[list[float]]]] = {}
-    for mount, application, user, processes, text in rows:
-        runs.setdefault((mount, application, user, processes), []).append(json.loads(text))
-    targets: dict[tuple[str, int], _Target] = {}
-    for (mount, *_), some in runs.items():
-        together: dict[int, np.ndarray] = {}
-        for run in some:
-            for target, *sums in run:
-                together[int(target)] = together.get(int(target), np.zeros(3)) + sums
-        if len(together) < _LEAST_TARGETS:
-            continue
-        all_sums = np.array(list(together.values()))
-        usual_s, usual_bytes = np.median(all_sums[:, 1:] / all_sums[:, :1], axis=0)
-        for run in some:
-            for target, files, seconds, moved in run:
-                usual = usual_s * max(1.0, moved / files / usual_bytes)
-                own = targets.setdefault((mount, int(target)), _Target())
-                own.files += files
-                own.lost_s += max(0.0, seconds - files * usual)
-                own.seconds.append(seconds / files)
-                if usual > 0:
-                    own.times.append(seconds / files / usual)
-    ranked = [_row(mount, target, own) for (mount, target), own in targets.items()]
+    categories: dict[Category, int] = {}
+    every, parts = iter(rows), []
+    while some := list(islice(every, _AT_ONCE)):
+        parts.append(_values(some, categories))
+    if not categories:
+        return []
+    category, target, files, seconds, moved = np.concatenate(parts, axis=1)
+    same, inverse = np.unique(category * _MOST_TARGETS + target, return_inverse=True)
+    sums = np.stack([np.bincount(inverse, values, len(same)) for values in (files, seconds, moved)])
+    usual = np.full((2, len(categories)), np.nan)
+    # Ascending: those of a category are together.
+    for number, begin, end in _runs_of(same // _MOST_TARGETS):
+        if end - begin >= _LEAST_TARGETS:
+            usual[:, int(number)] = np.median(sums[1:, begin:end] / sums[0, begin:end], axis=1)
+    usual_s, usual_bytes = usual[:, category.astype(np.int64)]
+    mean = seconds / files
+    with np.errstate(divide="ignore", invalid="ignore"):
+        expected = usual_s * np.fmax(1.0, moved / files / usual_bytes)
+        times = mean / expected
+    known = np.isfinite(usual_s)
+    mounts = list(dict.fromkeys(mount for mount, *_ in categories))
+    of_mount = np.array([mounts.index(mount) for mount, *_ in categories])[category.astype(np.int64)]
+    order = np.lexsort((target, of_mount))
+    order = order[known[order]]
+    place = of_mount[order] * _MOST_TARGETS + target[order]
+    ranked = []
+    for number, begin, end in _runs_of(place):
+        own = order[begin:end]
+        lost = np.maximum(0.0, seconds[own] - files[own] * expected[own])
+        mount = mounts[int(number // _MOST_TARGETS)]
+        ranked.append(_row(mount, int(number % _MOST_TARGETS), files[own], mean[own], times[own], lost))
     return sorted(ranked, key=lambda row: (-row.lost_s, row.mount, row.target))
 
 
-def _row(mount: str, target: int, own: _Target) -> TargetRow:
-    times = float(np.median(own.times)) if own.times else 1.0
+def _values(rows: Iterable[tuple[str, str, str, int, str]], categories: dict[Category, int]) -> Floats:
+    """Category, target, files, seconds and bytes of each target of some runs, shape (5, n)."""
+    lengths, codes, flat = [], [], []
+    for mount, application, user, processes, text in rows:
+        run = json.loads(text)
+        codes.append(categories.setdefault((mount, application, user, processes), len(categories)))
+        lengths.append(len(run))
+        flat += run
+    values = np.array(flat, np.float64).reshape(-1, 4).T
+    return np.concatenate([np.repeat(np.array(codes, np.float64), lengths)[np.newaxis], values])
+
+
+def _runs_of(ascending: Floats) -> Iterator[tuple[float, int, int]]:
+    """Each value of an ascending column, with the first of its places and the one behind the last."""
+    ends = np.append(np.flatnonzero(np.diff(ascending)) + 1, len(ascending)).tolist()
+    begin = 0
+    for end in ends if len(ascending) else []:
+        yield float(ascending[begin]), begin, end
+        begin = end
+
+
+def _row(mount: str, target: int, files: Floats, mean: Floats, times: Floats, lost: Floats) -> TargetRow:
+    # Where such runs take no time, nothing is slow.
+    finite = times[np.isfinite(times)]
+    typical, lost_s = float(np.median(finite)) if len(finite) else 1.0, float(lost.sum())
     return TargetRow(
         mount=mount,
         target=target,
-        runs=len(own.seconds),
-        files=own.files,
-        mean_s=float(np.mean(own.seconds)),
-        median_s=float(np.median(own.seconds)),
-        times=times,
-        lost_s=own.lost_s,
-        slow=times >= _SLOW and own.lost_s >= _LEAST_LOST_S and own.files >= _LEAST_FILES,
+        runs=len(mean),
+        files=float(files.sum()),
+        mean_s=float(mean.mean()),
+        median_s=float(np.median(mean)),
+        times=typical,
+        lost_s=lost_s,
+        slow=typical >= _SLOW and lost_s >= _LEAST_LOST_S and float(files.sum()) >= _LEAST_FILES,
     )
