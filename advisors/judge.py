@@ -13,10 +13,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from vani.advisors.catalogue import find, pick, rules
+from vani.advisors.chained_gains import together
 from vani.advisors.conflicts import Judged, resolve
 from vani.advisors.diagnosis import diagnosis
 from vani.advisors.floors import above_floor
-from vani.advisors.chained_gains import together
 from vani.advisors.gains import WIDEST, before_bounds, is_measurable, of_run, without_little
 from vani.advisors.knobs import knobs_of
 from vani.advisors.matter.io_share import IOShare

@@ -90,13 +90,20 @@ class StripePoint(Model):
 
 
 class StripeCurve(Model):
-    """Bandwidth of one shared file by its number of targets, and the conditions it was measured under."""
+    """Bandwidth of files by the number of targets of each, and the conditions it was measured under."""
 
     operation: Literal["read", "write"] = Field(default="write", description="what was measured")
     calls: Literal["independent", "collective"] = Field(description="of MPI-IO, or what each process does by itself")
+    layout: Literal["shared", "file_per_process"] = Field(
+        default="shared", description="one file of all processes, or a file each"
+    )
+    order: Literal["contiguous", "strided"] = Field(
+        default="contiguous",
+        description="strided: pieces of less than a stripe alternate between the processes of a shared file",
+    )
     nodes: Positive = Field(description="compute nodes of the job")
     processes_per_node: Positive | None = Field(default=None, description="on each of them")
-    points: list[StripePoint] = Field(min_length=2, description="one for each stripe count")
+    points: list[StripePoint] = Field(min_length=2, description="one for each stripe count of a file")
 
 
 class FileSystem(Model):

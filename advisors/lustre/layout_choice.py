@@ -177,7 +177,11 @@ def choose(index: int, file: FileEntity, profile: Profile, system: System, by: C
     may_be_cached = is_kept and size_of_file / nodes <= by.cached_per_node
     cached = is_kept and size_of_file / least_nodes <= by.cached_per_node
     own = stripe_count.measured_per_node(
-        disk.stripe_curves if disk else (), nodes=nodes, collective=movers.collective, reads=reads
+        disk.stripe_curves if disk else (),
+        nodes=nodes,
+        collective=movers.collective,
+        reads=reads,
+        strided=interleaved,
     )
     per_node = own or (by.collective_per_node if movers.collective else by.per_node)
     most = _most(size_of_file, disk, by.min_stripe_size)

@@ -32,7 +32,8 @@ class WideFiles(Rule):
         With one stripe each, eight files keep eight targets busy, and a file is no faster than its target.
     Recommends
         Stripes for the folder's new files, so that the files that are written at the same time lie on `per_node`
-        targets for each node in all, never on more than the file system has. The stripe size stays.
+        targets for each node in all, or on as many as a curve of this machine says (`vani systems detect --sweep`),
+        never on more than the file system has. The stripe size stays.
     Stays silent when
         At least as many files are written at the same time as there are targets (see LUS003), or only one is; the files
         are small, their requests are, or most writes are flushed one by one; nothing flushes them and the nodes' memory
@@ -106,12 +107,15 @@ class WideFiles(Rule):
         if (why := self._why_not(items, at_once, nodes)) is not None:
             return why
         smallest = min(extent(item.file) or 1 for item in items)
+        measured = stripe_count.measured_per_node(
+            disk.stripe_curves, nodes=nodes, collective=False, reads=False, own=True
+        )
         wanted = stripe_count.wanted_targets(
             bytes_=smallest * at_once,
             nodes=nodes,
             processes=at_once,
             most=disk.targets,
-            per_node=float(self.per_node),
+            per_node=measured or float(self.per_node),
             collective=False,
             cached=None,
         )
@@ -128,6 +132,8 @@ class WideFiles(Rule):
             f"{format_count(count)} each they use {format_count(count * at_once)} of {format_count(disk.targets)}. "
             "Stripes make each create and unlink ask more servers."
         )
+        if measured is not None:
+            reason += " So many were enough where that was measured on this machine."
         if not known_nodes:
             reason += " A node for each file is assumed: fewer need fewer targets, so supply the nodes with --job."
         if place.because:
@@ -147,7 +153,9 @@ class WideFiles(Rule):
                 Evidence(where, now),
                 Evidence(f"{place.prefix}.targets", disk.targets),
             ],
-            gain="one machine alone was measured with files of one process each: try it (`vani tune`)",
+            gain="how many targets are enough was measured with other files on this machine: try it (`vani tune`)"
+            if measured is not None
+            else "one machine alone was measured with files of one process each: try it (`vani tune`)",
             apply=[f"lfs setstripe -c {count} {quoted}"]
             if quoted
             else comment("a path with control characters is left out: type it yourself"),

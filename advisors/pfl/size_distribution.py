@@ -17,6 +17,7 @@ from vani.advisors.site_layouts import keeps_own_layout, site_rule, targets_text
 from vani.models import contention, stripe_count
 from vani.models.pfl import Layout, layout_for_sizes, usage
 from vani.models.run_time import of_files_s, seconds_of
+from vani.models.striping import neighbour_distance
 from vani.models.tarazu_layout import CONFIGURATION_1, CONFIGURATION_2
 from vani.units import GiB, MiB, format_bytes, format_count
 
@@ -127,8 +128,13 @@ class SizeDistribution(Rule):
         most = min(n for n in (disk.targets, disk.max_stripe_count) if n)
         movers = movers_of(largest, profile, reads=False)
         nodes = self._nodes(largest, profile, system)[1]
+        distance = None if movers.collective else neighbour_distance(largest, movers.processes, reads=False)
         measured = stripe_count.measured_per_node(
-            disk.stripe_curves, nodes=nodes, collective=movers.collective, reads=False
+            disk.stripe_curves,
+            nodes=nodes,
+            collective=movers.collective,
+            reads=False,
+            strided=distance is not None and distance < MiB,
         )
         usual = stripe_count.COLLECTIVE_PER_NODE if movers.collective else stripe_count.PER_NODE
         width = stripe_count.wanted_targets(

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from vani.advisors import catalogue
 from vani.advisors.advise import advise_document
-from vani.advisors.commands import comment, quoted_path
 from vani.advisors.chained_gains import together
+from vani.advisors.commands import comment, quoted_path
 from vani.advisors.conflicts import Judged, resolve
 from vani.advisors.gains import of_run
 from vani.advisors.judge import judge

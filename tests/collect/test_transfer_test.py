@@ -17,7 +17,7 @@ import pytest
 
 from vani.collect import transfer_test
 from vani.collect.probe import NoAnswer
-from vani.collect.stripe_sweep import counts_of, sweep
+from vani.collect.stripe_sweep import PATTERNS, _tasks, counts_of, sweep
 from vani.collect.system import detect
 from vani.collect.transfer_test import Measurement, measure
 from vani.errors import InputError
@@ -222,20 +222,92 @@ def test_the_rates_are_those_of_what_holds_the_folder(tmp_path, folder, place):
     assert sum(one.write is not None for one in others) == 1
 
 
-def test_a_sweep_measures_each_count_twice_and_leaves_nothing(tmp_path):
+def test_a_sweep_measures_each_count_of_each_pattern_twice_and_leaves_nothing(tmp_path):
     made = []
-    curve = sweep(tmp_path, 64 * MiB, 4, set_stripes=lambda path, count: made.append((path, count)))
-    assert [count for _, count in made] == [1, 2, 4, 1, 2, 4]
-    assert len({path for path, _ in made}) == 6
-    assert [point.stripe_count for point in curve.points] == [1, 2, 4]
-    assert all(point.bandwidth > 0 for point in curve.points)
-    assert (curve.calls, curve.nodes, curve.operation) == ("independent", 1, "write")
+
+    def note(folder, count):
+        made.append((folder, count))
+        assert list(folder.iterdir()) == []
+
+    curves = sweep(tmp_path, 64 * MiB, 2, set_stripes=note)
+    assert [count for _, count in made] == [1, 2, 1, 2] * 3
+    assert len({folder for folder, _ in made}) == 12
+    # Processes of one node share their locks: pieces in turn show nothing.
+    kinds = [(curve.calls, curve.layout, curve.order) for curve in curves]
+    assert kinds == [
+        ("independent", "shared", "contiguous"),
+        ("collective", "shared", "contiguous"),
+        ("independent", "file_per_process", "contiguous"),
+    ]
+    for curve in curves:
+        assert [point.stripe_count for point in curve.points] == [1, 2]
+        assert all(point.bandwidth > 0 for point in curve.points)
+        assert (curve.nodes, curve.processes_per_node, curve.operation) == (1, 8, "write")
     assert list(tmp_path.iterdir()) == []
+
+
+LAUNCHER = """
+import os, runpy, socket, subprocess, sys
+if os.environ.get("NODE") is None:
+    begun = [subprocess.Popen([sys.executable, *sys.argv], env=os.environ | {"NODE": f"n{rank // 2}", "PMI_SIZE": "4"}) for rank in range(4)]
+    sys.exit(max(process.wait() for process in begun))
+socket.gethostname = lambda: os.environ["NODE"]
+sys.argv = sys.argv[2:]
+runpy.run_path(sys.argv[0], run_name="__main__")
+"""
+
+
+def test_a_launcher_begins_the_processes_of_several_nodes(tmp_path, monkeypatch):
+    # No name of this machine need resolve here.
+    monkeypatch.setattr("socket.gethostname", lambda: "127.0.0.1")
+    (tmp_path / "launch.py").write_text(LAUNCHER)
+    data = tmp_path / "data"
+    data.mkdir()
+    written = []
+    curves = sweep(
+        data, 64 * MiB, 2, launcher=f"{sys.executable} {tmp_path}/launch.py", set_stripes=lambda *told: written.append(told)
+    )
+    assert {(curve.nodes, curve.processes_per_node) for curve in curves} == {(2, 2)}
+    assert [curve.order for curve in curves] == ["contiguous", "contiguous", "strided", "contiguous"]
+    assert list(data.iterdir()) == []
+
+
+def test_a_size_that_fills_no_targets_is_refused(tmp_path):
+    with pytest.raises(InputError, match="files of 8MiB in all fill fewer than two targets each; give a larger --size"):
+        sweep(tmp_path, 8 * MiB, 32, set_stripes=lambda *_: None)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("launcher", "said"),
+    [("no-such-launcher", "no-such-launcher: the launcher cannot be run"), ("sh -c 'echo not here; exit 1'", "not here")],
+)
+def test_a_launcher_that_fails_is_named_and_nothing_stays(tmp_path, launcher, said):
+    with pytest.raises(InputError, match=said):
+        sweep(tmp_path, 64 * MiB, 2, launcher=launcher, set_stripes=lambda *_: None)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_what_processes_write_is_what_the_pattern_says(tmp_path):
+    for pattern in PATTERNS:
+        tasks = _tasks(pattern, tmp_path, 64 * MiB, 4)
+        covered = {}
+        for task in tasks:
+            for number in range(task["pieces"]):
+                covered.setdefault(task["path"], []).append(task["begin"] + number * task["step"])
+        own = pattern.layout == "file_per_process"
+        assert len(covered) == (4 if own else 1)
+        for begins in covered.values():
+            # No byte twice, none left out.
+            assert sorted(begins) == [number * tasks[0]["piece"] for number in range(len(begins))]
+        in_turn = [task["begin"] // task["piece"] for task in tasks] == [0, 1, 2, 3]
+        assert in_turn == (pattern.name in ("collective", "strided"))
 
 
 def test_a_sweep_asks_for_the_targets_that_there_are():
     assert counts_of(24) == [1, 2, 4, 8, 16]
     assert counts_of(1) == [1]
+    assert counts_of(500, nodes=4)[-1] == 128
     assert counts_of(None)[-1] == counts_of(5000)[-1] == 32
 
 
@@ -249,13 +321,14 @@ def test_a_curve_is_that_of_the_file_system_that_was_measured(tmp_path):
     def nobody(*_):
         raise NoAnswer("not here")
 
-    system, _ = detect({}, tmp_path, programs=nobody, measured=measured, curve=curve)
+    system, _ = detect({}, tmp_path, programs=nobody, measured=measured, curves=[curve])
     assert system.file_systems[0].stripe_curves == [curve]
     assert "measured in /scratch/me" in system.source_of("file_systems[0].stripe_curves")
 
 
 def test_a_sweep_is_of_measure_and_of_lustre(tmp_path):
     assert "--size, --sweep and --yes are of --measure" in run("--sweep").stderr
+    assert "--launcher is of --sweep" in run("--measure", tmp_path, "--launcher", "srun", "--yes").stderr
     refused = run("--measure", tmp_path, "--size", "16M", "--sweep", "--yes", "-q")
     assert refused.returncode == 2
     assert "--sweep measures stripe counts of Lustre" in refused.stderr

@@ -14,6 +14,8 @@ from vani.cli.output_guard import check_outputs, system_files
 from vani.errors import InputError, one_line
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from vani.collect.transfer_test import Measurement
     from vani.schema.system import FileSystem, StripeCurve
 
@@ -73,7 +75,14 @@ def show(name: str, output: Path | None) -> None:
 )
 @click.option("--size", default="4G", show_default=True, metavar="SIZE", help="With --measure: how much.")
 @click.option(
-    "--sweep", is_flag=True, help="With --measure: also one shared file on 1, 2, 4, ... Lustre targets, as much again."
+    "--sweep",
+    is_flag=True,
+    help="With --measure: also files on 1, 2, 4, ... Lustre targets, as much again for each pattern.",
+)
+@click.option(
+    "--launcher",
+    metavar="COMMAND",
+    help="With --sweep: begins its processes on all nodes of a job, such as 'srun --ntasks-per-node 8'.",
 )
 @click.option("--yes", is_flag=True, help="With --measure: do not ask first.")
 @quiet_option
@@ -86,6 +95,7 @@ def detect(
     size: str,
     *,
     sweep: bool,
+    launcher: str | None,
     yes: bool,
     quiet: bool,
 ) -> None:
@@ -100,15 +110,22 @@ def detect(
     check_outputs([output])
     if data is not None and not data.exists():
         raise InputError("no such folder", where=data, todo="name the folder of the data")
-    if measure is None and (yes or sweep or ctx.get_parameter_source("size") is not click.core.ParameterSource.DEFAULT):
-        raise InputError("--size, --sweep and --yes are of --measure", todo="add --measure DIR, or leave them out")
+    is_sized = ctx.get_parameter_source("size") is not click.core.ParameterSource.DEFAULT
+    _check_options(measure, others=yes or sweep or is_sized, sweep=sweep, launcher=launcher)
     disk = _lustre_of(measure) if measure and sweep else None
-    measured = _measured(measure, size, sweep=sweep, yes=yes, quiet=quiet) if measure else None
-    curve = _swept(measure, size, disk) if measure and disk else None
-    system, missing = run(data=data or measure, measured=measured, curve=curve)
+    measured = _measured(measure, size, disk, yes=yes, quiet=quiet) if measure else None
+    curves = _swept(measure, size, disk, launcher, quiet=quiet) if measure and disk else ()
+    system, missing = run(data=data or measure, measured=measured, curves=curves)
     emit(dumps(system), output)
     for sentence in () if quiet else missing:
         click.echo(f"vani: {one_line(sentence)}", err=True)
+
+
+def _check_options(measure: Path | None, *, others: bool, sweep: bool, launcher: str | None) -> None:
+    if measure is None and others:
+        raise InputError("--size, --sweep and --yes are of --measure", todo="add --measure DIR, or leave them out")
+    if launcher is not None and not sweep:
+        raise InputError("--launcher is of --sweep", todo="add --sweep, or leave it out")
 
 
 def _lustre_of(folder: Path) -> FileSystem:
@@ -121,16 +138,25 @@ def _lustre_of(folder: Path) -> FileSystem:
     return disk
 
 
-def _swept(folder: Path, size: str, disk: FileSystem) -> StripeCurve:
-    """The rates of a shared file by its number of targets."""
+def _swept(
+    folder: Path, size: str, disk: FileSystem, launcher: str | None, *, quiet: bool
+) -> Sequence[StripeCurve]:
+    """The rates of files by their number of targets."""
     from vani.collect.stripe_sweep import sweep  # noqa: PLC0415
-    from vani.units import parse_bytes  # noqa: PLC0415
+    from vani.units import format_rate, parse_bytes  # noqa: PLC0415
 
-    return sweep(folder, parse_bytes(size), disk.targets)
+    curves = sweep(folder, parse_bytes(size), disk.targets, launcher=launcher)
+    for curve in () if quiet else curves:
+        rates = ", ".join(f"{point.stripe_count}: {format_rate(point.bandwidth)}" for point in curve.points)
+        order = "" if curve.order == "contiguous" else f", {curve.order}"
+        what = f"{curve.calls}, {curve.layout.replace('_', ' ')}{order}"
+        click.echo(f"vani: by targets of a file, {what}: {rates}", err=True)
+    return curves
 
 
-def _measured(folder: Path, size: str, *, sweep: bool, yes: bool, quiet: bool) -> Measurement:
+def _measured(folder: Path, size: str, disk: FileSystem | None, *, yes: bool, quiet: bool) -> Measurement:
     """Warn, ask, and run the test."""
+    from vani.collect.stripe_sweep import PATTERNS, longest_s  # noqa: PLC0415
     from vani.collect.transfer_test import LIMIT_S, MAX_BYTES, MIN_BYTES, check_room, measure  # noqa: PLC0415
     from vani.units import format_rate, lfs_size, parse_bytes  # noqa: PLC0415
 
@@ -142,7 +168,10 @@ def _measured(folder: Path, size: str, *, sweep: bool, yes: bool, quiet: bool) -
         between = f"{lfs_size(MIN_BYTES)} and {lfs_size(MAX_BYTES)}"
         raise InputError(f"--size {one_line(size)} is too much or too little", todo=f"write one between {between}")
     check_room(folder, count)
-    then = f", then writing {size} on different numbers of targets, at most 2 min" if sweep else ""
+    then = ""
+    if disk is not None:
+        most = f"at most {longest_s(disk.targets) / 60:.2g} min and what `lfs` and flushing take"
+        then = f", then writing {size} in each of up to {len(PATTERNS)} patterns on several numbers of targets, {most}"
     warning = (
         f"writing {size} to {one_line(str(folder))} and reading it again, at most {2 * LIMIT_S:g} s"
         f"{then}: it loads the file system for all who use it"

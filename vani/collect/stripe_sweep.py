@@ -1,29 +1,40 @@
-"""The rate of one shared file by its number of Lustre targets: a short test, bounded in bytes and in time.
+"""The rate of files by their number of Lustre targets, for each pattern: a short test, bounded in bytes and in time.
 
-The streams of one node write one file, each a region of its own, with 1, 2, 4, ... targets. What is written is flushed
-within the time that counts. Every file is removed, however the test ends. Several nodes, and collective calls, need an
-MPI program: `docs/models.md` has the lines of IOR, whose figures are entered by hand.
+Processes write at the same moment on 1, 2, 4, ... targets what a pattern says; flushing is in the time that counts:
+
+- shared: one file, a region for each process;
+- collective: one file as aggregators of collective calls write it, whole stripes in turn. What an exchange between
+  processes costs is not in it;
+- strided: one file, pieces of less than a stripe in turn. Only on several nodes: those of one share their locks;
+- own: a file for each process.
+
+Files lose their names before anything is written to them, so that no data stays however the test ends. On several nodes
+a launcher of MPI begins the processes, which need no MPI themselves.
 """
 
 from __future__ import annotations
 
+import contextlib
 import os
 import secrets
 import shutil
 import statistics
 import subprocess
+import time
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Any, Final, Literal
 
-from vani.collect.transfer_test import check_room, write_shared
+from vani.collect.sweep_writers import Writers, writers
+from vani.collect.transfer_test import check_room
 from vani.errors import InputError
 from vani.schema.system import StripeCurve, StripePoint
-from vani.units import lfs_size
+from vani.units import KiB, MiB, lfs_size
 
-__all__ = ["LIMIT_S", "MAX_TARGETS", "counts_of", "sweep"]
+__all__ = ["LIMIT_S", "MAX_TARGETS", "PATTERNS", "counts_of", "longest_s", "sweep"]
 
-LIMIT_S: Final = 10.0
+LIMIT_S: Final = 5.0
 """Seconds after which a file is cut short."""
 
 MAX_TARGETS: Final = 32
@@ -32,60 +43,161 @@ MAX_TARGETS: Final = 32
 _ROUNDS: Final = 2
 _SETTING_S: Final = 10.0
 _PROCESSES: Final = 8
+_LEAST_PIECE: Final = 64 * KiB
+_STRIPE: Final = MiB
+_REMOVING_S: Final = 5.0
+
+SetStripes = Callable[[Path, int], None]
+"""Gives an empty folder a default layout of so many stripes of 1 MiB."""
 
 
-def counts_of(targets: int | None) -> list[int]:
+@dataclass(frozen=True)
+class Pattern:
+    """A way to write: `piece` bytes at a time, in files of stripes of 1 MiB."""
+
+    name: str
+    calls: Literal["independent", "collective"] = "independent"
+    layout: Literal["shared", "file_per_process"] = "shared"
+    order: Literal["contiguous", "strided"] = "contiguous"
+    piece: int = 4 * MiB
+
+
+PATTERNS: Final = (
+    Pattern("shared"),
+    # ROMIO's aggregators send no more than a stripe at a time to one target.
+    Pattern("collective", calls="collective", piece=_STRIPE),
+    Pattern("strided", order="strided", piece=256 * KiB),
+    Pattern("own", layout="file_per_process"),
+)
+
+
+def counts_of(targets: int | None, nodes: int = 1) -> list[int]:
     """Stripe counts that are measured where a file system has so many targets: 1, 2, 4, ..."""
-    most = min(targets or MAX_TARGETS, MAX_TARGETS)
+    most = min(targets or MAX_TARGETS * nodes, MAX_TARGETS * nodes)
     return [1 << shift for shift in range(most.bit_length())]
 
 
-def sweep(
-    folder: Path, size: int, targets: int | None, *, set_stripes: Callable[[Path, int], None] | None = None
-) -> StripeCurve:
-    """Write `size` bytes in all below `folder`, spread over counts and rounds, and measure the rate of each count.
+def longest_s(targets: int | None) -> float:
+    """Seconds that writing takes at most on one node."""
+    return len(PATTERNS) * len(counts_of(targets)) * _ROUNDS * LIMIT_S
 
-    `set_stripes` makes an empty file on so many targets; by default `lfs setstripe`.
+
+def sweep(
+    folder: Path,
+    size: int,
+    targets: int | None,
+    *,
+    launcher: str | None = None,
+    set_stripes: SetStripes | None = None,
+) -> list[StripeCurve]:
+    """Write `size` bytes of each pattern below `folder`, spread over counts and rounds: a curve for each pattern.
+
+    `launcher` begins the processes, on several nodes; without it they are on this one. `set_stripes` is
+    `lfs setstripe` by default.
 
     Raises
     ------
     InputError
-        The folder has no room or is not on Lustre, `lfs` refuses, or a file cannot be written.
+        The folder has no room or is not on Lustre, `lfs` refuses, a file cannot be written, or the launcher fails.
     """
     check_room(folder, size)
-    counts = counts_of(targets)
-    each = size // (len(counts) * _ROUNDS)
+    with writers(folder, launcher, _PROCESSES) as begun:
+        patterns = [pattern for pattern in PATTERNS if begun.nodes > 1 or pattern.order == "contiguous"]
+        return [
+            _curve(pattern, folder, size, _filled(pattern, size, targets, begun), begun, set_stripes or _lfs_setstripe)
+            for pattern in patterns
+        ]
+
+
+def _filled(pattern: Pattern, size: int, targets: int | None, begun: Writers) -> list[int]:
+    """The counts of which each file fills all targets."""
+    counts = counts_of(targets, begun.nodes)
+    files = len(begun) if pattern.layout == "file_per_process" else 1
+    while counts and size // (len(counts) * _ROUNDS) < files * counts[-1] * _STRIPE:
+        counts.pop()
+    if len(counts) < 2:
+        raise InputError(
+            f"files of {lfs_size(size)}iB in all fill fewer than two targets each",
+            todo="give a larger --size, or leave --sweep out",
+        )
+    return counts
+
+
+def _curve(
+    pattern: Pattern, folder: Path, size: int, counts: list[int], begun: Writers, set_stripes: SetStripes
+) -> StripeCurve:
     rates: dict[int, list[float]] = {count: [] for count in counts}
     for _ in range(_ROUNDS):
         for count in counts:
-            # Other nodes may test the same folder.
-            path = folder / f".vani-sweep-{secrets.token_hex(8)}"
-            try:
-                (set_stripes or _lfs_setstripe)(path, count)
-                rate = write_shared(path, each, _PROCESSES, limit_s=LIMIT_S)
-            except OSError as error:
-                raise InputError(
-                    f"the test failed ({error.strerror or error}); its files are removed",
-                    where=folder,
-                    todo="name a folder that you may write, with room and quota, or a smaller --size",
-                ) from error
-            finally:
-                path.unlink(missing_ok=True)
+            rate = _rate(pattern, folder, size // (len(counts) * _ROUNDS), count, begun, set_stripes)
             if rate:
                 rates[count].append(rate)
     return StripeCurve(
         operation="write",
-        calls="independent",
-        nodes=1,
-        processes_per_node=_PROCESSES,
+        calls=pattern.calls,
+        layout=pattern.layout,
+        order=pattern.order,
+        nodes=begun.nodes,
+        processes_per_node=max(1, len(begun) // begun.nodes),
         points=[
-            StripePoint(
-                stripe_count=count, bandwidth=statistics.fmean(some), deviation=statistics.pstdev(some)
-            )
+            StripePoint(stripe_count=count, bandwidth=statistics.fmean(some), deviation=statistics.pstdev(some))
             for count, some in rates.items()
             if some
         ],
     )
+
+
+def _rate(
+    pattern: Pattern, folder: Path, size: int, count: int, begun: Writers, set_stripes: SetStripes
+) -> float | None:
+    # Other nodes may test the same folder.
+    below = folder / f".vani-sweep-{secrets.token_hex(8)}"
+    try:
+        below.mkdir(mode=0o700)
+        set_stripes(below, count)
+        return begun.rate(_tasks(pattern, below, size, len(begun)), LIMIT_S, opened=lambda: _without_names(below))
+    except OSError as error:
+        raise InputError(
+            f"the test failed ({error.strerror or error}); its files are removed",
+            where=folder,
+            todo="name a folder that you may write, with room and quota, or a smaller --size",
+        ) from error
+    finally:
+        _remove(below)
+
+
+def _tasks(pattern: Pattern, below: Path, size: int, processes: int) -> list[dict[str, Any]]:
+    # No process writes more than its part of a small test.
+    piece = max(_LEAST_PIECE, min(pattern.piece, size // processes // _LEAST_PIECE * _LEAST_PIECE))
+    pieces = max(1, size // processes // piece)
+    own = pattern.layout == "file_per_process"
+    in_turn = pattern.calls == "collective" or pattern.order == "strided"
+    return [
+        {
+            "path": os.fspath((below / (f"{rank}" if own else "shared")).resolve()),
+            "begin": 0 if own else rank * piece * (1 if in_turn else pieces),
+            "step": piece * processes if in_turn else piece,
+            "piece": piece,
+            "pieces": pieces,
+        }
+        for rank in range(processes)
+    ]
+
+
+def _without_names(below: Path) -> None:
+    for path in below.iterdir():
+        with contextlib.suppress(FileNotFoundError):
+            path.unlink()
+
+
+def _remove(below: Path) -> None:
+    """Remove a folder; some file systems hide files without a name in it until they are closed everywhere."""
+    until = time.monotonic() + _REMOVING_S
+    while below.exists():
+        shutil.rmtree(below, ignore_errors=True)
+        if time.monotonic() > until:
+            break
+        time.sleep(0.05)
 
 
 def _lfs_setstripe(path: Path, count: int) -> None:
@@ -94,7 +206,7 @@ def _lfs_setstripe(path: Path, count: int) -> None:
         raise InputError(
             "--sweep needs `lfs`, which is not here", todo="run it where Lustre is mounted, or leave it out"
         )
-    line = [program, "setstripe", "-c", str(count), "-S", lfs_size(1 << 20), os.fspath(path)]
+    line = [program, "setstripe", "-c", str(count), "-S", lfs_size(_STRIPE), os.fspath(path)]
     try:
         done = subprocess.run(line, capture_output=True, text=True, timeout=_SETTING_S, check=False)
     except subprocess.TimeoutExpired:
@@ -102,8 +214,9 @@ def _lfs_setstripe(path: Path, count: int) -> None:
             "`lfs setstripe` does not answer", where=path.parent, todo="try again later"
         ) from None
     if done.returncode:
+        words = done.stderr.strip().rpartition("\n")[2]
         raise InputError(
-            f"`lfs setstripe -c {count}` failed ({done.stderr.strip().splitlines()[-1:] or 'no message'})",
+            f"`lfs setstripe -c {count}` failed ({words or 'no message'})",
             where=path.parent,
             todo="name a folder on Lustre",
         )

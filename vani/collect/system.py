@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import date
 from pathlib import Path, PurePosixPath
 from typing import Any, Final
@@ -23,6 +23,7 @@ from vani.collect.transfer_test import Measurement
 from vani.schema.job import Mount, is_below
 from vani.schema.memory_file_systems import IN_MEMORY
 from vani.schema.system import StripeCurve, System
+from vani.units import counted
 
 __all__ = ["detect", "parse_burst_buffers"]
 
@@ -39,7 +40,7 @@ def detect(
     *,
     programs: Ask | None = None,
     measured: Measurement | None = None,
-    curve: StripeCurve | None = None,
+    curves: Sequence[StripeCurve] = (),
 ) -> tuple[System, list[str]]:
     """Describe the machine that this process runs on.
 
@@ -56,8 +57,8 @@ def detect(
         Runs `lfs`, `lctl`, `mmlsfs` and `scontrol`; by default the machine's own, and none where `root` is not `/`.
     measured
         Rates of one node in a folder: those of its file system or burst buffer.
-    curve
-        Rates by stripe count in the folder of `measured`.
+    curves
+        Rates by stripe count in the folder of `measured`, one for each pattern.
 
     Returns
     -------
@@ -95,7 +96,7 @@ def detect(
     }
     facts["scheduler"] = _scheduler(environment, root, programs, facts["burst_buffers"], sources, missing)
     if measured is not None:
-        _fill_in(measured, curve, facts, mounts, sources)
+        _fill_in(measured, curves, facts, mounts, sources)
     types = {file_system["type"] for file_system in facts["file_systems"]}
     for kind, tool in (("lustre", "lfs"), ("gpfs", "mmlsfs")):
         if kind not in types:
@@ -280,7 +281,7 @@ def _burst_buffers(
 
 def _fill_in(
     measured: Measurement,
-    curve: StripeCurve | None,
+    curves: Sequence[StripeCurve],
     facts: dict[str, Any],
     mounts: list[Mount],
     sources: dict[str, str],
@@ -301,10 +302,11 @@ def _fill_in(
             if mount.dir in file_system["mounts"]:
                 file_system["bandwidth_per_client"] = rates
                 sources[f"file_systems[{index}].bandwidth_per_client"] = source
-                if curve is not None:
-                    file_system["stripe_curves"] = [curve.model_dump()]
+                if curves:
+                    file_system["stripe_curves"] = [curve.model_dump() for curve in curves]
                     sources[f"file_systems[{index}].stripe_curves"] = (
-                        f"measured in {folder} on {date.today().isoformat()}: a shared file, flushed; one node"
+                        f"measured in {folder} on {date.today().isoformat()} from {counted(curves[0].nodes, 'node')}, "
+                        "flushed; collective: stripes in turn, without the exchange of MPI-IO"
                     )
                 return
     buffers = facts["burst_buffers"]

@@ -24,7 +24,7 @@ from vani.collect.mounts import space_of
 from vani.errors import InputError
 from vani.units import GiB, MiB, format_bytes, lfs_size
 
-__all__ = ["LIMIT_S", "MAX_BYTES", "MIN_BYTES", "Measurement", "check_room", "measure", "write_shared"]
+__all__ = ["LIMIT_S", "MAX_BYTES", "MIN_BYTES", "Measurement", "check_room", "measure"]
 
 MIN_BYTES: Final = 16 * MiB
 MAX_BYTES: Final = 256 * GiB
@@ -113,31 +113,6 @@ def measure(folder: Path, size: int, *, limit_s: float = LIMIT_S) -> Measurement
     cut = [name for name, is_cut in (("writing", cut_short), ("reading", read_cut)) if is_cut]
     notes = (f"{' and '.join(cut)} was cut short after {limit_s:g} s",) if cut else ()
     return Measurement(folder, write, read, method, notes)
-
-
-def write_shared(path: Path, size: int, count: int, *, limit_s: float) -> float | None:
-    """Bytes per second with which `count` streams write a file of `size` bytes, each a region of its own, and flush it.
-
-    None where nothing was written in time.
-
-    Raises
-    ------
-    OSError
-        It cannot be written.
-    """
-    share = max(_TRANSFER, size // count // _TRANSFER * _TRANSFER)
-    streams: list[_Stream] = []
-    try:
-        for number in range(count):
-            file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
-            buffer = mmap.mmap(-1, _TRANSFER)
-            streams.append(_Stream(file, buffer, begin=number * share))
-            buffer.write(os.urandom(_TRANSFER))
-        return _timed(streams, share, _write, limit_s, flush=True)[0]
-    finally:
-        for stream in streams:
-            with contextlib.suppress(OSError):
-                os.close(stream.file)
 
 
 def check_room(folder: Path, size: int) -> None:

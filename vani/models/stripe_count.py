@@ -116,19 +116,37 @@ def wanted_targets(
 
 
 def measured_per_node(
-    curves: Iterable[StripeCurve], *, nodes: int, collective: bool, reads: bool
+    curves: Iterable[StripeCurve],
+    *,
+    nodes: int,
+    collective: bool,
+    reads: bool,
+    own: bool = False,
+    strided: bool = False,
 ) -> float | None:
     """Targets per node that were measured to be enough on this machine; None where no curve is of the kind.
 
-    Of the curve whose number of nodes is nearest, the fewest targets that reach `REACH` of its best bandwidth.
+    Of the curve whose number of nodes is nearest, the fewest targets that reach `REACH` of its best bandwidth, of all
+    files together.
+
+    Parameters
+    ----------
+    own
+        Of a file for each process, not of a shared one.
+    strided
+        Pieces of less than a stripe alternate between processes; where that was not measured, regions stand for it.
     """
     kind, operation = "collective" if collective else "independent", "read" if reads else "write"
-    same = [curve for curve in curves if curve.calls == kind and curve.operation == operation]
+    layout = "file_per_process" if own else "shared"
+    same = [c for c in curves if (c.calls, c.operation, c.layout) == (kind, operation, layout)]
+    alternating = [curve for curve in same if curve.order == "strided"]
+    same = alternating if strided and alternating else [curve for curve in same if curve.order == "contiguous"]
     if not same:
         return None
     near = min(same, key=lambda curve: abs(math.log(curve.nodes / nodes)))
     enough = REACH * max(point.bandwidth for point in near.points)
-    return min(point.stripe_count for point in near.points if point.bandwidth >= enough) / near.nodes
+    count = min(point.stripe_count for point in near.points if point.bandwidth >= enough)
+    return count * (near.processes_per_node or 1) if own else count / near.nodes
 
 
 def speedup(
