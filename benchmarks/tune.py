@@ -33,6 +33,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
+from vani.demo.striped_model import MACHINES
 from vani.schema.tuned import Tuned
 from vani.tune.trial import empty
 
@@ -40,7 +41,6 @@ EXAMPLE: Final = Path(__file__).resolve().parents[1] / "examples" / "closed-loop
 sys.path.insert(0, str(EXAMPLE))
 
 import stand_in  # noqa: E402 - an example, in no package
-from striped_model import MACHINES  # noqa: E402
 
 __all__ = ["main"]
 

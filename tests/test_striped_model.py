@@ -5,17 +5,13 @@ from __future__ import annotations
 import importlib.machinery
 import importlib.util
 import random
-import sys
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 
 import pytest
 
-EXAMPLE = Path(__file__).resolve().parent.parent / "examples" / "closed-loop"
-sys.path.insert(0, str(EXAMPLE))
-
-from striped_model import (  # noqa: E402 - an example, in no package
+from vani.demo.striped_model import (
     BLOCK,
     MACHINES,
     READ_AHEAD,
@@ -26,6 +22,8 @@ from striped_model import (  # noqa: E402 - an example, in no package
     shares,
     words_of,
 )
+
+EXAMPLE = Path(__file__).resolve().parent.parent / "examples" / "closed-loop"
 
 QUIET = Machine(
     targets=4, target_rate=10 * MiB, latency_s=0.01, client_rate=1000 * MiB, lock_s=0.5, commit_s=0.2, metadata_s=0.1,

@@ -23,7 +23,8 @@ from pathlib import Path
 from typing import Any
 
 import yaml
-from striped_model import MACHINES
+
+from vani.demo.striped_model import MACHINES
 
 HERE = Path(__file__).resolve().parent
 KINDS = (

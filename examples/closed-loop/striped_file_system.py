@@ -1,9 +1,9 @@
-"""A stand-in for a striped parallel file system, whose programs wait as `striped_model.py` says.
+"""A stand-in for a striped parallel file system, whose programs wait as `vani.demo.striped_model` says.
 
     python striped_file_system.py MOUNT BACKING MACHINE [SEED]
 
 It shows the folder BACKING at MOUNT (FUSE, needs `mfusepy` and libfuse3) until it is unmounted with `fusermount3 -u
-MOUNT`. MACHINE is one of `striped_model.MACHINES`. `lfs` in this folder sets and shows layouts, which are forgotten
+MOUNT`. MACHINE is one of its `MACHINES`. `lfs` in this folder sets and shows layouts, which are forgotten
 when the file system ends. It makes no claim about Lustre.
 
 Each process of an MPI program is a node of its own, by the rank that its launcher gave it (PMI_RANK); all others are
@@ -24,7 +24,8 @@ from typing import Any
 
 import mfusepy
 from slow_file_system import SlowFolder
-from striped_model import MACHINES, File, Layout, Machine, Storage, layout_of, words_of
+
+from vani.demo.striped_model import MACHINES, File, Layout, Machine, Storage, layout_of, words_of
 
 ATTRIBUTE = "user.layout"
 """Options of `lfs setstripe`: of new files in a folder, or of a file."""

@@ -80,13 +80,15 @@ class Component:
     size: int
     offset: int = -1
     on_mdt: bool = False
+    targets: tuple[int, ...] = ()
+    """Of each stripe; empty: one after another, from `offset` on, or from where it is the turn."""
 
 
 Layout = tuple[Component, ...]
 
 
 def layout_of(words: Sequence[str], machine: Machine) -> Layout:
-    """The layout that options of `lfs setstripe` ask for (-E, -c, -S, -i, -L).
+    """The layout that options of `lfs setstripe` ask for (-E, -c, -S, -i, -o, -L).
 
     Raises
     ------
@@ -95,7 +97,7 @@ def layout_of(words: Sequence[str], machine: Machine) -> Layout:
     """
     given: list[dict[str, str]] = [{}]
     for option, value in zip(words[::2], words[1::2], strict=True):
-        if option not in ("-E", "-c", "-S", "-i", "-L"):
+        if option not in ("-E", "-c", "-S", "-i", "-o", "-L"):
             raise ValueError(f"the stand-in does not know {option}")
         if option == "-E" and given != [{}]:
             given.append({})
@@ -108,7 +110,9 @@ def layout_of(words: Sequence[str], machine: Machine) -> Layout:
         count = int(options.get("-c", before.count if before else 0)) or machine.stripe_count
         size = bytes_of(options.get("-S", str(before.size) if before else "0")) or machine.stripe_size
         offset, on_mdt = int(options.get("-i", "-1")), options.get("-L") == "mdt"
-        part = Component(None if end == -1 else end, count, size, offset, on_mdt)
+        on = tuple(int(number) for number in options["-o"].split(",")) if "-o" in options else ()
+        count = len(on) or count
+        part = Component(None if end == -1 else end, count, size, offset, on_mdt, on)
         if part.on_mdt and (layout or part.end is None or part.end > machine.mdt_bytes):
             raise ValueError(
                 f"only a first component of at most {machine.mdt_bytes} bytes lies on the metadata server"
@@ -119,6 +123,8 @@ def layout_of(words: Sequence[str], machine: Machine) -> Layout:
             raise ValueError(f"stripes of {part.size} bytes: no multiple of 64 KiB")
         if not -1 <= part.offset < machine.targets:
             raise ValueError(f"no target {part.offset}")
+        if len(set(on)) < len(on) or not all(0 <= number < machine.targets for number in on):
+            raise ValueError("a target that is not there, or one twice")
         if layout and (layout[-1].end is None or (part.end is not None and part.end <= layout[-1].end)):
             raise ValueError("components do not follow one another")
         layout.append(part)
@@ -131,7 +137,8 @@ def words_of(layout: Layout) -> list[str]:
     for part in layout:
         if len(layout) > 1:
             words += ["-E", str(-1 if part.end is None else part.end)]
-        words += ["-c", str(part.count), "-S", str(part.size), "-i", str(part.offset)]
+        words += ["-c", str(part.count), "-S", str(part.size)]
+        words += ["-o", ",".join(map(str, part.targets))] if part.targets else ["-i", str(part.offset)]
         words += ["-L", "mdt"] if part.on_mdt else []
     return words
 
@@ -175,6 +182,11 @@ class File:
     next_reads: dict[int, int] = field(default_factory=dict)
     read_until: dict[int, int] = field(default_factory=dict)
 
+    def target(self, key: tuple[int, int], targets: int) -> int:
+        """Target of a stripe, by the numbers of its component and of itself in it."""
+        part = self.layout[key[0]]
+        return part.targets[key[1]] if part.targets else (self.first[key[0]] + key[1]) % targets
+
     @property
     def objects(self) -> int:
         return sum(0 if part.on_mdt else max(part.count, 1) for part in self.layout[:1])
@@ -193,18 +205,25 @@ class Storage:
         self.machine, self.now = machine, clock
         self._random = random.Random(seed)
         self._targets = [0.0] * machine.targets
+        self.stored = [0] * machine.targets
+        """Bytes that were written to each target."""
         self._links: defaultdict[int, float] = defaultdict(float)
         self._server = 0.0
         self._caches: defaultdict[int, OrderedDict[tuple[int, int, int], float]] = defaultdict(OrderedDict)
         self._files = 0
         self._next_target = self._random.randrange(machine.targets)
 
+    def busy_s(self) -> list[float]:
+        """Seconds that each target has still to do from now on."""
+        now = self.now()
+        return [max(0.0, until - now) for until in self._targets]
+
     def create(self, layout: Layout) -> File:
         """A new file; its objects begin at the next target, unless the layout names one."""
         first = []
         for part in layout:
             first.append(self._next_target if part.offset < 0 else part.offset)
-            if part.offset < 0 and not part.on_mdt:
+            if part.offset < 0 and not part.on_mdt and not part.targets:
                 self._next_target = (
                     self._next_target + (part.count if part.count > 0 else 0)
                 ) % self.machine.targets
@@ -270,11 +289,12 @@ class Storage:
                 self._server = self._busy(self._server, machine.metadata_s + piece / machine.target_rate)
                 done[key] = max(self._server, self._links[node])
                 continue
-            target = (file.first[key[0]] + key[1]) % machine.targets
+            target = file.target(key, machine.targets)
             cost = machine.latency_s + piece / machine.target_rate + self._lock(node, file, key, reads=reads)
             self._targets[target] = self._busy(self._targets[target], cost)
             if not reads:
                 file.new[node].add(target)
+                self.stored[target] += piece
             done[key] = max(self._targets[target], self._links[node])
         return done
 
