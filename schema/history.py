@@ -23,6 +23,7 @@ __all__ = [
     "Member",
     "Month",
     "Outcome",
+    "PlanScore",
     "Promise",
     "RankedRow",
     "RankedSetting",
@@ -231,6 +232,23 @@ class CategoryOutcome(Model):
         description="less: it waits less than before; too_few_runs: fewer than five before or after; "
         "other_amounts: its runs move 1.5 times as many bytes or as few, so that they cannot be compared"
     )
+
+
+class PlanScore(Model):
+    """The quality of the plans of jobs of one name and user; times are seconds of I/O of the slowest process."""
+
+    name: str = Field(description="of the job")
+    user: str
+    jobs: Count = Field(description="that ended with a plan")
+    judged: Count = Field(description="of which both expected and measured time are known")
+    ratio: Seconds | None = Field(description="median of measured / expected; null: none is judged")
+    low: Seconds | None = Field(description="one in ten had less")
+    high: Seconds | None = Field(description="one in ten had more")
+    within: Share | None = Field(description="share of the judged in the range that was expected")
+    changed: Count = Field(description="jobs to which a plan gave other stripes or OSTs")
+    gain: Seconds | None = Field(description="median of these: time expected without the change / measured")
+    worse: Count = Field(description="of these: took 1.1 times as long as expected without the change")
+    reasons: list[str] = Field(description="why figures of some are missing")
 
 
 class Outcome(Model):

@@ -5,23 +5,27 @@ A person or a scheduler's script writes it. What is not known is left out, and a
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import AfterValidator, Field
 
 from vani.errors import InputError
 from vani.schema.document import Document
 from vani.schema.host_list import HostList
-from vani.schema.model import Model
+from vani.schema.model import Model, SparseModel
 
 __all__ = [
     "MOST_JOBS",
     "AccessPattern",
+    "AvoidedSetting",
     "Creation",
     "CurveItem",
     "Demand",
+    "IoSeconds",
     "Jobs",
     "PlannedJob",
+    "StripeItem",
+    "Unknown",
 ]
 
 MOST_JOBS = 10_000
@@ -65,6 +69,41 @@ class CurveItem(Model):
     )
 
 
+class StripeItem(Model):
+    """Bandwidth of a job whose main file has a number of stripes."""
+
+    stripe_count: AtLeastOne = Field(description="targets of the file with the most I/O time")
+    bandwidth: Annotated[float, Field(ge=1, le=_MOST_RATE, allow_inf_nan=False)] = Field(
+        description="mean over the runs, bytes per second of its I/O time"
+    )
+    deviation: Amount = Field(default=0.0, description="standard deviation of the runs; 0: not known")
+    runs: AtLeastOne = Field(description="runs that were measured")
+
+
+class IoSeconds(Model):
+    """I/O time of earlier runs: seconds of the slowest process in I/O calls."""
+
+    low: Amount = Field(description="one in ten runs took less")
+    median: Amount
+    high: Amount = Field(description="one in ten runs took more")
+    runs: AtLeastOne = Field(description="runs that were measured, without those that a plan changed")
+
+
+class AvoidedSetting(Model):
+    """A setting that made runs slower beyond their noise. Plans do not repeat it."""
+
+    stripe_count: AtLeastOne = Field(description="of its main file")
+    slower: Amount = Field(description="median I/O time with it over that without")
+    runs: AtLeastOne = Field(description="runs with it")
+
+
+class Unknown(Model):
+    """A figure that the history does not give."""
+
+    name: str = Field(description="of the field that is null")
+    reason: str = Field(description="why")
+
+
 class AccessPattern(Model):
     """How a job reads or writes, to find curves of others that do alike."""
 
@@ -97,8 +136,18 @@ class Creation(Model):
     )
 
 
-class PlannedJob(Model):
+class PlannedJob(SparseModel):
     """One job that runs or waits."""
+
+    optional_keys: ClassVar[tuple[str, ...]] = (
+        "runs",
+        "io_s",
+        "usual_stripes",
+        "by_stripes",
+        "mpi_io",
+        "avoid",
+        "unknown",
+    )
 
     name: Name = Field(description="what the plan calls it; unique in the document")
     nodes: AtLeastOne = Field(description="compute nodes")
@@ -126,6 +175,23 @@ class PlannedJob(Model):
     demand: Demand | None = Field(default=None, description="rates that it asks for")
     creations: Annotated[list[Creation], Field(max_length=1_000_000)] | None = Field(
         default=None, description="files that it is going to create"
+    )
+    runs: Count | None = Field(
+        default=None, description="runs that these figures rest on; null: a person gave them"
+    )
+    io_s: IoSeconds | None = Field(default=None, description="I/O time of earlier runs")
+    usual_stripes: AtLeastOne | None = Field(
+        default=None, description="stripe count of its main file in runs that no plan changed"
+    )
+    by_stripes: Annotated[list[StripeItem], Field(max_length=1000)] | None = Field(
+        default=None, description="measured bandwidth by stripe count of its main file"
+    )
+    mpi_io: bool | None = Field(default=None, description="whether it opens its files by MPI-IO")
+    avoid: Annotated[list[AvoidedSetting], Field(max_length=1000)] = Field(
+        default_factory=list, description="settings that made earlier runs slower"
+    )
+    unknown: Annotated[list[Unknown], Field(max_length=100)] = Field(
+        default_factory=list, description="figures that are null, and why"
     )
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from vani.schema.plan.any_plan import Left, Plan, PlanInput
 from vani.schema.plan.forward import Allotment, ForwardPlan, ForwardSettings, Outcome, Policy, PoolWorth
-from vani.schema.plan.job import JobPlan, StartedJob
+from vani.schema.plan.job import ExpectedIo, JobLayout, JobPlan, StartedJob
 from vani.schema.plan.path import (
     Balance,
     Flow,
@@ -45,9 +45,11 @@ __all__ = [
     "Allotment",
     "Answer",
     "Balance",
+    "ExpectedIo",
     "Flow",
     "ForwardPlan",
     "ForwardSettings",
+    "JobLayout",
     "JobPath",
     "JobPeriod",
     "JobPlan",

@@ -7,10 +7,11 @@ from typing import Literal
 from pydantic import Field
 
 from vani.schema.model import Model
-from vani.schema.plan.any_plan import Count, Plan
+from vani.schema.plan.any_plan import Amount, Count, Left, Plan
 from vani.schema.plan.forward import Allotment, ForwardSettings
+from vani.schema.plan.path import JobPath
 
-__all__ = ["JobPlan", "StartedJob"]
+__all__ = ["ExpectedIo", "JobLayout", "JobPlan", "StartedJob"]
 
 
 class StartedJob(Model):
@@ -26,8 +27,34 @@ class StartedJob(Model):
     hosts: str | None = Field(description="their names, as Slurm writes lists; null: not told")
 
 
+class JobLayout(Model):
+    """The stripes and OSTs of the files that the job is going to create."""
+
+    stripe_count: Count = Field(description="targets of each file")
+    stripe_size: Count | None = Field(description="bytes; null: as each file's layout says")
+    before: Count | None = Field(description="stripe count in earlier runs; null: not known")
+    source: Literal["measured", "estimated", "unchanged"] = Field(
+        description="why this count: runs with it were faster, a model expects so, or it is that of before"
+    )
+    files: Count = Field(description="files whose names are known; the placement library makes them so")
+    osts: list[Count] = Field(description="OSTs that the plan chose; empty: Lustre chooses")
+    osts_reason: str = Field(description="why the plan chose OSTs, or did not")
+    database: str | None = Field(description="of the placement library; null: no names of files are known")
+    hints: str | None = Field(description="file of hints for ROMIO; null: the job does not use MPI-IO")
+
+
+class ExpectedIo(Model):
+    """I/O time that the plan expects: seconds of the slowest process in I/O calls."""
+
+    seconds: Amount = Field(description="with the plan")
+    low: Amount = Field(description="one in ten runs is expected to take less")
+    high: Amount = Field(description="one in ten runs is expected to take more")
+    before: Amount | None = Field(description="without the plan; null: not known")
+    method: str = Field(description="what it rests on")
+
+
 class JobPlan(Plan):
-    """I/O nodes of one job, next to all others that run."""
+    """I/O nodes, stripes, OSTs and path of one job, next to all others that run."""
 
     kind: Literal["job"] = Field(default="job", description="what is planned: one job that begins")
     job: StartedJob = Field(description="the job")
@@ -48,3 +75,9 @@ class JobPlan(Plan):
     map: str | None = Field(
         description="the forwarding map; null: it uses no I/O nodes, or its hosts are not known"
     )
+    layout: JobLayout | None = Field(default=None, description="stripes and OSTs of its files; null: as they are")
+    path: JobPath | None = Field(
+        default=None, description="from its I/O nodes to OSTs; null: not planned, see `unchanged`"
+    )
+    io_s: ExpectedIo | None = Field(default=None, description="I/O time; null: not known, see `unchanged`")
+    unchanged: list[Left] = Field(default_factory=list, description="what stays as it is or is not known, and why")

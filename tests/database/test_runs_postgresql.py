@@ -137,6 +137,7 @@ def test_an_older_layout_on_a_server_is_upgraded_after_its_tables_were_kept(url,
         connection.exec_driver_sql("DROP TABLE history_judged")
         connection.exec_driver_sql("DROP TABLE history_creations")
         connection.exec_driver_sql("DROP TABLE history_measured")
+        connection.exec_driver_sql("DROP TABLE history_planned")
         connection.exec_driver_sql("DROP TABLE history_sums")
         connection.exec_driver_sql("DROP TABLE history_letters")
         connection.exec_driver_sql("ALTER TABLE history_runs DROP COLUMN target_times")

@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.history.logs import write_log
+from vani.api.plan.scored import plan_scored
 from vani.prolog.state import State
 from vani.schema.plan import JobPlan
 
@@ -38,9 +40,9 @@ def site(tmp_path):
     return folder
 
 
-def settings(folder, vani=None, budget=20, options="--io-nodes 64 --no-direct --nodes-per-io-node 16"):
+def settings(folder, vani=None, budget=20, options="--io-nodes 64 --no-direct --nodes-per-io-node 16", more=""):
     (folder / "vani.conf").write_text(
-        f"VANI='{vani or folder / 'vani'}'\nVANI_STATE='{folder}/state'\nVANI_BUDGET={budget}\nVANI_OPTIONS='{options}'\n"
+        f"VANI='{vani or folder / 'vani'}'\nVANI_STATE='{folder}/state'\nVANI_BUDGET={budget}\nVANI_OPTIONS='{options}'\n{more}"
     )
 
 
@@ -76,6 +78,32 @@ def test_a_job_begins_runs_and_ends(site):
     assert run(site, "epilog-slurmctld", slurm(7)).returncode == 0
     assert run(site, "task-prolog", slurm(7)).stdout == ""
     assert list((site / "state" / "jobs").iterdir()) == []
+
+
+def test_the_epilog_keeps_what_a_job_took(site, tmp_path):
+    logs, history = tmp_path / "logs", tmp_path / "history.sqlite"
+    settings(site, more=f"VANI_LOGS='{logs}'\nVANI_HISTORY='{history}'\n")
+    (site / "state" / "ended").mkdir(parents=True)
+    run(site, "prolog-slurmctld", slurm(7))
+    write_log(logs, number=7, app="bt")
+    write_log(logs, number=77, app="other")
+    done = run(site, "epilog-slurmctld", slurm(7))
+    assert done.stdout.startswith("job 7 (bt): 10 s in I/O; nothing was expected")
+    (score,) = plan_scored(history)
+    assert (score.name, score.jobs, score.judged) == ("bt", 1, 0)
+    assert list((site / "state" / "ended").iterdir()) == []
+    run(site, "prolog-slurmctld", slurm(8))
+    assert run(site, "epilog-slurmctld", slurm(8)).stdout == "job 8: no log of it yet\n"
+    assert (site / "state" / "ended" / "8.yaml").exists(), "it is looked at again"
+
+
+def test_what_the_user_has_set_stays(site):
+    (site / "state").mkdir()
+    lines = ["export LD_PRELOAD=/lib/place.so", "export ROMIO_HINTS=/state/7.hints", "export VANI_PLACE_DB=/state/7.sqlite"]
+    (site / "state" / "7.env").write_text("\n".join(lines) + "\n")
+    assert run(site, "task-prolog", slurm(7)).stdout.splitlines() == lines
+    own = run(site, "task-prolog", slurm(7, LD_PRELOAD="/mine.so", ROMIO_HINTS="/my.hints"))
+    assert own.stdout.splitlines() == ["export LD_PRELOAD=/lib/place.so:/mine.so", lines[2]]
 
 
 def test_names_of_users_are_no_commands(site):

@@ -57,11 +57,14 @@ if TYPE_CHECKING:
     from vani.api.model.predict import model_predict
     from vani.api.plan.check import plan_check
     from vani.api.plan.forward import plan_forward
+    from vani.api.plan.learn import plan_learn
     from vani.api.plan.listen import plan_listen, snapshots
+    from vani.api.plan.outcome import plan_outcome
     from vani.api.plan.path import plan_path
     from vani.api.plan.place import plan_place
     from vani.api.plan.publish import plan_publish
     from vani.api.plan.replay import plan_replay
+    from vani.api.plan.scored import plan_scored
     from vani.api.plan.simulate import plan_simulate
     from vani.api.plan.snapshot import plan_snapshot
     from vani.api.plan.store import Stored, plan_interactions, plan_store
@@ -127,11 +130,14 @@ __all__ = [
     "plan_check",
     "plan_forward",
     "plan_interactions",
+    "plan_learn",
     "plan_listen",
+    "plan_outcome",
     "plan_path",
     "plan_place",
     "plan_publish",
     "plan_replay",
+    "plan_scored",
     "plan_simulate",
     "plan_snapshot",
     "plan_store",

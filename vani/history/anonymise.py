@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 from vani.database.runs import read, tables, write
 from vani.database.runs.connect import Store
 from vani.database.runs.letters import add_letter, letters, remove_letters
+from vani.database.runs.planned import add_planned, planned_runs, remove_planned
 from vani.database.runs.run import Source
 from vani.database.runs.sums import remake_sums
 from vani.errors import InputError, StoreError
@@ -96,6 +97,7 @@ def anonymise(store: Store, key: Path) -> int:
         number = _runs(connection, names)
         _sources(connection, names)
         _letters(connection, names)
+        _planned(connection, names)
         for page in read.pages(connection, tables.judged, "digest", _AT_ONCE):
             write.replace_texts(connection, tables.judged, "digest", [_judged(row, names) for row in page])
         for table, hide in ((tables.profiles, hide_profile), (tables.creations, hide_creations)):
@@ -151,6 +153,13 @@ def _letters(connection: sa.Connection, names: Names) -> None:
         application, user = names.text(letter.application), names.user(letter.user)
         setting = names.text(letter.setting)
         add_letter(connection, replace(letter, application=application, user=user, setting=setting))
+
+
+def _planned(connection: sa.Connection, names: Names) -> None:
+    rows = planned_runs(connection)
+    for user in {row.user for row in rows}:
+        remove_planned(connection, user)
+    add_planned(connection, [replace(row, name=names.text(row.name), user=names.user(row.user)) for row in rows])
 
 
 def _judged(row: dict[str, Any], names: Names) -> dict[str, Any]:

@@ -16,6 +16,7 @@ from typing import Any, Final
 from vani.atomic import write_bytes
 from vani.database.runs import read, tables, write
 from vani.database.runs.connect import Store
+from vani.database.runs.planned import PlannedRun, add_planned, planned_runs
 from vani.database.runs.run import Measurement, Run, Source, Verdict
 from vani.errors import DocumentError, StoreError
 from vani.history.creations.series import unpack_creations
@@ -55,6 +56,8 @@ def export(store: Store, path: Path) -> int:
             line({"creations": [digest, base64.b64encode(content).decode()]})
         for measurement in read.all_measurements(connection):
             line({"measured": asdict(measurement)})
+        for planned in planned_runs(connection):
+            line({"planned": asdict(planned)})
         line({"end": number})
     write_bytes(path, packed.getvalue())
     return number
@@ -98,6 +101,7 @@ def import_(store: Store, path: Path) -> tuple[int, int]:
             "profile": [],
             "creations": [],
             "measured": [],
+            "planned": [],
         }
 
         def put() -> int:
@@ -107,6 +111,7 @@ def import_(store: Store, path: Path) -> tuple[int, int]:
             write.add_profiles(connection, dict(waiting["profile"]))
             write.add_creations(connection, dict(waiting["creations"]))
             write.add_measurements(connection, waiting["measured"])
+            add_planned(connection, waiting["planned"])
             for some in waiting.values():
                 some.clear()
             return len(added)
@@ -159,7 +164,9 @@ def _lines(path: Path) -> Iterator[tuple[dict[str, Any], int]]:
 
 def _row(path: Path, tree: dict[str, Any]) -> tuple[str, Any]:
     (kind, value), *rest = tree.items()
-    models: dict[str, Any] = {"run": Run, "source": Source, "judged": Verdict, "measured": Measurement}
+    models: dict[str, Any] = {
+        "run": Run, "source": Source, "judged": Verdict, "measured": Measurement, "planned": PlannedRun,
+    }  # fmt: skip
     try:
         if rest:
             raise ValueError("more than one row")
@@ -220,7 +227,7 @@ _SIGNED: Final = ("uid", "changed_ns", "saved_low_s", "saved_s", "saved_high_s")
 _KINDS: Final = ("darshan", "profile", "trace")
 
 
-def refuse_impossible_values(row: Measurement | Verdict | Run | Source) -> None:
+def refuse_impossible_values(row: Measurement | PlannedRun | Verdict | Run | Source) -> None:
     """Raise ValueError, naming the column, where a value is of another type, not finite or out of range."""
     for field in fields(row):
         value = getattr(row, field.name)

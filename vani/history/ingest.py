@@ -20,12 +20,12 @@ from vani.database.runs.run import Run, Source
 from vani.errors import InputError, StoreError
 from vani.history.creations.series import hide_creations
 from vani.history.discovery import Candidate, discover
-from vani.history.ingest_result import IngestResult, MakeProfile, hide_profile, shown_path
+from vani.history.ingest_result import IngestResult, MakeProfile, hide_profile, ingest_file, shown_path
 from vani.history.measured import hidden
 from vani.history.names import PlainNames
 from vani.history.reading import Readers
 
-__all__ = ["Added", "add", "refuse_other_names"]
+__all__ = ["Added", "add", "add_files", "refuse_other_names"]
 
 _AT_ONCE: Final = 1000
 _FEW: Final = 50
@@ -130,6 +130,31 @@ def add(
     with store.reading() as connection:
         added.damaged = read.count_damaged(connection)
     return added
+
+
+def add_files(
+    store: Store, paths: Sequence[Path], *, make: MakeProfile, user: str | None = None
+) -> list[tuple[Path, Run | str]]:
+    """Add the runs of a few files, sums of logs alone; each with its run, or the reason why it has none.
+
+    What the store knows of other files is not read, so that this takes as long in a large one.
+
+    Raises
+    ------
+    InputError
+        There is nothing at a path, or the store cannot be used.
+    """
+    results = [
+        (Path(candidate.path), ingest_file(candidate, make, totals=True, user=user))
+        for candidate in discover(paths)
+    ]
+    with store.writing(make=True) as connection:
+        refuse_other_names(read.fact(connection, "names"), PlainNames(), store)
+    _keep(store, [result for _, result in results], PlainNames(), Added())
+    return [
+        (path, result.source.reason or "it tells no run" if result.run is None else result.run)
+        for path, result in results
+    ]
 
 
 def _keep(store: Store, some: Sequence[IngestResult], names: PlainNames, added: Added) -> None:

@@ -24,7 +24,7 @@ from vani.prolog.job_facts import JobFacts, facts_of, is_number, number_of, vari
 
 __all__ = ["State"]
 
-_OF_A_JOB: Final = ("env", "map", "yaml")
+_OF_A_JOB: Final = ("env", "hints", "map", "sqlite", "yaml")
 """Endings of the files of a job."""
 _ABANDONED_S: Final = 3600.0
 _LOOK_AGAIN_S: Final = 0.02
@@ -89,10 +89,19 @@ class State:
         return facts_of(variables, place.stat().st_mtime)
 
     def forget(self, number: str) -> None:
-        """Write down that a job ended."""
+        """Write down that a job ended; its plan waits in `ended`, where that is there, for what the job took."""
         (self._jobs / number).unlink(missing_ok=True)
+        with suppress(OSError):
+            plan = self.file_of(number, "yaml")
+            os.utime(plan)
+            os.replace(plan, self.ended / plan.name)  # noqa: PTH105
         for suffix in _OF_A_JOB:
             self.file_of(number, suffix).unlink(missing_ok=True)
+
+    @property
+    def ended(self) -> Path:
+        """The folder of plans of jobs that ended, `NUMBER.yaml` as of then; only `vani plan outcome` makes it."""
+        return self.folder / "ended"
 
     def has(self, number: str) -> bool:
         """True for a job that has not ended."""
@@ -103,7 +112,11 @@ class State:
         return self.file_of(number, "env").exists()
 
     def file_of(self, number: str, suffix: str) -> Path:
-        """The file of a job: its plan (`yaml`), its forwarding map (`map`), the variables of its tasks (`env`)."""
+        """A file of a job.
+
+        Its plan (`yaml`), forwarding map (`map`), placement database (`sqlite`), hints for ROMIO (`hints`), and the
+        variables of its tasks (`env`).
+        """
         return self.folder / f"{number}.{suffix}"
 
     def running(self, *, now_s: float, expire_s: float, say: Callable[[str], None]) -> list[JobFacts]:

@@ -10,13 +10,16 @@ from vani.api.history.outcome import outcomes_in
 from vani.api.history.show import story_and_runs
 from vani.database.runs import read
 from vani.database.runs.connect import Store
+from vani.database.runs.planned import planned_runs
 from vani.errors import InputError
 from vani.history.days import period_of
 from vani.history.fresh import WEEKS_BEFORE, last_monday, news
 from vani.history.ranking import ranking
 from vani.history.saved import shares
+from vani.history.scored import plan_scores
 from vani.history.targets import ranked_targets
 from vani.render.history.rows import headline, hours, when
+from vani.render.history.scored import SCORE_HEAD, score_row
 from vani.render.history.site.charts import runs_chart, targets_chart, trend_chart
 from vani.render.history.site.pages import page
 from vani.render.history.story import change_sentence, letter, spread
@@ -193,7 +196,9 @@ def _run(store: Store, query: Query, common: dict[str, Any], now: datetime) -> s
 def _outcomes(store: Store, query: Query, common: dict[str, Any], now: datetime) -> str:
     del query, now
     with store.reading() as connection:
-        return page("outcomes", **common, outcomes=outcomes_in(connection))
+        scores = plan_scores(planned_runs(connection))
+        rows = [score_row(score) for score in scores]
+        return page("outcomes", **common, outcomes=outcomes_in(connection), score_head=SCORE_HEAD, score_rows=rows)
 
 
 def _targets(store: Store, query: Query, common: dict[str, Any], now: datetime) -> str:

@@ -11,7 +11,7 @@ import vani
 from vani.api.arguments import PathLike, system_of
 from vani.api.plan.inputs import loaded, plan_input
 from vani.errors import InputError
-from vani.models.forwarding import Scenario, curves_of, measured, pattern_of, traffic_of
+from vani.models.forwarding import Pattern, Scenario, curves_of, measured, pattern_of, traffic_of
 from vani.plan.forward import forward
 from vani.schema.jobs import AccessPattern, Jobs, PlannedJob
 from vani.schema.plan import ForwardPlan, ForwardSettings, PlanInput
@@ -27,6 +27,7 @@ __all__ = [
     "Policy",
     "Rounding",
     "SharingOptions",
+    "access_of",
     "forward_inputs",
     "plan_forward",
     "profiles_of",
@@ -192,21 +193,30 @@ def with_pattern(job: PlannedJob, folder: Path) -> PlannedJob:
         return job
 
     run = Profile.load(folder / job.profile)
-    traffic = traffic_of(run)
-    pattern_or_reason = "" if traffic is None or not traffic.bytes else pattern_of(traffic, run)
-    if traffic is None or isinstance(pattern_or_reason, str):
+    access = access_of(run)
+    if access is None:
         return job
-    pattern = AccessPattern(
-        operation=pattern_or_reason.operation,
-        layout="shared" if pattern_or_reason.layout == "shared" else "file_per_process",
-        order=pattern_or_reason.order,
-        request=pattern_or_reason.request,
-    )
+    pattern, whole = access
     # Of another number of nodes, as many processes on each; where that is not known, as many in all.
-    nodes = job.nodes if run.job.nodes else pattern_or_reason.nodes
-    processes = job.processes or max(1, round(pattern_or_reason.processes / pattern_or_reason.nodes * nodes))
+    nodes = job.nodes if run.job.nodes else whole.nodes
+    processes = job.processes or max(1, round(whole.processes / whole.nodes * nodes))
     size = job.bytes if job.bytes is not None else float(run.dataset.io.bytes.total or 0) or None
     return job.model_copy(update={"pattern": pattern, "processes": processes, "bytes": size})
+
+
+def access_of(run: Profile) -> tuple[AccessPattern, Pattern] | None:
+    """The way a run reads or writes, in the words of jobs.yaml and of the model; None where it has no pattern."""
+    traffic = traffic_of(run)
+    pattern = "" if traffic is None or not traffic.bytes else pattern_of(traffic, run)
+    if isinstance(pattern, str):
+        return None
+    layout: Literal["shared", "file_per_process"] = "shared" if pattern.layout == "shared" else "file_per_process"
+    return (
+        AccessPattern(
+            operation=pattern.operation, layout=layout, order=pattern.order, request=pattern.request
+        ),
+        pattern,
+    )
 
 
 def _unlike(machine: System | None) -> str:

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import vani
+from vani.api.plan.job_design import Design, design_job
 from vani.api.plan.known_jobs import KnownJob, known_file, known_job
 from vani.api.plan.pools import Pool, SharingRules, pool_for, pools_of, sharing_settings
 from vani.errors import InputError
@@ -50,6 +51,7 @@ class _Entry:
     has: Has | None = None
     published: bool = False
     shared: _SharedPool | None = None
+    design: Design | None = None
 
 
 def plan_running_jobs(
@@ -80,6 +82,9 @@ def plan_running_jobs(
     for key, entry in entries.items():
         assert entry.shared is not None
         has = entry.shared.shared.has.get(key)
+        if entry.has is None and has is not None and entry.design is None:
+            # How its files are laid out is decided when it begins.
+            entry.design = _design(state, entry, has, entries, entry.shared.pool, rules)
         if has != entry.has or not entry.published:
             entry.has, entry.published = has, False
             changed.append(key)
@@ -87,7 +92,7 @@ def plan_running_jobs(
     # Own tasks begin first.
     for key in sorted(changed, key=lambda key: key != number):
         try:
-            lack = _publish(state, entries[key], len(entries))
+            lack = _publish(state, entries[key], len(entries), rules.place_library)
         except InputError as error:
             if key == number:
                 raise
@@ -128,6 +133,38 @@ def _share(entries: Mapping[str, _Entry], pools: Sequence[Pool], rules: SharingR
 def _of(job: JobFacts) -> str:
     facts = {"partition": job.partition, "account": job.account, "QOS": job.qos}
     return ", ".join(f"{what} {'unknown' if name is None else name}" for what, name in facts.items())
+
+
+def _design(
+    state: State,
+    entry: _Entry,
+    has: Has,
+    entries: Mapping[str, _Entry],
+    pool: Pool,
+    rules: SharingRules,
+) -> Design:
+    reserved: dict[int, int] = {}
+    for other in entries.values():
+        for index, size in (other.design.reserved if other.design is not None else {}).items():
+            reserved[index] = reserved.get(index, 0) + size
+    return design_job(
+        state, entry.known.planned, has.io_nodes, pool.snapshot, reserved, _library(rules.place_library)
+    )
+
+
+def _library(path: str | None) -> str | None:
+    """The path of the placement library as LD_PRELOAD can name it.
+
+    Raises
+    ------
+    InputError
+        It cannot.
+    """
+    if path is None or (path.startswith("/") and path.isprintable() and not set(path) & set(" :\"'`\\$")):
+        return path
+    raise InputError(
+        f"is {path!r}", where="--place-library", todo="give an absolute path without blanks, colons or quotes"
+    )
 
 
 def _settings(rules: SharingRules, io_nodes: int) -> ForwardSettings:
@@ -210,9 +247,9 @@ def _entry_of(job: JobFacts, saved: object) -> _Entry | None:
         known = KnownJob(PlannedJob.model_validate(saved["asked"]), inputs, tuple(map(str, saved["lacks"])))
         has = saved["has"]
         access = None if has is None else Has(has["access"], tuple(map(str, has["io_nodes"])))
-        return (
-            _Entry(job, known, access, saved["published"] is True) if known.planned.name == job.job else None
-        )
+        design = None if saved.get("design") is None else Design.from_json(saved["design"])
+        entry = _Entry(job, known, access, saved["published"] is True, design)
+        return entry if known.planned.name == job.job else None
     except (KeyError, TypeError, ValidationError):
         return None
 
@@ -229,6 +266,7 @@ def _as_json(entries: Mapping[str, _Entry], saved: Mapping[str, Any]) -> dict[st
                 if entry.has is None
                 else {"access": entry.has.access, "io_nodes": entry.has.io_nodes},
                 "published": entry.published,
+                "design": None if entry.design is None else entry.design.as_json(),
             }
             for key, entry in entries.items()
         },
@@ -236,7 +274,7 @@ def _as_json(entries: Mapping[str, _Entry], saved: Mapping[str, Any]) -> dict[st
     }
 
 
-def _publish(state: State, entry: _Entry, running: int) -> str | None:
+def _publish(state: State, entry: _Entry, running: int, library: str | None) -> str | None:
     """Write the files of one job: the map, the plan, and last the variables of its tasks, which name both.
 
     Returns why it has I/O nodes and no map; None where it has one, or needs none.
@@ -259,10 +297,19 @@ def _publish(state: State, entry: _Entry, running: int) -> str | None:
         "VANI_IO_NODES": ",".join(has.io_nodes) if has is not None else "",
         "VANI_FORWARDING_MAP": str(place) if lines else "",
         "LIBGKFS_FORWARDING_MAP_FILE": str(place) if lines else "",
+        **_layout_variables(entry.design, library),
     }
     text = "".join(f"export {name}={value}\n" for name, value in variables.items() if value)
     state.write(state.file_of(job.job, "env"), text.encode())
     return why
+
+
+def _layout_variables(design: Design | None, library: str | None) -> dict[str, str]:
+    layout = None if design is None else design.layout
+    if layout is None:
+        return {}
+    by_name = {"VANI_PLACE_DB": layout.database, "LD_PRELOAD": library} if layout.database else {}
+    return {name: value or "" for name, value in {**by_name, "ROMIO_HINTS": layout.hints}.items()}
 
 
 def _map(entry: _Entry, pool: Pool) -> tuple[str, str | None]:
@@ -280,6 +327,7 @@ def _plan(entry: _Entry, of: _SharedPool, running: int, place: str | None, why: 
     job, shared = entry.facts, of.shared
     whole = shared.plan
     lacks = [*entry.known.lacks, *([why] if why else [])]
+    design = entry.design or Design()
     lacks += [left.reason for left in ([] if whole is None else whole.no_data) if left.name == job.job]
 
     def left(reasons: Mapping[str, str]) -> list[Left]:
@@ -306,6 +354,10 @@ def _plan(entry: _Entry, of: _SharedPool, running: int, place: str | None, why: 
         io_nodes=[] if entry.has is None else list(entry.has.io_nodes),
         allotment=shared.allotment(job.job),
         map=place,
+        layout=design.layout,
+        path=design.path,
+        io_s=design.io_s,
+        unchanged=list(design.unchanged),
         expected=None,
         unplaced=left(shared.unplaced),
         over_capacity=left(shared.over),
@@ -338,3 +390,7 @@ def _parts(number: str | None, entries: Mapping[str, _Entry]) -> Iterator[str]:
         way = "shares" if entry.has.access == "shared" else "gets"
         of = "" if pool.name is None else f" of pool {pool.name}"
         yield f"{way} {len(entry.has.io_nodes):,} of {counted(len(pool.working), 'I/O node')}{of}"
+    layout = None if entry is None or entry.design is None else entry.design.layout
+    if layout is not None:
+        on_osts = f" on {counted(len(layout.osts), 'OST')}" if layout.osts else ""
+        yield counted(layout.stripe_count, "stripe") + on_osts

@@ -19,10 +19,13 @@ from vani.schema.jobs import Jobs, PlannedJob
 if TYPE_CHECKING:
     from vani.schema.plan import PlanInput
 
-__all__ = ["KnownJob", "known_file", "known_job"]
+__all__ = ["KnownJob", "is_file_name", "known_file", "known_job"]
 
 _LONGEST: Final = 16 << 20
 """Bytes: a prolog has no time for profiles of very many files."""
+
+_OF_ANY_SCALE: Final = ("bytes", "curve", "profile", "pattern", "demand", "mpi_io", "runs", "unknown")
+_OF_THIS_SCALE: Final = ("creations", "io_s", "usual_stripes", "by_stripes", "avoid")
 
 _FILE_NAME: Final = re.compile(r"[^/\x00-\x1f\x7f.][^/\x00-\x1f\x7f]{0,199}")
 
@@ -36,15 +39,20 @@ class KnownJob:
     lacks: tuple[str, ...] = ()
 
 
+def is_file_name(name: str | None) -> bool:
+    """Whether a name that a user chose is a plain name of a file."""
+    return name is not None and _FILE_NAME.fullmatch(name) is not None
+
+
 def known_file(job: JobFacts, folder: Path | None) -> Path | None:
     """The document about jobs of this name: `USER/NAME.yaml`, else `NAME.yaml`; None where there is none.
 
     Users choose the names of their jobs: one that is no plain file name is not looked up.
     """
-    if folder is None or job.name is None or not _FILE_NAME.fullmatch(job.name):
+    if folder is None or not is_file_name(job.name):
         return None
     folders = [folder]
-    if job.user is not None and _FILE_NAME.fullmatch(job.user):
+    if job.user is not None and is_file_name(job.user):
         folders.insert(0, folder / job.user)
     names = (folder / f"{job.name}.yaml" for folder in folders)
     return next((path for path in names if path.is_file()), None)
@@ -92,7 +100,10 @@ def _read(plain: PlannedJob, path: Path) -> KnownJob:
     if near.nodes != plain.nodes:
         lacks.append(f"what is known of it is from {near.nodes:,} nodes, not {plain.nodes:,}")
     processes = None if near.processes is None else max(1, round(near.processes / near.nodes * plain.nodes))
-    fields = {key: getattr(near, key) for key in ("bytes", "curve", "profile", "pattern", "demand")}
+    fields = {key: getattr(near, key) for key in _OF_ANY_SCALE}
+    if near.nodes == plain.nodes:
+        # How long it takes, and which files it makes, depends on its scale.
+        fields |= {key: getattr(near, key) for key in _OF_THIS_SCALE}
     fields |= {"processes": processes, "curve_nodes": near.curve_nodes or near.nodes}
     planned = with_pattern(plain.model_copy(update=fields), path.parent)
     return _judged(planned, tuple(_inputs(path, planned)), tuple(lacks))

@@ -41,6 +41,7 @@ class SharingRules:
     estimate: Literal["near", "nearest", "none"] = "near"
     change_cost_s: float = 0.0
     expire_s: float = 7 * 86400.0
+    place_library: str | None = None
 
 
 @dataclass(frozen=True)
@@ -56,6 +57,7 @@ class Pool:
     inputs: tuple[PlanInput, ...] = ()
     name: str | None = None
     takes: JobPool | None = None
+    snapshot: Snapshot | None = None
 
 
 def pools_of(rules: SharingRules) -> list[Pool]:
@@ -164,7 +166,8 @@ def pool_of(rules: SharingRules) -> Pool:
     """
     hosts = None if rules.hosts_file is None else _forwarding_hosts(rules.hosts_file)
     if rules.snapshot is not None:
-        nodes = Snapshot.load(rules.snapshot).forwarding
+        snapshot = Snapshot.load(rules.snapshot)
+        nodes = snapshot.forwarding
         known = [node.name for node in nodes] if hosts is None else hosts
         working = [
             (node.load is None, node.load or 0.0, place)
@@ -173,7 +176,7 @@ def pool_of(rules: SharingRules) -> Pool:
         ]
         names = [nodes[place].name for *_, place in sorted(working)]
         inputs = (plan_input("snapshot", rules.snapshot),)
-        return Pool(tuple(names[: rules.io_nodes]), _numbers(known), inputs)
+        return Pool(tuple(names[: rules.io_nodes]), _numbers(known), inputs, snapshot=snapshot)
     if hosts is not None:
         return Pool(tuple(hosts[: rules.io_nodes]), _numbers(hosts))
     if rules.io_nodes is None or not 0 <= rules.io_nodes <= 100_000:

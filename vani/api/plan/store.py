@@ -15,7 +15,7 @@ from vani.schema.plan import PlacedFile, PlacePlan, Plan
 if TYPE_CHECKING:
     from vani.database.interactions import Interaction
 
-__all__ = ["Stored", "plan_interactions", "plan_store"]
+__all__ = ["Stored", "extents_of", "plan_interactions", "plan_store"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,11 +57,11 @@ def _rows_of(plan: PathLike) -> list[Interaction]:
             where=plan,
             todo="give one of kind 'place', or a CSV of extents",
         )
-    return [row for file in document.files if file.command is not None for row in _extents_of(file)]
+    return [row for file in document.files if file.command is not None for row in extents_of(file)]
 
 
-def _extents_of(file: PlacedFile) -> list[Interaction]:
-    """The rows of a file, with stripe sizes that Lustre takes."""
+def extents_of(file: PlacedFile, *, pin: bool = True) -> list[Interaction]:
+    """The rows of a file, with stripe sizes that Lustre takes; without `pin`, Lustre chooses the OSTs."""
     return [
         Row(
             file=file.path,
@@ -72,7 +72,7 @@ def _extents_of(file: PlacedFile) -> list[Interaction]:
             stripe_size=extent.set_stripe_size,
             stripe_count=extent.stripe_count,
             mpi_rank=file.rank,
-            osts=tuple(extent.osts),
+            osts=tuple(extent.osts) if pin else (),
         )
         for extent in file.extents
     ]

@@ -57,6 +57,11 @@ _SHARING: Final = (
     ),
     click.option("--io-nodes", type=int, metavar="N", help="I/O nodes of the pool, or of the snapshot at most."),
     click.option(
+        "--place-library",
+        metavar="PATH",
+        help="The placement library as compute nodes see it: files to come get the layout of the plan.",
+    ),
+    click.option(
         "--policy",
         type=click.Choice(["mckp", "static", "size"]),
         default="mckp",

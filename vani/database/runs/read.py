@@ -58,6 +58,7 @@ __all__ = [
     "profile_content",
     "run_of",
     "runs_of",
+    "runs_with",
     "target_times",
     "telling_runs",
     "trend",
@@ -139,6 +140,16 @@ def runs_of(connection: sa.Connection, application: str, user: str | None, perio
         sa.select(tables.runs).where(whose & period.of(of.submitted)).order_by(of.submitted, of.digest)
     )
     return [_run(row) for row in rows.mappings()]
+
+
+def runs_with(connection: sa.Connection, digests: Sequence[str]) -> list[Run]:
+    """Runs by their digests, the oldest first; those of unknown time in front."""
+    of, runs = tables.runs.c, []
+    for start in range(0, len(digests), 500):
+        some = digests[start : start + 500]
+        rows = connection.execute(sa.select(tables.runs).where(of.digest.in_(some)))
+        runs += [_run(row) for row in rows.mappings()]
+    return sorted(runs, key=lambda run: (run.submitted or 0.0, run.digest))
 
 
 def figures_of(

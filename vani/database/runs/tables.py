@@ -15,6 +15,7 @@ __all__ = [
     "letters",
     "measured",
     "metadata",
+    "planned",
     "profiles",
     "runs",
     "sources",
@@ -22,7 +23,7 @@ __all__ = [
 ]
 
 VERSION_TABLE: Final = "history_version"
-NEWEST: Final = "0008"
+NEWEST: Final = "0009"
 """The last of the steps in `migrations/versions`."""
 
 metadata = sa.MetaData()
@@ -187,6 +188,35 @@ measured = sa.Table(
     # Seconds since 1970.
     sa.Column("ended", sa.Double, nullable=False),
     sa.Index("history_measured_of_application", "application", "machine"),
+)
+
+planned = sa.Table(
+    "history_planned",
+    metadata,
+    # The batch system's number of the job, and when it ended, in seconds since 1970: numbers come again.
+    sa.Column("job", sa.String(32), primary_key=True),
+    sa.Column("ended", sa.Double, primary_key=True),
+    sa.Column("name", sa.Text, nullable=False),
+    sa.Column("user", sa.Text, nullable=False),
+    sa.Column("nodes", sa.BigInteger, nullable=False),
+    # Of the run that its log tells; null where there is none.
+    sa.Column("digest", sa.String(64)),
+    sa.Column("application", sa.Text),
+    sa.Column("processes", sa.BigInteger),
+    # What the job got, and whether that was another setting than before.
+    sa.Column("stripe_count", sa.BigInteger),
+    sa.Column("io_nodes", sa.BigInteger),
+    sa.Column("changed", sa.Boolean, nullable=False),
+    # Seconds of the slowest process in I/O calls: without the change, as expected and its range, and as measured.
+    sa.Column("before", sa.Double),
+    sa.Column("expected", sa.Double),
+    sa.Column("low", sa.Double),
+    sa.Column("high", sa.Double),
+    sa.Column("measured", sa.Double),
+    # How it was expected, and why a figure is null.
+    sa.Column("method", sa.Text, nullable=False),
+    sa.Column("reason", sa.Text, nullable=False),
+    sa.Index("history_planned_of_name", "name", "user"),
 )
 
 facts = sa.Table(

@@ -14,6 +14,7 @@ from sqlalchemy.dialects import postgresql, sqlite
 
 from vani.database.runs import tables
 from vani.database.runs.letters import remove_letters
+from vani.database.runs.planned import remove_planned
 from vani.database.runs.run import Measurement, Run, Source, Verdict
 from vani.database.runs.sums import add_to_sums, remake_sums_of, remove_sums
 
@@ -196,6 +197,7 @@ def forget_user(connection: sa.Connection, user: str, application: str | None = 
         named = tables.sources.c.path.contains(user, autoescape=True)
         connection.execute(sa.delete(tables.sources).where(tables.sources.c.digest.is_(None) & named))
     remove_letters(connection, user, application)
+    remove_planned(connection, user, application)
     removed = connection.execute(sa.delete(tables.runs).where(whose)).rowcount
     remove_sums(connection, user, application)
     return forgotten + removed

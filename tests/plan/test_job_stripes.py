@@ -1,0 +1,72 @@
+"""The stripe count of a job: measured before estimated, and as it was where that is not sure to gain."""
+
+from __future__ import annotations
+
+import pytest
+
+from vani.plan.job_stripes import choose_stripes, expected_io
+from vani.schema.jobs import AccessPattern, AvoidedSetting, IoSeconds, PlannedJob, StripeItem
+
+MIB = 1 << 20
+
+
+def item(count, rate, runs=5, deviation=0.0):
+    return StripeItem(stripe_count=count, bandwidth=rate * MIB, deviation=deviation * MIB, runs=runs)
+
+
+def job(**changes):
+    shared = AccessPattern(layout="shared", request=MIB)
+    usual = {
+        "io_s": IoSeconds(low=9.0, median=10.0, high=12.0, runs=8),
+        "usual_stripes": 1, "by_stripes": [item(1, 16)], "pattern": shared, "bytes": 160.0 * MIB,
+    }  # fmt: skip
+    return PlannedJob.model_validate({"name": "7", "nodes": 4, "processes": 4, **usual, **changes})
+
+
+def test_without_runs_with_other_stripes_a_model_is_asked():
+    choice = choose_stripes(job(), 16, 16e6)
+    assert (choice.count, choice.source) == (8, "estimated")
+    assert 1 < choice.low < choice.speedup < choice.high
+    expected = expected_io(job(), choice)
+    assert expected.before == 10.0
+    assert expected.low < expected.seconds == 10.0 / choice.speedup < expected.high
+
+
+def test_what_was_measured_to_be_faster_comes_before_the_model():
+    choice = choose_stripes(job(by_stripes=[item(1, 16), item(4, 64), item(8, 40)]), 16, 16e6)
+    assert (choice.count, choice.source) == (4, "measured")
+    assert choice.speedup == pytest.approx(4.0)
+
+
+def test_few_runs_that_were_faster_do_not_decide():
+    choice = choose_stripes(job(by_stripes=[item(1, 16), item(4, 64, runs=2)]), 16, 16e6)
+    assert choice.source == "estimated"
+
+
+@pytest.mark.parametrize(
+    ("changes", "reason"),
+    [
+        ({"io_s": None}, "not known"),
+        ({"io_s": IoSeconds(low=1, median=1, high=1, runs=2)}, "does not tell how much"),
+        ({"pattern": None}, "not known"),
+        ({"pattern": AccessPattern(operation="read", layout="shared", request=MIB)}, "reads most"),
+        ({"bytes": 1.0 * MIB}, "something else holds them up"),
+        ({"usual_stripes": 8, "by_stripes": [item(8, 16)]}, "as many as it is known to need"),
+        ({"usual_stripes": 6, "by_stripes": [item(6, 16)]}, "or slower"),
+        ({"avoid": [AvoidedSetting(stripe_count=8, slower=2.0, runs=3)]}, "2.00 times as slow"),
+        ({"by_stripes": [item(1, 16), item(8, 15)]}, "measured and is not faster"),
+    ],
+)
+def test_otherwise_it_stays_as_it_is_and_the_plan_says_why(changes, reason):
+    assert reason in choose_stripes(job(**changes), 16, 16e6)
+
+
+def test_a_count_to_be_avoided_is_not_taken_though_its_mean_is_better():
+    some = job(by_stripes=[item(1, 16), item(8, 64)], avoid=[AvoidedSetting(stripe_count=8, slower=2.0, runs=3)])
+    assert isinstance(choose_stripes(some, 16, 16e6), str)
+
+
+def test_as_before_is_expected_where_nothing_changes():
+    expected = expected_io(job(), None)
+    assert (expected.low, expected.seconds, expected.high) == (9.0, 10.0, 12.0)
+    assert isinstance(expected_io(job(io_s=None), None), str)

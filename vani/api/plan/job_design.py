@@ -1,0 +1,293 @@
+"""Stripes, OSTs and path of one job that begins, beside the I/O nodes that it has, and the I/O time to expect."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final, Self
+
+from vani.api.plan.store import extents_of
+from vani.database.interactions import store
+from vani.errors import InputError
+from vani.plan.job_stripes import StripeChoice, choose_stripes, expected_io
+from vani.plan.path import path
+from vani.plan.place import place
+from vani.schema.jobs import Jobs
+from vani.schema.plan import ExpectedIo, JobLayout, JobPath, Left, PathSettings, PlaceSettings
+from vani.units import counted
+
+if TYPE_CHECKING:
+    from vani.prolog.state import State
+    from vani.schema.jobs import PlannedJob
+    from vani.schema.plan import PlacedExtent, PlacePlan
+    from vani.schema.snapshot import Snapshot, Target
+
+__all__ = ["Design", "design_job"]
+
+_DRAWS: Final = 10
+"""Of Lustre's allocator: a prolog has no time for more."""
+_CEILING: Final = 0.95
+_ALIKE: Final = 1.03
+_EVEN: Final = 1.001
+"""As in `vani.plan.placement_advice`: times within the first factor, and costs within the second, are alike."""
+_LEAST_SHARE: Final = 0.05
+"""A busy OST still takes something."""
+_SETTINGS: Final = PlaceSettings(
+    method="balanced", past_weight=1.0, ceiling=_CEILING, cpu_weight=0.5, memory_weight=0.5, turn="going-on",
+    window=0.17, seed=0, seeds=_DRAWS,
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Design:
+    """Everything that a job gets but its I/O nodes.
+
+    Attributes
+    ----------
+    reserved
+        Bytes that it is going to write, by OST.
+    """
+
+    layout: JobLayout | None = None
+    path: JobPath | None = None
+    io_s: ExpectedIo | None = None
+    unchanged: tuple[Left, ...] = ()
+    reserved: Mapping[int, int] = field(default_factory=dict)
+
+    def as_json(self) -> dict[str, Any]:
+        """The design as it stands in the state."""
+        parts = {"layout": self.layout, "path": self.path, "io_s": self.io_s}
+        return {
+            **{key: None if part is None else part.model_dump(mode="json") for key, part in parts.items()},
+            "unchanged": [left.model_dump(mode="json") for left in self.unchanged],
+            "reserved": {str(index): size for index, size in self.reserved.items()},
+        }
+
+    @classmethod
+    def from_json(cls, tree: Mapping[str, Any]) -> Self:
+        """The design of the state; raises KeyError, TypeError or ValueError where it is none."""
+        return cls(
+            layout=None if tree["layout"] is None else JobLayout.model_validate(tree["layout"]),
+            path=None if tree["path"] is None else JobPath.model_validate(tree["path"]),
+            io_s=None if tree["io_s"] is None else ExpectedIo.model_validate(tree["io_s"]),
+            unchanged=tuple(Left.model_validate(left) for left in tree["unchanged"]),
+            reserved={int(index): int(size) for index, size in tree["reserved"].items()},
+        )
+
+
+def design_job(
+    state: State,
+    job: PlannedJob,
+    io_nodes: tuple[str, ...],
+    snapshot: Snapshot | None,
+    reserved: Mapping[int, int],
+    library: str | None,
+) -> Design:
+    """Plan stripes, OSTs and path of a job, and write its placement database and hints.
+
+    What cannot be planned stays as it is, with the reason.
+
+    Parameters
+    ----------
+    io_nodes
+        Names of its I/O nodes; empty: direct access.
+    reserved
+        Bytes that running jobs are still going to write, by OST.
+    library
+        Path of the placement library; None: nothing gives files their layout by name.
+    """
+    unchanged: list[Left] = []
+    route = _path(job, io_nodes, snapshot)
+    if isinstance(route, str):
+        unchanged.append(Left(name="path", reason=route))
+    targets = [] if snapshot is None else _targets(snapshot, io_nodes)
+    choice = _choice(job, targets, library)
+    if isinstance(choice, str):
+        unchanged.append(Left(name="stripes", reason=choice))
+    chosen = None if isinstance(choice, str) else choice
+    layout: JobLayout | None = None
+    bytes_by_ost: dict[int, int] = {}
+    placed = _placed(state, job, chosen, targets, reserved, library)
+    if isinstance(placed, str):
+        unchanged.append(Left(name="OSTs", reason=placed))
+    else:
+        layout, bytes_by_ost = placed
+    if layout is None and chosen is not None:
+        layout = _hinted(state, job, chosen)
+    expected = expected_io(job, chosen)
+    if isinstance(expected, str):
+        unchanged.append(Left(name="io_s", reason=expected))
+    return Design(
+        layout=layout,
+        path=None if isinstance(route, str) else _with_layout(route, layout),
+        io_s=None if isinstance(expected, str) else expected,
+        unchanged=tuple(unchanged),
+        reserved=bytes_by_ost,
+    )
+
+
+def _path(job: PlannedJob, io_nodes: tuple[str, ...], snapshot: Snapshot | None) -> JobPath | str:
+    if not io_nodes:
+        return "it reaches the file system without I/O nodes"
+    if snapshot is None:
+        return "there is no snapshot of the machine"
+    own = [node for node in snapshot.forwarding if node.name in io_nodes]
+    reach = snapshot.reach and {name: nodes for name, nodes in snapshot.reach.items() if name in io_nodes}
+    part = snapshot.model_copy(update={"forwarding": own, "reach": reach or None})
+    settings = PathSettings(capacity="binding", exact=False, pack=False, metadata_share=None)
+    try:
+        (route,) = path(Jobs(jobs=[job]), part, settings).jobs
+    except InputError as error:
+        return str(error)
+    return route
+
+
+def _with_layout(route: JobPath, layout: JobLayout | None) -> JobPath:
+    """The path, with the stripes that the job gets and no others."""
+    count = None if layout is None else layout.stripe_count
+    lines = [line for line in route.lines if "setstripe" not in line and "striping_factor" not in line]
+    size = None if layout is None else layout.stripe_size
+    return route.model_copy(
+        update={"stripe_count": count or None, "stripe_size": size or None, "dom": None, "lines": lines}
+    )
+
+
+def _targets(snapshot: Snapshot, io_nodes: tuple[str, ...]) -> list[Target]:
+    """OSTs that serve, and that the job's I/O nodes reach."""
+    serving = [target for target in snapshot.ost if target.state == "ok"]
+    if not io_nodes or snapshot.reach is None:
+        return serving
+    reached = {name for node in io_nodes for name in snapshot.reach.get(node, ())}
+    if snapshot.storage:
+        behind = {index for node in snapshot.storage if node.name in reached for index in node.ost}
+        return [target for target in serving if target.index in behind]
+    return [target for target in serving if target.oss in reached]
+
+
+def _choice(job: PlannedJob, targets: list[Target], library: str | None) -> StripeChoice | str:
+    if not targets:
+        return "no snapshot names an OST that serves"
+    rates = [target.peak.iobw for target in targets if target.peak is not None and target.peak.iobw]
+    choice = choose_stripes(job, len(targets), min(rates, default=None))
+    if isinstance(choice, str) or job.mpi_io or (job.creations and library is not None):
+        return choice
+    return (
+        f"{counted(choice.count, 'stripe')} would help, and nothing applies it: the job does not use MPI-IO, and "
+        + ("the names of its files are not known" if library is not None else "--place-library is not given")
+    )
+
+
+def _placed(
+    state: State,
+    job: PlannedJob,
+    choice: StripeChoice | None,
+    targets: list[Target],
+    reserved: Mapping[int, int],
+    library: str | None,
+) -> tuple[JobLayout, dict[int, int]] | str:
+    """Layouts of the files whose names are known, in a database of their own; in words why there is none."""
+    if not targets:
+        return "no snapshot names an OST that serves"
+    if library is None:
+        return "--place-library is not given"
+    if not job.creations:
+        return "the names of its files are not known"
+    count = job.usual_stripes if choice is None else choice.count
+    if count is None:
+        return "the stripes of its files are not known"
+    if choice is None and any(entry.stripe_count == count for entry in job.avoid):
+        return "chosen OSTs made earlier runs slower"
+    try:
+        plan = _plan(job, count, targets, reserved)
+    except InputError as error:
+        return str(error)
+    pin, why = _pins(plan)
+    if choice is None and not pin:
+        return why
+    extents = [extent for file in plan.files for extent in file.extents]
+    database = state.file_of(job.name, "sqlite")
+    rows = [row for file in plan.files if file.command is not None for row in extents_of(file, pin=pin)]
+    if not rows:
+        return "below 95 % no OSTs have room for its files"
+    try:
+        store(rows, str(database))
+    except InputError as error:
+        return str(error)
+    layout = JobLayout(
+        stripe_count=count,
+        stripe_size=_common([extent.set_stripe_size for extent in extents]),
+        before=job.usual_stripes,
+        source="unchanged" if choice is None else choice.source,
+        files=len(plan.files),
+        osts=sorted({ost for extent in extents for ost in extent.osts}) if pin else [],
+        osts_reason=why,
+        database=str(database),
+        hints=_hints(state, job, count, extents[0].set_stripe_size),
+    )
+    return layout, _bytes_by_ost(extents) if pin else {}
+
+
+def _pins(plan: PlacePlan) -> tuple[bool, str]:
+    """Whether to choose OSTs, and why.
+
+    Alone, a job is pinned where that is worth it. Here others run: a job whose OSTs are known is kept apart from those
+    that begin after it, so that it is pinned unless that makes it slower or fills OSTs less evenly.
+    """
+    if plan.pin or plan.before is None or plan.before.time_cost is None or plan.after.time_cost is None:
+        return plan.pin, plan.pin_reason
+    slower = plan.after.time_cost > plan.before.time_cost.median * _ALIKE
+    fuller = (plan.after.ost_cost or 0.0) > plan.before.ost_cost.median * _EVEN
+    if slower or fuller:
+        return False, plan.pin_reason
+    return True, "as fast and as even as by Lustre's own allocator, and apart from the files of other jobs"
+
+
+def _plan(job: PlannedJob, count: int, targets: list[Target], reserved: Mapping[int, int]) -> PlacePlan:
+    """Place its files beside what running jobs write, by free space; of a busy OST only what its load leaves counts."""
+    from vani.schema.snapshot import Snapshot  # noqa: PLC0415 - loaded where there is a snapshot
+
+    creations = [creation.model_copy(update={"layout": count}) for creation in job.creations or []]
+    free = []
+    for target in targets:
+        size = max(1, round((target.size - target.used) * max(_LEAST_SHARE, 1 - (target.load or 0.0))))
+        used = min(reserved.get(target.index, 0), size)
+        free.append(target.model_copy(update={"oss": None, "size": size, "used": used}))
+    return place(
+        Jobs(jobs=[job.model_copy(update={"creations": creations})]), Snapshot(ost=free), _SETTINGS
+    )
+
+
+def _hinted(state: State, job: PlannedJob, choice: StripeChoice) -> JobLayout:
+    return JobLayout(
+        stripe_count=choice.count,
+        stripe_size=None,
+        before=job.usual_stripes,
+        source=choice.source,
+        files=0,
+        osts=[],
+        osts_reason="the names of its files are not known",
+        database=None,
+        hints=_hints(state, job, choice.count, None),
+    )
+
+
+def _hints(state: State, job: PlannedJob, count: int, size: int | None) -> str | None:
+    """Write the file of hints that ROMIO_HINTS names; None where the job does not use MPI-IO."""
+    if not job.mpi_io:
+        return None
+    place_ = state.file_of(job.name, "hints")
+    unit = "" if size is None else f"striping_unit {size}\n"
+    state.write(place_, f"striping_factor {count}\n{unit}".encode())
+    return str(place_)
+
+
+def _common(sizes: list[int]) -> int | None:
+    return sizes[0] if len(set(sizes)) == 1 else None
+
+
+def _bytes_by_ost(extents: list[PlacedExtent]) -> dict[int, int]:
+    sums: dict[int, int] = {}
+    for extent in extents:
+        for ost, size in zip(extent.osts, extent.bytes, strict=True):
+            sums[ost] = sums.get(ost, 0) + size
+    return sums

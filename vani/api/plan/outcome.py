@@ -1,0 +1,188 @@
+"""`vani plan outcome` for programs: what jobs took that a plan was made for, beside what the plan expected."""
+
+from __future__ import annotations
+
+import os
+import pwd
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from vani.api.arguments import PathLike
+from vani.api.profile import profile
+from vani.database.runs.connect import Store
+from vani.database.runs.planned import PlannedRun, add_planned
+from vani.errors import InputError
+from vani.history.contents import default_place
+from vani.history.ingest import add_files
+from vani.prolog.state import State
+from vani.schema.plan import JobPlan
+
+if TYPE_CHECKING:
+    from vani.database.runs.run import Run
+    from vani.schema.profile import Profile
+
+__all__ = ["JobOutcome", "plan_outcome"]
+
+_WAIT_S: Final = 86400.0
+"""A log that is not there so long after its job ended is not expected any more."""
+_LONGEST_RUN: Final = timedelta(days=31)
+_MOST_LOGS: Final = 100
+_NUMBER: Final = re.compile(r"[1-9][0-9]{0,18}")
+
+
+@dataclass(frozen=True)
+class JobOutcome:
+    """A job that ended, and its row in the history; None: no log of it is there yet."""
+
+    job: str
+    row: PlannedRun | None
+
+
+def plan_outcome(
+    db: PathLike | None,
+    state: PathLike,
+    logs: PathLike,
+    *,
+    job: str | None = None,
+    now: datetime | None = None,
+) -> list[JobOutcome]:
+    """Add the logs of jobs that ended to the history, and keep what they took beside what was expected.
+
+    Logs of Darshan have `_id` and the job's number in their names, and lie in the folder or in those of the days
+    (`2026/1/31`) since the job may have begun; of traces and other documents, the number is a part of the name. Only
+    files of the job's user, of root and of whoever runs this count. A job whose log is not there is looked at again by
+    the next call, for a day.
+
+    Parameters
+    ----------
+    db
+        As in `history_add`.
+    state
+        Folder of the running jobs and plans.
+    logs
+        Folder of Darshan's logs or of traces.
+    job
+        Number of the job; None: all that ended.
+
+    Raises
+    ------
+    InputError
+        A folder or the history that cannot be used, or no number of a job.
+    """
+    if job is not None and not _NUMBER.fullmatch(job):
+        raise InputError(f"is {job[:40]!r}", where="--job", todo="give the number of a job")
+    folder = Path(logs)
+    if not folder.is_dir():
+        raise InputError("is no folder", where=folder, todo="name the folder of Darshan's logs, or of traces")
+    ended = State(Path(state)).ended
+    ended.mkdir(mode=0o755, exist_ok=True)
+    store = Store(db if db is not None else default_place())
+    moment = (now or datetime.now(UTC)).timestamp()
+    names = [f"{job}.yaml"] if job is not None else sorted(path.name for path in ended.glob("*.yaml"))
+    outcomes = []
+    for place in (ended / name for name in names):
+        if not _NUMBER.fullmatch(place.stem) or not place.is_file():
+            continue
+        try:
+            plan = JobPlan.load(place)
+        except InputError:
+            # Nobody will ever read it.
+            place.unlink(missing_ok=True)
+            continue
+        ended_s = place.stat().st_mtime
+        run, reason = _run_of(store, plan, folder, ended_s)
+        if run is None and moment - ended_s < _WAIT_S:
+            outcomes.append(JobOutcome(plan.job.id, None))
+            continue
+        row = _row(plan, run, ended_s, reason)
+        with store.writing(make=True) as connection:
+            add_planned(connection, [row])
+        place.unlink(missing_ok=True)
+        outcomes.append(JobOutcome(plan.job.id, row))
+    return outcomes
+
+
+def _run_of(store: Store, plan: JobPlan, folder: Path, ended_s: float) -> tuple[Run | None, str]:
+    """The run of a job with the most I/O time, and in words why there is none."""
+    paths = list(_logs(folder, plan, ended_s))[:_MOST_LOGS]
+    if not paths:
+        return None, "no log or trace of it was there"
+    added = add_files(store, paths, make=_profile_of, user=plan.job.user)
+    runs = [run for _, run in added if not isinstance(run, str)]
+    if not runs:
+        _, reason = added[0]
+        return None, f"its log cannot be used: {reason}"
+    return max(runs, key=lambda run: (run.slowest_s or 0.0, run.digest)), ""
+
+
+def _profile_of(path: Path) -> Profile:
+    return profile(path)
+
+
+def _logs(folder: Path, plan: JobPlan, ended_s: float) -> Iterator[Path]:
+    """Logs and traces of a job by its number."""
+    number = plan.job.id
+    is_log = re.compile(rf"_id{number}[-_].*\.darshan")
+    is_other = re.compile(rf"(.*[^0-9])?{number}([^0-9].*)?")
+    owners = _owners(plan.job.user)
+    day = datetime.fromtimestamp(ended_s, UTC)
+    # Darshan names folders by the local time of the program's end or beginning: a day either way.
+    days = [day + timedelta(days=1), *(day - timedelta(days=back) for back in range(_LONGEST_RUN.days))]
+    for place in [folder, *(folder / f"{day.year}" / f"{day.month}" / f"{day.day}" for day in days)]:
+        try:
+            entries = sorted(place.iterdir())
+        except OSError:
+            continue
+        for entry in entries:
+            darshan = entry.name.endswith(".darshan")
+            if not (is_log.search(entry.name) if darshan else is_other.fullmatch(entry.name)):
+                continue
+            # Anybody may write where Darshan does: a log that another user put there tells nothing.
+            if not darshan and place != folder:
+                continue
+            try:
+                if owners is None or entry.stat().st_uid in owners:
+                    yield entry
+            except OSError:
+                continue
+
+
+def _owners(user: str | None) -> set[int] | None:
+    """Numbers of users whose files count; None: the user is not known here."""
+    try:
+        return {pwd.getpwnam(user or "").pw_uid, os.geteuid(), 0}
+    except KeyError:
+        return None
+
+
+def _row(plan: JobPlan, run: Run | None, ended_s: float, reason: str) -> PlannedRun:
+    expected, layout = plan.io_s, plan.layout
+    measured = None if run is None else run.slowest_s
+    if run is not None and measured is None:
+        reason = "its log does not tell its I/O time"
+    if expected is None and not reason:
+        reason = "nothing was expected: " + next((left.reason for left in plan.unchanged if left.name == "io_s"), "?")
+    return PlannedRun(
+        job=plan.job.id,
+        ended=ended_s,
+        name=plan.job.name or plan.job.id,
+        user=plan.job.user or (run.user if run is not None else ""),
+        nodes=plan.job.nodes,
+        digest=None if run is None else run.digest,
+        application=None if run is None else run.application,
+        processes=None if run is None else run.processes,
+        stripe_count=None if layout is None else layout.stripe_count,
+        io_nodes=None if plan.access is None else len(plan.io_nodes),
+        changed=layout is not None,
+        before=None if expected is None else expected.before,
+        expected=None if expected is None else expected.seconds,
+        low=None if expected is None else expected.low,
+        high=None if expected is None else expected.high,
+        measured=measured,
+        method="" if expected is None else expected.method,
+        reason=reason,
+    )

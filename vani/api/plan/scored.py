@@ -1,0 +1,33 @@
+"""`vani plan scored` for programs."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from vani.api.arguments import PathLike
+from vani.database.runs.connect import Store
+from vani.database.runs.planned import planned_runs
+from vani.history.contents import default_place
+from vani.history.scored import plan_scores
+
+if TYPE_CHECKING:
+    from vani.schema.history import PlanScore
+
+__all__ = ["plan_scored"]
+
+
+def plan_scored(db: PathLike | None = None) -> list[PlanScore]:
+    """The quality of plans by name of the job and user: expected against measured I/O time.
+
+    Parameters
+    ----------
+    db
+        As in `history_add`.
+
+    Raises
+    ------
+    InputError
+        There is no history.
+    """
+    with Store(db if db is not None else default_place()).reading() as connection:
+        return plan_scores(planned_runs(connection))

@@ -1,0 +1,50 @@
+"""`vani plan outcome`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from vani import api
+from vani.cli.options import FILE, quiet_option
+from vani.errors import one_line
+from vani.units import format_seconds
+
+if TYPE_CHECKING:
+    from vani.api.plan.outcome import JobOutcome
+
+__all__ = ["outcome"]
+
+
+@click.command()
+@click.argument("history", metavar="HISTORY")
+@click.option("--state", type=FILE, required=True, metavar="DIR", help="Folder of the running jobs and plans.")
+@click.option("--logs", type=FILE, required=True, metavar="DIR", help="Folder of Darshan's logs, or of traces.")
+@click.option("--job", metavar="NUMBER", help="The job; by default all that ended.")
+@quiet_option
+def outcome(history: str, state: Path, logs: Path, job: str | None, quiet: bool) -> None:
+    """Add the logs of ended jobs to HISTORY, and keep what they took beside what their plans expected.
+
+    The epilog runs it for its job. From its first run on, plans of jobs that end wait for it in the state's folder
+    `ended`. Run it for all jobs each night: logs that come late are taken then.
+    """
+    outcomes = api.plan_outcome(history, state, logs, job=job)
+    if not quiet:
+        for entry in outcomes:
+            click.echo(one_line(_line(entry)))
+
+
+def _line(outcome: JobOutcome) -> str:
+    """A job's expected and measured I/O time in a line."""
+    row = outcome.row
+    if row is None:
+        return f"job {outcome.job}: no log of it yet"
+    if row.measured is None:
+        return f"job {row.job}: {row.reason}"
+    took = f"job {row.job} ({row.name}): {format_seconds(row.measured)} in I/O"
+    if row.expected is None or row.low is None or row.high is None:
+        return f"{took}; {row.reason}"
+    ends = f"{format_seconds(row.low)} to {format_seconds(row.high)}"
+    return f"{took}, {format_seconds(row.expected)} ({ends}) expected"

@@ -1,0 +1,29 @@
+"""`vani plan scored`."""
+
+from __future__ import annotations
+
+import click
+
+from vani import api
+
+__all__ = ["scored"]
+
+
+@click.command()
+@click.argument("history", metavar="HISTORY")
+@click.option(
+    "--format", "kind", type=click.Choice(["text", "json"]), default="text", show_default=True, help="What is written."
+)
+def scored(history: str, kind: str) -> None:
+    """Say how good the plans were of jobs whose outcome HISTORY keeps (`vani plan outcome`).
+
+    By name of the job and user: how many jobs, the median of measured over expected I/O time and what eight of ten lie
+    between, how often it was in the range that was expected, how many times as fast jobs were that a plan changed, and
+    how many of these were slower than before.
+    """
+    from vani.render.history.scored import scores_as_text  # noqa: PLC0415
+    from vani.schema.syntax.json_writer import json_text  # noqa: PLC0415
+
+    scores = api.plan_scored(history)
+    as_json = json_text([score.model_dump() for score in scores], indent=2) + "\n"
+    click.echo(as_json if kind == "json" else scores_as_text(scores), nl=False)

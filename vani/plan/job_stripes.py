@@ -1,0 +1,168 @@
+"""The stripe count of a job's files, and the I/O time to expect, from what earlier runs took.
+
+A count that was measured to be faster is taken before one that a model expects to be. Neither is taken where the lower
+end of its gain is no gain, nor where runs with it took longer than others.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, Literal
+
+from vani.models import stripe_count
+from vani.models.contention import LUSTRE_MAX_STRIPES, neat
+from vani.schema.plan import ExpectedIo
+from vani.units import KiB, counted
+
+if TYPE_CHECKING:
+    from vani.schema.jobs import PlannedJob, StripeItem
+
+__all__ = ["StripeChoice", "choose_stripes", "expected_io"]
+
+_LEAST_STRIPE: Final = 512 * KiB
+"""Bytes of a file per target below which more targets are of no use."""
+_LEAST_RUNS: Final = 3
+_TEN: Final = 1.2816
+"""Standard deviations of the lower and the upper end of what eight of ten runs do."""
+_LEAST_WIDTH: Final = 0.05
+
+
+@dataclass(frozen=True)
+class StripeChoice:
+    """Stripes for each file; `speedup` of the I/O time, with the ends of its range."""
+
+    count: int
+    speedup: float
+    low: float
+    high: float
+    source: Literal["measured", "estimated"]
+    method: str
+
+
+def choose_stripes(job: PlannedJob, targets: int, target_rate: float | None) -> StripeChoice | str:
+    """The stripe count that earns most; in words why it stays as it is.
+
+    Parameters
+    ----------
+    targets
+        That serve.
+    target_rate
+        Bytes per second of one; None: not known.
+    """
+    if job.io_s is None or job.usual_stripes is None:
+        return "the I/O time or the stripes of earlier runs are not known"
+    if job.io_s.runs < _LEAST_RUNS:
+        return f"{counted(job.io_s.runs, 'run')} of it: that does not tell how much its runs differ"
+    measured = _measured(job)
+    if measured is not None:
+        return measured
+    estimated = _estimated(job, targets, target_rate)
+    if isinstance(estimated, str):
+        return estimated
+    for entry in job.avoid:
+        if entry.stripe_count == estimated.count:
+            return (
+                f"{counted(entry.stripe_count, 'stripe')} made {counted(entry.runs, 'run')} {entry.slower:.2f} times "
+                "as slow"
+            )
+    if any(item.stripe_count == estimated.count and item.runs >= _LEAST_RUNS for item in job.by_stripes or ()):
+        return f"{counted(estimated.count, 'stripe')}, as a model expects, was measured and is not faster"
+    return estimated
+
+
+def expected_io(job: PlannedJob, choice: StripeChoice | None) -> ExpectedIo | str:
+    """The I/O time with a choice, or as it was; in words why it is not known."""
+    usual = job.io_s
+    if usual is None or not usual.median:
+        return "the I/O time of earlier runs is not known"
+    if choice is None:
+        return ExpectedIo(
+            seconds=usual.median,
+            low=usual.low,
+            high=usual.high,
+            before=usual.median,
+            method=f"as {counted(usual.runs, 'run')} before, of which eight of ten lie in the range",
+        )
+    return ExpectedIo(
+        seconds=usual.median / choice.speedup,
+        low=min(usual.low, usual.median) / choice.high,
+        high=max(usual.high, usual.median) / choice.low,
+        before=usual.median,
+        method=choice.method,
+    )
+
+
+def _measured(job: PlannedJob) -> StripeChoice | None:
+    """The count with the best measured bandwidth, if that is surely better than the usual one's."""
+    items = {item.stripe_count: item for item in job.by_stripes or ()}
+    usual = items.get(job.usual_stripes or 0)
+    avoided = {entry.stripe_count for entry in job.avoid}
+    better = [item for item in items.values() if item.stripe_count not in avoided and item.runs >= _LEAST_RUNS]
+    if usual is None or not better:
+        return None
+    best = max(better, key=lambda item: item.bandwidth)
+    if best is usual:
+        return None
+    gain = best.bandwidth / usual.bandwidth
+    # The gain of the mean: one run may differ by more.
+    width = _TEN * math.hypot(*(_width(item) / math.sqrt(item.runs) for item in (best, usual)))
+    if gain * math.exp(-width) <= 1:
+        return None
+    spread = math.exp(_TEN * _width(best))
+    return StripeChoice(
+        count=best.stripe_count,
+        speedup=gain,
+        low=gain / spread,
+        high=gain * spread,
+        source="measured",
+        method=f"{counted(best.runs, 'run')} with {counted(best.stripe_count, 'stripe')} against {usual.runs:,} with "
+        f"{usual.stripe_count:,}",
+    )
+
+
+def _width(item: StripeItem) -> float:
+    return max(_LEAST_WIDTH, item.deviation / item.bandwidth)
+
+
+def _estimated(job: PlannedJob, targets: int, target_rate: float | None) -> StripeChoice | str:
+    assert job.io_s is not None
+    usual = job.usual_stripes or 1
+    if job.pattern is None or not job.bytes or not job.processes:
+        return "how it reads and writes is not known"
+    if job.pattern.operation == "read":
+        return "it reads most of its bytes, from files that are there already"
+    rate = job.bytes / job.io_s.median
+    is_shared = job.pattern.layout == "shared"
+    # Files of their own are written side by side.
+    files = 1 if is_shared else job.processes
+    size = job.bytes / files
+    if target_rate is not None and rate < stripe_count.LEAST_SHARE * target_rate * min(files * usual, targets):
+        return "its files are slower than their targets: something else holds them up"
+    per_node = stripe_count.PER_NODE if is_shared else stripe_count.OWN_PER_NODE / files
+    most = min(targets, LUSTRE_MAX_STRIPES, max(1, math.floor(size / _LEAST_STRIPE)))
+    wanted = stripe_count.wanted_targets(
+        bytes_=int(size),
+        nodes=min(job.nodes, job.processes),
+        processes=job.processes,
+        most=most,
+        per_node=per_node,
+        collective=False,
+        cached=None,
+    )
+    count = neat(wanted, most)
+    if count <= usual:
+        return f"{counted(usual, 'stripe')}, as before, are as many as it is known to need"
+    gain = stripe_count.speedup(usual, count, rate, nodes=job.nodes)
+    spread = stripe_count.range_factor(usual, count)
+    if gain / spread <= 1:
+        return f"{count:,} stripes for {usual:,} are expected to make it {gain:.2f} times as fast, or slower"
+    return StripeChoice(
+        count=count,
+        speedup=gain,
+        low=gain / spread,
+        high=gain * spread,
+        source="estimated",
+        method=f"{counted(count, 'stripe')} for {usual:,}, by the model of stripe counts (docs/models.md), from the "
+        f"I/O time of {counted(job.io_s.runs, 'run')}",
+    )
