@@ -110,7 +110,7 @@ _LONG = {
     f"docs/{name}.md"
     for name in (
         "behaviours", "creations", "history", "plan", "plan-path", "plan-place", "plan-simulate", "plots", "prediction",
-        "report",
+        "report", "howto/centre-loop",
     )
 } | {f"examples/{name}/README.md" for name in ("04-check-in-ci", "05-own-analyzer-and-rule", "06-twenty-runs")}  # fmt: skip
 """Pages that take seconds each: run by `make nightly` and `make docs`."""

@@ -11,13 +11,14 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import click
 
 import vani
 from vani import api
 from vani.atomic import new_directory, write_text
+from vani.cli.lazy_group import commands_from
 from vani.cli.options import FILE
 from vani.errors import InputError
 from vani.units import format_bytes
@@ -51,7 +52,12 @@ class _Stage:
         return _typed(Path(name) if self.output is None else self.output / name)
 
 
-@click.command()
+_COMMANDS: Final = {
+    "centre": ("vani.cli.demo_centre:centre", "Run a day of a modelled centre, with `vani plan job` and without."),
+}
+
+
+@click.group(cls=commands_from(_COMMANDS), invoke_without_command=True)
 @click.option(
     "-o",
     "--output",
@@ -65,12 +71,15 @@ class _Stage:
     metavar="DIR",
     help="Copy the trace to this new folder, and work on the copy.",
 )
-def demo(output: Path | None, copy: Path | None) -> None:
+@click.pass_context
+def demo(ctx: click.Context, output: Path | None, copy: Path | None) -> None:
     """Profile a bundled real trace, ask for advice, and write the report.
 
     The trace is of an IOR run of 8 processes that write and read one shared file of 128 MiB. The commands that do it
     are shown, to be copied as they stand.
     """
+    if ctx.invoked_subcommand is not None:
+        return
     _check_places(output, copy)
     bundled = _near(Path(vani.__file__).parent / "demo" / _TRACE)
     trace = bundled if copy is None else _copied(bundled, copy)

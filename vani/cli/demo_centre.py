@@ -1,0 +1,49 @@
+"""`vani demo centre`."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import click
+
+from vani.atomic import new_directory
+from vani.cli.options import FILE, quiet_option
+
+__all__ = ["centre"]
+
+
+@click.command()
+@click.option(
+    "-o",
+    "--output",
+    type=FILE,
+    metavar="DIR",
+    help="Keep the hook's state, logs, history and known/ in this new folder.",
+)
+@click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Of the jobs and the noise.")
+@quiet_option
+def centre(output: Path | None, seed: int, quiet: bool) -> None:
+    """Run a day of forty jobs with the hook of `vani plan job` and without, before and after it has learned.
+
+    Five programs run on a model of a striped file system, by a small scheduler: all seconds are modelled. The hook, its
+    plans, logs, history and `known/` are real.
+    """
+    from vani.demo.centre import run_centre  # noqa: PLC0415 - loads the history
+    from vani.demo.centre_text import centre_as_text  # noqa: PLC0415
+
+    with _folder(output) as folder:
+        report = run_centre(folder, seed=seed, progress=lambda text: None if quiet else click.echo(text, err=True))
+    click.echo(centre_as_text(report), nl=False)
+
+
+@contextmanager
+def _folder(output: Path | None) -> Iterator[Path]:
+    if output is not None:
+        with new_directory(output) as folder:
+            yield folder
+        return
+    with tempfile.TemporaryDirectory(prefix="vani-centre-") as scratch:
+        yield Path(scratch)

@@ -1,0 +1,189 @@
+"""A small scheduler: nodes, a queue, and jobs whose processes run on the clock of the modelled file system.
+
+Jobs begin in the order of the queue as soon as there are nodes, and as soon as the job of the same program before them
+has ended, as Slurm's `--dependency=singleton` has it. Nothing waits on the wall.
+"""
+
+from __future__ import annotations
+
+import heapq
+import math
+from collections.abc import Callable, Generator, Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from itertools import count
+from typing import Final, Protocol
+
+from vani.demo.darshan_log import LoggedRun
+from vani.demo.programs import INPUTS, MOUNT, Process, Program, Run
+from vani.demo.striped_model import File, Layout, Machine, MiB, Storage, layout_of
+
+__all__ = ["Ended", "Hook", "Machinery", "Submitted", "run_day"]
+
+_REQUEST: Final = 4 * MiB
+
+
+@dataclass(frozen=True)
+class Submitted:
+    """A job: its number, program, and when it was submitted, in seconds of the day."""
+
+    number: int
+    program: Program
+    submit_s: float
+
+
+@dataclass(frozen=True)
+class Ended:
+    """A job that ended; times in seconds of the day, `io_s` of its slowest process."""
+
+    job: Submitted
+    begin_s: float
+    end_s: float
+    io_s: float
+    log: LoggedRun
+
+
+class Hook(Protocol):
+    """Work of the batch system before and after each job."""
+
+    def begins(self, job: Submitted, storage: Storage) -> Callable[[str], Layout | None]:
+        """Run before a job; returns the layouts that its placement library would give its files."""
+
+    def ended(self, ended: Ended) -> None:
+        """Run after a job."""
+
+
+@dataclass
+class _Running:
+    job: Submitted
+    run: Run
+    nodes: list[int]
+    left: int
+    waiting: list[Generator[float]] = field(default_factory=list)
+
+
+@dataclass
+class Machinery:
+    """Nodes and the file system of one day."""
+
+    machine: Machine
+    nodes: int
+    seed: int
+    now_s: float = 0.0
+    storage: Storage = field(init=False)
+    files: dict[str, File] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.storage = Storage(self.machine, self.seed, lambda: self.now_s)
+        plain = layout_of([], self.machine)
+        for path, size in INPUTS.items():
+            self.files[path] = file = self.storage.create(plain)
+            for at in range(0, size, _REQUEST):
+                self.storage.write(-1, file, at, _REQUEST)
+        # Inputs were written yesterday.
+        self.now_s = max(self.storage.busy_s())
+
+
+def run_day(machinery: Machinery, jobs: Sequence[Submitted], hook: Hook | None, mount: str = MOUNT) -> list[Ended]:
+    """Run all jobs of a day; those that ended, in that order."""
+    day = _Day(machinery, hook, mount)
+    for job in jobs:
+        day.at(machinery.now_s + job.submit_s, partial(day.queue.append, job))
+    return list(day.run())
+
+
+class _Day:
+    """Events of a day by time: a job is submitted, a process goes on."""
+
+    def __init__(self, machinery: Machinery, hook: Hook | None, mount: str) -> None:
+        self.machinery, self.hook, self.mount = machinery, hook, mount
+        self.begin_s = machinery.now_s
+        self.queue: list[Submitted] = []
+        self.free = list(range(machinery.nodes))
+        self.active: set[str] = set()
+        self._events: list[tuple[float, int, Callable[[], object]]] = []
+        self._order = count()
+        self._ended: list[Ended] = []
+
+    def at(self, when: float, what: Callable[[], object]) -> None:
+        heapq.heappush(self._events, (when, next(self._order), what))
+
+    def run(self) -> Iterator[Ended]:
+        while self._events:
+            when, _, what = heapq.heappop(self._events)
+            self.machinery.now_s = max(self.machinery.now_s, when)
+            what()
+            self._begin_jobs()
+            yield from self._ended
+            self._ended.clear()
+
+    def _begin_jobs(self) -> None:
+        for job in [*self.queue]:
+            if job.program.name in self.active:
+                continue
+            if job.program.nodes > len(self.free):
+                return
+            self.queue.remove(job)
+            self._begin(job)
+
+    def _begin(self, job: Submitted) -> None:
+        machinery = self.machinery
+        planned = None if self.hook is None else self.hook.begins(job, machinery.storage)
+        plain = layout_of([], machinery.machine)
+
+        def layout(path: str) -> Layout:
+            return (None if planned is None else planned(path)) or plain
+
+        nodes, self.free = self.free[: job.program.nodes], self.free[job.program.nodes :]
+        run = Run(machinery.storage, layout, machinery.files, machinery.now_s)
+        running = _Running(job, run, nodes, len(nodes))
+        self.active.add(job.program.name)
+        for rank, node in enumerate(nodes):
+            process = Process(run, rank, len(nodes), node)
+            self._go_on(running, job.program.steps(process))
+
+    def _go_on(self, running: _Running, steps: Generator[float]) -> None:
+        try:
+            when = next(steps)
+        except StopIteration:
+            running.left -= 1
+            if not running.left:
+                self._end(running)
+            return
+        if when == math.inf:
+            running.waiting.append(steps)
+            if len(running.waiting) < running.left:
+                return
+            for other in running.waiting:
+                self.at(self.machinery.now_s, partial(self._go_on, running, other))
+            running.waiting.clear()
+            return
+        self.at(when, partial(self._go_on, running, steps))
+
+    def _end(self, running: _Running) -> None:
+        job, run = running.job, running.run
+        self.free = sorted([*self.free, *running.nodes])
+        self.active.remove(job.program.name)
+        by_rank = dict.fromkeys(range(len(running.nodes)), 0.0)
+        for use in run.uses.values():
+            by_rank[use.rank] += sum(use.counters.get(f"F_{kind}_TIME", 0.0) for kind in ("READ", "WRITE", "META"))
+        now_s = self.machinery.now_s
+        log = LoggedRun(
+            program=f"/apps/{job.program.name}",
+            job=job.number,
+            processes=len(running.nodes),
+            start_s=run.begin_s,
+            end_s=now_s,
+            uses=list(run.uses.values()),
+            stripes={path: self._stripes(path) for path in dict.fromkeys(path for path, _ in run.uses)},
+            mount=self.mount,
+        )
+        ended = Ended(job, run.begin_s - self.begin_s, now_s - self.begin_s, max(by_rank.values()), log)
+        if self.hook is not None:
+            self.hook.ended(ended)
+        self._ended.append(ended)
+
+    def _stripes(self, path: str) -> tuple[int, list[int]]:
+        file = self.machinery.files[path]
+        part = file.layout[0]
+        return part.size, [file.target((0, stripe), self.machinery.machine.targets) for stripe in range(part.count)]

@@ -1,0 +1,102 @@
+"""Logs of Darshan (format 3.41) of the programs that `vani demo centre` runs: POSIX records, and stripes of Lustre."""
+
+from __future__ import annotations
+
+import struct
+import zlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from hashlib import blake2b
+from typing import Final
+
+import numpy as np
+
+from vani.readers.darshan.record_layouts import LAYOUTS, module_numbers
+
+__all__ = ["FileUse", "LoggedRun", "log_bytes"]
+
+_VERSION: Final = "3.41"
+_MAGIC: Final = 6567223
+_MODULES: Final = 64
+_POSIX: Final = 4
+_LUSTRE: Final = 2
+"""Versions of records."""
+_HEADER: Final = 32
+_JOB: Final = 1024
+"""Bytes for facts about the library, behind the numbers of the job."""
+
+
+@dataclass
+class FileUse:
+    """The use of a file by one process: counters of POSIX by their names, 0 where they are not there."""
+
+    path: str
+    rank: int
+    counters: dict[str, float] = field(default_factory=dict)
+
+    def add(self, name: str, value: float = 1) -> None:
+        """Add to a counter."""
+        self.counters[name] = self.counters.get(name, 0) + value
+
+
+@dataclass(frozen=True)
+class LoggedRun:
+    """A run; `stripes` are the size of a stripe and the targets of each file."""
+
+    program: str
+    job: int
+    processes: int
+    start_s: float
+    end_s: float
+    uses: Sequence[FileUse]
+    stripes: Mapping[str, tuple[int, Sequence[int]]]
+    mount: str
+
+
+def log_bytes(run: LoggedRun) -> bytes:
+    """The whole log."""
+    paths = dict.fromkeys([*(use.path for use in run.uses), *run.stripes])
+    table = b"".join(struct.pack("<Q", _id(path)) + path.encode() + b"\0" for path in paths)
+    numbers = module_numbers(_VERSION)
+    modules = {
+        numbers["POSIX"]: (_POSIX, b"".join(map(_record, run.uses))),
+        numbers["LUSTRE"]: (_LUSTRE, b"".join(_striped(path, *stripes) for path, stripes in run.stripes.items())),
+    }
+    regions = {0: table, **{1 + number: content for number, (_, content) in modules.items()}}
+    versions = [0] * _MODULES
+    for number, (version, _) in modules.items():
+        versions[number] = version
+    body, places = zlib.compress(_job(run)), [(0, 0)] * (1 + _MODULES)
+    begin = _HEADER + 16 * len(places) + 4 * _MODULES
+    for region, content in regions.items():
+        packed = zlib.compress(content)
+        places[region] = (begin + len(body), len(packed))
+        body += packed
+    head = _VERSION.encode().ljust(8, b"\0") + struct.pack("<qB7xQ", _MAGIC, 0, 0)
+    head += b"".join(struct.pack("<QQ", *place) for place in places)
+    return head + struct.pack(f"<{_MODULES}I", *versions) + body
+
+
+def _id(path: str) -> int:
+    return int.from_bytes(blake2b(path.encode(), digest_size=8).digest(), "little")
+
+
+def _job(run: LoggedRun) -> bytes:
+    moments = [part for moment in (run.start_s, run.end_s) for part in (int(moment), round(moment % 1 * 1e9))]
+    numbers = struct.pack("<7q", 1000, *moments, run.processes, run.job)
+    words = "\n".join([run.program, f"lustre\t{run.mount}", "ext4\t/"])
+    return numbers + b"lib_ver=3.4.4\n".ljust(_JOB, b"\0") + words.encode() + b"\0"
+
+
+def _record(use: FileUse) -> bytes:
+    layout = LAYOUTS["POSIX"][_POSIX]
+    counters, times = np.zeros(len(layout.counters), "<i8"), np.zeros(len(layout.times), "<f8")
+    for name, value in use.counters.items():
+        (times if name.startswith("F_") else counters)[layout.at[name]] = value
+    return struct.pack("<Qq", _id(use.path), use.rank) + counters.tobytes() + times.tobytes()
+
+
+def _striped(path: str, size: int, targets: Sequence[int]) -> bytes:
+    part = struct.pack("<7q16s", size, len(targets), 0, 0, 0, -1, 0, b"")
+    head = struct.pack("<Qqqq", _id(path), -1, 1, len(targets))
+    return head + part + struct.pack(f"<{len(targets)}q", *targets)
