@@ -6,7 +6,8 @@ import json
 
 import pytest
 
-from vani.api.plan.job import SharingRules, plan_running_jobs
+from vani.api.plan.job import plan_running_jobs
+from vani.api.plan.pools import SharingRules
 from vani.database.interactions import read
 from vani.prolog.state import State
 from vani.schema.plan import JobPlan

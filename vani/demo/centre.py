@@ -16,9 +16,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
-from vani.api.plan.job import SharingRules, plan_running_jobs
+from vani.api.plan.job import plan_running_jobs
 from vani.api.plan.learn import plan_learn
 from vani.api.plan.outcome import plan_outcome
+from vani.api.plan.pools import SharingRules
 from vani.database.interactions import read as read_interactions
 from vani.database.runs.planned import PlannedRun
 from vani.demo.cluster import Ended, Machinery, Submitted, run_day

@@ -248,7 +248,7 @@ def _entry_of(job: JobFacts, saved: object) -> _Entry | None:
         has = saved["has"]
         access = None if has is None else Has(has["access"], tuple(map(str, has["io_nodes"])))
         design = None if saved.get("design") is None else Design.from_json(saved["design"])
-        entry = _Entry(job, known, access, saved["published"] is True, design)
+        entry = _Entry(job, known, access, saved["published"] is True, design=design)
         return entry if known.planned.name == job.job else None
     except (KeyError, TypeError, ValidationError):
         return None

@@ -18,6 +18,7 @@ from vani.database.runs.planned import PlannedRun, add_planned
 from vani.errors import InputError
 from vani.history.contents import default_place
 from vani.history.ingest import add_files
+from vani.prolog.job_facts import is_number
 from vani.prolog.state import State
 from vani.schema.plan import JobPlan
 
@@ -31,7 +32,6 @@ _WAIT_S: Final = 86400.0
 """A log that is not there so long after its job ended is not expected any more."""
 _LONGEST_RUN: Final = timedelta(days=31)
 _MOST_LOGS: Final = 100
-_NUMBER: Final = re.compile(r"[1-9][0-9]{0,18}")
 
 
 @dataclass(frozen=True)
@@ -73,7 +73,7 @@ def plan_outcome(
     InputError
         A folder or the history that cannot be used, or no number of a job.
     """
-    if job is not None and not _NUMBER.fullmatch(job):
+    if job is not None and not is_number(job):
         raise InputError(f"is {job[:40]!r}", where="--job", todo="give the number of a job")
     folder = Path(logs)
     if not folder.is_dir():
@@ -85,7 +85,7 @@ def plan_outcome(
     names = [f"{job}.yaml"] if job is not None else sorted(path.name for path in ended.glob("*.yaml"))
     outcomes = []
     for place in (ended / name for name in names):
-        if not _NUMBER.fullmatch(place.stem) or not place.is_file():
+        if not is_number(place.stem) or not place.is_file():
             continue
         try:
             plan = JobPlan.load(place)
