@@ -127,13 +127,13 @@ environment: .venv/.created
 
 .venv/.run: .venv/.created pyproject.toml
 	@echo "Installing Vani and its dependencies into .venv" >&2
-	@.venv/bin/python -m pip install --quiet --editable '.[plot]'
+	@.venv/bin/python -m pip install --quiet --no-compile --editable '.[plot]'
 	@touch $@
 
 # The tools' extras contain all that .run installs, so the demo need not install again.
 .venv/.test: .venv/.created pyproject.toml
 	@echo "Installing Vani, its dependencies and the development tools into .venv" >&2
-	@.venv/bin/python -m pip install --quiet --editable '.[plot,cluster,docs,lint,test]'
+	@.venv/bin/python -m pip install --quiet --no-compile --editable '.[plot,cluster,docs,lint,test]'
 	@touch .venv/.run $@
 
 # Installing compiles them, too; this is for those who change them. Without a compiler numpy does their work.

@@ -250,24 +250,3 @@ def test_pages_are_made_anew_by_the_documented_command(tmp_path):
     subprocess.run([sys.executable, "-m", "vani.advisors.pages", str(tmp_path)], check=True, cwd=ROOT, env=environment)
     made = {path.name: path.read_text() for path in tmp_path.iterdir()}
     assert made == pages()
-
-
-def test_a_table_of_settings_has_a_row_for_each_in_bytes_and_no_formula():
-    import csv  # noqa: PLC0415
-    import io  # noqa: PLC0415
-
-    import vani  # noqa: PLC0415
-    from vani.render.advice import FORMATS  # noqa: PLC0415
-
-    advice = vani.advise(vani.profile(ROOT / "vani/demo/ior-shared-file-8r"), system="generic-lustre")
-    (first, *rest) = advice.recommendations
-    path = "=1+1"
-    advice = advice.model_copy(
-        update={"recommendations": [first, *(one.model_copy(update={"target": one.target.model_copy(update={"path": path})}) for one in rest)]}
-    )
-    rows = list(csv.DictReader(io.StringIO(FORMATS.render("csv", advice, version="1", pages={}))))
-    wanted = [(one.rule, key) for one in advice.recommendations for key in one.recommended or [""]]
-    assert [(row["rule"], row["setting"]) for row in rows] == wanted
-    stripes = next(row for row in rows if row["setting"] == "stripe_size")
-    assert int(stripes["recommended"]) > 1000
-    assert stripes["path"] == "'=1+1"

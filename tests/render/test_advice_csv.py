@@ -9,11 +9,11 @@ from pathlib import Path
 from vani import api
 from vani.render.advice.csv import render
 
-GOLDEN = Path(__file__).resolve().parents[1] / "golden"
+ROOT = Path(__file__).resolve().parents[2]
 
 
 def test_each_setting_is_a_row_and_its_commands_can_be_pasted():
-    advice = api.advise(GOLDEN / "v2-cm1like-8r.yaml", system="generic-lustre")
+    advice = api.advise(ROOT / "tests" / "golden" / "v2-cm1like-8r.yaml", system="generic-lustre")
     rows = list(csv.DictReader(io.StringIO(render(advice))))
     wanted = [
         (item.rule, name, item.apply)
@@ -24,3 +24,13 @@ def test_each_setting_is_a_row_and_its_commands_can_be_pasted():
     assert [(row["rule"], row["setting"], row["commands"].splitlines()) for row in rows] == wanted
     # Whether I/O matters is a verdict, no setting.
     assert "MAT001" not in {row["rule"] for row in rows}
+
+
+def test_sizes_are_bytes_and_a_path_cannot_be_a_formula():
+    advice = api.advise(ROOT / "vani" / "demo" / "ior-shared-file-8r", system="generic-lustre")
+    first = next(item for item in advice.recommendations if "stripe_size" in item.recommended)
+    named = first.model_copy(update={"target": first.target.model_copy(update={"path": "=1+1"})})
+    text = render(advice.model_copy(update={"recommendations": [named]}))
+    row = next(row for row in csv.DictReader(io.StringIO(text)) if row["setting"] == "stripe_size")
+    assert int(row["recommended"]) == first.recommended["stripe_size"] > 1000
+    assert row["path"] == "'=1+1"
