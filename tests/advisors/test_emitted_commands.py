@@ -125,6 +125,7 @@ def advise_case(rule, case):
     )
 
 
+@pytest.mark.slow
 def test_what_rules_print_for_their_cases_is_in_the_grammar():
     for lines in printed_lines().values():
         for line in lines:

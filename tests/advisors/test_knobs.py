@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from test_cases import load_cases
 from test_emitted_commands import advise_case
 
@@ -47,6 +48,7 @@ def test_hints_that_need_other_calls_in_the_program_are_none():
     assert knobs("MIO001-interleaved_and_independent") == []
 
 
+@pytest.mark.slow
 def test_what_a_trial_cannot_judge_is_none():
     # Locks that are off, and output that ends with its node.
     assert knobs("BB004-unifyfs") == []

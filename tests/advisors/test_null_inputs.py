@@ -52,6 +52,7 @@ def without() -> list[Any]:
     return [pytest.param(rule, *made, id=f"{rule}-{path}") for (rule, path), made in found.items()]
 
 
+@pytest.mark.slow
 def test_a_rule_answers_where_a_number_that_it_rests_on_is_null():
     for parameter in without():
         rule, case, profile, path = parameter.values

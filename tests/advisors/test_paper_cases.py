@@ -145,6 +145,7 @@ def real_montage(tmp_path_factory) -> Advice:
     return advice_for(profile_of("traces/v3-workflow-montage", tmp_path_factory.mktemp("store")))
 
 
+@pytest.mark.slow
 def test_the_montage_trace_names_the_very_files(tmp_path):
     # Its file system was as fast as memory, so that judge leaves the finding out.
     (one,) = find("intermediate-files")().check(

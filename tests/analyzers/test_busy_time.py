@@ -57,6 +57,7 @@ def test_a_call_that_reaches_over_many_batches_counts_once(tmp_path, rows_per_ba
     assert found.time_s.read == pytest.approx(0.010)
 
 
+@pytest.mark.slow
 @given(traces=invented_traces(most=2), rows=st.integers(1, 6))
 @settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 def test_many_windows_of_time_add_up_to_one(traces, rows):
@@ -66,6 +67,7 @@ def test_many_windows_of_time_add_up_to_one(traces, rows):
             assert profile_of(traces, Path(folder) / "b") == one
 
 
+@pytest.mark.slow
 @given(traces=invented_traces(most=2), rows=st.integers(1, 6), most=st.integers(1, 8))
 @settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 def test_calls_merged_by_row_group_add_up_to_the_same(traces, rows, most):

@@ -189,6 +189,7 @@ def test_files_belong_to_the_outermost_library_that_knows_them():
     assert {"posix", "mpiio", "hdf5", "pnetcdf"} <= {row.layer for row in profile.interfaces}
 
 
+@pytest.mark.slow
 def test_logs_are_advised_compared_and_reported(shared_file):
     assert vani.advise(shared_file, system="generic-lustre").recommendations
     assert vani.diff(SHARED_FILE, STRIDED)

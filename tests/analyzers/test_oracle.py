@@ -96,6 +96,7 @@ def test_iostats_of_a_run_of_some_hundred_nanoseconds_equal_those_counted_call_b
 SCHEDULERS = ["synchronous", "threads"]
 
 
+@pytest.mark.slow
 def test_a_profile_is_the_same_from_processes_that_run_beside_each_other(tmp_path):
     rows = [
         row
@@ -140,6 +141,7 @@ def without_numbers_of_ranks(profile) -> dict[str, Any]:
     return found
 
 
+@pytest.mark.slow
 @given(traces=invented_traces(most=3), data=st.data())
 @settings(checked, max_examples=examples(40))
 def test_a_profile_does_not_depend_on_the_order_of_traces_and_ranks(traces, data):

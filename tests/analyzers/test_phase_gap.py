@@ -87,6 +87,7 @@ def test_noise_that_moves_no_pause_across_the_gap_changes_no_phase(pauses, data)
     assert [int(np.searchsorted(moved, b)) for b in again] == begins or room < 1.06
 
 
+@pytest.mark.slow
 @given(periods=st.integers(3, 30), wide=st.integers(800, 8000), data=st.data())
 def test_noise_below_half_the_range_finds_the_same_phases_anew(periods, wide, data):
     # Pauses of two lengths, a factor `wide` apart; each is lengthened or shortened by less than its quarter root.

@@ -27,7 +27,7 @@ pytestmark = pytest.mark.skipif(not SHARED.is_dir(), reason="the shared traces a
 MANIFEST = yaml.load((TRACES / "MANIFEST.yaml").read_text(), yaml.CSafeLoader) if SHARED.is_dir() else []
 REFERENCE = json.loads((TRACES / "reference.json").read_text()) if SHARED.is_dir() else {}
 BROKEN = {"v2-killed-2r", "v3-killed-2r", "v3-truncated-s3dio-8r"}  # by MANIFEST.yaml
-LONG = {"v2-medium-smallio-8r", "v3-medium-smallio-8r", "v3-large-smallio-8r"}
+LONG = {"v2-medium-smallio-8r", "v3-medium-smallio-8r", "v3-large-smallio-8r", "v3-workflow-montage"}
 
 
 @pytest.fixture(scope="module")

@@ -73,6 +73,7 @@ def test_where_the_tracer_was_blind_the_verdict_is_open(name, tmp_path):
         assert all(" ".join(entry.cause.split()) in texts[name] for name in ("screen", "report", "page"))
 
 
+@pytest.mark.slow
 @has_cases
 def test_a_history_of_blind_runs_does_not_say_that_there_is_nothing_to_do(tmp_path):
     def history(*arguments: str) -> str:

@@ -406,6 +406,7 @@ class TestLargeProfiles:
         assert (found.verdict, found.counts.passed) == ("pass", 4)
         assert "10,000 hold" in next(one.message for one in found.judgements if "random" in one.check)
 
+    @pytest.mark.slow
     def test_columns_say_what_the_whole_document_says(self, project, monkeypatch):
         large = of_many_files(project / "large.yaml", 1200)
         size = "[[check.budget]]\nexpect = 'files[bytes.written > 0, role=output].size <= 1'\nlevel = 'note'\n"

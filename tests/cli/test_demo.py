@@ -73,6 +73,7 @@ def test_a_trace_below_the_current_folder_is_named_from_there(run, monkeypatch):
     assert " profile vani/demo/ior-shared-file-8r -o profile.yaml" in commands_of(run("demo").out)[0]
 
 
+@pytest.mark.slow
 def test_the_program_is_named_as_the_shell_finds_it(desk):
     script = desk / "my programs" / "vani"
     script.parent.mkdir()

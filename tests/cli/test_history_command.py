@@ -50,6 +50,7 @@ def test_a_month_from_the_logs_to_the_letter(run, desk, month):
     assert "LUS002" in settings
 
 
+@pytest.mark.slow
 def test_a_ranking_in_all_formats(run, desk, month):
     run("history", "add", month, "--database", "h.sqlite", "--judge", 3, "-q")
     for name in ("top.txt", "top.json", "top.csv", "top.md", "top.html"):

@@ -257,6 +257,7 @@ def test_nothing_is_written(ask: Ask, served: Path, mix: Path):
     assert state() == before
 
 
+@pytest.mark.slow
 def test_a_client_starts_the_command_and_talks_by_stdio(served: Path, cache: Path):
     parameters = StdioServerParameters(
         command=sys.executable,

@@ -25,6 +25,7 @@ def fitted(tmp_path_factory):
     return path
 
 
+@pytest.mark.slow
 def test_large_writes_are_predicted_from_small_ones(run):
     done = run("model", "evaluate", WRITES, "--scale", "bytes", "--up-to", "8GiB")
     assert (done.status, done.err) == (0, "")
@@ -237,6 +238,7 @@ REPEATED = "nodes,bytes,seconds\n" + "".join(
 )
 
 
+@pytest.mark.slow
 def test_means_that_have_not_converged_are_counted_apart(run, desk):
     (desk / "s.csv").write_text(REPEATED)
     assert run("model", "fit", "s.csv", "-o", "m.yaml").status == 0

@@ -50,6 +50,7 @@ def test_a_document_does_not_depend_on_the_encoding_of_the_terminal(run, mix, de
     assert not done.stdout.isascii()
 
 
+@pytest.mark.slow
 def test_the_demo_runs_where_the_terminal_knows_few_letters(desk):
     done = subprocess.run(
         [*VANI, "demo"], capture_output=True, check=True, env={**os.environ, "PYTHONIOENCODING": "ascii"}
@@ -58,6 +59,7 @@ def test_the_demo_runs_where_the_terminal_knows_few_letters(desk):
     assert done.stderr == b""
 
 
+@pytest.mark.slow
 def test_every_file_is_listed_on_demand_and_none_if_so_asked(run, mix):
     everything = yaml.load(run("profile", mix, "--files", "all").out, yaml.CSafeLoader)
     assert len(everything["files"]) == everything["workflow"]["files"]["total"] == 57

@@ -97,6 +97,7 @@ def test_a_job_gets_a_plan_a_map_and_what_its_tasks_export(prolog, desk):
     assert (desk / "log").read_text().endswith("Z job 7: gets 2 of 4 I/O nodes, 1 job running\n")
 
 
+@pytest.mark.slow
 def test_the_epilog_frees_for_those_that_run(prolog, desk):
     for number in (1, 2):
         assert prolog(slurm(number), "--no-direct").returncode == 0

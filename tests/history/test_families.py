@@ -16,7 +16,7 @@ from vani.readers.darshan.open import open_log
 GAIN = {family.app: family.gain for family in FAMILIES}
 
 
-@pytest.fixture(scope="module", params=[1, 2])
+@pytest.fixture(scope="module", params=[1, pytest.param(2, marks=pytest.mark.slow)])
 def history(request, tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("families")
     (folder / "machine.yaml").write_text(MACHINE)

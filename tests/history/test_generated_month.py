@@ -70,6 +70,7 @@ def test_copies_count_once_and_all_damaged_logs_are_listed(month, history):
     assert api.history_list(db=history).runs == month.files - len(month.copies) - len(month.damaged)
 
 
+@pytest.mark.slow
 def test_two_processes_find_the_same(month, history, tmp_path):
     api.history_add(month.folder, db=tmp_path / "h.sqlite", totals=True, workers=2, judge=0)
     with Store(history).reading() as one, Store(tmp_path / "h.sqlite").reading() as other:

@@ -245,6 +245,7 @@ def test_creations_that_inflate_without_end_are_none(monkeypatch):
         series.unpack_creations(zlib.compress(json.dumps(tree).encode()))
 
 
+@pytest.mark.slow
 def test_a_full_disk_leaves_no_empty_database(tmp_path):
     done = subprocess.run(
         [sys.executable, "-m", "vani", "history", "add", PROFILE, "--database", tmp_path / "h.sqlite"],

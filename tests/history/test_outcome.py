@@ -41,6 +41,7 @@ def test_core_hours_that_are_saved_are_those_that_are_known():
     assert found.saved_s / found.before_s == pytest.approx(0.6, abs=0.02)
 
 
+@pytest.mark.slow
 def test_the_interval_has_the_true_saving_nine_times_of_ten_and_no_help_is_seldom_called_one():
     random, mean = np.random.default_rng(2), 100 * np.exp(0.33**2 / 2)
     inside, called = 0, 0

@@ -11,6 +11,7 @@ from benchmarks.write_time_limits import DATA, daily, io500
 from benchmarks.write_time_paper import search_seconds, stage_parameters
 
 
+@pytest.mark.slow
 def test_stages_that_bind_are_found_within_a_twentieth():
     for name, ratios in stage_parameters():
         assert len(ratios) == 3, name
@@ -18,12 +19,14 @@ def test_stages_that_bind_are_found_within_a_twentieth():
             assert ratio == pytest.approx(1, abs=0.05), name
 
 
+@pytest.mark.slow
 def test_the_search_of_all_subsets_takes_no_more_than_half_a_minute():
     count, seconds = search_seconds()
     assert count >= 3_000
     assert seconds <= 30
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not DATA.exists(), reason="needs the shared data")
 def test_the_time_of_one_run_has_a_limit_that_intervals_know():
     for machine, file, least in (

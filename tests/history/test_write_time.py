@@ -77,6 +77,7 @@ def test_an_interval_holds_what_is_predicted_even_where_the_largest_scale_was_of
         assert found.low <= 1 < found.high
 
 
+@pytest.mark.slow
 def test_times_that_are_noise_choose_the_mean_or_get_a_wide_interval():
     random = np.random.default_rng(0)
     samples = grid(lambda nodes, size, stripes: np.exp(random.normal(0, 1.0, len(nodes))))

@@ -90,6 +90,7 @@ def test_a_file_that_does_not_load_here_leaves_the_work_to_numpy(content, tmp_pa
     assert loader.state() == f"none ({name} does not load on this machine), numpy does their work"
 
 
+@pytest.mark.slow
 @needs_compiler
 def test_vani_works_with_a_truncated_file(tmp_path):
     """In a process of its own, which a signal would kill."""

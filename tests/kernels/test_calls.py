@@ -117,6 +117,7 @@ def built(chunks: list[list[Chunk]], private: np.ndarray, by_time: bool, by_nump
     return found, piece
 
 
+@pytest.mark.slow
 @needs_kernels
 @given(
     seed=st.integers(0, 1 << 32),

@@ -57,6 +57,7 @@ def offsets(trace: Path) -> tuple[list[int | None], list[str]]:
     return [o for batch in reader.batches(range(1), piece) for o in batch["offset"].to_pylist()], piece.problems
 
 
+@pytest.mark.slow
 @needs_kernels
 @settings(max_examples=60, deadline=None)
 @given(steps=STEPS)

@@ -121,6 +121,7 @@ TRACES = st.one_of(
 )
 
 
+@pytest.mark.slow
 @given(data=st.data(), trace=TRACES)
 @EXAMPLES
 def test_each_measure_finds_the_same_with_kernels_and_without(data, trace):

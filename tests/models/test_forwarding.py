@@ -250,6 +250,7 @@ def test_equation_2():
     assert prefetch_chunk(64 * MiB, 1, 0) == 64 * MiB
 
 
+@pytest.mark.slow
 def test_the_benchmark_prints_regret_by_what_is_held_out(monkeypatch, capsys):
     monkeypatch.setattr("benchmarks.forwarding.LEGAL", {"forwarded only": LEGAL["forwarded only"]})
     monkeypatch.setattr("benchmarks.forwarding.RUNS", RUNS / "nowhere")

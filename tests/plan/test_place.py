@@ -153,6 +153,7 @@ def test_one_shared_file_has_a_cost_of_4_375_whatever_is_done():
     assert not plan.pin
 
 
+@pytest.mark.slow
 def test_turns_that_go_on_are_near_the_least_and_those_from_random_osts_hold_the_paper_s_figures():
     printed = [one for one in CASES if one.lsa is not None]
     found = {

@@ -425,6 +425,7 @@ def test_scenarios_that_cannot_be_played_are_refused_in_one_line(machine, more, 
         simulated(scenario(machine, job(), **more))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("more", "what"),
     [

@@ -53,6 +53,7 @@ def test_a_resource_without_capacity_stops_its_flows_and_no_others():
     assert rates.tolist() == pytest.approx([0.0, 2.0])
 
 
+@pytest.mark.slow
 @given(seed=st.integers(0, 10**6))
 @settings(max_examples=30, deadline=None)
 def test_rates_equal_those_of_a_sequence_of_linear_programs(seed):

@@ -232,6 +232,7 @@ def test_a_program_sees_the_same_with_and_without_the_library(desk, fails):
         assert [line for line in desk.told() if line.startswith(("default: ", "off: "))]
 
 
+@pytest.mark.slow
 def test_a_program_that_closes_all_its_files_goes_on(desk):
     # Of so many, the second lookup needs pages that the first did not read.
     desk.plan("a.open", "a.open64", *(f"other.{i}" for i in range(20_000)))

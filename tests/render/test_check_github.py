@@ -159,6 +159,7 @@ def test_nothing_to_check_has_no_table():
     ]  # fmt: skip
 
 
+@pytest.mark.slow
 @settings(max_examples=examples(100), deadline=None)
 @given(checks())
 def test_no_text_leaves_its_cell_or_becomes_markup(document):

@@ -646,6 +646,7 @@ def expressions(spec: Any) -> list[str]:
     return found
 
 
+@pytest.mark.slow
 def test_a_huge_profile_gives_small_plots():
     profile = chained(
         golden("v3-cm1like-16r"),
