@@ -89,6 +89,8 @@ class RankedRow(Costs):
     processes: Count | None = None
     file_system: str | None = Field(default=None, description="its type; empty where it is not known")
     mount: str | None = Field(default=None, description="its folder; empty where it is not known")
+    account: str | None = Field(default=None, description="of the accounting; empty where it has no such job")
+    qos: str | None = Field(default=None, description="of the accounting; empty where it has no such job")
     saved: Saved | None = Field(description="null where no run of the group was judged")
 
 
@@ -127,8 +129,8 @@ class Ranking(Model):
     """Who loses most, and which setting would win it back."""
 
     schema_: Literal["vani.history/1"] = Field(alias="schema", default="vani.history/1")
-    by: Literal["pair", "user", "app", "category", "file-system"] = Field(
-        description="pair: application and user; category: these and the number of processes"
+    by: Literal["pair", "user", "app", "category", "file-system", "account", "qos"] = Field(
+        description="pair: application and user; category: these and the number of processes; account, qos: of jobs"
     )
     since: Moment | None = Field(description="runs that began then or later, seconds since 1970")
     until: Moment | None = Field(description="runs that began before")

@@ -81,8 +81,10 @@ def test_the_steps_lead_to_the_tables_that_are_used(store):
 def older(store: Store) -> None:
     """Make the store one of the first layout."""
     with store.writing() as connection:
-        for table in ("judged", "creations", "letters", "measured", "planned"):
+        for table in ("judged", "creations", "letters", "measured", "planned", "jobs"):
             connection.exec_driver_sql(f"DROP TABLE history_{table}")
+        connection.exec_driver_sql("DROP INDEX history_runs_of_job")
+        connection.exec_driver_sql("ALTER TABLE history_runs DROP COLUMN job")
         connection.exec_driver_sql("ALTER TABLE history_runs DROP COLUMN target_times")
         connection.exec_driver_sql("DROP TABLE history_sums")
         connection.exec_driver_sql(f"UPDATE {tables.VERSION_TABLE} SET version_num = '0001'")
@@ -165,7 +167,7 @@ def test_a_newer_store_is_refused_and_left_as_it_is(store, tmp_path):
     for act in (store.reading, store.writing):
         with (
             pytest.raises(
-                StoreError, match=r"has layout 99, which is newer than this Vani knows \(9\); update Vani"
+                StoreError, match=r"has layout 99, which is newer than this Vani knows \(10\); update Vani"
             ),
             act(),
         ):

@@ -140,6 +140,8 @@ def test_an_older_layout_on_a_server_is_upgraded_after_its_tables_were_kept(url,
         connection.exec_driver_sql("DROP TABLE history_planned")
         connection.exec_driver_sql("DROP TABLE history_sums")
         connection.exec_driver_sql("DROP TABLE history_letters")
+        connection.exec_driver_sql("DROP TABLE history_jobs")
+        connection.exec_driver_sql("ALTER TABLE history_runs DROP COLUMN job")
         connection.exec_driver_sql("ALTER TABLE history_runs DROP COLUMN target_times")
         connection.exec_driver_sql(f"UPDATE {tables.VERSION_TABLE} SET version_num = '0001'")
     found, copy = versions.upgrade_store(store)

@@ -105,6 +105,7 @@ def _rows(
                 "write_s": 0.6 * seconds * n, "metadata_s": 0.05 * seconds * n, "in_io_s": 0.75 * seconds * n,
                 "slowest_s": seconds, "waiting_s": seconds * n, "writers": n, "file_system": "lustre",
                 "mount": "/scratch", "stripes": 1, "complete": True, "target_times": None,
+                "job": str(4_000_000 + start + i),
                 "path": f"/logs/{name}/{name}_{app}_id{4_000_000 + start + i}-1_11-1-{start + i}.darshan",
             }
         )  # fmt: skip

@@ -98,6 +98,7 @@ def anonymise(store: Store, key: Path) -> int:
         _sources(connection, names)
         _letters(connection, names)
         _planned(connection, names)
+        _jobs(connection, names)
         for page in read.pages(connection, tables.judged, "digest", _AT_ONCE):
             write.replace_texts(connection, tables.judged, "digest", [_judged(row, names) for row in page])
         for table, hide in ((tables.profiles, hide_profile), (tables.creations, hide_creations)):
@@ -160,6 +161,17 @@ def _planned(connection: sa.Connection, names: Names) -> None:
     for user in {row.user for row in rows}:
         remove_planned(connection, user)
     add_planned(connection, [replace(row, name=names.text(row.name), user=names.user(row.user)) for row in rows])
+
+
+def _jobs(connection: sa.Connection, names: Names) -> None:
+    """Users and accounts of the accounting; an account is a name of people, too."""
+    for page in read.pages(connection, tables.jobs, "job", _AT_ONCE):
+        rows = [
+            {"job": row["job"]}
+            | {key: None if row[key] is None else names.user(row[key]) for key in ("user", "account")}
+            for row in page
+        ]
+        write.replace_texts(connection, tables.jobs, "job", rows)
 
 
 def _judged(row: dict[str, Any], names: Names) -> dict[str, Any]:

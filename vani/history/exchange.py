@@ -15,6 +15,7 @@ from typing import Any, Final
 
 from vani.atomic import write_bytes
 from vani.database.runs import read, tables, write
+from vani.database.runs.accounting import AccountedJob, add_jobs, all_jobs
 from vani.database.runs.connect import Store
 from vani.database.runs.planned import PlannedRun, add_planned, planned_runs
 from vani.database.runs.run import Measurement, Run, Source, Verdict
@@ -54,6 +55,8 @@ def export(store: Store, path: Path) -> int:
             line({"profile": [digest, base64.b64encode(content).decode()]})
         for digest, _, content in read.all_creations(connection):
             line({"creations": [digest, base64.b64encode(content).decode()]})
+        for job in all_jobs(connection):
+            line({"job": asdict(job)})
         for measurement in read.all_measurements(connection):
             line({"measured": asdict(measurement)})
         for planned in planned_runs(connection):
@@ -102,6 +105,7 @@ def import_(store: Store, path: Path) -> tuple[int, int]:
             "creations": [],
             "measured": [],
             "planned": [],
+            "job": [],
         }
 
         def put() -> int:
@@ -112,6 +116,7 @@ def import_(store: Store, path: Path) -> tuple[int, int]:
             write.add_creations(connection, dict(waiting["creations"]))
             write.add_measurements(connection, waiting["measured"])
             add_planned(connection, waiting["planned"])
+            add_jobs(connection, waiting["job"])
             for some in waiting.values():
                 some.clear()
             return len(added)
@@ -165,8 +170,13 @@ def _lines(path: Path) -> Iterator[tuple[dict[str, Any], int]]:
 def _row(path: Path, tree: dict[str, Any]) -> tuple[str, Any]:
     (kind, value), *rest = tree.items()
     models: dict[str, Any] = {
-        "run": Run, "source": Source, "judged": Verdict, "measured": Measurement, "planned": PlannedRun,
-    }  # fmt: skip
+        "run": Run,
+        "source": Source,
+        "judged": Verdict,
+        "measured": Measurement,
+        "planned": PlannedRun,
+        "job": AccountedJob,
+    }
     try:
         if rest:
             raise ValueError("more than one row")
@@ -182,14 +192,14 @@ def _row(path: Path, tree: dict[str, Any]) -> tuple[str, Any]:
         model = models[kind]
         if kind == "run":
             # Older layouts do not have it.
-            value = {"target_times": None} | value
+            value = {"target_times": None, "job": None} | value
         if set(value) != {field.name for field in fields(model)}:
             raise ValueError("other columns")
         if kind == "judged":
             value = value | {"lines": tuple(value["lines"])}
         if kind == "measured":
             value = value | {"rules": tuple(value["rules"])}
-        if value["digest"] is not None:
+        if value.get("digest") is not None:
             _digest(value["digest"])
         row = model(**value)
         if isinstance(row, Run):
@@ -227,7 +237,7 @@ _SIGNED: Final = ("uid", "changed_ns", "saved_low_s", "saved_s", "saved_high_s")
 _KINDS: Final = ("darshan", "profile", "trace")
 
 
-def refuse_impossible_values(row: Measurement | PlannedRun | Verdict | Run | Source) -> None:
+def refuse_impossible_values(row: AccountedJob | Measurement | PlannedRun | Verdict | Run | Source) -> None:
     """Raise ValueError, naming the column, where a value is of another type, not finite or out of range."""
     for field in fields(row):
         value = getattr(row, field.name)

@@ -36,6 +36,7 @@ _LATEST = 1 << 33
 _MOST = 1 << 63
 """Databases keep integers below."""
 _JOB = re.compile(r"_id\d+")
+_NUMBER = re.compile(r"\d{1,20}(?:_\d{1,9})?(?![^.])")
 
 
 @dataclass(frozen=True)
@@ -191,6 +192,7 @@ def _of_totals(path: Path, totals: Totals, times: str | None) -> Run:
         stripes=totals.stripes,
         complete=totals.complete,
         target_times=times,
+        job=str(totals.job_id) if totals.job_id > 0 else None,
     )
 
 
@@ -237,7 +239,14 @@ def _of_profile(profile: Profile, digest: str, kind: str, user: str) -> Run:
         stripes=None,
         complete=all(trace.complete is not False for trace in profile.traces),
         target_times=None,
+        job=_job(profile.job.id),
     )
+
+
+def _job(name: str | None) -> str | None:
+    """The number of a job in the name that its batch system gave it: 7 of 7.server."""
+    match = None if name is None else _NUMBER.match(name)
+    return None if match is None else match[0]
 
 
 def _slowest(balance: object) -> float | None:

@@ -14,7 +14,7 @@ __all__ = ["ranking", "saved_of"]
 _MOST_TIME: Final = 0.7
 _LITTLE: Final = 0.001
 """Share of all waiting: who could save less ranks behind gains that are not known, and who waits less behind both."""
-_COLUMNS: Final = ("application", "user", "processes", "file_system", "mount")
+_COLUMNS: Final = ("application", "user", "processes", "file_system", "mount", "account", "qos")
 Pair = tuple[str, str]
 
 

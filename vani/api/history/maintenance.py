@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -10,6 +11,7 @@ from vani.database.runs import read, write
 from vani.database.runs.connect import Store
 from vani.database.runs.versions import upgrade_store
 from vani.errors import InputError, one_line
+from vani.history.accounting import ImportedJobs, import_jobs, is_accounting
 from vani.history.anonymise import anonymise
 from vani.history.contents import contents_of, default_place
 from vani.history.exchange import export, import_
@@ -26,9 +28,11 @@ __all__ = [
     "history_export",
     "history_export_runs",
     "history_import",
+    "history_import_jobs",
     "history_list",
     "history_remove",
     "history_upgrade",
+    "is_accounting_file",
 ]
 
 
@@ -91,6 +95,29 @@ def history_export_runs(path: PathLike, *, db: PathLike | None = None) -> int:
 def history_import(path: PathLike, *, db: PathLike | None = None) -> tuple[int, int]:
     """Add what was exported; returns the runs that were new, and all of the file."""
     return import_(_store(db), Path(path))
+
+
+def history_import_jobs(
+    path: PathLike, *, db: PathLike | None = None, say: Callable[[str], None] = lambda _: None
+) -> ImportedJobs:
+    """Keep the jobs of Slurm's accounting, as `vani.history.sacct` reads them, beside the runs.
+
+    Parameters
+    ----------
+    say
+        Called with a line for each line of the file that is no job; such lines are left out.
+
+    Raises
+    ------
+    InputError
+        It is no such file, holds no job, or the history is anonymised.
+    """
+    return import_jobs(_store(db), Path(path), say)
+
+
+def is_accounting_file(path: PathLike) -> bool:
+    """True for a file of text, which is no exported history."""
+    return is_accounting(Path(path))
 
 
 def history_upgrade(*, db: PathLike | None = None) -> tuple[str, str | None]:

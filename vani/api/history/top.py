@@ -22,7 +22,7 @@ __all__ = ["history_top"]
 def history_top(
     *,
     db: PathLike | None = None,
-    by: Literal["pair", "user", "app", "category", "file-system"] = "pair",
+    by: Literal["pair", "user", "app", "category", "file-system", "account", "qos"] = "pair",
     since: str | None = None,
     until: str | None = None,
     limit: int = 20,
@@ -34,6 +34,8 @@ def history_top(
     ----------
     db
         As in `history_add`.
+    by
+        `account` and `qos` are those of the jobs that `history_import` read.
     since, until
         The first and the last day of the runs, as YYYY-MM-DD or YYYY-MM, in UTC.
     limit

@@ -31,9 +31,27 @@ def export(db: str | None, output: Path, parquet: bool) -> None:
 @click.argument("file", type=FILE)
 @db_option
 def import_(file: Path, db: str | None) -> None:
-    """Add the runs of FILE, which `vani history export` wrote: all of them, or none."""
+    """Add the runs of FILE, which `vani history export` wrote, or the jobs that Slurm's sacct wrote: all, or none.
+
+    \b
+    TZ=UTC sacct --allocations --parsable2 --starttime 2026-11-01 --format \\
+      JobIDRaw,User,Account,QOS,Partition,JobName,NNodes,State,Submit,Start,ElapsedRaw
+
+    Jobs join runs by their number: `vani history top --by account` adds up what each account loses. The same file
+    again changes nothing. Lines that are no job are named and left out.
+    """
+    click.echo(_jobs_of(file, db) if api.is_accounting_file(file) else _runs_of(file, db), err=True)
+
+
+def _runs_of(file: Path, db: str | None) -> str:
     new, number = api.history_import(file, db=db)
-    click.echo(f"{counted(new, 'run')} of {number:,} were new", err=True)
+    return f"{counted(new, 'run')} of {number:,} were new"
+
+
+def _jobs_of(file: Path, db: str | None) -> str:
+    done = api.history_import_jobs(file, db=db, say=lambda text: click.echo(f"vani: {text}", err=True))
+    refused = f", {counted(done.refused, 'line')} left out" if done.refused else ""
+    return f"{counted(done.new, 'job')} of {done.jobs:,} were new, {done.with_runs:,} have runs{refused}"
 
 
 @click.command()

@@ -21,7 +21,7 @@ class TopOptions(TypedDict):
     """Options that are passed on to the library as they were typed."""
 
     db: str | None
-    by: Literal["pair", "user", "app", "category", "file-system"]
+    by: Literal["pair", "user", "app", "category", "file-system", "account", "qos"]
     since: str | None
     until: str | None
     limit: int
@@ -32,10 +32,11 @@ class TopOptions(TypedDict):
 @db_option
 @click.option(
     "--by",
-    type=click.Choice(["pair", "user", "app", "category", "file-system"]),
+    type=click.Choice(["pair", "user", "app", "category", "file-system", "account", "qos"]),
     default="pair",
     show_default=True,
-    help="What is added up: pair is an application of a user, category also has its number of processes.",
+    help="What is added up: pair is an application of a user, category also has its number of processes; "
+    "account and qos are those of `vani history import sacct.csv`.",
 )
 @period_options
 @click.option("--limit", type=int, default=20, show_default=True, metavar="N", help="Rows.")

@@ -1,4 +1,7 @@
-"""Queries of the sums of runs: they read no run, and so take as long for ten years as for one."""
+"""Queries of the sums of runs: they read no run, and so take as long for ten years as for one.
+
+Only sums by account or QOS read the runs, since jobs of the accounting come and change after them.
+"""
 
 from __future__ import annotations
 
@@ -32,6 +35,8 @@ GROUPS: Final = {
     "app": ("application",),
     "category": ("application", "user", "processes"),
     "file-system": ("file_system", "mount"),
+    "account": ("account",),
+    "qos": ("qos",),
 }
 """The ways to group runs, each with the columns that distinguish its groups."""
 
@@ -71,6 +76,8 @@ class Whole:
 
 def groups(connection: sa.Connection, by: str, period: Period) -> list[Group]:
     """Runs of a period added up by a row of `GROUPS`, those of each pair of application and user apart."""
+    if by in ("account", "qos"):
+        return _of_jobs(connection, by, period)
     of = tables.sums.c
     columns = [of[name] for name in GROUPS[by]]
     pair = [of.application, of.user]
@@ -81,6 +88,26 @@ def groups(connection: sa.Connection, by: str, period: Period) -> list[Group]:
     )
     wide = len(columns)
     return [Group(tuple(row[:wide]), (row[wide], row[wide + 1]), *row[wide + 2 :]) for row in rows]
+
+
+def _of_jobs(connection: sa.Connection, by: str, period: Period) -> list[Group]:
+    """Runs by a column of the accounting: this reads every run. Those whose job it does not have are under no name."""
+    of = tables.runs.c
+    name = sa.func.coalesce(tables.jobs.c[by], "")
+    costs = (of.processes * sa.func.coalesce(of.runtime_s, 0.0), of.in_io_s, of.waiting_s)
+    rows = connection.execute(
+        sa.select(
+            name,
+            of.application,
+            of.user,
+            sa.func.count(),
+            *(sa.func.coalesce(sa.func.sum(cost), 0.0) for cost in costs),
+        )
+        .select_from(tables.runs.outerjoin(tables.jobs, tables.jobs.c.job == of.job))
+        .where(period.of(of.submitted))
+        .group_by(name, of.application, of.user)
+    )
+    return [Group((row[0],), (row[1], row[2]), *row[3:]) for row in rows]
 
 
 def _costs() -> list[sa.ColumnElement[Any]]:

@@ -31,6 +31,8 @@ class Run:
         Nothing of its counts was lost.
     target_times
         Times of its files on each storage target of `mount`, as `vani.readers.darshan.target_times` writes them.
+    job
+        The batch system's number of its job.
     """
 
     digest: str
@@ -63,6 +65,7 @@ class Run:
     stripes: int | None
     complete: bool
     target_times: str | None
+    job: str | None
 
 
 @dataclass(frozen=True, slots=True)

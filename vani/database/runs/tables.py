@@ -11,6 +11,7 @@ __all__ = [
     "VERSION_TABLE",
     "creations",
     "facts",
+    "jobs",
     "judged",
     "letters",
     "measured",
@@ -23,7 +24,7 @@ __all__ = [
 ]
 
 VERSION_TABLE: Final = "history_version"
-NEWEST: Final = "0009"
+NEWEST: Final = "0010"
 """The last of the steps in `migrations/versions`."""
 
 metadata = sa.MetaData()
@@ -66,6 +67,8 @@ runs = sa.Table(
     sa.Column("complete", sa.Boolean, nullable=False),
     # JSON: of each storage target its number, files, seconds and bytes.
     sa.Column("target_times", sa.Text),
+    # The batch system's number of its job.
+    sa.Column("job", sa.String(40)),
     sa.UniqueConstraint("digest", name="history_runs_digest"),
     # All that the story of an application reads of each run.
     sa.Index(
@@ -73,6 +76,7 @@ runs = sa.Table(
         "waiting_s", "bytes_read", "bytes_written",
     ),
     sa.Index("history_runs_by_time", "submitted"),
+    sa.Index("history_runs_of_job", "job"),
 )
 
 sums = sa.Table(
@@ -217,6 +221,22 @@ planned = sa.Table(
     sa.Column("method", sa.Text, nullable=False),
     sa.Column("reason", sa.Text, nullable=False),
     sa.Index("history_planned_of_name", "name", "user"),
+)
+
+jobs = sa.Table(
+    "history_jobs",
+    metadata,
+    # As the accounting of the batch system has it.
+    sa.Column("job", sa.String(40), primary_key=True),
+    sa.Column("user", sa.Text),
+    sa.Column("account", sa.Text),
+    sa.Column("qos", sa.Text),
+    sa.Column("partition", sa.Text),
+    sa.Column("nodes", sa.BigInteger),
+    sa.Column("state", sa.Text),
+    # Seconds since 1970, and seconds.
+    sa.Column("started", sa.Double),
+    sa.Column("elapsed_s", sa.Double),
 )
 
 facts = sa.Table(

@@ -13,6 +13,7 @@ import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql, sqlite
 
 from vani.database.runs import tables
+from vani.database.runs.accounting import remove_jobs
 from vani.database.runs.letters import remove_letters
 from vani.database.runs.planned import remove_planned
 from vani.database.runs.run import Measurement, Run, Source, Verdict
@@ -198,6 +199,8 @@ def forget_user(connection: sa.Connection, user: str, application: str | None = 
         connection.execute(sa.delete(tables.sources).where(tables.sources.c.digest.is_(None) & named))
     remove_letters(connection, user, application)
     remove_planned(connection, user, application)
+    if application is None:
+        remove_jobs(connection, user)
     removed = connection.execute(sa.delete(tables.runs).where(whose)).rowcount
     remove_sums(connection, user, application)
     return forgotten + removed

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 __all__ = ["cell", "render"]
 
-_NAMES: Final = ("application", "user", "processes", "file_system", "mount")
+_NAMES: Final = ("application", "user", "processes", "file_system", "mount", "account", "qos")
 _COSTS: Final = ("runs", "core_s", "in_io_s", "waiting_s")
 _SAVED: Final = (
     "low_s", "expected_s", "high_s", "judged_share", "rule", "setting", "why", "state", "judged_runs",

@@ -79,6 +79,8 @@ def table(ranking: Ranking) -> Table:
         "app": ("application",),
         "category": ("application", "user", "processes"),
         "file-system": ("file system", "mount"),
+        "account": ("account",),
+        "qos": ("QOS",),
     }[ranking.by]
     head = ("", *heads, "runs", "in I/O", "waiting", "could be saved", "judged by", "one setting")
     rows = [
@@ -123,6 +125,7 @@ def next_step(ranking: Ranking) -> str:
         return "Next: vani history list tells of what time runs are kept"
     noun = {
         "pair": "pair", "user": "user", "app": "application", "category": "category", "file-system": "file system",
+        "account": "account", "qos": "QOS",
     }[ranking.by]  # fmt: skip
     hold = "holds" if ranking.concentration == 1 else "hold"
     line = f"{ranking.concentration:,} of {counted(ranking.groups, noun)} {hold} 70 % of all I/O time."
@@ -143,6 +146,8 @@ def _word(name: str | None) -> str:
 def _names(by: str, row: RankedRow) -> tuple[str, ...]:
     if by == "file-system":
         return one_line(row.file_system or "") or "unknown", one_line(row.mount or "")
+    if by in ("account", "qos"):
+        return (one_line(row.account or row.qos or "") or "not in the accounting",)
     names = [one_line(name) for name in (row.application, row.user) if name is not None]
     return (*names, f"{row.processes:,}") if by == "category" else tuple(names)
 

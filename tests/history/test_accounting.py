@@ -1,0 +1,178 @@
+"""Jobs of Slurm's accounting beside the runs of a history."""
+
+from __future__ import annotations
+
+import pytest
+from click.testing import CliRunner
+
+from tests.database.test_run_tables import a_run
+from vani import api
+from vani.cli.main import commands
+from vani.database.runs import read, tables, write
+from vani.database.runs.accounting import AccountedJob, all_jobs
+from vani.database.runs.connect import Store
+from vani.database.runs.run import Source
+from vani.errors import InputError
+from vani.history.ingest_result import _job
+from vani.history.sacct import FIELDS, SacctJob, read_sacct
+
+HEAD = "|".join(FIELDS)
+LINES = (
+    "101|ada|climate|high|batch|bt|4|COMPLETED|2026-11-01T00:00:00|2026-11-01T01:00:00|3600",
+    "102|eve|fusion|normal|batch|a, \"b\"|8|CANCELLED by 1001|1793491200|Unknown|0",
+    "102.batch|||||batch|8|CANCELLED|||0",
+    "103||||||||||",
+)
+
+
+@pytest.fixture
+def sacct(tmp_path):
+    place = tmp_path / "sacct.csv"
+    place.write_text("\n".join((HEAD, *LINES)) + "\n")
+    return place
+
+
+@pytest.fixture
+def db(tmp_path):
+    """Two runs of job 101, one of 102, one of a job that the accounting does not have, one of no job."""
+    store = Store(tmp_path / "h.sqlite")
+    jobs = {1: "101", 2: "101", 3: "102", 4: "999", 5: None}
+    with store.writing(make=True) as connection:
+        write.add_runs(connection, [a_run(n, job=job, user=f"u{n}", waiting_s=10.0**n) for n, job in jobs.items()])
+    return tmp_path / "h.sqlite"
+
+
+def test_a_line_is_a_job_and_steps_are_none(sacct):
+    first, second, third = read_sacct(sacct)
+    assert first == SacctJob(
+        AccountedJob("101", "ada", "climate", "high", "batch", 4, "COMPLETED", 1793494800.0, 3600.0), "bt", 1793491200.0
+    )
+    assert (second.job.state, second.job.started, second.name) == ("CANCELLED", None, 'a, "b"')
+    assert second.submitted == first.submitted
+    assert third.job == AccountedJob("103", *[None] * 8)
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"), [("00:00:05", 5.0), ("1-02:03:04", 93784.0), ("02:03", 123.0), ("00:01:00.250", 60.0)]
+)
+def test_elapsed_is_read_as_sacct_prints_it(tmp_path, text, seconds):
+    (tmp_path / "s").write_text(f"JobID|Elapsed\n7_3|{text}\n")
+    (job,) = read_sacct(tmp_path / "s")
+    assert (job.job.job, job.job.elapsed_s) == ("7_3", seconds)
+
+
+def test_fields_may_be_separated_by_commas_in_any_order(tmp_path):
+    (tmp_path / "s").write_text('Account,JobIDRaw,JobName\nclimate,7,"a,b"\n')
+    (job,) = read_sacct(tmp_path / "s")
+    assert (job.job.job, job.job.account, job.name) == ("7", "climate", "a,b")
+
+
+@pytest.mark.parametrize(
+    ("line", "fault"),
+    [
+        ("x|4|2026-11-01", ":3: 'x' is no number of a job"),
+        ("7|4", ":3: has 2 fields, not 3"),
+        ("7|many|2026-11-01", ":3: NNodes is 'many'"),
+        ("7|4|yesterday", ":3: 'yesterday' is no time"),
+        ("7|4|99999999999999999999", ":3: '99999999999999999999' is no time"),
+    ],
+)
+def test_a_line_that_is_none_is_named_and_left_out(tmp_path, line, fault):
+    (tmp_path / "s").write_text(f"JobIDRaw|NNodes|Start\n6|4|2026-11-01\n{line}\n8|4|2026-11-01\n")
+    first, bad, last = read_sacct(tmp_path / "s")
+    assert (first.job.job, last.job.job) == ("6", "8")
+    assert fault in str(bad)
+
+
+@pytest.mark.parametrize("text", ["", "User|Account\nada|x\n", "\0\xff"])
+def test_a_file_that_is_no_accounting_is_refused(tmp_path, text):
+    (tmp_path / "s").write_text(text)
+    with pytest.raises(InputError, match="does not name JobIDRaw"):
+        api.history_import_jobs(tmp_path / "s", db=tmp_path / "h.sqlite")
+    assert not (tmp_path / "h.sqlite").exists()
+
+
+def test_the_same_file_again_changes_nothing(sacct, db):
+    done = api.history_import_jobs(sacct, db=db)
+    assert (done.jobs, done.new, done.with_runs, done.refused) == (3, 3, 2, 0)
+    with Store(db).reading() as connection:
+        before = list(all_jobs(connection))
+    assert api.history_import_jobs(sacct, db=db).new == 0
+    with Store(db).reading() as connection:
+        assert list(all_jobs(connection)) == before
+
+
+def test_a_job_that_went_on_is_replaced(sacct, db):
+    api.history_import_jobs(sacct, db=db)
+    sacct.write_text("JobIDRaw|Account|State\n101|other|FAILED\n")
+    assert api.history_import_jobs(sacct, db=db).new == 0
+    with Store(db).reading() as connection:
+        job = next(iter(all_jobs(connection)))
+    assert (job.account, job.state, job.elapsed_s) == ("other", "FAILED", None)
+
+
+def test_accounts_are_ranked_by_what_their_runs_wait(sacct, db):
+    api.history_import_jobs(sacct, db=db)
+    rows = api.history_top(db=db, by="account").rows
+    assert {row.account: (row.runs, row.waiting_s) for row in rows} == {
+        "climate": (2, 110.0), "fusion": (1, 1000.0), "": (2, 110_000.0),
+    }  # fmt: skip
+    qos = api.history_top(db=db, by="qos", since="1970-01-01", until="1970-01-01").rows
+    assert sum(row.runs for row in qos) == 5
+
+
+def test_the_command_says_what_was_new_and_names_bad_lines(sacct, db):
+    with sacct.open("a") as file:
+        file.write("x|||||||||1|\n")
+    done = CliRunner().invoke(commands, ["history", "import", str(sacct), "--database", str(db)])
+    assert done.exit_code == 0
+    assert done.stderr == (
+        f"vani: {sacct}:6: 'x' is no number of a job; it is left out\n"
+        "3 jobs of 3 were new, 2 have runs, 1 line left out\n"
+    )
+    shown = CliRunner().invoke(commands, ["history", "top", "--by", "account", "--database", str(db)]).stdout
+    assert "not in the accounting" in shown
+    assert "climate" in shown
+
+
+def test_jobs_are_carried_over_hidden_and_forgotten(sacct, db, tmp_path):
+    api.history_import_jobs(sacct, db=db)
+    api.history_export(tmp_path / "e.gz", db=db)
+    api.history_import(tmp_path / "e.gz", db=tmp_path / "copy.sqlite")
+    for place in (db, tmp_path / "copy.sqlite"):
+        with Store(place).reading() as connection:
+            assert [job.account for job in all_jobs(connection)] == ["climate", "fusion", None]
+    api.history_anonymise(tmp_path / "key", db=tmp_path / "copy.sqlite")
+    assert b"climate" not in (tmp_path / "copy.sqlite").read_bytes()
+    with pytest.raises(InputError, match="is anonymised"):
+        api.history_import_jobs(sacct, db=tmp_path / "copy.sqlite")
+    with Store(db).writing() as connection:
+        write.forget_user(connection, "ada")
+        assert [job.job for job in all_jobs(connection)] == ["102", "103"]
+
+
+@pytest.mark.parametrize(
+    ("name", "number"), [("7", "7"), ("7.server", "7"), ("12_3", "12_3"), ("ƒABC", None), (None, None), ("7x", None)]
+)
+def test_the_number_of_a_profiles_job_is_that_of_the_accounting(name, number):
+    assert _job(name) == number
+
+
+def test_runs_of_an_older_layout_get_the_jobs_that_the_names_of_their_logs_have(tmp_path):
+    store = Store(tmp_path / "h.sqlite")
+    with store.writing(make=True) as connection:
+        write.add_runs(connection, [a_run(1), a_run(2)])
+        sources = [Source(f"/logs/{name}", 1, 1, a_run(n).digest, None) for n, name in enumerate(NAMES, start=1)]
+        write.add_sources(connection, sources)
+        connection.exec_driver_sql("DROP TABLE history_jobs")
+        connection.exec_driver_sql("DROP INDEX history_runs_of_job")
+        connection.exec_driver_sql("ALTER TABLE history_runs DROP COLUMN job")
+        connection.exec_driver_sql(f"UPDATE {tables.VERSION_TABLE} SET version_num = '{int(tables.NEWEST) - 1:04}'")
+    api.history_upgrade(db=tmp_path / "h.sqlite")
+    with store.reading() as connection:
+        assert {run.digest: run.job for run in read.all_runs(connection)} == {
+            a_run(1).digest: "4711", a_run(2).digest: None,
+        }  # fmt: skip
+
+
+NAMES = ("ada_bt_id4711-1_11-1-5.darshan", "copy.darshan")
