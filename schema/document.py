@@ -58,7 +58,7 @@ MAX_BYTES: Final = 1 << 29
 LIFTS: Final[dict[str, dict[int, Callable[[Doc], Doc]]]] = {
     "profile": {1: profile_2, 2: profile_3}, "advice": {1: advice_2}, "system": {1: system_2},
     "job": {}, "policy": {}, "check": {}, "baseline": {}, "diff": {},
-    "jobs": {}, "plan": {}, "scenario": {}, "sharing": {}, "snapshot": {}, "history": {},
+    "jobs": {}, "plan": {}, "scenario": {}, "sharing": {}, "snapshot": {}, "history": {}, "rehearsal": {},
     "prediction": {}, "model": {}, "standing": {}, "table": {}, "tuned": {},
 }  # fmt: skip
 """Per schema: the step from version n to n + 1. A step returns a new mapping and leaves its argument be."""

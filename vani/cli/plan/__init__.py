@@ -16,6 +16,7 @@ _COMMANDS = {
     "simulate": ("vani.cli.plan.simulate:simulate", "Play what happens when jobs share a machine."),
     "check": ("vani.cli.plan.check:check", "Say whether a plan still holds."),
     "job": ("vani.cli.plan.job:job", "Plan for one job that begins, from the prolog of a scheduler."),
+    "rehearse": ("vani.cli.plan.rehearse:rehearse", "Tell what the hook would have done with jobs of the past."),
     "watch": ("vani.cli.plan.watch:watch", "Hold running jobs against what was foreseen."),
     "learn": ("vani.cli.plan.learn:learn", "Write what a history tells of jobs to come."),
     "outcome": ("vani.cli.plan.outcome:outcome", "Keep what ended jobs took beside what their plans expected."),

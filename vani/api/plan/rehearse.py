@@ -1,0 +1,218 @@
+"""`vani plan rehearse`: what the hook would have done with the jobs of the past, before anyone switches it on.
+
+The jobs of an accounting begin and end once more, in a state of their own, and `vani plan job`'s own planner plans for
+each: nothing is reckoned in another way than the hook does it. What a job had without the hook is what `static` gives,
+with the same pool.
+"""
+
+from __future__ import annotations
+
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from vani.api.plan.job import plan_running_jobs
+from vani.errors import InputError
+from vani.prolog.state import State
+from vani.schema.plan import JobPlan
+from vani.schema.rehearsal import Rehearsal, RehearsedApplication, RehearsedJob
+
+if TYPE_CHECKING:
+    from vani.api.plan.pools import SharingRules
+    from vani.history.sacct import SacctJob
+
+__all__ = ["rehearse", "rehearse_files", "summary_of"]
+
+_MOST_JOBS: Final = 100_000
+
+
+def rehearse(
+    jobs: Iterable[SacctJob], rules: SharingRules, *, io_seconds: Callable[[str], float | None] = lambda _: None
+) -> Rehearsal:
+    """Plan for jobs of the past as the hook would have done.
+
+    Parameters
+    ----------
+    io_seconds
+        Seconds of the slowest process in I/O calls that a job's log has, by its number; None: there is none.
+
+    Raises
+    ------
+    InputError
+        There are none, more than 100,000, or the rules give no pool.
+    """
+    listed = list(jobs)
+    if not listed or len(listed) > _MOST_JOBS:
+        todo = "write the jobs of a month" if listed else "see `vani plan rehearse --help`"
+        raise InputError(f"has {len(listed):,} jobs", where="the accounting", todo=todo)
+    whole = [job for job in listed if _lack(job) is None]
+    planned = _played(whole, rules)
+    usual = _played(whole, replace(rules, policy="static"))
+    rows = []
+    for job in sorted(listed, key=lambda entry: (entry.job.started is None, entry.job.started or 0.0, entry.job.job)):
+        number = job.job.job
+        lack = _lack(job)
+        plain = RehearsedJob(
+            job=number,
+            name=job.name,
+            user=job.job.user,
+            nodes=job.job.nodes,
+            started=job.job.started,
+            reason=lack or "",
+        )
+        rows.append(plain if lack else _row(plain, planned[number], usual[number], io_seconds(number)))
+    reasons = Counter(row.reason for row in rows if row.reason)
+    return Rehearsal(jobs=rows, applications=summary_of(rows), reasons=dict(reasons))
+
+
+def rehearse_files(
+    accounting: Path, rules: SharingRules, history: str | None, say: Callable[[str], None]
+) -> Rehearsal:
+    """Plan for the jobs of a file that sacct wrote, with the I/O times of a history.
+
+    Parameters
+    ----------
+    say
+        Called with a line for each line of the file that is no job.
+
+    Raises
+    ------
+    InputError
+        As `rehearse`, or a file or a history that cannot be read.
+    """
+    from vani.history.sacct import SacctJob, read_sacct  # noqa: PLC0415 - takes the extra of the history
+
+    jobs = []
+    for entry in read_sacct(accounting):
+        if isinstance(entry, SacctJob):
+            jobs.append(entry)
+        else:
+            say(str(entry))
+    seconds: dict[str, float] = {}
+    if history is not None:
+        from vani.database.runs.accounting import io_seconds_of  # noqa: PLC0415
+        from vani.database.runs.connect import Store  # noqa: PLC0415
+
+        with Store(history).reading() as connection:
+            seconds = io_seconds_of(connection, [job.job.job for job in jobs])
+    return rehearse(jobs, rules, io_seconds=seconds.get)
+
+
+def _lack(job: SacctJob) -> str | None:
+    if not job.job.nodes:
+        return "the accounting does not say on how many nodes it ran"
+    if job.job.started is None:
+        return "it never began"
+    if job.job.elapsed_s is None:
+        return "the accounting does not say how long it took"
+    return None
+
+
+def _played(jobs: Sequence[SacctJob], rules: SharingRules) -> dict[str, JobPlan | str]:
+    """The plan that each job gets when it begins, or why it gets none."""
+    events: list[tuple[float, bool, int]] = []
+    for place, job in enumerate(jobs):
+        assert job.job.started is not None
+        assert job.job.elapsed_s is not None
+        # A job that ends when another begins has left.
+        begin, seconds = job.job.started, job.job.elapsed_s
+        events += [(begin, True, place), (begin + seconds, seconds == 0, place)]
+    plans: dict[str, JobPlan | str] = {}
+    begun: set[int] = set()
+    with tempfile.TemporaryDirectory(prefix="vani-rehearsal-") as folder:
+        state = State(Path(folder) / "state")
+        for _, _, place in sorted(events):
+            number = jobs[place].job.job
+            if place in begun:
+                state.forget(number)
+                _planned(state, rules, None)
+                continue
+            begun.add(place)
+            state.register(_environment(jobs[place]))
+            lack = _planned(state, rules, number)
+            plans[number] = JobPlan.load(state.file_of(number, "yaml")) if lack is None else lack
+    return plans
+
+
+def _environment(job: SacctJob) -> dict[str, str]:
+    facts = {
+        "ID": job.job.job, "NAME": job.name, "USER": job.job.user, "ACCOUNT": job.job.account, "QOS": job.job.qos,
+        "PARTITION": job.job.partition, "NODES": str(job.job.nodes), "HOSTS": f"n[1-{job.job.nodes}]",
+    }  # fmt: skip
+    return {f"VANI_JOB_{key}": value for key, value in facts.items() if value is not None}
+
+
+def _planned(state: State, rules: SharingRules, number: str | None) -> str | None:
+    """Plan for all that run; why there is no plan for the job `number`, None where there is one."""
+    try:
+        plan_running_jobs(state, rules, number, now_s=time.time(), say=lambda _: None)
+    except InputError as error:
+        if number is None:
+            return None
+        return error.what
+    return None
+
+
+def _row(
+    plain: RehearsedJob, plan: JobPlan | str, usual: JobPlan | str, io_s: float | None
+) -> RehearsedJob:
+    if isinstance(plan, str):
+        return _with(plain, reason=plan)
+    own, other = plan.allotment, usual.allotment if isinstance(usual, JobPlan) else None
+    row = _with(
+        plain,
+        access=plan.access,
+        io_nodes=len(plan.io_nodes) if plan.access is not None else None,
+        usual_io_nodes=None if isinstance(usual, str) or usual.access is None else len(usual.io_nodes),
+        bandwidth=None if own is None else own.bandwidth,
+        usual_bandwidth=None if other is None else other.bandwidth,
+        io_s=io_s,
+    )
+    if plan.access is None:
+        return _with(row, reason=plan.unplaced[0].reason if plan.unplaced else "no plan")
+    if own is None or own.bandwidth is None:
+        return _with(row, reason=plan.no_data[0].reason if plan.no_data else "its bandwidth is not known")
+    if other is None or other.bandwidth is None:
+        return _with(row, reason=f"its bandwidth with {row.usual_io_nodes} I/O nodes is not known")
+    if io_s is None:
+        return _with(row, reason="its I/O time is not known: no log of it is in the history")
+    rates = (own.low or own.bandwidth, own.bandwidth, own.high or own.bandwidth)
+    saved = [io_s * (1 - other.bandwidth / rate) for rate in rates]
+    if row.io_nodes == row.usual_io_nodes:
+        # The same I/O nodes as ever: whatever the range of their bandwidth is, nothing changes.
+        saved = [0.0, 0.0, 0.0]
+    return _with(row, low_s=saved[0], saved_s=saved[1], high_s=saved[2])
+
+
+def _with(row: RehearsedJob, **values: object) -> RehearsedJob:
+    return row.model_copy(update=values)
+
+
+def summary_of(rows: Iterable[RehearsedJob]) -> list[RehearsedApplication]:
+    """Jobs by name, those that save most in front."""
+    by_name: dict[str, list[RehearsedJob]] = {}
+    for row in rows:
+        by_name.setdefault(row.name or "", []).append(row)
+    return sorted(map(_application, by_name.items()), key=lambda entry: (-entry.saved_s, -entry.jobs, entry.name))
+
+
+def _application(entry: tuple[str, Sequence[RehearsedJob]]) -> RehearsedApplication:
+    name, rows = entry
+    known = [row for row in rows if row.saved_s is not None]
+
+    def total(values: Iterator[float | None]) -> float:
+        return sum(value for value in values if value is not None)
+
+    return RehearsedApplication(
+        name=name,
+        jobs=len(rows),
+        known=len(known),
+        io_s=total(row.io_s for row in known),
+        saved_s=total(row.saved_s for row in known),
+        low_s=total(row.low_s for row in known),
+        high_s=total(row.high_s for row in known),
+    )

@@ -1,0 +1,41 @@
+"""`vani plan rehearse`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from vani.cli.options import FILE, output_option
+from vani.cli.output import emit
+from vani.cli.output_guard import check_outputs
+from vani.cli.plan.job import sharing_options
+
+__all__ = ["rehearse"]
+
+
+@click.command()
+@click.argument("accounting", type=FILE, metavar="SACCT")
+@click.option("--history", metavar="FILE|URL", help="The history: how long the I/O of each job took, by its number.")
+@sharing_options
+@output_option("Also write a row for each job here, as CSV.")
+def rehearse(accounting: Path, history: str | None, output: Path | None, **rules: Any) -> None:
+    """Tell what the hook would have done with jobs of the past: a dry run before it is switched on.
+
+    SACCT is what `sacct` wrote of them, as for `vani history import`. They begin and end once more, and the planner of
+    `vani plan job` plans for each. What a job had is what `--policy static` gives it, by --nodes-per-io-node.
+    """
+    from vani.api.plan.pools import SharingRules  # noqa: PLC0415 - `vani --help` pays for none of it
+    from vani.api.plan.rehearse import rehearse_files  # noqa: PLC0415
+    from vani.render.plan.rehearsal import csv_of_jobs, text_of  # noqa: PLC0415
+
+    if output is not None:
+        check_outputs([output], [accounting])
+    def say(text: str) -> None:
+        click.echo(f"vani: {text}", err=True)
+
+    done = rehearse_files(accounting, SharingRules(**rules), history, say)
+    click.echo(text_of(done), nl=False)
+    if output is not None:
+        emit(csv_of_jobs(done), output)
