@@ -11,13 +11,14 @@ from click.testing import CliRunner
 from tests.database.test_run_tables import a_run
 from tests.plan.month_of_jobs import CURVES, write_month
 from vani.api.plan.pools import SharingRules
-from vani.api.plan.rehearse import rehearse
+from vani.api.plan.rehearse import _by_stripes, rehearse
 from vani.cli.main import commands
 from vani.database.runs import write
 from vani.database.runs.accounting import AccountedJob
 from vani.database.runs.connect import Store
 from vani.errors import InputError
 from vani.history.sacct import SacctJob, read_sacct
+from vani.schema.plan import ExpectedIo, JobLayout, JobPlan
 
 RULES = {"io_nodes": 16, "nodes_per_io_node": 16.0}
 
@@ -78,6 +79,13 @@ def test_a_job_of_which_nothing_can_be_said_has_a_reason(month, job, io_s, reaso
     assert row.saved_s is None
 
 
+@pytest.mark.parametrize(("source", "factors"), [("measured", (0.6, 0.5, 0.4)), ("unchanged", None)])
+def test_stripes_that_a_plan_changes_change_the_time(source, factors):
+    expected = ExpectedIo(seconds=50, low=40, high=60, before=100, method="runs")
+    layout = JobLayout.model_construct(source=source)
+    assert _by_stripes(JobPlan.model_construct(io_s=expected, layout=layout)) == factors
+
+
 def test_no_jobs_are_no_rehearsal(month):
     with pytest.raises(InputError, match="has 0 jobs"):
         rehearse([], SharingRules(**RULES))
@@ -114,7 +122,7 @@ def test_the_command_says_it_in_one_page(month, tmp_path):
     )  # fmt: skip
     assert done.exit_code == 0, done.stderr
     assert f"vani: {sacct}:42: 'x' is no number of a job" in done.stderr
-    assert done.stdout.startswith("40 jobs ran; of ")
+    assert done.stdout.startswith("40 jobs ran; what the hook would have saved is known of ")
     assert "Not counted:" in done.stdout
     rows = list(csv.DictReader(io.StringIO((tmp_path / "jobs.csv").read_text())))
     assert len(rows) == 40

@@ -24,10 +24,13 @@ from vani.schema.rehearsal import Rehearsal, RehearsedApplication, RehearsedJob
 if TYPE_CHECKING:
     from vani.api.plan.pools import SharingRules
     from vani.history.sacct import SacctJob
+    from vani.schema.plan import Allotment
 
 __all__ = ["rehearse", "rehearse_files", "summary_of"]
 
+Factors = tuple[float, float, float]
 _MOST_JOBS: Final = 100_000
+_SAME: Final[Factors] = (1.0, 1.0, 1.0)
 
 
 def rehearse(
@@ -174,18 +177,34 @@ def _row(
     )
     if plan.access is None:
         return _with(row, reason=plan.unplaced[0].reason if plan.unplaced else "no plan")
-    if own is None or own.bandwidth is None:
+    nodes, stripes = _by_io_nodes(row, own, other), _by_stripes(plan)
+    if nodes is None and stripes is None:
         return _with(row, reason=plan.no_data[0].reason if plan.no_data else "its bandwidth is not known")
-    if other is None or other.bandwidth is None:
-        return _with(row, reason=f"its bandwidth with {row.usual_io_nodes} I/O nodes is not known")
     if io_s is None:
         return _with(row, reason="its I/O time is not known: no log of it is in the history")
-    rates = (own.low or own.bandwidth, own.bandwidth, own.high or own.bandwidth)
-    saved = [io_s * (1 - other.bandwidth / rate) for rate in rates]
+    # From the least that is saved to the most.
+    times = [of_nodes * of_stripes for of_nodes, of_stripes in zip(nodes or _SAME, stripes or _SAME, strict=True)]
+    low, saved, high = (io_s * (1 - factor) for factor in times)
+    return _with(row, low_s=low, saved_s=saved, high_s=high)
+
+
+def _by_io_nodes(row: RehearsedJob, own: Allotment | None, usual: Allotment | None) -> Factors | None:
+    """I/O time with the plan's I/O nodes over that with the usual ones: at most, expected, at least."""
+    if own is None or own.bandwidth is None or usual is None or usual.bandwidth is None:
+        return None
     if row.io_nodes == row.usual_io_nodes:
         # The same I/O nodes as ever: whatever the range of their bandwidth is, nothing changes.
-        saved = [0.0, 0.0, 0.0]
-    return _with(row, low_s=saved[0], saved_s=saved[1], high_s=saved[2])
+        return _SAME
+    most, expected, least = own.low or own.bandwidth, own.bandwidth, own.high or own.bandwidth
+    return usual.bandwidth / most, usual.bandwidth / expected, usual.bandwidth / least
+
+
+def _by_stripes(plan: JobPlan) -> Factors | None:
+    """The same of stripes, where the plan changes them: its range is that of the time of a run."""
+    io_s, layout = plan.io_s, plan.layout
+    if io_s is None or not io_s.before or layout is None or layout.source == "unchanged":
+        return None
+    return io_s.high / io_s.before, io_s.seconds / io_s.before, io_s.low / io_s.before
 
 
 def _with(row: RehearsedJob, **values: object) -> RehearsedJob:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from vani.errors import one_line
 from vani.render.history.csv import cell
-from vani.units import counted, format_seconds
+from vani.units import counted, format_seconds, format_share
 
 if TYPE_CHECKING:
     from vani.schema.rehearsal import Rehearsal
@@ -22,7 +22,7 @@ _LONGEST: Final = 40
 def text_of(rehearsal: Rehearsal) -> str:
     """How many jobs, what they would have saved by name, and why the others are not counted."""
     known = sum(row.saved_s is not None for row in rehearsal.jobs)
-    lines = [f"{counted(len(rehearsal.jobs), 'job')} ran; of {known:,} it is known what the hook would have saved."]
+    lines = [f"{counted(len(rehearsal.jobs), 'job')} ran; what the hook would have saved is known of {known:,}."]
     if known:
         lines.append(_total(rehearsal))
         lines += ["", *_table(rehearsal)]
@@ -41,8 +41,9 @@ def _total(rehearsal: Rehearsal) -> str:
         sum(values) for values in zip(*((a.io_s, a.saved_s, a.low_s, a.high_s) for a in some), strict=True)
     )
     slower = sum((row.saved_s or 0.0) < 0 for row in rehearsal.jobs)
-    share = f", {saved / io_s:.0%}" if io_s else ""
-    text = f"Of {format_seconds(io_s)} of I/O time {format_seconds(saved)}{share} ({_span(low, high)})."
+    share = f"{format_share(saved / io_s)}; " if io_s else ""
+    of = f"{_signed(saved)} of their {format_seconds(io_s)} of I/O time"
+    text = f"It would have saved {of} ({share}{_span(low, high)})."
     return text + (f" {counted(slower, 'job')} would have been slower." if slower else "")
 
 
