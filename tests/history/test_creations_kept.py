@@ -28,7 +28,7 @@ from vani.schema.profile import Profile
 
 ROOT = Path(__file__).resolve().parents[2]
 GOLDEN = ROOT / "tests" / "golden"
-DEMO = ROOT / "vani" / "demo"
+DEMO = ROOT / "vani" / "demo" / "ior-shared-file-8r"
 
 
 def read_created(path: Path) -> CreatedFiles:

@@ -356,7 +356,7 @@ def test_a_plot_is_saved_as_svg(used, tmp_path):
 
 def test_the_first_screen_has_the_verdict_and_the_things_to_do(tmp_path, opened):
     store, path = tmp_path / "store", tmp_path / "report.html"
-    profile = api.profile(ROOT / "vani" / "demo", store=store)
+    profile = api.profile(ROOT / "vani" / "demo" / "ior-shared-file-8r", store=store)
     path.write_text(api.report(profile, system="generic-lustre", store=store))
     page = opened(path)
     # What a laptop shows of a page at least.

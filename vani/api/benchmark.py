@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Final
 
 from vani.advisors.benchmark_result import compared, judge_benchmark, operations
 from vani.api.arguments import PathLike, system_of
-from vani.collect.benchmark_system import measured_system as described
 from vani.errors import InputError
 from vani.readers.benchmarks.folder import is_result, outputs_of, read_result
 from vani.schema.advice import Advice, ProfileRef, SystemRef
@@ -75,6 +74,8 @@ def measured_system(result: PathLike | Benchmark, *, system: PathLike | System |
         The result or the machine cannot be read.
     """
     measured = result if isinstance(result, Benchmark) else read_result(_result(result))
+    from vani.collect.benchmark_system import measured_system as described  # noqa: PLC0415 - loads numpy
+
     return described(measured, system_of(system))
 
 

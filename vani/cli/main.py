@@ -44,7 +44,7 @@ _COMMANDS = {
     "systems": ("vani.cli.systems:systems", "List the machines whose descriptions are bundled."),
     "config": ("vani.cli.config:config", "Show the settings that hold here, and who made them."),
     "completion": ("vani.cli.completion:completion", "Write what lets a shell complete `vani`."),
-    "demo": ("vani.cli.demo:demo", "Profile, advise and report on a bundled real trace."),
+    "demo": ("vani.cli.demo:demo", "See a slow run, its cause, the line to paste, and the second run."),
 }
 
 
