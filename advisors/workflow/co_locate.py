@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import contextlib
 import math
 import shlex
 from collections.abc import Mapping, Sequence
-from graphlib import CycleError, TopologicalSorter
 from typing import TYPE_CHECKING
 
 from vani.advisors.commands import comment
@@ -145,39 +143,27 @@ def _all_known(edges: Sequence[AppDependency]) -> bool:
 
 def _groups(edges: Sequence[AppDependency]) -> list[list[AppDependency]]:
     """Edges of apps that are connected, however far: the most bytes first."""
-    connected: list[set[str]] = []
-    for edge in edges:
-        ends = {edge.producer, edge.consumer}
-        met = [apps for apps in connected if apps & ends]
-        connected = [*(apps for apps in connected if not apps & ends), ends.union(*met)]
-    groups = [[edge for edge in edges if edge.producer in apps] for apps in connected]
+    import networkx as nx  # noqa: PLC0415 - the catalogue is imported without it
+
+    graph: nx.Graph[str] = nx.Graph()
+    graph.add_edges_from((edge.producer, edge.consumer) for edge in edges)
+    groups = [[edge for edge in edges if edge.producer in apps] for apps in nx.connected_components(graph)]
     return sorted(groups, key=lambda group: (-_read(group), group[0].producer))
 
 
 def _in_order(edges: Sequence[AppDependency], profile: Profile) -> list[str]:
     """By when they began; where that is not known, producers before consumers, else as the profile lists them."""
-    apps = list(dict.fromkeys(app for edge in edges for app in (edge.producer, edge.consumer)))
-    with contextlib.suppress(CycleError):
-        apps = _producers_first(edges, apps)
+    import networkx as nx  # noqa: PLC0415
+
+    graph: nx.DiGraph[str] = nx.DiGraph()
+    graph.add_edges_from((edge.producer, edge.consumer) for edge in edges)
+    apps = list(graph.nodes)
+    if nx.is_directed_acyclic_graph(graph):
+        apps = list(nx.lexicographical_topological_sort(graph, key=apps.index))
     begun: dict[str, float] = {}
     for phase in profile.phases or ():
         begun[phase.app] = min(phase.start_s, begun.get(phase.app, math.inf))
     return sorted(apps, key=begun.__getitem__) if begun.keys() >= set(apps) else apps
-
-
-def _producers_first(edges: Sequence[AppDependency], apps: Sequence[str]) -> list[str]:
-    """Producers before consumers, else in the order of `apps`; raises CycleError."""
-    sorter: TopologicalSorter[str] = TopologicalSorter()
-    for edge in edges:
-        sorter.add(edge.consumer, edge.producer)
-    sorter.prepare()
-    ready: list[str] = []
-    ordered: list[str] = []
-    while sorter.is_active():
-        ready = sorted([*ready, *sorter.get_ready()], key=apps.index)
-        ordered.append(ready.pop(0))
-        sorter.done(ordered[-1])
-    return ordered
 
 
 def _gatherers(edges: Sequence[AppDependency], by_name: Mapping[str, App]) -> list[str]:

@@ -147,13 +147,6 @@ def test_a_graph_of_apps_names_the_files_between_them(run, desk):
     assert [(e["source"], e["target"], e["files"]) for e in graph["edges"]] == [("sim", "analysis", 3)]
 
 
-def test_a_graph_without_networkx_is_refused_before_the_trace_is_read(run, desk, monkeypatch):
-    monkeypatch.setattr("vani.cli.profile.find_spec", lambda name: None)
-    done = run("profile", ROOT / "examples" / "coupled", "--graph", "g.json", "-o", "p.yaml")
-    assert done.status == 2 and not (desk / "p.yaml").exists()
-    assert done.line == "a graph takes networkx, which is not installed; pip install 'vani-io[graphs]'"
-
-
 def test_a_graph_of_processes_is_a_graph(run, desk):
     trace = TRACES / "v3-ckpt-then-restart-8r"
     assert run("profile", trace, "--graph", "g.dot", "--graph-of", "processes", "-o", "p.yaml").status == 0

@@ -39,7 +39,7 @@ class Characterised:
     view: View
 
     def graph(self, of: str = "apps") -> Any:
-        """Dependencies as a networkx.DiGraph (`vani-io[graphs]`), `of` "apps" or "processes"."""
+        """Dependencies as a networkx.DiGraph, `of` "apps" or "processes"."""
         from vani.analyzers.entities.dependencies import app_graph, process_graph  # noqa: PLC0415
 
         return app_graph(self.view) if of == "apps" else process_graph(self.view)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from importlib.util import find_spec
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Unpack
@@ -120,8 +119,6 @@ def _check_names(output: Path | None, graph: Path | None, *, quick: bool) -> Non
     if graph is None:
         return
     GRAPHS.needed_for(graph)
-    if find_spec("networkx") is None:
-        raise InputError("a graph takes networkx, which is not installed", todo="pip install 'vani-io[graphs]'")
     if quick:
         raise InputError(
             "a graph shows who read what others wrote before, which takes time stamps",

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from vani.errors import InputError
 from vani.plan.path_layers import BEYOND, DUST, Floats, Network, Numbers, bucket_of, keys_of
 
 if TYPE_CHECKING:
@@ -160,13 +159,7 @@ def maximum(network: Network, room: Room) -> Flows:
 
     Forwarding nodes that reach the same storage nodes are one node of the graph.
     """
-    try:
-        import networkx as nx  # noqa: PLC0415 - an extra, only where a flow is not known to be a maximum
-    except ImportError as error:
-        raise InputError(
-            "--exact takes networkx where demand is not met, and it is not installed",
-            todo="pip install 'vani-io[graphs]'",
-        ) from error
+    import networkx as nx  # noqa: PLC0415 - only where a flow is not known to be a maximum
 
     graph: nx.DiGraph[object] = nx.DiGraph()
     graph.add_edge("all", "job", capacity=_STEPS)

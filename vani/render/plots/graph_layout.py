@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from graphlib import TopologicalSorter
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from vani.render.plots.encoding import chart, number
+
+if TYPE_CHECKING:
+    import networkx as nx
 
 __all__ = ["Edge", "Node", "drawn", "layers"]
 
@@ -47,43 +49,29 @@ def layers(keys: Sequence[str], edges: Sequence[Edge]) -> list[list[str]]:
     Orders within a layer come from the mean place of neighbours in the layers around (barycenter heuristic of Sugiyama
     et al., 1981).
     """
-    pairs = dict.fromkeys((e.source, e.target) for e in edges if e.source != e.target)
+    import networkx as nx  # noqa: PLC0415 - a moment that lists of plots need not wait for
+
+    graph: nx.DiGraph[str] = nx.DiGraph()
+    graph.add_nodes_from(keys)
+    graph.add_edges_from((e.source, e.target) for e in edges if e.source != e.target)
     place = {key: i for i, key in enumerate(keys)}
-    reached = {key: _reached(key, pairs) for key in keys}
-    kept = [(a, b) for a, b in pairs if place[a] < place[b] or a not in reached[b]]
-    sorter = TopologicalSorter({key: [a for a, b in kept if b == key] for key in keys})
-    sorter.prepare()
-    ordered: list[list[str]] = []
-    while sorter.is_active():
-        ordered.append(sorted(sorter.get_ready(), key=place.__getitem__))
-        sorter.done(*ordered[-1])
-    around = {key: [a for a, b in kept if b == key] + [b for a, b in kept if a == key] for key in keys}
+    for cycle in list(nx.strongly_connected_components(graph)):
+        graph.remove_edges_from([(a, b) for a, b in graph.edges(cycle) if b in cycle and place[b] < place[a]])
+    ordered = [sorted(layer, key=place.__getitem__) for layer in nx.topological_generations(graph)]
     for sweep in range(_SWEEPS):
         for layer in ordered if sweep % 2 == 0 else ordered[::-1]:
-            _order(layer, around, _places(ordered))
+            _order(layer, graph, _places(ordered))
     return ordered
-
-
-def _reached(key: str, pairs: Iterable[tuple[str, str]]) -> set[str]:
-    """Nodes that edges lead to from one, however far."""
-    reached: set[str] = set()
-    at = [key]
-    while at:
-        of = at.pop()
-        new = [b for a, b in pairs if a == of and b not in reached]
-        reached.update(new)
-        at += new
-    return reached
 
 
 def _places(ordered: list[list[str]]) -> dict[str, float]:
     return {key: (i + 0.5) / len(layer) for layer in ordered for i, key in enumerate(layer)}
 
 
-def _order(layer: list[str], around: Mapping[str, Sequence[str]], places: Mapping[str, float]) -> None:
+def _order(layer: list[str], graph: nx.DiGraph[str], places: Mapping[str, float]) -> None:
     def wanted(key: str) -> float:
-        near = [places[k] for k in around[key] if k not in layer]
-        return sum(near) / len(near) if near else places[key]
+        around = [places[k] for k in (*graph.predecessors(key), *graph.successors(key)) if k not in layer]
+        return sum(around) / len(around) if around else places[key]
 
     layer.sort(key=lambda key: (wanted(key), places[key]))
 
