@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import vani
-from benchmarks import diagnosis
+from benchmarks import diagnosis, left_out, promises
 from tests.catalogue.__main__ import FOLDERS
 from tests.catalogue.judged import judge_traces, tally
 from tests.catalogue.labels import LABELS, read_labels
@@ -371,6 +371,7 @@ def page(shared: Path) -> str:
     with tempfile.TemporaryDirectory() as store:
         lines = [HEAD.rstrip(), *twins(shared, Path(store)), NOTES.rstrip(), *cm1(shared, Path(store))]
         lines += [RULES_HEAD, *labelled_traces(shared, Path(store))]
+        lines += [*promises.section(shared, Path(store)), *left_out.section()]
     return "\n".join([*lines, *diagnosis.section()]).rstrip() + "\n"
 
 

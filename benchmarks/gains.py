@@ -32,7 +32,7 @@ from vani.schema.advice import Expected
 from vani.schema.profile import Profile
 from vani.units import MiB
 
-__all__ = ["Change", "changes", "fitted", "print_gains"]
+__all__ = ["Change", "by_machine", "changes", "errors", "fitted", "is_inside", "limits", "print_gains"]
 
 WITHIN: Final = 0.8
 """Share of measured speed-ups that a range is to contain."""
@@ -99,35 +99,35 @@ def fitted(points: Sequence[Change]) -> tuple[float, float, float]:
     grid = itertools.product((0.4e9, 0.6e9, 0.8e9, 1.2e9, 1.6e9), (0.2, 0.3, 0.4, 0.5, 0.6))
 
     def loss(pair: tuple[float, float]) -> float:
-        errors = [_errors(own, *pair) for own in _by_machine(points).values()]
-        return statistics.fmean(float(np.mean(np.where(e < 0, 2.0, 1.0) * e**2)) for e in errors)
+        of_machines = [errors(own, *pair) for own in by_machine(points).values()]
+        return statistics.fmean(float(np.mean(np.where(e < 0, 2.0, 1.0) * e**2)) for e in of_machines)
 
     best = min(grid, key=loss)
     wide = next(
         exponent
         for exponent in np.arange(0.1, 1.0, 0.02)
-        if all(_within(own, *best, float(exponent)) >= WITHIN for own in _by_machine(points).values())
+        if all(_within(own, *best, float(exponent)) >= WITHIN for own in by_machine(points).values())
     )
     return (*best, float(wide))
 
 
-def _by_machine(points: Sequence[Change]) -> dict[str, list[Change]]:
+def by_machine(points: Sequence[Change]) -> dict[str, list[Change]]:
     machines = sorted({point.run.machine for point in points})
     return {name: [point for point in points if point.run.machine == name] for name in machines}
 
 
-def _errors(points: Sequence[Change], node_rate: float, exponent: float) -> np.ndarray:
+def errors(points: Sequence[Change], node_rate: float, exponent: float) -> np.ndarray:
     return np.asarray([math.log(point.measured / point.estimate(node_rate, exponent)) for point in points])
 
 
-def _limits(points: Sequence[Change], exponent: float) -> np.ndarray:
+def limits(points: Sequence[Change], exponent: float) -> np.ndarray:
     factors = [max(SPREAD, (point.after / point.before) ** exponent) for point in points]
     logs: np.ndarray = np.log(np.asarray(factors))
     return logs
 
 
 def _within(points: Sequence[Change], node_rate: float, exponent: float, wide: float) -> float:
-    return float((np.abs(_errors(points, node_rate, exponent)) <= _limits(points, wide)).mean())
+    return float((np.abs(errors(points, node_rate, exponent)) <= limits(points, wide)).mean())
 
 
 def print_gains(data: Path = DATA) -> None:
@@ -143,7 +143,7 @@ def print_gains(data: Path = DATA) -> None:
     print(
         "  machine      starts   node GB/s   exponents    within   above   below   median measured / expected"
     )
-    for machine, own in _by_machine(points).items():
+    for machine, own in by_machine(points).items():
         _row(machine, own, fitted([point for point in points if point.run.machine != machine]))
         _row("  in use", own, used)
     print("  all machines: {:.1f} GB/s, {:.1f}, {:.2f}".format(*_shown(fitted(points))))
@@ -156,11 +156,11 @@ def _shown(parameters: tuple[float, float, float]) -> tuple[float, float, float]
 
 
 def _row(name: str, points: Sequence[Change], parameters: tuple[float, float, float]) -> None:
-    errors, limits = _errors(points, *parameters[:2]), _limits(points, parameters[2])
-    above, below = float((errors > limits).mean()), float((errors < -limits).mean())
+    off, most = errors(points, *parameters[:2]), limits(points, parameters[2])
+    above, below = float((off > most).mean()), float((off < -most).mean())
     figures = "{:<11.1f} {:.1f}, {:<7.2f}".format(*_shown(parameters))
     shares = f"{1 - above - below:<8.0%} {above:<7.0%} {below:<7.0%}"
-    print(f"  {name:<12} {len(points):<8} {figures} {shares} {math.exp(float(np.median(errors))):.2f}")
+    print(f"  {name:<12} {len(points):<8} {figures} {shares} {math.exp(float(np.median(off))):.2f}")
 
 
 def _print_given(points: Sequence[Change]) -> None:
@@ -169,7 +169,7 @@ def _print_given(points: Sequence[Change]) -> None:
     print(f"\nOf {len(large)} changes that are measured to give more than x{MEASURABLE}: ", end="")
     print(f"{sum(point.expected is not None for point in large) / len(large):.0%} with a number")
     print(f"Of {len(points)} changes: {len(given)} with a number, others with a direction")
-    inside = [_is_inside(point.measured, point.expected) for point in given if point.expected]
+    inside = [is_inside(point.measured, point.expected) for point in given if point.expected]
     ratios = [point.measured / (point.expected.speedup or 1) for point in given if point.expected]
     print(f"  measured within the range: {statistics.fmean(inside):.0%}; ", end="")
     print(f"median measured / expected: {statistics.median(ratios):.2f}")
@@ -179,7 +179,7 @@ def _print_given(points: Sequence[Change]) -> None:
     )
 
 
-def _is_inside(measured: float, expected: Expected) -> bool:
+def is_inside(measured: float, expected: Expected) -> bool:
     return (expected.low or 0.0) <= measured <= (expected.high or math.inf)
 
 

@@ -27,7 +27,7 @@ from vani.advisors.judge import judge
 from vani.schema.advice import ProfileRef, Recommendation, SystemRef
 from vani.units import MiB, counted
 
-__all__ = ["THUMB", "advice", "advised", "print_counts", "shares"]
+__all__ = ["OF_NODES", "THUMB", "Rule", "advice", "advised", "assumed", "chosen", "print_counts", "shares"]
 
 KINDS: Final[tuple[Kind, ...]] = ("collective", "independent", "file per process", "reads")
 
@@ -50,7 +50,7 @@ THUMB: Final[Mapping[str, Rule]] = {
 }
 """Rules of thumb, by name; none gives more targets than there are."""
 
-_OF_NODES: Final = ("1/node", "2/node")
+OF_NODES: Final = ("1/node", "2/node")
 """Rules of thumb that need the number of nodes."""
 
 ALIKE: Final = 0.96
@@ -199,7 +199,7 @@ def print_counts(data: Path = DATA, *, knows_nodes: bool = True, left_out: bool 
     if not data.exists():
         print(f"No measurements: {data.name} is not beside the repository")
         return
-    thumb = {name: rule for name, rule in THUMB.items() if knows_nodes or name not in _OF_NODES}
+    thumb = {name: rule for name, rule in THUMB.items() if knows_nodes or name not in OF_NODES}
     rules: dict[str, Rule] = {"advised": functools.partial(advised, knows_nodes=knows_nodes), **thumb}
     print("Mean share of the best bandwidth / the worst run / share of runs below half of the best, in %")
     for kind in KINDS:
