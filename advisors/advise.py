@@ -1,4 +1,4 @@
-"""Judge a profile or the file that holds one, and say which profile and which machine were judged."""
+"""Judge a profile or a profile's file, and name the profile and the machine that were judged."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ def advise_document(
     files: int | None = None,
     part: ProfilePart | None = None,
 ) -> Advice:
-    """Judge a profile, or the profile in a file, and say which file and which machine were judged.
+    """Judge a profile, or the profile in a file, and name the file and the machine that were judged.
 
-    The digest of a file is that of its bytes; that of a model is of the YAML that it is written as.
+    The digest of a file is that of its bytes, the digest of a model that of its YAML.
     Of a profile that lists more than `files` files, the rules see those with the most I/O time, as if
     it had been made with `vani profile --files N`; None: all. Positions in evidence are those of the whole list.
-    `part` is what `judged_part` gave for this profile and as many files, where that was asked for before.
+    `part` is what `judged_part` gave for this profile and as many files, where that was called before.
 
     Raises
     ------

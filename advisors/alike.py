@@ -1,7 +1,7 @@
-"""Files that a profile does not list, but that are like listed ones: of one name pattern.
+"""Files that a profile does not list, but that share a name pattern with listed ones.
 
-A list of files is cut at a hundred, and what a rule adds up over it would be what a hundred files do. So each listed
-file stands for its part of its pattern: with all listed files of the pattern together the sums are those of
+A list of files is cut at a hundred, and a rule's sums over it would cover a hundred files. So each listed
+file represents its part of its pattern: with all listed files of the pattern together the sums are those of
 `profile.patterns`, exactly. A run whose files are all listed has parts of one file each.
 """
 
@@ -27,7 +27,7 @@ _WILD: Final = re.compile(r"%d|%0([0-9]+)d|\*\*|\*")
 
 @dataclass(frozen=True)
 class Part:
-    """How much of its pattern a listed file stands for: factors of its own figures."""
+    """How much of its pattern a listed file represents: factors of its own figures."""
 
     folder: str | None = None
     """The deepest one with all files of the pattern."""
@@ -46,7 +46,7 @@ class Part:
 
 
 ALONE: Final = Part()
-"""A file that stands for itself."""
+"""A file that represents only itself."""
 
 
 def parts_of(profile: Profile) -> list[Part]:
@@ -69,7 +69,7 @@ def parts_of(profile: Profile) -> list[Part]:
 
 
 def pattern_evidence(parts: Sequence[Part], profile: Profile) -> list[Evidence]:
-    """How many files the patterns have that some listed files stand for; of all files where there are no patterns."""
+    """Number of files in the patterns that some listed files represent; all files where there are no patterns."""
     numbers = dict.fromkeys(part.pattern for part in parts if part.pattern is not None)
     if not numbers or not profile.patterns:
         return [Evidence("dataset.files", profile.dataset.files)]
@@ -111,7 +111,7 @@ def _factor(whole: float | None, parts: Sequence[float | None]) -> float:
 
 
 class _Patterns:
-    """Finds the pattern of a path: of several that fit, the one with most letters of its own."""
+    """Finds the pattern of a path: the one with most literal letters of several that fit."""
 
     def __init__(self, patterns: Sequence[NamePattern]) -> None:
         self._single = {pattern.pattern: n for n, pattern in enumerate(patterns) if pattern.files == 1}

@@ -1,4 +1,4 @@
-"""Gains that a model of the storage promises, if it explains the trace: of a setting, and of moving files to a tier."""
+"""Gains from a model of the storage, if it explains the trace: from a setting, and from moving files to a tier."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def anchored_gain(
 ) -> Gain | str:
     """The gain on `traced_s` seconds of the run by a model of the storage; a phrase if it does not explain them.
 
-    `before_s` and `after_s` are what the model expects with the present setting and with the new one.
+    `before_s` and `after_s` are the model's times with the present setting and with the new one.
     """
     anchored = calibration.anchored(traced_s, before_s, after_s, generic=system.generic)
     if isinstance(anchored, str):
@@ -48,7 +48,7 @@ def staging_gain(
 ) -> Gain | str:
     """The gain for I/O that costs the run `traced_s`; a phrase where no number is promised.
 
-    `before_s` is what the model expects of that I/O as it is, `after_s` with the files on the tier, copying included;
+    `before_s` is the model's time of that I/O now, `after_s` with the files on the tier, copying included;
     None where a rate is missing.
     """
     if before_s is None or after_s is None:

@@ -20,7 +20,7 @@ from vani.plug_ins import described, plug_ins
 __all__ = ["ENTRY_POINTS", "find", "page_text", "pick", "rules"]
 
 ENTRY_POINTS = "vani.advisors"
-"""Entry points of this group name a rule class, or a module that holds rules."""
+"""Entry points of this group name a rule class, or a module with rules."""
 
 
 @functools.cache
@@ -53,7 +53,7 @@ def find(word: str) -> type[Rule]:
     Raises
     ------
     InputError
-        There is none; names the nearest.
+        No such rule; names the nearest.
     """
     lower = word.strip().lower()
     for rule in rules():
@@ -65,13 +65,13 @@ def find(word: str) -> type[Rule]:
 def pick(select: Iterable[str] | None = None, ignore: Iterable[str] | None = None) -> tuple[type[Rule], ...]:
     """The rules of `select` (None: all) without those of `ignore`.
 
-    Each word is an id, a name, a family, or letters that ids begin with (`LUS`); a word may hold several,
+    Each word is an id, a name, a family, or letters that ids begin with (`LUS`); a word may contain several,
     separated by commas.
 
     Raises
     ------
     InputError
-        A word stands for no rule; names the nearest.
+        A word matches no rule; names the nearest.
     """
     chosen = rules() if select is None else tuple(r for r in rules() if r in _matching(select))
     dropped = _matching(ignore or ())

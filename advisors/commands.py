@@ -11,7 +11,7 @@ __all__ = ["comment", "quoted_path", "text_literal"]
 def quoted_path(path: str) -> str | None:
     """A path as one word of POSIX sh that no command takes for an option.
 
-    None for a path that holds control characters or bytes that are no text: sh has no printable way to write
+    None for a path with control characters or bytes that are not text: sh has no printable way to write
     it, and a file's name must never be able to write to a terminal.
     """
     if not path or not path.isprintable():

@@ -24,7 +24,7 @@ MOOT: frozenset[frozenset[str]] = frozenset(
 
 @dataclass(frozen=True)
 class Judged:
-    """A finding, the rule that made it, and the seconds that it is expected to win (0 where unknown)."""
+    """A finding, the rule that made it, and the seconds that it is expected to save (0 where unknown)."""
 
     rule: type[Rule]
     finding: Finding
@@ -32,18 +32,18 @@ class Judged:
 
     @property
     def rank(self) -> tuple[float, float, float, str]:
-        """Sorts the better one first: seconds won, seconds touched, confidence, then the id."""
+        """Sorts the better one first: seconds saved, seconds touched, confidence, then the id."""
         return (-self.seconds, -self.finding.touched_s, -self.finding.confidence, self.rule.id)
 
 
 def resolve(judged: Sequence[Judged]) -> tuple[list[Judged], list[tuple[Judged, str]]]:
-    """Keep, of those that contradict each other, the one that wins more.
+    """Keep the one of contradicting findings that saves more.
 
     Returns
     -------
     tuple
-        What is kept, best first, and each loser with the sentence that says to what it lost. A finding is
-        kept or lost as a whole, since a setting for a folder cannot hold for some of its files.
+        The kept findings, best first, and each dropped one with a sentence that names the better one. A finding is
+        kept or dropped as a whole, since a setting for a folder cannot apply to some of its files only.
     """
     winners: list[Judged] = []
     lost: list[tuple[Judged, str]] = []
@@ -81,5 +81,5 @@ def _sentence(loser: Judged, winner: Judged, path: str) -> str:
 
     return (
         f"{path}: given up for {winner.rule.id} ({winner.rule.name}), which contradicts it "
-        f"and is expected to win {worth(winner)} against {worth(loser)}"
+        f"and is expected to save {worth(winner)} against {worth(loser)}"
     )

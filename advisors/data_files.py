@@ -1,7 +1,7 @@
 """Files of a profile that are data of the program, and their share of the run.
 
 A profile lists every path that is no device: configuration of the machine, Python modules and the helper
-files of MPI libraries are in it too, and nobody can set anything for them.
+files of MPI libraries are in it too, and nothing can be set for them.
 """
 
 from __future__ import annotations
@@ -197,7 +197,7 @@ _CHECKPOINT: Final = re.compile(r"ckpt|chkp|(?<![a-z])chk|checkpoint|restart|(?<
 
 
 def is_checkpoint(path: str) -> bool:
-    """True if the path says that the file holds the state of a program, as names of checkpoints do."""
+    """True if the path shows that the file contains a program's state, as names of checkpoints do."""
     return _CHECKPOINT.search(path) is not None
 
 
@@ -206,7 +206,7 @@ def is_software(path: str) -> bool:
     return not _SOFTWARE.isdisjoint(path.split("/")) or _PYTHON.search(path) is not None
 
 
-# Every rule asks for the same files.
+# Every rule needs the same files.
 @lru_cache(maxsize=1 << 17)
 def is_data(path: str) -> bool:
     """True if a path is data of a program: neither the machine's software nor a helper file of an MPI library."""

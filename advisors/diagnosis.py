@@ -48,7 +48,7 @@ def diagnosis(profile: Profile) -> list[Observation]:
             )
     if observations:
         return sorted(observations, key=lambda entry: -(entry.share or 0.0))
-    # What was not recorded may be remarkable.
+    # Unrecorded activity may be remarkable.
     if profile.unseen or not profile.workflow.io.ops.all:
         return []
     evidence = [Evidence(attribute="workflow.io.bytes.total", value=profile.workflow.io.bytes.total)]

@@ -1,4 +1,4 @@
-"""Patterns of the diagnosis that single files show: sizes and places of requests, who shares a file, interfaces."""
+"""Patterns of the diagnosis that single files show: sizes and places of requests, sharing of files, interfaces."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def _interleaved_access(run: Run) -> Seen | None:
 
 
 def _by_place(run: Run, kind: str, least: float, among: Sequence[Item]) -> Seen | None:
-    """Files among these of which at least a share `least` of the requests begin at places of a kind."""
+    """Files among these with at least a share `least` of requests that begin at places of a kind."""
     shares = {
         item: getattr(item.file.io.access_pattern, kind)
         for item in among
@@ -123,7 +123,7 @@ def _is_polled(item: Item) -> bool:
 
 
 def _reads_in_vain(io: IOStats) -> int:
-    """Reads that get nothing: of sources with return values they are no operations, of others they lie past the end."""
+    """Reads that return nothing: no operations in sources with return values, beyond the end in others."""
     got = (io.bytes.read or 0) - (io.past_end.read or 0)
     past_end = io.ops.read if got < io.ops.read else 0
     return past_end + max(0, sum(call.count for call in io.calls or () if call.name in _READS) - io.ops.read)
@@ -216,7 +216,7 @@ def _is_repeated(moved: int | None, distinct: int | None) -> bool:
 
 
 def _odd_requests(item: Item) -> float:
-    """Requests of a page or more, below an RPC, whose size is no multiple of a page: a lower bound."""
+    """Requests of a page or more, below an RPC, whose size is not a multiple of a page: a lower bound."""
     count = 0.0
     for reads in (True, False):
         sizes = sizes_of(item.file.io, reads=reads)

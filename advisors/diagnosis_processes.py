@@ -67,7 +67,7 @@ def _is_uneven(app: App, profile: Profile) -> bool:
     balance = app.balance
     if balance is None or app.processes < 2 * app.instances or are_plain(app, profile):
         return False
-    # Aggregators move the bytes of others, and a process that writes all is a pattern of its own.
+    # Aggregators move the bytes of others, and a process that writes all is a separate pattern.
     if gathers(app, profile) or moves_collectively(app, profile) or is_funnel(app, profile):
         return False
     more_bytes = balance.busiest_bytes - balance.mean_bytes
@@ -181,7 +181,7 @@ def _environment_startup(run: Run) -> Seen | None:
 
 
 def _is_small(row: NamePattern) -> bool:
-    """Files of which each opening moves no more than a stripe, and something."""
+    """Files where each opening moves some bytes, but at most a stripe."""
     return 0 < bytes_of(row) <= SMALL_FILE * max(row.opens, row.files)
 
 

@@ -1,4 +1,4 @@
-"""A profile as its diagnosis asks for it: data files with weights, totals, and how an observation is put together."""
+"""A profile as its diagnosis needs it: data files with weights, totals, and the making of an observation."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ class Run:
 
     @cached_property
     def items(self) -> list[Item]:
-        """Listed files that are data of the program; each stands for its part of its name pattern."""
+        """Listed files that are data of the program; each represents its part of its name pattern."""
         return data_files(self.profile)
 
     @cached_property
@@ -105,7 +105,7 @@ class Run:
         return bool(items) and self.moved > 0 and sum(map(moved_in, items)) >= NOTABLE * self.moved
 
     def are_many(self, requests: float) -> bool:
-        """True if so many requests are neither start-up nor a trifle, or most of what the program does."""
+        """True if so many requests are neither start-up nor a trifle, or are most of the program's requests."""
         return requests >= max(REQUESTS, NOTABLE * self.requests) or requests >= max(MANY, MOST * self.requests)
 
     def misses(self, kinds: frozenset[str]) -> bool:

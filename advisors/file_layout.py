@@ -34,7 +34,7 @@ class Pieces:
 def pieces_of(items: Sequence[Item], profile: Profile, system: System, layouts: Layouts) -> Pieces | str:
     """Pieces of the first of these files, which share a folder; a sentence if they are not known.
 
-    On Lustre, a layout that is recommended for one of them goes before the default one: both are followed together.
+    On Lustre, a layout recommended for one of them replaces the default: both are followed together.
     """
     path = items[0].file.path
     gpfs = gpfs_under(path, profile, system)
@@ -70,5 +70,5 @@ def pieces_of(items: Sequence[Item], profile: Profile, system: System, layouts: 
 
 
 def _targets(count: int, disk: FileSystem | None) -> int | None:
-    """Targets of a stripe count, of which -1 is all; None where nobody says how many there are."""
+    """Targets of a stripe count; -1 means all; None where their number is unknown."""
     return count if count > 0 else disk.targets if disk else None

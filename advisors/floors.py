@@ -1,4 +1,4 @@
-"""The least time that the bytes of a finding's files need, whatever setting moves them: no gain goes below it."""
+"""The least time that the bytes of a finding's files need under any setting: no gain goes below it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 __all__ = ["above_floor"]
 
 _DIRECTIONS: Final = {"read": (True,), "write": (False,), "data": (True, False)}
-"""Of the metrics that are times of data: whether reads and writes are in it."""
+"""For metrics that are times of data: whether they include reads and writes."""
 
 _OBJECT_RATE: Final = 1e9
 """Bytes per second of one target where no description has it: what ARCHER2's guide gives for a file of one stripe."""

@@ -1,4 +1,4 @@
-"""Folders over all files of the run, not only the listed ones: how many files, how small, and what they cost.
+"""Folders over all files of the run, not only the listed ones: number, sizes and cost of their files.
 
 The table of a profile has the hundred folders with most metadata time and the ten with most files: that none of the
 others has more files than these is sure, what all of them have together is not.
@@ -63,12 +63,12 @@ class Folders:
 
     @property
     def known(self) -> int:
-        """Files whose size is known."""
+        """Files of known size."""
         return sum(folder.sizes.known for _, folder in self.rows if folder.sizes is not None)
 
     @property
     def path(self) -> str:
-        """The deepest folder that holds them all."""
+        """The deepest folder that contains them all."""
         paths = [folder.path for _, folder in self.rows]
         if len({path.startswith("/") for path in paths}) > 1:
             return "."
@@ -81,7 +81,7 @@ class Folders:
 
     @property
     def time_s(self) -> float:
-        """In all calls, summed over processes; that of metadata alone where a document does not tell."""
+        """In all calls, summed over processes; that of metadata only where a document has no more."""
         return sum(
             (folder.metadata_time_s if folder.time_s is None else folder.time_s) or 0.0
             for _, folder in self.rows
@@ -92,7 +92,7 @@ class Folders:
         number = f"{format_count(len(self.rows))} folders"
         inside = self.path if len(self.rows) == 1 else f"{number} in {self.path}"
         if self.path == "/":
-            # They lie in several file systems.
+            # They are in several file systems.
             inside = f"{number}, such as {max(self.rows, key=lambda row: row[1].files)[1].path}"
         return f"{format_count(self.files)} files in {inside}"
 
@@ -121,7 +121,7 @@ class Folders:
         return of_profile_s(profile, "total") * min(1.0, self.time_s / time.total) * (1 - min(1.0, flushing))
 
     def listed(self, profile: Profile) -> frozenset[str]:
-        """Paths of the listed files that lie in them."""
+        """Paths of the listed files in them."""
         inside = {folder.path for _, folder in self.rows}
         return frozenset(
             file.path for file in profile.files if (posixpath.dirname(file.path) or ".") in inside
@@ -140,12 +140,12 @@ def folder_table(profile: Profile, system: System) -> str | None:  # noqa: ARG00
     """Need of a rule: the table of folders. The reason why a profile lacks it, None if it is there."""
     if profile.folders is not None:
         return None
-    why = profile.provenance.get("folders", "an older Vani made the profile: make it anew")
+    why = profile.provenance.get("folders", "an older Vani made the profile: make it again")
     return f"folders are not known ({why})"
 
 
 def folders_of(profile: Profile, system: System) -> Folders:
-    """Folders with data of the program that do not lie on the node; empty if the profile has no table of folders."""
+    """Folders with data of the program that are not on the node; empty if the profile has no table of folders."""
     return Folders(
         tuple(
             (position, folder)
@@ -204,7 +204,7 @@ def is_written(folder: Folder) -> bool:
 
 
 def _served(profile: Profile) -> float:
-    """Of the metadata time of files, what servers answer: folders are no files, and seeks ask nobody."""
+    """The part of files' metadata time that servers answer: without folders and seeks."""
     kinds = profile.workflow.io.metadata_kinds
     if kinds is None:
         return 1.0

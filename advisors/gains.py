@@ -1,7 +1,7 @@
-"""Gains in seconds of the run: no rule wins more than what it changes can have cost, and all together add up.
+"""Gains in seconds of the run: no rule saves more than its part can have cost, and all together add up.
 
 The run waits for its slowest process, so the part of it that a rule changes takes at most that process's I/O time:
-longer ones are scaled down to it, factors stay. Expected is what a recommendation wins together with those above it:
+longer ones are scaled down to it, factors stay. The expected gain of a recommendation follows those above it:
 the first acts on the whole I/O time, each next one on what is left, so that all gains add up to what MAT001 names at
 most (`vani.advisors.chained_gains`).
 """
@@ -31,10 +31,10 @@ _LITTLE: Final = 1.3
 """Speed-up up to which repeated runs differ without any change (Xie et al., section IV-D)."""
 
 _MEASURABLE: Final = 0.05
-"""Of the time that a setting acts on: less is lost in what repeated runs differ by (ours)."""
+"""Share of the time that a setting acts on: less is lost in the noise of repeated runs (ours)."""
 
 RUNTIME: Final = "runtime_s"
-"""Metric of gains that are told as times of the whole run."""
+"""Metric of gains that are times of the whole run."""
 
 
 def of_run(finding: Finding, time: IOTime | None) -> Finding:
@@ -73,7 +73,7 @@ def before_bounds(gain: Gain, profile: Profile) -> tuple[float, float] | None:
 
 
 def _in_order(gain: Gain) -> Gain:
-    """0 <= best <= after <= before, and after <= worst, whatever a rule says; a hundredth is left, if anything."""
+    """0 <= best <= after <= before, and after <= worst, whatever a rule returns; a hundredth is left, if anything."""
     least = gain.before_s / _LARGEST if gain.after_s > 0 and gain.metric != RUNTIME else 0.0
     central = min(max(gain.after_s, least), gain.before_s)
     best = min(max(gain.best_s, 0.0), central)
@@ -84,7 +84,7 @@ def _in_order(gain: Gain) -> Gain:
 
 
 def _repeated(gain: Gain) -> Gain:
-    """The range holds at least what repeated runs differ by; at worst, the next run may be slower than this one."""
+    """The range includes at least the noise of repeated runs; at worst, the next run may be slower than this one."""
     if gain.metric == RUNTIME or not gain.seconds:
         return gain
     best, worst = gain.after_s / SPREAD, gain.after_s * SPREAD
@@ -94,7 +94,7 @@ def _repeated(gain: Gain) -> Gain:
 def _tenfold(gain: Gain) -> Gain:
     """The range cut to a factor of `WIDEST` either way.
 
-    Where a model knows bounds alone (all of it, nothing of it), four of five runs lie well inside them. Three pairs of
+    Where a model knows only bounds (all of it, nothing of it), four of five runs are well inside them. Three pairs of
     runs before and after a change of request sizes do (`python -m benchmarks.gains`); others were not measured.
     """
     if gain.metric == RUNTIME or not gain.after_s:
@@ -113,7 +113,7 @@ def without_little(finding: Finding) -> Finding:
 
 
 def within(gain: Gain, most: float) -> Gain:
-    """The same gain of a part that takes `most` seconds at most; of the whole run, one that wins no more."""
+    """The same gain of a part that takes `most` seconds at most; of the whole run, one that saves no more."""
     if gain.metric == RUNTIME:
         best, after, worst = (max(s, gain.before_s - most) for s in (gain.best_s, gain.after_s, gain.worst_s))
         return replace(gain, best_s=best, after_s=after, worst_s=worst)

@@ -1,9 +1,9 @@
 """Ask all rules about a profile and a system, and make one document of their verdicts.
 
-What holds for every rule is done here, so that no rule has to: null inputs, faults of a rule, gains in seconds of
+Work common to all rules is done here: null inputs, faults of a rule, gains in seconds of
 the run, severity, how sure it all is, contradictions, order.
 
-Order and severity are what a recommendation wins alone; what it wins together with those above it is expected
+Order and severity follow the saving of a recommendation alone; its saving after those above it is `expected`
 (`vani.advisors.gains`).
 """
 
@@ -62,7 +62,7 @@ __all__ = ["MATTER", "SEVERITIES", "UNKNOWN_SYSTEM", "Thresholds", "judge", "wit
 Thresholds = Mapping[str, Mapping[str, Number | str]]
 
 UNKNOWN_SYSTEM: Final = System(name="unknown", generic=False)
-"""Stands for the machine where none was given: no figure of it is known."""
+"""The machine where none was given: no figure of it is known."""
 
 # Share of the run from which on seconds are this severe. 25 % and 10 % are ours: a quarter of a run is worth
 # a change of the program, and 10 % is what Xie et al. (section II) let I/O take of a run. 1 % is what can be
@@ -75,7 +75,7 @@ SEVERITIES: Final[tuple[tuple[float, Severity], ...]] = ((0.25, "high"), (0.10, 
 # process waits for data that is written in the background.
 OWN_FLOORS: Final = frozenset({"location", "writers", "waiting"})
 
-# Less than this is worth no change, and comes and goes between repetitions: low at most (ours).
+# Less than this is worth no change, and varies between repetitions: low at most (ours).
 LEAST_S: Final = 1.0
 
 # Findings on a run that is too short to judge count as half as certain (ours).
@@ -85,12 +85,12 @@ ORDER: Final[tuple[Severity, ...]] = ("high", "medium", "low", "info")
 
 _LOWER: Final[Mapping[Severity, Severity]] = {"high": "medium", "medium": "low"}
 
-# What a user can supply for attributes whose provenance says nothing, by their beginning.
+# What a user can supply for attributes without provenance, by their beginning.
 SUPPLY: Final = {
     "job": "supply --job job.yaml (`vani collect`, run inside the job, writes it)",
     "middleware": "supply --job job.yaml (`vani collect`, run inside the job, writes it)",
     "storage": "supply --system NAME or a system.yaml, or --job job.yaml",
-    "": "supply a trace that holds it",
+    "": "supply a trace that contains it",
 }
 _TIMES: Final = "workflow.runtime_s"
 
@@ -107,14 +107,14 @@ def judge(
 ) -> Advice:
     """Ask the chosen rules; each is in at least one of the advice's two lists.
 
-    `thresholds` holds, by a rule's id or name, values by the name of its threshold. See `advise_document`
-    for what is raised.
+    `thresholds` contains, by a rule's id or name, values by the name of its threshold. See `advise_document`
+    for errors.
     """
     notes = notes_on_mounts(None if system_ref.name is None else system, profile)
     system = as_recorded(system, profile)
     chosen = [rule(values) for rule, values in _configured(pick(select, ignore), thresholds)]
     matter = next((rule for rule in chosen if isinstance(rule, IOShare)), None) or IOShare()
-    # Without times no rule can tell what its finding is worth; few can find anything.
+    # Without times no rule knows the value of its finding; few can find anything.
     time = None if profile.workflow.runtime_s is None else io_time(profile)
     silent: list[NoRecommendation] = []
     judged: list[Judged] = []
@@ -190,7 +190,7 @@ def judge(
 
 
 def with_remedy(verdict: ProfileVerdict, recommendations: Sequence[Recommendation]) -> ProfileVerdict:
-    """The verdict of the profile, whose remedy is the first recommendation that is worth following."""
+    """The verdict of the profile, whose remedy is the first recommendation worth following."""
     first = next((entry for entry in recommendations if entry.rule != IOShare.id and entry.severity != "info"), None)
     if verdict.matters != "yes" or first is None:
         return verdict
@@ -202,7 +202,7 @@ def _configured(
 ) -> Iterator[tuple[type[Rule], dict[str, Number | str]]]:
     given = {key.lower(): dict(values) for key, values in (thresholds or {}).items()}
     for key, values in (thresholds or {}).items():
-        # Rules that are not asked, too: a misspelt name is one whatever was selected.
+        # Rules that are not selected, too: a misspelt name is always an error.
         _rule_of(key)(values)
     for rule in chosen:
         yield rule, given.get(rule.name.lower(), {}) | given.get(rule.id.lower(), {})
@@ -248,7 +248,7 @@ def _ask(rule: Rule, profile: Profile, system: System, layouts: Layouts) -> Verd
     except Exception as error:
         raise _fault(rule, f"failed ({described(error)})") from error
     if not verdict:
-        raise _fault(rule, "neither recommends anything nor says why not")
+        raise _fault(rule, "neither recommends anything nor gives a reason")
     return verdict
 
 
@@ -257,7 +257,7 @@ def _fault(rule: Rule, problem: str) -> VaniError:
     return (InputError if is_plug_in else VaniError)(
         f"rule {rule.id} ({rule.name}) {problem}",
         where=type(rule).__module__,
-        todo=f"mend the rule, or report it if it came with Vani; `--ignore {rule.id}` goes on without it",
+        todo=f"mend the rule, or report it if it came with Vani; `--ignore {rule.id}` continues without it",
     )
 
 
@@ -286,9 +286,9 @@ def _judged(rule: type[Rule], finding: Finding) -> Judged:
 
 
 def _severity(judged: Judged, now: Finding, time: IOTime | None) -> Severity:
-    """By the share of the run that is won alone; where the gain is unknown, by the time touched, one step lower.
+    """By the share of the run that it saves alone; where the gain is unknown, by the time touched, one step lower.
 
-    What wins less than `LEAST_S`, alone or once those before it are followed (`now`), is low at most.
+    A saving below `LEAST_S`, alone or once those before it are followed (`now`), is low at most.
     """
     if time is None:
         return "info"
@@ -346,7 +346,7 @@ def _recommendation(
 
 
 def _expected(gain: Gain | str, profile: Profile, *, is_bound: bool) -> Expected | Direction:
-    """The number, or the direction where there is none or where its range says next to nothing."""
+    """The number, or the direction where there is none or where its range is too wide."""
     if isinstance(gain, str):
         return Direction(why_no_number=gain)
     if not is_bound and gain.worst_s > WIDEST**2 * gain.best_s * (1 + 1e-9):

@@ -21,7 +21,7 @@ _HINT_VARIABLES = ("export ROMIO_HINTS=", "export MPICH_MPIIO_HINTS=")
 def knobs_of(finding: Finding) -> Sequence[Knob]:
     """Knobs that a rule names; where it names none itself, those that its lines turn.
 
-    Empty where a line does something else, or where a recommended hint is none that the lines set: such advice asks
+    Empty where a line does something else, or where the lines do not set a recommended hint: such advice asks
     for a change of the program or of the job, of which the knobs would be only a part.
     """
     if finding.knobs is not None:

@@ -43,7 +43,7 @@ def language_of(app: App | None, profile: Profile) -> Language | None:
 
 
 def code_lines(code: Mapping[Language, str], language: Language | None) -> list[str]:
-    """The code of the language as comments of sh; of all languages, each under its name, where there is none of it."""
+    """The code of the language as comments of sh; for all languages, each under its name, where it has none."""
     own = code.get(language) if language is not None else None
     if own is not None:
         return comment(f"in the program ({language}):\n" + _indented(own))

@@ -68,9 +68,9 @@ LAUNCHERS = {
         "$JSM_NAMESPACE_SIZE",
         "JSM_NAMESPACE_LOCAL_RANK",
         'sort -u "$LSB_DJOB_HOSTFILE"',
-        # A resource set of its own: the program must leave a core free.
+        # A separate resource set: the program must leave a core free.
         "jsrun --rs_per_host=1 --tasks_per_rs=1 --cpu_per_rs=1",
-        # A resource set of jsrun lies within a node.
+        # A resource set of jsrun is inside of a node.
         "jsrun --nrs=1 --tasks_per_rs=1 --cpu_per_rs=ALL_CPUS {app}",
         "jsrun --rs_per_host=1 --nrs={nodes} --tasks_per_rs={each} --cpu_per_rs=ALL_CPUS "
         "--launch_distribution=packed {app}",
@@ -109,7 +109,7 @@ LAUNCHERS = {
 """By batch system, and `pals` for machines of HPE where PBS starts processes by PALS.
 
 `pbs` starts with Open MPI's mpirun, `pjm` with Fujitsu's mpiexec, which deals processes out to the nodes in turn if the
-job was submitted with `--mpi rank-map-bynode`, as the request of a tier says.
+job was submitted with `--mpi rank-map-bynode`, as the request of a tier states.
 """
 
 

@@ -1,7 +1,7 @@
-"""Advice whose settings `vani tune` measured: what came of them replaces what a model expects.
+"""Advice whose settings `vani tune` measured: the measured result replaces the model's estimate.
 
-Proven settings come first, and those that did not help last, so that nothing applies them. Estimates of the others
-are of the time that those before them in the model's order leave, whatever came of these; measurements of their rules
+Proven settings come first, and those that did not help last, where nothing applies them. Estimates of the others
+are of the time that those before them in the model's order leave, whatever their result; measurements of their rules
 correct them (`vani.models.measured_gain`).
 """
 
@@ -29,7 +29,7 @@ NOTHING_LEFT: Final = "no setting that was measured on this machine helps"
 
 @dataclass(frozen=True)
 class Trial:
-    """A setting, and what came of it."""
+    """A setting, and its result."""
 
     setting: Setting
     measured: Measured
@@ -41,7 +41,7 @@ def with_measured(
     remarks: Iterable[str] = (),
     speedups: Mapping[str, Sequence[tuple[float, float]]] = MappingProxyType({}),
 ) -> Advice:
-    """The advice with what was measured of its settings; the first trial of a setting counts.
+    """The advice with the measurements of its settings; the first trial of a setting counts.
 
     Parameters
     ----------
@@ -159,7 +159,7 @@ def _layout(options: str | None) -> tuple[str, ...]:
 
 
 def _with_rest(trial: Trial, setting: Setting) -> Trial:
-    """The trial, naming what else was set in it."""
+    """The trial, naming its other settings."""
     rest = Setting(
         layout=None if setting.layout else trial.setting.layout,
         hints={name: value for name, value in trial.setting.hints.items() if name not in setting.hints},

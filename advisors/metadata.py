@@ -2,7 +2,7 @@
 
 Names and attributes are the metadata server's: open and close, stat, folders, remove and rename. A seek stays in the
 client; truncations, locks and mappings are other matters. Flushing is no metadata, but documents of
-`vani.profile/1` counted it there: where a program flushes, what they say of metadata is not used.
+`vani.profile/1` counted it there: where a program flushes, their metadata figures are not used.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ SERVED: Final = ("open", "close", "stat", "directory", "remove")
 """Operations that a metadata server answers."""
 
 MAY_HOLD_FLUSHING: Final = (
-    "how much of the metadata time is flushing (fsync) is not known of a profile that an older Vani made; make it anew"
+    "the share of flushing (fsync) in the metadata time is not known in a profile of an older Vani; make it again"
 )
 """Reason of a silent rule."""
 

@@ -43,8 +43,8 @@ FUNNEL_BYTES: Final = MiB
 
 _DATA_CALL: Final = re.compile(r"MPI_File_i?(read|write)(_at|_shared)?(_all|_ordered)?(_begin)?(_c)?")
 _FUNCTIONS: Final = "traces.functions"
-"""In the provenance where one name stands for several functions, as in counts."""
-# Children of a shell are commands, of which one may well write all (ours).
+"""In the provenance where one name represents several functions, as in counts."""
+# Children of a shell are commands, and one of them may well write all (ours).
 _SHELLS: Final = ("sh", "bash", "dash", "ksh", "zsh", "csh", "tcsh", "env")
 # Ours: others that did as much would not have waited.
 _WAITING: Final = 0.1
@@ -62,7 +62,7 @@ _MOSTLY: Final = 0.5
 class Movers:
     """Processes that read (or write) a file.
 
-    `processes` offer bytes; of collective calls these are all that take part, and the `calling` ones of the file
+    `processes` offer bytes; in collective calls these are all that take part, and the `calling` ones of the file
     system only those that ROMIO chose as aggregators for the layout that the file has now.
     """
 
@@ -72,7 +72,7 @@ class Movers:
 
 
 def movers_of(file: FileEntity, profile: Profile, *, reads: bool) -> Movers:
-    """Who reads or writes a file, and whether aggregators do it for others."""
+    """The processes that read or write a file, and whether aggregators do it for others."""
     calling = file.readers if reads else file.writers
     if not is_collective(file, profile, calling):
         return Movers(calling, calling, collective=False)
@@ -80,7 +80,7 @@ def movers_of(file: FileEntity, profile: Profile, *, reads: bool) -> Movers:
 
 
 def moved_in(file: FileEntity, *, reads: bool) -> tuple[int, float]:
-    """Bytes that are moved in a direction, and the seconds in which any process is at it, or flushes what it wrote."""
+    """Bytes that are moved in a direction, and the seconds in which any process moves them, or flushes."""
     io = file.io
     if reads:
         return io.bytes.read or 0, io.busy_s.read or 0.0
@@ -119,7 +119,7 @@ def _callers(file: FileEntity, profile: Profile) -> int:
 
 
 def is_collective(file: FileEntity, profile: Profile, calling: int) -> bool:
-    """Most calls that move the file's bytes are collective ones of MPI-IO, as far as the layers of its apps tell."""
+    """Most calls that move the file's bytes are collective ones of MPI-IO, by the layers of its apps."""
     if file.interface not in _ABOVE_MPIIO or _callers(file, profile) < 2:
         return False
     rows = {
@@ -204,7 +204,7 @@ def collective_part(app: App, profile: Profile, *, reads: bool) -> float | None:
 def may_write_unseen(app: App, profile: Profile) -> bool:
     """True if others than the process that is seen to write may do so: their calls are not recorded.
 
-    A file that one process has open may be its log; as many files as half of the processes are none. Calls of MPI-IO in
+    A file that one process has open may be its log; as many files as half of the processes are not. Calls of MPI-IO in
     a file that is written may be collective.
     """
     used = {file.path: file for file in profile.files if app.name in file.apps}
@@ -233,14 +233,14 @@ def is_funnel(
 
 
 def _waits(app: App, balance: RankBalance) -> bool:
-    """Of processes that are no ranks: workers of one program, of which the others do next to no I/O meanwhile.
+    """For processes that are not ranks: workers of one program, while the others do next to no I/O.
 
-    Those that read have a work of their own.
+    Those that read have their own work.
     """
     if app.name.endswith(".sh") or app.name in _SHELLS:
         return False
     others, slowest = balance.median_io_time_s or 0.0, balance.slowest_io_time_s or 0.0
-    # The first process reads what the program is made of.
+    # The first process reads the program's own files.
     return (
         balance.reading_processes <= 1
         and balance.slowest_rank == balance.busiest_rank
@@ -252,7 +252,7 @@ def _waits(app: App, balance: RankBalance) -> bool:
 def is_moved_within(file: FileEntity) -> bool:
     """True if one process copies a file over itself again and again: a library makes room for something that grows.
 
-    The copy begins at the end, as what it would overwrite must have been read before.
+    The copy begins at the end, as it must read bytes before it overwrites them.
     """
     io = file.io
     if file.readers != 1 or file.writers != 1 or (file.format != "netcdf" and (file.stride or 0) >= 0):
@@ -272,7 +272,7 @@ def _share(layer: Interface | None) -> float | None:
 
 
 def are_plain(app: App, profile: Profile) -> bool:
-    """True if an app's processes are whatever its program started: children of a shell, workers of a data loader.
+    """True if an app's processes are any that its program started: children of a shell, workers of a data loader.
 
     Of programs without MPI or torchrun, strace and DFTracer record all processes; other tracers see ranks.
     """

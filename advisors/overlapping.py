@@ -1,4 +1,4 @@
-"""Rules about I/O that could go on while the program computes: writing behind it, reading ahead of it."""
+"""Rules about I/O that could overlap computation: write-behind and read-ahead."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class OverlappingRule(Rule):
         reasons: list[str] = []
         for number, app in enumerate(profile.apps):
             if app.instances > 1:
-                # Its phases are those of several runs of the program, each with an end of its own.
+                # Its phases belong to several runs of the program, each with its own end.
                 reasons.append(f"{app.name} runs several times: its phases are not those of one run")
                 continue
             phases = sorted(by_app[app.name], key=lambda phase: phase.start_s)

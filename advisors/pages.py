@@ -30,7 +30,7 @@ def pages() -> dict[str, str]:
 
 
 def write_pages(folder: Path) -> None:
-    """Make `folder` hold exactly the pages."""
+    """Make `folder` contain exactly the pages."""
     folder.mkdir(parents=True, exist_ok=True)
     by_name = pages()
     for path in folder.glob("*.md"):

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 __all__ = ["SUPPLY", "Lustre", "disk_under", "gpfs_under", "lustre_under", "places"]
 
 SUPPLY = (
-    "say where the data lies: --system NAME (generic-lustre, generic-gpfs or a machine) or --job job.yaml"
+    "state where the data is: --system NAME (generic-lustre, generic-gpfs or a machine) or --job job.yaml"
 )
 
 
@@ -25,7 +25,7 @@ class Lustre:
     """A Lustre file system below a path.
 
     `figures` are the description's, None where no description has any. `certainty`, 0..1, multiplies a rule's
-    confidence, and `because` says, in words for a sentence, what it rests on where it is below 1.
+    confidence, and `because` gives its basis as part of a sentence where it is below 1.
     """
 
     figures: FileSystem | None
@@ -35,29 +35,29 @@ class Lustre:
 
 
 def lustre_under(path: str, profile: Profile, system: System, *, but: str = "not Lustre") -> Lustre | str:
-    """Find the Lustre file system that holds `path`, or say why there is none, as a sentence.
+    """Find the Lustre file system that contains `path`, or return a sentence why there is none.
 
     The mounts that the trace recorded decide first, then the system's, then what `vani collect` found for the
     profile, then a generic description that the user chose, and last a path that has `lustre` in its first folders,
-    which is a hint and no more. `but` is how the sentence says of another file system what it is not.
+    which is a hint and no more. `but` is the wording for a file system of another type.
     """
     mount = recorded_mount(path, profile, system)
     if mount is not None and mount.type != "lustre":
-        return f"the data lies on {mount.dir}, which is {mount.type} by the trace's mount table, {but}"
+        return f"the data is on {mount.dir}, which is {mount.type} by the trace's mount table, {but}"
     file_system = system.file_system_for(path)
     if file_system is not None and file_system.type == "lustre":
         prefix = f"system.file_systems[{system.file_systems.index(file_system)}]"
         return Lustre(file_system, prefix, *_sure(system))
     if file_system is not None:
-        return f"the data lies on {file_system.name}, which is {file_system.type}, {but}"
+        return f"the data is on {file_system.name}, which is {file_system.type}, {but}"
     near = system.burst_buffer_for(path)
     if near is not None:
-        return f"the data lies on {near.name}, a burst buffer, not on Lustre"
+        return f"the data is on {near.name}, a burst buffer, not on Lustre"
     return _without_mount(path, profile, system)
 
 
 def places(profile: Profile, system: System) -> Callable[[str], Lustre | str]:
-    """`lustre_under` that asks once per folder: the files of a folder lie on one file system."""
+    """`lustre_under` once per folder: the files of a folder are on one file system."""
     known: dict[str, Lustre | str] = {}
 
     def under(folder: str) -> Lustre | str:
@@ -69,33 +69,33 @@ def places(profile: Profile, system: System) -> Callable[[str], Lustre | str]:
 
 
 def gpfs_under(path: str, profile: Profile, system: System) -> tuple[str, FileSystem | None] | str:
-    """The GPFS that holds `path`: its place in the system and its figures; a sentence where there is none."""
+    """The GPFS that contains `path`: its place in the system and its figures; a sentence where there is none."""
     return disk_under("gpfs", "GPFS", path, profile, system)
 
 
 def disk_under(
     kind: str, name: str, path: str, profile: Profile, system: System
 ) -> tuple[str, FileSystem | None] | str:
-    """The file system of type `kind` that holds `path`, and its place in the system; a sentence where there is none.
+    """The file system of type `kind` that contains `path`, and its place in the system; a sentence where there is none.
 
-    `name` is what the sentence calls it.
+    `name` is its name in the sentence.
     """
     mount = recorded_mount(path, profile, system)
     if mount is not None and mount.type != kind:
-        return f"the data lies on {mount.dir}, which is {mount.type} by the trace's mount table, not {name}"
+        return f"the data is on {mount.dir}, which is {mount.type} by the trace's mount table, not {name}"
     file_system = system.file_system_for(path)
     shared = profile.storage.shared
     if mount is not None and file_system is not None and file_system.type == kind:
         return f"system.file_systems[{system.file_systems.index(file_system)}]", file_system
     if file_system is not None and not (system.generic and shared.type is not None):
         if file_system.type != kind:
-            return f"the data lies on {file_system.type}, not on {name}"
+            return f"the data is on {file_system.type}, not on {name}"
         return f"system.file_systems[{system.file_systems.index(file_system)}]", file_system
     if system.burst_buffer_for(path) is not None:
-        return f"the data lies on a burst buffer, not on {name}"
+        return f"the data is on a burst buffer, not on {name}"
     if shared.type is not None and (shared.dir is None or path.startswith(shared.dir.rstrip("/") + "/")):
         if shared.type.lower() != kind:
-            return f"the data lies on {shared.type}, not on {name}"
+            return f"the data is on {shared.type}, not on {name}"
         figures = system.file_system(kind)
         number = system.file_systems.index(figures) if figures is not None else 0
         return f"system.file_systems[{number}]", figures
@@ -109,15 +109,15 @@ def _without_mount(path: str, profile: Profile, system: System) -> Lustre | str:
     shared = profile.storage.shared
     if shared.type is not None and _holds(shared.dir, path):
         if shared.type.lower() != "lustre":
-            return f"the data lies on {shared.type}, not on Lustre"
+            return f"the data is on {shared.type}, not on Lustre"
         typical = (0.7, "the figures of its targets are typical ones")
         return Lustre(figures, prefix, *(_sure(system) if figures else typical))
     if system.generic and figures is not None:
         return Lustre(figures, prefix, *_sure(system))
     if system.generic and system.file_systems:
-        return f"the data lies on {system.file_systems[0].type}, not on Lustre"
+        return f"the data is on {system.file_systems[0].type}, not on Lustre"
     if any("lustre" in part.lower() for part in path.split("/")[:4]):
-        return Lustre(figures, prefix, 0.5, "only the path says that this is Lustre: check with `lfs df`")
+        return Lustre(figures, prefix, 0.5, "only the path suggests that this is Lustre: check with `lfs df`")
     return f"the type of the file system is not known; {SUPPLY}"
 
 

@@ -1,4 +1,4 @@
-"""File systems as the trace recorded them: they go before what a description says of the same folders."""
+"""File systems as the trace recorded them; they override a description of the same folders."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 __all__ = ["as_recorded", "notes_on_mounts", "recorded_mount"]
 
 _WITH_RULES: Final = ("lustre", "gpfs", "beegfs", "fuse.daos", "dfuse")
-"""Types whose settings some rule knows."""
+"""Types with settings that some rule knows."""
 _OF_ONE_NODE: Final = ("btrfs", "ext2", "ext3", "ext4", "overlay", "ramfs", "squashfs", "tmpfs", "xfs", "zfs")
 """Types that one node has for itself: they have no settings for parallel I/O."""
 
@@ -43,7 +43,7 @@ def as_recorded(system: System, profile: Profile) -> System:
     for mount in profile.storage.mounts or ():
         described = system.file_system_for(mount.dir)
         if described is None and (mount.type in ("lustre", "gpfs") or system.burst_buffer_for(mount.dir)):
-            # The description does not name the folder: it may be one of its file systems all the same.
+            # The description does not name the folder: it may still be one of its file systems.
             continue
         if described is None or not _is_same(described.type, mount.type):
             differ = True
@@ -71,14 +71,14 @@ def notes_on_mounts(system: System | None, profile: Profile) -> list[str]:
                 "counts."
             )
         elif described is not None and system is not None and mount.targets and mount.targets != described.targets:
-            had = format_count(described.targets) if described.targets else "not said"
+            had = format_count(described.targets) if described.targets else "not stated"
             notes.append(
                 f"{mount.dir} has {format_count(mount.targets)} storage targets by the trace, {had} by {system.name}"
                 + (": the trace counts." if system.generic else ".")
             )
         if mount.type not in (*_WITH_RULES, *_OF_ONE_NODE):
             notes.append(
-                f"{mount.dir} is {mount.type}, of which Vani knows no settings: advice for files there is generic, "
+                f"{mount.dir} is {mount.type}, and Vani knows no settings of it: advice for files there is generic, "
                 "about the program alone."
             )
     for before, observed in _corrected(system, profile):

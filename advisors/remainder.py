@@ -19,7 +19,7 @@ _NOT_REDUCED: Final = "no setting of storage reduces it"
 
 
 def remainder(profile: Profile, time: IOTime | None, acted_on_s: float) -> Remainder | None:
-    """Say what the recommendations leave; None where I/O does not matter, or they act on at least half of it.
+    """Describe the time left by recommendations; None where I/O does not matter, or they act on at least half of it.
 
     `acted_on_s` are the seconds of the run that the recommendation with most of them acts on: how far those of several
     overlap is not known.

@@ -87,7 +87,7 @@ class Gain:
 
     @property
     def seconds(self) -> float:
-        """Seconds won by the central estimate, never below 0."""
+        """Seconds saved by the central estimate, never below 0."""
         return max(0.0, self.before_s - self.after_s)
 
 
@@ -140,8 +140,8 @@ class Finding:
         Paths that the setting is about: two rules that turn contradicting knobs on one file are found by
         them.
     gain
-        A phrase where the change makes the run faster, but no number says by how much: why not, or what to supply.
-        None where nobody knows whether it gets faster.
+        A phrase where the change makes the run faster, but by an unknown amount: why, or what to supply.
+        None where it is unknown whether it gets faster.
     stripes
         What `files` get if it is followed, where rules about what uses the files must match them.
     knobs
@@ -203,14 +203,14 @@ class Rule:
     name
         For people; reads well after "ignore ...".
     family
-        The knob that the rule turns: the folder that it lies in.
+        The knob that the rule turns: its folder.
     needs
         Conditions of `check`, in order. A path of a profile attribute (`workflow.io_time_share`,
         `files[].readers`) must not be null. A function gets profile and system and returns None, or the reason why
         the rule has nothing to judge; rules of a family share such functions. Where a need is not met, `judge`
         answers with the reason and does not call `check`.
     needs_times
-        The rule is not asked about a profile that was made without reading time stamps
+        The rule is not evaluated for a profile that was made without reading time stamps
         (`vani profile --quick`). A rule that sets it to False gives no gain for such a profile.
     settles
         What the recommendation decides about a file, as in `vani.advisors.conflicts`; empty: nothing that
@@ -247,7 +247,7 @@ class Rule:
         raise NotImplementedError
 
     def nothing(self, why: str) -> NoAdvice:
-        """Say why there is nothing to recommend."""
+        """Return the reason why there is nothing to recommend."""
         return NoAdvice(why)
 
     def verdict(self, findings: list[Finding], reasons: Sequence[str]) -> Verdict:
@@ -257,7 +257,7 @@ class Rule:
     @classmethod
     def thresholds(cls) -> dict[str, Number]:
         """Name and default of every threshold, in the order of definition."""
-        # Python 3.13 adds numbers of its own to a class (`__firstlineno__`).
+        # Python 3.13 adds its own numbers to a class (`__firstlineno__`).
         thresholds: dict[str, Number] = {}
         for base in reversed(cls.__mro__):
             if issubclass(base, Rule):
@@ -302,7 +302,7 @@ class Rule:
 class MatchingRule(Rule):
     """A rule whose setting must match the layout of files, which other rules may recommend to change.
 
-    It is asked after them and gets, in `layouts`, what the advice recommends for each file.
+    It is evaluated after them and gets, in `layouts`, what the advice recommends for each file.
     """
 
     def check(self, profile: Profile, system: System, layouts: Layouts = NO_LAYOUTS) -> Verdict:

@@ -1,4 +1,4 @@
-"""`--config vani.toml`: which rules are asked, and their thresholds, as a user's file sets them::
+"""`--config vani.toml`: the rules to evaluate, and their thresholds, as a user's file sets them::
 
     [advise]
     ignore = ["POS"]
@@ -28,7 +28,7 @@ _MAX_BYTES: Final = 1 << 20
 
 @dataclass(frozen=True)
 class Settings:
-    """The table `[advise]`; None and empty where the file does not say."""
+    """The table `[advise]`; None and empty where the file sets nothing."""
 
     select: tuple[str, ...] | None = None
     ignore: tuple[str, ...] = ()
@@ -38,7 +38,7 @@ class Settings:
 def read_settings(path: Path) -> Settings:
     """Read the table `[advise]` of a TOML file; other tables are other commands'.
 
-    Whether the rules and thresholds exist is found out where the rules are asked.
+    Unknown rules and thresholds are detected when the rules are evaluated.
 
     Raises
     ------
@@ -49,7 +49,7 @@ def read_settings(path: Path) -> Settings:
 
 
 def settings_of(table: object, path: Path) -> Settings:
-    """Make settings of what stands under `advise` in the file at `path`. See `read_settings` for what is raised."""
+    """Make settings of the table `advise` in the file at `path`. See `read_settings` for errors."""
     if not isinstance(table, dict):
         raise InputError("`advise` is no table", where=path, todo="write it as [advise]")
     for key in table:
@@ -60,7 +60,7 @@ def settings_of(table: object, path: Path) -> Settings:
         isinstance(threshold, dict) for threshold in thresholds.values()
     ):
         todo = "write them as [advise.thresholds.LUS002] with a line `name = number` each"
-        raise InputError("[advise.thresholds] holds no tables of rules", where=path, todo=todo)
+        raise InputError("[advise.thresholds] contains no tables of rules", where=path, todo=todo)
     select = _words(table, "select", path)
     return Settings(select, _words(table, "ignore", path) or (), thresholds)
 

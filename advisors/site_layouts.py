@@ -27,7 +27,7 @@ __all__ = [
 
 
 def site_rule(size: int, place: Lustre) -> StripingRule | None:
-    """The layout that the site tells users to set for files of this size."""
+    """The layout that the site asks users to set for files of this size."""
     rules = place.figures.striping_rules if place.figures else []
     return max((rule for rule in rules if rule.above <= size), key=lambda rule: rule.above, default=None)
 
@@ -36,7 +36,7 @@ def default_stripes(disk: FileSystem | None, size: int) -> tuple[int | None, int
     """Stripe count (-1: all targets) and stripe size in bytes that a file of `size` bytes has without a setting.
 
     Of a composite layout, those of the component in which the file ends: the last one for a large file. None where
-    the description does not tell, and for a file that lies on the metadata target.
+    the description does not state, and for a file on the metadata target.
     """
     if disk is None:
         return None, None
@@ -58,21 +58,21 @@ def present_stripes(file: FileEntity, disk: FileSystem | None) -> tuple[int | No
 
 
 def own_stripes(file: FileEntity) -> tuple[int, int] | None:
-    """Stripe count and stripe size that a file had; None where the profile does not tell both."""
+    """Stripe count and stripe size that a file had; None where the profile does not have both."""
     if file.stripe_count is None or file.stripe_size is None:
         return None
     return file.stripe_count, file.stripe_size
 
 
 def keeps_own_layout(disk: FileSystem | None) -> str | None:
-    """The reason to set nothing by hand, if the site asks for that; None if its description does not say so.
+    """The reason to set nothing by hand, if the site asks for that; None if its description does not.
 
-    That the default layout is composite silences nothing: only who wrote the description knows what the site asks.
+    That the default layout is composite silences nothing: only its author knows the site's rules.
     """
     if disk is None or disk.layout_policy != "keep":
         return None
-    has = "has a composite layout of its own" if disk.site_pfl else "has a default layout"
-    return f"{disk.name} {has}, and the site asks to leave it as it is; {exception()}"
+    has = "has its own composite layout" if disk.site_pfl else "has a default layout"
+    return f"{disk.name} {has}, and the site asks to leave it unchanged; {exception()}"
 
 
 def exception() -> str:

@@ -34,7 +34,7 @@ SMALL: Final = 64 * KiB
 def aggregated(
     metric: str, before_s: float, io: Sequence[tuple[int, int, float]], rate: float, size: int = LARGE
 ) -> Gain | None:
-    """The gain of aggregation; `io` holds (bytes, requests, seconds summed over processes) per file.
+    """The gain of aggregation; `io` contains (bytes, requests, seconds summed over processes) per file.
 
     None where nothing was timed.
     """
@@ -107,11 +107,11 @@ def small_at_least(io: IOStats, limit: int, *, reads: bool) -> float:
 
 
 def usual_at_most(sizes: Sizes | None) -> float | None:
-    """The median, or the largest size of the bin in which it lies; None: not known."""
+    """The median, or the largest size of its bin; None: not known."""
     if sizes is None or sizes.p50 is not None:
         return None if sizes is None else sizes.p50
     total, counted = sum(sizes.histogram.values()), 0
-    # What is unknown may be larger than all others.
+    # Unknown sizes may be larger than all others.
     for end, count in sorted((_end(name), count) for name, count in sizes.histogram.items()):
         counted += count
         if 2 * counted >= total:

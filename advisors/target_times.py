@@ -14,7 +14,7 @@ __all__ = ["SlowTarget", "slow_targets"]
 
 # Ours: up to 1.3 is common between repetitions (Xie et al., section IV-D), and targets share servers.
 _MIN_RATIO: Final = 5.0
-# Ours: a median over fewer says nothing.
+# Ours: a median over fewer means nothing.
 _MIN_TARGETS: Final = 4
 # Ours: one file may wait for its own process.
 _MIN_FILES: Final = 2

@@ -1,4 +1,4 @@
-"""From what was measured to a profile, whatever the source; checked."""
+"""A checked profile from measurements of any source."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def assemble(
     bounds: Mapping[str, tuple[float, float]] | None = None,
     of_phases: View | list[Phase] | None = None,
 ) -> Profile:
-    """The profile of what was measured.
+    """The profile of measurements.
 
     Parameters
     ----------
@@ -53,9 +53,9 @@ def assemble(
     refused
         (path, why) of traces that could not be read.
     bounds
-        By attribute: the least and the most that it can be, where the source tells no more.
+        By attribute: the least and the most that it can be, where the source gives only bounds.
     of_phases
-        What tells of phases, where that is not all that was measured; or the phases.
+        Measurements of phases, where they are not all measurements; or the phases.
 
     Raises
     ------
@@ -160,7 +160,7 @@ def _of_files(view: View, profile: Profile) -> Notes:
         known = f"ends of files that are written all the time are known at {moments} moments of the run"
         notes["io.past_end"] = "; ".join(filter(None, (view.limits.get("io.past_end"), known)))
     if view.workload.lives is not None:
-        notes["files.path"] = "files that were renamed are told under their last name"
+        notes["files.path"] = "renamed files have their last name"
     listed, total = len(profile.files), len(view.files)
     if listed < total:
         most = "I/O time" if view.timed else "bytes"
@@ -176,7 +176,7 @@ def _of_measures(view: View, _: Profile) -> Notes:
     footprint = measured.of(Touched)
     if footprint is not None and footprint.others.unplaced.any():
         unplaced = int(footprint.others.unplaced.sum())
-        notes["io.footprint"] = f"at least: {unplaced:,} operations lie where the trace cannot tell"
+        notes["io.footprint"] = f"at least: {unplaced:,} operations have a place that the trace does not record"
     if footprint is not None and footprint.given_up:
         notes["io.footprint"] = "more separate extents than are kept in memory (1 million)"
     unsized = int(measured.operations.unsized.sum())
@@ -222,7 +222,7 @@ def _of_rates(view: View, _: Profile) -> Notes:
     for direction in {name for block in blocks for name in impossible_rates(block)}:
         notes[f"io.bandwidth.{direction}"] = (
             f"no rate where each process would have moved more than {MEMORY_SPEED / 1e9:.3g} GB/s, which no memory "
-            "delivers: calls asked for more than they moved (bytes are requests), or the clock is too coarse for "
+            "delivers: calls requested more than they moved (bytes are requests), or the clock is too coarse for "
             "calls this short"
         )
     early = early_reads(view)

@@ -158,12 +158,12 @@ def characterise(
     refused
         (path, why) of traces that could not be read.
     known
-        What the passes found before, and where to put what they find.
+        Earlier results of the passes, and the place for new ones.
 
     Returns
     -------
     profile, view
-        The profile, checked; and what was measured, for graphs.
+        The checked profile; and the measurements, for graphs.
 
     Raises
     ------
@@ -172,7 +172,7 @@ def characterise(
     SelfCheckError
         The numbers contradict each other.
     CallsNeeded
-        What is known does not serve, and the stores have no calls.
+        The known results do not suffice, and the stores have no calls.
     """
     for name, unit in (("bytes", "bytes"), ("time_ns", "ns")):
         total = sum(getattr(store.manifest, name) for store in stores)

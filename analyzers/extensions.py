@@ -1,4 +1,4 @@
-"""Results of measures without a place in the schema: numbers, texts, lists and mappings that a profile can hold."""
+"""Results of measures without a place in the schema: numbers, texts, lists and mappings that a profile can contain."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def plain(result: object, name: str) -> Plain:
     Raises
     ------
     InputError
-        It is, or holds, anything else.
+        It is, or contains, anything else.
     """
     return _plain(result, name, f"extensions.{name}", 0)
 
@@ -40,7 +40,7 @@ def _plain(value: object, name: str, where: str, depth: int) -> Plain:
         return [_plain(element, name, f"{where}[{i}]", depth + 1) for i, element in enumerate(value)]
     what = f"{value}" if isinstance(value, float) else f"a {type(value).__name__}"
     raise InputError(
-        f"its `aggregate` gives {what} for {where}, which a profile cannot hold",
+        f"its `aggregate` gives {what} for {where}, which a profile cannot contain",
         where=f"measure {name!r}",
         todo="give numbers, texts, lists and mappings by text",
     )

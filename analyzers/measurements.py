@@ -1,9 +1,9 @@
-"""Measurements of a workload: all that entities see, from whatever source.
+"""Measurements of a workload: all that entities see, from any source.
 
 Sources (decoded calls, calls counted on grammars) end in one `Measurements`; `vani.analyzers.assemble` makes the
 profile of it. What every source must count are fields: without the files, who used them and the number of calls there
-is no profile. All else is looked up by the type of the measure's result, and is None where the source cannot tell it;
-then it says why.
+is no profile. All else is looked up by the type of the measure's result, and is None where the source lacks it;
+then it gives the reason.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ class TraceFacts:
 
 @dataclass(frozen=True, eq=False)
 class FilesOnTargets:
-    """Files and the storage targets that they lie on; shape (pairs,) each, a pair per file and target."""
+    """Files and the storage targets that store them; shape (pairs,) each, a pair per file and target."""
 
     file: Ints
     target: Ints
@@ -119,9 +119,9 @@ class Results:
     results
         One of a type at most.
     unknown
-        By type: why the source cannot tell it, or not all of it.
+        By type: why the source lacks it, or part of it.
     otherwise
-        Why it cannot tell what is neither among `results` nor in `unknown`; None: it tells everything.
+        Why it lacks what is neither in `results` nor in `unknown`; None: it has everything.
     """
 
     def __init__(
@@ -141,7 +141,7 @@ class Results:
         Raises
         ------
         ValueError
-            The source does not tell it, and gives no reason.
+            The source lacks it, and gives no reason.
         """
         known = self._by_type.get(result)
         if isinstance(known, result):
@@ -151,7 +151,7 @@ class Results:
         return None
 
     def why(self, result: type[object]) -> str | None:
-        """Why the source cannot tell it, or not all of it; None where it tells all of it."""
+        """Why the source lacks it, or part of it; None where it has all of it."""
         why = self._unknown.get(result)
         return self._otherwise if why is None and result not in self._by_type else why
 
@@ -182,19 +182,19 @@ class Measurements:
     """By file code, of files that are still on this machine: format by their first bytes."""
     unknown: Mapping[str, str] = field(default_factory=dict)
     """By attribute of the profile that is made of no result of a measure (`storage.shared`), or `renames`, or `times`
-    (of what traces tell of themselves): why the source cannot tell it."""
+    (of what traces state about themselves): why the source lacks it."""
     remarks: Mapping[str, str] = field(default_factory=dict)
-    """By attribute of the profile: what else the source says of it."""
+    """By attribute of the profile: other remarks of the source."""
     layouts: Mapping[int, FileLayout] = field(default_factory=dict)
-    """By file code, of files whose layout on Lustre the source tells."""
+    """By file code, of files whose layout on Lustre the source records."""
     mounts: Sequence[tuple[str, str]] = ()
     """(folder, type) of file systems that were mounted where the workload ran."""
     targets: FilesOnTargets | None = None
-    """None where the source does not tell which files lie on which targets."""
+    """None where the source does not record which files are on which targets."""
     not_counted: Sequence[tuple[str, NotCounted]] = ()
     """Name of an app, and I/O of it that its tracer knows to have missed."""
     nodes: int | None = None
-    """Nodes that the workload ran on, where the source tells."""
+    """Nodes that the workload ran on, where recorded."""
     hidden_flushes: tuple[Ints, Ints] = (np.empty(0, np.int64), np.empty(0, np.int64))
     """Phases and files, a pair each, of flushes whose time is in that of writes."""
     extensions: Mapping[str, Plain] = field(default_factory=dict)
@@ -205,7 +205,7 @@ class Measurements:
         return self.results.of(result)
 
     def why(self, result: type[object]) -> str:
-        """Why the source cannot tell it; see `Results.why`."""
+        """Why the source lacks it; see `Results.why`."""
         why = self.results.why(result)
         if why is None:
             raise ValueError(f"{result.__name__} is measured")

@@ -26,7 +26,7 @@ def _faults(p: Profile) -> Iterator[str]:
         "dataset.io": p.dataset.io,
         "excluded.io": p.excluded.io,
         **{f"apps[{i}].io": a.io for i, a in enumerate(p.apps)},
-        # Where bytes alone are known, there is nothing to hold them against.
+        # Where only bytes are known, there is nothing to compare them with.
         **{f"phases[{i}].io": a.io for i, a in enumerate(p.phases or ()) if a.io.ops is not None},
         **{f"files[{i}].io": a.io for i, a in enumerate(p.files)},
     }
@@ -91,7 +91,7 @@ def _block(io: IOStats, *, counted: bool) -> Iterator[str]:
     if _longer(io.busy_s.total, io.time_s.total):
         yield f"busy_s.total {io.busy_s.total} is longer than the time of all processes, {io.time_s.total}"
     if io.past_end.read is not None and b.read is not None and io.past_end.read > b.read:
-        yield f"past_end.read {io.past_end.read} is more than was asked for, {b.read}"
+        yield f"past_end.read {io.past_end.read} is more than was requested, {b.read}"
     for name, moved in (("read", b.read), ("written", b.written)):
         touched = getattr(io.footprint, name)
         if touched is not None and moved is not None and touched > moved:
@@ -99,7 +99,7 @@ def _block(io: IOStats, *, counted: bool) -> Iterator[str]:
 
 
 def _longer(time: float | None, limit: float | None) -> bool:
-    """True if a time is longer than it can be, as far as both are known."""
+    """True if a time is longer than it can be, where both are known."""
     return time is not None and limit is not None and time > limit * (1 + _CLOSE) + _CLOSE
 
 
@@ -119,7 +119,7 @@ def _times(times: ByKind, operations: int, *, apart: bool, counted: bool) -> Ite
 
 
 def _shares(p: Profile) -> Iterator[str]:
-    """Shares of the run can be recomputed from what stands beside them."""
+    """Shares of the run can be recomputed from the values next to them."""
     entities: list[tuple[str, Workflow | App]] = [("workflow", p.workflow)]
     entities += [(f"apps[{i}]", app) for i, app in enumerate(p.apps)]
     for where, entity in entities:
@@ -166,7 +166,7 @@ def _parts(p: Profile) -> Iterator[str]:
         parts = [e.io for e in getattr(p, name)]
         if any(io.ops is None for io in parts):
             continue
-        # The source kept some kinds of calls alone: provenance says which.
+        # The source kept only some kinds of calls: provenance names them.
         some = name == "phases" and "phases" in p.provenance
         for block, key in (
             ("bytes", "read"),

@@ -34,7 +34,7 @@ __all__ = [
 Scalar = str | int | float | bool | None
 Setting = Scalar | list[Scalar] | dict[str, Scalar] | list[dict[str, Scalar]]
 Severity = Literal["high", "medium", "low", "info"]
-"""By the share of the run that a recommendation wins alone; where less than a second is expected it is low at most."""
+"""By the share of the run that a recommendation saves alone; low at most where it saves less than a second."""
 
 
 class Target(Model):
@@ -57,9 +57,9 @@ class Evidence(Model):
 class Expected(SparseModel):
     """The expected effect of a recommendation, in seconds of the run.
 
-    A part of the run takes no longer than the slowest process's I/O time. Recommendations are ordered by what each wins
-    alone; what is expected of one is what it wins of the time that those before it leave, so that all of them together
-    win no more than MAT001 names.
+    A part of the run takes no longer than the slowest process's I/O time. Recommendations are ordered by what each
+    saves alone. The expected effect of one is its saving on the time that those before it leave, and all of them
+    together save no more than MAT001 names.
     """
 
     optional_keys: ClassVar[tuple[str, ...]] = ("before_bounds",)
@@ -74,12 +74,12 @@ class Expected(SparseModel):
     before_bounds: tuple[float, float] | None = Field(
         default=None,
         description="the least and the most that `before` can be, where the profile has bounds of such times: with "
-        "`low` and `high` they are the range of what is won; absent where it has none",
+        "`low` and `high` they are the range of the saving; absent where it has none",
     )
 
 
 class Direction(Model):
-    """The expected effect where no number says how large it is."""
+    """The expected effect where its size is not known."""
 
     direction: Literal["faster"] = "faster"
     why_no_number: str = Field(description="the reason, or what to supply for a number")
@@ -143,7 +143,7 @@ class Recommendation(SparseModel):
     reason: str
     expected: Expected | Direction | None = Field(
         description="a number with its range, which four of five runs keep within; a direction where there is none; "
-        "null where nobody knows whether it gets faster, and where `measured` says what came of it"
+        "null where it is unknown whether it gets faster, and where `measured` gives the result"
     )
     measured: Measured | None = Field(
         default=None, description="in place of `expected`; absent where no history was given or knows of it"
@@ -185,7 +185,7 @@ class Observation(Model):
     )
     evidence: list[Evidence] = Field(description="numbers of the profile that show it")
     share: Annotated[float, Field(ge=0, le=1)] | None = Field(
-        description="of the I/O time, what all files, calls or processes take in which it was seen; null: not known"
+        description="share of the I/O time of all files, calls or processes in which it was seen; null: not known"
     )
     rules: list[str] = Field(description="rules that act on it, whether or not they recommend something here")
 
@@ -201,7 +201,7 @@ class Remainder(Model):
     )
     seconds: Annotated[float, Field(ge=0)] = Field(description="of the process with most time in I/O calls")
     share: Annotated[float, Field(ge=0, le=1)] = Field(description="of its time in I/O calls")
-    sentence: str = Field(description="what it is, and whether a setting of storage reduces it")
+    sentence: str = Field(description="its nature, and whether a setting of storage reduces it")
 
 
 class JudgedFiles(Model):
@@ -210,7 +210,7 @@ class JudgedFiles(Model):
     listed: Annotated[int, Field(ge=0)] = Field(description="files that the profile lists")
     judged: Annotated[int, Field(ge=0)] = Field(description="of these, the files that the rules were shown")
     io_time_share: Annotated[float, Field(ge=0, le=1)] = Field(
-        description="share of the listed files' I/O time that these hold"
+        description="share of the listed files' I/O time that these take"
     )
 
 
@@ -245,7 +245,7 @@ class NextRun(Model):
     application: str
     user: str | None
     processes: Annotated[int, Field(ge=0)] | None
-    behaviours: list[NextRunBehaviour] = Field(description="the most likely first")
+    behaviours: list[NextRunBehaviour] = Field(description="the most probable first")
     default: str | None = Field(description="why nothing is to be changed; null: enough is known")
 
 
@@ -259,8 +259,8 @@ class Advice(SparseModel, Document):
     system: SystemRef
     damage: str | None = Field(
         default=None,
-        description="what the profile's traces lost, as a sentence: confidences are lowered by it; null where they "
-        "are whole",
+        description="what the profile's traces lost, as a sentence; it lowers confidences; null where they "
+        "are complete",
     )
     verdict: Verdict | None = Field(
         default=None,
@@ -269,7 +269,7 @@ class Advice(SparseModel, Document):
     )
     remainder: Remainder | None = Field(
         default=None,
-        description="what most of the time in I/O calls is, where I/O matters and no recommendation acts on half of "
+        description="what takes most of the time in I/O calls, where I/O matters and no recommendation acts on half of "
         "it; absent elsewhere",
     )
     diagnosis: list[Observation] | None = Field(
@@ -279,7 +279,7 @@ class Advice(SparseModel, Document):
     )
     notes: list[str] | None = Field(
         default=None,
-        description="file systems that the trace recorded otherwise than the machine's description has them, and those "
+        description="file systems on which trace and machine description differ, and those "
         "for which advice is generic, a sentence each; absent where there are none",
     )
     next_run: NextRun | None = Field(

@@ -1,6 +1,6 @@
 """.vani/baseline.yaml: the figures of earlier runs that `vani check` compares with, small enough for git.
 
-One tree of figures for all runs: where runs agree there is one value, else a list with one for each. No dates, no
+One tree of figures for all runs: one value where runs agree, else a list with one for each. No dates, no
 machine paths but those of files, so that the same runs give the same bytes.
 """
 
@@ -17,9 +17,9 @@ __all__ = ["Baseline", "BaselineRun"]
 
 
 class BaselineRun(Model):
-    """One run that the baseline holds."""
+    """One run in the baseline."""
 
-    version: str = Field(description="of Vani, which made its profile")
+    version: str = Field(description="of the Vani that made its profile")
     sha256: str = Field(description="of the profile")
 
 
@@ -34,5 +34,5 @@ class Baseline(Document):
     )
     figures: dict[str, Any] = Field(
         description="as in a profile: numbers and names, without histograms, provenance and all but the most "
-        "important files; a list holds one value per run; `in_runs` numbers the runs that have an entity"
+        "important files; a list has one value per run; `in_runs` numbers the runs that have an entity"
     )

@@ -37,7 +37,7 @@ class PolicyPlace(Model):
 class Excepted(Model):
     """An exception of the policy that covers a judgement."""
 
-    until: str = Field(description="ISO date; the last day on which the exception holds")
+    until: str = Field(description="ISO date; the last day on which the exception applies")
     reason: str
 
 
@@ -45,7 +45,7 @@ class Judgement(Model):
     """One check of the policy against one attribute, file, app, phase or piece of advice."""
 
     id: str = Field(
-        description="stable and unique in a document: name of the check and what it was held against"
+        description="stable and unique in a document: name of the check and what it compared with"
     )
     check: str = Field(description="name of the check in the policy")
     kind: Literal["budget", "change", "rule", "missing", "exception", "tuned"] = Field(
@@ -53,9 +53,9 @@ class Judgement(Model):
         "exception: about an exception of the policy that has expired or covers nothing; tuned: about a setting that "
         "`vani tune` proved"
     )
-    level: Level = Field(description="how bad it is if the check does not hold")
+    level: Level = Field(description="severity if the check fails")
     status: Literal["pass", "fail", "excepted", "unknown"] = Field(
-        description="unknown: the attribute is null, or the check says nothing about it"
+        description="unknown: the attribute is null, or the check does not judge it"
     )
     attribute: str | None = Field(description="path in the profile, or null")
     target: str | None = Field(description="file or app that the judgement is about, or null")
@@ -63,8 +63,8 @@ class Judgement(Model):
     limit: str | None = Field(description="what is allowed, as in the policy: `<= 1e5`")
     baseline: Number = Field(description="value in the baseline, or null")
     change: float | None = Field(description="(value - baseline) / baseline, or null")
-    message: str = Field(description="one line: what was found, against what")
-    reason: str | None = Field(description="why the policy asks for this, in its own words")
+    message: str = Field(description="one line: value and limit")
+    reason: str | None = Field(description="why the policy requires this, in its own words")
     todo: str | None = Field(description="one line: what to do about it")
     excepted: Excepted | None
     place: PolicyPlace | None
@@ -79,8 +79,8 @@ class Cause(Model):
     ]  # fmt: skip
     message: str = Field(description="one line: what changed, in which file and phase")
     todo: str = Field(description="one line: what to do about it")
-    rules: list[str] = Field(description="ids of rules that tell more: `vani explain ID`")
-    files: list[str] = Field(description="paths of the files that changed so; empty where it is no matter of files")
+    rules: list[str] = Field(description="ids of rules with details: `vani explain ID`")
+    files: list[str] = Field(description="paths of the files that changed so; empty where no file is involved")
     io_time_s: float | None = Field(description="I/O time of this run that goes to what changed, or null")
     judgements: list[str] = Field(description="ids of the failures that follow from it")
 
@@ -104,12 +104,12 @@ class Check(Model):
     profile: Source
     damage: str | None = Field(
         default=None,
-        description="what the profile's traces lost, as a sentence: what holds of them may not hold of the whole run; "
-        "null where they are whole",
+        description="what the profile's traces lost, as a sentence: they may differ from the whole run; "
+        "null where they are complete",
     )
     policy: Source | None
     baselines: list[Source]
-    tuned: Source | None = Field(default=None, description="the tuned.yaml that the run is held against, or null")
+    tuned: Source | None = Field(default=None, description="the tuned.yaml that the run is compared with, or null")
     fail_on: Level
     verdict: Literal["pass", "fail"]
     counts: CheckCounts
@@ -122,5 +122,5 @@ class Check(Model):
         default=None, description="whether storage matters to the run, as the profile has it"
     )
     io_share: str | None = Field(
-        default=None, description="that I/O is so little of the run that no change of it matters, or null"
+        default=None, description="statement that I/O takes too little of the run for any change to matter, or null"
     )

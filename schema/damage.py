@@ -1,8 +1,8 @@
 """The loss of damaged traces in one sentence: the first line of every text that is made from its profile.
 
-A profile tells losses in words (`traces[].problems`, written by readers) and names traces that could not be read at
-all in `provenance` (`traces[PATH]`). Ranks and calls are counted from these words; where they give no number, none is
-said.
+A profile states losses in words (`traces[].problems`, written by readers) and names traces that could not be read at
+all in `provenance` (`traces[PATH]`). Ranks and calls are counted from these words; without a number there, none is
+stated.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class _Loss:
     runs: list[_Run] = field(default_factory=list)
     """Ranks that are named."""
     wholly: int = 0
-    """Ranks of which nothing is left, named or not."""
+    """Ranks lost completely, named or not."""
     partly: int = 0
     calls: int | None = 0
     """Calls that are lost; None: not known."""
@@ -60,9 +60,9 @@ class _Loss:
 
 
 def damage(profile: Profile) -> str | None:
-    """One sentence about the parts that a profile lacks because its traces are damaged; None where they are whole.
+    """One sentence about the parts that a profile lacks because its traces are damaged; None where they are complete.
 
-    It names how many processes are lost, wholly or in part, their share of the calls where the trace tells it, which
+    It names how many processes are lost, wholly or in part, their share of the calls where the trace gives it, which
     ranks they are and why, and traces that could not be read at all.
     """
     losses = [_loss(trace) for trace in profile.traces if trace.complete is False or trace.problems]
@@ -144,7 +144,7 @@ def _lost_ranks(losses: Sequence[_Loss], profile: Profile) -> Iterable[str]:
 
 
 def _other(losses: Sequence[_Loss]) -> Iterable[str]:
-    """Damage of which no reader says what ranks it cost."""
+    """Damage whose lost ranks no reader reports."""
     if losses:
         worst = max(losses, key=lambda loss: len(loss.trace.problems))
         problems = worst.trace.problems
@@ -213,7 +213,7 @@ def _run(first: int, last: int) -> str:
 
 
 def _reason(text: str, path: str) -> str:
-    """Why, with the files of the trace by their names alone: where it lay, the profile tells."""
+    """The reason, with the files of the trace by name only; the profile gives the trace's path."""
     return _short(text.replace(f"{path.rstrip('/')}/", "").replace(": is missing", " is missing"))
 
 

@@ -1,4 +1,4 @@
-"""Facts about a data set beside its sizes: how files store their arrays, how values are distributed, and compress.
+"""Facts about a data set besides its sizes: how files store their arrays, how values are distributed, and compress.
 
 Job.yaml has it from `vani collect`, profiles repeat it.
 """
@@ -17,7 +17,7 @@ Ratio = Annotated[float, Field(gt=0)]
 
 
 class FormatAttributes(Model):
-    """How a file holds its arrays (table XI); null where that is not known."""
+    """How a file stores its arrays (table XI); null where that is not known."""
 
     datasets: Count | None = Field(
         default=None, description="arrays (datasets, variables, images) in the file"
@@ -29,7 +29,7 @@ class FormatAttributes(Model):
         description="format, order of bytes and compression, such as `hdf5, little-endian, gzip`",
     )
     chunks: list[Count] | None = Field(
-        default=None, description="shape of its chunks; empty where it lies in one piece"
+        default=None, description="shape of its chunks; empty where it is stored in one piece"
     )
 
 
@@ -79,16 +79,16 @@ class Codec(Model):
 
 
 class Compression(Model):
-    """The ratio and speed of codecs on pieces of the files of one format, as they lie in the files."""
+    """The ratio and speed of codecs on pieces of the files of one format, as they are stored in the files."""
 
     root: str = Field(description="folder (or file) of the data set, absolute")
     format: str = Field(description="format of these files: that with most bytes")
     files: Count = Field(description="files that the pieces are from")
     pieces: Count = Field(description="pieces, spread over all bytes of the files")
-    piece: Count = Field(description="bytes of a piece at most: each is compressed by itself, as a chunk is")
+    piece: Count = Field(description="bytes of a piece at most: each is compressed separately, as a chunk is")
     bytes: Count = Field(description="bytes of all pieces")
     value_bytes: Count | None = Field(
         default=None,
         description="bytes of a value, as shuffling takes them; null where the type is not known",
     )
-    codecs: list[Codec] = Field(description="what was tried")
+    codecs: list[Codec] = Field(description="codecs that were tried")

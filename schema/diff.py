@@ -36,11 +36,11 @@ class Difference(Model):
         description="I/O time of the entity, the larger of both, summed over processes"
     )
     io_time_share: float | None = Field(description="its share of the I/O time of the workload")
-    same_as: str | None = Field(description="an attribute above it of which this one is only a repetition")
+    same_as: str | None = Field(description="an attribute above it that this one only repeats")
 
 
 class KeyFigure(Model):
-    """A figure that tells what a run was, whether it changed or not."""
+    """A figure that describes a run, whether it changed or not."""
 
     attribute: str = Field(description="path in the profile")
     unit: Literal["bytes", "seconds", "share", "count"]

@@ -73,7 +73,7 @@ MODULES: Final = {name: f"vani.schema.{name}" for name in LIFTS} | {
 
 @dataclass(frozen=True, eq=False)
 class Syntax:
-    """A language in which documents are written: how it is read, and where in it a value stands."""
+    """A language in which documents are written: how it is read, and where a value is in it."""
 
     parse: Callable[[str, str], Tree]
     line_of: Callable[[str, tuple[int | str, ...]], int]
@@ -93,7 +93,7 @@ def load(path: str | Path, model: type[AnyDocument]) -> AnyDocument:
     Raises
     ------
     DocumentError
-        No file, no text, no YAML, or not what `model` says; names the line.
+        No file, not text, not YAML, or not valid for `model`; names the line.
     """
     return loads(read_text(path), model, where=str(path))
 
@@ -113,7 +113,7 @@ def read_tree(text: str, model: type[BaseModel], *, where: str, syntax: Syntax =
         raise DocumentError("is empty", where=where, todo=begin)
     if not isinstance(tree, dict):
         content = "a list" if isinstance(tree, list) else f"only {shown(tree)}"
-        raise DocumentError(f"holds {content}, not a mapping of keys", where=where, todo=begin)
+        raise DocumentError(f"contains {content}, not a mapping of keys", where=where, todo=begin)
     return _lifted(tree, model, text, where, syntax)
 
 
@@ -128,10 +128,10 @@ def validate(tree: Doc, model: type[AnyDocument], *, text: str, where: str, synt
 def dumps(document: BaseModel, *, only_set: bool = False) -> str:
     """Write a document as YAML: keys in the order of the model, the same document the same bytes.
 
-    With `only_set`, keys that nobody set are left out.
+    With `only_set`, keys that were not set are left out.
 
     Floats are rounded to nine significant digits (from 1e8 on to whole numbers), so that
-    `loads(dumps(x)) == x` holds for every document that was read, and for a computed one up to that
+    `loads(dumps(x)) == x` is true for every document that was read, and for a computed one up to that
     rounding.
     """
     with collection_paused():
@@ -203,14 +203,14 @@ def document_model(name: str) -> type[BaseModel]:
 
 
 def json_schema(model: type[BaseModel]) -> Doc:
-    """Describe `model` in JSON Schema (draft 2020-12); of a document of several kinds, each."""
+    """Describe `model` in JSON Schema (draft 2020-12); each kind, for a document of several kinds."""
     kinds: Any = getattr(model, "variants", lambda: (model,))()
     adapter: TypeAdapter[Any] = TypeAdapter(Union[kinds])  # noqa: UP007 - made at run time
     described = adapter.json_schema(by_alias=True)
     name = schema_name(model)
     head = {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
-        # A name, no address: it stays the same wherever the file lies.
+        # A name, not an address: it stays the same wherever the file is.
         "$id": f"urn:{name.replace('.', ':').replace('/', ':')}",
         "title": name,
     }

@@ -35,7 +35,7 @@ def document_json(document: BaseModel) -> str:
             tree = _plain(document)
         except ValueError:
             raise InputError(
-                "holds a number that is not finite, which JSON has not",
+                "contains a number that is not finite; JSON has none",
                 where="extensions of the profile",
                 todo="write YAML, or mend the plug-in that measured it",
             ) from None
@@ -69,7 +69,7 @@ def _plain(value: Any) -> Any:
         return str(value)
     if isinstance(value, datetime):
         return value.isoformat()
-    raise TypeError(f"a document cannot hold {type(value).__name__}")
+    raise TypeError(f"a document cannot contain {type(value).__name__}")
 
 
 @cache

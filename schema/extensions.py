@@ -20,7 +20,7 @@ class ExtensionRow:
 
 
 def extension_rows(extensions: Mapping[str, Any]) -> Iterator[ExtensionRow]:
-    """Yield every value in the order of the document; what is empty has none."""
+    """Yield every value in the order of the document; empty collections have none."""
     for measure, result in extensions.items():
         for attribute, value in _values(result, ""):
             yield ExtensionRow(measure, attribute, value)

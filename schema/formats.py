@@ -10,7 +10,7 @@ __all__ = ["HEAD_BYTES", "MOST_LOOKED_AT", "format_of", "format_of_head", "forma
 HEAD_BYTES: Final = 4096
 """Bytes of a file that decide. The HDF5 superblock may be at 0, 512, 1024 or 2048."""
 MOST_LOOKED_AT: Final = 1000
-"""Files of a data set whose first bytes are looked at for the sake of its formats."""
+"""Files of a data set whose first bytes are read to detect formats."""
 
 _SUFFIXES: Final = {
     ".h5": "hdf5", ".hdf5": "hdf5", ".hdf": "hdf5", ".he5": "hdf5",
@@ -40,7 +40,7 @@ _MAGIC: Final = (
     (b"GRIB", "grib"), (b"root", "root"), (b"PAR1", "parquet"), (b"ARROW1\0\0", "arrow"),
 )  # fmt: skip
 
-# What lies inside a container of a general format, known by the name of the file only.
+# Contents of a container of a general format, known by the name of the file only.
 _SPECIAL: Final = {("hdf5", "netcdf"), ("zip", "npz")}
 _TEXT: Final = {"csv", "json", "yaml", "xml", "vtk", "text"}
 
@@ -56,7 +56,7 @@ def format_of_name(path: str) -> str | None:
 
 
 def format_of_head(head: bytes) -> str | None:
-    """Tell the format from a file's first `HEAD_BYTES` bytes; None for an unknown one.
+    """Detect the format from a file's first `HEAD_BYTES` bytes; None for an unknown one.
 
     Sources: the specifications of the formats (HDF5 format 3.0, II.A: the superblock may follow a
     user block of 512 bytes times a power of two).
@@ -69,7 +69,7 @@ def format_of_head(head: bytes) -> str | None:
 
 
 def format_of(path: Path) -> str:
-    """Tell the format of the file at `path`: by content, by name where content says less; else `bin`.
+    """Detect the format of the file at `path`: by content, by name where content shows less; else `bin`.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""A history of runs: the ranking of who loses most, and the story of one application.
+"""A history of runs: the ranking of groups that lose most, and the story of one application.
 
 Costs are seconds of processes: `in_io_s` adds up what all processes spend in I/O calls, `waiting_s` is the time of the
 slowest process times the number of processes, since the others mostly wait for it.
@@ -66,15 +66,15 @@ class Saved(Model):
     low_s: Seconds
     expected_s: Seconds
     high_s: Seconds
-    judged_runs: Count = Field(description="runs that were judged; the range goes from the least to the most of them")
+    judged_runs: Count = Field(description="runs that were judged; the range is from their least to their most")
     judged_share: Share = Field(
-        description="share of `waiting_s` of applications and users of whom a run was judged"
+        description="share of `waiting_s` of applications and users with a judged run"
     )
     typical_machine: bool = Field(
-        description="the figures are those of a typical machine: the machine itself is not described"
+        description="the figures are for a typical machine, because the machine itself is not described"
     )
     rule: str = Field(
-        description="rule of the one recommendation that wins most, or where none has a number of the first; empty: "
+        description="rule of the recommendation that saves most, or of the first where none has a number; empty: "
         "nothing is recommended"
     )
     setting: str = Field(description="that recommendation in a few words")
@@ -82,7 +82,7 @@ class Saved(Model):
 
 
 class RankedRow(Costs):
-    """One group of runs; what does not tell groups apart is null."""
+    """One group of runs; keys that do not distinguish groups are null."""
 
     application: str | None = None
     user: str | None = None
@@ -126,7 +126,7 @@ class WholeHistory(Costs):
 
 
 class Ranking(Model):
-    """Who loses most, and which setting would win it back."""
+    """Groups that lose most, and the setting that would save it."""
 
     schema_: Literal["vani.history/1"] = Field(alias="schema", default="vani.history/1")
     by: Literal["pair", "user", "app", "category", "file-system", "account", "qos"] = Field(
@@ -136,7 +136,7 @@ class Ranking(Model):
     until: Moment | None = Field(description="runs that began before")
     whole: WholeHistory
     groups: Count = Field(description="of which `rows` are the first")
-    concentration: Count = Field(description="groups that hold 70 % of the time in I/O calls")
+    concentration: Count = Field(description="groups that take 70 % of the time in I/O calls")
     rows: list[RankedRow] = Field(
         description="first those that save most, then those whose gain is not known, the costliest first; then those "
         "that save less than 0.1 % of all waiting; then all others, the costliest first"
@@ -203,7 +203,7 @@ class Story(Costs):
     changes: list[Behaviour]
     worst: WorstRun | None
     saved: Saved | None = Field(description="null where no run was judged")
-    lines: list[str] = Field(description="what to paste, of the recommendation that wins most")
+    lines: list[str] = Field(description="lines to paste, of the recommendation that saves most")
 
 
 class Promise(Model):
@@ -228,11 +228,11 @@ class CategoryOutcome(Model):
     saved_s: float | None = Field(
         description="runs after, times the difference of the means; null where the verdict says why"
     )
-    low_s: float | None = Field(description="nine of ten drawn again lie from here")
+    low_s: float | None = Field(description="nine of ten resamplings are from here")
     high_s: float | None = Field(description="to here")
     verdict: Literal["less", "more", "no_difference", "too_few_runs", "other_amounts"] = Field(
         description="less: it waits less than before; too_few_runs: fewer than five before or after; "
-        "other_amounts: its runs move 1.5 times as many bytes or as few, so that they cannot be compared"
+        "other_amounts: its runs move at least 1.5 times as many or as few bytes and cannot be compared"
     )
 
 
@@ -262,7 +262,7 @@ class Outcome(Model):
     promise: Promise | None = Field(description="of the letter; null for a change")
     categories: list[CategoryOutcome]
     saved_s: float | None = Field(description="sum over categories that can be compared; null: there is none")
-    low_s: float | None = Field(description="nine of ten drawn again lie from here; null: see `saved_s`")
+    low_s: float | None = Field(description="nine of ten resamplings are from here; null: see `saved_s`")
     high_s: float | None = Field(description="to here")
     before_s: Seconds | None = Field(description="the waiting of these runs, had nothing changed")
 
@@ -292,7 +292,7 @@ class TargetRow(Model):
 
     mount: str = Field(description="folder of its file system")
     target: Count = Field(description="its number, as `lfs osts` prints it")
-    runs: Count = Field(description="runs with a file on it that can be held against others")
+    runs: Count = Field(description="runs with a file on it that can be compared with others")
     files: Annotated[float, Field(ge=0)]
     mean_s: Seconds = Field(description="time in reads and writes of a file on it; mean over the runs")
     median_s: Seconds = Field(description="median over the runs")

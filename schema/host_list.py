@@ -1,6 +1,6 @@
 """Lists of hosts as Slurm writes them: `n[1-64]`, `r[1-2]n[01-16,20],login1`.
 
-A list is kept as ranges of numbers, so that a machine's nodes are a few of them, however many there are.
+A list is kept as ranges of numbers, so a machine's nodes are a few ranges, however many there are.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class _TooManyError(ValueError):
 
 @dataclass(frozen=True)
 class HostRange:
-    """Hosts whose names differ in one number of `width` digits, from `low` to `high`; width 0: a name without one."""
+    """Hosts whose names differ in a number of `width` digits, from `low` to `high`; width 0: a name without one."""
 
     prefix: str
     low: int
@@ -56,7 +56,7 @@ class HostRange:
         return HostRange(self.prefix, self.low + begin, self.low + end - 1, self.width, self.suffix)
 
     def is_followed_by(self, other: HostRange) -> bool:
-        """Whether one pair of numbers stands for both: 8 to 9 and 10 to 12, but not 08 to 09 and 010 to 012."""
+        """Whether one pair of numbers describes both: 8 to 9 and 10 to 12, but not 08 to 09 and 010 to 012."""
         if not self.width or (self.prefix, self.suffix, self.high + 1) != (
             other.prefix,
             other.suffix,
@@ -86,7 +86,7 @@ class HostList:
         Raises
         ------
         ValueError
-            It is none, holds more than `MOST_HOSTS`, or one host twice; the text says which.
+            Not a list of hosts, more than `MOST_HOSTS`, or one host twice; the text says which.
         """
         parts = _PARTS.findall(text)
         # What is between the parts is commas alone; an unpaired bracket is not.
@@ -143,7 +143,7 @@ def expand(text: str) -> list[str]:
     Raises
     ------
     InputError
-        It is no such list, names a host twice, or stands for more than a million.
+        Not such a list, a host named twice, or more than a million hosts.
     """
     try:
         hosts = HostList.parse(text)
@@ -152,7 +152,7 @@ def expand(text: str) -> list[str]:
     except ValueError as error:
         is_long = isinstance(error, _TooManyError)
         raise InputError(
-            f"stands for more than {_MOST_WRITTEN_OUT:,} hosts" if is_long else "is no list of hosts",
+            f"describes more than {_MOST_WRITTEN_OUT:,} hosts" if is_long else "is not a list of hosts",
             where=repr(text if len(text) <= 40 else f"{text[:37]}..."),
             todo="write it as Slurm does: n[1-64,70],login1",
         ) from error
@@ -192,7 +192,7 @@ def _ranges_of(part: str) -> Iterator[HostRange]:
     for head in heads:
         for low, high, width in spans:
             if re.search("[0-9]", suffix):
-                # The number that names differ in is not the last: each is a name of its own.
+                # The number that names differ in is not the last: each name is listed separately.
                 yield from (_plain(head + text + suffix) for text in _digits(low, high, width))
             else:
                 yield from _numbered(head, low, high, width, suffix)

@@ -20,8 +20,8 @@ _TOOLS: Final = {"strace": "some 50 us"}
 def inflated_by(profile: Profile) -> tuple[str, str] | None:
     """The tracer that made times longer, and by how much a call; None where times are those of the program.
 
-    Counts, bytes and order hold. A share of the run that is spent in I/O is an upper bound: what is added to calls
-    is added to the run, too.
+    Counts, bytes and order stay correct. A share of the run that is spent in I/O is an upper bound: what is added to
+    calls is added to the run, too.
     """
     for trace in profile.traces:
         if trace.tool in _TOOLS:

@@ -1,4 +1,4 @@
-"""job.yaml: what only the running job knows: its size, its limits, its mounts, its data set.
+"""job.yaml: facts that only the running job knows: its size, its limits, its mounts, its data set.
 
 A person may write one by hand with few keys; `vani collect` writes all of them. Null is "not known",
 and `unknown` says why; an empty list is "known that there is none".
@@ -49,7 +49,7 @@ class Lustre(Model):
     dir: str = Field(description="mount point")
     layout_dir: str | None = Field(
         default=None,
-        description="folder whose default layout is given: of the data, else where the job works, else the mount point",
+        description="folder with this default layout: the data's, else the job's working folder, else the mount point",
     )
     stripe_count: int | None = Field(
         default=None, ge=-1, description="default of that folder; -1 is all targets"
@@ -88,14 +88,14 @@ class Limits(Model):
 
 
 class DatasetFile(Model):
-    """A file of the data set as it lay there when `vani collect` ran."""
+    """A file of the data set as it was when `vani collect` ran."""
 
     path: str = Field(description="absolute path")
     size: Bytes = Field(description="bytes")
     format: str | None = Field(default=None, description="hdf5, netcdf, npz, fits, ..., bin")
     dims: list[int] | None = Field(default=None, description="shape of its (largest) array")
     attributes: FormatAttributes | None = Field(
-        default=None, description="null where the format's header is not read, or holds no array"
+        default=None, description="null where the format's header is not read, or describes no array"
     )
 
 
@@ -132,7 +132,7 @@ class Job(Document):
         default=None, description="per node, in the order of the nodes"
     )
     cpu_cores_per_node: Count | None = Field(
-        default=None, description="cores; of the job's share where it shares nodes"
+        default=None, description="cores; the job's share where it shares nodes"
     )
     gpus_per_node: Count | None = Field(default=None, description="GPUs that the job may use")
     memory_per_node: Bytes | None = Field(default=None, description="bytes that the job may use")
@@ -141,7 +141,7 @@ class Job(Document):
         default=None, description="folders on storage of the node itself"
     )
     node_local_memory_dirs: list[str] | None = Field(
-        default=None, description="those of them whose files lie in the node's memory (tmpfs, ramfs): no disk"
+        default=None, description="those of them whose files are in the node's memory (tmpfs, ramfs): no disk"
     )
     shared_bb_dirs: list[str] | None = Field(
         default=None, description="folders on a burst buffer that nodes share"
@@ -151,11 +151,11 @@ class Job(Document):
         default_factory=dict, description="name of the app by name of the trace directory"
     )
     limits: Limits = Field(default_factory=Limits, description="limits inside a node")
-    mounts: list[Mount] | None = Field(default=None, description="file systems that hold data")
+    mounts: list[Mount] | None = Field(default=None, description="file systems that store data")
     lustre: list[Lustre] | None = Field(default=None, description="one per Lustre mount")
     gpfs: list[Gpfs] | None = Field(default=None, description="one per GPFS mount")
     dataset: DatasetSample | None = Field(
-        default=None, description="the input as it lay there before the run"
+        default=None, description="the input as it was before the run"
     )
     unknown: dict[str, str] = Field(default_factory=dict, description="why a field is null, by field")
 
@@ -164,7 +164,7 @@ class Job(Document):
         return {posixpath.normpath(f.path): f for f in self.dataset.files} if self.dataset else {}
 
     def file_at(self, path: str) -> DatasetFile | None:
-        """Find the file at `path`; None where the data set does not hold it.
+        """Find the file at `path`; None where the data set does not contain it.
 
         A relative `path` is taken from the root of the data set.
         """
@@ -173,17 +173,17 @@ class Job(Document):
         return self._files.get(posixpath.normpath(posixpath.join(self.dataset.root, path)))
 
     def size_of(self, path: str) -> int | None:
-        """Tell the size in bytes that the file at `path` had; None where the data set does not hold it."""
+        """Return the size in bytes that the file at `path` had; None where the data set does not contain it."""
         file = self.file_at(path)
         return None if file is None else file.size
 
     def mount_of(self, path: str) -> Mount | None:
-        """Find the mount that holds `path`: the one with the longest mount point above it."""
+        """Find the mount that contains `path`: the one with the longest mount point above it."""
         holding = [mount for mount in self.mounts or () if is_below(path, mount.dir)]
         return max(holding, key=lambda mount: len(mount.dir.rstrip("/")), default=None)
 
 
 def is_below(path: str, folder: str) -> bool:
-    """Tell whether `path` is `folder` or lies in it, by name only."""
+    """Return whether `path` is `folder` or is inside it, by name only."""
     path, folder = posixpath.normpath(path), posixpath.normpath(folder).rstrip("/")
     return path == folder or path.startswith(folder + "/")

@@ -1,6 +1,6 @@
 """jobs.yaml: the jobs that run on a machine or wait for it, as `vani plan` reads them.
 
-A person or a scheduler's script writes it. What is not known is left out, and a plan says what it lacked.
+A person or a scheduler's script writes it. Unknown values are left out, and a plan states what it lacked.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ class CurveItem(Model):
 
     io_nodes: Count = Field(description="I/O nodes; 0 is direct access to the file system")
     bandwidth: Annotated[float, Field(ge=1, le=_MOST_RATE, allow_inf_nan=False)] = Field(
-        description="mean over the repetitions, bytes per second, of which plans count whole ones"
+        description="mean over the repetitions, bytes per second; plans round to whole ones"
     )
     deviation: Amount = Field(
         default=0.0, description="standard deviation of the repetitions, bytes per second; 0: not known"
@@ -105,7 +105,7 @@ class Unknown(Model):
 
 
 class AccessPattern(Model):
-    """How a job reads or writes, to find curves of others that do alike."""
+    """How a job reads or writes, to find curves of similar jobs."""
 
     operation: Literal["read", "write"] = Field(default="write", description="the direction of most bytes")
     layout: Literal["file_per_process", "shared"] = Field(
@@ -167,12 +167,12 @@ class PlannedJob(SparseModel):
         default=None, description="profile of an earlier run; a path seen from this document's folder"
     )
     pattern: AccessPattern | None = Field(
-        default=None, description="how it reads or writes; asked where there is no curve"
+        default=None, description="how it reads or writes; used where there is no curve"
     )
     weight: Weight = Field(
-        default=1.0, description="what a byte per second of it counts in the sum that mckp makes large"
+        default=1.0, description="weight of its bytes per second in the sum that mckp maximizes"
     )
-    demand: Demand | None = Field(default=None, description="rates that it asks for")
+    demand: Demand | None = Field(default=None, description="rates that it needs")
     creations: Annotated[list[Creation], Field(max_length=1_000_000)] | None = Field(
         default=None, description="files that it is going to create"
     )
@@ -206,7 +206,7 @@ class Jobs(Document):
     )
 
     def refuse_twins(self, where: str) -> None:
-        """Raise InputError where two jobs have one name; `where` is what it calls the document."""
+        """Raise InputError where two jobs have one name; `where` names the document."""
         seen = set()
         for job in self.jobs:
             if job.name in seen:

@@ -17,7 +17,7 @@ class DocumentOfKinds(Document):
 
     @classmethod
     def variants(cls) -> tuple[type[DocumentOfKinds], ...]:
-        """The kinds that this model stands for."""
+        """The kinds that this model covers."""
         return tuple(cls.__subclasses__()) or (cls,)
 
     @classmethod

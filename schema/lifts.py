@@ -1,6 +1,6 @@
 """Steps from one version of a document to the next, on the trees that were read: `vani.schema.document.LIFTS`.
 
-A step is given what somebody wrote, which may be anything: what is not of the form it expects it leaves as it is, for
+The input of a step may be anything. A step leaves what it does not expect unchanged, for
 the model to refuse.
 """
 
@@ -19,9 +19,9 @@ def advice_2(tree: Doc) -> Doc:
 
 
 def profile_2(tree: Doc) -> Doc:
-    """`vani.profile/1` to `/2`: shares of the run are those of one definition.
+    """`vani.profile/1` to `/2`: shares of the run follow one definition.
 
-    What /1 did not measure stays away and thereby null: flushing (counted as metadata then), calls by function, kinds
+    What /1 did not measure stays absent and is null: flushing (counted as metadata then), calls by function, kinds
     of metadata operations, time in libraries, folders. `io_time_share` was a mean over processes.
     """
     lifted = {**tree, "schema": "vani.profile/2"}
@@ -43,8 +43,8 @@ def profile_2(tree: Doc) -> Doc:
 def profile_3(tree: Doc) -> Doc:
     """`vani.profile/2` to `/3`: the job's number has the name `id`.
 
-    What /2 did not find stays away and thereby null: unseen activity, the verdict, name patterns, mounts, bytes that
-    calls of libraries asked for.
+    What /2 did not find stays absent and is null: unseen activity, the verdict, name patterns, mounts, bytes that
+    calls of libraries requested.
     """
     lifted = {**tree, "schema": "vani.profile/3"}
     job = tree.get("job")
@@ -54,7 +54,7 @@ def profile_3(tree: Doc) -> Doc:
 
 
 def system_2(tree: Doc) -> Doc:
-    """`vani.system/1` to `/2`: curves of the forwarding layer say what they were measured with.
+    """`vani.system/1` to `/2`: curves of the forwarding layer state how they were measured.
 
     The one curve of /1 did not: its conditions are null, and it decides nothing until somebody fills them in.
     """
@@ -82,5 +82,5 @@ def _at(tree: object, *path: str) -> object:
 def _share(part: object, whole: object) -> float | None:
     if not isinstance(part, int | float) or not isinstance(whole, int | float) or not whole > 0:
         return None
-    # To nine digits, as documents are written: what was read stays the same when it is written.
+    # To nine digits, as documents are written: reading and writing keeps values.
     return float(f"{max(0.0, min(1.0, part / whole)):.9g}")

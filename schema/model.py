@@ -24,7 +24,7 @@ class SparseModel(Model):
     optional_keys: ClassVar[tuple[str, ...]] = ()
 
     def keys_left_out(self) -> tuple[str, ...]:
-        """The optional keys if all of them are null or empty, otherwise none."""
+        """The optional keys if all of them are null or empty, otherwise an empty set."""
         return () if any(getattr(self, name) for name in self.optional_keys) else self.optional_keys
 
     @model_serializer(mode="wrap")

@@ -1,4 +1,4 @@
-"""The verdict of `vani plan check`: whether a plan still holds on the machine as it is now.
+"""The verdict of `vani plan check`: whether a plan is still valid on the machine as it is now.
 
 The only time in this document is that of the snapshot.
 """
@@ -17,7 +17,7 @@ __all__ = ["PlanStatus"]
 
 
 class PlanStatus(Model):
-    """Whether a plan still holds."""
+    """Whether a plan is still valid."""
 
     # The name of the schema stays: other programs read it.
     schema_: Literal["vani.standing/1"] = Field(
@@ -26,9 +26,9 @@ class PlanStatus(Model):
     version: str = Field(description="of Vani")
     kind: str = Field(description="of the plan")
     plan: PlanInput = Field(description="the plan")
-    snapshot: PlanInput = Field(description="the machine's state that it is held against")
+    snapshot: PlanInput = Field(description="the machine's state that it is compared with")
     time: datetime | None = Field(description="when that was taken; null: not known")
     holds: bool = Field(description="true where `broken` is empty")
-    broken: list[Left] = Field(description="what is no longer as the plan has it, and why")
+    broken: list[Left] = Field(description="parts of the plan that are no longer valid, and why")
     unknown: list[Left] = Field(description="what could not be compared, and why; it breaks no plan")
-    notes: list[str] = Field(description="what else has changed")
+    notes: list[str] = Field(description="other changes")

@@ -1,4 +1,4 @@
-"""vani.toml or .vani.yaml: what `vani check` asks of a profile, and what other commands read beside it."""
+"""vani.toml or .vani.yaml: the requirements of `vani check` for a profile, and settings that other commands read."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class Budget(Model):
         description="an attribute, a comparison and a limit: `workflow.io.ops.metadata <= 1e5`"
     )
     name: Name | None = Field(
-        default=None, description="what reports call it; the attribute where it is left out"
+        default=None, description="name in reports; the attribute where it is left out"
     )
     level: Level = Field(default="error", description="how bad it is if the bound is not kept")
     required: bool = Field(
@@ -85,7 +85,7 @@ class Change(Model):
         default=3.0, description="of several baselines: how many robust standard deviations are noise"
     )
     name: Name | None = Field(
-        default=None, description="what reports call it; `change of` the attribute where it is left out"
+        default=None, description="name in reports; `change of` the attribute where it is left out"
     )
     level: Level | None = Field(
         default=None,
@@ -107,7 +107,7 @@ class Rules(Model):
         description="rules that may not recommend anything: ids, names, families or beginnings",
     )
     ignore: list[Name] = Field(
-        default_factory=list, description="rules that are not asked, in the same words"
+        default_factory=list, description="rules that are not evaluated, in the same form"
     )
     level: Level = Field(default="error", description="how bad it is if one does")
     levels: dict[str, Level] = Field(
@@ -119,8 +119,8 @@ class Rules(Model):
 class ExceptionSpec(Model):
     """An exception for a while: one `[[check.except]]`; all keys given must fit."""
 
-    until: Day = Field(description="the last day on which it holds: 2026-12-31")
-    reason: Reason = Field(description="why it is let pass")
+    until: Day = Field(description="the last day on which it applies: 2026-12-31")
+    reason: Reason = Field(description="reason for the exception")
     check: Pattern | None = Field(default=None, description="name of the check, with * and ? as wildcards")
     attribute: Expression | None = Field(default=None, description="path in the profile")
     target: Pattern | None = Field(default=None, description="file or app, with * and ? as wildcards")
@@ -161,18 +161,18 @@ class CheckTable(Model):
     )
     rules: Rules | None = Field(default=None, description="which advice is not accepted")
     except_: list[ExceptionSpec] = Field(
-        alias="except", default_factory=list, max_length=1000, description="what is let pass for a while"
+        alias="except", default_factory=list, max_length=1000, description="exceptions for a limited time"
     )
     paths: Paths = Field(default_factory=Paths, description="how files of different runs are recognised")
 
 
 class Policy(Model):
-    """The settings of a project: what `vani check` asks, and what `vani advise --config` reads."""
+    """The settings of a project: requirements of `vani check`, and settings of `vani advise --config`."""
 
     schema_: Literal["vani.policy/1"] = Field(
         alias="schema", default="vani.policy/1", description="name and version of this schema"
     )
     check: CheckTable | None = Field(default=None, description="for `vani check`")
     advise: dict[str, Any] | None = Field(
-        default=None, description="for `vani advise --config`; the rules of a check are asked with it, too"
+        default=None, description="for `vani advise --config`; the rules of a check use it, too"
     )

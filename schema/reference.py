@@ -28,16 +28,16 @@ written and when it is read;
 `schema/json/profile-3.json` is the same as JSON Schema.
 
 - Sizes are bytes, times seconds, shares 0 to 1, rates bytes per second.
-- What could not be found is `null`, never a guess and never 0. `provenance` says why, by attribute
-  path, and where values are from that are not in the trace.
+- Unknown values are `null`, never a guess and never 0. `provenance` states why, by attribute
+  path, and the source of values that are not in the trace.
 - I/O means file-system calls (POSIX and stdio), each counted once: an `H5Dwrite` that becomes an
   `MPI_File_write_at` that becomes a `pwrite64` is one write. A *data operation* reads or writes, a
   *metadata operation* is any other call.
-- `bytes` is what calls asked for, because Recorder stores no return values; `footprint` and `past_end`
-  say what can have been moved.
-- `time_s` is summed over processes: for each the length of the union of its calls' intervals.
+- `bytes` is what calls requested, because Recorder stores no return values; `footprint` and `past_end`
+  show what can have been moved.
+- `time_s` is summed over processes: for each process the length of the union of its calls' intervals.
   `busy_s` is the length of the union over all processes.
-- Histograms count by powers of four: `1K-4K` holds sizes from 1,024 to 4,095.
+- Histograms count by powers of four: `1K-4K` counts sizes from 1,024 to 4,095.
 
 """
 

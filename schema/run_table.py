@@ -1,4 +1,4 @@
-"""Many runs, a line each: what `vani table` writes. Each figure is one of the profile, whose path its column names."""
+"""Many runs, a line each, as `vani table` writes them. A column's name is the path of its figure in the profile."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ __all__ = ["COLUMNS", "RunRow", "RunTable", "Unread"]
 
 
 class RunRow(Model):
-    """One run; null where its profile does not tell."""
+    """One run; null where its profile does not state it."""
 
     run: str = Field(description="path of the profile or the trace, as it was named")
     apps: str = Field(description="names of its apps, separated by commas")
     start: str | None = Field(description="when it began, ISO 8601 in UTC")
-    tracer: str | None = Field(description="who recorded it, and in which format")
+    tracer: str | None = Field(description="tool that recorded it, and its format")
     processes: int = Field(description="workflow.processes")
     nodes: int | None = Field(description="job.nodes")
     runtime_s: float | None = Field(description="workflow.runtime_s")
@@ -38,8 +38,8 @@ class RunRow(Model):
     write_p50: int | None = Field(description="workflow.io.transfer_size.write.p50, bytes")
     files: int | None = Field(description="workflow.files.total")
     shared_files: int | None = Field(description="workflow.files.shared")
-    costliest: str | None = Field(description="verdict.cause.call: what costs most I/O time, else has most calls")
-    damage: str | None = Field(description="what its traces lost; null where they are whole")
+    costliest: str | None = Field(description="verdict.cause.call: function with most I/O time, else with most calls")
+    damage: str | None = Field(description="what its traces lost; null where they are complete")
 
 
 COLUMNS = tuple(RunRow.model_fields)
@@ -58,5 +58,5 @@ class RunTable(Model):
 
     schema_: Literal["vani.table/1"] = Field(alias="schema", default="vani.table/1")
     version: str = Field(description="of Vani")
-    rows: list[RunRow] = Field(description="in the order asked for")
-    unread: list[Unread] = Field(description="what could not be read, with the reason")
+    rows: list[RunRow] = Field(description="in the order requested")
+    unread: list[Unread] = Field(description="files that could not be read, with the reason")

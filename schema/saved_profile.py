@@ -60,7 +60,7 @@ class IOSummary:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FileSummary:
-    """Some of what a profile says about a file: see `FileEntity`."""
+    """Some facts of a profile about a file: see `FileEntity`."""
 
     path: str
     format: str | None
@@ -204,7 +204,7 @@ def _io_times(files: Sequence[Any]) -> list[float] | None:
 
 
 def _check(column: Column, files: Sequence[Any]) -> None:
-    """Raise ValidationError, KeyError or TypeError unless a column of all files is there and as the schema says."""
+    """Raise ValidationError, KeyError or TypeError unless a column of all files is there and valid."""
     field = (FileEntity if len(column) == 1 else IOStats).model_fields[column[-1]]
     kind: Any = field.annotation
     for limit in field.metadata:

@@ -1,7 +1,7 @@
-"""scenario.yaml: a machine, jobs and what befalls them, as `vani plan simulate` plays it.
+"""scenario.yaml: a machine, jobs and failures, as `vani plan simulate` simulates them.
 
-Bytes, seconds, bytes per second. What is left out of `machine` is taken from `system` or `snapshot`; a stage whose
-rate nobody gives holds nothing back, and the plan says so.
+Bytes, seconds, bytes per second. Values missing from `machine` come from `system` or `snapshot`; a stage
+without a rate limits nothing, and the plan says so.
 """
 
 from __future__ import annotations
@@ -62,17 +62,17 @@ class Machine(Model):
     )
     process: Speed | None = Field(default=None, description="of one process")
     node: Speed | None = Field(default=None, description="of one compute node")
-    io_nodes: Count | None = Field(default=None, description="I/O nodes; null or 0: none stand between")
+    io_nodes: Count | None = Field(default=None, description="I/O nodes; null or 0: none in between")
     io_node: Speed | None = Field(default=None, description="of one I/O node")
     whole: Speed | None = Field(
-        default=None, description="of what all bytes pass: the network of the file system"
+        default=None, description="of the part that all bytes pass: the network of the file system"
     )
     servers: AtLeastOne | None = Field(default=None, description="servers (OSS)")
     server: Speed | None = Field(default=None, description="of one server")
     targets: Annotated[int, Field(ge=1, le=65_536)] | None = Field(default=None, description="targets (OST)")
     target: Speed | None = Field(default=None, description="of one target")
     target_size: Annotated[int, Field(ge=1, le=1 << 62)] | None = Field(
-        default=None, description="bytes that one target holds"
+        default=None, description="capacity of one target, bytes"
     )
     metadata: Rate | None = Field(
         default=None, description="metadata operations per second, all metadata servers"
@@ -96,16 +96,16 @@ class ScenarioPhase(Model):
     pieces: Pieces | None = Field(
         default=None,
         description="in_turn: stripes of a file are dealt to its targets in turn, all are used at once; contiguous: "
-        "each target holds one piece, one comes after the other (Tarazu); null: the scenario's",
+        "each target stores one piece, in sequence (Tarazu); null: the scenario's",
     )
     order: Literal["contiguous", "strided"] = Field(
-        default="contiguous", description="of a file that processes share: a part of it each, or by turns"
+        default="contiguous", description="of a file that processes share: one part each, or in turns"
     )
     opens: Amount | None = Field(
         default=None, description="metadata operations before the bytes; null: each process opens its files"
     )
     storage: Literal["file_system", "burst_buffer"] = Field(
-        default="file_system", description="where the files of a read or write lie"
+        default="file_system", description="where the files of a read or write are stored"
     )
     file_set: Annotated[str, Field(min_length=1, max_length=200)] = Field(
         default="files", description="phases of a job that name the same set use the same files"
@@ -123,15 +123,15 @@ class ScenarioJob(Model):
     processes: AtLeastOne | None = Field(default=None, description="on all nodes; null: one a node")
     start_s: Amount = Field(default=0.0, description="when it begins")
     phases: Annotated[list[ScenarioPhase], Field(min_length=1, max_length=10_000)] | None = Field(
-        default=None, description="what it does"
+        default=None, description="its phases"
     )
     profile: PathText | None = Field(
         default=None,
-        description="a profile or a trace of an earlier run, whose phases are played; seen from this folder",
+        description="a profile or a trace of an earlier run, whose phases are simulated; relative to this folder",
     )
     store: PathText | None = Field(
         default=None,
-        description="a store (`vani convert`) of an earlier run, whose calls are played; seen from this folder",
+        description="a store (`vani convert`) of an earlier run, whose calls are simulated; relative to this folder",
     )
 
 
@@ -140,9 +140,9 @@ class Placement(Model):
 
     policy: Literal["round_robin", "random_start", "random", "weighted", "lsa", "least_used"] = Field(
         default="lsa",
-        description="round_robin goes on from a random start; random_start begins anew at random for each component of "
-        "a file; random draws targets, weighted by their free bytes; lsa: round_robin while free bytes differ by less "
-        "than `window`, then weighted; least_used: those with the fewest bytes, of servers first",
+        description="round_robin goes on from a random start; random_start begins again at random for each component "
+        "of a file; random draws targets, weighted by their free bytes; lsa: round_robin while free bytes differ by "
+        "less than `window`, then weighted; least_used: those with the fewest bytes, of servers first",
     )
     window: Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)] = Field(
         default=0.17, description="share of the largest free bytes (lsa)"
@@ -152,7 +152,7 @@ class Placement(Model):
 class Failure(Model):
     """A member of a stage that fails, is slow, or comes back."""
 
-    kind: Kind = Field(description="of what")
+    kind: Kind = Field(description="kind of part")
     which: Annotated[list[Count], Field(min_length=1, max_length=65_536)] = Field(
         description="numbers of the members, from 0"
     )
@@ -164,9 +164,9 @@ class Failure(Model):
 
 
 class Variant(Model):
-    """Another way that the scenario could go; what is null is as the scenario has it."""
+    """A variant of the scenario; null values are the scenario's."""
 
-    name: Name = Field(description="what the plan calls it")
+    name: Name = Field(description="name in the plan")
     machine: Machine | None = Field(default=None, description="another machine, whole")
     placement: Placement | None = Field(default=None, description="other placement")
     plans: Annotated[list[PathText], Field(max_length=100)] | None = Field(
@@ -183,43 +183,43 @@ class Variant(Model):
 
 
 class Scenario(Document):
-    """A machine, its jobs, and what befalls them."""
+    """A machine, its jobs, and failures."""
 
     schema_: Literal["vani.scenario/1"] = Field(
         alias="schema", default="vani.scenario/1", description="name and version of this schema"
     )
-    machine: Machine = Field(description="what bytes pass")
+    machine: Machine = Field(description="the stages that bytes pass")
     jobs: PathText | None = Field(default=None, description="a jobs.yaml whose jobs run, too")
     workload: Annotated[list[ScenarioJob], Field(max_length=MOST_JOBS)] = Field(
         default_factory=list, description="jobs"
     )
-    placement: Placement = Field(default_factory=Placement, description="where files lie")
+    placement: Placement = Field(default_factory=Placement, description="where files are stored")
     plans: Annotated[list[PathText], Field(max_length=100)] = Field(
         default_factory=list, description="plans (vani.plan/1) that are followed, at most one of each kind"
     )
     failures: Annotated[list[Failure], Field(max_length=10_000)] = Field(
-        default_factory=list, description="what fails or is slow, and when"
+        default_factory=list, description="parts that fail or are slow, and when"
     )
     stages: Stages = Field(
         default="overlapped",
         description="overlapped: bytes stream through all stages at once; serial: a burst passes one stage after the "
         "other, as measured times often add up",
     )
-    pieces: Pieces = Field(default="in_turn", description="how files lie on their targets")
+    pieces: Pieces = Field(default="in_turn", description="how files are stored on their targets")
     seeds: Annotated[
         list[Annotated[int, Field(ge=0, le=1 << 62)]], Field(min_length=1, max_length=MOST_SEEDS)
-    ] = Field(default_factory=lambda: [1], description="of random placement; each is a run")
+    ] = Field(default_factory=lambda: [1], description="of random placement; one run each")
     variants: Annotated[list[Variant], Field(max_length=20)] = Field(
         default_factory=list, description="the first is `before`, the last `after`; none: the scenario itself"
     )
 
     def refuse_contradictions(self, where: str) -> None:
-        """Hold the parts against each other; `where` is what errors call the document.
+        """Check the parts against each other; errors call the document `where`.
 
         Raises
         ------
         DocumentError
-            Nobody runs, two parts have one name, a job has nothing to do, or a failure ends before it begins.
+            No job runs, two parts have one name, a job has nothing to do, or a failure ends before it begins.
         """
         if not self.workload and self.jobs is None:
             raise DocumentError("no job runs", where=where, todo="give `workload` or `jobs`")

@@ -1,6 +1,6 @@
-"""snapshot.yaml: what a machine's storage does now, as `vani plan` reads it.
+"""snapshot.yaml: the present state of a machine's storage, as `vani plan` reads it.
 
-`vani plan snapshot` writes it from what servers tell; a person can, too. A figure that nobody gave is null, and a
+`vani plan snapshot` writes it from what servers report; a person can, too. An unknown figure is null, and a
 plan lists it under `no_data`: no load is not the same as a load of 0.
 """
 
@@ -36,7 +36,7 @@ MOST_TARGETS = 65_536
 
 BUSY_CPU = 0.7
 BUSY_MEMORY = 0.5
-"""Shares of the metadata server in use from which on OSTs are not allotted anew (Tarazu, section 5.6)."""
+"""Shares of the metadata server in use from which on OSTs are not allotted again (Tarazu, section 5.6)."""
 
 Rates = Demand
 """Bytes, data operations and metadata operations per second; a part that is not known is null."""
@@ -60,8 +60,8 @@ class Target(Model):
 
     index: Index = Field(description="as `lfs setstripe -o` counts them")
     oss: Name | None = Field(default=None, description="the server that it belongs to")
-    size: Annotated[int, Field(ge=1, le=1 << 62)] = Field(description="bytes that it can hold")
-    used: Size = Field(description="bytes that nobody can write any more: stored, or reserved")
+    size: Annotated[int, Field(ge=1, le=1 << 62)] = Field(description="bytes that it can store")
+    used: Size = Field(description="bytes that are stored or reserved")
     load: Share | None = Field(default=None, description="share of its bandwidth in use")
     peak: Rates | None = Field(default=None, description="the most that it was seen to do")
     state: State = Field(default="ok", description="degraded: it serves, slowly; offline: it does not serve")
@@ -97,7 +97,7 @@ class MetadataServer(Model):
 
 
 class Missing(Model):
-    """A part of the machine of which nothing is known now."""
+    """A part of the machine whose state is unknown."""
 
     name: str = Field(description="a server, or `mds`")
     reason: str = Field(description="why")
@@ -132,7 +132,7 @@ class Snapshot(Document):
         default_factory=list, description="parts whose figures are missing, and why"
     )
     notes: Annotated[list[str], Field(max_length=1000)] = Field(
-        default_factory=list, description="what a reader of the figures has to know"
+        default_factory=list, description="remarks that the figures need"
     )
 
     @field_serializer("time")
@@ -153,12 +153,12 @@ class Snapshot(Document):
         ]
 
     def refuse_contradictions(self, where: str) -> None:
-        """Hold the parts against each other; `where` is what errors call the document.
+        """Check the parts against each other; errors call the document `where`.
 
         Raises
         ------
         DocumentError
-            Two parts of one name, a part that is named and not there, or a target that holds more than it can.
+            Two parts of one name, a part that is named and not there, or a target with more than its size.
         """
         servers = _unique("OSS", [server.name for server in self.oss], where)
         targets = _unique("OST", [target.index for target in self.ost], where)

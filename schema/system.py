@@ -1,6 +1,6 @@
-"""system.yaml: what a machine has: nodes, file systems, burst buffers, forwarding nodes, network.
+"""system.yaml: the parts of a machine: nodes, file systems, burst buffers, forwarding nodes, network.
 
-Figures that no source gives are null. `sources` says where each figure comes from, by the key's path.
+Figures without a source are null. `sources` names the source of each figure, by the key's path.
 """
 
 from __future__ import annotations
@@ -60,18 +60,18 @@ class Compute(Model):
 class StripingRule(Model):
     """The setting that the site recommends for single files from a size on."""
 
-    above: Bytes = Field(description="size of one file in bytes from which on the rule holds")
+    above: Bytes = Field(description="size of one file in bytes from which on the rule applies")
     stripe_count: int = Field(ge=-1, description="-1 is all targets")
     stripe_size: Bytes | None = Field(default=None, description="bytes")
     pool: str | None = Field(default=None, description="pool of targets, which the command must name")
-    reason: str | None = Field(default=None, description="why the site says so, in a sentence")
+    reason: str | None = Field(default=None, description="the site's reason, in a sentence")
 
 
 class Pool(Model):
     """Targets of one kind under a name that `lfs setstripe -p` takes."""
 
     name: str = Field(description="the site's name for it")
-    media: str | None = Field(default=None, description="what it is made of, such as nvme or hdd")
+    media: str | None = Field(default=None, description="storage medium, such as nvme or hdd")
     targets: Count | None = Field(default=None, description="targets (OSTs) in it")
     capacity: Bytes | None = Field(default=None, description="bytes")
     max_bandwidth: Rates = Field(default_factory=Rates, description="of the whole pool")
@@ -149,15 +149,15 @@ class FileSystem(Model):
     )
     site_pfl: str | None = Field(
         default=None,
-        description="Lustre: default composite layout; whether the site asks to keep it says `layout_policy`",
+        description="Lustre: default composite layout; `layout_policy` states whether the site asks to keep it",
     )
     layout_policy: Literal["keep", "free"] | None = Field(
         default=None,
-        description="Lustre: keep: the site asks to set no layout by hand, but as `striping_rules` say; free: users "
-        "may; null: the site says nothing",
+        description="Lustre: keep: the site asks to set no layout by hand except by `striping_rules`; free: users "
+        "may; null: the site gives no rule",
     )
     striping_rules: list[StripingRule] = Field(
-        default_factory=list, description="Lustre: what the site says to set by hand, by file size"
+        default_factory=list, description="Lustre: layouts that the site asks to set by hand, by file size"
     )
     stripe_curves: list[StripeCurve] = Field(
         default_factory=list,
@@ -175,10 +175,10 @@ class FileSystem(Model):
 class BurstBuffer(Model):
     """Fast storage near the compute nodes."""
 
-    name: str = Field(description="what users call it")
+    name: str = Field(description="its name for users")
     kind: Literal["node_local", "shared"] = Field(description="seen by one node, or by all nodes of the job")
     type: str = Field(description="tmpfs, nvme, datawarp, rabbit, beeond, ...")
-    dir: str | None = Field(default=None, description="folder; may hold variables such as $USER")
+    dir: str | None = Field(default=None, description="folder; may contain variables such as $USER")
     uses_memory: bool = Field(
         default=False, description="true where its bytes are taken from the job's memory"
     )
@@ -191,7 +191,7 @@ class BurstBuffer(Model):
 
     @property
     def in_memory(self) -> bool:
-        """Whether its files lie in the node's memory, by what the description says or by its type."""
+        """Whether its files are in the node's memory, by its description or its type."""
         return self.uses_memory or self.type.lower() in IN_MEMORY
 
 
@@ -256,7 +256,7 @@ class Forwarding(Model):
     user_can_choose: bool | None = Field(default=None, description="true where a user can set the number")
     site_can_set: list[Literal["prefetch_chunk", "request_split"]] = Field(
         default_factory=list,
-        description="what else can be set on the forwarding nodes for a job: how far they read ahead, and how they "
+        description="other settings of the forwarding nodes for a job: how far they read ahead, and how they "
         "divide their service between metadata and data",
     )
     curves: list[Curve] = Field(
@@ -282,16 +282,16 @@ class System(Document):
     schema_: Literal["vani.system/2"] = Field(default="vani.system/2", alias="schema")
     name: str = Field(description="name of the machine")
     base: str | None = Field(
-        default=None, description="bundled machine whose figures hold where this document is silent"
+        default=None, description="bundled machine whose figures apply where this document has none"
     )
     description: str | None = Field(default=None, description="one sentence")
     generic: bool = Field(
-        False, description="true where the figures are typical and of no machine: advice says so"
+        False, description="true where the figures are typical values and not of one machine; advice says so"
     )
     scheduler: str | None = Field(default=None, description="of jobs: slurm, lsf, pbs, pjm or flux")
     launcher: str | None = Field(
         default=None,
-        description="what starts a job's processes, where it is not the scheduler's own: pals on HPE machines with PBS",
+        description="launcher of a job's processes, if not the scheduler's own: pals on HPE machines with PBS",
     )
     compute: Compute = Field(default_factory=Compute, description="compute nodes")
     file_systems: list[FileSystem] = Field(
@@ -308,9 +308,9 @@ class System(Document):
     )
 
     def file_system_for(self, path: str) -> FileSystem | None:
-        """Find the shared file system that holds `path`: the one with the longest mount point above it.
+        """Find the shared file system that contains `path`: the one with the longest mount point above it.
 
-        None where no mount is above it, or a burst buffer lies between.
+        None where no mount is above it, or a burst buffer is between.
         """
         mounts: list[tuple[int, FileSystem | None]] = [
             (_depth(mount), system)
@@ -322,11 +322,11 @@ class System(Document):
         return max(mounts, key=lambda mount: mount[0], default=(0, None))[1]
 
     def burst_buffer_for(self, path: str) -> BurstBuffer | None:
-        """Find the burst buffer that holds `path`."""
+        """Find the burst buffer that contains `path`."""
         return next((near for near in self.burst_buffers if _holds(near, path)), None)
 
     def file_system(self, type: str, *, under: str | None = None) -> FileSystem | None:
-        """Find a file system of a type (`lustre`): the one that holds `under`, else the first of all."""
+        """Find a file system of a type (`lustre`): the one that contains `under`, else the first of all."""
         if under is not None:
             mounted = self.file_system_for(under)
             return mounted if mounted is not None and mounted.type == type else None
@@ -337,7 +337,7 @@ class System(Document):
         return next((near for near in self.burst_buffers if near.kind == "node_local"), None)
 
     def source_of(self, path: str) -> str | None:
-        """Tell where the figure at `path` comes from: its own source, else that of the part it is in."""
+        """Return the source of the figure at `path`: its own, else the source of its part."""
         while path:
             if path in self.sources:
                 return self.sources[path]
@@ -350,6 +350,6 @@ def _depth(mount: str | None) -> int:
 
 
 def _holds(near: BurstBuffer, path: str) -> bool:
-    """Folders with variables hold everything below their fixed part."""
+    """Folders with variables cover everything below their fixed part."""
     fixed = (near.dir or "").split("$")[0]
     return bool(fixed.strip("/")) and is_below(path, fixed)

@@ -1,7 +1,7 @@
-"""Time-resolved data of a workload, which no profile holds: bytes over time and processes, sizes against bandwidth.
+"""Time-resolved data of a workload, which no profile contains: bytes over time and processes, sizes against bandwidth.
 
-It is made from the decoded calls (`vani.api.heat_map`), kept in memory and drawn; there is no file of it. What counts
-as a call, a byte and I/O time is what it is in a profile: file-system calls on files of the data set, each once.
+It is made from the decoded calls (`vani.api.heat_map`), kept in memory and drawn; there is no file of it. The
+definitions of a call, a byte and I/O time are those of a profile: file-system calls on data-set files, each once.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ Seconds = Annotated[float, Field(ge=0)]
 class HeatRow(Model):
     """Processes that share a row of the heat map."""
 
-    app: str = Field(description="their app; of the first, where a row holds several traces")
+    app: str = Field(description="their app; the first, where a row has several traces")
     trace: Count = Field(description="index into the profile's traces, of the first")
     first_process: Count = Field(description="number over all traces, in the order of the profile's traces")
     processes: Count = Field(description="how many")
@@ -78,7 +78,7 @@ class LayerCost(Model):
 
 
 class FileUse(Model):
-    """Calls of one app's processes on files whose names differ in numbers only."""
+    """Calls of one app's processes on files whose names differ only in numbers."""
 
     pattern: str = Field(
         description="path with `#` for each number that differs; empty for all other files together"
@@ -122,7 +122,7 @@ class LongCall(Model):
     kind: Literal["read", "write", "metadata", "sync"]
     start_s: Seconds = Field(description="seconds since the workload began")
     duration_s: Seconds
-    bytes: Count | None = Field(description="null where the trace does not tell, or none are moved")
+    bytes: Count | None = Field(description="null where the trace does not record it, or none are moved")
 
 
 class HeatMap(Model):
@@ -150,5 +150,5 @@ class HeatMap(Model):
     first_process: list[int] = Field(description="number of the first process of each trace")
     sizes: list[SizeClass] = Field(description="operations by direction and size, small to large")
     layers: list[LayerCost] = Field(description="of each library in use")
-    unsized: Count = Field(description="data operations whose size the trace does not tell")
-    uses: list[FileUse] = Field(description="who reads and writes what, patterns with most bytes first")
+    unsized: Count = Field(description="data operations whose size the trace does not record")
+    uses: list[FileUse] = Field(description="readers and writers of each pattern, those with most bytes first")

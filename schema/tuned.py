@@ -37,7 +37,7 @@ class Setting(Model):
     environment: dict[str, str] = Field(default={}, description="variables, by name")
 
     def with_(self, other: Setting) -> Setting:
-        """This setting and another one, which wins where both set the same."""
+        """This setting and another one, which takes precedence."""
         return Setting(
             layout=other.layout or self.layout,
             hints=self.hints | other.hints,
@@ -90,7 +90,7 @@ class NotTried(Model):
 
 
 class RunIO(Model):
-    """Where the I/O time of a run went, by the profile of it."""
+    """The I/O time of a run by its profile."""
 
     source: Literal["darshan", "recorder", "strace", "dftracer"] = Field(description="of the profile")
     read_s: float | None = Field(description="time in which any process reads")
@@ -105,7 +105,7 @@ class TunedRun(Model):
     """One run of the program."""
 
     number: int
-    candidates: list[int] = Field(description="indices of the candidates that were set; empty: as it is")
+    candidates: list[int] = Field(description="indices of the candidates that were set; empty: no change")
     folder: str = Field(description="of its output")
     outcome: Literal[
         "running", "ended", "failed", "not_verified", "not_applied", "too_slow", "interrupted"
@@ -128,8 +128,8 @@ class Result(Model):
 
     verdict: Literal["proven", "not_proven", "nothing_helps", "nothing_to_gain", "unfinished"]
     why: str
-    candidates: list[int] = Field(description="of the best setting; empty: none was faster than as it is")
-    speedup: float | None = Field(default=None, description="geometric mean of as it is by that of the best")
+    candidates: list[int] = Field(description="of the best setting; empty: none was faster than no change")
+    speedup: float | None = Field(default=None, description="geometric mean without changes divided by the best one's")
     low: float | None = Field(default=None, description="lower end of its interval")
     high: float | None = Field(default=None, description="upper end")
     confidence: float | None = Field(default=None, description="of the interval between both ends, 0..1")
@@ -163,7 +163,7 @@ class Jobs(Model):
 
 
 class Tuned(Document):
-    """A session of `vani tune`: also its state while it goes on."""
+    """A session of `vani tune`: also its state while it runs."""
 
     schema_: Literal["vani.tuned/1"] = Field(alias="schema", default="vani.tuned/1")
     version: str = Field(description="of Vani")
@@ -211,7 +211,7 @@ class Tuned(Document):
     runs: list[TunedRun] = Field(default=[])
     result: Result | None = None
     settings: list[TunedSetting] = Field(
-        default=[], description="what tuned.sh sets; empty where nothing is proven"
+        default=[], description="settings in tuned.sh; empty where nothing is proven"
     )
 
     @model_validator(mode="after")
@@ -225,7 +225,7 @@ class Tuned(Document):
         return self
 
     def setting(self, candidates: list[int]) -> Setting:
-        """The setting of several candidates, the last of which wins."""
+        """The setting of several candidates, the last of which takes precedence."""
         setting = AS_IT_IS
         for index in candidates:
             setting = setting.with_(self.candidates[index].setting)

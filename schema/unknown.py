@@ -1,4 +1,4 @@
-"""Why a way of making a profile leaves attributes null, in the words of `provenance`, and what would tell them.
+"""Why a way of making a profile leaves attributes null, in the words of `provenance`, and how to get them.
 
 Sources give these reasons; whoever reads a profile looks up what to do instead.
 """
@@ -23,10 +23,10 @@ __all__ = [
 NO_TIMES: Final = "--quick does not read time stamps"
 NO_ORDER: Final = "--quick counts calls and does not follow their order"
 NO_CALLERS: Final = (
-    "--quick does not read time stamps, which alone tell who called whom where no call depth is stored"
+    "--quick does not read time stamps, which alone show which call made which where no call depth is stored"
 )
 NO_NAMES: Final = (
-    "--quick does not follow the order of calls, by which the names of a renamed file are told apart"
+    "--quick does not follow the order of calls, which distinguishes the names of a renamed file"
 )
 NO_RANKING: Final = "--quick does not know which of the file systems in use has most I/O time"
 NO_CHOICE: Final = (

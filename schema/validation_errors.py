@@ -54,7 +54,7 @@ def explained(
 ) -> DocumentError:
     """One line about the first of the errors of `tree`; `line_of` finds the line of a path in its text."""
     errors = error.errors(include_url=False)
-    # An unknown key is often a required one misspelt: it says more than "missing" does.
+    # An unknown key is often a required one misspelt: it shows more than "missing" does.
     rank = {"extra_forbidden": 0, "missing": 2}
     best = min(rank.get(details["type"], 1) for details in errors)
     candidates = [details for details in errors if rank.get(details["type"], 1) == best][:20]
@@ -75,12 +75,12 @@ def _position(loc: _Path, tree: object) -> tuple[float, ...]:
         elif isinstance(tree, dict) and part in tree:
             position.append(list(tree).index(part))
             tree = tree[part]
-    # Of the alternatives of a union, the one of which more is there was meant.
+    # The alternative of a union with more of its keys present was meant.
     return (*position, math.inf)
 
 
 def _sentence(details: ErrorDetails, model: type[BaseModel], tree: dict[str, Any]) -> tuple[str, str]:
-    """The fault of one value, and what the user can write instead."""
+    """The fault of one value, and what to write instead."""
     loc: _Path = details["loc"]
     kind, context = details["type"], details.get("ctx", {})
     if kind in ("extra_forbidden", "missing"):
@@ -92,7 +92,7 @@ def _sentence(details: ErrorDetails, model: type[BaseModel], tree: dict[str, Any
         todo = nearest(str(loc[-1]), known, f"known keys are {', '.join(known)}")
         return f"unknown key {_shorten(str(loc[-1]))}{inside}", todo
     if kind == "value_error" and not loc:
-        # Parts that do not agree with each other: which of them is wrong, nobody knows.
+        # Parts that contradict each other: it is unknown which of them is wrong.
         return details["msg"].removeprefix("Value error, "), "correct it"
     pattern = _ACCEPTED.get(kind)
     accepted = pattern.format(**context) if pattern else details["msg"].removeprefix("Value error, ").lower()
@@ -117,7 +117,7 @@ def _path(loc: Iterable[int | str], tree: object) -> str:
 
 
 def _annotations_at(annotations: list[Any], loc: Iterable[int | str]) -> list[Any]:
-    """Every type that may stand at `loc` below one of `annotations`, unions taken apart."""
+    """Every type that may be at `loc` below one of `annotations`, unions split."""
     current = [kind for annotation in annotations for kind in _flat(annotation)]
     for part in loc:
         below: list[Any] = []
@@ -130,7 +130,7 @@ def _annotations_at(annotations: list[Any], loc: Iterable[int | str]) -> list[An
             elif origin in (list, tuple, set, frozenset) and isinstance(part, int):
                 plain = [arg for arg in args if arg is not Ellipsis]
                 below.append(plain[min(part, len(plain) - 1)])
-        # A part that leads nowhere is the label of a union.
+        # A part without a type is the label of a union.
         current = [kind for annotation in below for kind in _flat(annotation)] or current
     return current
 
@@ -154,7 +154,7 @@ def _keys_of(annotations: Iterable[Any]) -> set[str]:
 
 
 def shown(value: object) -> str:
-    """A value as it stands in YAML, in at most 40 characters."""
+    """A value as YAML writes it, in at most 40 characters."""
     if isinstance(value, dict):
         return "a mapping"
     if isinstance(value, list):

@@ -18,7 +18,7 @@ Cost = Annotated[float, Field(ge=1e-30, le=1e30, allow_inf_nan=False)]
 
 
 class JudgedMethod(Model):
-    """A method, held against the largest scales of the samples, which it had not seen, by two steps out in scale."""
+    """A method, tested on the largest scales of the samples, which it had not seen, by two steps in scale."""
 
     method: str = Field(description="name of the method")
     error: Amount = Field(description="mean of the logarithm of how many times too long or too short")
@@ -43,7 +43,7 @@ class Envelope(Model):
 class StageCost(Model):
     """Cost of a stage of the path per unit of its load; the reciprocal is its bandwidth."""
 
-    stage: str = Field(description="load of the stage; 1 is what every write takes")
+    stage: str = Field(description="load of the stage; 1 is the constant cost of each write")
     cost: Cost | None = Field(
         description="seconds per byte (megabyte, with the features of Xie et al.), request or process; null: not "
         "identified, since it makes up little of every sample's time"
@@ -64,7 +64,7 @@ class WriteModel(Document):
     system: Literal["cetus", "titan"] | None = Field(
         description="machine whose features of Xie et al. are used; null: loads of the columns"
     )
-    scale: str = Field(description="column that tells the scale")
+    scale: str = Field(description="column with the scale")
     samples: Annotated[int, Field(ge=1)] = Field(description="writes that it was fitted to")
     unconverged: Annotated[int, Field(ge=0)] = Field(
         description="writes left out, since their repetitions differ too much for a mean"
@@ -82,7 +82,7 @@ class WriteModel(Document):
         description="settings that a question has to give, and those that were met"
     )
     low: Factor = Field(
-        description="measured over predicted time at the largest scale: of ten writes, nine lie above this and below "
+        description="measured over predicted time at the largest scale: of ten writes, nine are above this and below "
         "`high`; beyond that scale, see `offset`"
     )
     high: Factor = Field(description="see `low`")
@@ -92,18 +92,18 @@ class WriteModel(Document):
         "one, `low` (where it is below 1) or `high` (above 1) is multiplied by its power of s - 1",
     )
     rivals: Annotated[list[RivalMethod], Field(max_length=100)] = Field(
-        default=[], description="methods nearly as good as this one: the interval reaches to what they say"
+        default=[], description="methods nearly as good as this one: the interval includes their predictions"
     )
     judged: list[JudgedMethod] = Field(description="all methods on the scales held out, the best first")
     stages: list[StageCost] = Field(
-        description="what each stage costs, where the method adds up or compares stages; else empty"
+        description="cost of each stage, where the method adds up or compares stages; else empty"
     )
     parameters: dict[str, JsonValue] = Field(description="of the method")
 
     @model_validator(mode="after")
     def _agrees(self) -> WriteModel:
         if self.scale not in self.columns:
-            raise ValueError(f"the scale {self.scale!r} is none of the columns")
+            raise ValueError(f"the scale {self.scale!r} is not one of the columns")
         if self.low > self.high:
             raise ValueError("`low` is above `high`")
         return self

@@ -314,7 +314,7 @@ def test_a_report_without_extensions_has_no_section_for_them(trace):
 )
 def test_what_a_profile_cannot_hold_is_refused_with_the_name_of_the_measure(measure, trace, result, what):
     measure(result=result)
-    with pytest.raises(InputError, match=rf"measure 'mine': its `aggregate` gives {what} which a profile cannot hold"):
+    with pytest.raises(InputError, match=rf"measure 'mine': its `aggregate` gives {what} which a profile cannot contain"):
         vani.profile(trace)
 
 

@@ -27,7 +27,7 @@ __version__ = "0.1.0"
 # `import vani` and `vani --help` stay quick because Dask and Arrow, about a second together,
 # are loaded only by what needs them.
 _ORIGINS = {
-    # For `Profile.summary`, which lies below the code that lays out screens and judges.
+    # For `Profile.summary`, which is below the code that lays out screens and judges.
     "screen_of": "vani.render.profile.screen:screen_of",
     "diagnosis": "vani.advisors.diagnosis:diagnosis",
     "Advice": "vani.schema.advice:Advice",

@@ -9,12 +9,12 @@ __all__ = ["main"]
 
 
 def main() -> None:
-    """Run the command line as a process of its own, and end it with its exit status."""
+    """Run the command line as a separate process, and end it with its exit status."""
     end_at_once()
     # numpy's linear algebra, which Vani hardly uses, would start a thread per processor, and interrupt the process
     # where the system refuses one.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-    # Loading modules makes ten thousands of objects, all of which stay; what runs afterwards leaves no cycles.
+    # Loading modules makes ten thousands of objects, all of which stay; later code leaves no cycles.
     gc.set_threshold(200_000, 50, 50)
     from vani.cli.main import main as run  # noqa: PLC0415 - signals are handled before anything is loaded
     from vani.cli.streams import guard_streams  # noqa: PLC0415
@@ -26,7 +26,7 @@ def main() -> None:
             run()
         finally:
             end_at_once()
-            # Looking for cycles in all that was loaded, before it goes anyway, would be a sixth of a short command.
+            # Looking for cycles in all that was loaded, just before the exit, would be a sixth of a short command.
             gc.freeze()
     except KeyboardInterrupt:
         # It came just before the command began or after it was done.

@@ -37,7 +37,7 @@ Made = TypeVar("Made")
 
 
 def descriptor(path: Path) -> int | None:
-    """The number of the open file that a path such as `/dev/stdout` stands for: it is written on, never replaced."""
+    """The number of the open file behind a path such as `/dev/stdout`: it is written on, never replaced."""
     match = _DESCRIPTOR.fullmatch(str(path))
     if match is None:
         return None
@@ -45,7 +45,7 @@ def descriptor(path: Path) -> int | None:
 
 
 def destination(path: Path) -> Path:
-    """The place that a path names: where a link leads, for what is written through it, else the path itself.
+    """The place that a path names: the target of a link that is written through, else the path itself.
 
     Raises
     ------
@@ -216,11 +216,11 @@ def _no_room(path: Path, error: OSError) -> InputError:
 
 
 def _begun(path: Path) -> tuple[IO[bytes], Path]:
-    """A new file beside the one that `path` refers to, with that one's mode."""
+    """A new file next to the one that `path` refers to, with that one's mode."""
     refuse_read_only(path)
     place = destination(path)
     try:
-        # Made as any new file, so that the mask of the process and of the folder decide on its mode.
+        # Made as any new file, so the masks of the process and the folder determine its mode.
         file, partial = _fresh(place, lambda name: name.open("xb"), ".partial")
     except OSError as error:
         raise InputError(
@@ -269,7 +269,7 @@ def _replace(partial: Mapping[Path, Path]) -> None:
 
 
 def _put(new: Path, path: Path) -> None:
-    """Give a folder the name `path`, in place of what has it; others may be doing the same."""
+    """Give a folder the name `path`, instead of its present owner; others may be doing the same."""
     gone: list[Path] = []
     try:
         for attempt in range(_ATTEMPTS):
@@ -284,7 +284,7 @@ def _put(new: Path, path: Path) -> None:
             with suppress(FileNotFoundError):
                 os.replace(path, old / path.name)  # noqa: PTH105
     finally:
-        # Later, so that the name stands for nothing for as short as can be.
+        # Later, so that the name is missing for as short as possible.
         for old in gone:
             shutil.rmtree(old, ignore_errors=True)
 
@@ -293,19 +293,19 @@ def _put(new: Path, path: Path) -> None:
 def new_directory(path: Path, *, unless: Callable[[], bool] = bool) -> Iterator[Path]:
     """Yield a fresh folder next to `path` that becomes `path` when the block ends without an error.
 
-    What was at `path` before is replaced; after an error or a kill it is still there, and what was
-    begun lies in a folder named `.<name>.*.partial` that nothing reads. Where `path` is a link, it stays, and
+    The previous content of `path` is replaced; after an error or a kill it is still there, and the
+    unfinished one is in a folder named `.<name>.*.partial` that nothing reads. Where `path` is a link, it stays, and
     the folder that it leads to is replaced.
 
     Parameters
     ----------
     unless
-        Asked when the block has ended: what is at `path` by then stays if it says so, and the new folder goes.
+        Called when the block has ended: if it returns true, the content of `path` stays, and the new folder goes.
 
     Raises
     ------
     InputError
-        The folder above does not exist or cannot be written; a `NoRoomError` if what is written found no room.
+        The folder above does not exist or cannot be written; a `NoRoomError` if there was no room.
     """
     place = destination(path)
     try:
@@ -338,7 +338,7 @@ def new_directory(path: Path, *, unless: Callable[[], bool] = bool) -> Iterator[
 def _drop(folder: Path) -> None:
     """Remove a folder into which others may still be writing."""
     gone = folder.with_suffix(".old")
-    # Under another name, so that what they begin next finds no place.
+    # Under another name, so their next files find no place.
     with suppress(OSError):
         folder = folder.rename(gone)
     shutil.rmtree(folder, ignore_errors=True)

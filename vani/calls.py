@@ -93,7 +93,7 @@ class Flag(IntFlag):
     from here on, since it may be written through a descriptor whose calls are not traced (fcntl(F_DUPFD)), or since a
     position went beyond any that a file system has."""
     STAT = 1 << 14
-    """Asks about its path without opening it (stat, access, readlink)."""
+    """Queries its path without opening it (stat, access, readlink)."""
 
 
 DIRECT: Final = -(1 << 15)
@@ -110,7 +110,7 @@ class FileClass(IntEnum):
     """/proc, /sys, /dev (but /dev/shm)."""
     SHARED_LIBRARY = 4
     PROBE = 5
-    """Was looked for and, as far as the trace shows, not found (opened without O_CREAT, and nothing else)."""
+    """Was looked up and, by the trace, not found (opened without O_CREAT, and nothing else)."""
 
 
 CALLS = pa.schema(
@@ -135,7 +135,7 @@ CALLS = pa.schema(
     ]
 )
 """`rank` is the rank within its trace, `start_ns` counts from the start of the trace's rank 0 (each rank by its own
-clock), `func` and `file` are codes into the tables below, `bytes` is what a data call asked for (or moved, where the
+clock), `func` and `file` are codes into the tables below, `bytes` is what a data call requested (or moved, where the
 trace stores return values).
 
 The meaning of `offset` depends on layer, kind and flags: the byte of the file at which a data call of POSIX or STDIO
@@ -145,10 +145,10 @@ have none."""
 
 MOST_SUM = 1 << 62
 """Upper bound of the bytes and nanoseconds of all calls of a workload together (4 EiB, 146 years): sums of 64 bits
-hold twice as much."""
+contain twice as much."""
 
 CALL_SITE = pa.field("call_site", pa.int32())
-"""A further column of `CALLS` where it was asked for: the number of the place that made the call, among those of its
+"""A further column of `CALLS` where requested: the number of the place that made the call, among those of its
 rank in `CALL_SITES`; null: unknown."""
 
 CALL_SITES = pa.schema(
@@ -176,7 +176,7 @@ OCCURRENCES = pa.schema(
         pa.field("func", pa.int16(), nullable=False),
         pa.field("layer", pa.int8(), nullable=False),
         pa.field("kind", pa.int8(), nullable=False),
-        # Null where only times could show who called whom.
+        # Null where only times could show which call made which.
         pa.field("via", pa.int8()),
         pa.field("within", pa.int16()),
         pa.field("flags", pa.int16(), nullable=False),
@@ -200,7 +200,7 @@ class Occurrences:
     group_of_rank
         Shape (ranks,): ranks of one group make the same calls; -1 for a rank without calls.
     batches
-        Yields record batches of `OCCURRENCES`; each group lies within one batch. May be called again.
+        Yields record batches of `OCCURRENCES`; each group is within one batch. May be called again.
     """
 
     group_of_rank: NDArray[np.int64]

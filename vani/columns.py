@@ -104,7 +104,7 @@ def texts(values: Sequence[str]) -> pa.Array:
 
 
 class Texts(Sequence[str]):
-    """Many texts in the memory of their characters; a Python string is made when one is asked for."""
+    """Many texts in the memory of their characters; a Python string is made on request."""
 
     def __init__(self, column: pa.Array | pa.ChunkedArray) -> None:
         """`column`: strings or large strings without nulls."""

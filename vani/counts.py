@@ -50,10 +50,10 @@ COLUMNS: Final = (
     "placed", "consecutive", "forward", "strided", "stride", "stride_count",
 )  # fmt: skip
 """Columns of `RunCounts.table`. `even_bytes` is 1 where every process moved as many bytes; `placed` is the number of
-data operations that the three after it tell of."""
+data operations that the next three describe."""
 
 Unsound = tuple[str, Literal["read", "written"]]
-"""`bytes` or `sizes` of what was read or written, where a record contradicts itself."""
+"""`bytes` or `sizes` of reads or writes, where a record contradicts itself."""
 
 Beside = Literal["layouts", "segments", "many_segments", "heat"]
 """Facts about a run besides its counts; `many_segments` are more than are taken one by one."""
@@ -74,7 +74,7 @@ class CountedSizes:
     read, write
         Shape (rows, bins): operations of each row of the table.
     row, kind, size, count
-        Shape (n,): exact sizes of which it is proven that they are those of reads (0) or of writes (1) of the row.
+        Shape (n,): exact sizes that are proven to be those of reads (0) or of writes (1) of the row.
     """
 
     bins: tuple[str, ...]
@@ -93,7 +93,7 @@ class FileLayout:
 
     stripe_count: int | None
     stripe_size: int | None
-    """Bytes; of a composite layout that of the component in which the file ends, as the count."""
+    """Bytes; for a composite layout that of the component in which the file ends, as the count."""
     components: int
 
 
@@ -173,12 +173,12 @@ class RunCounts:
     """`COLUMNS`, shape (rows,) each."""
     sizes: CountedSizes
     functions: Mapping[str, int]
-    """Calls by what was counted, most first."""
+    """Calls by counter, most first."""
     span_ns: int
     through: Mapping[int, Mapping[int, tuple[int, int, int]]]
     """By layer above the file system and file: its calls, those that move data, and of these the collective ones."""
     requested: Mapping[int, tuple[int, int]] = field(default_factory=dict)
-    """By layer above the file system: bytes that its calls asked to read and to write; missing where some were not
+    """By layer above the file system: bytes that its calls requested to read and to write; missing where some were not
     counted."""
     layouts: Mapping[int, FileLayout] | None = None
     """By file, of those on Lustre; None where the log has no layouts."""
@@ -198,4 +198,4 @@ class RunCounts:
     """Hints of MPI-IO in the log's header."""
     not_counted: Sequence[NotCounted] = ()
     targets: TargetsOfFiles | None = None
-    """None where the log does not tell targets."""
+    """None where the log does not record targets."""

@@ -14,14 +14,14 @@ def distinct(*parts: NDArray[Any]) -> NDArray[Any]:
     """The distinct values of all parts together, ascending, as `numpy.unique` of one array.
 
     That counts them in a hash table, which takes four to eighty times as long as to sort them does, and it loads the
-    masked arrays, a fortieth of what it takes to start `vani profile`, to learn that it was given none.
+    masked arrays, a fortieth of the start of `vani profile`, to learn that it was given none.
 
     Parameters
     ----------
     parts
         Whole numbers, each of shape (n,).
     """
-    # A stable sort merges what is in order.
+    # A stable sort merges ordered parts.
     kind: Any = "stable" if len(parts) > 1 and all((part[1:] >= part[:-1]).all() for part in parts) else None
     ordered = np.sort(parts[0] if len(parts) == 1 else np.concatenate(parts), kind=kind)
     is_first = np.ones(len(ordered), np.bool_)

@@ -6,7 +6,7 @@
         │   └── UnknownFormatError
         ├── StoreError        a store that cannot be read or written
         ├── NoRoomError       a place that takes nothing more, or nothing at all
-        └── DocumentError     a YAML document that is not what it claims to be
+        └── DocumentError     a YAML document that does not match its schema
 
 The command line prints the line and exits with the error's `exit_code`.
 """
@@ -45,7 +45,7 @@ def one_line(text: str) -> str:
 
 def nearest(name: str, known: Iterable[str], otherwise: str | None = None) -> str:
     """The remedy for a name that does not exist: the nearest that does, else `otherwise`, else the list of all."""
-    import difflib  # noqa: PLC0415 - wanted only for what is misspelt
+    import difflib  # noqa: PLC0415 - needed only for misspelt names
 
     names = list(known)
     # `frontier` means `frontier-orion`, however long the rest of the name is.
@@ -58,16 +58,16 @@ def nearest(name: str, known: Iterable[str], otherwise: str | None = None) -> st
 
 
 class VaniError(Exception):
-    """One line for the user: what is wrong, where, and what to do next.
+    """One line for the user: the fault, its place, and the next step.
 
     Parameters
     ----------
     what
-        What was found, in the user's words.
+        The fault, in the user's words.
     where
         File, or file and line, or attribute; printed in front.
     todo
-        What the user can do about it; printed behind.
+        The user's next step; printed last.
     """
 
     exit_code = 3
@@ -129,7 +129,7 @@ class DocumentError(InputError):
 
 
 def refuse_named_pipe(path: Path) -> None:
-    """Refuse a FIFO, which would be waited for without end; a shell's `<(command)` is none, as it has no name.
+    """Refuse a FIFO, which would be waited for without end; a shell's `<(command)` is not one, as it has no name.
 
     Raises
     ------

@@ -144,7 +144,7 @@ def _codes(keys: pa.Array, apart: Ints, least: int) -> tuple[Ints, NDArray[np.bo
 def _numbers_as_written(texts: pa.Array) -> str:
     """Texts that differ only in numbers as one: with `%05d` for numbers of five digits with zeros in front, with `%d`
     for numbers without, with `*` for those that no printf writes; a number that all share stays."""
-    # With a slash behind each, so that no number goes on in the next text.
+    # With a slash after each, so no number continues in the next text.
     column = pc.binary_join_element_wise(texts, scalar(""), scalar("/")).cast(pa.large_string())
     _, ends, data = column.buffers()
     bounds = np.frombuffer(ends, np.int64, len(column) + 1, 8 * column.offset)

@@ -1,4 +1,4 @@
-"""Plug-ins of other distributions, found by entry point, and whose fault an unexpected exception is."""
+"""Plug-ins of other distributions, found by entry point, and the origin of an unexpected exception."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def _installed(_places: tuple[str, ...]) -> Any:
 
 
 def plug_in_of(error: BaseException) -> str | None:
-    """Name of the distribution whose plug-in raised an exception, or called what raised it; None: no plug-in did."""
+    """Name of the distribution whose plug-in raised an exception, or called the raising code; None: no plug-in did."""
     return _whose(error)[0]
 
 
@@ -44,7 +44,7 @@ def place_of(error: BaseException) -> str | None:
 def is_of_contributor(error: BaseException) -> bool:
     """Whether an exception came from a file of the checkout that is new or changed since the last commit.
 
-    False where Git is not there or the sources are no repository of their own.
+    False where Git is not there or the sources are not a separate repository.
     """
     import subprocess  # noqa: PLC0415 - every command loads this module
 
@@ -68,7 +68,7 @@ def described(error: BaseException) -> str:
 
 
 def _whose(error: BaseException) -> tuple[str | None, str | None]:
-    """The plug-in of an exception and its place; of several frames, the innermost counts."""
+    """The plug-in of an exception and its place; the innermost of several frames counts."""
     brought_by = {
         point.module.partition(".")[0]: point.dist.name if point.dist is not None else point.name
         for group in _GROUPS

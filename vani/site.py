@@ -1,4 +1,4 @@
-"""Settings of a centre and of a user for all commands, and who made them.
+"""Settings of a centre and of a user for all commands, and their sources.
 
 For each setting the first of these that has it:
 
@@ -8,7 +8,7 @@ For each setting the first of these that has it:
 4. the centre's file: what `VANI_SITE` names, by default `/etc/vani/site.toml`,
 5. Vani's default.
 
-Thresholds of rules add up: those of a higher place win over those of a lower one, value by value.
+Thresholds of rules add up: those of a higher place override those of a lower one, value by value.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ __all__ = ["KEYS", "SITE_FILE", "Setting", "contact_lines", "setting", "settings
 
 KEYS: Final[Mapping[str, str]] = {
     "system": "the machine: a bundled name or a system.yaml",
-    "cache": "folder that keeps decoded calls, and what was measured",
+    "cache": "folder for decoded calls and measurements",
     "history": "the history of runs: a file or postgresql://...",
     "contact": "whom to ask, in a line below advice and reports",
     "documentation": "address of the centre's own pages about storage",
 }
-"""Settings that are one text each, and what they are; besides them there is the table `[thresholds.RULE]`."""
+"""Settings that are one text each, and their meaning; there is also the table `[thresholds.RULE]`."""
 
 SITE_FILE: Final = Path("/etc/vani/site.toml")
 _VARIABLES: Final[Mapping[str, str]] = {
@@ -44,7 +44,7 @@ _LONGEST: Final = 1000
 
 @dataclass(frozen=True, eq=False)
 class Setting:
-    """A value, and who set it: the name of a variable or of a file; None and `default` where nobody did."""
+    """A value, and its source: the name of a variable or of a file; None and `default` if not set."""
 
     key: str
     value: str | None
@@ -57,13 +57,13 @@ def settings() -> list[Setting]:
     Raises
     ------
     InputError
-        A file cannot be read, is no TOML, or holds what is no setting.
+        A file cannot be read, is not TOML, or contains unknown settings.
     """
     return [setting(key) for key in KEYS]
 
 
 def setting(key: str) -> Setting:
-    """One setting. See `settings` for what is raised."""
+    """One setting. See `settings` for errors."""
     variable = _VARIABLES.get(key)
     if variable is not None and os.environ.get(variable):
         return Setting(key, os.environ[variable], variable)
@@ -75,14 +75,14 @@ def setting(key: str) -> Setting:
 
 
 def contact_lines() -> list[str]:
-    """Whom to ask and where to read more, as lines below advice and reports. See `settings` for what is raised."""
+    """Whom to ask and where to read more, as lines below advice and reports. See `settings` for errors."""
     labels = {"contact": "Questions", "documentation": "More about storage here"}
     lines = [(says, setting(key).value) for key, says in labels.items()]
     return [f"{says}: {value}" for says, value in lines if value is not None]
 
 
 def thresholds() -> tuple[dict[str, dict[str, Any]], dict[tuple[str, str], str]]:
-    """Thresholds by rule and name, and for each the file that set it. See `settings` for what is raised."""
+    """Thresholds by rule and name, and for each the file that set it. See `settings` for errors."""
     by_rule: dict[str, dict[str, Any]] = {}
     origins: dict[tuple[str, str], str] = {}
     for path in reversed(_files()):
@@ -132,7 +132,7 @@ def _read(path: Path) -> Mapping[str, Any]:
         why = getattr(error, "strerror", None) or error
         raise InputError(f"cannot be read ({why})", where=path) from error
     if len(content) > _MAX_BYTES:
-        raise InputError("is longer than 1 MiB", where=path, todo="`vani config` tells what belongs there")
+        raise InputError("is longer than 1 MiB", where=path, todo="`vani config` lists its settings")
     import tomllib  # noqa: PLC0415 - most have no such file
 
     try:
@@ -152,9 +152,9 @@ def _checked(table: Mapping[str, Any], path: Path) -> Mapping[str, Any]:
         if key == "thresholds":
             if not isinstance(value, dict) or not all(isinstance(values, dict) for values in value.values()):
                 todo = "write them as [thresholds.LUS002] with a line `name = number` each"
-                raise InputError("[thresholds] holds no tables of rules", where=path, todo=todo)
+                raise InputError("[thresholds] contains no tables of rules", where=path, todo=todo)
         elif not isinstance(value, str) or not value.strip() or len(value) > _LONGEST:
             raise InputError(f"{key} is no text", where=path, todo=f"{key} is {KEYS[key]}")
         elif any(not letter.isprintable() for letter in value):
-            raise InputError(f"{key} holds characters that do not print", where=path)
+            raise InputError(f"{key} contains characters that do not print", where=path)
     return table

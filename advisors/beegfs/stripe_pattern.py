@@ -21,7 +21,7 @@ _MOST = 8 * MiB
 
 
 class StripePattern(Rule):
-    """A large shared file lies on few targets of a BeeGFS, though many processes use it.
+    """A large shared file is on few targets of a BeeGFS, though many processes use it.
 
     Looks at
         Shared files on BeeGFS of at least `min_bytes` that several processes read or write, the nodes of the job (its
@@ -102,7 +102,7 @@ class StripePattern(Rule):
         return Finding(
             target=target_of(folder, items, app),
             reason=f"{users} processes use {listed(folder, items)}, {format_bytes(longest)} long, on {now} of "
-            f"{targets} targets: {stripes} can serve them. What that wins is in no trace: a run with the new pattern "
+            f"{targets} targets: {stripes} can serve them. The trace cannot show the gain: a run with the new pattern "
             "tells.",
             confidence=round(
                 (0.6 if disk.stripe_count and profile.job.nodes else 0.4) * certainty(system), 2

@@ -1,4 +1,4 @@
-"""BB003: checkpoints that can be written near the nodes and brought to the file system while the run goes on."""
+"""BB003: checkpoints that can be written near the nodes and copied to the file system while the run continues."""
 
 from __future__ import annotations
 
@@ -33,20 +33,20 @@ class CheckpointsDrained(Rule):
         The program waits until its data is taken. Storage near the nodes takes it at once; on its way to the file
         system no process waits for it, if it arrives before the next one is written.
     Recommends
-        To write checkpoints to the burst buffer and to bring each to the file system while the run goes on, the last
-        one before the job ends. Files of one process each may lie on storage of the node; a file of several nodes
+        Write checkpoints to the burst buffer and copy each to the file system while the run continues, the last
+        one before the job ends. Files of one process each may be on storage of the node; a file of several nodes
         needs a burst buffer that all of them see.
     Stays silent when
-        No app writes twice or more about the same amount, or less than `min_bytes`; the files already lie near;
+        No app writes twice or more about the same amount, or less than `min_bytes`; the files are already near;
         several nodes write one file and no burst buffer is shared; `copies` checkpoints do not fit; the file
-        system takes longer for one than the time between two, so that the run would wait all the same; nothing is
+        system takes longer for one than the time between two, so the run would still wait; nothing is
         known of the writers of the files; all that is nearer than the file system is memory of the nodes, which loses
         checkpoints with the node that they protect; the files are read again at once, as benchmarks do.
     Source
         Xie et al., section II-A (checkpoints at a fixed interval). HPE and Slurm burst-buffer guides: checkpoints per
         rank to node-private storage, what is to survive is copied out.
     Example
-        1,280 processes write 160 GB every 10 min, each to a file of its own: 5 GB per node go to the node's NVMe
+        1,280 processes write 160 GB every 10 min, each to its own file: 5 GB per node go to the node's NVMe
         and from there to the file system, `copy_out` or `cp` in the background.
     """
 
@@ -94,7 +94,7 @@ class CheckpointsDrained(Rule):
             )
         far = [(i, f) for i, f in files if not staging.is_near(f.path, profile, system)]
         if not far:
-            return f"what {series.app} writes already lies near the nodes"
+            return f"the output of {series.app} is already near the nodes"
         nodes = profile.job.nodes or 1
         shared = next((f for _, f in far if f.access == "shared"), None)
         candidates = staging.tiers(profile, system, spare=self.spare, memory_share=1.0)

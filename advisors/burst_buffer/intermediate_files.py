@@ -24,32 +24,32 @@ if TYPE_CHECKING:
     from vani.schema.profile import FileEntity, Profile
     from vani.schema.system import System
 
-# More paths are no help for a reader; the folders hold them all.
+# More paths do not help a reader; the folders contain them all.
 SHOWN = 100
 
-# More lines are no help either; who has more folders moves the one above them.
+# More lines do not help either; users with more folders move the parent folder.
 FOLDERS = 20
 
 
 class IntermediateFiles(Rule):
-    """Files that the run itself makes, and that no one needs afterwards, lie on the file system.
+    """Files that the run makes, and that are not needed afterwards, are on the file system.
 
     Looks at
-        Files that one app writes and another reads, in folders that hold mostly such files; files that the run removes
+        Files that one app writes and another reads, in folders of mostly such files; files that the run removes
         in the end, if it reads them again and again, or makes so many small ones that metadata takes their time. Their
-        share of the I/O time, their size per node, who uses them, and what fits in storage of the node.
+        share of the I/O time, their size per node, their users, and the space in storage of the node.
     Why
         They cross the network twice and wait for servers that all jobs share, although their consumer
         runs beside their producer, or could. On the node, small accesses cost a call, not a message.
     Recommends
         A folder on the node for them, by the program's arguments or by a link in place of the old folder, which is
-        taken away and filled with what is left when the job's script ends. With one node this is certain; with
+        removed and filled with the remaining files when the job's script ends. With one node this is certain; with
         several it holds if the reader of a file runs on the node of its writer (WFL001 places them so), or on a burst
         buffer that all nodes of the job see.
     Stays silent when
         Nothing is written and read again; the files read again are checkpoints by their names, empty files (locks),
         results of which an app looks at some, or what the same app wrote and keeps, or reads back once (a check, a
-        restart, a benchmark); such files have less than `min_share` of the I/O time; they already lie near; their
+        restart, a benchmark); such files have less than `min_share` of the I/O time; they are already near; their
         sizes are not known; they fit nowhere, or not on the nodes of their users; processes of several nodes use one
         file at the same time and no burst buffer is shared.
     Source
@@ -70,17 +70,17 @@ class IntermediateFiles(Rule):
     min_share = 0.05
     # Written once and read back once is what a check or a benchmark does, and data sieving may double it (ours).
     min_reuse = 3
-    # Less comes and goes between repetitions (as for severities, ours).
+    # Less varies between repetitions (as for severities, ours).
     min_reuse_s = 1.0
     # At 1 ms for each open or removal, a typical round trip to a loaded server, fewer take a tenth of a second (ours).
     min_files = 100
     # Half: more time goes into finding the data than into the data (as in BB001).
     metadata_share = 0.5
-    # A folder that holds more bytes of results than of such files belongs to the results (ours).
+    # A folder with more bytes of results than of such files belongs to the results (ours).
     handed_share = 0.5
     # 10 to 20 % of a node's memory stay free beside the program (practice; page cache counts as use).
     spare = 0.2
-    # tmpfs holds half of the memory unless mounted otherwise (tmpfs(5)).
+    # tmpfs takes half of the memory unless mounted otherwise (tmpfs(5)).
     memory_share = 0.5
 
     def check(self, profile: Profile, system: System) -> Verdict:
@@ -98,7 +98,7 @@ class IntermediateFiles(Rule):
             return self.nothing(passing)
         far = [(i, f) for i, f in passing if not staging.is_near(f.path, profile, system)]
         if not far:
-            return self.nothing("the intermediate files already lie near the nodes")
+            return self.nothing("the intermediate files are already near the nodes")
         listed = sum(seconds(file.io.time_s.total) for file in profile.files)
         all_s = max(listed, seconds(profile.dataset.io.time_s.total))
         share = sum(seconds(file.io.time_s.total) for _, file in far) / all_s if all_s else 0.0
@@ -197,7 +197,7 @@ class IntermediateFiles(Rule):
             reason += _where_read(far, nodes, profile)
         if tier.because:
             reason += f" Note: {tier.because}."
-        # Where who reads a file runs is not in a trace.
+        # A trace does not record the node of a file's reader.
         sure = 0.9 if (nodes == 1 and profile.job.nodes) or own or tier.is_shared else 0.6
         return Finding(
             target=Target("dataset", top, None),
@@ -275,7 +275,7 @@ def _crosses(file: FileEntity, profile: Profile) -> bool:
 
 
 def _on_fullest_node(far: Sequence[Numbered], total: int, nodes: int, profile: Profile) -> int:
-    """Bytes on one node: an even part, or all that an app of few processes uses, which its nodes must hold."""
+    """Bytes on one node: an even part, or all that an app of few processes uses, which its nodes must store."""
     listed = sum(extent(file) or 0 for _, file in far)
     most = total / nodes
     for app in profile.apps:
@@ -291,11 +291,11 @@ def _where_read(far: Sequence[Numbered], nodes: int, profile: Profile) -> str:
     gather = [app.name for app in profile.apps if app.name in used and app.processes == 1 and len(used) > 1]
     if profile.job.nodes is None:
         text = (
-            " How many nodes the job has is not known; with several, who reads a file must run on the node of who "
-            "wrote it."
+            " The number of nodes is not known; with several, a file's reader must run on the node of its "
+            "writer."
         )
     elif nodes > 1:
-        text = " This holds if who reads a file runs on the node of who wrote it."
+        text = " This works if a file's reader runs on the node of its writer."
     else:
         return ""
     if gather:
@@ -307,13 +307,13 @@ def _where_read(far: Sequence[Numbered], nodes: int, profile: Profile) -> str:
 
 
 def _whole_folders(moved: set[str], profile: Profile) -> list[str]:
-    """Folders that hold nothing but such files and results, none within another: those can be moved as they are."""
+    """Folders of only such files and results, none within another: they can be moved whole."""
     roles: defaultdict[str, set[str]] = defaultdict(set)
     for file in profile.files:
         folder = folder_of(file.path)
         role = "moved" if file.path in moved else "result" if file.role == "output" else "other"
         roles[folder].add(role)
-        # What a folder within holds is moved with it.
+        # Subfolders are moved with it.
         while folder not in ("/", ".", ""):
             folder = posixpath.dirname(folder)
             roles[folder].add(f"below:{role}")
@@ -329,10 +329,10 @@ def _whole_folders(moved: set[str], profile: Profile) -> list[str]:
     most: defaultdict[str, list[int]] = defaultdict(lambda: [0, 0])
     for file in profile.files:
         most[folder_of(file.path)][file.path not in moved] += extent(file) or 0
-    # A folder that holds more results than intermediate bytes stays where its results belong.
+    # A folder with more bytes of results than of intermediate files stays where its results belong.
     lines_after: list[str] = []
     for folder in folders_moved:
-        # By their parts, so that a folder comes right after the one that it is in.
+        # By their parts, so a folder comes right after its parent.
         inside = lines_after and (folder + "/").startswith(lines_after[-1] + "/")
         if most[folder][0] >= most[folder][1] and not inside:
             lines_after.append(folder)
@@ -344,7 +344,7 @@ def _whole_folders(moved: set[str], profile: Profile) -> list[str]:
     unlisted = set() if profile.lists_all_files else (profile.dataset.roles or {"input": 1}).keys()
     is_all = roles[above] == {"below:moved"} and unlisted <= {"intermediate", "temporary"}
     if len(lines_after) > 1 and above.count("/") > 1 and is_all:
-        # Nothing else lies there: one link for all of it, which folders that the program makes below follow.
+        # Nothing else is there: one link for all of it, which later subfolders follow.
         return [above]
     return sorted(sorted(lines_after, key=lambda folder: -most[folder][0])[:FOLDERS])
 
@@ -365,7 +365,7 @@ def _rest(
     if single:
         shown = ", ".join(single[:10]) + (f" and {len(single) - 10} more" if len(single) > 10 else "")
         lines += comment(
-            f"their folder holds other files, too, so name these in {plan.name} by hand: {shown}"
+            f"their folder contains other files, too, so name these in {plan.name} by hand: {shown}"
         )
     for folder in folders:
         results = [
@@ -374,10 +374,10 @@ def _rest(
             if file.path not in moved and file.path.startswith(f"{folder}/") and file.role == "output"
         ]
         old, new = quoted_path(folder), shell_path(place(tier, plan, folder))
-        # Where a link stands for the folder, taking it away brings all back.
+        # Where a link replaces the folder, removing it restores everything.
         if results and tier.is_shared and old is not None and new is not None:
             lines += comment(
-                f"at the end, where the results there are needed ({counted(len(results), 'file')} that nobody read):"
+                f"at the end, if the results there are needed ({counted(len(results), 'file')} that no process read):"
             )
             lines.append(f"mkdir -p {old} && cp -R -p {new}/. {old}/")
     return lines

@@ -1,12 +1,12 @@
-"""Files that a run makes for itself and nobody needs afterwards, as far as a profile tells.
+"""Files that a run makes for itself and that are not needed afterwards, as far as a profile shows.
 
-What a run writes and reads again is no intermediate file for that: a restart reads a checkpoint, a check its result, a
+Rereading a file does not make it intermediate: a restart reads a checkpoint, a check its result, a
 benchmark what it has just written. Kept here are
 
-- files that one app wrote and another read, in folders that hold mostly such files: results of which another app looks
+- files that one app wrote and another read, in folders of mostly such files: results of which another app looks
   at a few are results;
-- files that the run removes, of which each byte is read `min_reuse` times and more for each that is written;
-- storms of small files that the run makes and removes, `min_files` of an app and more, whose I/O time is metadata.
+- files that the run removes and reads `min_reuse` times or more for each byte written;
+- storms of small files that the run makes and removes, `min_files` or more of an app, whose I/O time is metadata.
 
 Empty files are locks and signals, which must be where all see them.
 """
@@ -43,7 +43,7 @@ class Limits:
 
 
 def own_files(profile: Profile, by: Limits) -> list[Numbered] | str:
-    """Find them, or say why there are none, as a sentence."""
+    """Find them, or return the reason why there are none, as a sentence."""
     inner = [
         (item.index, item.file)
         for item in data_files(profile, lambda file: file.role in ("intermediate", "temporary"))
@@ -53,10 +53,10 @@ def own_files(profile: Profile, by: Limits) -> list[Numbered] | str:
     # A restart in the same run makes a checkpoint look intermediate, but it must survive the node: BB003.
     passing = [(i, f) for i, f in inner if not is_checkpoint(f.path)]
     if not passing:
-        return "what the run writes and reads again are checkpoints by name, which must survive"
+        return "the files that the run writes and rereads are checkpoints by name, which must survive"
     filled = [(i, f) for i, f in passing if not _is_empty(f)]
     if not filled:
-        return "what the run writes and reads again, or removes, are empty files such as locks"
+        return "the files that the run writes and rereads, or removes, are empty, such as locks"
     own = {
         index: (index, file)
         for part in (
@@ -68,7 +68,7 @@ def own_files(profile: Profile, by: Limits) -> list[Numbered] | str:
     }
     if not own:
         return (
-            "what the run reads again of its own files are results, or what it has just written: nothing is handed "
+            "the run rereads only results, or what it has just written: nothing is handed "
             "from app to app, or read again and again and then removed"
         )
     return [own[index] for index in sorted(own)]

@@ -22,7 +22,7 @@ LINES = {
     ),
     "rabbit": (
         "#DW jobdw type=lustre capacity={capacity}GiB name=vani",
-        "# no `#DW create_persistent`, and no copy_out of what the list names",
+        "# no `#DW create_persistent`, and no copy_out of the listed files",
     ),
     "unifyfs": ("export UNIFYFS_CLIENT_FSYNC_PERSIST=off", "export UNIFYFS_CLEANUP=on"),
     "slurm": ('#SBATCH --bb="capacity={capacity}GiB access=striped type=scratch"',),
@@ -34,7 +34,7 @@ class PersistenceOff(Rule):
     """Files on a burst buffer need not survive the run, but its space may be persistent.
 
     Looks at
-        What the run writes: files that it removes, or that one app hands on to another, against results and
+        The run's output: files that it removes, or that one app hands on to another, against results and
         checkpoints; whether the machine has a burst buffer with persistent space (DataWarp, Rabbit, UnifyFS, a Slurm
         burst buffer).
     Why
@@ -76,13 +76,13 @@ class PersistenceOff(Rule):
             return self.nothing("all that the run writes are results or checkpoints, which must survive")
         sizes = [_size(f) for _, f in written]
         if all(size is None for size in sizes):
-            return self.nothing("files[].size of what the run writes is not known; supply a trace with sizes")
+            return self.nothing("files[].size of the output is not known; supply a trace with sizes")
         total = sum(size or 0 for size in sizes)
         inner = sum(_size(f) or 0 for _, f in passing)
         share = inner / total if total else 1.0
         if share < self.min_share:
             return self.nothing(
-                f"{format_share(1 - share)} of what the run writes are results, which must survive"
+                f"{format_share(1 - share)} of the output are results, which must survive"
             )
         results = [(i, f) for i, f in written if not _need_not_survive(f)]
         capacity = max(1, -(-inner // GiB))
@@ -104,7 +104,7 @@ class PersistenceOff(Rule):
                     f"{format_count(len(passing))} of {format_count(len(written))} files that the run writes "
                     f"({format_bytes(inner)}, {format_share(share)}) {'is' if len(passing) == 1 else 'are'} "
                     f"read or removed within the run and need not survive it: "
-                    f"ask for space of {near.name} that ends with the job. What that wins is not known: "
+                    f"ask for space of {near.name} that ends with the job. The gain is not known: "
                     "measure both, or ask the site what persistence costs there."
                 ),
                 confidence=0.7,
@@ -113,7 +113,7 @@ class PersistenceOff(Rule):
                 current={"persistence": None},
                 evidence=evidence,
                 apply=lines + (keep if results else []),
-                # What a run loses with its node, no trial can see.
+                # No trial can show what a run loses with its node.
                 knobs=(),
                 files=frozenset(file.path for _, file in passing),
             )
@@ -121,7 +121,7 @@ class PersistenceOff(Rule):
 
 
 def _need_not_survive(file: FileEntity) -> bool:
-    """Removed, or handed on to another app; what an app reads of its own results and states it may want to keep."""
+    """Removed, or handed on to another app; an app may keep results and states of its own that it reads."""
     handed_on = file.role == "intermediate" and len(file.apps) > 1
     return (handed_on or file.role == "temporary") and not is_checkpoint(file.path)
 

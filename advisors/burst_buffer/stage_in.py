@@ -32,7 +32,7 @@ SHOWN = 5
 class Inputs:
     """The inputs of one folder, those that the profile does not list included.
 
-    `distinct` bytes of which `read` were read in all; `touch` is what one node reads of them at most.
+    `distinct` bytes, `read` bytes read in all; one node reads at most `touch` of them.
     """
 
     folder: str
@@ -52,7 +52,7 @@ class Inputs:
 
 
 class StageIn(Rule):
-    """Inputs that are read again and again, in small pieces or with much metadata lie on the file system.
+    """Inputs that are read repeatedly, in small pieces or with much metadata are on the file system.
 
     Looks at
         Folders of inputs (files that are only read) with at least `min_bytes`, or more than `min_files` files: how
@@ -64,14 +64,14 @@ class StageIn(Rule):
     Recommends
         To copy them before the program starts, each node the part that it reads where that is all that fits, and to
         let the program read there. Only if copying and reading there take less time than reading took; the lines
-        are those of the burst buffer that the machine has: folder of the node, DataWarp, Slurm burst buffer,
+        are those of the machine's burst buffer: folder of the node, DataWarp, Slurm burst buffer,
         Rabbit, BeeOND, UnifyFS, GekkoFS.
     Stays silent when
         There are no inputs, or few and small ones (those are broadcast: POS001); they are read once, in large
-        pieces; not one byte of them arrives; they already lie near the nodes; they fit nowhere; copying takes
+        pieces; no byte of them arrives; they are already near the nodes; they fit nowhere; copying takes
         longer than it saves; the bytes that were read are not known.
     Source
-        Vani paper, section V-A (CosmoFlow: 1.5 TB of which each of 32 nodes holds 47 GB in unused memory, 2.2 to
+        Vani paper, section V-A (CosmoFlow: 1.5 TB of which each of 32 nodes stores 47 GB in unused memory, 2.2 to
         4.6 times as fast). Copying: mpiFileUtils. Stage decision: see `vani/models/staging.py`.
     Example
         CosmoFlow reads 49,664 HDF5 files of 32 MB, with 98 % of its I/O time in metadata: 47 GB per node are copied
@@ -98,7 +98,7 @@ class StageIn(Rule):
     metadata_share = 0.5
     # 10 to 20 % of a node's memory stay free beside the program (practice; page cache counts as use).
     spare = 0.2
-    # tmpfs holds half of the memory unless mounted otherwise (tmpfs(5)).
+    # tmpfs takes half of the memory unless mounted otherwise (tmpfs(5)).
     memory_share = 0.5
 
     def check(self, profile: Profile, system: System) -> Verdict:
@@ -108,7 +108,7 @@ class StageIn(Rule):
         inputs = data_files(profile, lambda file: file.role == "input" and file.readers > 0)
         far = [item for item in inputs if not staging.is_near(item.file.path, profile, system)]
         if not far:
-            return self.nothing("the inputs already lie near the nodes, or are the machine's own")
+            return self.nothing("the inputs are already near the nodes, or belong to the machine")
         known = [
             item
             for item in _scaled(far, profile)
@@ -120,7 +120,7 @@ class StageIn(Rule):
             )
         groups = [folder for folder in _folders(known, profile) if folder.distinct]
         if not groups:
-            return self.nothing("of the inputs not one byte arrives: there is nothing to copy")
+            return self.nothing("no byte of the inputs arrives: there is nothing to copy")
         large = [
             group for group in groups if group.distinct >= self.min_bytes or group.count > self.min_files
         ]
@@ -291,7 +291,7 @@ class StageIn(Rule):
         if is_part:
             text += " That is a part for each node: the program must read only its node's files."
         if profile.job.nodes is None:
-            text += " How many nodes the job has is not known, so each is taken to hold all."
+            text += " The number of nodes is not known, so each is assumed to store all."
         if tier.because:
             text += f" Note: {tier.because}."
         return text
@@ -320,7 +320,7 @@ def _scaled(items: list[Item], profile: Profile) -> list[Item]:
 
 
 def _folders(items: list[Item], profile: Profile) -> list[Inputs]:
-    """Inputs by folder, with those alike that the profile does not list: no more than the whole data set has."""
+    """Inputs by folder, with similar unlisted ones: no more than the whole data set has."""
     whole = profile.dataset.io
     overlap = min(1.0, seconds(whole.busy_s.total) / calls_s(whole)) if calls_s(whole) else 1.0
     by_folder: defaultdict[str, list[Item]] = defaultdict(list)
@@ -331,7 +331,7 @@ def _folders(items: list[Item], profile: Profile) -> list[Inputs]:
         io = [(item.file.io, item.part) for item in inside]
         total = sum(seconds(stats.time_s.total) * part.time for stats, part in io)
         metadata = sum(seconds(stats.time_s.metadata) * part.metadata_time for stats, part in io)
-        # Files are read at the same time: of those that are not listed, as many as of the whole data set.
+        # Files are read at the same time: unlisted ones in the proportion of the whole data set.
         listed_s = sum(seconds(stats.time_s.total) for stats, _ in io)
         busy = sum(seconds(stats.busy_s.total) for stats, _ in io) + overlap * max(0.0, total - listed_s)
         sizes = sorted(s.p50 for s in (stats.transfer_size.read for stats, _ in io) if s is not None and s.p50)

@@ -1,7 +1,7 @@
 """Lines of a job script that bring files near the compute nodes, and the results back, for each kind of tier.
 
 Lines for the shell are POSIX sh with every path quoted. Directives of batch systems (`#DW`, `#BB_LUA`, `#SBATCH`)
-are no shell: they have no quotes, so a path that holds white space cannot be written in them, and a comment says so.
+are not shell: they have no quotes, so they cannot contain a path with white space, and a comment says so.
 What each line means: Slurm's and HPE's burst-buffer guides, BeeGFS, UnifyFS and GekkoFS documentation, mpiFileUtils.
 """
 
@@ -37,11 +37,11 @@ class Plan:
     folders
         Folders of now, in the order of their new names under `name` (see `place`).
     stage_in, stage_out
-        Copy before and after; `stage_out` goes to the folder of now, or where the tier is a link to it, beside it.
+        Copy before and after; `stage_out` goes to the present folder, or next to it where the tier is a link to it.
     total, per_node
         Bytes over all nodes and on each.
     everywhere
-        Each node gets all files; else each gets a part, or the processes write there what they like.
+        Each node gets all files; else each gets a part, or the processes write there as they like.
     shared
         The nodes must see each other's files.
     survives
@@ -87,7 +87,7 @@ def place(tier: Tier, plan: Plan, folder: str) -> str:
 
 
 def shell_path(path: str) -> str | None:
-    """A path that may hold variables such as `$USER`, as one word of sh; None as in `quoted_path`."""
+    """A path that may contain variables such as `$USER`, as one word of sh; None as in `quoted_path`."""
     if not path or not path.isprintable():
         return None
     parts = re.split(r"(\$(?:[A-Za-z_][A-Za-z0-9_]*|\{[A-Za-z_][A-Za-z0-9_]*\}))", path)
@@ -139,13 +139,13 @@ def _staged_in(tier: Tier, plan: Plan) -> list[str]:
 
 
 def _linked(tier: Tier, plan: Plan) -> list[str]:
-    """Links in place of folders while the script runs; what is there already waits, what is made comes back."""
+    """Links in place of folders while the script runs; existing files wait, new files are copied back."""
     pairs = _pairs(tier, plan)
     if not pairs:
         return comment(_HIDDEN) if plan.folders else []
     word, each, base = _identifier(plan.name), _each(plan.launcher), _base(tier, plan)
     lines = comment(
-        "before the program starts: links to the node in place of these folders; what they hold already waits in "
+        "before the program starts: links to the node in place of these folders; their present files wait in "
         "FOLDER.before"
     )
     lines += comment(
@@ -158,14 +158,14 @@ def _linked(tier: Tier, plan: Plan) -> list[str]:
         'echo "$1.before is there already: move it away" >&2; return 1; fi; mv "$1" "$1.before" || return 1; fi; '
         'mkdir -p "$(dirname "$1")" && ln -s "$2" "$1"; }'
     )
-    # Whatever happens between: copied only once the folder is one again, and removed only once it is copied.
+    # Whatever happens in between: copied only once the folder is real again, removed only once copied.
     lines.append(
         f'from_node_{word}() {{ if {_OWN_LINK}; then rm "$1"; '
         f'if {_IS_THERE.format("$1.before")}; then mv "$1.before" "$1"; else mkdir "$1"; fi; '
         f'{each}sh -c \'{_BRING_BACK}\' sh "$2" "$1"; fi; }}'
     )
     lines += comment(
-        "at the end of the script, also after an error, all of it comes back; what nobody needs, remove first"
+        "at the end of the script, also after an error, all of it is copied back; first remove what is not needed"
     )
     calls = " ".join(f"from_node_{word} {old} {new} || :;" for old, new in pairs)
     lines.append(f"all_from_node_{word}() {{ {calls} }}")
@@ -177,7 +177,7 @@ def _linked(tier: Tier, plan: Plan) -> list[str]:
 
 
 def _drained(tier: Tier, plan: Plan) -> list[str]:
-    """Files of the node that are copied to the file system while the run goes on, and the last ones in the end."""
+    """Files of the node that are copied to the file system while the run continues, the last ones at the end."""
     pairs = _pairs(tier, plan)
     if not pairs:
         return comment(_HIDDEN)
@@ -188,7 +188,7 @@ def _drained(tier: Tier, plan: Plan) -> list[str]:
         line for old, new in pairs for line in comment(f"let the program write to {new} instead of {old}")
     ]
     lines += comment(
-        "whole files, unchanged for a minute, follow while the run goes on, all others at the end of the script"
+        "whole files, unchanged for a minute, follow while the run continues, all others at the end of the script"
     )
     beside = f"{launcher.beside} " if launcher else ""
     copies = " ".join(f"{beside}sh -c '{_DRAIN}' sh {new} {old} \"$1\" || :;" for old, new in pairs)
@@ -210,7 +210,7 @@ _OWN_LINK = 'test -h "$1" && test "$(readlink "$1")" = "$2"'
 
 _BRING_BACK = 'if test -d "$1"; then mkdir -p "$2" && cp -R -p "$1/." "$2/" && rm -rf "$1"; fi'
 
-# A name that is there holds a whole file, whenever the node is lost.
+# An existing name is a complete file, whenever the node is lost.
 _DRAIN = (
     'find "$1" -type f $3 | while IFS= read -r p; do f=${p#"$1"/}; if test ! -e "$2/$f" || test "$p" -nt "$2/$f"; '
     'then mkdir -p "$(dirname "$2/$f")" && cp -p "$p" "$2/$f.part" && mv "$2/$f.part" "$2/$f"; fi; done'
@@ -218,7 +218,7 @@ _DRAIN = (
 
 
 def _at_end(function: str) -> list[str]:
-    """Call a function when the script ends, in whatever way; other advice may ask for the same."""
+    """Call a function when the script ends, in whatever way; other advice may do the same."""
     return [
         f'at_end="${{at_end-}} {function};"',
         "trap 'eval \"$at_end\"' EXIT",
@@ -263,7 +263,7 @@ def _copy_in(source: str, target: str, plan: Plan, launcher: Launcher | None) ->
 
 
 def _copy_file(file: str, target: str, launcher: Launcher | None, before: str = "") -> list[str]:
-    """A line that copies one file to a folder; `before` stands before its command."""
+    """A line that copies one file to a folder; `before` precedes its command."""
     source = quoted_path(file)
     if source is None:
         return comment(_HIDDEN)
@@ -301,7 +301,7 @@ def _datawarp(tier: Tier, plan: Plan) -> list[str]:
 
 def _rabbit(tier: Tier, plan: Plan) -> list[str]:
     kind = "lustre" if plan.shared or (plan.stage_in and not plan.everywhere) else "xfs"
-    # Of xfs the capacity is that of a compute node, of lustre that of the job.
+    # The capacity of xfs is that of a compute node, of lustre that of the job.
     size = _capacity(plan.total if kind == "lustre" else plan.per_node)
     lines = [f"#DW jobdw type={kind} capacity={size} name={_RABBIT_NAME}"]
     for folder in plan.folders:
@@ -343,7 +343,7 @@ def _beeond(tier: Tier, plan: Plan) -> list[str]:
     lines = [
         f"{launcher.hosts} > beeond.nodes",
         f"beeond start -n beeond.nodes -d /data/beeond -c {mount} -P -F -L /tmp",
-        *comment("-d is a folder on a disk of each node: the site says which"),
+        *comment("-d is a folder on a disk of each node: see the site's documentation"),
     ]
     lines += _copied_folders(
         tier, plan, lambda source, target: f"beeond-cp copy -n beeond.nodes {source} {target}"
@@ -359,7 +359,7 @@ def _unifyfs(tier: Tier, plan: Plan) -> list[str]:
     if not plan.survives:
         lines += ["export UNIFYFS_CLIENT_FSYNC_PERSIST=off", "export UNIFYFS_CLEANUP=on"]
     if not plan.shared and not plan.stage_in:
-        lines += ["export UNIFYFS_CLIENT_LOCAL_EXTENTS=on", *comment("each rank reads only what it wrote")]
+        lines += ["export UNIFYFS_CLIENT_LOCAL_EXTENTS=on", *comment("each rank reads only its own data")]
     ways = [(quoted_path(f), shell_path(place(tier, plan, f))) for f in plan.folders]
     stage_in = " --stage-in=stage-in.txt" if plan.stage_in else ""
     stage_out = " --stage-out=stage-out.txt" if plan.stage_out else ""

@@ -1,1 +1,1 @@
-"""Compression of what a program reads and writes."""
+"""Compression of a program's input and output."""

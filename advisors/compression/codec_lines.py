@@ -102,7 +102,7 @@ def _others(codec: Codec) -> dict[Language, str]:
     return {
         "C": f"in pieces of about 1 MiB, each with its length before it: {pieces}\n"
         "or HDF5 with a filter (H5Pset_deflate)",
-        "Python": "zarr.create_array(store, shape=shape, chunks=chunk, dtype=dtype)  (zstd by itself), or h5py with\n"
+        "Python": "zarr.create_array(store, shape=shape, chunks=chunk, dtype=dtype)  (zstd by default), or h5py with\n"
         'compression="gzip"; tables: Parquet with compression="zstd"',
         "Fortran": "netCDF-4: nf90_def_var_deflate after nf90_def_var_chunking",
     }

@@ -44,7 +44,7 @@ class CompressibleData(Rule):
         The codec that leaves the least time, if the transfer becomes at least `min_speedup` times as fast, with
         shuffling and chunks: HDF5 and netCDF-4 compress each chunk by a filter, others by a library.
     Stays silent when
-        No sample was taken; it does not compress, as data that is compressed already; no file of the run is of it; the
+        No sample was taken; it does not compress, such as compressed data; no file of the run has this format; the
         storage is faster than the codecs; the run is not bound by these files: its processors are busy with something
         else.
     Source

@@ -30,7 +30,7 @@ class Interception(Rule):
         write goes there and back. The interception library makes the calls of DAOS itself in the program.
     Recommends
         `LD_PRELOAD=/usr/lib64/libpil4dfs.so` for the program's processes, unless it is set already, which no trace
-        shows. What the site says of containers (object classes, chunks) is repeated from the machine's description.
+        shows. The site's notes on containers (object classes, chunks) are repeated from the machine's description.
     Stays silent when
         Few calls are made there, or through MPI-IO or HDF5, whose drivers may reach DAOS without POSIX; the data is not
         on DAOS, by the description of the machine or what `vani collect` found.
@@ -70,7 +70,7 @@ class Interception(Rule):
                     f"the files there have fewer than {format_count(int(self.min_operations))} calls"
                 )
                 continue
-            note = f" The site says: {place[1].note}" if place[1] is not None and place[1].note else ""
+            note = f" Note of the site: {place[1].note}" if place[1] is not None and place[1].note else ""
             findings.append(
                 Finding(
                     target=target_of(folder, items, app),

@@ -21,20 +21,20 @@ class MetadataStorm(Rule):
     """Many small files are made, opened or removed, and that takes most of the I/O time.
 
     Looks at
-        All folders of the run that hold data (not only the listed files): at least `min_files` files together in
+        All folders of the run with data (not only the listed files): at least `min_files` files together in
         folders where nine in ten have at most `max_size`, whose opening, closing, asking for and removing, with the
         making and removing of folders, takes at least `min_metadata_share` of the I/O time.
     Why
         Each file costs several trips to a metadata server, however few bytes it has, and these servers are few and
         serve everybody. More nodes make the run no faster there: they wait in one queue.
     Recommends
-        Fewer and larger files. What is written: one file per process (or one for all) in a container format (HDF5,
-        ADIOS, NetCDF) or an archive. What is only read: an archive (HDF5, tar, SquashFS) that each process opens once.
-        What the run removes: a folder on the node (`$TMPDIR`), where no server is involved; where a trace does not show
-        removals, both ways are named and no layout is set. Where many processes must make
-        files in one folder: a folder of its own for each.
+        Fewer and larger files. For output: one file per process (or one for all) in a container format (HDF5,
+        ADIOS, NetCDF) or an archive. For input: an archive (HDF5, tar, SquashFS) that each process opens once.
+        For files that the run removes: a folder on the node (`$TMPDIR`), where no server is involved; where a trace
+        does not show removals, both ways are named and no layout is set. Where many processes must make
+        files in one folder: a separate folder for each.
     Stays silent when
-        Small files are few; their metadata takes less of the I/O time; they lie on the node already; folders are not
+        Small files are few; their metadata takes less of the I/O time; they are on the node already; folders are not
         known.
     Source
         Carns et al., Small-file access in parallel file systems (IPDPS 2009); Lustre manual, chapter 20.
@@ -75,7 +75,7 @@ class MetadataStorm(Rule):
                 else "all folders of the run"
             )
             return self.nothing(
-                f"{where} hold {format_count(files)} small files, fewer than {format_count(int(self.min_files))}"
+                f"{where} contain {format_count(files)} small files, fewer than {format_count(int(self.min_files))}"
             )
         if share < self.min_metadata_share:
             return self.nothing(
@@ -105,7 +105,7 @@ class MetadataStorm(Rule):
             * share_of([io], SERVED)
             * (min(1.0, share / served) if served else 0.0)
         )
-        # A file per process is no gain for who has few more than that: then one for all.
+        # A file per process saves little if there are few more files than that: then one for all.
         packs = profile.workflow.processes if files >= 2 * profile.workflow.processes else 1
         left = before * packs / files
         gain = Gain(
@@ -200,6 +200,6 @@ def _lines(small: Folders) -> str:
     layout = lines[_layout(small)]
     if crowded:
         layout += (
-            "\nwhere files must stay apart: a folder of its own for each process, made before they begin"
+            "\nwhere files must stay apart: a separate folder for each process, made before they begin"
         )
     return layout

@@ -1,4 +1,4 @@
-"""FLD003: many small inputs, each a file of its own, that belong in a few large ones."""
+"""FLD003: many small input files that belong in a few large ones."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class PackInputs(Rule):
-    """Many small inputs are files of their own, and reading them takes a good part of the I/O time.
+    """Many small inputs are separate files, and reading them takes a large part of the I/O time.
 
     Looks at
         Name patterns over all files of the run: at least `min_files` files that are only read, with `max_size` moved

@@ -89,7 +89,7 @@ class SharedEnvironment(Rule):
 
     def _finding(self, position: int, pattern: NamePattern, profile: Profile) -> Finding:
         root = folder_of_pattern(pattern.pattern)
-        # What is packed is the whole environment, whose modules are in lib/pythonX.Y/site-packages.
+        # The whole environment is packed, whose modules are in lib/pythonX.Y/site-packages.
         prefix = quoted_path(root.partition("/lib/python")[0]) or "ENVIRONMENT"
         share = _share(pattern, profile)
         app = profile.apps[0].name if len(profile.apps) == 1 else None
@@ -99,7 +99,7 @@ class SharedEnvironment(Rule):
             reason=f"{format_count(_starts(pattern))} processes load {format_count(pattern.files)} files of {root}, in "
             f"{format_count(pattern.opens)} opens, which take {format_share(share)} of the I/O time; looking for "
             "modules that are elsewhere comes on top. Unpacked on each node from one archive, or in one image file, "
-            "the environment costs the shared file system one file per node. What that wins is not known: measure "
+            "the environment costs the shared file system one file per node. The gain is not known: measure "
             "one start from there.",
             confidence=0.7,
             touched_s=of_profile_s(profile, "total") * share,

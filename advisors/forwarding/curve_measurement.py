@@ -27,7 +27,7 @@ def measure_it(
     launcher: Launcher,
     kind: str | None,
 ) -> str:
-    """Say in one sentence what to run and what to enter: with each of `numbers` of I/O nodes, writes as the job's."""
+    """A sentence with the runs and the values to enter: with each of `numbers` of I/O nodes, writes as the job's."""
     run = ior(pattern, bytes_moved, folder, launcher)
     some = [n for n in numbers if n]
     ways = []
@@ -52,7 +52,7 @@ def ior(pattern: Pattern, bytes_moved: int, folder: str, launcher: Launcher) -> 
     return [
         launcher.on_each(max(1, round(pattern.processes / pattern.nodes))),
         "ior -a POSIX",
-        # 60 s as in the bundled measurements. What was written is read on another node: not from its memory.
+        # 60 s as in the bundled measurements. Written data is read on another node: not from its memory.
         "-w -e -D 60" if pattern.operation == "write" else "-w -r -C -e",
         *(["-F"] if pattern.layout == "fpp" else []),
         f"-t {_size(request)} -b {_size(block)} -s {segments} -i {_REPETITIONS}",
@@ -83,7 +83,7 @@ def _entry(pattern: Pattern, numbers: Sequence[int]) -> str:
 
 
 def _size(size: int) -> str:
-    """As IOR reads it: a number, or one with a suffix that stands for a power of 1024."""
+    """As IOR reads it: a number, or one with a suffix for a power of 1024."""
     for suffix, unit in (("g", GiB), ("m", MiB), ("k", KiB)):
         if size % unit == 0:
             return f"{size // unit}{suffix}"

@@ -1,4 +1,4 @@
-"""FWD001: how many I/O nodes serve a job, or where its nodes lie before those that are fixed."""
+"""FWD001: how many I/O nodes serve a job, or where its nodes are relative to fixed ones."""
 
 from __future__ import annotations
 
@@ -29,21 +29,21 @@ class IONodes(Rule):
         that the machine offers, and whether jobs may do without. Where I/O nodes are fixed (LNet routers, Blue Gene's
         and Sunway's I/O nodes): how many serve the job at least, and how much of their bandwidth it moves.
     Why
-        Too few I/O nodes are a bottleneck, too many add contention and stand idle; and direct access of
+        Too few I/O nodes are a bottleneck, too many add contention and are idle; and direct access of
         all compute nodes can be faster than any of them, or crowd the file system. It depends on the pattern, and on
         the machine: curves of one machine lose more than half of the bandwidth on another.
     Recommends
         Where users choose (GekkoFWD, DataWarp, IME): of the numbers that divide the compute nodes, the one that
         loses least over the curves measured on this machine near the pattern (`forwarding.curves` of the system
         description; MareNostrum 4's are bundled). Where users do not: to spread the job's nodes over
-        more I/O nodes, a matter of where its ranks lie.
+        more I/O nodes by the placement of its ranks.
     Stays silent when
-        The machine has no forwarding layer, or does not say whether users choose; the number of nodes, the bytes or the
-        size of requests is not known; no curve lies within a doubling of nodes, processes per node and request, or
-        those that do contradict each other by more than `most_regret`: then it says what to measure, with the commands;
-        the job's number loses less than `tolerance` more. Where the I/O nodes are fixed: the job moves less than
-        `busy` of what the fewest I/O nodes pass that can serve it, or more than all of that, or has all of them, or
-        needs less than `least_s` for it.
+        The machine has no forwarding layer, or does not state whether users choose; the number of nodes, the
+        bytes or the size of requests is not known; no curve is within a doubling of nodes, processes per node and
+        request, or those that do contradict each other by more than `most_regret`: then the rule states what to
+        measure, with the commands; the job's number loses less than `tolerance` more. Where the I/O nodes are fixed:
+        the job moves less than `busy` of what the fewest I/O nodes pass that can serve it, or more than all of that,
+        or has all of them, or needs less than `least_s` for it.
     Source
         Bez et al., PDSW 2020 (measurements on MareNostrum 4) and IPDPS 2021, sections 3 and 5; for fixed I/O nodes
         Xie et al., section II. See `vani/models/forwarding.py`.
@@ -62,13 +62,13 @@ class IONodes(Rule):
     # Forwarded runs scatter by 0.14 (median of deviation / mean in the bundled measurements), and five repetitions by
     # 0.06 in their mean: less is no difference.
     tolerance = 0.05
-    # Ours: an answer that loses more is none. Patterns held out lose 0.02 in the mean (docs/models.md).
+    # Ours: an answer that loses more does not count. Held-out patterns lose 0.02 on average (docs/models.md).
     most_regret = 0.10
     # Where the processes' accesses have a constant stride more often than not, they are strided.
     strided = STRIDED
     # Below half of their bandwidth I/O nodes delay no job (FWD002 takes the same for lightly loaded).
     busy = 0.5
-    # A run's timing scatters by more than what less than a second of I/O can lose by where its nodes lie (ours).
+    # A run's timing scatters by more than node placement can cost in less than a second of I/O (ours).
     least_s = 1.0
 
     def check(self, profile: Profile, system: System) -> Verdict:
@@ -77,7 +77,7 @@ class IONodes(Rule):
             return self.nothing("the machine has no forwarding layer, or it is not described; see --system")
         traffic = traffic_of(profile)
         if traffic is None:
-            return self.nothing("dataset.io.bytes is not known; supply a trace that holds sizes")
+            return self.nothing("dataset.io.bytes is not known; supply a trace with sizes")
         if not traffic.bytes:
             return self.nothing("the job moves no bytes")
         if not layer.is_chosen_by_users:
@@ -122,7 +122,7 @@ class IONodes(Rule):
         system: System,
     ) -> str:
         if any(not curve.is_complete for curve in layer.curves):
-            why += " (a curve of the description does not say what it was measured with, and decides nothing)"
+            why += " (a curve of the description does not state how it was measured, and decides nothing)"
         path = max(profile.files, key=lambda file: file.io.bytes.total or 0).path if profile.files else "."
         how = measure_it(
             pattern,
@@ -160,7 +160,7 @@ class IONodes(Rule):
             else ". How many the job has now is not known."
         )
         if choice.lost[count] > 0:
-            reason += f" Of the best there is it loses {format_share(choice.lost[count])} in their mean."
+            reason += f" It loses {format_share(choice.lost[count])} of the best one on average."
         unknown = [n for n in allowed if n not in choice.lost]
         if unknown:
             reason += f" With {' and '.join(map(_nodes, unknown))} nothing was measured."
@@ -169,7 +169,7 @@ class IONodes(Rule):
         return Finding(
             target=Target("job"),
             reason=f"{reason} {why}".rstrip(),
-            # Nine of ten patterns held out lose a tenth at most; this is also about the description. What was not
+            # Nine of ten held-out patterns lose a tenth at most; this is also about the description. What was not
             # measured may be better by any factor.
             confidence=round(0.6 * (1 - 0.1 * choice.distance) * (0.5 if unknown else 1), 2),
             touched_s=of_profile_s(profile, traffic.operation),
@@ -190,16 +190,16 @@ class IONodes(Rule):
     def _gain(
         self, choice: forwarding.Choice, now: int | None, count: int, traffic: Traffic, profile: Profile
     ) -> tuple[Gain | None, str]:
-        """The expected gain; if there is none, None and a sentence that says why."""
+        """The expected gain; if there is none, None and a sentence with the reason."""
         before = of_profile_s(profile, traffic.operation)
         if now is None or now not in choice.rates or not before:
             return None, ""
         if traffic.rate is None:
-            return None, "What that wins is not known: neither is the rate that the job reached."
+            return None, "The gain is not known, nor is the rate that the job reached."
         by_curve = choice.rates[now].mean
         if not 1 / forwarding.ANCHOR <= traffic.rate / by_curve <= forwarding.ANCHOR:
             return None, (
-                f"What that wins is not known: the job reached {format_rate(traffic.rate)}, more than a "
+                f"The gain is not known: the job reached {format_rate(traffic.rate)}, more than a "
                 f"factor of {forwarding.ANCHOR:g} from the curve."
             )
         least, expected, most = forwarding.speedups(choice.rates, now, count)
@@ -210,7 +210,7 @@ class IONodes(Rule):
             best_s=before / most,
             worst_s=before / least,
             method=f"ratio of measured means with {_nodes(now)} and {_nodes(count)}; range: 90 % of runs, by their "
-            "deviation and the errors of patterns held out",
+            "deviation and the errors of held-out patterns",
         ), ""
 
     def _placement(self, layer: Forwarding, traffic: Traffic, profile: Profile) -> Verdict:
@@ -241,22 +241,22 @@ class IONodes(Rule):
                 f"{few} of them pass{es}, the fewest that can serve {counted(nodes, 'node')}"
             )
         if reached > 1:
-            return self.nothing(f"{fixed}, and the job's nodes lie before more than {few} of them already")
+            return self.nothing(f"{fixed}, and the job's nodes use more than {few} of them already")
         spread = min(2 * fewest, nodes, existing or 2 * fewest)
         if spread <= fewest:
-            return self.nothing(f"{fixed}, and the job's nodes cannot lie before more than {few} of them")
+            return self.nothing(f"{fixed}, and the job's nodes cannot use more than {few} of them")
         return [
             Finding(
                 target=Target("job"),
                 reason=(
                     f"{counted(per, 'compute node')} share one of the machine's {servers}, which users do not choose: "
-                    f"the {nodes} nodes of this job lie before {few} of them at least. The job {traffic.verb}s "
-                    f"{format_rate(traffic.rate)}, {format_share(reached)} of what {few} pass{es}; if its nodes lie "
-                    "close together, that holds it up. Where they lay, the trace does not say, so what it wins is "
+                    f"the {nodes} nodes of this job use at least {few} of them. The job {traffic.verb}s "
+                    f"{format_rate(traffic.rate)}, {format_share(reached)} of what {few} pass{es}; if its nodes are "
+                    "close together, that slows it down. The trace does not record their places, so the gain is "
                     "not known."
                 ),
                 confidence=0.3,
-                # So much less time is spent where all of it is spent waiting for them.
+                # The saving where all the time is spent waiting for them.
                 touched_s=spent * (1 - fewest / spread),
                 recommended={"placement": f"spread over {spread} {servers} or more"},
                 current={"placement": None},
@@ -267,7 +267,7 @@ class IONodes(Rule):
                     Evidence("system.forwarding.bandwidth_per_io_node", each),
                 ],
                 apply=comment(
-                    f"spread over {spread} {servers} or more: ask the batch system for nodes that lie apart, or put "
+                    f"spread over {spread} {servers} or more: ask the batch system for nodes that are apart, or put "
                     "fewer ranks on each of more nodes"
                 ),
             )
@@ -305,7 +305,7 @@ def _lines(nodes: int, count: int, layer: Forwarding, launcher: Launcher) -> lis
             else "leave out the #DW lines, and write to the file system"
         )
     if layer.kind != "gekkofwd":
-        return comment(f"give this job {_nodes(count)}, as the guide of the site says")
+        return comment(f"give this job {_nodes(count)}, as the site's guide describes")
     if count == 0:
         return [
             "unset LIBGKFS_FORWARDING_MAP_FILE",
@@ -313,7 +313,7 @@ def _lines(nodes: int, count: int, layer: Forwarding, launcher: Launcher) -> lis
         ]
     return [
         *comment(
-            f"GekkoFWD, on {_nodes(count)} beside the {nodes} compute nodes, from a folder that all nodes see:"
+            f"GekkoFWD, on {_nodes(count)} in addition to the {nodes} compute nodes, from a folder that all nodes see:"
         ),
         *map_lines(launcher.hosts, nodes, count),
         *comment("start the program with LD_PRELOAD=libgkfs_intercept.so"),
@@ -323,7 +323,7 @@ def _lines(nodes: int, count: int, layer: Forwarding, launcher: Launcher) -> lis
 def map_lines(hosts: str, nodes: int, io_nodes: int) -> list[str]:
     """Lines of sh that write GekkoFWD's map, equal blocks of clients to each I/O node, and name it.
 
-    `hosts` is a command that prints the job's hosts, one a line. The map has a line `HOST INDEX` each and lies where
+    `hosts` is a command that prints the job's hosts, one a line. The map has a line `HOST INDEX` each and is where
     all nodes see it; clients read it again every 10 s.
     """
     per = nodes // io_nodes

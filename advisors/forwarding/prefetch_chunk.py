@@ -23,7 +23,7 @@ class PrefetchChunk(Rule):
         its own reads keep them.
     Why
         The read-ahead buffer of a forwarding node is shared by all files that are read through it. A chunk too
-        large for its share pushes out what others of the same job have yet to read; one too small leaves
+        large for its share evicts data that others of the same job have yet to read; one too small leaves
         the buffer unused.
     Recommends
         The chunk of AIOT's equation 2: prefetch buffer * forwarding nodes / files that are read. Only where the
@@ -64,14 +64,14 @@ class PrefetchChunk(Rule):
                 "(forwarding.site_can_set)"
             )
         if not any(disk.type == "lustre" for disk in system.file_systems):
-            return self.nothing("the forwarding nodes are no Lustre clients, whose read-ahead this is")
+            return self.nothing("the forwarding nodes are not Lustre clients, whose read-ahead this is")
         io = profile.dataset.io
         share = seconds(io.time_s.read) / seconds(io.time_s.total) if seconds(io.time_s.total) else 0.0
         if share < self.min_share:
             return self.nothing(f"reads have {format_share(share)} of the I/O time")
         sizes = io.transfer_size.read
         if sizes is None or sizes.p50 is None:
-            return self.nothing("dataset.io.transfer_size.read is not known; supply a trace that holds sizes")
+            return self.nothing("dataset.io.transfer_size.read is not known; supply a trace with sizes")
         forwarders = -(-nodes // layer.compute_nodes_per_io_node)
         files = _read_files(profile)
         if not files:
@@ -100,8 +100,8 @@ class PrefetchChunk(Rule):
                     f"through {counted(forwarders, 'forwarding node')}: a share of "
                     f"{format_bytes(chunk)} of the read-ahead buffer "
                     f"({format_bytes(self.prefetch_buffer)}, Lustre's default) each. That "
-                    "holds while other jobs leave these nodes lightly loaded. What it wins is not known without "
-                    "what they read ahead now."
+                    "applies while other jobs leave these nodes lightly loaded. The gain is not known without "
+                    "the present read-ahead."
                 ),
                 confidence=0.3,
                 touched_s=of_profile_s(profile, "read"),

@@ -25,7 +25,7 @@ class RequestSplit(Rule):
         behind the same node.
     Recommends
         To serve metadata and other requests as P : (1 - P), P being the share of metadata: that of the job's own
-        operations, at most `most`. Or forwarding nodes of its own, where some are free. The site sets it.
+        operations, at most `most`. Or separate forwarding nodes, where some are free. The site sets it.
     Stays silent when
         The machine has no forwarding layer with a known ratio; the site is not known to be able to set the split
         (`forwarding.site_can_set`), or the layer is one of LNet routers; metadata is less than `min_share` of the
@@ -87,7 +87,7 @@ class RequestSplit(Rule):
                     f"second, and its {counted(nodes, 'node', 'shares', 'share')} a forwarding node "
                     f"({layer.compute_nodes_per_io_node} behind one) with other jobs. "
                     f"Serving metadata in {format_share(split)} of the turns, not first, "
-                    "helps those; in AIOT's test the other job became twice as fast and this one 5 % slower. It wins "
+                    "helps those; in AIOT's test the other job became twice as fast and this one 5 % slower. It gains "
                     "this job nothing."
                 ),
                 confidence=0.4,
@@ -108,7 +108,7 @@ class RequestSplit(Rule):
                 ],
                 apply=comment(
                     f"for the site: on the forwarding nodes of this job serve metadata : other requests as "
-                    f"{split:g} : {1 - split:.2g}, or give the job forwarding nodes of its own"
+                    f"{split:g} : {1 - split:.2g}, or give the job separate forwarding nodes"
                 ),
             )
         ]

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class BlockAlignment(BlockRule):
-    """Processes write a shared file on GPFS in large pieces of which no whole number makes a block.
+    """Processes write a shared file on GPFS in large pieces that do not divide a block evenly.
 
     Looks at
         Shared files on GPFS of at least `min_bytes` that several processes write by themselves, at least `min_share` of
@@ -26,8 +26,8 @@ class BlockAlignment(BlockRule):
         GPFS rounds the tokens that let a node write to whole blocks. A piece that ends inside a block leaves the rest
         of it to another process's node: each of the two takes the token from the other, and the block is written twice.
     Recommends
-        Records (or each process's part of the file) rounded up to whole blocks, or to a size of which a whole number
-        makes a block; in HDF5 the alignment of objects, in MPI-IO collective calls whose buffer is a block.
+        Records (or each process's part of the file) rounded up to whole blocks, or to a size that divides
+        a block evenly; in HDF5 the alignment of objects, in MPI-IO collective calls whose buffer is a block.
     Stays silent when
         No large file is written by several processes by themselves, or not in pieces of one usual size; pieces are
         small (POS009); they fit the blocks; all processes run on one node, or may, since the number of nodes is not
@@ -67,7 +67,7 @@ def _finding(written: Written, profile: Profile, system: System) -> Finding:
         target=Target("file", file.path, file.apps[0] if file.apps else None),
         reason=f"{file.writers} processes write {file.path} in pieces of {format_bytes(written.usual)} over blocks of "
         f"{format_bytes(block)}: about {format_share(min(1.0, written.usual / block))} of them cross a border, and the "
-        "nodes on both sides of it take the block from each other. What that costs is in no trace: run once with "
+        "nodes on both sides of it take the block from each other. No trace shows the cost: run once with "
         f"pieces of {format_bytes(rounded)} for an expected gain.",
         confidence=round(0.5 * certainty(system), 2),
         touched_s=of_files_s([file], profile, "write_synced"),

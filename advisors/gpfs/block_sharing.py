@@ -21,23 +21,23 @@ class BlockSharing(BlockRule):
 
     Looks at
         Shared files on GPFS of at least `min_bytes` that several processes write by themselves, in pieces of at least
-        `min_transfer` of which whole numbers make a block, where neighbours' pieces are less than a block apart.
+        `min_transfer` that divide a block evenly, where neighbours' pieces are less than a block apart.
     Why
-        GPFS lets one node at a time write in a block: its tokens are rounded to blocks. Processes whose pieces lie in
+        GPFS lets one node at a time write in a block: its tokens are rounded to blocks. Processes whose pieces are in
         one block send it to and fro between their nodes, though they never write the same bytes.
     Recommends
         A whole number of blocks per process in one piece (IOR: `-b` a multiple of the block), or collective MPI-IO
         whose buffer is a block, so that one aggregator writes each block. A program that cannot change where its data
-        goes may tell GPFS that it writes shared blocks: `gpfs_fcntl` with GPFS_DATA_SHIP_START sends the bytes to the
-        node that keeps the block in place of the token, until GPFS_DATA_SHIP_STOP. All processes that write must ask.
+        goes may declare to GPFS that it writes shared blocks: `gpfs_fcntl` with GPFS_DATA_SHIP_START sends the bytes
+        to the node that keeps the block instead of the token, until GPFS_DATA_SHIP_STOP. All writers must ask.
     Stays silent when
         No large file is written by several processes by themselves; pieces are small (POS009 speaks of those); each
-        process has whole blocks of its own, or neighbours in a block run on one node, or may, since their number is not
+        process has its own whole blocks, or neighbours in a block run on one node, or may, since their number is not
         known and one has cores for all; the block size is not known; the data is not on GPFS.
     Source
         Schmuck and Haskin, GPFS: a shared-disk file system for large computing clusters (FAST 2002), section 3.2
         (tokens are rounded to blocks); IBM, GPFS Administration and Programming Reference, gpfsDataShipStart_t: nodes
-        that write into one block, even other parts of it, are given leave in turn.
+        that write into one block, even different parts of it, get the token in turn.
     Example
         `ior -a POSIX -b 4m -t 1m -s 16` on blocks of 8 MiB: two processes write each block; with `-b 8m` one does.
     """
@@ -92,7 +92,7 @@ def _finding(written: Written, profile: Profile, system: System) -> Finding:
         target=Target("file", file.path, file.apps[0] if file.apps else None),
         reason=f"{file.writers} processes write {file.path} in pieces of {format_bytes(written.usual)}, and what a "
         f"process has in one place is {format_bytes(run)}: {format_count(sharing)} processes meet in each block of "
-        f"{format_bytes(block)}, of which GPFS lets one node write at a time.{nodes} What that costs is in no trace: "
+        f"{format_bytes(block)}, of which GPFS lets one node write at a time.{nodes} No trace shows the cost: "
         "run once with whole blocks for an expected gain.",
         confidence=round((0.6 if profile.job.nodes else 0.4) * certainty(system), 2),
         touched_s=of_files_s([file], profile, "write_synced"),

@@ -1,4 +1,4 @@
-"""Shared files of several writers on GPFS, and how their pieces lie in its blocks."""
+"""Shared files of several writers on GPFS, and the position of their pieces in its blocks."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ class BlockRule(Rule):
     min_share = 0.5
 
     def written(self, profile: Profile, system: System) -> list[Written] | NoAdvice:
-        """Files on GPFS of at least `min_bytes`, written in pieces of which at least `min_share` have one size.
+        """Files on GPFS of at least `min_bytes`, at least `min_share` of whose write pieces have one size.
 
         Collective calls are left to MIO002, since aggregators write. Writes of HDF5 and libraries above it are left
         to their own rules.

@@ -39,7 +39,7 @@ class SharedFolder(Rule):
         processes run on one node; folders are not known; the data is not on GPFS.
     Source
         Schmuck and Haskin, FAST 2002, sections 2.2 (large folders) and 3 (tokens); US patent 8156164 (why
-        nodes that change one folder wait for each other). What it costs: IO500's mdtest, whose easy half gives each
+        nodes that change one folder wait for each other). The cost: IO500's mdtest, whose easy half gives each
         process a folder (`-u`).
     Example
         4 nodes make 1,600 files in one folder, and 98 % of the I/O time is making and removing them: `out/RANK/`.
@@ -60,7 +60,7 @@ class SharedFolder(Rule):
     def check(self, profile: Profile, system: System) -> Verdict:
         table = folders_of(profile, system)
         if table.rows and all(row[1].creates is None for row in table.rows):
-            return self.nothing("how many files were made is not known; Recorder tells it")
+            return self.nothing("the number of files made is not known; Recorder records it")
         many = [row for row in table.rows if (row[1].creates or 0) >= self.min_creates]
         if not many:
             return self.nothing(
@@ -70,7 +70,7 @@ class SharedFolder(Rule):
         known = [row for row in many if row[1].makers is not None]
         if not known:
             return self.nothing(
-                "how many processes make the files is not known; make the profile anew, with times"
+                "the number of processes that make the files is not known; make the profile again, with times"
             )
         shared = [row for row in known if (row[1].makers or 0) > 1]
         if not shared:

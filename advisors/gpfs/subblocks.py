@@ -26,7 +26,7 @@ class Subblocks(Rule):
     Looks at
         Folders on GPFS, over all files of the run and not only the listed ones, with files that the run makes and keeps
         and whose sizes are known: how much of their last subblocks they leave empty, at least `min_waste` together and
-        at least `min_share` of what they take. Folders whose median file has at most `in_inode` are left out.
+        at least `min_share` of their space. Folders whose median file has at most `in_inode` are left out.
     Why
         GPFS gives space in subblocks. A file of 20 KB on a file system with subblocks of 256 KiB takes 13 times its
         size of the user's quota.
@@ -54,7 +54,7 @@ class Subblocks(Rule):
     min_waste = GiB
     # Half: below, the files take less than twice their size (ours).
     min_share = 0.5
-    # An inode of 4 KiB, the default since release 4, holds about 3.5 KiB of data itself.
+    # An inode of 4 KiB, the default since release 4, stores about 3.5 KiB of data itself.
     in_inode = 3584
 
     def check(self, profile: Profile, system: System) -> Verdict:
@@ -62,7 +62,7 @@ class Subblocks(Rule):
         remaining = [row for row in table.rows if row[1].creates and 2 * (row[1].removes or 0) < row[1].files]
         sized = [row for row in remaining if row[1].sizes is not None and row[1].sizes.known]
         if not sized and table.rows and all(row[1].creates is None for row in table.rows):
-            return self.nothing("which files were made and kept is not known; Recorder tells it")
+            return self.nothing("which files were made and kept is not known; Recorder records it")
         if not sized:
             return self.nothing("the run makes and keeps no files of known size")
         on: defaultdict[str, list[tuple[int, Folder]]] = defaultdict(list)
@@ -106,7 +106,7 @@ class Subblocks(Rule):
         if not allocated or waste < self.min_waste or waste < self.min_share * allocated:
             return (
                 f"the files leave about {format_bytes(max(0, waste))} of their subblocks of {format_bytes(subblock)} "
-                f"empty, {format_share(waste / allocated if allocated else 0.0)} of what they take"
+                f"empty, {format_share(waste / allocated if allocated else 0.0)} of their space"
             )
         some = folders.those(wasting) if wasting else folders
         enough = _ENOUGH * subblock

@@ -1,4 +1,4 @@
-"""HD5008: chunks are written in parts, so that HDF5 reads each one back and writes it whole for every part."""
+"""HD5008: chunks are written in parts, and HDF5 reads and rewrites the whole chunk for every part."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _READS: Final = ("H5Dread", "nc_get")
 _CACHES: Final = ("H5Pset_chunk_cache", "H5Pset_cache", "nc_set_chunk_cache", "nc_set_var_chunk_cache")
 
 _OF_SEVERAL: Final = (
-    "in the program: chunks that each lie within what one process writes by one call, such as its block of one step\n"
+    "in the program: chunks each inside of the data of one call of one process, such as its block of one step\n"
     "  before:     chunk[] = {16, all_columns}     a part of each chunk from every process, and one step at a time\n"
     "  C:          hsize_t chunk[] = {1, columns_of_a_process}; H5Pset_chunk(dcpl, 2, chunk);\n"
     "  Fortran:    call h5pset_chunk_f(dcpl, 2, (/columns_of_a_process, 1_hsize_t/), ierr)\n"
@@ -32,15 +32,15 @@ class ChunksInParts(Rule):
 
     Looks at
         Files of HDF5 that are stored in chunks and written: bytes written against distinct ones, at least twice as many
-        and `min_bytes` more, of which at least half are read, though the program calls nothing that reads. The
+        and `min_bytes` more, at least half of them read, though the program makes no read calls. The
         shape of chunks and selections is in no trace: the traffic shows that they do not fit.
     Why
         A chunk is one unit. A compressed one can only be replaced as a whole; others are, too, once the cache of 1 MiB
         for each data set (8 MiB from HDF5 2.0 on) does not keep them. Where several processes share a chunk, or one
         writes step after step into a chunk of many steps, each part costs the whole chunk, twice.
     Recommends
-        Of several writers: chunks that each lie within the part of one process. Of one: a chunk cache that holds the
-        chunks in use, or chunks of what is written at once (one step).
+        For several writers: chunks inside of the part of one process. For one: a chunk cache that fits the
+        chunks in use, or chunks of the amount written at once (one step).
     Stays silent when
         No app uses HDF5; data is not stored in chunks, or that is not known; bytes are written once, or not read back;
         the program itself reads; one process writes and sets a chunk cache.
@@ -49,7 +49,7 @@ class ChunksInParts(Rule):
         owner, which reads and writes them); HDF5 reference manual, H5Pset_chunk_cache.
     Example
         One process writes 64 steps of 262 kB, compressed, into one chunk of 64 steps: 173 MB are read and 179 MB
-        written for a file of 5 MB, in 5.5 s; with a cache that holds the chunk, in 0.5 s.
+        written for a file of 5 MB, in 5.5 s; with a cache that fits the chunk, in 0.5 s.
     """
 
     id = "HD5008"
@@ -64,7 +64,7 @@ class ChunksInParts(Rule):
     # As in HD5004: HDF5 2.0's default of 8 MiB, and as much again for chunks that grew.
     cache_bytes = 16 * MiB
 
-    def check(self, profile: Profile, system: System) -> Verdict:  # noqa: ARG002 - holds on every machine
+    def check(self, profile: Profile, system: System) -> Verdict:  # noqa: ARG002 - applies on every machine
         findings: list[Finding] = []
         reasons: list[str] = []
         for use in hdf5_uses(profile):
@@ -96,7 +96,7 @@ class ChunksInParts(Rule):
         # No chunk is larger than the transfers that move most bytes; a compressed one is larger in memory.
         cache = max(int(self.cache_bytes), 4 * (use.layer.granularity.data or 0))
         times = (use.app.library_time_s or {}).get("hdf5")
-        # Of several processes most of the time in HDF5 may be waiting for each other, which no chunk shortens.
+        # Several processes may spend most of their time in HDF5 waiting for each other, which no chunk shortens.
         is_alone = times is not None and not several
         before = times.slowest if times is not None and is_alone else data_s(items, items, use.app)
         settings: dict[str, Value] = (
@@ -110,8 +110,8 @@ class ChunksInParts(Rule):
             f"{listed(use.folder, items)}, where {format_bytes(distinct)} would do: each part of a chunk that is "
             "written costs the whole chunk. "
             + (
-                "Several processes write: chunks should lie within the part of one of them, and hold what it writes "
-                "at once. For an expected gain, supply the time of a run with such chunks."
+                "Several processes write: chunks should be inside of the part of one of them, and contain what it "
+                "writes at once. For an expected gain, supply the time of a run with such chunks."
                 if several
                 else "The chunk cache does not keep the chunk from one write to the next."
             )
@@ -140,7 +140,7 @@ class ChunksInParts(Rule):
                 after_s=min(before, 2 * best),
                 best_s=best,
                 worst_s=before,
-                method="time by bytes written: high: each distinct one once, twice that: with what else HDF5 does to "
+                method="time by bytes written: high: each distinct one once, twice that: with HDF5's other work on "
                 "them, low: as now",
             )
             if before and not several
@@ -152,11 +152,11 @@ class ChunksInParts(Rule):
 
 def _of_one(cache: int) -> str:
     return (
-        "in the program, before the data set is opened or made: a cache that holds the chunks in use, uncompressed\n"
+        "in the program, before the data set is opened or made: a cache that fits the chunks in use, uncompressed\n"
         f"  C:          H5Pset_chunk_cache(dapl, 12421, {cache}, 1.0);\n"
         f"  Fortran:    call h5pset_chunk_cache_f(dapl, 12421_size_t, {cache}_size_t, 1.0, ierr)\n"
         f"  h5py:       h5py.File(name, 'w', rdcc_nbytes={cache}, rdcc_nslots=12421)\n"
         f"  netCDF-4:   nc_set_var_chunk_cache(ncid, varid, {cache}, 12421, 1.0);\n"
-        "or chunks of what is written at once:\n"
+        "or chunks of the amount written at once:\n"
         "  H5Pset_chunk(dcpl, 2, (hsize_t[]){1, columns});"
     )

@@ -29,11 +29,11 @@ _NEARLY_ALL: Final = 0.9
 
 
 class FillValues(Rule):
-    """A library fills each data set with fill values first, so that every byte of it is written twice.
+    """A library writes fill values to each data set first, so every byte of it is written twice.
 
     Looks at
         Files of HDF5 and netCDF that are written and not read back: bytes written against distinct ones, `min_times` to
-        `max_times` as many and `min_bytes` more. Where the trace has what the library was asked to write: that this is
+        `max_times` as many and `min_bytes` more. Where the trace has the bytes requested from the library: that this is
         as much less.
     Why
         netCDF fills variables by default. HDF5 does so when the program sets a fill value; parallel HDF5 does it when
@@ -43,14 +43,14 @@ class FillValues(Rule):
         No fill values where the program writes every element: `H5Pset_fill_time(dcpl, H5D_FILL_TIME_NEVER)`,
         `nc_set_fill(ncid, NC_NOFILL, &old)`. Elements that the program does not write are then undefined.
     Stays silent when
-        No file of these formats is written, or bytes are written once; the program writes more than once itself, or
+        No file of these formats is written, or bytes are written once; the program itself writes more than once, or
         sets the fill mode; files are read while they are written (chunks that are changed: HD5008, headers that grow:
         POS011).
     Source
-        HDF5 reference manual, H5Pset_fill_time, and "H5Fill Behavior" (what is written when, serial and parallel).
+        HDF5 reference manual, H5Pset_fill_time, and "H5Fill Behavior" (times of writing, serial and parallel).
         NetCDF users guide, nc_set_fill (by default NC_FILL). TraceBench: fill values written by process 0, 84 s;
         without, 10 s. AMReX on 2,688 processes: 5 min 3 s, and 3 min 56 s without (AMReX pull request 2450). On one
-        local disk, 134 MB of 4 processes took no less time without, so that no gain is promised.
+        local disk, 134 MB of 4 processes took no less time without, so no gain is promised.
     Example
         Four processes write 134 MB into contiguous data sets with a fill value: 268 MB are written, 168 MB of it by
         process 0.
@@ -63,7 +63,7 @@ class FillValues(Rule):
     settles = "fill"
     sources = ("HDF5 reference manual, H5Pset_fill_time", "NetCDF users guide, nc_set_fill")
 
-    # Fill values double what is written; half of it leaves room for data sets that are not filled.
+    # Fill values double the written bytes; half of it leaves room for data sets that are not filled.
     min_times = 1.5
     # Data and fill values, and headers that are written again at each flush.
     max_times = 2.5
@@ -72,7 +72,7 @@ class FillValues(Rule):
     # As in MIO003: fewer bytes read than this share of those written are a header.
     max_read = 0.1
 
-    def check(self, profile: Profile, system: System) -> Verdict:  # noqa: ARG002 - holds on every machine
+    def check(self, profile: Profile, system: System) -> Verdict:  # noqa: ARG002 - applies on every machine
         written = data_files(profile, lambda file: file.format in _FORMATS and file.writers > 0)
         if not written:
             return self.nothing("no file of HDF5 or netCDF is written")
@@ -95,7 +95,7 @@ class FillValues(Rule):
             elif any(function in called for function in _SETS_FILL):
                 reasons.append(f"{name} sets the fill mode itself")
             elif layer is not None and not self._adds(layer[1]):
-                reasons.append(f"{name} asks for all that is written: it writes more than once itself")
+                reasons.append(f"{name} requests all bytes written: it writes more than once itself")
             else:
                 findings.append(_finding(app, folder, items, layer, _fills_alone(app, items, profile)))
         return self.verdict(findings, reasons)
@@ -105,12 +105,12 @@ class FillValues(Rule):
         written, distinct, read = io.bytes.written or 0, io.footprint.written or 0, io.bytes.read or 0
         if not distinct or not self.min_times <= written / distinct <= self.max_times:
             return False
-        # A buffer of netCDF's classic format reads what it is about to overwrite.
+        # A buffer of netCDF's classic format reads the bytes before it overwrites them.
         most = max(2 * distinct, written) if item.file.format == "netcdf" else self.max_read * written
         return read <= most and not is_moved_within(item.file)
 
     def _adds(self, layer: Interface) -> bool:
-        """True if the library writes much more than it is asked for, as far as that is known."""
+        """True if the library writes much more than requested, where that is known."""
         factor = layer.amplification.written if layer.amplification is not None else None
         return factor is None or factor >= self.min_times
 
@@ -123,13 +123,13 @@ def _finding(
     before = wall_s(items, app, "write")
     current: dict[str, Value] = {"written_bytes": written, "distinct_bytes": distinct}
     where = listed(folder, items)
-    text = f"{format_bytes(written)} are written to {where}, of which {format_bytes(distinct)} are distinct"
+    text = f"{format_bytes(written)} are written to {where}, {format_bytes(distinct)} of them distinct"
     evidence = []
     factor = (
         layer[1].amplification.written if layer is not None and layer[1].amplification is not None else None
     )
     if layer is not None and layer[1].asked is not None and factor is not None:
-        text += f", and the program asks for {format_bytes(layer[1].asked.written)}: the library fills data sets first."
+        text += f", and the program requests {format_bytes(layer[1].asked.written)}: the library fills data sets first."
         evidence.append(Evidence(f"interfaces[{layer[0]}].amplification.written", factor))
     else:
         text += ": each byte is written twice, as where a library fills data sets first."

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class HDF5Alignment(MatchingRule):
-    """HDF5 puts objects one behind the other, so that accesses of several processes meet in one stripe.
+    """HDF5 places objects consecutively, so accesses of several processes share a stripe.
 
     Looks at
         Shared files of HDF5 (and NetCDF-4) of at least `min_bytes` that several processes write in requests of
@@ -25,13 +25,13 @@ class HDF5Alignment(MatchingRule):
         the file system.
     Why
         Behind the headers a data set begins at an odd offset: every access then touches one stripe or block more
-        than it needs, which the neighbour needs too, and whose lock goes back and forth.
+        than it needs, which the neighbour needs too, and whose lock moves back and forth.
     Recommends
         `H5Pset_alignment` with stripe or block as alignment and half of it as threshold, so that small objects
         waste no space.
     Stays silent when
         No app uses HDF5; no file of it is large, or written by several processes, or its requests are small; the
-        file lies on one target in stripes of more than `max_single`; stripes or blocks are not known.
+        file is on one target in stripes of more than `max_single`; stripes or blocks are not known.
     Source
         HDF5 reference manual, H5Pset_alignment. Lustre manual, section 19.2 (one client per stripe).
     Example
@@ -49,7 +49,7 @@ class HDF5Alignment(MatchingRule):
     min_bytes = 8 * MiB
     # On one target a stripe is no more than the request that goes over the network: 4 MiB with Lustre's largest RPC.
     max_single = 4 * MiB
-    # Smaller requests lie within one stripe mostly, wherever it begins: the unit of Lustre's stripes.
+    # Smaller requests are mostly inside of one stripe, wherever it begins: the unit of Lustre's stripes.
     min_request = 64 * KiB
 
     def check(self, profile: Profile, system: System, layouts: Layouts = NO_LAYOUTS) -> Verdict:
@@ -67,7 +67,7 @@ class HDF5Alignment(MatchingRule):
             if isinstance(pieces, str):
                 reasons.append(pieces)
             elif pieces.targets == 1 and pieces.size > self.max_single:
-                reasons.append("the files of HDF5 lie on one target in long stripes, which do not matter")
+                reasons.append("the files of HDF5 are on one target in long stripes, which do not matter")
             else:
                 findings.append(_finding(use, items, pieces))
         return self.verdict(findings, reasons)
@@ -84,7 +84,7 @@ def _finding(use: Use, items: list[Item], pieces: Pieces) -> Finding:
     return Finding(
         target=target_of(use.folder, items, use.app),
         reason=f"{format_count(writers)} processes write {listed(use.folder, items)} through HDF5, whose objects "
-        f"begin anywhere unless told otherwise. They should begin on multiples of {format_bytes(pieces.size)} "
+        f"begin anywhere by default. They should begin on multiples of {format_bytes(pieces.size)} "
         f"({pieces.because}). Offsets are not in a profile: for a gain, supply the time of a run with it.",
         confidence=0.5 * pieces.certainty,
         touched_s=wall_s(items, use.app, "write_synced"),

@@ -1,4 +1,4 @@
-"""HD5004: HDF5's caches are smaller than what goes through them."""
+"""HD5004: HDF5's caches are too small for the data that passes them."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ class HDF5Caches(Rule):
         at least `min_share` of the writes, but move `max_part` of the bytes at most (more is data). Read ones
         stored in chunks: bytes that are read for each distinct one, at least `min_again` for one process.
     Why
-        HDF5 sets metadata aside in blocks of 2 KiB, so that objects lie scattered and each flush is many small
-        writes. Its chunk cache holds 1 MiB for each data set (8 MiB from 2.0 on): a chunk that does not fit is
-        read again for each row that is wanted of it.
+        HDF5 sets metadata aside in blocks of 2 KiB, so objects are scattered and each flush is many small
+        writes. Its chunk cache takes 1 MiB for each data set (8 MiB from 2.0 on): a chunk that does not fit is
+        read again for each row requested of it.
     Recommends
         `H5Pset_meta_block_size` of `meta_block`. A chunk cache of `cache_bytes`, more where one row of chunks is
         larger.
     Stays silent when
-        No app uses HDF5; few writes are small; bytes are read once, or are not stored in chunks as far as known; chunks
+        No app uses HDF5; few writes are small; bytes are read once, or are not known to be stored in chunks; chunks
         are read to be changed (HD5008).
     Source
         HDF5 reference manual: H5Pset_meta_block_size, H5Pset_cache, H5Pset_chunk_cache.
@@ -52,11 +52,11 @@ class HDF5Caches(Rule):
     min_small = 64
     # Ours: most of the writes.
     min_share = 0.5
-    # As `interfaces[].granularity.metadata`: what moves beside the data is a tenth of it at most.
+    # As `interfaces[].granularity.metadata`: other transfers are a tenth of the data at most.
     max_part = 0.1
     # Ours: half of the bytes are read again.
     min_again = 1.5
-    # Typical advice is 1 to 4 MiB; the smallest of it wastes least.
+    # Typical advice is 1 to 4 MiB; the smallest of these wastes least.
     meta_block = 1 * MiB
     # HDF5 2.0's default of 8 MiB, and as much again for chunks that grew.
     cache_bytes = 16 * MiB
@@ -78,7 +78,7 @@ class HDF5Caches(Rule):
             + (
                 ""
                 if known
-                else ", as far as known: whether data is stored in chunks is not (`h5dump -pH` tells)"
+                else ", except that chunked storage is not known (`h5dump -pH` shows it)"
             )
         )
 
@@ -148,7 +148,7 @@ class HDF5Caches(Rule):
         )
 
     def _gain(self, use: Use, scattered: list[Item], again: list[Item], system: System) -> Gain | None:
-        """Of the writes by fewer requests, or of the reads by bytes that are read once."""
+        """The gain of writes by fewer requests, or of reads by bytes that are read once."""
         if scattered:
             return aggregated(
                 "write_time_s",

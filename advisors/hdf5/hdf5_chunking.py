@@ -1,4 +1,4 @@
-"""HD5002: data sets whose storage does not have the shape of what is accessed."""
+"""HD5002: data sets whose storage does not have the shape of the accesses."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class HDF5Chunking(Rule):
 
     # Typical advice: no chunks below 64 KiB.
     min_piece = 64 * KiB
-    # The default chunk cache before HDF5 2.0, which must hold one chunk at least; also one RPC of Lustre.
+    # The default chunk cache before HDF5 2.0, which must fit one chunk at least; also one RPC of Lustre.
     chunk_bytes = 1 * MiB
     # Ours: this many requests of a file are worth a look.
     min_operations = 100

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 _FUNCTIONS: Final = "traces.functions"
-"""In the provenance where one name stands for several functions, as in counts."""
+"""In the provenance where one name represents several functions, as in counts."""
 _CALLS: Final = ("H5Pset_all_coll_metadata_ops", "H5Pset_coll_metadata_write")
 
 
@@ -29,9 +29,9 @@ class HDF5CollectiveMetadata(Rule):
 
     Looks at
         Files that at least `min_processes` processes access through HDF5 above MPI-IO: the share of time in
-        metadata operations (flushing is none), or the share of data operations below `small` that move no data of the
+        metadata operations (without flushing), or the share of data operations below `small` that move no data of the
         program, of which one is at least `min_share`. Where the data moves in pieces as small, it is recognised by
-        the bytes that the program asks for.
+        the bytes that the program requests.
     Why
         To find a data set, HDF5 reads headers, groups and indices in pieces of some hundred bytes, on every
         process. These are the same few blocks, and one target and one metadata server serve them all.
@@ -63,7 +63,7 @@ class HDF5CollectiveMetadata(Rule):
     # Metadata of HDF5 comes in blocks of 2 KiB by default (H5Pset_meta_block_size).
     small = 4 * KiB
 
-    def check(self, profile: Profile, system: System) -> Verdict:  # noqa: ARG002 - holds on every machine
+    def check(self, profile: Profile, system: System) -> Verdict:  # noqa: ARG002 - applies on every machine
         findings: list[Finding] = []
         reasons: list[str] = []
         for use in hdf5_uses(profile):
@@ -111,7 +111,7 @@ class HDF5CollectiveMetadata(Rule):
         usual = layer.granularity.data
         if usual is None or usual >= self.small:
             return small
-        # The program's own data is as small: what it asks for takes so many operations of that size.
+        # The program's own data is as small: its requests take so many operations of that size.
         moved = layer.bytes.total
         if layer.asked is None or layer.asked.total is None or not moved:
             return 0.0

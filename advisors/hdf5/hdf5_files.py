@@ -17,7 +17,7 @@ _LAYERS: Final = frozenset({"hdf5", "netcdf"})
 _FORMATS: Final = frozenset({"hdf5", "netcdf"})
 # Ours: each chunk is written twice, as where two processes or two steps share it.
 _AGAIN: Final = 2.0
-# Ours: most of what is written again was read before.
+# Ours: most rewritten bytes were read before.
 _READ_BACK: Final = 0.5
 
 
@@ -47,7 +47,7 @@ def hdf5_files(profile: Profile, system: System) -> str | None:  # noqa: ARG001 
     """Need of a rule: files of HDF5. The reason why there are none, None if there are some."""
     if not any(interface.layer == "hdf5" for interface in profile.interfaces or ()):
         return "no app uses HDF5"
-    return None if hdf5_uses(profile) else "no data of a program lies in a file of HDF5"
+    return None if hdf5_uses(profile) else "no data of a program is in a file of HDF5"
 
 
 def hdf5_uses(profile: Profile) -> list[Use]:
@@ -56,7 +56,7 @@ def hdf5_uses(profile: Profile) -> list[Use]:
         (interface.layer, interface.app): (number, interface)
         for number, interface in enumerate(profile.interfaces or ())
     }
-    # Libraries above HDF5 also look for configuration and lock files, which are none of its files.
+    # Libraries above HDF5 also look for configuration and lock files, which are not data files.
     items = data_files(profile, lambda file: file.interface in _LAYERS and file.format in _FORMATS)
     uses = []
     for app, folder, group in by_folder(

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class HDF5IndependentTransfer(Rule):
-    """HDF5 transfers data independently, in small pieces of a shared file that lie between each other's.
+    """HDF5 transfers data independently, in small interleaved pieces of a shared file.
 
     Looks at
         Apps that use HDF5 above MPI-IO of whose MPI-IO calls at most `max_collective` are collective; in their

@@ -27,7 +27,7 @@ _CACHES: Final = ("H5Pset_chunk_cache", "H5Pset_cache", "nc_set_chunk_cache", "n
 
 
 class HDF5SmallSelections(Rule):
-    """A program reads or writes data sets in small selections, each a request of its own to the file system.
+    """A program reads or writes data sets in small selections, each a separate request to the file system.
 
     Looks at
         Files of HDF5 and NetCDF-4: requests below `small`, at least `min_operations` in a folder and `min_share` of
@@ -37,7 +37,7 @@ class HDF5SmallSelections(Rule):
         none. Then each call of H5Dread or nc_get_vara is a request.
     Recommends
         Larger selections: whole rows or blocks for each call. Where the loop cannot be changed, data in chunks, and a
-        chunk cache that holds those in use (`H5Pset_chunk_cache`, `nc_set_var_chunk_cache`).
+        chunk cache that fits those in use (`H5Pset_chunk_cache`, `nc_set_var_chunk_cache`).
     Stays silent when
         No app uses HDF5; requests are few or large; transfers are collective (aggregators join them) or should be
         (HD5005); the program sets a chunk cache; chunks should be larger or of another shape (HD5002).
@@ -90,7 +90,7 @@ class HDF5SmallSelections(Rule):
             return "transfers are collective already"
         if use.layer.access_pattern in ("strided", "random"):
             if use.mpiio is not None:
-                return "the pieces of processes lie between each other's: see HD5005"
+                return "the pieces of processes are interleaved: see HD5005"
             if shape.chunked is False and (shape.dims or 0) > 1:
                 return "contiguous data sets are accessed in pieces of rows: see HD5002"
         if shape.chunked:

@@ -1,4 +1,4 @@
-"""LUS006: small files that could lie on the metadata target."""
+"""LUS006: small files that could be on the metadata target."""
 
 from __future__ import annotations
 
@@ -23,19 +23,19 @@ _COMMANDS = 10
 
 
 class DataOnMDT(Rule):
-    """Many small files cost a trip to a target each, where the metadata target could hold them.
+    """Many small files cost a trip to a target each, where the metadata target could store them.
 
     Looks at
         Folders on Lustre over all files of the run, not only the listed ones: at least `min_files` files that the run
         writes, at least `min_share` of which have at most the size that the file system allows on its metadata
         targets; how much room there is on these, and how busy they are.
     Why
-        Opening and reading a small file asks two servers, one for its name and one for its bytes. With its bytes
-        beside its name one answer brings both, without a lock on a target.
+        Opening and reading a small file needs two servers, one for its name and one for its bytes. With its bytes
+        next to its name one answer brings both, without a lock on a target.
     Recommends
         A first component on the metadata target, as small as `min_share` of the files allow, the rest of a file
         on one target (`lfs setstripe -E SIZE -L mdt -E -1 -c 1`); with the bytes that it takes there. Where room or
-        load of the metadata targets are not known, it says so and is less sure.
+        load of the metadata targets are not known, the rule says so with less confidence.
     Stays silent when
         No folders have many small files; the largest component allowed there is not known; Data-on-MDT is off; the
         metadata targets have too little room (the files may take `max_room`, or `unknown_room` if it is not known what
@@ -103,7 +103,7 @@ class DataOnMDT(Rule):
             return "most files of the folders with many are large"
         if disk is None or disk.dom_size is None:
             return (
-                "how much of a file may lie on the metadata target is not known; supply `dom_size` (the site tells: "
+                "the part of a file allowed on the metadata target is not known; supply `dom_size` (ask the site: "
                 "lod.*.dom_stripesize) in --system"
             )
         if disk.dom_size < STRIPE_UNIT:
@@ -114,7 +114,7 @@ class DataOnMDT(Rule):
         )
         if folders.known < self.min_files:
             return (
-                f"most files have more than the {lfs_size(disk.dom_size)} that may lie on the metadata target"
+                f"most files have more than the {lfs_size(disk.dom_size)} allowed on the metadata target"
             )
         size = next(
             folder
@@ -173,7 +173,7 @@ class DataOnMDT(Rule):
         free = "room unknown" if disk.metadata_free is None else f"{format_bytes(disk.metadata_free)} free"
         busy = "load unknown" if disk.metadata_load is None else f"{format_share(load)} busy"
         reason = (
-            f"{folders.words()}, {few}: beside their names they take {format_bytes(room)} or less of the metadata "
+            f"{folders.words()}, {few}: next to their names they take {format_bytes(room)} or less of the metadata "
             f"targets ({free}, {busy}), and opening and reading one saves a trip."
         )
         if disk.metadata_free is None or disk.metadata_load is None:
@@ -201,8 +201,8 @@ class DataOnMDT(Rule):
                 after_s=spent * (1 + load) / 2 if load < 1 else spent,
                 best_s=spent / 2,
                 worst_s=spent,
-                method="trips per file, two without and one with its bytes beside its name, the saved one shared with "
-                "what the metadata servers do already (half, where that is not known); low: no gain",
+                method="trips per file, two without and one with its bytes next to its name, the saved one shared with "
+                "the present work of the metadata servers (half, where that is not known); low: no gain",
             )
             if spent
             else None,

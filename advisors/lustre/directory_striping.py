@@ -21,7 +21,7 @@ class DirectoryStriping(Rule):
     """Metadata operations take much of the I/O time, and most files are in one folder, on one metadata target.
 
     Looks at
-        Runs in which what a metadata server answers (open, close, stat, folders, remove, rename) takes at least
+        Runs in which requests to a metadata server (open, close, stat, folders, remove, rename) take at least
         `min_metadata_share` of the I/O time; folders on Lustre, over all files of the run and not only the listed ones,
         with at least `min_files` files of several processes' making, and the number of metadata targets.
     Why
@@ -32,7 +32,7 @@ class DirectoryStriping(Rule):
         (`lfs mkdir -c`, which is `lfs setdirstripe -c`). A folder gets its stripes when it is made: the run's folder
         must be created again, and files inside it are not moved.
     Stays silent when
-        Metadata takes little of the I/O time (flushing and seeks are none of it); no folder has many files, or one
+        Metadata takes little of the I/O time (without flushing and seeks); no folder has many files, or one
         process makes them all; there is one metadata target, or their number is not known; folders are not known; the
         data is not on Lustre.
     Source
@@ -50,7 +50,7 @@ class DirectoryStriping(Rule):
     settles = "directory"
     sources = ("Lustre manual, section 14.4", "lfs-setdirstripe(1)")
 
-    # Half of the I/O time: below, striping the folder can win no more than what half of it is (ours).
+    # Half of the I/O time: below, striping the folder can save at most half of it (ours).
     min_metadata_share = 0.5
     # A metadata target makes some 10,000 files per second (mdtest of IO500 submissions with one: order of
     # magnitude): fewer are made in a tenth of a second.
@@ -68,7 +68,7 @@ class DirectoryStriping(Rule):
         table = folders_of(profile, system)
         many = [row for row in table.rows if row[1].files >= self.min_files]
         if not many:
-            # The folders with most files are in the table, whatever they cost.
+            # The folders with most files are in the table at any cost.
             return self.nothing(f"no folder has {format_count(int(self.min_files))} files or more")
         makers = [row for row in many if row[1].makers is None or row[1].makers > 1]
         if not makers:

@@ -1,4 +1,4 @@
-"""LUS005: a first target that is set by hand, so that all files begin on it."""
+"""LUS005: a first target that is set by hand for all files."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ _INDEX = re.compile(r"(?:^|\s)(?:-i|--stripe-index)[\s=]+(-?\d+)")
 
 
 class FirstTarget(Rule):
-    """The first Lustre target of new files is set by hand, so that all of them begin on the same one.
+    """The first Lustre target of new files is set by hand, and all of them begin on the same one.
 
     Looks at
         MPI-IO hints that the program set (`start_iodevice`), and the default layout of the file system where the
         machine's description has it (`-i` in a composite layout).
     Why
-        With an index, every file's first stripe lies on that target. Files of one stripe all lie on it: it is full
+        With an index, every file's first stripe is on that target. Files of one stripe are all on it: it is full
         and busy while the others are idle. Left alone, the metadata server chooses, by turns or by free space.
     Recommends
         To leave the index out: the hint unset, or -1 for it. Vani itself never writes `-i` into a command.
@@ -95,7 +95,7 @@ def _from_default(profile: Profile, system: System) -> list[Finding]:
             Finding(
                 target=Target("job"),
                 reason=(
-                    f"The default layout of {disk.name} puts the first stripe of every file on target {fixed[0]}. Tell "
+                    f"The default layout of {disk.name} puts the first stripe of every file on target {fixed[0]}. Ask "
                     "the site, or ask for a folder of yours without `-i`."
                 ),
                 confidence=0.6,

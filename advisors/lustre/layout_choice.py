@@ -1,7 +1,7 @@
 """The plain layout that a large shared file should have, as all rules on stripe counts choose it.
 
-The count follows the nodes that move the file's bytes (`vani/models/stripe_count.py`), or what was measured on the
-machine; the size keeps what neighbouring processes access at the same moment in stripes of their own.
+The count follows the nodes that move the file's bytes (`vani/models/stripe_count.py`), or measurements on the
+machine; the size keeps simultaneous accesses of neighbouring processes in separate stripes.
 """
 
 from __future__ import annotations
@@ -131,7 +131,7 @@ class Case:
 
     @property
     def is_fewer(self) -> bool:
-        """Whether the file should lie on fewer targets than it does."""
+        """Whether the file should be on fewer targets than it is."""
         now = self.layout.default_count
         return now is not None and 0 < self.layout.count < (self.targets or math.inf if now < 0 else now)
 
@@ -147,7 +147,7 @@ _FAR_TOO_MANY: Final = 4
 
 
 def spent_s(group: Sequence[Case], profile: Profile) -> float:
-    """Seconds of the run that moving the bytes of these files costs, with flushing what was written."""
+    """Seconds of the run spent moving the bytes of these files, flushes included."""
     return of_files_s([case.file for case in group], profile, "read" if group[0].reads else "write_synced")
 
 
@@ -197,7 +197,7 @@ def choose(index: int, file: FileEntity, profile: Profile, system: System, by: C
         cached=by.cached_per_target if may_be_cached else None,
     )
     size, size_from = _stripe_size(file, movers, distance, count, by, profile, reads=reads)
-    # A file of three stripes lies on three targets, whatever its stripe count.
+    # A file of three stripes is on three targets, whatever its stripe count.
     most = min(most, _most(size_of_file, disk, size))
     if movers.collective:
         most = min(most, movers.processes)
@@ -224,7 +224,7 @@ def choose(index: int, file: FileEntity, profile: Profile, system: System, by: C
             layout = Striping(default, size, default, default_size)
     if rule is None and size_from in ("transfer", "aggregators") and layout.changes_size_alone:
         return (
-            "the large shared files lie on enough targets already, and stripes of 1 to 32 MiB made no difference where "
+            "the large shared files are on enough targets already, and stripes of 1 to 32 MiB made no difference where "
             "that was measured"
         )
     if not layout.changes:
@@ -274,13 +274,13 @@ def _stripe_size(
     *,
     reads: bool,
 ) -> tuple[int, SizeFrom]:
-    """The stripe size in bytes, and what it follows."""
+    """The stripe size in bytes, and its reason."""
     if distance is not None and knows_offsets(profile):
         part = striping.parted(distance, movers.processes, count, by.min_part)
         if part <= by.max_stripe_size:
             return striping.usual_size(part, by.max_stripe_size), "distance"
         if count >= movers.processes and (whole := striping.whole_stripes(part, MiB)) == part:
-            # Each process has a target of its own.
+            # Each process has its own target.
             return whole, "distance"
         return by.max_stripe_size, "largest"
     sizes = _sizes(file, reads=reads)
@@ -304,7 +304,7 @@ def gain(group: Sequence[Case], profile: Profile) -> Gain | str:
         return "supply the default stripe count (`lfs getstripe -d`) in --system"
     spent = spent_s(group, profile)
     if first.is_fewer:
-        return "no model says what targets that are too many cost"
+        return "no model gives the cost of too many targets"
     if first.cached or before < 1 or not (after > before or after == -1) or not spent:
         return ""
     if after < 1 and first.targets is None:
@@ -348,7 +348,7 @@ def gain(group: Sequence[Case], profile: Profile) -> Gain | str:
 
 
 def _slowed_by(file: FileEntity, *, reads: bool) -> str | None:
-    """The reason why a file takes time that no target saves; None: its bytes take it, as far as is known."""
+    """The reason why a file takes time that no target saves; None: its bytes take it, as far as known."""
     io = file.io
     if not reads and io.ops.write and (io.ops.sync or 0) >= _MOST * io.ops.write:
         return "most writes are flushed one by one"

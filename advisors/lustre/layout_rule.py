@@ -32,7 +32,7 @@ class LayoutRule(Rule):
     # As the line above.
     collective_per_node = stripe_count.COLLECTIVE_PER_NODE
     # Where the number of nodes is unknown. Measured runs have 1 to 128 on each, and too few targets cost more than too
-    # many: of 1 to 16, 1 did best on machines left out (benchmarks/stripes.py). A site that fills its nodes has more.
+    # many: of 1 to 16, 1 did best on left-out machines (benchmarks/stripes.py). A site that fills its nodes has more.
     processes_per_node = 1
     # Bytes per node that stay in its memory where nothing flushes them, and of such files the bytes for each target
     # (vani/models/stripe_count.py).
@@ -43,9 +43,9 @@ class LayoutRule(Rule):
     min_stripe_size = 512 * KiB
     # Xie et al., footnote 6: stripes of 1 to 32 MB made no difference, larger ones hurt. For guesses from transfers.
     max_guessed_size = 32 * MiB
-    # Larger ones only where each process keeps a target of its own: ours, twice what Xie et al. measured.
+    # Larger ones only where each process keeps its own target: ours, twice what Xie et al. measured.
     max_stripe_size = 64 * MiB
-    # A run that is cut, so that few processes reach more targets, keeps parts of four RPCs of 4 MiB: ours.
+    # A run that is cut for few processes to reach more targets keeps parts of four RPCs of 4 MiB: ours.
     min_part = 16 * MiB
     # ROMIO writes no more than a stripe at a time to one target; its users guide has 4 MiB and more for its buffers.
     max_collective_size = 4 * MiB

@@ -33,8 +33,8 @@ def sentence(group: Sequence[Case]) -> str:
     files_text = first.file.path if len(group) == 1 else f"{len(group)} files like {first.file.path}"
     has = ""
     if layout.default_count is not None:
-        which = "which lies" if len(group) == 1 else "which lie"
-        lie = "and new files lie" if own_stripes(first.file) is None else which
+        which = "which is" if len(group) == 1 else "which are"
+        lie = "and new files are" if own_stripes(first.file) is None else which
         has = f", {lie} on {targets_text(layout.default_count)}"
     who = f"{first.movers.processes} processes"
     if first.movers.collective:
@@ -102,7 +102,7 @@ def _as_good(case: Case) -> str:
 
 
 def _site_sentence(layout: Striping, rule: StripingRule) -> str:
-    pool = f" of the pool {rule.pool}" if rule.pool else ""
+    pool = f" in the pool {rule.pool}" if rule.pool else ""
     text = (
         f"for files from {format_bytes(rule.above)} on the site asks for {targets_text(layout.count)}{pool}, in "
         f"stripes of {lfs_size(layout.size)}"

@@ -1,4 +1,4 @@
-"""LUS008: inputs that lie on too few Lustre targets for the processes that read them."""
+"""LUS008: inputs that are on too few Lustre targets for the processes that read them."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ if TYPE_CHECKING:
 
 
 class MigrateInputs(LayoutRule):
-    """An input that many processes read lies on too few Lustre targets.
+    """An input that many processes read is on too few Lustre targets.
 
     Looks at
         Files on Lustre of at least `min_bytes` that the run only reads, with at least `min_readers` processes:
         on how many nodes, the distance between the offsets that they read at the same moment, and the number of
         targets.
     Why
-        A file's layout is fixed when it is made: an input that was copied or downloaded by one process lies on
+        A file's layout is fixed when it is made: an input that was copied or downloaded by one process is on
         few targets, and all readers queue there, in every run. A folder's default does not change files that
         are there already.
     Recommends
@@ -52,7 +52,7 @@ class MigrateInputs(LayoutRule):
     settles = "layout"
     sources = ("lfs-migrate(1)", "AIOT eq. 3", "Lustre manual, section 19.2")
 
-    # "Many": what a single target of 0.5 GB/s cannot serve at 0.3 GB/s per process (OPRAEL) begins at two; at
+    # "Many": a single target of 0.5 GB/s cannot serve two at 0.3 GB/s per process (OPRAEL); at
     # four, at least half of the processes' time is waiting.
     min_readers = 4
 
@@ -84,7 +84,7 @@ class MigrateInputs(LayoutRule):
         if case.layout.default_count == case.layout.count:
             if own_stripes(case.file) is not None:
                 return "the inputs have a layout whose stripe count fits"
-            return "the inputs are thought to have the default layout, whose stripe count fits"
+            return "the inputs presumably have the default layout, whose stripe count fits"
         return None
 
 

@@ -38,7 +38,7 @@ class NarrowFiles(Rule):
         the site asks not to override its layout.
     Source
         Lustre manual, section 19.2 ("as few objects as will meet the need"). Of 19 layouts for ior-easy (a file per
-        process) that submissions to IO500 set, half have one stripe. NERSC and LUMI tell users the same.
+        process) that submissions to IO500 set, half have one stripe. NERSC and LUMI recommend the same.
     Example
         1,280 processes write a checkpoint file each of 630 MB where the default is 4 stripes:
         `lfs setstripe -c 1 DIR`.
@@ -98,9 +98,9 @@ class NarrowFiles(Rule):
         quoted = quoted_path(folder or ".")
         reason = (
             f"{format_count(len(files))} files in {folder or '.'} are written by one process each, and "
-            f"{'they' if known else 'new files'} lie on {'all' if count < 0 else count} targets: with one stripe "
-            "each they still use all targets, and each create, stat and unlink asks one server. No model says what a "
-            "stripe costs there: for an expected gain, supply a trace of the same run in a folder with one stripe."
+            f"{'they' if known else 'new files'} are on {'all' if count < 0 else count} targets: with one stripe "
+            "each they still use all targets, and each create, stat and unlink needs one server. No model gives the "
+            "cost of a stripe there: for an expected gain, supply a trace of the same run in a folder with one stripe."
         )
         if place.because:
             reason += f" Note: {place.because}."

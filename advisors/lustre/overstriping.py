@@ -1,4 +1,4 @@
-"""LUS004: more writers than targets, whose small records lie between each other in one file."""
+"""LUS004: more writers than targets, whose small records are interleaved in one file."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Overstriping(Rule):
         Shared files on Lustre of at least `min_bytes` with more writers than the file system has targets, whose
         writes are strided (at least `min_strided` of them) and at most `max_record` long.
     Why
-        Locks are per object, and an object lies on one target. Where records of many nodes lie in one stripe, its
+        Locks are per object, and an object is on one target. Where records of many nodes are in one stripe, its
         lock travels with each record; more objects let more locks travel at a time, although the targets are the same.
     Recommends
         Several objects per target (`lfs setstripe -C`): as many as there are writers, a multiple of the targets,
@@ -141,7 +141,7 @@ class Overstriping(Rule):
         reason = (
             f"{file.writers} processes write {file.path} in records of {format_bytes(record)} between each other's, "
             f"on {disk.targets} targets: {count} objects let more of their locks travel at a time. Collective "
-            "buffering, which gathers the records first, may win more."
+            "buffering, which gathers the records first, may save more."
         )
         if place.because:
             reason += f" Note: {place.because}."
@@ -184,7 +184,7 @@ def _gain(
         return (
             "supply the number of nodes (--job), and the default stripe count and the targets' rate in --system"
         )
-    # The records of a node's processes lie one after another, so one lock serves them.
+    # The records of a node's processes are consecutive, so one lock serves them.
     per_node = max(1, file.writers // nodes)
     moved = float(extent(file) or 0)
     old, new = (

@@ -44,7 +44,7 @@ class SlowTargets(Rule):
 
     def check(self, profile: Profile, system: System) -> Verdict:  # noqa: ARG002 - the trace has the targets
         if not any(mount.slowest_targets for mount in profile.storage.mounts or ()):
-            return self.nothing("the trace does not tell which files lie on which storage targets")
+            return self.nothing("the trace does not record which files are on which storage targets")
         findings = [_finding(slow) for slow in slow_targets(profile)]
         return findings or self.nothing("no storage target takes much longer for its files than the others")
 
@@ -61,7 +61,7 @@ def _finding(slow: SlowTarget) -> Finding:
         f"on the next slowest target {format_seconds(slow.next_s)}, on half of the "
         f"{format_count(mount.used_targets or 0)} targets at most {format_seconds(slow.median_s)}. The files are no "
         "larger: the target or its server is slow, which only the site can change. "
-        "Other stripe counts do not help as long as files lie there.",
+        "Other stripe counts do not help as long as files are there.",
         confidence=0.8,
         touched_s=slow.own_s,
         recommended={"report_to_site": f"OST {use.target} of {mount.dir}"},
@@ -81,8 +81,8 @@ def _finding(slow: SlowTarget) -> Finding:
             method="the time of the next slowest target; low: the target stays slow, high: the median of all targets",
         ),
         apply=comment(
-            f"tell the site: OST {use.target} of {mount.dir} is slow; `lfs osts {mount.dir}` shows its name\n"
+            f"report to the site: OST {use.target} of {mount.dir} is slow; `lfs osts {mount.dir}` shows its name\n"
             f"  and state, `lfs df {mount.dir}` how full it is, `lfs find --ost {use.target} FOLDER` which files\n"
-            "  lie on it. Until it is well: write new files to a pool without it (`lfs setstripe -p POOL`)"
+            "  are on it. Until it is repaired: write new files to a pool without it (`lfs setstripe -p POOL`)"
         ),
     )

@@ -30,7 +30,7 @@ class StripeAlignment(Rule):
         writes have one size of at least `min_transfer`, and the default stripe size.
     Why
         A write that crosses a border is sent in two parts to two targets, and two processes then write into one
-        stripe: the lock on it goes back and forth between their nodes.
+        stripe: the lock on it moves back and forth between their nodes.
     Recommends
         The smallest stripe size that is a multiple of that transfer size and of 64 KiB, from 512 KiB to
         `max_size`; the stripe count stays. New files get it from their folder.
@@ -125,7 +125,7 @@ class StripeAlignment(Rule):
         reason = (
             f"{file.writers} processes write {file.path} in pieces of {format_bytes(transfer)} over stripes of "
             f"{lfs_size(current)}: about {format_share(crossing)} of them cross a border. Stripes of {lfs_size(size)} "
-            "hold whole pieces."
+            "contain whole pieces."
         )
         if place.because:
             reason += f" Note: {place.because}."

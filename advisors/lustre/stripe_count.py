@@ -1,4 +1,4 @@
-"""LUS002: on how many Lustre targets large shared files lie, and in stripes of which size."""
+"""LUS002: the number of Lustre targets of large shared files, and their stripe size."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class StripeCount(LayoutRule):
-    """A large shared file lies on too few Lustre targets, or in stripes that its processes collide in.
+    """A large shared file is on too few Lustre targets, or in stripes where its processes collide.
 
     Looks at
         Shared files on Lustre of at least `min_bytes` that the run writes: how many nodes and processes write (or
@@ -31,7 +31,7 @@ class StripeCount(LayoutRule):
         moment (from the stride, or from the block of each process, where the trace has offsets), the usual
         transfer size, and the number of targets.
     Why
-        A file is no faster than the targets that it lies on, however many processes use it. Where stripes do
+        A file is no faster than its targets, however many processes use it. Where stripes do
         not match what neighbouring processes access at the same time, all of them queue at one target while
         the others are idle.
     Recommends
@@ -40,7 +40,7 @@ class StripeCount(LayoutRule):
         site allows. Of collective calls on four times as many, fewer. Files that the nodes' memory takes get a
         target for each `cached_per_target`. The stripe size follows the distance between neighbouring processes'
         simultaneous offsets, else the usual transfer, in sizes such as 1M, 4M and 16M, at most `max_stripe_size`
-        unless each process keeps a target of its own. New files get it from their folder. Where the site asks to
+        unless each process keeps its own target. New files get it from their folder. Where the site asks to
         keep its layout (`layout_policy`), only its own rules are followed, pool and all.
     Stays silent when
         No file is shared, or none of them large; all that are large are inputs (see LUS008); the data is not
@@ -86,7 +86,7 @@ class StripeCount(LayoutRule):
         outputs = [(i, f) for i, f in large if f.role != "input"]
         if not outputs:
             return self.nothing(
-                "all large shared files lay there before the run: see LUS008 (migrate-inputs)"
+                "all large shared files existed before the run: see LUS008 (migrate-inputs)"
             )
         groups = self.groups(outputs, profile, system)
         if isinstance(groups, str):

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class WideFiles(Rule):
-    """A few large files of one process each lie on so few Lustre targets that most targets are idle.
+    """A few large files of one process each are on so few Lustre targets that most targets are idle.
 
     Looks at
         Files on Lustre that one process each writes, fewer at the same time than there are targets: their bytes, the
@@ -31,13 +31,13 @@ class WideFiles(Rule):
     Why
         With one stripe each, eight files keep eight targets busy, and a file is no faster than its target.
     Recommends
-        Stripes for the folder's new files, so that the files that are written at the same time lie on `per_node`
-        targets for each node in all, or on as many as a curve of this machine says (`vani systems detect --sweep`),
+        Stripes for the folder's new files, which put files written at the same time on `per_node`
+        targets for each node in all, or on as many as in a curve of this machine (`vani systems detect --sweep`),
         never on more than the file system has. The stripe size stays.
     Stays silent when
         At least as many files are written at the same time as there are targets (see LUS003), or only one is; the files
         are small, their requests are, or most writes are flushed one by one; nothing flushes them and the nodes' memory
-        takes them; they lie on half as many targets already; targets or stripes are not known; the site asks not to
+        takes them; they are on half as many targets already; targets or stripes are not known; the site asks not to
         override its layout.
     Source
         IOR with a file per process on two file systems of ARCHER (docs/models.md). Lustre manual, section 19.2.
@@ -123,12 +123,12 @@ class WideFiles(Rule):
         most = min(disk.targets // at_once, parts, disk.max_stripe_count or disk.targets)
         count = contention.neat(min(max(1, wanted // at_once), most), most)
         if now < 0 or count < 2 * now:
-            return "the files of one process each lie on about as many targets as their nodes keep busy"
+            return "the files of one process each are on about as many targets as their nodes keep busy"
         quoted = quoted_path(folder)
         writers = f" by {counted(nodes, 'node')}" if known_nodes else ""
         reason = (
             f"{counted(at_once, 'file')} of one process each are written at the same time{writers}, and "
-            f"{'they' if own_stripes(first.file) else 'new files'} lie on {counted(now, 'target')} each: with "
+            f"{'they' if own_stripes(first.file) else 'new files'} are on {counted(now, 'target')} each: with "
             f"{format_count(count)} each they use {format_count(count * at_once)} of {format_count(disk.targets)}. "
             "Stripes make each create and unlink ask more servers."
         )
@@ -164,7 +164,7 @@ class WideFiles(Rule):
         )
 
     def _why_not(self, items: Sequence[Item], at_once: int, nodes: int) -> str | None:
-        """The reason why targets are not what the files wait for."""
+        """The reason why the files do not wait for targets."""
         ops = [item.file.io.ops for item in items]
         flushes, writes = sum(each.sync or 0 for each in ops), sum(each.write for each in ops)
         mean = sum(extent(item.file) or 0 for item in items) / len(items)
@@ -179,7 +179,7 @@ class WideFiles(Rule):
 
 
 def _at_once(items: Sequence[Item], profile: Profile) -> int:
-    """Files that are in use at the same time, at most; of files that are not all listed, one of each process."""
+    """Files that are in use at the same time, at most; one of each process where not all files are listed."""
     files = files_of(items)
     if files > len(items):
         names = {name for item in items for name in item.file.apps}
@@ -187,7 +187,7 @@ def _at_once(items: Sequence[Item], profile: Profile) -> int:
     times = [(item.file.first_s, item.file.last_s) for item in items]
     if any(first is None or last is None for first, last in times):
         return files
-    # At the same moment, an end goes before a beginning.
+    # At the same moment, an end precedes a beginning.
     events = sorted([(last or 0.0, -1) for _, last in times] + [(first or 0.0, 1) for first, _ in times])
     most = now = 0
     for _, step in events:

@@ -20,14 +20,14 @@ _TOLD_APART = 0.01
 
 
 class IOShare(Rule):
-    """Whether I/O matters in this run, and how many seconds faster I/O could win at most.
+    """Whether I/O matters in this run, and how many seconds faster I/O could save at most.
 
     Looks at
         The time of the slowest process in I/O calls, those of libraries with all that happens inside them; its time
         in file-system calls alone; and the time in which any process is in a file-system call. Each as a share of
-        the run. Of several traces, which wait for each other, the time in which any process does I/O.
+        the run. For several traces, which wait for each other, the time in which any process does I/O.
     Why
-        Nothing that is done to storage wins more than the time that the run spends there. Where that is next
+        No change of storage saves more than the time that the run spends there. Where that is next
         to nothing, every other recommendation is true and useless. File-system calls alone do not show it: a
         collective write is exchange and waiting inside MPI-IO first, and few processes then call the file system.
     Recommends
@@ -35,19 +35,19 @@ class IOShare(Rule):
         all of them together. The estimate is the time of the slowest process in I/O calls, since most parallel
         programs wait for it; the range reaches from its file-system calls alone (what libraries do inside stays) to
         the time in which any process is in one (a hard bound of what storage can save). Below `hardly` storage is not
-        what the run waits for, and all other recommendations are lowered to `info`; not so of a trace that lost
+        the run's bottleneck, and all other recommendations are lowered to `info`; not so of a trace that lost
         processes or calls, or that proves activity which it does not record (`unseen`): then the verdict is open, and
         no bound is given. A run below a second, or with less than a tenth of a second of I/O, is too short to judge:
-        what it spends is that of its start, and every recommendation counts as half as certain.
-        Of a trace whose tracer makes calls longer (strace), no seconds are promised; "hardly" holds all the more.
+        its time is mostly start-up, and every recommendation counts as half as certain.
+        If the tracer makes calls longer (strace), no seconds are promised; "hardly" is then even more certain.
     Stays silent when
-        The profile was made without reading time stamps, so that it has no times.
+        The profile was made without reading time stamps, and has no times.
     Source
         Vani paper, table I (I/O share of six workloads: 11 % to 75 %). 5 %: removing it all makes a run 1.05
         times as fast, while repetitions of one write differ by more than 1.3 in 10 % (Cetus) to 50 % (Titan)
         of the samples of Xie et al., section IV-D.
     Example
-        CM1 on 1,280 processes runs for 668 s, of which its slowest process spends 4.1 s (0.6 %) in I/O: storage
+        CM1 on 1,280 processes runs for 668 s, and its slowest process spends 4.1 s (0.6 %) in I/O: storage
         is not what this run waits for. IOR with collective MPI-IO spends 0.8 % of its run in file-system calls
         and 77 % in calls of MPI-IO: it matters.
     """
@@ -70,7 +70,7 @@ class IOShare(Rule):
             "io_share_slowest_process": verdict.share_slowest,
             "io_share_any_process": verdict.share,
         }
-        # Where calls were not seen, no time bounds what can be saved.
+        # Where calls were not seen, no time bounds the saving.
         is_bounded = verdict.matters != "open" and not verdict.is_lower_bound
         return [
             Finding(
@@ -95,11 +95,11 @@ class IOShare(Rule):
 
     def _confidence(self, time: IOTime) -> float:
         if time.calls_most_s > time.calls_s:
-            # Nobody knows where between both ends it is.
+            # Its place between both ends is unknown.
             return 0.5
         if time.share < self.hardly:
             return 0.9
-        # The estimate rests on who waits for whom, and inside libraries processes wait for those that compute.
+        # The estimate depends on the order of waiting, and inside libraries processes wait for those that compute.
         if _is_in_libraries(time):
             return 0.5
         return 0.9 if time.calls_s >= 0.9 * time.busy_s else 0.7

@@ -33,13 +33,13 @@ class Aggregators(MatchingRule):
         aggregator are idle.
     Recommends
         `cb_nodes`: on Lustre one for each stripe of the file, with `cb_config_list` where that is more than one per
-        node; of fewer processes, as many as divide the stripes. `cb_buffer_size`: whole stripes or blocks, from 4 MiB
+        node; for fewer processes, as many as divide the stripes. `cb_buffer_size`: whole stripes or blocks, from 4 MiB
         on.
     Stays silent when
         No app uses MPI-IO or its calls are independent; the files are small; stripes or blocks are not known, or
-        there is one stripe, which no number of aggregators makes faster; the program sets these very hints, or ROMIO
-        takes them by itself: an aggregator on each node, and 16 MiB that are whole stripes. On GPFS `cb_nodes` stays
-        what it is: one per node.
+        there is one stripe, which no number of aggregators makes faster; the program sets the same hints, or ROMIO
+        uses them by default: an aggregator on each node, and 16 MiB that are whole stripes. On GPFS `cb_nodes` stays
+        one per node.
     Source
         ROMIO users guide (`cb_nodes`, `cb_config_list`, `cb_buffer_size`); its driver for Lustre cuts `cb_nodes` to the
         stripe count; Lustre manual, section 19.2 (one client per stripe).
@@ -98,7 +98,7 @@ class Aggregators(MatchingRule):
         if nodes is not None and not own and hints.get("cb_nodes") == nodes and _BUFFER % pieces.size == 0:
             return (
                 f"{pieces.because}: an aggregator on each node, and buffers of {format_bytes(_BUFFER)}, are what ROMIO "
-                "takes by itself"
+                "uses by default"
             )
         if own == {key: str(value) for key, value in hints.items()}:
             return "the program sets the fitting cb_nodes and cb_buffer_size itself"

@@ -71,11 +71,11 @@ class CollectiveBuffering(Rule):
     Looks at
         Shared files that are accessed through MPI-IO (or PnetCDF): the usual size of the requests that reach
         the file system, below `max_request`, at least `min_operations` of them; the share of them that is strided or
-        random, `min_interleaved` where pieces lie between those of others; and the share of MPI-IO calls that are
+        random, `min_interleaved` where pieces are between those of others; and the share of MPI-IO calls that are
         collective. Where they are independent, also whether at least twice as much moves as they ask for: then requests
         may be large.
     Why
-        Every small piece is a request of its own, also where a process's pieces lie one behind the other, and
+        Every small piece is a separate request, also where a process's pieces are consecutive, and
         neighbours that fall into one stripe or block wait for each other's lock. Independent calls in a view with holes
         move the holes, too (data sieving, MIO003). With collective buffering a few
         aggregators exchange the pieces in memory and access the file in large contiguous ones.
@@ -245,14 +245,14 @@ def _sieving(use: Use, items: list[Item], reads: bool) -> str:
     verb = "read" if reads else "written"
     beside = "" if reads or not use.layer.bytes.read else f" and {format_bytes(use.layer.bytes.read)} read"
     return (
-        f"{use.app.name} asks MPI-IO for {format_bytes(wanted)} of {listed(use.folder, items)} in independent calls, "
-        f"but {format_bytes(moved)} are {verb}{beside}: {factor or 0:.2g} times as much, since MPI-IO moves the holes "
-        "between the pieces as well (data sieving). "
+        f"{use.app.name} requests {format_bytes(wanted)} of {listed(use.folder, items)} from MPI-IO in independent "
+        f"calls, but {format_bytes(moved)} are {verb}{beside}: {factor or 0:.2g} times as much, since MPI-IO moves "
+        "the holes between the pieces as well (data sieving). "
     )
 
 
 def _figures(use: Use, *, reads: bool) -> tuple[int | None, int | None, float | None]:
-    """Bytes that are asked for and moved, and the factor between them."""
+    """Bytes that are requested and moved, and the factor between them."""
     layer = use.layer
     if layer.asked is None or layer.amplification is None:
         return None, None, None
@@ -267,7 +267,7 @@ def _asked(use: Use, *, reads: bool) -> list[Evidence]:
 
 
 def _without_holes(use: Use, before_s: float, reads: bool) -> Gain | None:
-    """The bytes that are asked for, at the rate at which all move now."""
+    """The bytes that are requested, at the rate at which all move now."""
     factors = use.layer.amplification
     factor = None if factors is None else factors.read if reads else factors.total or factors.written
     if not before_s or not factor:
@@ -280,7 +280,7 @@ def _without_holes(use: Use, before_s: float, reads: bool) -> Gain | None:
         after_s=best + 0.1 * (before_s - best),
         best_s=best,
         worst_s=before_s,
-        method=f"what is asked for at the present rate, {factor:.3g} times less, and a tenth of the difference for the "
+        method=f"requested bytes at the present rate, {factor:.3g} times less, and a tenth of the difference for the "
         "exchange; high: without it, low: as long as now",
     )
 

@@ -22,24 +22,24 @@ if TYPE_CHECKING:
     from vani.schema.profile import Profile
     from vani.schema.system import System
 
-# Calls of a program that read data, by their beginnings; what else reads a file is a library's own doing.
+# Calls of a program that read data, by their beginnings; other reads of a file come from a library.
 _READS = ("MPI_File_read", "MPI_File_iread", "H5Dread", "ncmpi_get", "ncmpi_iget", "nc_get")
 
 
 # Why the reads are not the program's.
 _SURE: Final = "though the program calls nothing that reads"
 _TOGETHER: Final = "in the same phases, with holes between the pieces"
-_APART: Final = "part of it in phases that write, though all of it is read in phases of their own"
+_APART: Final = "part of it in phases that write, though all of it is read in separate phases"
 
 
 class DataSieving(Rule):
-    """MPI-IO reads a file that the program only writes: it sieves, and locks and writes back what it read.
+    """MPI-IO reads a file that the program only writes: it sieves: it reads, locks and writes back.
 
     Looks at
-        Shared files that processes write through MPI-IO and of which bytes are read, though the program calls
+        Shared files that processes write through MPI-IO with bytes read as well, though the program calls
         nothing that reads. Where its calls are not known: that are read and written in the same phases, in
         pieces with holes between them. Where it reads, too: that are read whole in phases of reading, and again in
-        those that write, at least `min_holes` times what is written.
+        those that write, at least `min_holes` times the bytes written.
     Why
         To write pieces with holes between them, ROMIO reads the whole range, changes it in memory and writes
         it back, under a lock. Other processes that write into that range wait, and bytes move twice.
@@ -88,7 +88,7 @@ class DataSieving(Rule):
             calls = _reading_calls(use, profile)
             read_back = [item for item in use.items if self._reads_back(item)]
             if not read_back:
-                reasons.append("of no shared file that MPI-IO writes is more than a little read")
+                reasons.append("MPI-IO reads little or nothing of the shared files it writes")
                 continue
             sure = calls == 0
             # If the program calls reads itself, its reads cannot be distinguished from those of sieving.
@@ -135,7 +135,7 @@ class DataSieving(Rule):
         return any(phase.kind == "mixed" for phase in phases) and not any(p.kind == "read" for p in phases)
 
     def _beside_writes(self, item: Item, use: Use, profile: Profile) -> float:
-        """Share of a file's reads in phases that write, where all of it is read in phases of their own; else 0.
+        """Share of a file's reads in phases that write, where all of it is read in separate phases; else 0.
 
         Phases are the app's, so nearly all that it writes must go to this file. HDF5 reads chunks before it changes
         them, whatever MPI-IO does.

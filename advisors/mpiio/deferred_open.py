@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class DeferredOpen(Rule):
-    """Every process opens files of which, all calls being collective, only aggregators need a handle.
+    """Every process opens files that only aggregators need to open, since all calls are collective.
 
     Looks at
         Shared files that are accessed by collective calls of MPI-IO only: how often they are opened, at least
@@ -49,7 +49,7 @@ class DeferredOpen(Rule):
     # One independent call among a hundred opens the file on every process after all.
     min_collective = 0.99
 
-    def check(self, profile: Profile, system: System) -> Verdict:  # noqa: ARG002 - holds on every machine
+    def check(self, profile: Profile, system: System) -> Verdict:  # noqa: ARG002 - applies on every machine
         findings: list[Finding] = []
         reasons: list[str] = []
         for use in mpiio_uses(profile):

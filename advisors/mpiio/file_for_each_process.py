@@ -1,4 +1,4 @@
-"""MIO006: many processes each make a small file of their own, where collective calls would fill one."""
+"""MIO006: many processes each make a small file, where collective calls would fill one."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class FileForEachProcess(Rule):
     # Ours, as in POS003: less time in metadata is not what makes I/O slow.
     min_share = 0.25
 
-    def check(self, profile: Profile, system: System) -> Verdict:  # noqa: ARG002 - holds on every machine
+    def check(self, profile: Profile, system: System) -> Verdict:  # noqa: ARG002 - applies on every machine
         findings: list[Finding] = []
         reasons: list[str] = []
         for number, app in enumerate(profile.apps):

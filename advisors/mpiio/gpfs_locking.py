@@ -26,9 +26,9 @@ class GpfsLocking(Rule):
         Shared files on GPFS that at least two processes write through MPI-IO, the data that processes of the
         app hand to each other through files, and what apps hand to other apps.
     Why
-        ROMIO locks ranges of the file around its accesses, so that no process sees half of what another one
-        writes. Where no process reads what others wrote, these locks protect nothing, and taking them costs a
-        message to the node that holds the token.
+        ROMIO locks ranges of the file around its accesses, so that no process sees half of another one's
+        data. Where no process reads what others wrote, these locks protect nothing, and taking them costs a
+        message to the node that has the token.
     Recommends
         ROMIO's driver without locks (`BGLOCKLESSMPIO_F_TYPE`), a variable of ROMIO's driver for Blue Gene and GPFS;
         others ignore it.
@@ -86,8 +86,8 @@ class GpfsLocking(Rule):
         number, links = profile.apps.index(use.app), use.app.process_dependencies
         return Finding(
             target=target_of(use.folder, items, use.app),
-            reason=f"{use.app.name} writes {listed(use.folder, items)} on GPFS, and nobody reads what another "
-            "process wrote: ROMIO's locks protect nothing there. What they cost is in no trace: supply the time "
+            reason=f"{use.app.name} writes {listed(use.folder, items)} on GPFS, and no process reads what another "
+            "process wrote: ROMIO's locks protect nothing there. No trace shows their cost: supply the time "
             "of a run without them.",
             # Other MPIs than those with ROMIO's driver for GPFS do not know the variable.
             confidence=(0.7 if is_blue_gene else 0.4) * certainty(system),

@@ -89,12 +89,12 @@ def hint_lines(hints: Mapping[str, str | int], path: str | None = None) -> list[
     """Lines for the job script: a hints file for ROMIO, the variable of Cray MPICH.
 
     Both are added to, since several rules may have hints to set. `path` is the one file that they are for;
-    only Cray's variable can tell files apart.
+    only Cray's variable can distinguish files.
     """
     known = checked(hints)
     words = " ".join(f"'{key} {value}'" for key, value in known.items())
     lines = [
-        *comment("job script, MPICH and other MPIs with ROMIO (ROMIO_PRINT_HINTS=1 shows what it took):"),
+        *comment("job script, MPICH and other MPIs with ROMIO (ROMIO_PRINT_HINTS=1 shows the hints used):"),
         f"printf '%s\\n' {words} >> romio-hints",
         'export ROMIO_HINTS="$PWD/romio-hints"',
     ]
@@ -102,7 +102,7 @@ def hint_lines(hints: Mapping[str, str | int], path: str | None = None) -> list[
     if cray:
         pattern = path if path is not None and _PLAIN_PATH.fullmatch(path) else "*"
         lines += [
-            *comment("job script, Cray MPICH (MPICH_MPIIO_HINTS_DISPLAY=1 shows what it took):"),
+            *comment("job script, Cray MPICH (MPICH_MPIIO_HINTS_DISPLAY=1 shows the hints used):"),
             'export MPICH_MPIIO_HINTS="${MPICH_MPIIO_HINTS:+$MPICH_MPIIO_HINTS,}'
             f'{pattern}:{":".join(cray)}"',
         ]
@@ -110,7 +110,7 @@ def hint_lines(hints: Mapping[str, str | int], path: str | None = None) -> list[
 
 
 def aggregators(ranks: int, targets: int) -> int:
-    """`cb_nodes`: one for each target; of fewer ranks than targets, as many as divide the targets.
+    """`cb_nodes`: one for each target; with fewer ranks than targets, as many as divide the targets.
 
     More than there are stripes are cut by ROMIO's driver for Lustre (`romio_lustre_co_ratio` is 1), and aggregators
     that do not divide the stripes write unequal shares.
@@ -120,7 +120,7 @@ def aggregators(ranks: int, targets: int) -> int:
 
 
 def per_host(count: int, nodes: int) -> str | None:
-    """`cb_config_list` for more aggregators than nodes, of which the default `*:1` puts one on each."""
+    """`cb_config_list` for more aggregators than nodes; the default `*:1` puts one on each."""
     most = -(-count // nodes)
     return f"*:{most}" if most > 1 else None
 

@@ -29,7 +29,7 @@ __all__ = [
 ]
 
 DIRECT: Final = frozenset({"mpiio", "pnetcdf"})
-"""Layers whose data calls are those of MPI-IO, one for one."""
+"""Layers whose data calls match those of MPI-IO, one for one."""
 
 _NETWORK_FILES: Final = frozenset({"nfs", "nfs4", "vast"})
 # Ours: twice as much is no rounding to blocks.
@@ -38,7 +38,7 @@ _SIEVED: Final = 2.0
 _MOSTLY: Final = 0.5
 
 ABOVE: Final = DIRECT | {"hdf5", "netcdf"}
-"""Layers that may lie above MPI-IO."""
+"""Layers that may be above MPI-IO."""
 
 
 @dataclass(frozen=True)
@@ -121,7 +121,7 @@ def sieves(use: Use, profile: Profile, *, reads: bool) -> bool:
 
 
 def leaves_sieving(path: str, profile: Profile, system: System) -> bool:
-    """True where a file lies on NFS or VAST, whose sites ask to leave data sieving on (CSCS documentation)."""
+    """True where a file is on NFS or VAST, whose sites ask to leave data sieving on (CSCS documentation)."""
     disk = system.file_system_for(path)
     return (disk.type if disk is not None else profile.storage.shared.type) in _NETWORK_FILES
 

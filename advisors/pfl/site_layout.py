@@ -33,7 +33,7 @@ class SiteLayout(Rule):
         fail.
     Recommends
         To show the finding to the site, not to override its layout: the layout is the site's, and users are asked to
-        leave it. What would justify an exception is said beside it.
+        leave it. The conditions of an exception are stated with it.
     Stays silent when
         The machine's description has no composite layout; the run writes no file of known size on it; the layout fits.
     Source
@@ -87,13 +87,13 @@ class SiteLayout(Rule):
         got = usage(layout, size, targets)
         if targets and got.allocated > targets:
             return (
-                f"a file of {format_bytes(size)} gets {got.allocated} stripes on {targets} targets: some hold several "
+                f"a file of {format_bytes(size)} gets {got.allocated} stripes on {targets} targets: some store several "
                 "of them"
             )
         capacity = disk.capacity / targets if disk.capacity and targets else None
         if capacity and got.fullest > self.max_target_share * capacity:
             return (
-                f"a file of {format_bytes(size)} puts {format_bytes(got.fullest)} on one target, which holds "
+                f"a file of {format_bytes(size)} puts {format_bytes(got.fullest)} on one target, which has "
                 f"{format_bytes(capacity)} in all"
             )
         return None

@@ -40,10 +40,10 @@ class SizeDistribution(Rule):
         Components that end at 4 times the end of the one before, the first at the median size (a power of two, 1 MiB
         to 1 GiB) with one stripe, so that the total of stripes is proportional to the size; it stops growing at what
         LUS002 would give the largest file, and the last component reaches to the end of the file. As
-        `lfs setstripe -E`, as YAML template and as Tarazu's .ini, beside Tarazu's two configurations.
+        `lfs setstripe -E`, as YAML template and as Tarazu's .ini, next to Tarazu's two configurations.
     Stays silent when
-        No folder has enough files of known size, or a large one among them, or they are alike; the number of targets is
-        not known; the data is not on Lustre; the site asks not to override its layout.
+        No folder has enough files of known size, or a large one among them, or they are similar; the number of targets
+        is not known; the data is not on Lustre; the site asks not to override its layout.
     Source
         Lustre manual, progressive file layouts, as quoted by Tarazu (section 2.3): few stripes for small files, a total
         proportional to the size, and one last component when the targets are reached. Tarazu, table 8 and figure 12.
@@ -119,7 +119,7 @@ class SizeDistribution(Rule):
         if (own_layout := keeps_own_layout(disk)) and not site_rule(extent(largest) or 0, place):
             return own_layout
         if own_layout:
-            return "the site has rules of its own for large files: see LUS002"
+            return "the site has its own rules for large files: see LUS002"
         if disk is None or not disk.targets:
             return "the number of targets is not known; supply it (`lfs df`) in --system"
         path = contention.path_of(system, disk, target_rate=float(self.target_rate))
@@ -253,7 +253,7 @@ class SizeDistribution(Rule):
 def _compared(
     layout: Layout, sizes: list[int], targets: int
 ) -> list[dict[str, str | int | float | bool | None]]:
-    """Stripes and the fullest object of the largest and of all files: ours beside Tarazu's configurations."""
+    """Stripes and the fullest object of the largest and of all files: ours next to Tarazu's configurations."""
     components: list[dict[str, str | int | float | bool | None]] = []
     alike = Counter(sizes)
     for name, part in (

@@ -33,12 +33,12 @@ class FrequentFlushes(Rule):
     """The program flushes after each write, or waits for flushing most of its I/O time.
 
     Looks at
-        The files of one folder, or of one app: flushes (`fsync`, `fdatasync`, `msync` and alike) per write, and their
+        The files of one folder, or of one app: flushes (`fsync`, `fdatasync`, `msync` and similar) per write, and their
         share of the I/O time and of the run.
     Why
-        A flush waits until all servers have the bytes on disk. Nothing goes on meanwhile, and what caches on the way
-        would join to large requests goes out in small ones. One flush at the end of a file is as safe for whoever reads
-        the file when it is whole.
+        A flush waits until all servers have the bytes on disk. Nothing else happens meanwhile, and data that caches on
+        the way would join to large requests goes out in small ones. One flush at the end of a file is as safe for
+        whoever reads the file when it is whole.
     Recommends
         Where at least `min_per_write` flushes come to a write, and more than one to a file: to write pieces of 4 MiB,
         and to flush once, before the file is closed; so also where the source counts the time of flushes with that of
@@ -78,7 +78,7 @@ class FrequentFlushes(Rule):
     # Share of the app's run: half of the share that Xie et al. (section II) allow for all I/O.
     min_run = 0.05
 
-    def check(self, profile: Profile, system: System) -> Verdict:  # noqa: ARG002 - holds on every machine
+    def check(self, profile: Profile, system: System) -> Verdict:  # noqa: ARG002 - applies on every machine
         flushed = data_files(profile, lambda file: bool(file.io.ops.sync))
         if not flushed:
             return self.nothing("no file that is read or written is flushed")
@@ -134,7 +134,7 @@ class FrequentFlushes(Rule):
 
     def _is_often(self, items: list[Item]) -> bool:
         writes = sum(item.file.io.ops.write * item.part.writes for item in items)
-        # One flush for each file is what is recommended.
+        # One flush for each file is recommended.
         flushes, files = _flushes(items), files_of(items)
         return writes > files and flushes > files and flushes >= self.min_per_write * writes
 
@@ -190,12 +190,12 @@ def _after_each_write(app: App | None, folder: str, items: list[Item]) -> Findin
         gain = Gain(
             metric="sync_time_s",
             before_s=spent,
-            # What a flush costs without the bytes that it waits for is not known: half of it is taken.
+            # The cost of a flush without the bytes that it waits for is not known: half of it is assumed.
             after_s=spent * (1 + once / flushes) / 2,
             best_s=spent * once / flushes,
             worst_s=spent,
-            method=f"{format_count(once)} flushes instead of {format_count(flushes)}, half of whose time is won; low: "
-            "flushing waits for the bytes alone, high: for the number of flushes alone",
+            method=f"{format_count(once)} flushes instead of {format_count(flushes)}, half of their time is saved; "
+            "low: flushing waits only for the bytes, high: only for the number of flushes",
         )
     current: dict[str, Value] = {
         "flushes_per_write": flushes / writes,

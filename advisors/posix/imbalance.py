@@ -22,14 +22,14 @@ class Imbalance(Rule):
     Looks at
         I/O time of each app's slowest process against the mean, at least `min_ratio` times as long and at least
         `min_share` of the app's run longer; bytes of its busiest process against the mean, at least `min_ratio` times
-        as many and at least `min_bytes` more, where I/O takes `min_share` of the run. Where files are of one process
+        as many and at least `min_bytes` more, where I/O takes `min_share` of the run. Where files belong to one process
         each: the largest of them.
     Why
         Programs that compute in steps are as fast as their slowest process. I/O that is spread evenly takes the
         mean.
     Recommends
         Where one process moves most bytes: to spread files or parts evenly over the processes.
-        Where the slowest does not: to look for what it alone waits for (a target, its node, a lock).
+        Where the slowest does not: look for what only it waits for (a target, its node, a lock).
     Stays silent when
         An app has one process; processes are about even; the difference is small; the slowest moves no more than the
         others and waits for less than `min_waiting_s` longer, as any process does now and then; one process alone
@@ -55,13 +55,13 @@ class Imbalance(Rule):
     min_share = 0.01
     # Ours: at the 300 MB/s of one process (OPRAEL) a twentieth of a second.
     min_bytes = 16 * MiB
-    # As in the severities of `vani.advisors.judge`: shorter waiting comes and goes between repetitions.
+    # As in the severities of `vani.advisors.judge`: shorter waiting varies between repetitions.
     min_waiting_s = 1.0
     # From so many processes and bytes on, one process that writes alone is POS004's: its min_processes and min_bytes.
     funnel_processes = 4
     funnel_bytes = 1 * MiB  # see funnel_processes
 
-    def check(self, profile: Profile, system: System) -> Verdict:  # noqa: ARG002 - holds on every machine
+    def check(self, profile: Profile, system: System) -> Verdict:  # noqa: ARG002 - applies on every machine
         findings: list[Finding] = []
         reasons: list[str] = []
         for number, app in enumerate(profile.apps):
@@ -180,7 +180,7 @@ class Imbalance(Rule):
                 after_s=min(slowest, mean),
                 best_s=min(mean, median, slowest),
                 worst_s=slowest,
-                method="the mean over the processes; low: nobody waits for the slowest, high: the median",
+                method="the mean over the processes; low: no process waits for the slowest, high: the median",
             )
             if late
             else None,
@@ -212,7 +212,7 @@ def _private(app: App, profile: Profile) -> tuple[str, list[Evidence]] | None:
     if not most or most < 2 * mean:
         return None
     text = (
-        f" Of {format_count(len(moved))} files of one process each, {item.file.path} has most: "
+        f" Among {format_count(len(moved))} files of one process each, {item.file.path} has most: "
         f"{format_bytes(most)} are moved, {most / mean:.2g} times the mean."
     )
     return text, [Evidence(f"{item.where}.io.bytes.total", most)]

@@ -1,4 +1,4 @@
-"""POS009: small pieces of a shared file that lie between those of other processes, through POSIX calls."""
+"""POS009: small interleaved pieces of a shared file through POSIX calls."""
 
 from __future__ import annotations
 
@@ -41,24 +41,24 @@ class _Shared:
 
 
 class InterleavedAccesses(MatchingRule):
-    """Processes read or write small pieces of a shared file that lie between each other's, through POSIX calls.
+    """Processes read or write small interleaved pieces of a shared file through POSIX calls.
 
     Looks at
         Shared files of POSIX and stdio that several processes of one app write (or read): the usual size of the
         requests, below `max_request`; how far apart the pieces of neighbouring processes are, less than a stripe or
-        block (of `unit` at most), or at no constant distance; writes of which no whole number makes a stripe or
-        block; at least `min_operations` of them.
+        block (of `unit` at most), or at no constant distance; writes that do not divide a stripe or
+        block evenly; at least `min_operations` of them.
     Why
         Processes that write into one stripe or block take its lock from each other, request by request, and servers get
-        many small requests at places that are far apart for each of them. No client can join them, since what lies
-        between is another process's.
+        many small requests at places that are far apart for each of them. No client can join them, since the bytes
+        between are another process's.
     Recommends
         Collective calls of MPI-IO with collective buffering (`MPI_File_write_at_all`): a few aggregators exchange the
         pieces in memory and access the file in whole stripes or blocks. Where that is no choice: one process per node
         that gathers, records padded to a stripe or block, or a file per node.
     Stays silent when
-        No file is shared by processes of one app through POSIX; requests are large, or few; each process has whole
-        stripes or blocks of its own; where accesses begin is not known.
+        No file is shared by processes of one app through POSIX; requests are large, or few; each process has
+        its own whole stripes or blocks; where accesses begin is not known.
     Source
         Lustre manual, section 19.2 (one client per stripe); IBM, GPFS byte-range tokens; ROMIO users guide. Gain:
         `vani/models/small_io.py`.
@@ -134,7 +134,7 @@ class InterleavedAccesses(MatchingRule):
 
 
 def _fits(sizes: Sizes, unit: int, operations: int) -> bool:
-    """Most requests have no one size, or one of which whole numbers make a stripe or block."""
+    """Most requests have no one size, or one that divides a stripe or block evenly."""
     if not sizes.common or 2 * sizes.common[0][1] < operations:
         return True
     usual = sizes.common[0][0]
@@ -174,7 +174,7 @@ def _finding(
         target=target_of(folder, items, app),
         reason=f"{movers} processes {'read' if first.reads else 'write'} {listed(folder, items, app)} in "
         f"{format_count(sum(shared.moved[1] for shared in shared_files))} requests, usually of "
-        f"{usual_text(sizes)}{fits}; {apart}, so that several processes meet in each stripe or block of "
+        f"{usual_text(sizes)}{fits}; {apart}, so several processes share each stripe or block of "
         f"{format_bytes(unit)} and wait for its lock. "
         "Collective buffering would join them.",
         confidence=0.6,

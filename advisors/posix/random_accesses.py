@@ -80,7 +80,7 @@ class RandomAccesses(Rule):
             return False
         if io.access_pattern is None or io.access_pattern.random < self.min_random:
             return False
-        # What lies wholly behind the end of the file is nowhere: POS008.
+        # Accesses wholly beyond the end of the file have no place: POS008.
         if not (io.bytes.written or 0) and io.past_end.read and io.past_end.read >= (io.bytes.read or 0):
             return False
         sizes = io.transfer_size.read if io.ops.read >= io.ops.write else io.transfer_size.write
@@ -105,7 +105,7 @@ class RandomAccesses(Rule):
                 after_s=before * (1 + distinct / moved) / 2,
                 best_s=before * distinct / moved,
                 worst_s=before,
-                method=f"{format_bytes(distinct)} moved once instead of {format_bytes(moved)}: half of that is won; "
+                method=f"{format_bytes(distinct)} moved once instead of {format_bytes(moved)}: half of that is saved; "
                 "low: a cache holds them already, high: all of it",
             )
         current: dict[str, Value] = {"random": share}
@@ -130,7 +130,7 @@ class RandomAccesses(Rule):
             + (
                 f" {format_bytes(moved)} move where there are {format_bytes(distinct)}."
                 if gain
-                else " What another order wins is not known: supply the time of a run with the file on the node."
+                else " The gain of another order is not known: supply the time of a run with the file on the node."
             ),
             confidence=0.5,
             touched_s=before,

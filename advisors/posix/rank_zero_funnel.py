@@ -48,7 +48,7 @@ class RankZeroFunnel(Rule):
     """All output of an app goes through one of its processes, while the others wait.
 
     Looks at
-        Apps of at least `min_processes` processes of which only one writes, at least `min_bytes`. Of processes that are
+        Apps of at least `min_processes` processes where only one writes, at least `min_bytes`. For processes that are
         no ranks of MPI also whether the others do next to no I/O, and read nothing.
     Why
         One process writes as fast as one process can, however many targets and nodes there are; before that, all
@@ -119,7 +119,7 @@ class RankZeroFunnel(Rule):
                 written = format_bytes(app.io.bytes.written)
                 reasons.append(f"{app.name} writes {written} by one process: too little to share out")
             elif not is_funnel(app, profile, processes=self.min_processes, least=self.min_bytes):
-                reasons.append(f"the processes of {app.name} are no ranks of MPI, and others have I/O of their own")
+                reasons.append(f"the processes of {app.name} are not MPI ranks, and others have their own I/O")
             else:
                 findings.append(self._finding(number, app, balance, profile, system))
         if findings:

@@ -23,10 +23,10 @@ class ReadByAll(Rule):
 
     Looks at
         Shared files that at most one process writes, and that are read by at least `min_share` of the processes of
-        the apps that use it and by at least `min_readers`, of which at most `max_bytes` are touched, over and over:
+        the apps that use it and by at least `min_readers`, at most `max_bytes` of which are touched, repeatedly:
         the processes ask for at least `min_share` times their number of times the distinct bytes.
     Why
-        The metadata server and the one target that holds the file answer every process in turn, while the run
+        The metadata server and the one target with the file answer every process in turn, while the run
         waits for the last of them. Their time grows with the number of processes; a broadcast's grows with
         its logarithm.
     Recommends
@@ -34,7 +34,7 @@ class ReadByAll(Rule):
         file to storage of the node before the program starts, and to name that copy.
     Stays silent when
         No file is read by all processes; those that are have more than `max_bytes`, or are more than
-        `max_files` of one folder (staging, not broadcast); each process reads a part of its own; several
+        `max_files` of one folder (staging, not broadcast); each process reads its own part; several
         processes write it, too; the readers are runs of serial programs, which cannot send to each other.
     Source
         Vani paper, section IV (CM1: a configuration read by all 1,280 processes). Broadcast: Thakur,
@@ -115,7 +115,7 @@ class ReadByAll(Rule):
         requested = file.io.bytes.read or 0
         spent = of_files_s([file], profile, "total")
         gain = self._gain(file, size, spent, system)
-        likely = "" if file.io.footprint.read is not None else "most likely "
+        likely = "" if file.io.footprint.read is not None else "presumably "
         reason = (
             f"All {format_count(file.readers)} processes read {likely}the same {format_bytes(size)} of "
             f"{file.path}: together {format_bytes(requested)} and {format_count(file.opens)} opens, "
@@ -151,9 +151,9 @@ class ReadByAll(Rule):
     def _gain(self, file: FileEntity, size: int, spent: float, system: System) -> Gain | None:
         """Seconds until the last process has the file.
 
-        Before: what the run spends on opening and reading it (all processes wait for the last), or where they
+        Before: the time of the run for opening and reading it (all processes wait for the last), or where they
         come at different times, the mean of a process. After: what one process needs alone, plus the
-        broadcast. Alone it needs as long as the bytes take at the rate of one target, and at most what a
+        broadcast. Alone it takes the time of the bytes at the rate of one target, and at most what a
         process needed on average.
         """
         busy, mean = seconds(file.io.busy_s.total), seconds(file.io.time_s.total) / file.readers
@@ -166,7 +166,7 @@ class ReadByAll(Rule):
         before = spent if together else min(spent, mean)
         network = system.network.bandwidth_per_node or float(self.network_rate)
         sending = broadcast_s(size, file.readers, network)
-        # Opening costs what it cost one process at the mean, less its share of waiting for the others, at
+        # Opening costs as much as it cost one process on average, less its share of waiting for the others, at
         # least.
         metadata = seconds(file.io.time_s.metadata) / file.readers
         alone = min(mean, size / rate + metadata)
@@ -178,7 +178,7 @@ class ReadByAll(Rule):
             worst_s=before,
             method="until the last process has the file: "
             + ("the time in which it is opened and read" if together else "the mean time of a process")
-            + ", against one process alone and a broadcast (scatter and ring); low: nobody waits for it",
+            + ", against one process alone and a broadcast (scatter and ring); low: no process waits for it",
         )
 
 

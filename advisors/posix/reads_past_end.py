@@ -15,20 +15,20 @@ if TYPE_CHECKING:
 
 
 class ReadsPastEnd(Rule):
-    """Most of what reads ask for lies behind the end of the file.
+    """Most bytes that reads request are beyond the end of the file.
 
     Looks at
-        Data files whose end is known: bytes of reads behind it, at least `min_bytes` in the files of one folder
+        Data files whose end is known: bytes of reads beyond it, at least `min_bytes` in the files of one folder
         and at least `min_share` of the requested bytes.
     Why
-        The program gets nothing for such a request, but asks the server for it, and may take the request's length
+        Such a request returns nothing, but goes to the server, and the program may take its length
         for data. Often the size of a buffer was meant to be that of the file, or a file is read before it is
         written.
     Recommends
         To ask for the file's size once and read that much, or to stop at the first short read; and to check that
-        the file holds what it should.
+        the file contains what it should.
     Stays silent when
-        Ends of files are not known; few bytes lie behind them, or little in comparison with the bytes read.
+        Ends of files are not known; few bytes are beyond them, or little in comparison with the bytes read.
     Source
         read(2): a read at or behind the end returns 0. The profile's `past_end` is a lower bound.
     Example
@@ -47,7 +47,7 @@ class ReadsPastEnd(Rule):
     # Ours: one buffer of 1 MiB that is larger than a small file does no harm.
     min_bytes = 2 * MiB
 
-    def check(self, profile: Profile, system: System) -> Verdict:  # noqa: ARG002 - holds on every machine
+    def check(self, profile: Profile, system: System) -> Verdict:  # noqa: ARG002 - applies on every machine
         items = data_files(
             profile,
             lambda file: bool(
@@ -57,14 +57,14 @@ class ReadsPastEnd(Rule):
             ),
         )
         if not items:
-            return self.nothing("reads stay within their files, as far as ends are known")
+            return self.nothing("reads stay within their files, where ends are known")
         findings = [
             self._finding(app, folder, group)
             for app, folder, group in by_folder(items, profile)
             if sum(item.file.io.past_end.read or 0 for item in group) >= self.min_bytes
         ]
         return findings or self.nothing(
-            f"less than {format_bytes(self.min_bytes)} are asked for behind the end of files"
+            f"less than {format_bytes(self.min_bytes)} are requested beyond the end of files"
         )
 
     def _finding(self, app: App | None, folder: str, items: list[Item]) -> Finding:
@@ -83,13 +83,13 @@ class ReadsPastEnd(Rule):
                 after_s=before * left,
                 best_s=before * left,
                 worst_s=before,
-                method="reads of files of which nothing arrives are not made; low: the program waits for data that "
+                method="reads of files that return nothing are not made; low: the program waits for data that "
                 "is still to come",
             )
         current: dict[str, Value] = {"read_bytes": read, "past_end_bytes": past}
         text = (
             f"{format_bytes(past)} of {format_bytes(read)} ({format_share(past / read)}) that reads of "
-            f"{listed(folder, items, app)} ask for lie behind the end of the file."
+            f"{listed(folder, items, app)} request are beyond the end of the file."
         )
         if vain:
             text += (
@@ -98,7 +98,7 @@ class ReadsPastEnd(Rule):
                 else " Not one byte arrives."
             )
         else:
-            text += " What shorter requests would win is not known: supply the time of a run with them."
+            text += " The gain of shorter requests is not known: supply the time of a run with them."
         return Finding(
             target=target_of(folder, items, app),
             reason=text,

@@ -31,7 +31,7 @@ class RedundantOpens(Rule):
 
     Looks at
         Data files of POSIX and stdio: opens against those that are needed, one for each process that reads and one
-        for each that writes, at least `min_opens` times as many; or what a metadata server answers (open, close, stat,
+        for each that writes, at least `min_opens` times as many; or requests to a metadata server (open, close, stat,
         rename, not seeks or flushing) against data operations, at least `min_metadata` times as many, where it takes
         at least `min_share` of the files' I/O time. At least `min_redundant` opens (or such operations) together.
     Why
@@ -68,7 +68,7 @@ class RedundantOpens(Rule):
     # Ours: one for a single process is no matter; eight processes with two each are a pattern.
     min_redundant = 16
 
-    def check(self, profile: Profile, system: System) -> Verdict:  # noqa: ARG002 - holds on every machine
+    def check(self, profile: Profile, system: System) -> Verdict:  # noqa: ARG002 - applies on every machine
         accessed = data_files(profile, lambda file: file.interface in (None, "posix", "stdio"))
         if not accessed:
             return self.nothing("no data file is accessed by POSIX or stdio calls")
@@ -148,7 +148,7 @@ class RedundantOpens(Rule):
             apply=comment(
                 "in the program:\n"
                 "  open each file once, on the processes that read or write it, and close it after the last access;\n"
-                "  stat on one process and broadcast what it found"
+                "  stat on one process and broadcast the result"
             ),
             files=frozenset(item.file.path for item in items),
         )
@@ -167,7 +167,7 @@ def _served(item: Item) -> float:
 
 
 def _needed(item: Item) -> float:
-    """Opens that the data needs: each process once per direction, or one where nobody moves data."""
+    """Opens that the data needs: each process once per direction, or one where no process moves data."""
     return max(1, item.file.readers + item.file.writers) * item.part.files
 
 

@@ -39,18 +39,18 @@ class Again:
 
 
 class RepeatedTraffic(Rule):
-    """Calls move the same bytes of files many times over, one behind the other as well as at random places.
+    """Calls move the same bytes of files many times over, at consecutive as well as random places.
 
     Looks at
         Bytes that are read (written) against distinct ones, at least `min_times` as many and `min_bytes` more in
-        the files of one folder. Of a file that several processes read, each may need every byte once. Where the
+        the files of one folder. If several processes read a file, each may need every byte once. Where the
         listed files show nothing, the same of all files of an app together.
     Why
         Each time costs a call, and a way to the servers where the client's cache has let go of the bytes: a file
         that is larger than what memory leaves for it, that others write, or that is opened again.
     Recommends
-        To read once and keep what is needed in memory, and to write when the bytes are final. Of a file that a process
-        copies over itself: to define all of it before the first data, since a library that finds no room for a
+        Read once and keep the needed bytes in memory, and write when the bytes are final. For a file that a process
+        copies over itself: define all of it before the first data, since a library that finds no room for a
         longer header moves everything behind it (netCDF's define mode).
     Stays silent when
         Bytes are moved once; little is moved; a file is opened for each time that it is written, as checkpoints are;
@@ -77,10 +77,10 @@ class RepeatedTraffic(Rule):
     # POS001's: what so many processes read once each, of files that are so small, is broadcast.
     broadcast_readers = 4
     broadcast_bytes = 64 * MiB  # see broadcast_readers
-    # Ours: most of the accesses; POS005 says what to do about them.
+    # Ours: most of the accesses; POS005 covers them.
     max_random = 0.5
 
-    def check(self, profile: Profile, system: System) -> Verdict:  # noqa: ARG002 - holds on every machine
+    def check(self, profile: Profile, system: System) -> Verdict:  # noqa: ARG002 - applies on every machine
         redefining = {trace.app for trace in profile.traces if not _REDEFINES.isdisjoint(trace.functions)}
         accessed = data_files(
             profile,
@@ -130,7 +130,7 @@ class RepeatedTraffic(Rule):
         if reads:
             if self._is_broadcast(item.file, moved, distinct):
                 return None
-            # Readers may each need all of it, and they cannot share what other apps or nodes read.
+            # Readers may each need all of it, and they cannot share reads of other apps or nodes.
             each = distinct * max(1, item.file.readers)
             needed = each if moved >= self.min_times * each else distinct
         return Again(item, reads, moved, needed, seconds(io.time_s.read if reads else io.time_s.write))
@@ -229,14 +229,14 @@ class RepeatedTraffic(Rule):
         lines = ["in the program:"]
         if any(traffic.reads for traffic in again):
             lines.append(
-                "  read what is needed once, keep it in memory, and take it from there the next time"
+                "  read the needed bytes once, keep them in memory, and take them from there the next time"
             )
         if any(not traffic.reads for traffic in again):
             lines.append("  change data in memory, and write it when it is final")
         if within:
             lines = [_DEFINED_FIRST]
             settings = {"bytes": needed, "define": "before the first data"}
-        why = "a library copies what lies behind something that grows" if within else "the same bytes again and again"
+        why = "a library copies data after a growing object" if within else "the same bytes again and again"
         return Finding(
             target=target,
             reason=f"Of {group}, {' and '.join(parts)}: {why}.",

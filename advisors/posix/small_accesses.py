@@ -56,7 +56,7 @@ class Small:
 
 
 class SmallAccesses(Rule):
-    """Many requests are small, and lie one behind the other: a buffer would make few of them.
+    """Many requests are small and consecutive: a buffer would make few of them.
 
     Looks at
         Files that are accessed by POSIX or stdio calls, or through MPI-IO by one process each: the share of reads (of
@@ -67,10 +67,10 @@ class SmallAccesses(Rule):
         caches hide that for one process and its own file, not where files are shared, synced or read once.
     Recommends
         To collect data in memory and move it in pieces of 4 MiB; with stdio, a larger buffer (`setvbuf`). In C++ a line
-        ends with `'\\n'`, since `std::endl` writes it at once; in Fortran and Python no record is flushed by itself.
+        ends with `'\\n'`, since `std::endl` writes it at once; Fortran and Python flush no record automatically.
     Stays silent when
         Requests are large, few, or at random places (POS005); sizes are not known; files belong to HDF5, or are shared
-        through MPI-IO (MIO001), which have rules of their own; or they are journals of a database (POS010).
+        through MPI-IO (MIO001), which have their own rules; or they are journals of a database (POS010).
     Source
         Vani paper, section IV (Montage: 90 % of the requests below 4 KB) and IV-D (buffer by granularity). Gain:
         `vani/models/small_io.py`.
@@ -99,9 +99,9 @@ class SmallAccesses(Rule):
     small = SMALL
     # Ours: most of the requests.
     min_share = 0.5
-    # Ours: what goes forward in the file can be joined.
+    # Ours: forward accesses of the file can be joined.
     min_ordered = 0.5
-    # Ours: of a file that each process takes in one request, none can be saved.
+    # Ours: with one request per process and file, none can be saved.
     min_per_user = 2
     # Ours: at 1 ms each (typical of a request to a busy file system) fewer take less than a quarter of a second.
     min_operations = 256
@@ -125,7 +125,7 @@ class SmallAccesses(Rule):
             return self.nothing(
                 why
                 if unknown
-                else f"few requests have less than {format_bytes(self.small)} and lie one behind the other"
+                else f"few requests are consecutive and below {format_bytes(self.small)}"
             )
         by_item: defaultdict[Item, list[Small]] = defaultdict(list)
         for access in small:
@@ -159,13 +159,13 @@ class SmallAccesses(Rule):
         return None if share is None or not access.requests else Small(item, reads, share * access.requests)
 
     def _ordered(self, item: Item) -> float:
-        """Share of the requests that lie one behind the other, at least; 0 where nothing tells."""
+        """Share of consecutive requests, at least; 0 where nothing shows it."""
         io, pattern = item.file.io, item.file.io.access_pattern
         if pattern is not None:
             return pattern.consecutive + pattern.sequential
         if item.file.interface != "stdio":
             return 0.0
-        # A stream goes on where it was, unless it was moved; each metadata operation but an open may have done that.
+        # A stream continues where it was, unless it was moved; each metadata operation but an open may have done that.
         moved = max(0, io.ops.metadata - item.file.opens)
         return 1 - min(1.0, moved / max(1, io.ops.read + io.ops.write))
 
@@ -209,9 +209,9 @@ class SmallAccesses(Rule):
 
 
 def _is_own(file: FileEntity) -> bool:
-    """No library stands between, or one that cannot join the requests of several processes.
+    """No library is in between, or one that cannot join the requests of several processes.
 
-    What a database has to have on disk at each commit cannot wait in memory.
+    Data that a database needs on disk at each commit cannot wait in memory.
     """
     if is_journal(file.path):
         return False
@@ -235,7 +235,7 @@ def _lines(file: FileEntity, language: Language | None, *, reads: bool) -> list[
         many = "read" if reads else "collect records in memory, and write"
         return comment(f"in the program: {many} {LARGE} bytes at once")
     if file.interface == "stdio":
-        # The calls of C and of what is built on it: Fortran and Python buffer by themselves.
+        # Calls of C and libraries on it: Fortran and Python have their own buffers.
         return code_lines({"C": f"right after fopen:\n{_SPACE}  setvbuf(file, space, _IOFBF, sizeof space);"}, None)
     return code_lines(_READS if reads else _WRITES, language)
 

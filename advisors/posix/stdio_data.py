@@ -1,4 +1,4 @@
-"""POS012: much data goes through stdio, whose buffer belongs to text and small records."""
+"""POS012: much data goes through stdio, whose buffer is for text and small records."""
 
 from __future__ import annotations
 
@@ -23,18 +23,18 @@ class StdioData(Rule):
         Bytes that each app moves through stdio, at least `min_bytes` and `min_share` of its bytes, and the size that
         moves most of them, below `max_piece`.
     Why
-        The C library copies each piece through a buffer of some KiB, and lets go of it at every seek. What is read or
+        The C library copies each piece through a buffer of some KiB, and drops it at every seek. Data read or
         written reaches the file system in pieces of that buffer, and no process knows of another's.
     Recommends
         `read`, `write` or MPI-IO in pieces of 4 MiB for data, or a buffer of that size (`setvbuf`). Text and logs may
         stay.
     Stays silent when
-        Little goes through stdio; pieces are large, and pass its buffer by; sizes are not known; most of it are many
-        small requests one behind the other (POS002).
+        Little goes through stdio; pieces are large, and bypass its buffer; sizes are not known; most of it are many
+        small consecutive requests (POS002).
     Source
         Drishti (Bez et al. 2022): stdio moves more than 10 % of the bytes. Gain: `vani/models/small_io.py`.
     Example
-        8 GB of particles in `fread`s of 256 KiB: 32,768 requests, of which 2,048 of 4 MiB would do.
+        8 GB of particles in `fread`s of 256 KiB: 32,768 requests, where 2,048 of 4 MiB would do.
     """
 
     id = "POS012"
@@ -50,7 +50,7 @@ class StdioData(Rule):
     min_bytes = 16 * MiB
     # One RPC of Lustre; glibc reads and writes what exceeds its buffer without a copy (general knowledge).
     max_piece = 1 * MiB
-    # POS002's: what it names is not said twice.
+    # POS002's: its findings are not repeated.
     named_operations = 1000
     named_piece = SMALL  # see named_operations
 

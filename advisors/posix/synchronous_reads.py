@@ -24,8 +24,8 @@ class SynchronousReads(OverlappingRule):
     Looks at
         Each app's phases that read, at least `min_phases` (or one with pauses between its reads), and the time
         without I/O before and within them, at least `min_pauses` times that of reading: the reading that fits into
-        it, at least `min_share` of the app's run. Time in I/O libraries is no computing, nor is a pause before a
-        program reads back what it wrote (at least `min_read_back` of it).
+        it, at least `min_share` of the app's run. Time in I/O libraries is not computing, nor is a pause before a
+        program reads back its output (at least `min_read_back` of it).
     Why
         A program that knows what it reads next can have it read while it computes. The run is then shorter by what
         fits into the pauses. Clients of file systems read ahead by themselves, but only in the order of the bytes of
@@ -34,10 +34,10 @@ class SynchronousReads(OverlappingRule):
         To read one step ahead: workers and a prefetch factor of the data loader, a thread that reads the next step, an
         asynchronous call (`MPI_File_iread_at`, `H5Dread_async`), or a hint to the client (`posix_fadvise` with
         POSIX_FADV_WILLNEED) before computing. ROMIO's `romio_ds_read` and `romio_cb_read` make requests larger; they
-        read nothing before it is asked for. On Lustre, where files are read in order, a larger window of the client.
+        read nothing in advance. On Lustre, where files are read in order, a larger window of the client.
     Stays silent when
         An app reads in too few phases, or little of it fits into pauses; it calls asynchronous functions or asks for
-        read-ahead already; processes beside the first one read, as workers of a loader do; most of what it reads
+        read-ahead already; processes besides the first one read, as workers of a loader do; most of what it reads
         is software; phases are not known.
     Source
         Vani paper, section IV-D (prefetching) and table V (frequency of phases); posix_fadvise(2); documentation of

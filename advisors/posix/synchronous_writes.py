@@ -24,21 +24,21 @@ class SynchronousWrites(OverlappingRule):
     Looks at
         Each app's phases that write, at least `min_phases`, and the time without I/O after and within them, at least
         `min_pauses` times that of writing: the writing that fits into it, at least `min_share` of the app's run. Time
-        in I/O libraries is no computing, nor is a pause before a program reads back what it wrote (at least
+        in I/O libraries is not computing, nor is a pause before a program reads back its output (at least
         `min_read_back` of it).
     Why
         Data that is copied to a buffer can be written in the background while the program computes on. The run is
         then shorter by what fits into the pauses.
     Recommends
         Asynchronous writes with two buffers: `MPI_File_iwrite`, HDF5's asynchronous connector, ADIOS2, or a thread
-        that writes. At most the overlapping time is won, less the copy of the bytes.
+        that writes. At most the overlapping time is saved, less the copy of the bytes.
     Stays silent when
         An app writes in too few phases, or little of it fits into pauses; the program calls asynchronous functions
         already; phases are not known.
     Source
         Vani paper, table V (frequency of phases). Model: `vani/models/overlap.py`.
     Example
-        Three output steps write for 2 s each, 60 s of computing lie after each: 6 s of writing can be hidden:
+        Three output steps write for 2 s each, 60 s of computing follow each: 6 s of writing can be hidden:
 
             write(fd, field, bytes);  compute(field);                                       // before
             MPI_File_iwrite(file, buffer[i], count, type, &request);  compute(buffer[1-i]);   // after
@@ -69,7 +69,7 @@ class SynchronousWrites(OverlappingRule):
         app: App,
         overlapping: Overlap,
         profile: Profile,
-        system: System,  # noqa: ARG002 - holds on every machine
+        system: System,  # noqa: ARG002 - applies on every machine
     ) -> Finding:
         outputs = data_files(profile, lambda file: file.writers > 0 and app.name in file.apps)
         # Several writers come first, and leave less to hide (POS004).

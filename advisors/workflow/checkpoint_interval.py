@@ -26,12 +26,12 @@ class CheckpointInterval(Rule):
         of one of them; how long the run is.
     Why
         The interval is a setting of the program, and its cost is a choice: I/O time of one checkpoint over
-        the time from one to the next. What is lost in a failure is half an interval on average, so
+        the time from one to the next. A failure loses half an interval on average, so
         neither too often nor too seldom is right.
     Recommends
         The interval of Young and Daly for a failure every `mtbf_s` seconds, or the shortest at which I/O stays below
         `budget` of the run, whichever is longer. Where checkpoints come more often than that and take more than
-        `budget`, so many seconds are won; where they come less often, and files are checkpoints by their names, less
+        `budget`, so many seconds are saved; where they come less often, and files are checkpoints by their names, less
         work is lost in a failure.
     Stays silent when
         No app writes `min_count` times or more about the same amount, or less than `min_bytes` each time; what it
@@ -59,7 +59,7 @@ class CheckpointInterval(Rule):
     min_bytes = 1_000_000
     # States have the same variables each time (Xie et al., section II-A), so half of the largest is another thing.
     alike = 0.5
-    # Two writes alike may be a beginning and an end; three have an interval (ours).
+    # Two similar writes may be a beginning and an end; three have an interval (ours).
     min_count = 3
     # A failure a day is typical of a job on a large part of a machine (general knowledge; ask the site).
     mtbf_s = 86_400.0
@@ -82,7 +82,7 @@ class CheckpointInterval(Rule):
         if not long:
             least = max(self.min_run_s, min(self._advised(series) for series in timed))
             return self.nothing(
-                f"the run takes {format_seconds(runtime)}: below {format_seconds(least)} it is begun anew after "
+                f"the run takes {format_seconds(runtime)}: below {format_seconds(least)} it is restarted after "
                 "a failure"
             )
         tolerance = max(1.0, self.tolerance)
@@ -124,7 +124,7 @@ class CheckpointInterval(Rule):
         else:
             advice = (
                 f" It may write every {format_seconds(shortest)} and still stay below {format_share(self.budget)}: "
-                f"less work is lost in a failure, of which one every {format_seconds(self.mtbf_s)} is typical."
+                f"less work is lost in a failure, which typically occurs every {format_seconds(self.mtbf_s)}."
             )
         first, phases = series.phases[0], profile.phases or []
         return Finding(

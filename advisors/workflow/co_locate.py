@@ -1,4 +1,4 @@
-"""WFL001: apps that exchange files run on whatever nodes are free."""
+"""WFL001: apps that exchange files run on any free nodes."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ SHOWN = 10
 
 
 class CoLocate(Rule):
-    """Apps of a workflow that read what others wrote are not placed on the nodes of those.
+    """Apps of a workflow that read other apps' output do not run on the nodes of those.
 
     Looks at
         Which app reads what which app wrote, and how much; how many processes an instance of each has; how many
@@ -58,7 +58,7 @@ class CoLocate(Rule):
             return self.nothing("the job has one node, so all apps share it")
         groups = [group for group in _groups(edges) if _read(group) >= self.min_bytes]
         if not groups:
-            known = "" if _all_known(edges) else ", as far as the trace tells"
+            known = "" if _all_known(edges) else ", as far as the trace shows"
             return self.nothing(f"the apps exchange less than {format_bytes(self.min_bytes)}{known}")
         return [self._finding(group, profile, system) for group in groups]
 
@@ -80,7 +80,7 @@ class CoLocate(Rule):
         listed = ", ".join(_with_runs(name, by_name) for name in apps)
         reason = (
             f"{listed} exchange {counted(files, 'file')} ({least}{format_bytes(read)} read after another "
-            f"wrote them). Run what exchanges files on {where}, so that it can stay there."
+            f"wrote them). Run apps that exchange files on {where}, so the files can stay there."
         )
         gather = sorted(_gatherers(edges, by_name), key=apps.index)
         if gather and fits:
@@ -91,8 +91,8 @@ class CoLocate(Rule):
         if profile.job.nodes is None:
             reason += " How many nodes the job has is not known; on one, there is nothing to do."
         reason += (
-            " How much that wins depends on the clients' caches and is not known; BB002 says what storage of the node "
-            "wins on top."
+            " The gain depends on the clients' caches and is not known; BB002 gives the further gain of storage of "
+            "the node."
         )
         recommended: dict[str, Value] = {
             "apps": list(apps),
@@ -117,7 +117,7 @@ class CoLocate(Rule):
         return Finding(
             target=Target("job"),
             reason=reason,
-            # Which instance reads whose files is seen by app only, and where each ran is not in the trace.
+            # Readers and writers are known by app only, not by instance, and their nodes are not in the trace.
             confidence=0.6 if profile.job.nodes is not None else 0.4,
             touched_s=_touched(apps, profile),
             recommended=recommended,
@@ -133,7 +133,7 @@ def _with_runs(name: str, by_name: Mapping[str, App]) -> str:
 
 
 def _read(edges: Sequence[AppDependency]) -> int:
-    """Bytes read over all edges; those whose bytes are not known count nothing."""
+    """Bytes read over all edges; edges of unknown bytes count as 0."""
     return sum(edge.bytes_read or 0 for edge in edges)
 
 
@@ -185,7 +185,7 @@ def _ranks(app: App | None) -> int:
 
 
 def _touched(apps: Sequence[str], profile: Profile) -> float:
-    """Time in which any of the apps reads: what it wrote is written all the same."""
+    """Time in which any of the apps reads: its writes remain."""
     reading = sum(seconds(app.io.busy_s.read) for app in profile.apps if app.name in apps)
     return min(reading, seconds(profile.workflow.io.busy_s.total))
 
@@ -193,7 +193,7 @@ def _touched(apps: Sequence[str], profile: Profile) -> float:
 def _lines(apps: Sequence[str], ranks: dict[str, int], launcher: Launcher, cores: int | None) -> list[str]:
     if cores is None:
         lines = comment(
-            "a chain of steps that exchange files, in a script of its own, as one step on one node:"
+            "a chain of steps that exchange files, in a separate script, as one step on one node:"
         )
         lines += comment(f"chain.sh runs {', '.join(apps)} one after another")
         return [*lines, launcher.chain.format(app="sh chain.sh")]

@@ -62,7 +62,7 @@ def classify(
     beside[1:] = back[:-1] & ~starts[1:]
     beside[:-1] |= back[1:]
     kind = np.where(paired & (delta > before) & ~beside, np.int8(SEQUENTIAL), np.int8(RANDOM))
-    # Without both offsets nothing can be compared: it goes on, unless a seek led to where the trace cannot tell.
+    # Without both offsets nothing can be compared: the access continues, unless a seek led to an unrecorded place.
     kind[continues | append | ~paired] = CONSECUTIVE
     kind[jumped & ~paired & ~append] = SEQUENTIAL
     again = np.zeros(n, np.bool_)

@@ -216,7 +216,7 @@ class Batch(CallColumns):
     def _signatures(self) -> Signatures | None:
         """Groups of calls by a kernel; None if numpy finds them."""
         if self.context.workload.lives is not None:
-            # What a name stands for depends on the moment.
+            # The file of a name depends on the moment.
             return None
         starts = np.empty(0, np.int64) if self.findings is None else self._phase_starts
         calls, names = self._calls, self._calls.schema.names
@@ -267,7 +267,7 @@ class Batch(CallColumns):
 
     @cached_property
     def unplaced(self) -> Ints:
-        """Data operations on files of which the place or the size is not known, in any order."""
+        """Data operations on files whose place or size is not known, in any order."""
         groups = self.groups
         data = (groups.kind <= Kind.WRITE) & (groups.file >= 0)
         if not (data & ((groups.unplaced > 0) | (groups.unsized > 0))).any():

@@ -1,4 +1,4 @@
-"""Calls of a batch grouped by everything but place, size and time: a few rows stand for many calls."""
+"""Calls of a batch grouped by everything but place, size and time: a few rows represent many calls."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Calls of MPI-IO that a data call of a library above made: what H5Dwrite and its like hand down.
 
-A call of a library does not tell how much it moves (a selection is a pointer to the tracer). What it asks MPI-IO for,
-that call tells. Calls that the library makes on its own account (headers, indices) lie outside its data calls.
+A call of a library does not show how much it moves (a selection is a pointer to the tracer). Its calls of MPI-IO
+do. Calls that the library makes for itself (headers, indices) are outside its data calls.
 """
 
 from __future__ import annotations

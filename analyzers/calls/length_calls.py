@@ -49,7 +49,7 @@ def firsts(key: Ints) -> Ints:
 
 
 def length_calls(batch: Batch, *, writes: bool) -> LengthCalls:
-    """These calls of a batch, those of libraries that set the length among them; without writes unless asked for."""
+    """These calls of a batch, including library calls that set the length; without writes unless requested."""
     groups = batch.groups
     flags, kind = groups.flags, groups.kind
     of = (kind == Kind.METADATA) & ((flags & (NAMING | Flag.RESIZE)) != 0)

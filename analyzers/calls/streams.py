@@ -33,7 +33,7 @@ _OPERATION_BITS = {
 
 @dataclass
 class Operations:
-    """Data operations that are held, in order of process, file and record; shape (n,) each."""
+    """Data operations that are kept, in order of process, file and record; shape (n,) each."""
 
     key: Ints
     """Key of process and file (`Batch.process_file`) and direction, see `SIDES`."""
@@ -128,7 +128,7 @@ class Calls:
 
 
 class Run:
-    """Data operations, stream after stream: those that were held, before the new ones of their streams."""
+    """Data operations, stream after stream: those that were kept, before the new ones of their streams."""
 
     def __init__(self, calls: Calls, earlier: Operations) -> None:
         self._calls, self._held = calls, earlier
@@ -142,10 +142,10 @@ class Run:
         begins = self.ends - new - old
         self._behind = np.repeat(np.cumsum(new) - new, old)
         self.held_at = self._behind + np.arange(len(earlier.key))
-        """Places of the operations held from earlier batches."""
+        """Places of the operations kept from earlier batches."""
         self._row = np.insert(calls.rows, self._behind, 0)
         self.group = self._column(calls.group, len(calls.phase_file) + np.arange(len(earlier.key)))
-        """Group of each operation; each that was held is a group of its own, behind the others."""
+        """Group of each operation; each kept one is a separate group, after the others."""
         self.phase_file = np.append(calls.phase_file, earlier.phase_file)
         self.within = np.append(calls.within, earlier.within)
         """Layers of each group, as `_appends` and `_follows`."""
@@ -202,7 +202,7 @@ class Run:
         return counts
 
     def _apart(self, at: Ints) -> tuple[Ints, Ints, Ints]:
-        """Places of held and of new operations among some, and an array of zeros for them."""
+        """Places of kept and new operations among some, and an array of zeros for them."""
         is_held = self.group[at] >= len(self._calls.phase_file)
         return np.flatnonzero(is_held), np.flatnonzero(~is_held), np.zeros(len(at), np.int64)
 

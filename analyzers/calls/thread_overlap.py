@@ -43,7 +43,7 @@ class OverlapFinder:
         goes_on = int(process[0]) == self.last.process
         bad = np.zeros(n, np.bool_)
         if int(process[0]) == int(process[-1]) and (end[1:] >= end[:-1]).all():
-            # No call outlasts the one behind it, so looking back two calls is enough.
+            # No call outlasts the one after it, so looking back two calls is enough.
             of_first = n
             bad[1:] = start[1:] < start[:-1]
             bad[2:] |= start[2:] < end[:-2]

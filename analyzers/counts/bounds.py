@@ -1,4 +1,4 @@
-"""Both ends of attributes of which counts tell no more."""
+"""Both ends of attributes that counts only bound."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def _at_most(
 
 
 def _moved(rows: Rows, groups: int, runs: Sequence[RunCounts], of_runs: Sequence[int]) -> Ints | None:
-    """Length of all stretches in which something was moved; None where some run does not tell them."""
+    """Length of all stretches with transfers; None where some run does not record them."""
     parts: list[tuple[Ints, Ints, Ints, Ints]] = []
     for run, group, shift in zip(runs, of_runs, rows.workload.shift_ns, strict=True):
         heat = run.heat

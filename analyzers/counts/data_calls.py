@@ -36,7 +36,7 @@ def sizes(rows: Rows, runs: Sequence[RunCounts], segments: TracedSegments) -> Si
         write.append(counted.write)
         before += len(counted.read)
     row, kind, size, count = (np.concatenate(c) for c in zip(*parts, strict=True))
-    # What was kept one by one needs no proof.
+    # Segments kept individually need no proof.
     others = ~segments.whole[row, kind]
     row, kind, size, count = row[others], kind[others], size[others], count[others]
     whole = segments.of_whole
@@ -57,10 +57,10 @@ def sizes(rows: Rows, runs: Sequence[RunCounts], segments: TracedSegments) -> Si
 
 
 def pattern(rows: Rows, segments: TracedSegments) -> PatternCounts:
-    """Classes as near as counts come; `io.access_pattern` in the provenance says how near.
+    """Classes as near as counts come; `io.access_pattern` in the provenance states how near.
 
     The first operation of a process on a file has no predecessor, and where it begins at byte 0 no counter has it: as
-    many of the operations that lie nowhere further on as there are such streams continue something.
+    many operations without a later place as there are such streams continue something.
     """
     # Where all calls were kept, nothing is left to the counters.
     known = segments.whole.all(axis=1) & rows.included & (rows["layer"] == Layer.POSIX)
@@ -79,7 +79,7 @@ def pattern(rows: Rows, segments: TracedSegments) -> PatternCounts:
     forward = forward - leading
     heirs = firsts + leading
     like_strided = strided > 0
-    # Of jumps to and fro, those that lead forth are as random as those that lead back.
+    # Forward jumps between backward ones are as random as these.
     back = elsewhere - firsts
     forth = np.minimum(forward - strided, back)
     classes = {
@@ -119,7 +119,7 @@ def _of_cells(segments: TracedSegments, known: NDArray[np.bool_]) -> TracedSegme
 
 
 def touched(rows: Rows, segments: TracedSegments) -> Touched:
-    """At most: what was moved, and no more than lies before the furthest end. What calls touched that were kept."""
+    """At most the bytes moved and the furthest end; then the bytes touched by calls that were kept."""
     whole = segments.of_whole
     extents = whole.extents(whole.app)
     phase, file, side = (

@@ -1,7 +1,7 @@
 """Data that runs of a workload passed to later ones through files, and that processes of one may have exchanged.
 
-Counts tell when a run first writes a file and when it last reads one, on one clock: a run that reads a file at or after
-the first write of another one depends on it. Within a run, who was first is not counted.
+Counts record when a run first writes a file and when it last reads one, on one clock: a run that reads a file at or
+after the first write of another one depends on it. Within a run, the order is not counted.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ def _pairs(file: Ints, writer: Ints, reader: Ints) -> tuple[Ints, Ints]:
 
 
 def _within(rows: Rows, users: IntTable, trace: Ints) -> NDArray[np.bool_]:
-    """Apps of which several processes of a run use a file that the run both reads and writes."""
+    """Apps in which several processes of a run use a file that the run both reads and writes."""
     within = np.zeros(len(rows.workload.apps), np.bool_)
     both = (users["reads"] > 0) & (users["writes"] > 0)
     several = both & ((users["alone"] < users["rows"]) | (users["rows"] > 1))

@@ -23,7 +23,7 @@ Bools = NDArray[np.bool_]
 def flushes_apart(rows: Rows, segments: TracedSegments) -> tuple[Rows, Bools]:
     """The rows, `write_ns` without flushes and `sync_ns` of these where that is known; which rows still hide them.
 
-    What the calls that write do not take of the time of a file's writes and flushes, its flushes took. Where that is
+    Flushes took the part of a file's time in writes and flushes that its writing calls did not take. Where that is
     not known of some file of the data set, all are left as they are: a sum of both would be neither.
     """
     flushed = rows["syncs"] > 0
@@ -36,7 +36,7 @@ def flushes_apart(rows: Rows, segments: TracedSegments) -> tuple[Rows, Bools]:
 
 
 def _writing(rows: Rows, segments: TracedSegments) -> Ints:
-    """Time of the kept writes of each row's processes and file; of a process that of several threads at once, once."""
+    """Time of the kept writes of each row's processes and file; overlapping threads of a process count once."""
     workload = rows.workload
     widths, writes = (workload.processes, max(1, workload.files)), segments.kind == Kind.WRITE
     keys, lengths = total_length(

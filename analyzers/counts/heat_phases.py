@@ -1,8 +1,8 @@
-"""Phases of a heat map, which tells how many bytes each process moved in each stretch of time: to one stretch.
+"""Phases of a heat map, which records the bytes each process moved in each stretch of time: to one stretch.
 
 A stretch in which a process moved something is taken as a call that lasts as long, and phases of such calls are found
-as those of whole traces are. What calls would tell (how many there were, how long they took, how large they were and
-where they began) is null.
+as those of whole traces are. Facts about calls (their number, duration, size and
+where they began) are null.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class HeatPhases:
 
 
 def phases_of_heat(rows: Rows, runs: Sequence[RunCounts], traces: Sequence[TraceFacts]) -> HeatPhases | str:
-    """Phases of all runs; a sentence where heat maps do not tell them."""
+    """Phases of all runs; a sentence where heat maps do not show them."""
     moved = _as_calls(rows, runs)
     if isinstance(moved, str):
         return moved
@@ -68,10 +68,10 @@ def _as_calls(rows: Rows, runs: Sequence[RunCounts]) -> TracedSegments | str:
     for trace, run in enumerate(runs):
         heat = run.heat
         if heat is None:
-            return "the log holds no heat map of all processes"
+            return "the log contains no heat map of all processes"
         layers = _layers_of_files(rows, trace)
         if layers is None:
-            return "the heat map does not tell files from standard streams, which moved much of the bytes"
+            return "the heat map does not separate files from standard streams, which moved many of the bytes"
         chosen = np.isin(heat.layer, layers)
         shift, base = workload.shift_ns[trace], workload.process_base[trace]
         for kind, bytes_ in ((Kind.READ, heat.read), (Kind.WRITE, heat.written)):
@@ -94,7 +94,7 @@ def _as_calls(rows: Rows, runs: Sequence[RunCounts]) -> TracedSegments | str:
             )
     columns = [np.concatenate(c) for c in zip(*parts, strict=True)] if parts else [np.empty(0, np.int64)] * 9
     if not len(columns[0]):
-        return "the heat map holds no bytes of files"
+        return "the heat map contains no bytes of files"
     return TracedSegments(rows, *columns)
 
 
@@ -114,7 +114,7 @@ def _layers_of_files(rows: Rows, trace: int) -> list[int] | None:
 
 
 def _measured(moved: TracedSegments, phase: Ints, phases: Phases, traces: Sequence[TraceFacts]) -> Measurements:
-    """As much as tells which phases are alike: bytes, directions and processes."""
+    """The facts that identify similar phases: bytes, directions and processes."""
     count, nothing = len(phases), np.empty(0, np.int64)
     reads = moved.kind == Kind.READ
     columns = {
@@ -124,7 +124,7 @@ def _measured(moved: TracedSegments, phase: Ints, phases: Phases, traces: Sequen
         "last": moved.end,
     }
     cells = group(phase, columns, {"first": "min", "last": "max"})
-    # How many calls it took is not known: one stands for all of a direction.
+    # The number of calls is not known: one represents all of a direction.
     some = {"reads": (cells["bytes_read"] > 0), "writes": (cells["bytes_written"] > 0)}
     none = np.zeros(len(cells), np.int64)
     known = {name: cells[name] for name in columns} | {n: c.astype(np.int64) for n, c in some.items()}
@@ -198,7 +198,7 @@ def _kind(read: int, written: int) -> Literal["read", "write", "mixed"]:
 
 
 def _io(read: int, written: int) -> PhaseIO:
-    """Bytes, and all else that is none: nothing was read, or written."""
+    """Bytes, and other values that are zero: nothing was read, or written."""
     unknown = ByKind(read=None, write=None, metadata=None, sync=None, total=None)
     known = {
         "bytes": ByteCounts(read=read, written=written, total=read + written),

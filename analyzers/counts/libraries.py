@@ -43,7 +43,7 @@ def library_use(rows: Rows, contexts: Sequence[Context], runs: Sequence[RunCount
                     },
                 )
             )
-            # One call of unknown size stands for all that were not counted.
+            # One call of unknown size represents all that were not counted.
             read, written = run.requested.get(library, (0, 0))
             unsized = int(library not in run.requested and numbers[1] > 0)
             sums = (read, written, unsized, unsized, 0, 0)

@@ -21,7 +21,7 @@ _STANDS_FOR = ("autofs", "rootfs", "dvs")
 
 
 def layouts_of(contexts: Sequence[Context], runs: Sequence[RunCounts]) -> dict[int, FileLayout]:
-    """By file of the workload; of several runs that of the last one given."""
+    """By file of the workload; for several runs that of the last one given."""
     return {
         int(context.file_codes[file]): layout
         for context, run in zip(contexts, runs, strict=True)
@@ -30,7 +30,7 @@ def layouts_of(contexts: Sequence[Context], runs: Sequence[RunCounts]) -> dict[i
 
 
 def mounts_of(runs: Sequence[RunCounts]) -> list[tuple[str, str]]:
-    """(folder, type), each folder once: under the type that holds data, where others stand for it."""
+    """(folder, type), each folder once: under the type that stores data, where others point to it."""
     types: dict[str, str] = {}
     for run in runs:
         for folder, kind in run.mounts:

@@ -61,7 +61,7 @@ Ints = NDArray[np.int64]
 
 @dataclass(frozen=True)
 class CountedRun:
-    """One run as its tracer tells it."""
+    """One run as its tracer records it."""
 
     facts: TraceFacts
     files: pa.Table
@@ -89,7 +89,7 @@ def counted_profile(
     refused: Sequence[tuple[str, str]] = (),
     copies: Sequence[tuple[str, str]] = (),
 ) -> tuple[Profile, View]:
-    """Characterise a workload by what was counted.
+    """Characterise a workload by its counts.
 
     Parameters
     ----------
@@ -143,7 +143,7 @@ def counted_profile(
     return _without_unsound(profile, counts), view
 
 
-_UNSOUND = "null for files whose records contradict themselves: traces[].problems names them"
+_UNSOUND = "null for files whose records contradict themselves: see traces[].problems"
 
 
 def _without_unsound(profile: Profile, counts: Sequence[RunCounts]) -> Profile:
@@ -345,7 +345,7 @@ def _survey(rows: Rows) -> IntTable:
     columns = {
         n: rows[n] for n in ("reads", "writes", "metadata", "syncs", "opens", "bytes_read", "bytes_written")
     }
-    # What was opened and never read nor written was looked at, or made: that is not counted. Removals are not, either:
+    # A file opened but never read or written was looked at, or made: that is not counted. Nor are removals:
     # without their column they are not known.
     columns |= dict.fromkeys(
         (

@@ -40,7 +40,7 @@ class Rows:
         trace = np.repeat(np.arange(len(runs)), lengths)
         bases = np.array(workload.process_base, np.int64)[trace]
         files = [c.file_codes[run.table["file"]] for c, run in zip(contexts, runs, strict=True)]
-        # Until `flushes_apart` has told it from that of writes.
+        # Until `flushes_apart` has separated it from that of writes.
         columns["sync_ns"] = np.zeros(len(columns["syncs"]), np.int64)
         # Moments are since the run began: on the workload's clock.
         shift = np.array(workload.shift_ns, np.int64)[trace]
@@ -70,7 +70,7 @@ class Rows:
 
     @cached_property
     def phase(self) -> Ints:
-        """One stands for each app; the number of apps for what is counted apart."""
+        """One for each app; the number of apps for paths counted separately."""
         phase: Ints = np.where(self.included, self.app, len(self.workload.apps))
         return phase
 

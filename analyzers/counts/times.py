@@ -193,7 +193,7 @@ def _at_least(rows: Rows, of: Ints, groups: int) -> Ints:
         alone = rows.process >= 0
         chosen = grouped & (alone | ((rows["slowest_rank"] >= 0) & (rows["slowest_rank"] < ranks)))
         process = np.where(alone, rows.process, bases + rows["slowest_rank"])
-        # What the slowest process spent was on this kind, but for no more than all spent on the others.
+        # The slowest process spent its time on this kind, except for at most what all spent on the others.
         time = np.where(alone, spent, np.maximum(0, slowest - (rows.time_ns - spent)))
         by_process = group(pack((of[chosen], process[chosen]), (groups, workload.processes)), {"time": time[chosen]})
         if len(by_process):

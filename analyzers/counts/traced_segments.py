@@ -1,4 +1,4 @@
-"""Data calls that the source traced one by one beside its counts (segments of DXT), and which counts they make up."""
+"""Data calls that the source also traced individually (segments of DXT), and the counts they make up."""
 
 from __future__ import annotations
 
@@ -171,9 +171,9 @@ class TracedSegments:
         )
 
     def classes(self, phase: Ints) -> tuple[IntTable, Pairs]:
-        """Calls of each class by phase and file; then how often they lie how far apart, by file.
+        """Calls of each class by phase and file; then how often each distance between them occurs, by file.
 
-        Files that a process opens again are not told from those that it goes on with.
+        Reopened files cannot be distinguished from files that stay open.
         """
         if not len(self):
             return IntTable(), Pairs()

@@ -28,13 +28,13 @@ __all__ = [
 
 OTHERWISE = "the source counts calls and keeps none of them"
 _NO_ORDER = "counts keep no order of calls, and removals are not counted"
-_NO_PHASES = "counts do not tell when each call took place"
+_NO_PHASES = "counts do not record when each call took place"
 
 UNKNOWN: dict[type[object], str] = {
-    BeyondEnds: "bytes are those that were moved; how many were asked for was not counted",
+    BeyondEnds: "bytes are those that were moved; requested bytes were not counted",
     LibraryCallTimes: "times of libraries are not taken from counts",
     LibraryTimes: "times of libraries are not taken from counts",
-    ClockSkew: "counts hold no moments at which several ranks met",
+    ClockSkew: "counts contain no moments at which several ranks met",
     ExchangeCounts: _NO_ORDER,
     ProcessExtents: _NO_ORDER,
     FunctionCosts: "times are added up by kind of call, not by function",
@@ -45,7 +45,7 @@ DROPPED: Mapping[Beside, str] = {
     "many_segments": "DXT has more calls than are taken one by one",
     "heat": "records of the heat map were dropped when memory ran out",
 }
-"""Data beside its counts that a source lost."""
+"""Data besides its counts that a source lost."""
 UNKNOWN_ATTRIBUTES = {
     "phases": _NO_PHASES,
     "sync_time": "the time of flushes is counted with that of writes",
@@ -53,26 +53,26 @@ UNKNOWN_ATTRIBUTES = {
 }
 PHASES_OF_CALLS = {
     "phases": (
-        "of the reads and writes of POSIX, which DXT kept one by one: no metadata operations, flushes nor buffered "
+        "from the reads and writes of POSIX, which DXT traced singly: no metadata operations, flushes or buffered "
         "streams"
     )
 }
 PHASES_OF_HEAT = {
     "phases": (
-        "from the heat map, which tells bytes by process and stretch of time, to one stretch: `bounds` has both ends "
-        "of start_s, end_s and runtime_s; of reads and writes alone, no metadata operations nor flushes"
+        "from the heat map, which records bytes by process and stretch of time, to one stretch: `bounds` has both ends "
+        "of start_s, end_s and runtime_s; reads and writes only, no metadata operations or flushes"
     ),
-    "phases.io": "the heat map tells bytes and no calls: how many, how long, how large and where is null",
+    "phases.io": "the heat map records bytes and no calls: their number, duration, size and place are null",
     "phases.io.bytes": (
         "as the heat map shares them out: calls that last for several stretches are rounded in each; up to a twentieth "
-        "may be that of standard streams, or lacks where a file's buffered streams cannot be told from these"
+        "may be that of standard streams, or lacks where a file's buffered streams cannot be separated from these"
     ),
     "phases.kind": "by bytes alone",
-    "phases.dominant": "the heat map does not tell the time of calls",
-    "phases.frequency": "the heat map does not tell calls",
+    "phases.dominant": "the heat map does not record the time of calls",
+    "phases.frequency": "the heat map does not record calls",
 }
 _OF_FLUSHES = (
-    "of files, all of whose writes DXT kept one by one: the time of writes and flushes of POSIX, which is counted as "
+    "of files whose writes DXT all recorded individually: the time of writes and flushes of POSIX, which is counted as "
     "one, less that of these writes"
 )
 FLUSHES_APART = {
@@ -80,14 +80,14 @@ FLUSHES_APART = {
     "io.busy_s.sync": f"lower bound, as metadata; {_OF_FLUSHES}; null of standard streams",
 }
 REMARKS = {
-    "traces.records": "calls that were counted; the log holds none of them",
+    "traces.records": "calls that were counted; the log contains none of them",
     "traces.functions": (
-        "one name stands for all calls of its kind (open for open64 and creat, read for pread and readv)"
+        "one name represents all calls of its kind (open for open64 and creat, read for pread and readv)"
     ),
     "io.bytes": "bytes that were moved, by calls that succeeded",
     "io.ops": "calls that succeeded",
     "io.time_s": (
-        "length of the calls added up: of a process that calls from several threads at once more than the "
+        "sum of call lengths: for a process that calls from several threads at once more than the "
         "union"
     ),
     "io.busy_s": (
@@ -95,11 +95,11 @@ REMARKS = {
         "on each file to the last, no more than all calls take together"
     ),
     "io.bandwidth": "upper bound: bytes by the lower bound of busy_s, where reads and writes were not kept one by one",
-    "io.footprint": "upper bound: bytes moved, and no more than lie before the furthest end of each file",
+    "io.footprint": "upper bound: bytes moved, at most the furthest end of each file",
     "io.transfer_size": (
         "histogram by the source's own bins, whose upper end belongs to them, `unknown` where it has none "
         "(buffered streams); exact sizes where the bins prove that all of the size are of one direction, percentiles "
-        "where they are the same wherever in its bin an unknown size lies"
+        "where they do not depend on an unknown size's place in its bin"
     ),
     "io.access_pattern": (
         "by counts: consecutive up to the first operation of each process on a file; strided the operations at one of "
@@ -110,7 +110,7 @@ REMARKS = {
     "apps.io_time_share": "lower bound, as io.busy_s",
     "workflow.io_time_share_slowest": "lower bound, as apps.balance.slowest_io_time_s",
     "apps.balance.slowest_io_time_s": (
-        "lower bound where a file has one record of all ranks: it tells the slowest one's alone; the least "
+        "lower bound where a file has one record of all ranks: it gives only the slowest one's; the least "
         "that fits the sum of all"
     ),
     "apps.balance.median_io_time_s": "of times that fit the sums, as slowest_io_time_s",
@@ -119,7 +119,7 @@ REMARKS = {
     ),
     "apps.balance.reading_processes": "upper bound where a file has one record of all ranks",
     "apps.balance.writing_processes": "upper bound where a file has one record of all ranks",
-    "files.processes": "ranks with a record of the file; all where one record stands for all ranks",
+    "files.processes": "ranks with a record of the file; all where one record covers all ranks",
     "files.readers": (
         "upper bound where a file has one record of all ranks: all of them, or as many as there are reads, or the one "
         "that moved all bytes"
@@ -147,7 +147,7 @@ KEPT = {
     "io.bandwidth": f"{_FROM_DXT}; write_synced: upper bound",
     "io.footprint": _FROM_DXT,
     "io.transfer_size": f"{_FROM_DXT}; histogram by the source's own bins, whose upper end belongs to them",
-    "io.access_pattern": f"{_FROM_DXT}; whether a file was opened again between two of them is not told",
+    "io.access_pattern": f"{_FROM_DXT}; whether a file was opened again between two of them is not recorded",
     "files.readers": _FROM_DXT,
     "files.writers": _FROM_DXT,
     "files.stride": _FROM_DXT,

@@ -19,7 +19,7 @@ from vani.schema.profile import Dataset, SizeDistribution
 
 __all__ = ["dataset", "size_distribution"]
 
-_NOT_SAMPLED = "a trace holds no values: `vani collect --dataset` reads a sample of them, for --job"
+_NOT_SAMPLED = "a trace contains no values: `vani collect --dataset` reads a sample of them, for --job"
 _AT_ONCE = 1 << 16
 
 
@@ -44,8 +44,8 @@ def dataset(
     no_sizes, of_lengths = _explain_lengths(view, sizes)
     notes |= of_lengths
     missing = len(codes) - len(known)
-    notes["dataset.size"] = "what writes, truncations and job.yaml tell of the files whose size is known" + (
-        f" ({len(known):,} of {len(codes):,}; files.size says why)" if missing else ""
+    notes["dataset.size"] = "from writes, truncations and job.yaml, for the files whose size is known" + (
+        f" ({len(known):,} of {len(codes):,}; see files.size)" if missing else ""
     )
     sample = view.job.dataset if view.job is not None else None
     notes["dataset.distribution"] = (
@@ -53,13 +53,13 @@ def dataset(
         if view.job is None or sample is None
         else view.job_name
         if sample.distribution is not None
-        else f"{view.job_name}: {view.job.unknown.get('dataset.distribution', 'not said')}"
+        else f"{view.job_name}: {view.job.unknown.get('dataset.distribution', 'no reason given')}"
     )
     if view.job is not None and sample is not None:
         notes["dataset.compression"] = (
             view.job_name
             if sample.compression is not None
-            else f"{view.job_name}: {view.job.unknown.get('dataset.compression', 'not said')}"
+            else f"{view.job_name}: {view.job.unknown.get('dataset.compression', 'no reason given')}"
         )
     if no_roles:
         notes |= dict.fromkeys(("dataset.roles", "files.role"), view.why_no_links)
@@ -108,7 +108,7 @@ def _explain_lengths(view: View, sizes: NDArray[np.int64]) -> tuple[bool, Notes]
 
 
 def _formats(view: View, codes: NDArray[np.int64]) -> tuple[Counter[str] | None, Notes]:
-    """Files of each format; None where that of some file cannot be told."""
+    """Files of each format; None where that of some file is unknown."""
     measured = view.measured
     if np.isin(codes, view.files_without_caller).any():
         return None, {"dataset.format": measured.why(LibraryUse)}

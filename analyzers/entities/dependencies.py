@@ -1,9 +1,9 @@
-"""Dependencies through files: who read what another wrote before (tables III and IV).
+"""Dependencies through files: processes that read what another wrote before (tables III and IV).
 
-A process depends on another if it read bytes that the other one had written last (`flows`). Where calls do not tell
+A process depends on another if it read bytes that the other one had written last (`flows`). Where calls do not show
 which bytes they moved, it is enough that it read the file at or after the other's first write to it. Both by the
 workload's clock, to which ranks and traces agree only to their skew: what collective calls prove of that is allowed
-for. What a process reads of its own links nothing. The coarser graph, in which only files count, is kept beside it.
+for. Reads of a process's own bytes link nothing. The coarser graph, in which only files count, is kept as well.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ def exchanged_files(view: View) -> set[int]:
 
 
 def early_reads(view: View) -> str | None:
-    """Say how far files are read before another process first writes them, if they are: clocks may disagree."""
+    """State how far files are read before another process first writes them, if they are: clocks may disagree."""
     links = view.links
     if links is None or not len(links.starts):
         return None
@@ -82,7 +82,7 @@ def early_reads(view: View) -> str | None:
 
 def _links(view: View) -> Links:
     if view.links is None:
-        raise RuntimeError("the source does not tell the order of reads and writes")
+        raise RuntimeError("the source does not record the order of reads and writes")
     return view.links
 
 
@@ -160,14 +160,14 @@ def _between(view: View) -> list[AppDependency]:
 def _explain_bytes(dependencies: list[AppDependency]) -> Notes:
     notes: Notes = {}
     for side, opened, calls, such in (
-        ("bytes_written", "made anew", "write to", "output such as fprintf"),
+        ("bytes_written", "recreated", "write to", "output such as fprintf"),
         ("bytes_read", "opened for reading", "read of", "input such as fscanf or fgets"),
     ):
         unknown = sum(getattr(link, side) is None for link in dependencies)
         if unknown:
             notes[f"workflow.app_dependencies.{side}"] = (
                 f"null in {unknown} of {len(dependencies)}: files were {opened} and no {calls} them is in the trace "
-                f"(formatted {such} leaves no record), or a call does not tell its size"
+                f"(formatted {such} leaves no record), or a call does not record its size"
             )
     return notes
 
@@ -206,7 +206,7 @@ def _add_by_file(edges: Edges, links: Links, writers: Ints, readers: Ints) -> No
 
 
 def _add_unplaced(edges: Edges, links: Links, chosen: Bools) -> None:
-    """Pairs for which only the file tells, as calls of one of the two do not tell which bytes they moved."""
+    """Pairs known by the file only, as calls of one of the two do not show which bytes they moved."""
     wrote, read = chosen & (links["first_write"] != NEVER), chosen & (links["last_read"] > -NEVER)
     unplaced = wrote & links.unplaced_writer
     _add_by_file(edges, links, np.flatnonzero(unplaced), np.flatnonzero(read))
@@ -217,7 +217,7 @@ def _add_unplaced(edges: Edges, links: Links, chosen: Bools) -> None:
 
 
 def _by_extents(view: View, links: Links, app: int, own: Bools, coarse: Graph) -> Graph:
-    """Pairs of which one read bytes that the other had written; of calls of unknown place, by the file."""
+    """Pairs in which one read bytes that the other had written; by the file for calls of unknown place."""
     blocks = links.blocks
     own_writer, own_reader = (links.app_of_process[p] == app for p in (blocks.writer, blocks.reader))
     writer_block, writer = blocks.writer_block[own_writer], blocks.writer[own_writer]
@@ -236,7 +236,7 @@ def _by_extents(view: View, links: Links, app: int, own: Bools, coarse: Graph) -
 
 
 def _by_file(view: View, links: Links, own: Bools) -> Graph:
-    """Pairs of which one read a file that the other wrote, whichever bytes."""
+    """Pairs in which one read a file that the other wrote, whichever bytes."""
     writers = np.flatnonzero(own & (links["first_write"] != NEVER))
     readers = np.flatnonzero(own & (links["last_read"] > -NEVER))
     number = np.cumsum(links.begins) - 1
@@ -300,17 +300,17 @@ def _explain_edges(links: Links, app: int, graph: Graph, coarse: Graph) -> Notes
     if links.extents.given_up and coarse.edges:
         why.append(
             "files that are written and read have more separate extents than are kept in memory (1 million): only the "
-            "file tells who depends on whom"
+            "file shows the dependency"
         )
     elif graph.edges > graph.by_extents:
-        what = "calls do not tell which bytes they moved"
+        what = "calls do not show which bytes they moved"
         if len(links.unresolved):
             what += f", or {len(links.unresolved):,} files are used in more pieces than are looked at"
         why.append(f"{graph.edges - graph.by_extents:,} of the pairs are known by the file only: {what}")
     if graph.by_extents and links.in_doubt and links.extents.start_ns is None:
         why.append(
-            "files that are written and read have too many calls to keep the moment of each: of several writers of the "
-            "same bytes all count but those that were surely overwritten before the first read"
+            "files that are written and read have too many calls to keep the moment of each: for several writers of "
+            "the same bytes all count but those that were surely overwritten before the first read"
         )
     return {f"apps[{app}].process_dependencies": "; ".join(why)} if why else {}
 

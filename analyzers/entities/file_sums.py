@@ -1,4 +1,4 @@
-"""Sums over groups of files: what a table of folders, or of name patterns, says of all files of the run."""
+"""Sums over groups of files: the totals in a table of folders, or of name patterns, over all files of the run."""
 
 from __future__ import annotations
 
@@ -53,13 +53,13 @@ class FileSums:
         return (high << 31) + low
 
     def most(self, of_files: Ints) -> Ints:
-        """Largest number of a file; 0 where there is none."""
+        """Largest number of a file; 0 without one."""
         highest = np.zeros(self._count, np.int64)
         np.maximum.at(highest, self._group, of_files)
         return highest
 
     def bytes(self, group: int) -> ByteCounts:
-        """Bytes of a group, moved or asked for; null where the size of no such call is known."""
+        """Bytes of a group, moved or requested; null where the size of no such call is known."""
         read = None if self._unread[group] else int(self._read[group])
         written = None if self._unwritten[group] else int(self._written[group])
         return ByteCounts(

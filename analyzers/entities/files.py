@@ -9,9 +9,9 @@ A file is
 - input, if the run only read it.
 
 Its size is that in the end of the run, by what was written since it was last emptied or cut (`measures/lengths.py`)
-and by job.yaml. It is not known of files that were only read, for which the furthest that was asked for is a guess; of
-files that were made or emptied, and of which no write since is recorded (they may be empty); that were written where
-the trace does not tell, or may have been through a descriptor that the tracer does not follow; and where several
+and by job.yaml. It is not known of files that were only read, for which the furthest requested offset is a guess; of
+files that were made or emptied without a recorded write since (they may be empty); of files written at
+unrecorded places, or perhaps through a descriptor that the tracer does not follow; and where several
 processes wrote to a file and cut it at about the same time.
 """
 
@@ -50,8 +50,8 @@ __all__ = [
 
 
 UNSIZED = (
-    "null for files that were only read; that were made, and of which no write is recorded (formatted output, mmap, "
-    "copy_file_range and sendfile leave no record; they may be empty); or that were written where the trace cannot tell"
+    "null for files that were only read; that were made without a recorded write (formatted output, mmap, "
+    "copy_file_range and sendfile leave no record; they may be empty); or that were written at unrecorded places"
 )
 """Provenance of sizes that are null."""
 
@@ -61,7 +61,7 @@ ROLES: tuple[Role | None, ...] = (None, "input", "output", "intermediate", "temp
 def roles(view: View) -> tuple[NDArray[np.int8], NDArray[np.bool_]]:
     """Role of every file of the data set as a place in `ROLES`, None where it was only opened; shape (files,).
 
-    Then a mask of the files whose role depends on an order of calls that is not known, of the same shape.
+    Then a mask of the files whose role depends on an unknown order of calls, of the same shape.
     """
     codes = view.files
     role: NDArray[np.int8] = np.where(view.surveyed("reads") > 0, 1, 0).astype(np.int8)
@@ -89,7 +89,7 @@ def roles(view: View) -> tuple[NDArray[np.int8], NDArray[np.bool_]]:
 
 
 def _is_output(view: View) -> NDArray[np.bool_]:
-    """Files that the run wrote, as far as can be told without the order of calls."""
+    """Files that the run wrote, as far as known without the order of calls."""
     reads, writes, makes, empties, resizes = (
         view.surveyed(n) > 0 for n in ("reads", "writes", "makes", "empties", "resizes")
     )
@@ -108,13 +108,13 @@ def sizes(view: View) -> tuple[NDArray[np.int64], Notes]:
         appended = np.zeros(workload.files + 1, np.int64)
         np.add.at(appended, others.file + 1, others.appended)
         more = appended[1:]
-        # What is appended lies behind all else; where the file was not made by the run, how much that is is unknown.
+        # Appended data is after all else; how much precedes it is unknown where the run did not make the file.
         begun = (size != NO_VALUE) | (survey.at(np.arange(workload.files), "makes") > 0)
         size = np.where((more > 0) & begun, np.where(size != NO_VALUE, size, 0) + more, size)
     if len(survey):
         unknown = unfilled(survey, workload.known_sizes[survey.keys] != NO_VALUE) | (survey["unfollowed"] > 0)
         size[survey.keys[unknown]] = NO_VALUE
-    # Where the source does not tell all lengths, the data set's size is null, too: `dataset` says why.
+    # Where the source does not give all lengths, the data set's size is null, too: see `dataset`.
     whole = view.measured.results.why(FileLengths) is None
     return size, {"files.size": UNSIZED} if whole and (size[view.files] == NO_VALUE).any() else {}
 
@@ -128,7 +128,7 @@ def format_of_file(view: View, code: int, layer: int | None) -> str:
     by_name = format_of_name(path)
     format_ = view.measured.formats_on_disk.get(code)
     if format_ is not None:
-        # NetCDF-4 is HDF5 inside, npz is zip: the name says which.
+        # NetCDF-4 is HDF5 inside, npz is zip: the name shows which.
         return by_name if by_name in ("netcdf", "npz") and format_ in ("hdf5", "zip") else format_
     return format_by_library(layer) or by_name or "bin"
 
@@ -203,7 +203,7 @@ def files(
 
 
 def most_common_strides(strides: Strides) -> dict[int, int]:
-    """Most common distance of each file's strided operations, in bytes; of several, the shortest."""
+    """Most common distance of each file's strided operations, in bytes; the shortest of several."""
     if not len(strides.file):
         return {}
     order = stable_order(strides.file)

@@ -1,8 +1,8 @@
 """Flows: which process read bytes of a file that which other one had written, by the extents of their calls.
 
-A read sees the last writer of each byte before it, by the workload's clock. What is not known for certain counts as
-seen: of calls that were merged over the run only the first and the last moment are known, and clocks of ranks may
-disagree. So a writer is left out only where another one wrote the byte anew after its last and before the first of the
+A read sees the last writer of each byte before it, by the workload's clock. Uncertain data counts as
+seen: calls merged over the run have only a first and a last moment, and clocks of ranks may
+disagree. So a writer is left out only where another one wrote the byte again after its last and before the first of the
 reads in question.
 """
 
@@ -107,7 +107,7 @@ class Flows:
     unresolved: Ints = field(default_factory=_nothing)
     """Files that are written and read in so many pieces that they were not looked at."""
     in_doubt: bool = False
-    """True where it is not certain who wrote some bytes last, or whether before the read."""
+    """True where the last writer of some bytes is uncertain, or whether it wrote before the read."""
 
 
 def _distinct_pairs(block: Ints, process: Ints) -> tuple[Ints, Ints]:
@@ -117,7 +117,7 @@ def _distinct_pairs(block: Ints, process: Ints) -> tuple[Ints, Ints]:
 
 
 def numbers_of_sets(blocks: int, block: Ints, process: Ints) -> Ints:
-    """A number for each block that stands for its set of processes, by the sum of theirs, mixed well."""
+    """A number for each block that identifies its set of processes, by the sum of theirs, mixed well."""
     total = np.zeros(blocks, np.uint64)
     np.add.at(total, block, _mixed(process))
     return Factorized.of(total.view(np.int64)).codes
@@ -188,7 +188,7 @@ class _Written:
         self._apart = len(piece) < 2 or bool((piece[1:] != piece[:-1]).all())
         """No piece was written twice."""
         self._keys = self._key(piece, late[self.call])
-        # The moment after which all bytes of the piece were written anew, by the calls so far.
+        # The moment after which all bytes of the piece were written again, by the calls so far.
         lift = piece * len(self._early)
         self._anew = np.maximum.accumulate(early[self.call] + lift) - lift
         self._longest = int((writes.latest - writes.earliest).max(initial=0))
@@ -253,7 +253,7 @@ def _same(
 ) -> tuple[tuple[Ints, Ints, Ints], bool, NDArray[np.bool_]]:
     """(file, writer, reader) where a process read all that one process wrote of a file, and nothing else.
 
-    Only for files of which no byte was written by two processes. It spares looking at every record where all processes
+    Only for files in which no byte was written by two processes. It spares looking at every record where all processes
     write a file in turn, and read their own or a neighbour's records. Then whether some of it is in doubt, and a mask
     of the extents that this leaves.
     """
@@ -261,7 +261,7 @@ def _same(
     at = np.flatnonzero(np.append(True, np.logical_or.reduce(differs)))
     whole, is_write = calls.where(at), writes[at]
     written = calls.where(writes)
-    # Starts and ends are sorted apart: where the next one begins before one of those so far ended, two lie above each
+    # Starts and ends are sorted apart: where the next one begins before one of those so far ended, two overlap each
     # other. Places are in the order of files.
     twice = np.sort(written.begin)[1:] < np.sort(written.end)[:-1]
     once = ~np.isin(whole.file, np.sort(written.file)[1:][twice])
@@ -329,7 +329,7 @@ def _matched(writes: _Calls, reads: _Calls, pieces: int) -> Flows:
     if not len(writes.file) or not len(reads.file):
         return Flows(unresolved=budget.over)
     written = _Written(writes, pieces)
-    # Reads of the same pieces after the same writes see the same writers: one stands for all.
+    # Reads of the same pieces after the same writes see the same writers: one represents all.
     block = _joint(reads.begin, reads.pieces, *written.order(reads))
     representative = np.zeros(int(block.max()) + 1, np.int64)
     representative[block] = np.arange(len(block))

@@ -1,7 +1,7 @@
 """Folders of the data set, over all its files and not only those that are listed.
 
-A folder's files are those directly in it. Its entries are these files and the folders directly in it that hold files
-of the data set, at any depth: what its directory has to keep for this run, at least.
+A folder's files are those directly in it. Its entries are these files and the folders directly in it that contain files
+of the data set, at any depth: at least the entries that this run adds to its directory.
 """
 
 from __future__ import annotations
@@ -105,7 +105,7 @@ def _parents(paths: pa.Array) -> tuple[pa.Array, Ints]:
     """Distinct folders of paths, in order of first appearance, and the position of each path's folder among them."""
     cut = pc.replace_substring_regex(paths, "/+[^/]*$", "")
     inside = pc.match_substring(paths, "/")
-    # What has no folder lies in the working directory; what lies in the root has nothing before its slash.
+    # Paths without a folder are in the working directory; paths in the root have nothing before their slash.
     named = pc.if_else(inside, pc.if_else(pc.equal(cut, scalar("")), scalar("/"), cut), scalar("."))
     encoded = pc.dictionary_encode(named)
     return encoded.dictionary, to_numpy(encoded.indices).astype(np.int64)

@@ -58,10 +58,10 @@ def attributes_by_calls(view: View) -> dict[int, FormatAttributes]:
 
 
 def note_attributes(view: View) -> Notes:
-    """Tell where the attributes of files are from, and why others are null, whichever are listed."""
+    """State the source of the attributes of files, and why others are null, whichever are listed."""
     notes = [
         f"{view.job_name}, else the calls that make arrays, where one file of an app is accessed through the library",
-        "null: no call tells in which file it makes an array"
+        "null: no call shows in which file it makes an array"
         if view.knows_callers
         else "null: which library made a call is not known without time stamps",
     ]
@@ -91,7 +91,7 @@ def _of_hdf5(view: View, app: int, _: Layer) -> FormatAttributes | None:
     return FormatAttributes(
         # One name at two places is in two groups, or the file was made twice.
         datasets=len(datasets) if len({name for _, name in datasets}) == len(datasets) else None,
-        # Selections in memory are dataspaces as well: several ranks cannot be told apart.
+        # Selections in memory are dataspaces as well: several ranks cannot be distinguished.
         dims=int(next(iter(ranks))) if len(ranks) == 1 and len(next(iter(ranks))) < 4 else None,
         encoding=", ".join(words),
         chunks=None if view.facts_of(app, "H5Pset_chunk") else [],
@@ -99,7 +99,7 @@ def _of_hdf5(view: View, app: int, _: Layer) -> FormatAttributes | None:
 
 
 def _of_netcdf(view: View, app: int, layer: Layer) -> FormatAttributes | None:
-    # nc_def_var(ncid, name, type, ndims, ...), ncmpi_def_var alike.
+    # nc_def_var(ncid, name, type, ndims, ...), ncmpi_def_var likewise.
     name = "nc_def_var" if layer == Layer.NETCDF else "ncmpi_def_var"
     variables = {(args[0], args[1]): args for _, args, _ in view.facts_of(app, name) if len(args) > 3}
     if not variables:

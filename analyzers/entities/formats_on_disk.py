@@ -20,9 +20,9 @@ Ints = NDArray[np.int64]
 
 
 def formats_on_disk(workload: Workload, used: Ints, listed: Ints) -> dict[int, str]:
-    """By file code, of the files that are listed and of those that tell the formats of the data set.
+    """By file code, for listed files and those that determine the formats of the data set.
 
-    Only of those whose first bytes are there, and are of a known format.
+    Only files with readable first bytes of a known format.
 
     Parameters
     ----------
@@ -36,12 +36,12 @@ def formats_on_disk(workload: Workload, used: Ints, listed: Ints) -> dict[int, s
 
 
 def telling_formats(codes: Ints, listed: Ints) -> Ints:
-    """Files of the data set whose first bytes tell its formats: all, or of many the first of the listed."""
+    """Files of the data set whose first bytes determine its formats: all, or the first listed of many."""
     return codes if len(codes) <= MOST_LOOKED_AT else listed[:MOST_LOOKED_AT]
 
 
 def _head(path: str) -> bytes:
-    """First bytes of a regular file; nothing where there is none. Never waits for a pipe."""
+    """First bytes of a regular file; empty without one. Never waits for a pipe."""
     try:
         if not stat.S_ISREG(Path(path).stat().st_mode):
             return b""

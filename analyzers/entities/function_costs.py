@@ -66,7 +66,7 @@ def _row(name: str | None, costs: Sequence[Cost]) -> CallCost:
         name=name,
         count=sum(c.count for c in costs),
         time_s=_time(costs),
-        # Null, too, where the trace tells the size of none of them.
+        # Null, too, where the trace records the size of none of them.
         bytes=moved if any(c.data > c.unsized for c in costs) else None,
     )
 

@@ -3,10 +3,10 @@
 A file-system call counts once in every layer that it was made through, its own included: the row of posix has all of
 posix's bytes, that of hdf5 what went through HDF5. `granularity.data` is the size that moves most bytes in data
 operations made under the
-layer, `granularity.metadata` the size of what moves beside it: the most common size of at most a tenth of it.
+layer, `granularity.metadata` the size of other transfers: the most common size of at most a tenth of it.
 
-The middleware of table VII is what stands between the program and the file system: MPI-IO, HDF5, PnetCDF and netCDF
-as far as they are in use. Its granularity and access pattern are those of the file-system calls that any of them makes,
+The middleware of table VII is the software between the program and the file system: MPI-IO, HDF5, PnetCDF and netCDF
+where in use. Its granularity and access pattern are those of the file-system calls that any of them makes,
 each counted once, over all apps. Where none is in use there is no middleware to describe; the paper repeats table VI.
 """
 
@@ -41,7 +41,7 @@ Transfer = Literal["collective", "independent", "mixed"]
 
 
 def interfaces(view: View) -> tuple[list[Interface] | None, Notes]:
-    """Rows by app, highest layer first; None where the source does not tell which libraries were used."""
+    """Rows by app, highest layer first; None where the source does not record which libraries were used."""
     use, entities = view.measured.of(LibraryUse), []
     notes = view.nulls(PatternCounts, "interfaces.access_pattern") | view.nulls(
         SpentTime, "interfaces.time_s"
@@ -113,12 +113,12 @@ def _requested(view: View, use: LibraryUse, app: int, layer: int) -> dict[str, A
     later = bool(use.requested.read_later[app, layer])
     read, written = (
         _ratio(*sides)
-        # No write leaves less than it was asked for: what is missing is in no record.
+        # No write moves less than requested: the missing part is not recorded.
         for sides in ((moved.read, requested.read, not later), (moved.written, requested.written, False))
     )
     sides = ((read, requested.read), (written, requested.written))
     if requested.read and _sieves_writes(use, app):
-        # Which reads the program asked for, and which of them writes made necessary, no sum of bytes tells.
+        # No sum of bytes separates reads that the program requested from those that writes made necessary.
         read = None
     complete = all(ratio is not None or wanted == 0 for ratio, wanted in sides)
     return {
@@ -130,7 +130,7 @@ def _requested(view: View, use: LibraryUse, app: int, layer: int) -> dict[str, A
 
 
 _SIEVED = 1.5
-"""More than so much of what MPI-IO was asked to write is what data sieving writes back."""
+"""Data sieving writes back more than this share of the bytes that MPI-IO was asked to write."""
 
 
 def _sieves_writes(use: LibraryUse, app: int) -> bool:
@@ -144,14 +144,14 @@ def _sides(read: int, written: int) -> ByteCounts:
 
 
 def _ratio(moved: int | None, requested: int | None, less: bool) -> float | None:
-    """Null where none was asked for, and where what moved it is in no record: `less` says whether it may be less."""
+    """Null where none was requested, and where its transfer is not recorded: `less` states whether it may be less."""
     if not requested or not moved or (moved < requested and not less):
         return None
     return moved / requested
 
 
 def _is_stored_otherwise(view: View, use: LibraryUse, app: int, layer: int) -> bool:
-    """HDF5 hands down chunks and what filters leave of them, not what it is asked for."""
+    """HDF5 passes down chunks after filters, not the requested bytes."""
     return bool(use.requested.from_below[app, layer]) and bool(
         view.facts_of(app, "H5Pset_chunk", "H5Pset_deflate", "H5Pset_filter", "nc_def_var_chunking")
     )
@@ -160,9 +160,9 @@ def _is_stored_otherwise(view: View, use: LibraryUse, app: int, layer: int) -> b
 _ASKED, _AMPLIFICATION = "interfaces.asked", "interfaces.amplification"
 _SIZE_UNKNOWN = {
     "mpiio": "the trace names some datatype without its size (MPI_TYPE_UNKNOWN)",
-    "hdf5": "selections in dataspaces are in no record, and the calls of MPI-IO below do not tell either",
-    "pnetcdf": "counts are in no record, and the calls of MPI-IO below do not tell either",
-    "netcdf": "the trace has the first count of each call only, and the calls of MPI-IO below do not tell either",
+    "hdf5": "selections in dataspaces are not recorded, and the calls of MPI-IO below do not show them either",
+    "pnetcdf": "counts are not recorded, and the calls of MPI-IO below do not show them either",
+    "netcdf": "the trace has the first count of each call only, and the calls of MPI-IO below do not show them either",
 }
 
 
@@ -175,7 +175,7 @@ def _why_not_asked(use: LibraryUse, entities: Sequence[Interface]) -> Notes:
     elif unknown:
         notes[_ASKED] = "; ".join(f"{layer}: {_SIZE_UNKNOWN[layer]}" for layer in unknown)
     elif use.requested.from_below.any():
-        notes[_ASKED] = "of HDF5, PnetCDF and netCDF: what their data calls ask MPI-IO for"
+        notes[_ASKED] = "for HDF5, PnetCDF and netCDF: the bytes their data calls request from MPI-IO"
     if _ASKED in notes:
         notes[_AMPLIFICATION] = notes[_ASKED]
     elif any(row.amplification is None or row.amplification.total is None for row in rows):
@@ -193,8 +193,8 @@ def _files(view: View, use: LibraryUse, app: int, layer: int) -> int:
 def middleware_access(view: View) -> tuple[list[str] | None, Granularity | None, Pattern | None, Notes]:
     """Libraries in use above the file-system calls, and the size and place of the transfers that they make.
 
-    Granularity and pattern are null where no library is in use, none moves data, or the source cannot tell; the
-    libraries where it cannot.
+    Granularity and pattern are null where no library is in use, none moves data, or the source does not record it; the
+    libraries where it does not name them.
     """
     use = view.measured.of(LibraryUse)
     if use is None:
@@ -259,7 +259,7 @@ def _collective(view: View, use: LibraryUse, app: int, layer: int) -> tuple[floa
         if not transfers:
             if not view.facts_of(app, "H5Pset_fapl_mpio"):
                 return None, None
-            # No call that sets a mode was recorded. Not all traces would have it: what MPI-IO was asked for tells.
+            # No call that sets a mode was recorded. Not all traces would have it: requests to MPI-IO show it.
             return None, _of_mpiio(use, app, data)
         return None, "mixed" if len(transfers) > 1 else next(iter(transfers))
     if layer == Layer.NETCDF:
@@ -277,7 +277,7 @@ def _collective(view: View, use: LibraryUse, app: int, layer: int) -> tuple[floa
 def _of_mpiio(use: LibraryUse, app: int, transfers: int) -> Transfer | None:
     """The mode of transfers of HDF5 that no call sets: each collective transfer is a collective call of MPI-IO.
 
-    Metadata of the file goes beside them in independent calls, which therefore prove nothing. None where the
+    Metadata of the file moves in independent calls as well, which therefore prove nothing. None where the
     collective calls may be those of PnetCDF.
     """
     together, others = use.collective_calls[app, Layer.MPIIO], use.data_calls[app, Layer.PNETCDF]
@@ -295,7 +295,7 @@ def _representation(view: View, app: int, layer: int) -> DataRepresentation:
         chunked = bool(view.facts_of(app, "H5Pset_chunk")) if created else None
         return DataRepresentation(dims=ranks, chunked=chunked)
     if layer in (Layer.NETCDF, Layer.PNETCDF):
-        # nc_def_var(ncid, name, type, ndims, ...), ncmpi_def_var alike.
+        # nc_def_var(ncid, name, type, ndims, ...), ncmpi_def_var likewise.
         name = "nc_def_var" if layer == Layer.NETCDF else "ncmpi_def_var"
         dims = _most_common([(args[3], n) for _, args, n in view.facts_of(app, name) if len(args) > 3])
         return DataRepresentation(dims=dims)

@@ -1,4 +1,4 @@
-"""IOSTATS, the block that every entity has, built for many entities at a time from what was measured per cell."""
+"""IOSTATS, the block that every entity has, built for many entities at a time from measurements per cell."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def stats_by(
         ends = summed(groups, past, ("beyond", "reads"))
         beyond, judged = ends.at(keys, "beyond"), ends.at(keys, "reads")
         if all(trace.has_results for trace in measured.traces):
-            # What was moved cannot lie beyond the end: a write left no record.
+            # Moved bytes cannot be beyond the end: a write left no record.
             beyond = nothing
     foot = [nothing, nothing]
     if footprint is not None:
@@ -101,7 +101,7 @@ def stats_by(
         unsized = int(operations["unsized"][i])
         by_read, by_write = sizes.get((key, Kind.READ)), sizes.get((key, Kind.WRITE))
         data = reads + writes
-        # Bytes of operations of which no size is known are null, not 0.
+        # Bytes of operations without any known size are null, not 0.
         summed_up = (by_size is None or own_bins is not None) and unsized < data
         read = int(operations["bytes_read"][i]) if by_read or not reads or summed_up else None
         written = int(operations["bytes_written"][i]) if by_write or not writes or summed_up else None
@@ -124,7 +124,7 @@ def stats_by(
             ops_share=_shares(data, metadata, syncs),
             time_share=_time_share(ns, hidden=key in hidden),
             bandwidth=Bandwidth(
-                # What lies beyond the end of a file was asked for in vain.
+                # Requests beyond the end of a file return no data.
                 read=_rate(read, int(beyond[i]), busy_ns[Kind.READ], ns[Kind.READ]) if reads else None,
                 write=_rate(written, 0, busy_ns[Kind.WRITE], ns[Kind.WRITE]) if writes else None,
                 write_synced=(
@@ -149,7 +149,7 @@ def stats_by(
 
 
 def nulls_of_stats(measured: Measurements) -> dict[str, str]:
-    """Attributes of every block that are null because the source cannot tell what they are made of, and why."""
+    """Attributes of every block that are null because the source lacks their inputs, and the reason."""
     made_of: tuple[tuple[type[object], tuple[str, ...]], ...] = (
         (PatternCounts, ("access_pattern",)),
         (Touched, ("footprint",)),
@@ -181,7 +181,7 @@ def _rate(requested: int | None, in_vain: int, busy_ns: int, spent_ns: int) -> f
 
 
 def impossible_rates(io: IOStats) -> list[str]:
-    """Directions (read, write) of which no rate is given because none is possible."""
+    """Directions (read, write) without a rate because none is possible."""
     impossible = []
     for name, moved, ops in (("read", io.bytes.read, io.ops.read), ("write", io.bytes.written, io.ops.write)):
         if ops and moved and getattr(io.time_s, name) and getattr(io.bandwidth, name) is None:

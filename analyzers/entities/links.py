@@ -38,7 +38,7 @@ class Links:
         flows_ = flows(extents, exchanges, skew_ns)
         self.blocks, self.unresolved, self.in_doubt = flows_.blocks, flows_.unresolved, flows_.in_doubt
         wrote, read = self["first_write"] != NEVER, self["last_read"] > -NEVER
-        # What the calls of a row do not tell, all of a file may know.
+        # All calls of a file may show what the calls of a row do not.
         hidden = np.isin(self.file, self.unresolved) | self.extents.given_up
         self.unplaced_writer = wrote & (hidden | self._any("unplaced_writes", "made"))
         self.unplaced_reader = read & (hidden | self._any("unplaced_reads") | self._only_looked)

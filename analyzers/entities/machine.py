@@ -1,6 +1,6 @@
-"""Job, middleware and storage (tables II, VII, VIII, IX): what the trace cannot know.
+"""Job, middleware and storage (tables II, VII, VIII, IX): facts that the trace cannot contain.
 
-Everything comes from job.yaml (`vani collect`) and system.yaml; what neither says is null, and provenance says so.
+Everything comes from job.yaml (`vani collect`) and system.yaml; values in neither are null, and provenance says so.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def job(view: View) -> tuple[JobEntity, Notes]:
     for name in JobEntity.model_fields:
         value = getattr(job_yaml, _IN_JOB_YAML.get(name, name), None) if job_yaml is not None else None
         if value is None and name in JobEntity.optional_keys:
-            # They describe no machine: a profile without them is none the worse.
+            # They describe no machine: a profile loses nothing without them.
             continue
         if value is not None:
             note = view.job_name
@@ -55,7 +55,7 @@ def job(view: View) -> tuple[JobEntity, Notes]:
             value, note = of_machine[name], f"system: {view.system.name}"  # type: ignore[union-attr]
         else:
             note = (
-                _NO_JOB if job_yaml is None else f"{view.job_name}: {job_yaml.unknown.get(name, 'not said')}"
+                _NO_JOB if job_yaml is None else f"{view.job_name}: {job_yaml.unknown.get(name, 'no reason given')}"
             ) + _silent(view.system, name)
         values[name] = value
         notes[f"job.{name}"] = note
@@ -111,7 +111,7 @@ def _of_machine(system: System) -> dict[str, Any]:
         "gpus_per_node": system.compute.gpus_per_node,
         "memory_per_node": system.compute.memory_per_node,
         "scheduler": system.scheduler,
-        # A description does not say that there is no more than it lists.
+        # A description may list fewer than there are.
         "node_local_bb_dirs": near["node_local"] or None,
         "shared_bb_dirs": near["shared"] or None,
         "pfs_dirs": [
@@ -129,7 +129,7 @@ def _silent(system: System | None, name: str) -> str:
         return ""
     if system.generic:
         return f"; system: {system.name} is of no machine in particular"
-    return f"; system: {system.name} does not say"
+    return f"; system: {system.name} does not give it"
 
 
 def cores_used(view: View) -> tuple[int | None, Notes]:
@@ -138,7 +138,7 @@ def cores_used(view: View) -> tuple[int | None, Notes]:
     nodes = job_nodes or _nodes(view)
     if not nodes:
         return None, {_CORES: _NO_JOB}
-    # Instances of a workflow may run one after the other: the largest is what a node certainly held.
+    # Instances of a workflow may run in sequence: the largest is what a node certainly ran.
     most = max((trace.ranks for trace in view.measured.traces), default=0)
     per_node = max(view.job.processes_per_node) if view.job and view.job.processes_per_node else None
     note = (
@@ -151,12 +151,12 @@ def cores_used(view: View) -> tuple[int | None, Notes]:
 
 def gpus_used() -> tuple[None, Notes]:
     """GPUs in use, which only calls of a GPU layer could show."""
-    why = "the trace holds no GPU calls, and job.yaml tells only what was given"
+    why = "the trace contains no GPU calls, and job.yaml states only allocated GPUs"
     return None, {"workflow.gpus_used_per_node": why}
 
 
 def middleware(view: View, cores: int | None) -> tuple[Middleware, Notes]:
-    """Cores and memory that are left for middleware on a node, the libraries in use and what they ask for."""
+    """Cores and memory left for middleware on a node, the libraries in use and their requests."""
     job_yaml, notes = view.job, dict[str, str]()
     total = job_yaml.cpu_cores_per_node if job_yaml is not None else None
     if total is None and view.system is not None:
@@ -191,7 +191,7 @@ def middleware(view: View, cores: int | None) -> tuple[Middleware, Notes]:
 
 
 def storage(view: View) -> tuple[Storage, Notes]:
-    """Node-local storage and the file system that most bytes of the data set lie on."""
+    """Node-local storage and the file system that stores most bytes of the data set."""
     node_local, notes = _node_local(view)
     shared, more = _shared(view)
     why = view.measured.unknown.get("storage.shared")
@@ -244,7 +244,7 @@ def _node_local(view: View) -> tuple[NodeLocalStorage, Notes]:
         # The pages of a file on tmpfs count as memory of the job that wrote it (cgroups, memory controller).
         capacity, source = (
             memory,
-            f"{view.job_name}: the job's memory, which is less than the file system holds",
+            f"{view.job_name}: the job's memory, which is less than the file system's capacity",
         )
     rates = [
         r
@@ -313,7 +313,7 @@ def _shared(view: View) -> tuple[SharedStorage, Notes]:
             (view.job_name if from_job else _OF_MOUNTS if mounted and key in ("type", "dir") else name)
             + (differs if key == "type" else "")
             if value is not None
-            else f"system: {view.system.name} does not say{differs}"
+            else f"system: {view.system.name} does not give it{differs}"
             if view.system is not None
             else _NO_SYSTEM
         )

@@ -30,7 +30,7 @@ _SPELLING = re.compile(r"^_*(?P<name>.*?)(?:64)?(?:_unlocked)?$")
 
 @cache
 def metadata_kind(function: str) -> int:
-    """Position in `KINDS` of what a metadata operation of this name does; `OTHER` for a name that is not known."""
+    """Position in `KINDS` of a metadata operation of this name; `OTHER` for a name that is not known."""
     if function in _KIND:
         return _KIND[function]
     match = _SPELLING.match(function)

@@ -15,7 +15,7 @@ from vani.schema.profile import Mount, TargetUse
 __all__ = ["NOT_A_KIND", "mount_above", "mounts"]
 
 NOT_A_KIND: Final = ("autofs", "dvs", "rootfs")
-"""Types of mounts that stand for file systems of other types."""
+"""Types of mounts that point to file systems of other types."""
 _SLOWEST: Final = 10
 """Targets that a profile lists one by one."""
 _KEY: Final = "storage.mounts"
@@ -36,7 +36,7 @@ def mount_above(path: str, table: list[tuple[str, str]]) -> tuple[str, str] | No
 
 
 def mounts(view: View) -> tuple[list[Mount] | None, Notes]:
-    """Every file system with a file of the data set; that of the trace goes before that of job.yaml."""
+    """Every file system with a file of the data set; the trace's takes precedence over job.yaml's."""
     table = list(view.measured.mounts)
     of_job = [(mount.dir, mount.type) for mount in (view.job.mounts if view.job is not None else None) or ()]
     if not table and not of_job:

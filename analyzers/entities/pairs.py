@@ -68,7 +68,7 @@ def all_to_all(writer: tuple[Ints, Ints], reader: tuple[Ints, Ints], file: Ints)
             return None
         sides.append(np.sort(process[block == both[0]]))
     writers, readers = sides
-    # Who has only itself on the other side takes no part.
+    # Processes with only themselves on the other side are left out.
     if len(readers) == 1:
         writers = np.setdiff1d(writers, readers)
     if len(writers) == 1:
@@ -121,7 +121,7 @@ class Edges:
         return Graph(len(edges), by_extents, int(self._linked.sum()), pattern, self.cut)
 
     def pairs(self) -> IntTable:
-        """By keys of writer and reader: `files` (only with `by_file`), and of which `by_extents`."""
+        """By keys of writer and reader: `files` (only with `by_file`), and `by_extents` among them."""
         table = self._table
         if not len(table) or not self._by_file:
             return table

@@ -51,7 +51,7 @@ def patterns(view: View, size_of: Ints) -> tuple[list[NamePattern], Notes]:
         why = "calls were counted for several processes at once (--quick)"
         notes |= dict.fromkeys((f"patterns.{n}" for n in ("processes", "writers", "writer")), why)
     if (known[chosen] < sums.files[chosen]).any():
-        notes["patterns.size"] = "the size of some file is not known: files.size says why"
+        notes["patterns.size"] = "the size of some file is not known: see files.size"
     if len(chosen) < grouped.count:
         most = "I/O time" if view.timed else "bytes"
         notes["patterns"] = (

@@ -1,12 +1,12 @@
-"""Phases that are alike, put together: a run that writes 355 states has one row of 355, not 355 rows.
+"""Similar phases, merged: a run that writes 355 states has one row of 355, not 355 rows.
 
 A phase is like the first one of a row if both are of one app, and
 
-- bytes read and bytes written each differ by at most a third of what the larger of the two phases moves;
+- bytes read and bytes written each differ by at most a third of the larger of the two phases;
 - reads, writes, metadata operations and flushes each differ by at most a third of the calls of the larger;
 - at most twice as many processes take part in one as in the other.
 
-That holds wherever the phases lie: checkpoints and plots in turn are two rows. Times play no part: calls of the same
+Their position does not matter: alternating checkpoints and plots are two rows. Nor do times: calls of the same
 bytes are slow at one time and fast at another, and the rows of two runs of a program shall be the same. How far apart
 the phases of a row begin is the median of the distances between them, if three in four of these differ from it by a
 quarter at most; else they come at no steady distance.
@@ -51,7 +51,7 @@ class PhaseRows:
 
 
 def each_alone(phases: Phases) -> PhaseRows:
-    """Every phase in a row of its own."""
+    """One row per phase."""
     count = len(phases)
     return PhaseRows(np.arange(count), phases.start_ns, phases.start_ns, np.zeros(count, np.int64))
 
@@ -60,7 +60,7 @@ _COLUMNS = ("bytes_read", "bytes_written", "first", "last", "reads", "writes", "
 
 
 def rows_of(measured: Measurements) -> PhaseRows:
-    """Put phases together that are alike."""
+    """Merge similar phases."""
     operations, phases = measured.operations, measured.phases
     columns = {name: getattr(operations, name) for name in _COLUMNS}
     by_phase = group(operations.phase, columns, {"first": "min", "last": "max"})

@@ -1,12 +1,12 @@
 """I/O phases (table V).
 
-`phases/phase_cuts.py` defines when phases begin, `phase_rows.py` which of them are one row. Of a row, `io` is that of
-all its phases together, `start_s` is when the first begins and `end_s` when the last ends, `runtime_s` is how long they
-are together, and `processes` the most that take part in one of them.
+`phases/phase_cuts.py` defines when phases begin, `phase_rows.py` which of them are one row. The `io` of a row is that
+of all its phases together, `start_s` is when the first begins and `end_s` when the last ends, `runtime_s` is how long
+they are together, and `processes` the most that take part in one of them.
 
 Kinds: `metadata` without a data operation, or where 95 % of the I/O time is metadata and at most a quarter of the calls
 move data; `read` or `write` where at least 95 % of the data operations (and of the bytes) go one way, else `mixed`.
-`dominant` is the kind of call that most of the I/O time went to, whatever was moved. Frequency (the paper's column has
+`dominant` is the kind of call with most I/O time, whatever the bytes. Frequency (the paper's column has
 "1 op", "7 ops/rank", "Iterative", "Bulk"), of each phase of the row:
 
 - single: at most one data operation per process;
@@ -34,7 +34,7 @@ _BACK_TO_BACK = 0.5
 
 
 def phases(view: View) -> tuple[list[Phase] | None, Notes]:
-    """One entity per row of phases that are alike, app after app, in order of time; None where no time is known."""
+    """One entity per row of similar phases, app after app, in order of time; None where no time is known."""
     rows = view.phase_rows
     why = view.measured.unknown.get("phases")
     if why is not None:

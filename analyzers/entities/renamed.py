@@ -1,6 +1,6 @@
 """Files that were renamed: which names are one file depends on the order of calls, which a source may not know.
 
-A name may stand for several files one after the other (`workload/renamed_files.py`), so neither their number nor
+A name may denote several files in sequence (`workload/renamed_files.py`), so neither their number nor
 anything about a single one of them is reported. All else counts their calls.
 """
 

@@ -1,4 +1,4 @@
-"""Traces: what each tells of itself, and how far its clocks disagree."""
+"""Traces: the facts each gives about itself, and how far its clocks disagree."""
 
 from __future__ import annotations
 

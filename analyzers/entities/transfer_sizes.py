@@ -138,7 +138,7 @@ def in_bins(
 
 
 def _proven(ends: Ints, counted: Ints, exact: tuple[Ints, Ints], percent: int) -> int | None:
-    """The percentile, where it is the same wherever in their bins the sizes lie that are not known; else None.
+    """The percentile, where it does not depend on unknown sizes within their bins; else None.
 
     Parameters
     ----------

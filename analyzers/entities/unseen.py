@@ -4,7 +4,7 @@ Evidence is of three sorts. Files: opened, and no data call on them, or a seek p
 the run made. Names: functions and modules that move data, or start processes, where no tracer follows. Layers: data
 calls in files that MPI-IO opened, which no MPI-IO data call surrounds.
 
-What a file lacks can have taken no longer than the file was open, unless it was mapped into memory: the mapping
+Missing calls of a file can have taken no longer than the file was open, unless it was mapped into memory: the mapping
 outlives the descriptor. So there is no such bound on a file whose length was set without a write (ftruncate, then
 mmap), nor, of a tracer that does not record mmap, on one that was there before the run. A new file is empty, and an
 empty file cannot be mapped.
@@ -37,8 +37,8 @@ Bools = NDArray[np.bool_]
 
 _LISTED: Final = 10
 _WORTH_A_LINE: Final = 0.1 * HARDLY
-"""Share of the run: files that were open for less in all, and lack data calls, are empty ones as far as anyone can
-see."""
+"""Share of the run: files that were open for less in all, and lack data calls, count as empty files by all that
+is recorded."""
 _NEVER: Final = np.iinfo(np.int64).max
 _STRACE: Final = "vani trace --tracer strace -- PROGRAM, which records system calls whoever makes them"
 _BEYOND_STRACE: Final = "no tracer of system calls: count the bytes in the program, or read the counters of the device"
@@ -189,7 +189,7 @@ def _has_system_calls(view: View) -> bool:
 
 
 def _sought_past_end(view: View, survey: IntTable, codes: Ints) -> Bools:
-    """Files that the run made, and in which a position lies past all that is known to be written."""
+    """Files that the run made, and in which a position is past all known writes."""
     lengths = view.measured.of(FileLengths)
     if lengths is None:
         return np.zeros(len(codes), np.bool_)
@@ -201,7 +201,7 @@ def _sought_past_end(view: View, survey: IntTable, codes: Ints) -> Bools:
 
 
 def _read_past_end(view: View, codes: Ints) -> Bools:
-    """Files of which more was read than was written to them, as far as calls tell what they moved."""
+    """Files with more bytes read than written, as far as calls record bytes."""
     past = view.measured.of(BeyondEnds)
     if past is None or not all(trace.has_results for trace in view.measured.traces):
         return np.zeros(len(codes), np.bool_)
@@ -216,7 +216,7 @@ def _open_s(view: View, survey: IntTable, codes: Ints) -> NDArray[np.float64]:
     end = view.workload.span_ns
     opens, closes = survey.at(codes, "opens"), survey.at(codes, "closes")
     first, last = survey.at(codes, "first_open", _NEVER), survey.at(codes, "last_close", -1)
-    # A file that nobody closed was open to the end.
+    # A file that was never closed was open to the end.
     last = np.where(closes < opens, end, last)
     longest = np.maximum(0, last - np.minimum(first, last)) / 1e9
     added = survey.at(codes, "open_us") / 1e6 + np.maximum(0, opens - closes) * (end / 1e9)
@@ -331,11 +331,11 @@ def _outside_mpiio(view: View) -> Iterator[Unseen]:
 
 
 def _non_blocking(view: View, interfaces: Sequence[Interface]) -> Iterator[Unseen]:
-    """MPI-IO calls that do not block and asked for data, of which no file-system call moved a byte."""
+    """Non-blocking MPI-IO calls that requested data, without a byte moved by a file-system call."""
     for side, verb in (("read", "read"), ("written", "write")):
         requesting = [row for row in interfaces if row.layer == "mpiio" and row.asked is not None]
         wanted = sum(getattr(row.asked, side) or 0 for row in requesting)
-        # What is handed over is moved in other calls, such as MPI_Wait, and need not be within one of MPI-IO.
+        # Other calls, such as MPI_Wait, move the data, which need not be inside of a call of MPI-IO.
         moved = [getattr(row.bytes, side) for row in interfaces if row.layer in ("posix", "stdio")]
         if not wanted or any(amount != 0 for amount in moved):
             continue

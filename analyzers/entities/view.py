@@ -71,14 +71,14 @@ class View:
         return use is not None and not use.caller_unknown.any()
 
     def nulls(self, result: type[object], *attributes: str) -> Notes:
-        """Why attributes are null that are made of a measure's result, where the source cannot tell it."""
+        """The reason why attributes made of a measure's result are null, where the source does not give it."""
         if self.measured.of(result) is not None:
             return {}
         return dict.fromkeys(attributes, self.measured.why(result))
 
     @property
     def limits(self) -> Notes:
-        """Reasons of attributes that the traces can never give; of several traces that of the first."""
+        """Reasons of attributes that the traces can never give; the first trace's of several."""
         limits: Notes = {}
         for trace in self.measured.traces:
             named = self.job is not None and PurePath(trace.source).name in self.job.apps
@@ -152,12 +152,12 @@ class View:
 
     @cached_property
     def phase_rows(self) -> PhaseRows:
-        """Phases that are alike, put together."""
+        """Similar phases, merged."""
         return rows_of(self.measured) if self.timed else each_alone(self.measured.phases)
 
     @cached_property
     def row_stats(self) -> Mapping[int, IOStats]:
-        """By row of phases that are alike; the number of rows stands for excluded calls."""
+        """By row of similar phases; the number of rows means excluded calls."""
         row_of_phase = np.append(self.phase_rows.row, self.phase_rows.rows)
         busy = self.measured.of(BusyTimes)
         return self._stats(
@@ -299,12 +299,12 @@ class View:
 
     @property
     def no_times(self) -> str:
-        """Why the traces tell no times."""
-        return self.measured.unknown.get("times", "some trace does not tell when it ends")
+        """Why the traces give no times."""
+        return self.measured.unknown.get("times", "some trace does not record when it ends")
 
     @cached_property
     def files_without_caller(self) -> Ints:
-        """Codes of files with calls of which it is not known which library made them."""
+        """Codes of files with calls of an unknown library."""
         use = self.measured.of(LibraryUse)
         return self.files if use is None else use.caller_unknown_files
 

@@ -1,20 +1,20 @@
 """Access pattern of data operations, per process and file (tables VI, VII: "access pattern").
 
-Reads and writes of a process on a file are two streams, which begin anew when the process opens the file. A data
+Reads and writes of a process on a file are two streams, which begin again when the process opens the file. A data
 operation is, compared with the one before it in its stream,
 
 - strided, if it is one of three or more operations in a row at one distance that do not just continue one another;
-- consecutive, if it begins where that one ended: behind all that it asked for, or, for a read that reached the end of
+- consecutive, if it begins where that one ended: after all that it requested, or, for a read that reached the end of
   its file, there. That end shows in the file position, where both operations go on from it (`read`, not `pread`) and
-  no seek lay between, so that the second one can only begin within what the first one asked for because that was
+  no seek was between, so the second one can only begin within the first one's request because that was
   cut; otherwise it must be known from writes, truncations or job.yaml (`Ends`). So files that are read to their
   end, and ends that are read again and again, are consecutive;
 - sequential, if it begins further on, and neither the operation before nor the one after it goes back;
 - random otherwise: it goes back, or is the way forth between two that do (half of random jumps lead forward).
 
 The first operation of a stream has no predecessor: it is of the class of its successor, consecutive where there is
-none. Appended data is consecutive. An operation whose offset is unknown continues the one before (no seek
-lay between) or jumps to where the trace cannot tell (sequential, after a seek to the end). Unit: operations.
+none. Appended data is consecutive. An operation of unknown offset continues the one before (no seek
+between) or jumps to an unrecorded place (sequential, after a seek to the end). Unit: operations.
 """
 
 from __future__ import annotations
@@ -105,7 +105,7 @@ class PatternCounts:
     app: Ints
     """Shape (rows,), as `within`."""
     within: Ints
-    """Layers that the operations of an app lie within, a bit per layer."""
+    """Layers that contain the operations of an app, a bit per layer."""
     under: Mapping[str, Ints]
     """Operations of each row, by class."""
     strides: Strides
@@ -144,7 +144,7 @@ class AccessPattern:
 
 
 class _Collector:
-    """The class of an operation depends on two before and up to three behind it: they are held from batch to batch."""
+    """The class of an operation depends on two before and up to three after it: they are kept from batch to batch."""
 
     def __init__(self, context: Context, findings: SurveyFindings | None) -> None:
         self._app, self._apps = context.app, len(context.workload.apps)
@@ -193,7 +193,7 @@ class _Collector:
         self._held = self._take(run, earlier, seeks_of, going_on=int(groups.process[codes[-1]]))
 
     def _as_columns(self) -> Operations:
-        """The held operations, as columns."""
+        """The kept operations, as columns."""
         earlier = self._held or Operations.of_none()
         return earlier.as_columns() if isinstance(earlier, HeldOperations) else earlier
 

@@ -3,7 +3,7 @@
 Per phase, per app, per file of the files that are listed, and for the workload; by kind and in all. An app's is not
 the sum of its phases': where one follows the other without a pause, a call of the former may go on in the latter.
 Calls of all processes meet here, so this works on windows of time, not on partitions: each window reads the groups
-that its calls can lie in, intervals are cut at its borders, and lengths add up. Unit: nanoseconds.
+that its calls can fall in, intervals are cut at its borders, and lengths add up. Unit: nanoseconds.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ Ints = NDArray[np.int64]
 _PIECES = 4
 """For each worker."""
 _HELD = 8 << 20
-"""Rows of row groups that lie side by side, 20 bytes each; of more, calls are merged by row group first."""
+"""Rows of adjacent row groups, 20 bytes each; with more, calls are merged by row group first."""
 _FEW_ROWS = 1 << 14
 """Rows of groups that are side by side: then those of some tens of processes stay in the processor's cache."""
 MOST = 1 << 20
@@ -147,7 +147,7 @@ def _borders(window: Window, count: int) -> list[int]:
         np.bincount(np.searchsorted(edges, np.clip(at, window.begin, window.end)), rate, len(edges))
         for at in (first, last + 1)
     )
-    # What is subtracted may leave a little less than nothing.
+    # A subtraction may leave slightly less than nothing.
     rates = np.maximum(np.cumsum(begins - ends), 0)[:-1]
     mass = np.append(0, np.cumsum(rates * np.diff(edges)))
     wanted = np.linspace(float(mass[0]), float(mass[-1]), count + 1)[1:-1]
@@ -183,10 +183,10 @@ def busy(
 ) -> IntTable:
     """Busy time of the whole run; see `busy_in`.
 
-    Row groups are read in the order of time, and what lies behind a window waits for the next one. Where so many
+    Row groups are read in the order of time, and calls after a window wait for the next one. Where so many
     processes are at work that row groups of all of them do not fit memory side by side, calls are
     merged row group by row group first; few intervals are left where many processes are at work. The run is cut into
-    as many pieces of time as a sample tells, so that what is left of one fits memory; a piece of which more is left
+    as many pieces of time as a sample requires for one to fit memory; a piece of which more is left
     is cut in four. Each piece is a task, or, where they are fewer than workers, many that are put together as a tree.
     """
     if not groups:
@@ -330,7 +330,7 @@ def busy_in(window: Window, inputs: WindowInputs, contexts: Sequence[Context]) -
 
 
 def _times(calls: CallTimes, begin: int, end: int, inputs: WindowInputs) -> IntTable:
-    """Busy time of calls that lie between two moments."""
+    """Busy time of calls between two moments."""
     findings = inputs.findings
     _, width, _ = inputs.widths
     out = None

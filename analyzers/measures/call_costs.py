@@ -1,6 +1,6 @@
 """Cost of each function, per phase and file: calls, their time and their bytes.
 
-Time is the length of the calls, added up: of two threads that are in a call at the same time both count, unlike in
+Time is the length of the calls, added up: two threads in a call at the same time both count, unlike in
 I/O time, so that the times of functions are those that the trace shows. Unit: calls, nanoseconds, bytes.
 """
 
@@ -42,7 +42,7 @@ class FunctionCosts:
     """Calls on data."""
     metadata: Ints
     unsized: Ints
-    """Calls on data that do not tell their size."""
+    """Calls on data without a recorded size."""
 
 
 class CallCosts:

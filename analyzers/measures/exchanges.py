@@ -2,8 +2,8 @@
 
 Kept per process and file, for files of the data set that several processes use and that are both written and read,
 under whatever name (a file that is renamed counts under its last one): when it first wrote and first and last read, how
-much, and how many of its calls do not tell where or how much. Where no write (no read) of a file is in the trace, opens
-that empty it (that only read it) stand for them: formatted output and input of streams leaves no records. Unit:
+much, and how many of its calls do not record where or how much. Where no write (no read) of a file is in the trace,
+opens that empty it (that only read it) represent them: formatted output and input of streams leaves no records. Unit:
 nanoseconds, bytes.
 """
 
@@ -63,7 +63,7 @@ class Exchanges:
     """Columns by process and file + 1.
 
     first_write, first_read (`NEVER` if not), last_write, last_read (-`NEVER`); bytes_written, bytes_read; calls of
-    unknown place: unplaced_writes, unplaced_reads; of unknown size: unsized_writes, unsized_reads; opens that stand for
+    unknown place: unplaced_writes, unplaced_reads; of unknown size: unsized_writes, unsized_reads; opens that represent
     writes and for reads: made, looked; and the reads.
     """
 
@@ -109,7 +109,7 @@ class _Collector:
         key = pack((groups.process, self._final[named] + 1), self._widths)
         first, last = groups.first_start, groups.last_start
         write = (kind == Kind.WRITE) | emptied
-        # A call of unknown size lies nowhere certain, one of no bytes touches nothing.
+        # A call of unknown size has no certain place, one of no bytes touches nothing.
         unsized = groups.unsized
         unplaced = np.where(moves, unsized + groups.unplaced_sized, 0)
         columns = {

@@ -46,7 +46,7 @@ class FootprintResult:
 
 @dataclass(frozen=True, eq=False)
 class Touched:
-    """Extents that all processes together read and wrote, less what lies beyond the end of a file.
+    """Extents that all processes together read and wrote, less bytes beyond the end of a file.
 
     A row has one extent or more of a phase, file and kind, which follow each other and have no byte in common. Several
     rows may have the same phase, file and kind.
@@ -88,14 +88,14 @@ class Touched:
 
 @dataclass(frozen=True, eq=False)
 class PlacelessCalls:
-    """Data operations whose place is not known, per phase and file; shape (n,) each."""
+    """Data operations of unknown place, per phase and file; shape (n,) each."""
 
     phase: Ints
     file: Ints
     appended: Ints
     """Bytes."""
     unplaced: Ints
-    """Operations of which not even that is known."""
+    """Operations for which not even that is known."""
 
 
 class Footprint:
@@ -111,7 +111,7 @@ class Footprint:
 
     def combine(self, parts: Sequence[FootprintResult]) -> FootprintResult:
         extents, given_up = Intervals(), any(p.given_up for p in parts)
-        # One after the other: all at once would take their memory several times. What is long is merged once.
+        # In sequence: all at once would take their memory several times. Long parts are merged once.
         for part in sorted(parts, key=lambda part: len(part.extents)):
             extents = Intervals() if given_up else Intervals.joined([extents, part.extents])
             given_up = given_up or len(extents) > _MOST_EXTENTS
@@ -123,7 +123,7 @@ class Footprint:
         phase, file, kind = phases_and_files(extents.group[first], workload, findings, 2)
         start, end, last = extents.start, extents.end, ends.last()
         if len(last) and len(file):
-            # What was read beyond the end of a file was not touched.
+            # Reads beyond the end of a file touch nothing.
             known = (kind == Kind.READ) & (file >= 0) & ends.always[np.maximum(file, 0)]
             limit = np.where(known, last[np.maximum(file, 0)], np.iinfo(np.int64).max)
             after = np.append(first[1:], len(end))

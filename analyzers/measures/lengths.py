@@ -4,10 +4,10 @@ A file is emptied by an open with O_TRUNC (`fopen` w) and by one with O_CREAT be
 process; it is cut, or lengthened, by truncate, ftruncate and MPI_File_set_size, also where the ftruncate below the
 last is not recorded. Writes of the same process before that are gone, those behind it count: their order is recorded.
 The order of calls of several processes is that of their clocks, which agree to no less than a second, or a tenth of the
-run. Within that, what others write is taken to come behind the emptying, or a cut to nothing; whether it comes behind
+run. Within that, writes of others are assumed to come after the emptying, or a cut to nothing; whether it comes behind
 another cut is not known.
 
-What is removed in the end has the length that it had. Unit: bytes. Of each file, writes are kept by 64ths of the run;
+A removed file has the length that it had. Unit: bytes. Of each file, writes are kept by 64ths of the run;
 more than a million of them are beyond the memory that is kept for this: then files are as long as the furthest write
 reached.
 """
@@ -55,7 +55,7 @@ _NO_KEY = np.iinfo(np.int64).max
 class LengthsResult:
     """`stretches`: what processes wrote since they last emptied or cut a file, by (file, moment of that, moment of the
     writes): time of that (-1: never), furthest end and last start of the writes (-1: none). `cuts`: the last cut of
-    each file: time and length. `given_up`: moments are no longer told apart."""
+    each file: time and length. `given_up`: moments are no longer distinguished."""
 
     stretches: IntTable
     cuts: IntTable
@@ -67,7 +67,7 @@ class FileLengths:
     """Lengths of files in the end."""
 
     length: Ints
-    """Shape (files,), bytes; `NO_VALUE` where nothing tells it."""
+    """Shape (files,), bytes; `NO_VALUE` where nothing shows it."""
     uncertain: Bools
     """Shape (files,): the order of what several processes did is not known."""
 
@@ -106,7 +106,7 @@ def _without_moments(stretches: IntTable) -> IntTable:
 
 
 def _latest(parts: Sequence[IntTable]) -> IntTable:
-    """The last cut of each file; of several at one moment the longest."""
+    """The last cut of each file; the longest of several at one moment."""
     parts = [p for p in parts if len(p)]
     if not parts:
         return IntTable()
@@ -139,7 +139,7 @@ class _Process:
         return reset, gone
 
     def go_on(self, key: Ints, reset: Ints, gone: Bools, writes: _Writes) -> None:
-        """Take what came next; a file that was emptied or cut now keeps nothing of what was written before."""
+        """Take what came next; a file that was emptied or cut now keeps no earlier writes."""
         anew = key[reset >= 0]
         if len(anew):
             self.keep_writes(lambda key: ~np.isin(key, anew))
@@ -210,7 +210,7 @@ class _Collector:
         key, last, reset, gone = self._resets(others)
         after: Ints | None = None
         if len(key):
-            # Of the batch's calls that count, the first one behind the last reset.
+            # Of the batch's calls that count, the first one after the last reset.
             place = np.where(last >= 0, others.place[np.maximum(last, 0)] + 1, 0)
             place = place if batch.complete else np.searchsorted(batch.rows, place)
             after = IntTable(key, {"after": place}).at(groups.process_file, "after")
@@ -270,7 +270,7 @@ class _Collector:
             self._cuts = [_latest([*self._cuts, cuts])]
 
     def _moment_of(self, time: Ints) -> Ints:
-        """1 and up; 0 stands for no such moment."""
+        """1 and up; 0 means no such moment."""
         return np.where(time >= 0, np.minimum(time // self._moment, _MOMENTS) + 1, 0)
 
     def _put_out(self, done: _Process) -> None:
@@ -304,9 +304,9 @@ class _Collector:
 
 
 def _lengths_of(workload: Workload, result: LengthsResult) -> tuple[Ints, Bools]:
-    """Length of each file in the end (`NO_VALUE` where nothing tells it), and whether it is uncertain; shape (files,).
+    """Length of each file in the end (`NO_VALUE` where nothing shows it), and whether it is uncertain; shape (files,).
 
-    A file that was emptied in the end, and of which no write since is recorded, has no known length: what filled it
+    A file that was emptied in the end without a recorded write since has no known length: what filled it
     may have left no record.
     """
     known = workload.known_sizes

@@ -45,9 +45,9 @@ Ints = NDArray[np.int64]
 ABOVE_FILE_SYSTEM = (Layer.MPIIO, Layer.HDF5, Layer.PNETCDF, Layer.NETCDF)
 """Libraries of I/O between the program and the file-system calls."""
 ANY_LIBRARY = 15
-"""Stands in `LibrariesResult.data` for all of them together; no layer has this number."""
+"""Means all of them together in `LibrariesResult.data`; no layer has this number."""
 ASKED = ("read", "written", "unsized_read", "unsized_written", "deferred_read", "deferred_written")
-"""Columns of what data calls ask for: bytes, calls of unknown size, and calls whose data moves after they return."""
+"""Columns of the requests of data calls: bytes, calls of unknown size, and calls whose data moves after they return."""
 _ANY = sum(1 << layer for layer in ABOVE_FILE_SYSTEM)
 _ABOVE_MPIIO = (Layer.HDF5, Layer.PNETCDF, Layer.NETCDF)
 _DEFERRED = (
@@ -59,17 +59,17 @@ _DEFERRED = (
 )
 _DEFERRED_ENDS = ("_begin", "_begin_c", "_async")
 _ATTRIBUTES = ("H5Aread", "H5Awrite")
-"""Functions of HDF5 for attributes: what they move is part of the headers."""
+"""Functions of HDF5 for attributes: their bytes are part of the headers."""
 
 
 def under_any_library(within: NDArray[Any]) -> NDArray[np.bool_]:
-    """Tell which calls were made through a library, by the layers that they lie within (a bit per layer)."""
+    """Select calls made through a library, by the layers around them (a bit per layer)."""
     under: NDArray[np.bool_] = (within & _ANY) != 0
     return under
 
 
 def ask_kind(names: Sequence[str]) -> NDArray[np.int8]:
-    """Kind of each function: 0 where the data that it asks for moves in the call, 1 where later, -1 without data."""
+    """Kind of each function: 0 where its data moves in the call, 1 where later, -1 without data."""
     return np.array(
         [
             -1
@@ -87,7 +87,7 @@ class LibrariesResult:
 
     `under`: file-system calls made under a call of the layer (or its own, for posix and stdio), with `files` (calls
     by file) and `data` (transfers by size, and once more for `ANY_LIBRARY`). `calls`: calls of the layer itself, and
-    `requests` what its data calls ask for; `handed_down` what they ask MPI-IO for, columns `ASKED` both.
+    `requests` of its data calls; `handed_down` to MPI-IO, columns `ASKED` both.
     `via` and `outer` (calls by file): file-system calls by the outermost layer alone, so that they add up over layers.
     """
 
@@ -109,9 +109,9 @@ class Requested:
     """Bytes; `NO_VALUE` where the size of some call is not known, as the next."""
     written: NDArray[np.int64]
     read_later: NDArray[np.bool_]
-    """Some of what is read arrives after the call returns."""
+    """Some bytes read arrive after the call returns."""
     from_below: NDArray[np.bool_]
-    """The layer's own calls do not tell: it is what they ask MPI-IO for."""
+    """The layer's own calls do not show it: these are their requests to MPI-IO."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -157,13 +157,13 @@ class LibraryUse:
     collective_calls: NDArray[np.int64]
     """Collective calls that transfer data."""
     outermost_bytes: NDArray[np.int64]
-    """By calls whose outermost layer it is, so that they add up over layers; as the other `outermost_` ones."""
+    """By calls whose outermost layer it is, so they add up over layers; as the other `outermost_` ones."""
     outermost_calls: NDArray[np.int64]
     files: LayerFiles
     sizes: LayerSizes
     outermost_files: LayerFiles
     caller_unknown: NDArray[np.bool_]
-    """Shape (apps,): of some of its calls it is not known which library made them."""
+    """Shape (apps,): some of its calls were made by an unknown library."""
     caller_unknown_files: NDArray[np.int64]
     """Codes of files with such calls."""
     requested: Requested

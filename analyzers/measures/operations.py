@@ -2,7 +2,7 @@
 
 A data operation is a read or write of layers posix and stdio, a flush is one of fsync, fdatasync, fflush, msync and
 sync_file_range, a metadata operation every other call of these layers; a call made inside another of them is not
-counted again. `bytes` is what the calls asked for (moved, where the trace stores return values). Unit: calls, bytes.
+counted again. `bytes` is what the calls requested (moved, where the trace stores return values). Unit: calls, bytes.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class OperationCounts:
     """Per phase and listed file; shape (n,) each. Integers of any size: to be added up with `group`."""
 
     phase: Ints
-    """The number of phases stands for excluded calls."""
+    """The number of phases means excluded calls."""
     file: Ints
     """-1: none, or none that is listed."""
     reads: Ints

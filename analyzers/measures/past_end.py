@@ -1,4 +1,4 @@
-"""Bytes that reads asked for beyond the end of their file (contract, `past_end`), which cannot have been moved.
+"""Bytes that reads requested beyond the end of their file (contract, `past_end`), which cannot have been moved.
 
 The end of a file is known from when the run made it, or where job.yaml knows its size, as long as the place and size
 of every write to it are known; it is the furthest that writes and truncations of any process had reached by the time
@@ -38,7 +38,7 @@ class BeyondEnds:
     file: Ints
     """-1: none, or none that is listed."""
     beyond: Ints
-    """Bytes that reads asked for beyond the end."""
+    """Bytes that reads requested beyond the end."""
     reads: Ints
     """Reads on files whose end is known."""
 

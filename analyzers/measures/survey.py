@@ -2,11 +2,11 @@
 
 - when each app was busy, without pauses shorter than a floor (a ten-thousandth of the run, at least 1 ms): phases
   are found in it. A pause of the whole app is a pause of every process, so dropping short pauses early loses none;
-- what processes do from moment to moment (`analyzers/phases/activity.py`), in which it is seen where they begin anew;
+- what processes do from moment to moment (`analyzers/phases/activity.py`), which shows where they begin again;
 - per file: calls and time by kind (which files matter, which are written and read), and whether by several processes;
-- which processes run calls at the same time, so that their I/O time is no sum;
+- which processes run calls at the same time, so their I/O time is not a sum;
 - per file and moment (the run in 4,096 pieces): how far writes and truncations reached, and whether the run itself
-  made the file: what is asked for beyond that was not there. Of thousands of files that are written all through the
+  made the file: requests beyond that return nothing. Of thousands of files that are written all through the
   run, pieces are put together two by two until there are at most two million moments of files. How often depends
   on all of them alone, not on which partition had which of them.
 """
@@ -201,7 +201,7 @@ class _Collector:
         return _shorter(merge(app, start, end + self._floor), self._floor)
 
     def _add_files(self, batch: Batch) -> None:
-        # One row stands for all calls that are alike.
+        # One row represents all similar calls.
         groups = batch.groups
         included = groups.included
         kind, flags, layer = groups.kind[included], groups.flags[included], groups.layer[included]
@@ -248,7 +248,7 @@ class _Collector:
             "resizes": group.sum(count, resized),
             "unfollowed": group.sum(count, (flags & (Flag.OPEN | Flag.WRITABLE)) == Flag.WRITABLE),
             "blind": group.sum(blind),
-            # A file that gets its name is there, whatever was removed under that name before.
+            # A file that gets its name exists, even if another file of that name was removed before.
             "last_use": most(last, uses | ((flags & Flag.RENAME) != 0)),
             "last_remove": most(last, (flags & Flag.REMOVE) != 0),
             "first_make": least(first, created),
@@ -319,7 +319,7 @@ class _Collector:
             self._reach.append(group(pack((groups.file[of], moment), MOMENTS), {"reach": end}, _REACH))
 
     def _add_reach_by_call(self, batch: Batch, reaching: NDArray[np.bool_]) -> None:
-        """`reaching`: groups of calls that tell how far a file reaches."""
+        """`reaching`: groups of calls that show how far a file reaches."""
         groups, codes = batch.groups, batch.groups.codes
         rows = np.flatnonzero(reaching[codes] & (batch.offset != NO_VALUE))
         size, of = batch.bytes[rows], codes[rows]
@@ -375,7 +375,7 @@ def join_busy(busy: Intervals, floor: int) -> Intervals:
 
 
 def unfilled(files: IntTable, sized: NDArray[np.bool_]) -> NDArray[np.bool_]:
-    """Files that were made, and of which neither a write nor the length is seen: what filled them left no record.
+    """Files that were made without a recorded write or length: what filled them left no record.
 
     Parameters
     ----------

@@ -1,6 +1,6 @@
 """Sizes of data operations, exact: operations of each size, per phase and file (tables VI, VII: "granularity").
 
-Unit: bytes. Operations whose size the trace does not tell are counted by `Operations` as unsized.
+Unit: bytes. Operations without a recorded size are counted by `Operations` as unsized.
 """
 
 from __future__ import annotations

@@ -16,7 +16,7 @@ __all__ = ["all_measures", "extension_names"]
 _PACKAGE = "vani.analyzers.measures"
 _ENTRY_POINTS = "vani.analyzers"
 _OTHER_PASSES = frozenset({"survey", "busy"})
-"""Names of what is measured in the first and in the last pass."""
+"""Names of the measures of the first and the last pass."""
 
 
 def all_measures() -> list[Measure[Any, Any]]:

@@ -77,7 +77,7 @@ class CallTimes:
         return early
 
     def cut_at(self, moment: int) -> tuple[CallTimes, CallTimes]:
-        """Cut calls that begin before a moment: what lies before it, and what lies after it."""
+        """Cut calls that begin before a moment: the parts before and after it."""
         over = self.end > moment
         after = CallTimes(self.code[over], np.full(int(over.sum()), moment), self.end[over])
         return CallTimes(self.code, self.start, np.minimum(self.end, moment)), after

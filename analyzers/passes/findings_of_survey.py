@@ -102,7 +102,7 @@ def _runs(workload: Workload, stores: Sequence[Store], app: int) -> NDArray[np.i
 
 
 def exchanged(workload: Workload, files: IntTable) -> tuple[NDArray[np.bool_], ...]:
-    """Files (by last name) that were written, read, made anew without a traced write, opened without a traced read.
+    """Files (by last name) that were written, read, recreated without a traced write, opened without a traced read.
 
     Formatted output and input of streams leaves no records, the opens around it do.
     """

@@ -2,8 +2,8 @@
 
 A pass reads each partition once for all its measures: `chunk` starts a collector, which takes the calls of the
 partition batch by batch, in order, and returns a small partial result; `combine` makes one partial result of several,
-in any order; `aggregate` makes of the last one what the profile is made of. A partition holds whole processes, so that
-what belongs to one process (its positions, its busy time) never has to be put together from two partitions.
+in any order; `aggregate` makes of the last one what the profile is made of. A partition contains whole processes, so
+that what belongs to one process (its positions, its busy time) never has to be put together from two partitions.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class Measure(Collects[Partial], Protocol[Partial, Result_co]):
     def aggregate(self, combined: Partial, workload: Workload, findings: SurveyFindings) -> Result_co:
         """Typed columns for the profile, of the combined partial result of all partitions.
 
-        Keys of tables are unpacked here: nobody else knows how they were packed.
+        Keys of tables are unpacked here: only a measure knows how they were packed.
         """
 
 

@@ -86,7 +86,7 @@ def measure(
     Raises
     ------
     CallsNeeded
-        What is known does not serve, and the stores have no calls.
+        The known results do not suffice, and the stores have no calls.
     """
     recalled: _Recalled = _nothing_recalled if known is None else known.of
     workload, contexts = with_names(workload, stores, contexts, executor, recalled)
@@ -131,7 +131,7 @@ class _SecondPass:
     """The pass that measures, and busy time by when calls took place.
 
     When they did is noted in the pass; that of calls in files of a store is read again from these. Where many calls are
-    noted, they are in files of a temporary folder, which goes with the `stack`.
+    noted, they are in files of a temporary folder, which is removed with the `stack`.
     """
 
     def __init__(
@@ -200,7 +200,7 @@ class _SecondPass:
 
 
 def _temporary_folder(within: Path, stack: ExitStack) -> Path:
-    """A new folder, which goes with the stack.
+    """A new folder, which is removed with the stack.
 
     Raises
     ------
@@ -274,7 +274,7 @@ def with_names(
     executor: Executor,
     recalled: _Recalled = _nothing_recalled,
 ) -> tuple[Workload, Sequence[Context]]:
-    """The workload with what its names stand for, which takes a look at all opens where files are renamed."""
+    """The workload with the files of its names, which needs a look at all opens where files are renamed."""
     lives = lives_of(workload.renames, workload.files)
     if lives is None:
         return workload, contexts

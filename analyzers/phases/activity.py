@@ -2,7 +2,7 @@
 
 A cell is a process in one of 4,096 pieces of the run of equal length: start of its first and end of its last call in
 it, bytes read and written, data operations, opens and calls. Of more than 1,024 processes of a trace as many are
-looked at, rank 0 among them and the others spread by a multiplicative hash, so that no stride of ranks is favoured.
+looked at, rank 0 among them and the others spread by a multiplicative hash, which favours no stride of ranks.
 Pieces are put together two by two until there are at most a quarter of a million cells. How often depends on all of
 them alone, not on which partition had which of them.
 """
@@ -141,7 +141,7 @@ class ActivityCollector:
             return
         moment = np.minimum(start // self._bucket, BUCKETS) >> self._level
         key = pack((batch.process[rows], moment), MOMENTS)
-        # Calls of a process mostly are in order of time, so that those of one cell come in a row.
+        # Calls of a process mostly are in order of time, so those of one cell are adjacent.
         first = np.flatnonzero(np.append(True, key[1:] != key[:-1]))
         size = np.maximum(batch.bytes[rows], 0)
         opened = (batch.flags[rows] & (Flag.OPEN | Flag.DIRECTORY)) == Flag.OPEN

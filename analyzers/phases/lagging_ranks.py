@@ -3,8 +3,8 @@
 After a pause of the whole app, what is done until a process returns that is not behind is the work of others. They lag
 if they were behind, moved less than most since the phase began, and
 
-- make up for it: they move what they missed, to a quarter of it, and pause or turn before they go on;
-- nobody else joins in before the next long pause;
+- make up for it: they move what they missed, to a quarter of it, and pause or turn before they continue;
+- no other rank joins in before the next long pause;
 - they are at most half as many as the others; or twice as many, where a few were early.
 
 Then what counts is the pause that follows.
@@ -30,7 +30,7 @@ Ints = NDArray[np.int64]
 def without_lag(
     start: Ints, end: Ints, cells: Cells, order: Ints, gap: int, short: int, runs: Ints
 ) -> Ints:
-    """Starts of stretches that are separated by a pause longer than the gap in which nobody lags.
+    """Starts of stretches that are separated by a pause longer than the gap in which no rank lags.
 
     Parameters
     ----------

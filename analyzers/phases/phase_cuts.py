@@ -1,20 +1,20 @@
 """Starts of the phases of an app.
 
 With a gap that the user gives, a phase ends where no process of the app is in a call for longer than the gap: that and
-nothing else. Without one, an app's calls are divided in three steps. All of them ask what processes do, so that a rank
-that lags behind the others, or is taken off its core for some milliseconds, makes no phase.
+nothing else. Without one, an app's calls are divided in three steps. All of them use the activity of processes, so
+that a rank that lags behind the others, or is taken off its core for some milliseconds, makes no phase.
 
-1. Long pauses: of no call of the app, longer than the gap of `phase_gap.py`, in which nobody waits for ranks that lag
+1. Long pauses: of no call of the app, longer than the gap of `phase_gap.py`, in which no rank waits for ranks that lag
    (`lagging_ranks.py`). Runs of a program that follow each other are apart, too.
-2. Beginning anew: between rounds that are alike, and where it turns from reading to writing or back, a process pauses
+2. Beginning again: between similar rounds, and where it turns from reading to writing or back, a process pauses
    (`repeated_blocks.py`). A phase ends at a moment at which most processes pause so: strictly more than half, weighted
    by the bytes that each moves since the last long pause (by calls where none are moved). Moments are taken in order
-   of how many pause there, and what pauses there pauses nowhere else.
+   of how many pause there, and processes that pause there pause nowhere else.
 3. Roles: where some processes only read and others only write, no process turns. Such a stretch is divided at the
    moment that best separates the bytes read from those written, if that leaves 95 % one way on either side, and
    the lesser of the two is a fortieth of the bytes or more.
 
-A turn that leaves the same kind on either side (95 %) is none. Pauses and rounds are told from 10 ms or a thousandth
+A turn with the same kind on either side (95 %) does not count. Pauses and rounds count from 10 ms or a thousandth
 of the run on: that long the kernel's scheduler takes a process off its core on a shared machine (time slices of 3 to
 24 ms). A phase with the pauses around it lasts at least twice as long.
 """
@@ -146,7 +146,7 @@ def _most_pause(cells: _InTime, begin: int, last: int, pauses: Pauses, least: in
     cuts: list[_Cut] = []
     low, high, weight = pauses.low, pauses.high, pauses.weight.copy()
     times = np.concatenate((low, high))
-    # At one time, who begins to pause comes before who ends.
+    # At one time, beginnings of pauses come before ends.
     order = np.lexsort((np.repeat((0, 1), len(low)), times))
     while weight.any():
         together = np.cumsum(np.concatenate((weight, -weight))[order])
@@ -172,7 +172,7 @@ def _fits(cuts: Sequence[_Cut], new: _Cut, begin: int, last: int, least: int) ->
 
 
 def _between_roles(cells: _InTime, low: int, high: int) -> _Cut | None:
-    """The moment between low and high that best separates what is read from what is written, if it does."""
+    """The moment between low and high that best separates reads from writes, if one does."""
     rows = slice(*np.searchsorted(cells.start, (low, high)).tolist())
     read, written = cells.read[rows], cells.written[rows]
     reads, writes = int(read.sum()), int(written.sum())

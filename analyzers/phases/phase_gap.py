@@ -9,9 +9,9 @@ from the longest pause to a thirtieth of the run.
 
 No gap is shorter than half a second or a thousandth of the run: ranks that share cores keep each other waiting that
 long where nothing is computed. 16 ranks on two cores pass a barrier in up to 0.32 s, and the pauses of a run without
-any computation have all lengths up to there, so that the widest range among them is chance. What happens between
-shorter pauses is told by what processes do (`phase_cuts.py`), not by their length. Pauses below the floor of the
-survey (1 ms, a ten-thousandth of the run) are not seen: clocks of ranks agree no better.
+any computation have all lengths up to there, so the widest range among them is chance. What happens between
+shorter pauses is judged by the activity of processes (`phase_cuts.py`), not by their length. Pauses below the floor of
+the survey (1 ms, a ten-thousandth of the run) are not seen: clocks of ranks agree no better.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def default_gap_ns(pauses: Ints, *, run_ns: int, floor_ns: int) -> int:
     bounds = np.concatenate(([max(run_ns / 30, longest[0])], longest, [float(floor_ns)]))
     widths = np.log(bounds[:-1]) - np.log(bounds[1:])
     if len(pauses) > MOST_PHASES:
-        # Below the last pause that is looked at lie more: that range is not empty.
+        # There are more below the last pause examined: that range is not empty.
         widths = widths[:-1]
     # A range that ends below the least gap separates nothing that may be separated.
     widths = widths[bounds[: len(widths)] > least]

@@ -1,12 +1,12 @@
 """Repeated blocks of a process (rounds), and turns from reading to writing or back.
 
 - A round begins where a process opens a file after a pause (or turns). Rounds of less than 5 % of its largest one are
-  prelude, such as a header or a folder, and count as pause. Rounds are alike if bytes read, bytes written and data
-  operations differ by at most a tenth, beside each other or with one between them (checkpoint and plot in turn).
+  prelude, such as a header or a folder, and count as pause. Rounds are similar if bytes read, bytes written and data
+  operations differ by at most a tenth, adjacent or with one between them (checkpoint and plot in turn).
 - A turn is an extreme of the share of what it reads that it has read so far, less the same of what it writes, that
-  lies a fifth or more from those beside it. A kind that is less than 5 % of its bytes counts by as much less.
+  is a fifth or more from its neighbours. A kind that is less than 5 % of its bytes counts by as much less.
 
-What a process does is the same in each run of a program, and in which order; both are found in it alone, not in times.
+The actions of a process and their order are the same in each run of a program; only these are used, not times.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def pauses_of(cells: Cells, stretch: Ints, short: int) -> Pauses:
     turns, turned = _turns(cells, groups, step, reach)
     rounds = _between_rounds(cells, groups, step, turned, reach)
     if len(turns[0]) and len(rounds[0]):
-        # A turn is told more exactly than the rounds around it.
+        # A turn is known more exactly than the rounds around it.
         first = np.searchsorted(turns[0], rounds[0])
         last = np.searchsorted(turns[0], rounds[0], side="right")
         alone = np.array(
@@ -141,7 +141,7 @@ def _between_rounds(
 def _turns(cells: Cells, groups: Ints, step: Bools, reach: Ints) -> tuple[tuple[Ints, Ints, Ints], Bools]:
     """(group, end of reading, start of writing) or the other way round, where a process turns; and cells after turns.
 
-    What is done in one cell has no order: it may turn anywhere in a cell in which it reads and writes, and before any
+    Actions in one cell have no order: it may turn anywhere in a cell in which it reads and writes, and before any
     of the data operations of a cell with others.
     """
     ways = np.flatnonzero((cells.read > 0) | (cells.written > 0))
@@ -199,7 +199,7 @@ def _walk(read: Ints, written: Ints, groups: Ints) -> NDArray[np.float64]:
 
 
 def _extremes(walk: NDArray[np.float64], least: float) -> list[int]:
-    """Places after which the walk, which begins at 0, goes the other way by `least` or more, and went so before."""
+    """Places after which the walk, which begins at 0, reverses by `least` or more, and did so before."""
     extremes: list[int] = []
     high = low = 0.0
     high_at = low_at = -1

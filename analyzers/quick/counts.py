@@ -1,4 +1,4 @@
-"""From occurrences of calls to what the measures would have found, as far as neither order nor time matters.
+"""Results of the measures from occurrences of calls, where neither order nor time matters.
 
 The results have the form of the measures' (`vani.analyzers.measures`), with one phase per app, so that entities are
 made of them by the same code. Work is done per distinct call of each group of ranks; ranks of a group only multiply.
@@ -39,7 +39,7 @@ Bools = NDArray[np.bool_]
 
 @dataclass
 class Trace:
-    """One trace as its tables tell it."""
+    """One trace as its tables describe it."""
 
     facts: TraceFacts
     """Without records and functions: they are counted here."""
@@ -69,7 +69,7 @@ class Counts:
     functions: list[dict[str, int]]
     """Calls by function, of each trace."""
     caller_unknown: Bools
-    """Shape (apps,): for some of its calls only times tell who made them."""
+    """Shape (apps,): for some of its calls only times show their library."""
     caller_unknown_files: Ints
     """Codes of files with such calls."""
     libraries_set_lengths: bool = False
@@ -164,7 +164,7 @@ class _Counter:
         self._libraries.shrink()
 
     def _refuse_absurd(self, rows: Rows) -> None:
-        """A few bytes of grammar can stand for any number of calls; sums of floats tell what integers would hide."""
+        """A few bytes of grammar can represent any number of calls; sums of floats show what integers would hide."""
         size = np.where(rows.bytes > 0, rows.bytes, 0).astype(np.float64)
         self._claimed += float((size * rows.weight).sum())
         if self._claimed >= MOST_SUM:

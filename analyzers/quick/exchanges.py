@@ -1,4 +1,4 @@
-"""Processes that read and write the files that others write, as far as it is known without the order of calls."""
+"""Processes that read and write the files that others write, as far as known without the order of calls."""
 
 from __future__ import annotations
 

@@ -37,7 +37,7 @@ class LibraryCounter:
         self._tables: dict[str, list[IntTable]] = {name: [] for name in ("under", "calls", "via", "requests")}
         self._pairs: dict[str, list[Pairs]] = {name: [] for name in ("files", "data", "outer")}
         self.caller_unknown = np.zeros(apps, np.bool_)
-        """Shape (apps,): for some of its calls only times tell who made them."""
+        """Shape (apps,): for some of its calls only times show their library."""
         self._files_without_caller = np.zeros(workload.files, np.bool_)
         self.set_lengths = False
         """Some MPI_File_set_size may be the only record of a length."""
@@ -107,7 +107,7 @@ class LibraryCounter:
         if hidden.any():
             self.caller_unknown[app] = True
             self._files_without_caller[file[hidden & uses]] = True
-            # What is certain is the call's own layer; entities leave out what is not.
+            # Only the call's own layer is certain; entities leave out the rest.
             via = np.where(hidden, layer, via)
             within = np.where(hidden, np.int16(1) << layer.astype(np.int16), within)
         tables, pairs = self._tables, self._pairs
@@ -151,6 +151,6 @@ class LibraryCounter:
             outer=Pairs.merged(pairs["outer"], packed=True),
             via=IntTable.merged(tables["via"]),
             requests=IntTable.merged(tables["requests"]),
-            # Which call made which, only times tell.
+            # Only times show which call made which.
             handed_down=IntTable(),
         )

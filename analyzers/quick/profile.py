@@ -1,6 +1,6 @@
 """The profile that needs neither times nor the order of calls: `vani profile --quick`.
 
-Everything in it equals what the profile with time stamps says; all else is null, and `provenance` says why.
+Everything in it equals the profile with time stamps; all else is null, and `provenance` gives the reason.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ _UNKNOWN: dict[type[object], str] = {
 """Reasons for all that is measured in decoded calls; for what is added to it, `NO_CALLS`."""
 _UNKNOWN_ATTRIBUTES = {"times": NO_TIMES, "renames": NO_NAMES, "storage.shared": NO_RANKING}
 _REMARKS = {
-    "traces.records": "calls that the grammars stand for; --quick does not look whether each of them has a time stamp"
+    "traces.records": "calls that the grammars describe; --quick does not check whether each of them has a time stamp"
 }
 
 Ints = NDArray[np.int64]
@@ -112,7 +112,7 @@ def _measurements(
     workload: Workload, traces: Sequence[Trace], counts: Counts, list_files: int | None
 ) -> Measurements:
     apps = np.arange(len(workload.apps))
-    # One phase stands for each app.
+    # One phase represents each app.
     findings = SurveyFindings(
         phase_start=np.zeros(len(apps), np.int64), phase_app=apps, first_phase=np.arange(len(apps) + 1)
     )
@@ -189,7 +189,7 @@ def _lengths(workload: Workload, counts: Counts, processes: ProcessCounts) -> Fi
     uncertain = np.zeros(workload.files, np.bool_)
     uncertain[codes] = (survey.at(codes, "writes") > 0) | (survey.at(codes, "resizes") > 0)
     if counts.libraries_set_lengths:
-        # Of which files is known from the order of calls, by which handles are bound.
+        # Their files are known from the order of calls, which binds handles.
         uncertain |= length != NO_VALUE
     return FileLengths(length, uncertain)
 

@@ -40,7 +40,7 @@ class Factorized:
             if seen.all():
                 # Mostly: values often are codes already.
                 return Factorized(np.arange(low, high + 1), shifted)
-            # 32 bits are enough for codes: of sums over millions of keys the width would be felt.
+            # 32 bits are enough for codes: in sums over millions of keys the width would matter.
             codes = np.cumsum(seen, dtype=np.int32)[shifted].astype(np.int64)
             codes -= 1
             return Factorized(np.flatnonzero(seen) + low, codes)

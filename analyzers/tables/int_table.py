@@ -18,7 +18,7 @@ from vani.columns import narrow
 __all__ = ["NO_VALUE", "How", "IntTable", "IntTableBuilder", "exact_sum", "group"]
 
 NO_VALUE = np.iinfo(np.int64).min
-"""Stands for null in columns of integers."""
+"""Null in columns of integers."""
 
 Ints = NDArray[np.int64]
 How = Literal["sum", "min", "max"]
@@ -32,7 +32,7 @@ class IntTable:
     Attributes
     ----------
     columns
-        Of any integer type; what is taken out of them has 64 bits.
+        Of any integer type; values read from them have 64 bits.
     """
 
     keys: Ints = field(default_factory=lambda: np.empty(0, np.int64))
@@ -49,7 +49,7 @@ class IntTable:
         return self.columns[column] if self.columns else np.empty(0, np.int64)
 
     def rekeyed(self, keys: Ints, how: Mapping[str, How] | None = None) -> IntTable:
-        """The same rows under other keys, added up (or as `how` says by column) where keys meet."""
+        """The same rows under other keys, added up (or by `how` of the column) where keys meet."""
         return group(keys, self.columns, how)
 
     def where(self, rows: NDArray[Any]) -> IntTable:
@@ -67,7 +67,7 @@ class IntTable:
         return values
 
     def packed(self) -> IntTable:
-        """The same table with each column in the smallest type that holds it: a million files have many columns."""
+        """The same table with each column in the smallest type that fits it: a million files have many columns."""
         return IntTable(self.keys, {n: narrow(c) for n, c in self.columns.items()})
 
     @staticmethod
@@ -102,7 +102,7 @@ class _Fold:
         self._starts: Ints | None = None
         if len(keys) < 2 or (keys[1:] > keys[:-1]).all():
             return
-        # Calls of a process on a file come in rows: what is equal side by side need not be sorted.
+        # Calls of a process on a file are consecutive: equal neighbours need not be sorted.
         starts = np.flatnonzero(np.append(True, keys[1:] != keys[:-1]))
         if 2 * len(starts) < len(keys):
             self._runs, keys = starts, keys[starts]

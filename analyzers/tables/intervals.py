@@ -1,4 +1,4 @@
-"""Unions of intervals, in groups: of time (who was busy when) and of file offsets (what was touched)."""
+"""Unions of intervals, in groups: of time (busy processes) and of file offsets (touched bytes)."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ def merge(group: Ints, start: Ints, end: Ints) -> Intervals:
             order = np.argsort(codes.astype(np.uint16), kind="stable")
             first, last = first[order], last[order]
         return _apart(first, last, low, span, groups, 0)
-    # Places are numbered, so that groups fit 64 bits however far apart what they hold is.
+    # Places are numbered, so groups fit 64 bits however far apart their values are.
     places, numbers = np.unique(np.concatenate((start, end)), return_inverse=True)
     span = len(places) + 1
     first, last = (half + codes * span for half in (numbers[: len(start)], numbers[len(start) :]))
@@ -112,7 +112,7 @@ def merge_runs(group: Ints, start: Ints, end: Ints) -> Intervals:
 
 
 def _joined_at_once(parts: Sequence[Intervals]) -> Intervals:
-    """Join parts of which none is empty."""
+    """Join parts, none of them empty."""
     return _joined_many(parts) or merge(*_columns(parts))
 
 
@@ -122,7 +122,7 @@ def _columns(parts: Sequence[Intervals]) -> tuple[Ints, Ints, Ints]:
 
 
 def _joined_by_group(parts: Sequence[Intervals]) -> Intervals | None:
-    """Join intervals of which most groups are in one part each: these are moved, not sorted; None for others."""
+    """Join intervals where most groups are in one part each: these are moved, not sorted; None for others."""
     heads = [p.firsts for p in parts]
     if sum(map(len, heads)) * _LONG > sum(map(len, parts)):
         return None
@@ -204,7 +204,7 @@ _LONG = 4
 _SLICED = 1 << 10
 """Intervals of a group, on average, from which on it is copied group by group in less time."""
 _FEW = 64
-"""Values per run from which merging runs is quicker than sorting anew."""
+"""Values per run from which merging runs is quicker than sorting again."""
 
 
 def _falls(values: NDArray[Any]) -> int:

@@ -1,6 +1,6 @@
 """Several small integers in one key of 63 bits, by which tables are sorted and added up.
 
-Only measures know of what their keys are made; what they give to the rest has a column for each part.
+Only measures know the parts of their keys; their results have a column for each part.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ __all__ = ["ALL_KINDS", "KINDS", "LAYERS", "SIDES", "beside", "pack", "unpack"]
 KINDS = 4
 """Kinds of file-system calls: read, write, metadata, sync."""
 ALL_KINDS = KINDS
-"""Stands for all of them together in keys that end with a kind, whose width is therefore `KINDS + 1`."""
+"""All of them together in keys that end with a kind, whose width is therefore `KINDS + 1`."""
 
 LAYERS = 16
 """Layers in keys: `vani.calls.Layer` has fewer."""
@@ -28,7 +28,7 @@ _MOST = 1 << 63
 
 
 def beside(width: int) -> tuple[int, int]:
-    """Widths of keys whose first column may be as large as fits beside the second, which has this width."""
+    """Widths of keys whose first column may be as large as fits with the second, which has this width."""
     return _MOST // width, width
 
 
@@ -42,7 +42,7 @@ def pack(columns: Sequence[NDArray[Any] | np.integer[Any] | int], widths: Sequen
     Parameters
     ----------
     columns
-        Integers, shape (n,) each or one number for all rows; those of a column lie in 0 .. width - 1.
+        Integers, shape (n,) each or one number for all rows; those of a column are in 0 .. width - 1.
     widths
         Of each column.
 
@@ -51,7 +51,7 @@ def pack(columns: Sequence[NDArray[Any] | np.integer[Any] | int], widths: Sequen
     OverflowError
         Keys of these widths do not fit 63 bits.
     ValueError
-        A number lies outside the width of its column.
+        A number is outside the width of its column.
     """
     _check(widths)
     keys: Ints | None = None

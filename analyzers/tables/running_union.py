@@ -30,7 +30,7 @@ Ints = NDArray[np.int64]
 class RunningUnion:
     """Adds up by group: a key of the process and something below `width` (`keys.beside`).
 
-    Intervals of the last process stay until no later call can touch them: of one that runs calls at the same time as
+    Intervals of the last process stay until no later call can touch them: for one that runs calls at the same time as
     others, calls may be recorded long after calls that began later.
     """
 
@@ -155,7 +155,7 @@ class RunningUnions:
             for batch in calls
         )
         self._count, self._last = int(count[0]), last[owner : owner + 1]
-        # Mostly all are of one process, of which nothing is complete.
+        # Mostly all are of one process without complete unions.
         if done and (len(processes) > 1 or self._count > _MOST_HELD):
             until = latest - (_LOOK_BACK_NS if current in self._threaded else 0)
             times = self._settle(last, going_on, until, _MOST_HELD)
@@ -175,7 +175,7 @@ class RunningUnions:
             self._intervals[: len(before)] = before
 
     def _settle(self, last: Ints, going_on: int, until: int, most: int) -> Ints | None:
-        """Times of what is complete, shape (slots, KEYS); the rest is kept, union after union and in order.
+        """Times of complete unions, shape (slots, KEYS); the rest is kept, union after union and in order.
 
         Intervals of the slot `going_on` are not complete; but those that end before `until` are if there are more than
         `most`. None if numpy decides.
@@ -206,7 +206,7 @@ class RunningUnions:
             self._lengths = [IntTable.merged(self._lengths)]
 
     def stop(self, instead: RunningUnion) -> None:
-        """Hand over what is not complete; no more calls come."""
+        """Hand over incomplete unions; no more calls come."""
         self.stopped = True
         key, start, end = self._open()
         if len(key):

@@ -38,7 +38,7 @@ LIBRARIES = (Layer.MPIIO, Layer.HDF5, Layer.PNETCDF, Layer.NETCDF)
 OF_LAYER = (max(LIBRARIES) + 1, KINDS)
 """Widths of keys of layer and kind."""
 ALL_CALLS = OF_LAYER[0] * OF_LAYER[1]
-"""Stands for all counted calls, beside keys of layer and kind."""
+"""All counted calls, next to keys of layer and kind."""
 CODES = ALL_CALLS + 1
 SIZE_CLASSES = (3, len(BINS))
 """Widths of keys of direction (0 read, 1 write, 2 of unknown size) and class of size."""

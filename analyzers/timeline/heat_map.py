@@ -1,4 +1,4 @@
-"""Bytes and I/O time over time and processes, from stores: the time-resolved data that a profile does not hold.
+"""Bytes and I/O time over time and processes, from stores: the time-resolved data that a profile does not contain.
 
 Definitions are those of the profile: counted calls (file-system calls on files of the data set, nested ones left out),
 I/O time of a process as the union of its calls, time on the workload's clock. A call that spans bins of time is spread

@@ -21,7 +21,7 @@ def spread(
 ) -> Iterator[tuple[Ints, Ints, Ints]]:
     """Cut amounts at the borders of bins: (row, bin, part), at most about a million parts at a time.
 
-    What has passed at a border is rounded down, so that the parts of a row add up to its amount exactly.
+    The amount up to a border is rounded down, so the parts of a row add up to its amount exactly.
     """
     last_bin = bins - 1
     first = np.clip(start // bin_ns, 0, last_bin)
@@ -50,7 +50,7 @@ def spread(
             passed_by: Ints = whole * since + np.where(exact, part, np.minimum(rounded, rest))
             return passed_by
 
-        # At the ends nothing and all has passed, whatever the division of floats gives.
+        # At the ends the amounts are zero and all, whatever the division of floats gives.
         before = np.where(step == 0, 0, passed(bin_ * bin_ns))
         after = np.where(bin_ == last[rows], amount[rows], passed((bin_ + 1) * bin_ns))
         yield rows, bin_, after - before

@@ -1,1 +1,1 @@
-"""The workload before its calls are read, and what the first pass over them finds."""
+"""The workload before its calls are read, and the findings of the first pass over them."""

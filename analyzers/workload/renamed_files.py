@@ -1,14 +1,14 @@
-"""Files that names stand for over time: a file that is renamed stays the file that it was.
+"""Files that names denote over time: a renamed file stays the same file.
 
 A file is listed, counted and measured under the last name that it had: `x.tmp` that is written and renamed to `x` is
 `x` from its first byte on. The names of its life are not kept.
 
-- Names that are used again stand for one file after the other. Each step's checkpoint that is written to `x.tmp` and
-  renamed to `x.1`, `x.2` and so on is a file of its own; a `log` that is renamed to `log.1` is `log.1` up to then, and
+- Reused names denote one file after the other. Each step's checkpoint that is written to `x.tmp` and
+  renamed to `x.1`, `x.2` and so on is a separate file; a `log` that is renamed to `log.1` is `log.1` up to then, and
   the `log` that is begun afterwards is another file. Chains, rotations and swaps follow from that.
-- A file that another one is renamed onto is gone; as for a file that is removed and made again, what is known of both
-  stands under the one name, and the size is that of the last.
-- The name stands for the new file from when it is first opened after the rename: what is written and closed before
+- A file that another one is renamed onto is gone; as for a file that is removed and made again, facts about both
+  are under the one name, and the size is that of the last.
+- The name denotes the new file from when it is first opened after the rename: what is written and closed before
   that goes through descriptors that were open when it was renamed, whose calls the tracer still records under the old
   name. Calls that name a path (stat, unlink, rename) mean the new file from the rename on.
 - Files in a folder that is renamed are renamed with it as far as calls name them in both places; otherwise, and where
@@ -128,7 +128,7 @@ def _of_folders(time: Ints, old: Ints, new: Ints, paths: Texts) -> tuple[Ints, I
 
 @dataclass(frozen=True, eq=False)
 class Lives:
-    """Files that names stand for, one after the other: each turn of a name ends one life and begins another."""
+    """Files that names denote in sequence: each turn of a name ends one life and begins another."""
 
     place: Ints
     """Shape (files + 1,): place of a name among those that have turns, else -1; the last is that of no file."""
@@ -142,7 +142,7 @@ class Lives:
     """Shape (turns + names,): the file of each life of each name, under its last name."""
 
     def of(self, file: Ints, start: Ints, flags: NDArray[Any]) -> Ints:
-        """Files that names stand for, shape (n,): by what calls name, when they begin, and their flags."""
+        """Files that names denote, shape (n,): by the names in calls, their beginnings, and their flags."""
         place = self.place[file]
         rows = np.flatnonzero(place >= 0)
         if not len(rows):
@@ -175,7 +175,7 @@ def lives_of(renames: Renames, files: int) -> Lives | None:
         return None
     now: dict[int, int] = {}
     turns: dict[int, list[tuple[int, int]]] = {}
-    # From the end of the run backwards: what is under a name now will have this name in the end.
+    # From the end of the run backwards: the file under a name now will have this name in the end.
     for time, old, new in zip(
         reversed(renames.time.tolist()),
         reversed(renames.old.tolist()),
@@ -221,7 +221,7 @@ class Openings:
         return first
 
     def placed(self, opened: Ints) -> Lives:
-        """The lives with what was found; a name that is not opened between two renames has no file there."""
+        """The lives with the files found; a name that is not opened between two renames has no file there."""
         lives = self._lives
         opened_by_turn = opened.copy()
         for a, b in zip(lives.first[:-1].tolist(), lives.first[1:].tolist(), strict=True):
@@ -249,7 +249,7 @@ class _Collector:
 
 
 def groups_of_names(renames: Renames, files: int) -> Ints:
-    """Shape (files,): one code for all names among which files were renamed, in whatever order; else a name's own."""
+    """Shape (files,): one code for all names among which files were renamed, in any order; else a name's own."""
     group = np.arange(files, dtype=np.int64)
     root: dict[int, int] = {}
 

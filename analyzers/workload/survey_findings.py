@@ -28,7 +28,7 @@ class Ends:
     known: NDArray[np.bool_] = field(default_factory=lambda: np.empty(0, np.bool_))
     """Shape (files,): the run made the file, or its size before the run is known, and all that was written is seen."""
     since: Ints = field(default_factory=lambda: np.empty(0, np.int64))
-    """Shape (files,): moment from which the end is known: what was read before may have been there."""
+    """Shape (files,): moment from which the end is known: earlier reads may have returned data."""
     always: NDArray[np.bool_] = field(default_factory=lambda: np.empty(0, np.bool_))
     """Shape (files,): no read came before that moment."""
     keys: Ints = field(default_factory=lambda: np.empty(0, np.int64))
@@ -46,7 +46,7 @@ class Ends:
             moment = np.minimum(time_ns // self.bucket_ns, BUCKETS) >> self.level
             wanted = pack((file, moment), MOMENTS)
             place = np.searchsorted(self.keys, wanted, side="right") - 1
-            # The key before is of the same file if it is none before the file's first moment.
+            # The key before is of the same file unless it precedes the file's first moment.
             same = np.flatnonzero((place >= 0) & (self.keys[place] >= wanted - moment))
             ends[same] = self.reach[place[same]]
         return ends
@@ -96,7 +96,7 @@ class SurveyFindings:
     """Processes that run calls at the same time, ascending."""
     listed_as: NDArray[np.int32] | None = None
     """Shape (files + 1,): the code under which `Batch.listed_phase_file` counts a file: its own if it is listed or
-    no file of the data set, else -1. The last is that of no file. None: all files are listed."""
+    not a file of the data set, else -1. The last is that of no file. None: all files are listed."""
     linked_calls: int = 0
     """Data operations on the files that are `linked`."""
 

@@ -40,7 +40,7 @@ class Workload:
     """Names of the functions of all traces, by global code."""
     renames: Renames = field(default_factory=Renames.none)
     lives: Lives | None = None
-    """Files that names stand for over time; None where no file of the data set was renamed."""
+    """Files that names denote over time; None where no file of the data set was renamed."""
 
     @property
     def files(self) -> int:

@@ -1,4 +1,4 @@
-"""plan.yaml: who gets which part of a machine, what that is worth, and what could not be done.
+"""plan.yaml: which job gets which part of a machine, the expected gain, and what could not be done.
 
 Each kind of plan is a file whose model is imported here.
 """

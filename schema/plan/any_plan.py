@@ -1,6 +1,6 @@
-"""The base of every plan: what it rests on, what it is worth, and what could not be done.
+"""The base of every plan: its inputs, its expected gain, and what could not be done.
 
-The same inputs give the same bytes: a plan holds no time and no names of machines but those it was given.
+The same inputs give the same bytes: a plan contains no time, and only the machine names it was given.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ class PlanInput(Model):
     """A document that the plan rests on."""
 
     kind: Literal["jobs", "plan", "profile", "snapshot", "system", "scenario", "layout", "trace"] = Field(
-        description="what it is: jobs, the plan that is in force, a profile of a job, the machine's state, its "
+        description="kind of input: jobs, the plan that is in force, a profile of a job, the machine's state, its "
         "description, a scenario, the layout of a file, a trace or a store"
     )
-    path: str | None = Field(description="as it was named; null where it was given in memory")
-    sha256: str = Field(description="of the file; of what is in memory, of its YAML")
+    path: str | None = Field(description="path as given; null for an input in memory")
+    sha256: str = Field(description="of the file, or of the YAML of an input in memory")
 
 
 class Left(Model):
@@ -46,14 +46,14 @@ class Plan(DocumentOfKinds):
     )
     version: str = Field(description="of Vani")
     kind: str = Field(description="what is planned")
-    inputs: list[PlanInput] = Field(description="what it rests on")
+    inputs: list[PlanInput] = Field(description="documents that the plan was made from")
     expected: Expected | None = Field(
         description="what the plan changes; null where before and after cannot be compared"
     )
     unplaced: list[Left] = Field(description="what got nothing, and why")
-    over_capacity: list[Left] = Field(description="what exceeds what there is")
+    over_capacity: list[Left] = Field(description="requests that exceed the capacity")
     no_data: list[Left] = Field(description="figures that were missing, and what was done without them")
-    notes: list[str] = Field(description="what a reader of the figures has to know")
+    notes: list[str] = Field(description="remarks that the figures need")
 
     @property
     def is_whole(self) -> bool:

@@ -27,7 +27,7 @@ class ForwardSettings(Model):
     io_nodes: Count = Field(description="I/O nodes of the pool")
     policy: Policy = Field(description="how they are shared")
     objective: Literal["sum", "max-min", "proportional"] = Field(
-        description="what mckp makes as large as possible: the sum of bandwidths; the least share of its own best that "
+        description="what mckp maximizes: the sum of bandwidths; the least share of its own best that "
         "a job gets, then the sum; the sum of logarithms"
     )
     floor: Share = Field(description="share of its own best bandwidth that every job gets at least (mckp)")
@@ -48,7 +48,7 @@ class Allotment(Model):
     name: str = Field(description="of the job")
     nodes: Count = Field(description="its compute nodes")
     io_nodes: Count | None = Field(
-        description="I/O nodes of its own; 0: direct access, or the shared one; null: unplaced"
+        description="I/O nodes of the job alone; 0: direct access, or the shared one; null: unplaced"
     )
     shared: bool = Field(description="true where it uses the I/O node that several jobs share")
     bandwidth: Amount | None = Field(
@@ -62,14 +62,14 @@ class Allotment(Model):
         description="I/O nodes that it has now, by the plan in force; null: none known"
     )
     source: Literal["measured", "estimated", "none"] = Field(
-        description="of its bandwidths: its own curve, curves near its pattern, nothing"
+        description="source of its bandwidths: its own curve, curves near its pattern, nothing"
     )
-    low: Amount | None = Field(description="5 % of runs lie below it; null: scatter not known")
-    high: Amount | None = Field(description="5 % of runs lie above it; null: scatter not known")
+    low: Amount | None = Field(description="5 % of runs are below it; null: scatter not known")
+    high: Amount | None = Field(description="5 % of runs are above it; null: scatter not known")
 
 
 class Outcome(Model):
-    """The sum of what a policy gives."""
+    """The total that a policy gives."""
 
     policy: Policy | Literal["current"] = Field(description="current: the plan that is in force")
     io_nodes: Count = Field(description="I/O nodes that it hands out, the shared one included")
@@ -90,15 +90,15 @@ class ForwardPlan(Plan):
     """Number of I/O nodes for each job."""
 
     kind: Literal["forward"] = Field(default="forward", description="what is planned: I/O nodes")
-    forward: ForwardSettings = Field(description="what was asked")
+    forward: ForwardSettings = Field(description="settings of the request")
     before: Outcome = Field(description="the plan in force, or static where none is given")
     after: Outcome = Field(description="this plan")
     jobs: list[Allotment] = Field(description="in the order of jobs.yaml")
     one_more: Amount | None = Field(
-        description="what one more I/O node would add to the sum, bytes per second; null: not mckp, or nothing to "
+        description="gain of one more I/O node on the sum, bytes per second; null: not mckp, or nothing to "
         "compare with"
     )
     pools: list[PoolWorth] = Field(
         description="the optimum by size of the pool (mckp, objective sum), ascending"
     )
-    compared: list[Outcome] = Field(description="all policies side by side, where that was asked")
+    compared: list[Outcome] = Field(description="all policies side by side, if requested")

@@ -18,13 +18,13 @@ class StartedJob(Model):
     """The job, as the batch system calls it."""
 
     id: str = Field(description="its number")
-    name: str | None = Field(description="what its user called it; null: not told")
-    user: str | None = Field(description="whose it is; null: not told")
-    account: str | None = Field(default=None, description="account that it is charged to; null: not told")
-    qos: str | None = Field(default=None, description="quality of service; null: not told")
-    partition: str | None = Field(default=None, description="partition or queue; null: not told")
+    name: str | None = Field(description="name given by its user; null: not given")
+    user: str | None = Field(description="user who submitted it; null: not given")
+    account: str | None = Field(default=None, description="account that it is charged to; null: not given")
+    qos: str | None = Field(default=None, description="quality of service; null: not given")
+    partition: str | None = Field(default=None, description="partition or queue; null: not given")
     nodes: Count = Field(description="compute nodes")
-    hosts: str | None = Field(description="their names, as Slurm writes lists; null: not told")
+    hosts: str | None = Field(description="their names, as Slurm writes lists; null: not given")
 
 
 class JobLayout(Model):
@@ -67,11 +67,11 @@ class JobPlan(Plan):
     forward: ForwardSettings = Field(description="how the pool is shared")
     running: Count = Field(description="jobs that run, this one included")
     access: Literal["direct", "own", "shared"] | None = Field(
-        description="how it reaches the file system: without I/O nodes, by those of its own, by one that several "
+        description="how it reaches the file system: without I/O nodes, by its own, by one that several "
         "share; null: not planned"
     )
     io_nodes: list[str] = Field(description="names of its I/O nodes, in the order of the map")
-    allotment: Allotment | None = Field(description="what it gets, and what that is worth; null: not planned")
+    allotment: Allotment | None = Field(description="what it gets, and the expected gain; null: not planned")
     map: str | None = Field(
         description="the forwarding map; null: it uses no I/O nodes, or its hosts are not known"
     )

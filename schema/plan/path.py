@@ -1,4 +1,4 @@
-"""Plans of kind `path`: by which forwarding nodes, storage nodes and targets each job's I/O goes."""
+"""Plans of kind `path`: the forwarding nodes, storage nodes and targets of each job's I/O."""
 
 from __future__ import annotations
 
@@ -35,14 +35,14 @@ class PathSettings(Model):
     """The question that `vani plan path` answered."""
 
     capacity: Capacity = Field(
-        description="what a node can carry: in each of bytes, operations and metadata operations what is free, of "
+        description="capacity of a node: the free part of bytes, operations and metadata operations, of "
         "which the scarcest binds; or AIOT's equation 1 as it is printed, which sees bytes alone"
     )
     exact: bool = Field(
         description="whether a maximum flow is looked for where Algorithm 1 leaves demand unmet"
     )
     pack: bool = Field(
-        description="whether a job stays on a node until that is full, so that it is on few and jobs are apart, not "
+        description="whether a job stays on a node until that is full, which keeps jobs apart on few nodes, not "
         "until its load has grown into the next bucket"
     )
     metadata_share: Share | None = Field(
@@ -83,16 +83,16 @@ class JobPath(Model):
 
     name: str = Field(description="of the job")
     nodes: Count = Field(description="its compute nodes")
-    iobw: Amount | None = Field(description="bytes per second that it asks for; null: not known")
-    iops: Amount | None = Field(description="data operations per second that it asks for; null: not known")
+    iobw: Amount | None = Field(description="bytes per second that it needs; null: not known")
+    iops: Amount | None = Field(description="data operations per second that it needs; null: not known")
     mdops: Amount | None = Field(
-        description="metadata operations per second that it asks for; null: not known"
+        description="metadata operations per second that it needs; null: not known"
     )
     binds: Dimension | None = Field(
-        description="of which forwarding nodes have least, against what it asks for; null: no demand or no peaks"
+        description="resource that forwarding nodes have least of, relative to the demand; null: no demand or no peaks"
     )
     flow: Share | None = Field(
-        description="share of the demand that nodes can carry, whichever way each compute node's goes; null: no demand"
+        description="share of the demand that nodes can carry, by any paths of its compute nodes; null: no demand"
     )
     met: Share | None = Field(
         description="share that is carried with one forwarding node for each compute node: the sum of `flows`"
@@ -121,7 +121,7 @@ class JobPath(Model):
 
 
 class Balance(Model):
-    """Population standard deviation of the loads of a layer / 0.5: 0 all alike, 1 half idle and half full."""
+    """Population standard deviation of the loads of a layer / 0.5: 0 all equal, 1 half idle and half full."""
 
     forwarding: Share | None = Field(description="of the forwarding nodes; null: no loads")
     storage: Share | None = Field(description="of the storage nodes; null: no loads")
@@ -131,7 +131,7 @@ class Balance(Model):
 class NodeLoad(Model):
     """The load of a node that carries something of the plan."""
 
-    name: str = Field(description="of the node; of a target, its index")
+    name: str = Field(description="of the node; the index of a target")
     before: Amount = Field(description="in the snapshot, 0..1")
     after: Amount = Field(
         description="with the jobs of the plan: more by the largest share of a peak that they take"
@@ -150,10 +150,10 @@ class LayerLoads(Model):
 
 
 class PathPlan(Plan):
-    """By which nodes each job's I/O goes."""
+    """The nodes that each job's I/O passes."""
 
     kind: Literal["path"] = Field(default="path", description="what is planned: I/O paths")
-    path: PathSettings = Field(description="what was asked")
+    path: PathSettings = Field(description="settings of the request")
     before: Balance = Field(description="load-balance index of each layer in the snapshot")
     after: Balance = Field(description="the same with the jobs of the plan")
     jobs: list[JobPath] = Field(description="in the order of jobs.yaml")

@@ -1,4 +1,4 @@
-"""Plans of kind `place`: which OSTs the stripes of files to come lie on."""
+"""Plans of kind `place`: the OSTs that will store the stripes of new files."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class PlaceSettings(Model):
         description="how OSTs are chosen: the fullest as empty as possible; Tarazu's algorithm 1 as printed; as "
         "Lustre does"
     )
-    past_weight: Share = Field(description="weight of bytes that lie there already beside new ones")
+    past_weight: Share = Field(description="weight of stored bytes relative to new ones")
     ceiling: Annotated[float, Field(gt=0, le=1, allow_inf_nan=False)] = Field(
         description="share of an OST up to which it is filled"
     )
@@ -42,7 +42,7 @@ class PlaceSettings(Model):
         description="difference of free space, as a share of the most, beyond which Lustre draws OSTs by free space"
     )
     seed: Count = Field(
-        description="of the draws of Lustre's allocator; a range has this one and those that follow"
+        description="of the draws of Lustre's allocator; ranges use this and the following seeds"
     )
     seeds: Count = Field(description="draws of a range")
 
@@ -51,8 +51,8 @@ class PlacedExtent(Model):
     """The part of a file in one component of its layout."""
 
     number: Count = Field(description="of the component, from 1")
-    start: Count = Field(description="where it begins in the file, bytes")
-    end: Count = Field(description="where it ends; of a last component, where the file is expected to end")
+    start: Count = Field(description="offset of its first byte in the file")
+    end: Count = Field(description="its end in bytes; expected file size for a last component")
     stripe_count: Count = Field(description="stripes")
     stripe_size: Count = Field(
         description="bytes by which `bytes` are counted; tarazu: the paper's own, length / stripes"
@@ -64,12 +64,12 @@ class PlacedExtent(Model):
     bytes: list[Count] = Field(description="on each of these OSTs")
     size_for: Literal["stated", "regions", "records", "dealing", "paper"] = Field(
         default="stated",
-        description="what the stripe size is for: the layout states it; a stripe is one process's region of a shared "
-        "file; a stripe holds whole records of processes that take turns; all OSTs are busy while a process writes in "
-        "order; Tarazu's, one contiguous piece per OST",
+        description="reason for the stripe size: the layout states it; a stripe is one process's region of a shared "
+        "file; a stripe contains complete records of processes that take turns; all OSTs are busy while a process "
+        "writes in order; Tarazu's, one contiguous piece per OST",
     )
     on_mdt: Count | None = Field(
-        default=None, description="bytes that lie on the metadata target (DoM), without OSTs; null: it lies on OSTs"
+        default=None, description="bytes on the metadata target (DoM), without OSTs; null: stored on OSTs"
     )
 
     @property
@@ -86,7 +86,7 @@ class PlacedFile(Model):
     rank: Count | None = Field(description="process that creates it; null: not known")
     size: Count = Field(description="bytes that it is expected to reach")
     extents: list[PlacedExtent] = Field(description="components that it reaches")
-    command: str | None = Field(description="that creates it so; null where Lustre chooses all of it")
+    command: str | None = Field(description="command that creates it this way; null where Lustre chooses everything")
 
 
 class TargetUse(Model):
@@ -94,7 +94,7 @@ class TargetUse(Model):
 
     index: Count = Field(description="as `lfs setstripe -o` counts them")
     oss: str | None = Field(description="its server; null: not known")
-    state: Literal["ok", "degraded", "offline"] = Field(description="as the snapshot says")
+    state: Literal["ok", "degraded", "offline"] = Field(description="from the snapshot")
     used: Count = Field(description="bytes there before")
     added: Count = Field(description="bytes that the plan adds")
     share: Amount = Field(description="(used + added) / size")
@@ -141,32 +141,32 @@ class Answer(Model):
     """An answer besides a list of OSTs."""
 
     name: str = Field(description="what to do")
-    who: Literal["user", "administrator"] = Field(description="who can")
+    who: Literal["user", "administrator"] = Field(description="person who can do it")
     lines: list[str] = Field(description="commands")
     ost_cost: Range | None = Field(description="of simulated draws; null: not simulated")
     time_cost: Range | None = Field(description="of simulated draws; null: not simulated")
-    why: str = Field(description="what it is for")
+    why: str = Field(description="its purpose")
 
 
 class PlacePlan(Plan):
     """OSTs for the stripes of files to come."""
 
     kind: Literal["place"] = Field(default="place", description="what is planned: OSTs of files")
-    place: PlaceSettings = Field(description="what was asked")
+    place: PlaceSettings = Field(description="settings of the request")
     now: OstCosts | None = Field(
-        description="before any of the files; null where nothing counts that lies there"
+        description="before any of the files; null where stored bytes do not count"
     )
     before: AllocatorRange | None = Field(
         description="what Lustre's allocator would do with the same files; null: no bytes to place"
     )
     after: OstCosts = Field(description="this plan")
     least: Amount | None = Field(
-        description="an OST Cost below which no placement of what was placed comes, by counting; null: no bytes"
+        description="lower bound of the OST Cost of any placement of these files, by counting; null: no bytes"
     )
     is_least: bool = Field(description="whether `after.ost_cost` was proved to be the least possible")
     pin: bool = Field(description="whether it is worth to set these OSTs, instead of leaving them to Lustre")
-    pin_reason: str = Field(description="why, or why not")
-    answers: list[Answer] = Field(default_factory=list, description="what else can be done")
+    pin_reason: str = Field(description="reason for pinning or not")
+    answers: list[Answer] = Field(default_factory=list, description="other measures")
     allocator: list[AllocatorRange] = Field(description="Lustre's rules side by side")
     targets: list[TargetUse] = Field(description="ascending by index")
     files: list[PlacedFile] = Field(description="in the order of jobs.yaml")

@@ -1,4 +1,4 @@
-"""Plans of kind `replay`: how a queue of jobs goes when I/O nodes are shared anew at each change."""
+"""Plans of kind `replay`: the progress of a queue of jobs when I/O nodes are shared again at each change."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ class JobPeriod(Model):
     """Part of a job's life with one number of I/O nodes."""
 
     start_s: Amount = Field(description="seconds after the first job was submitted")
-    seconds: Amount = Field(description="how long it lasts, with the time that a change takes")
-    io_nodes: Count = Field(description="I/O nodes of its own; 0: direct access, or the shared one")
+    seconds: Amount = Field(description="its duration, including the time of a change")
+    io_nodes: Count = Field(description="I/O nodes of the job alone; 0: direct access, or the shared one")
     shared: bool = Field(description="true where it uses the I/O node that several jobs share")
-    bytes: Amount = Field(description="what it moves")
+    bytes: Amount = Field(description="bytes moved")
 
 
 class QueuedJob(Model):
@@ -28,13 +28,13 @@ class QueuedJob(Model):
 
     name: str = Field(description="of the job")
     nodes: Count = Field(description="its compute nodes")
-    bytes: Amount = Field(description="what it reads and writes")
+    bytes: Amount = Field(description="bytes read and written")
     submit_s: Amount = Field(description="when it was submitted, seconds")
     start_s: Amount = Field(description="when it begins")
     end_s: Amount = Field(description="when it ends")
     bandwidth: Amount = Field(description="bytes / seconds from its beginning to its end")
     source: Literal["measured", "estimated"] = Field(
-        description="of its bandwidths: its own curve, or curves near its pattern"
+        description="source of its bandwidths: its own curve, or curves near its pattern"
     )
     periods: list[JobPeriod] = Field(description="the numbers of I/O nodes that it has, one after the other")
 
@@ -67,7 +67,7 @@ class ReplayPlan(Plan):
         default="replay", description="what is planned: I/O nodes for a queue of jobs"
     )
     forward: ForwardSettings = Field(
-        description="what was asked; nodes_per_io_node is that of the machine where none was given"
+        description="settings of the request; nodes_per_io_node is the machine's where none was given"
     )
     nodes: Annotated[int, Field(ge=1)] = Field(description="compute nodes of the machine")
     poll_s: Amount = Field(
@@ -76,4 +76,4 @@ class ReplayPlan(Plan):
     before: QueueOutcome = Field(description="static, which never gives a running job another number")
     after: QueueOutcome = Field(description="this plan")
     jobs: list[QueuedJob] = Field(description="in the order in which they begin")
-    compared: list[QueueOutcome] = Field(description="all policies side by side, where that was asked")
+    compared: list[QueueOutcome] = Field(description="all policies side by side, if requested")

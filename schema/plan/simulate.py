@@ -25,11 +25,11 @@ Ratio = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 class SimulateSettings(Model):
     """How it was simulated."""
 
-    seeds: list[Count] = Field(description="of random placement; each is a run")
+    seeds: list[Count] = Field(description="of random placement; one run each")
     tolerance: Share = Field(
         description="flows that end within this share of the shortest one of each other are one event; 0: exact"
     )
-    alone: bool = Field(description="whether each job was also played by itself")
+    alone: bool = Field(description="whether each job was also simulated alone")
 
 
 class SimulatedJob(Model):
@@ -41,7 +41,7 @@ class SimulatedJob(Model):
     io_s: Amount | None = Field(
         description="seconds in which any of its processes moves something; null: never ends"
     )
-    bytes: Amount = Field(description="what it moved")
+    bytes: Amount = Field(description="bytes moved")
     read: Amount | None = Field(
         description="bytes per second while it reads; null: it does not, or never ends"
     )
@@ -51,9 +51,9 @@ class SimulatedJob(Model):
     bound: dict[str, Share] = Field(
         description="share of its processes' I/O time by what held them back: a stage, or `process`"
     )
-    alone_s: Amount | None = Field(default=None, description="how long it takes by itself; null: not asked")
+    alone_s: Amount | None = Field(default=None, description="its duration alone; null: not requested")
     slowdown: Ratio | None = Field(
-        default=None, description="its length with the others / alone; null: not asked"
+        default=None, description="its length with the others / alone; null: not requested"
     )
 
 
@@ -73,8 +73,8 @@ class SimulatedVariant(Model):
 
     name: str = Field(description="of the variant; `scenario` where there are none")
     stages: Stages = Field(description="overlapped or serial")
-    pieces: Pieces = Field(description="how files lie on their targets")
-    placement: Placement = Field(description="where files lie")
+    pieces: Pieces = Field(description="how files are stored on their targets")
+    placement: Placement = Field(description="where files are stored")
     plans: list[str] = Field(description="kinds of plans that are followed")
     runs: Count = Field(description="runs, one of each seed; one where nothing is random")
     makespan_s: Amount | None = Field(description="end of the last job, median of the runs; null: never")
@@ -105,8 +105,8 @@ class SimulatePlan(Plan):
     """The outcome of a simulation."""
 
     kind: Literal["simulate"] = Field(
-        default="simulate", description="what is planned: nothing; it is played"
+        default="simulate", description="what is planned: nothing, it is a simulation"
     )
-    simulate: SimulateSettings = Field(description="what was asked")
+    simulate: SimulateSettings = Field(description="settings of the request")
     outcomes: list[SimulatedVariant] = Field(description="the first is `before`, the last `after`")
     timeline: list[Moment] = Field(description="of the last variant's median run, at most 400 stretches")

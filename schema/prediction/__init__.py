@@ -1,4 +1,4 @@
-"""prediction.yaml: what a run that has not happened yet is going to do, with how far to trust it.
+"""prediction.yaml: the expected behaviour of a future run, and how far to trust it.
 
 Each kind of prediction is a file whose model is imported here.
 """

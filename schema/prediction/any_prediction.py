@@ -25,6 +25,6 @@ class Prediction(DocumentOfKinds):
     version: str = Field(description="of Vani")
     kind: str = Field(description="what is predicted")
     outside: list[str] = Field(
-        description="in what the question lies outside of what the model was made from; nothing is promised there"
+        description="where the question exceeds the data of the model; no accuracy is promised there"
     )
-    notes: list[str] = Field(description="what a reader of the figures has to know")
+    notes: list[str] = Field(description="remarks that the figures need")

@@ -30,7 +30,7 @@ class ExpectedRange(Model):
 class KnownRun(Model):
     """A run that is kept in the history."""
 
-    digest: str | None = Field(description="SHA-256 of what it was read from; null: of a table of runs")
+    digest: str | None = Field(description="SHA-256 of the file it was read from; null: a table of runs")
     submitted: Moment = Field(description="when it began, seconds since 1970")
     paths: list[str] = Field(description="files that it was read from")
 
@@ -44,7 +44,7 @@ class LikelyBehaviour(Model):
     bytes_read: ExpectedRange
     bytes_written: ExpectedRange
     metadata: ExpectedRange = Field(description="metadata operations")
-    operations: ExpectedRange | None = Field(description="reads and writes; null where no run tells them")
+    operations: ExpectedRange | None = Field(description="reads and writes; null where no run records them")
     files: ExpectedRange | None
     runtime_s: ExpectedRange | None
     in_io_s: ExpectedRange | None = Field(description="seconds of all processes in I/O calls")
@@ -56,8 +56,8 @@ class PastRun(Model):
 
     submitted: Moment = Field(description="when it began, seconds since 1970")
     behaviour: Count = Field(description="the one it had")
-    expected: Count | None = Field(description="the one that was most likely; null: none was known")
-    probability: Share = Field(description="that was given to it")
+    expected: Count | None = Field(description="the most probable one; null: none was known")
+    probability: Share = Field(description="probability it was given")
 
 
 class WeighedPredictor(Model):
@@ -65,8 +65,8 @@ class WeighedPredictor(Model):
 
     name: str
     weight: Share = Field(description="by how often it was right in this category, and in others of its age")
-    behaviour: Count = Field(description="the one that it holds most likely")
-    probability: Share = Field(description="that it gives to it")
+    behaviour: Count = Field(description="the behaviour it considers most probable")
+    probability: Share = Field(description="probability it gives")
 
 
 class BehaviourPrediction(Prediction):
@@ -74,10 +74,10 @@ class BehaviourPrediction(Prediction):
 
     kind: Literal["behaviour"] = Field(default="behaviour", description="what is predicted")
     application: str
-    user: str | None = Field(description="null: no run tells whose it may be")
-    processes: Count | None = Field(description="of the run; null: no run tells how many")
+    user: str | None = Field(description="null: no run records the user")
+    processes: Count | None = Field(description="of the run; null: no run records how many")
     runs: Count = Field(description="of the category that are known, and had ended")
-    behaviours: list[LikelyBehaviour] = Field(description="the most likely first; empty: not known")
+    behaviours: list[LikelyBehaviour] = Field(description="the most probable first; empty: not known")
     other: Share = Field(description="probability of all others, new ones included")
-    predictors: list[WeighedPredictor] = Field(description="what stands behind the probabilities")
+    predictors: list[WeighedPredictor] = Field(description="predictors that the probabilities come from")
     past: list[PastRun] = Field(description="the last runs, the oldest first")

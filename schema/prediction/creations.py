@@ -25,7 +25,7 @@ class PredictedCreation(Model):
     )
     high: Bytes | None = Field(description="nine of ten were smaller or as large; null as `low`")
     probability: Share | None = Field(
-        description="that `size` is within 1 %, by runs that were held out; null: nothing to compare with"
+        description="that `size` is within 1 %, by held-out runs; null: nothing to compare with"
     )
     stripe_count: Annotated[int, Field(ge=1)] | None = Field(
         description="that such a file had before; null: not known"
@@ -37,15 +37,15 @@ class CreationsPrediction(Prediction):
 
     kind: Literal["creations"] = Field(default="creations", description="what is predicted")
     application: str = Field(description="name of the executable")
-    user: str = Field(description="whose runs")
+    user: str = Field(description="user of the runs")
     processes: Count = Field(description="of each run")
     task: Literal["next_run", "rest_of_run"] = Field(description="a whole run, or what follows its beginning")
     runs: Count = Field(description="past runs that were looked at")
     begun: Count = Field(description="files that the run has created already")
-    method: str = Field(description="predictor that was taken")
-    law: str = Field(description="what it found, in a few words; empty: nothing to tell")
+    method: str = Field(description="predictor used")
+    law: str = Field(description="the law that it found, in a few words; empty: no law")
     held_out: Count = Field(description="runs, or parts of runs, on which predictors were compared")
     judged: dict[str, Share] = Field(
-        description="by predictor, share of these files whose size it foresaw within 1 %, the best first"
+        description="by predictor, share of these files whose size it predicted within 1 %, the best first"
     )
     creations: list[PredictedCreation] = Field(description="in the order in which they are expected")

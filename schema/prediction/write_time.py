@@ -15,12 +15,12 @@ AtLeastOne = Annotated[int, Field(ge=1)]
 
 
 class PredictedWrite(Model):
-    """The write that is asked about: a file per process."""
+    """The write in question: a file per process."""
 
     nodes: AtLeastOne = Field(description="compute nodes that write")
     processes_per_node: AtLeastOne = Field(description="processes of each that write")
     bytes_per_process: Annotated[float, Field(gt=0, allow_inf_nan=False)] = Field(
-        description="what each writes to its file"
+        description="bytes that each writes to its file"
     )
     stripe_count: AtLeastOne | None = Field(description="of each file; null: the file system has none")
 
@@ -31,14 +31,14 @@ class PredictedTerm(Model):
     feature: str = Field(description="as the paper names it; 1 is the intercept")
     coefficient: float = Field(description="seconds per unit of the feature; sizes are megabytes")
     value: float = Field(description="of the feature")
-    seconds: float = Field(description="what the term adds; below 0 where the coefficient is")
+    seconds: float = Field(description="contribution of the term; negative where the coefficient is")
 
 
 class WriteEnd(Model):
     """The write with its nodes in one place."""
 
     placement: Literal["packed", "spread", "mapped"] = Field(
-        description="packed: behind as few routers or I/O nodes as can be; spread: behind as many; mapped: as they lie"
+        description="packed: behind as few routers or I/O nodes as possible; spread: as many; mapped: as placed"
     )
     groups: dict[str, tuple[int, int]] = Field(
         description="by component, nodes of the job behind the busiest one, and how many are used"
@@ -51,14 +51,14 @@ class WriteTimePrediction(Prediction):
     """How long a write takes."""
 
     kind: Literal["write_time"] = Field(default="write_time", description="what is predicted")
-    model: str = Field(description="by which model")
-    source: str = Field(description="where the model is from")
-    write: PredictedWrite | None = Field(description="what was asked of a published model")
+    model: str = Field(description="name of the model")
+    source: str = Field(description="source of the model")
+    write: PredictedWrite | None = Field(description="question to a published model")
     asked: dict[str, float | str] = Field(
-        description="what was asked of a fitted model, by column of its samples"
+        description="question to a fitted model, by column of its samples"
     )
     seconds: Amount | None = Field(
-        description="most likely time; null: outside of the model, or a range alone"
+        description="most probable time; null: outside of the model, or only a range"
     )
     low: Amount | None = Field(
         description="seconds; the least that the placements give, or of ten writes from nodes that are mapped, nine "

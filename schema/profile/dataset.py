@@ -1,4 +1,4 @@
-"""Files: the data set, folders, single files, and what is counted apart (tables X and XI)."""
+"""Files: the data set, folders, single files, and paths counted separately (tables X and XI)."""
 
 from typing import ClassVar, Literal
 
@@ -16,7 +16,7 @@ Role = Literal["input", "output", "intermediate", "temporary"]
 
 
 class SizeDistribution(Model):
-    """Sizes of the data set's files, of those whose size is known."""
+    """Sizes of the data set's files, where the size is known."""
 
     known: Count = Field(description="files whose size is known")
     min: Bytes | None = Field(description="smallest")
@@ -53,13 +53,13 @@ class FileEntity(SparseModel):
 
     optional_keys: ClassVar[tuple[str, ...]] = ("stripe_count", "stripe_size", "components", "direct_opens")
 
-    path: str = Field(description="absolute, links not followed; of a file that was renamed its last name")
+    path: str = Field(description="absolute, links not followed; the last name of a renamed file")
     format: str | None = Field(
         description="by magic bytes where the file is still there, else by library and suffix"
     )
     size: Bytes | None = Field(
         description="in the end, by writes, truncations and job.yaml; null for files that were only read, or made "
-        "without a recorded write, and where the trace cannot tell"
+        "without a recorded write, and where the trace does not show it"
     )
     role: Role | None = Field(
         description="temporary: removed in the end; intermediate: written by one process or app, read by another "
@@ -75,12 +75,12 @@ class FileEntity(SparseModel):
         description="of these, with O_DIRECT; null, and absent, where there is none, and where the source does not "
         "store the flags of opens",
     )
-    interface: LayerName | None = Field(description="layer through which most of it was accessed")
+    interface: LayerName | None = Field(description="layer with most of its accesses")
     stride: int | None = Field(default=None, description="bytes between the beginnings of strided operations")
     stripe_count: AtLeastOne | None = Field(
         default=None,
-        description="targets of Lustre that it lay on, by the component of its layout in which it ends; null, and "
-        "absent with the two that follow, where no source tells its layout",
+        description="Lustre targets that stored it, by the layout component in which it ends; null, and "
+        "absent with the two that follow, where no source gives its layout",
     )
     stripe_size: AtLeastOne | None = Field(
         default=None, description="bytes of its stripes there; null as stripe_count"
@@ -111,10 +111,10 @@ class Folder(Model):
     path: str = Field(description="absolute, as files name it")
     files: Count = Field(description="files of the data set directly in it, listed ones or not")
     creates: Count | None = Field(
-        description="of these, files that the run made (or emptied); null where a source does not tell"
+        description="of these, files that the run made (or emptied); null where a source does not record it"
     )
-    entries: Count = Field(description="these files and the folders directly in it that hold some")
-    bytes: ByteCounts = Field(description="moved or asked for in these files")
+    entries: Count = Field(description="these files and the folders directly in it that contain some")
+    bytes: ByteCounts = Field(description="moved or requested in these files")
     metadata_time_s: Seconds | None = Field(
         description="in metadata operations on these files, added up; null where times were not read"
     )
@@ -128,21 +128,21 @@ class Folder(Model):
     )
     removes: Count | None = Field(
         default=None,
-        description="of these files, those that the run removed; null where a source does not tell, and in a document "
-        "of an older Vani",
+        description="of these files, those that the run removed; null where a source does not record it, and in "
+        "a document of an older Vani",
     )
     makers: Count | None = Field(
         default=None,
         description="processes that made files here, at least: of a file that several made (or emptied), the first and "
-        "the last rank are counted; null where a source does not tell which process did",
+        "the last rank are counted; null where a source does not record which process did",
     )
     sizes: SizeDistribution | None = Field(
-        default=None, description="sizes of these files, of those whose size is known; null where none can be"
+        default=None, description="sizes of these files, where known; null where none can be"
     )
 
 
 class Excluded(Model):
-    """Calls on what is not a file of the data set, or whose file cannot be known (contract, "file")."""
+    """Calls on paths outside of the data set, or whose file cannot be known (contract, "file")."""
 
-    files: Count = Field(description="paths that are no files of a data set")
+    files: Count = Field(description="paths that are not files of a data set")
     io: IOStats = Field(description="calls on them, and calls whose file cannot be known")

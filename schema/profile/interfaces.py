@@ -16,7 +16,7 @@ class Granularity(Model):
 
     data: Bytes | None = Field(description="size that moves most bytes")
     metadata: Bytes | None = Field(
-        description="most common size of at most a tenth of that: what moves beside the data"
+        description="most common size of at most a tenth of that: transfers besides the data"
     )
 
 
@@ -28,12 +28,12 @@ class DataRepresentation(Model):
 
 
 class Amplification(Model):
-    """Bytes that the layers below moved / bytes that the calls of a library asked for; 1 where nothing is added."""
+    """Bytes that the layers below moved / bytes that the calls of a library requested; 1 where nothing is added."""
 
-    read: float | None = Field(ge=0, description="of reads; null where none was asked for, or where it is not known")
+    read: float | None = Field(ge=0, description="of reads; null where none was requested, or where it is not known")
     written: float | None = Field(ge=0, description="of writes; null likewise")
     total: float | None = Field(
-        ge=0, description="of both, reads that writes made necessary included; null where nothing was asked for"
+        ge=0, description="of both, reads that writes made necessary included; null where nothing was requested"
     )
 
 
@@ -51,14 +51,14 @@ class Interface(Model):
     bytes: ByteCounts = Field(description="of file-system calls made under it")
     asked: ByteCounts | None = Field(
         default=None,
-        description="bytes that its data calls asked for by their own arguments; null where the trace does not give "
-        "the size of every call, and of posix and stdio, whose calls move what they are asked for",
+        description="bytes that its data calls requested in their own arguments; null where the trace does not give "
+        "the size of every call, and of posix and stdio, whose calls move what they request",
     )
     amplification: Amplification | None = Field(
         default=None, description="`bytes` / `asked`; null where `asked` is"
     )
     files: Count | None = Field(
-        description="data-set files accessed through it; null where times alone tell who called whom"
+        description="data-set files accessed through it; null where times alone show which call made which"
     )
     time_s: Seconds | None = Field(
         description="in its calls that no call of the same library surrounds, summed over processes"
@@ -68,7 +68,7 @@ class Interface(Model):
     )
     transfer: Literal["collective", "independent", "mixed"] | None = Field(
         default=None,
-        description="how its data calls are made; of HDF5 without a call that sets it as MPI-IO's are",
+        description="how its data calls are made; HDF5 without a call that sets it follows MPI-IO",
     )
     hints: dict[str, str] | None = Field(default=None, description="MPI-IO hints that the program set")
 
@@ -79,7 +79,7 @@ class Middleware(Model):
     extra_cores_per_node: Count | None = Field(description="cores of a node without a process of the job")
     memory_per_node: Bytes | None = Field(description="main memory of a node")
     libraries: list[str] | None = Field(
-        description="I/O libraries in use; null where the source does not tell"
+        description="I/O libraries in use; null where the source does not record it"
     )
     granularity: Granularity | None = Field(
         default=None,

@@ -26,7 +26,7 @@ __all__ = [
 
 
 class ByteCounts(Model):
-    """Bytes that calls moved, or asked for where the trace stores no return values."""
+    """Bytes that calls moved, or requested where the trace stores no return values."""
 
     read: Bytes | None = Field(description="by read calls")
     written: Bytes | None = Field(description="by write calls")
@@ -44,7 +44,7 @@ class PastEnd(Model):
     """Bytes requested beyond the end of the file; null where no end is known."""
 
     read: Bytes | None = Field(
-        description="by reads, a lower bound: as far as writes, truncations and known sizes show the ends"
+        description="by reads; a lower bound from the ends that writes, truncations and known sizes show"
     )
 
 
@@ -102,14 +102,14 @@ class Bandwidth(Model):
 
 
 class CallCost(Model):
-    """A function, what its calls cost and what they moved."""
+    """A function, the time of its calls and the bytes they moved."""
 
     name: str | None = Field(description="the function, as the trace names it; null: all others together")
     count: Count = Field(description="calls")
     time_s: Seconds | None = Field(
         description="length of its calls, added up; null where time stamps were not read"
     )
-    bytes: Bytes | None = Field(description="what they moved or asked for; null where they move no data")
+    bytes: Bytes | None = Field(description="bytes moved or requested; null where they move no data")
 
 
 class MetadataCost(Model):
@@ -165,9 +165,9 @@ class AccessPattern(Model):
 class IOStats(Model):
     """The block that every entity has. File-system calls only, each counted once."""
 
-    bytes: ByteCounts = Field(description="what calls moved or asked for")
+    bytes: ByteCounts = Field(description="bytes that calls moved or requested")
     footprint: Footprint = Field(description="distinct bytes touched")
-    past_end: PastEnd = Field(description="asked for in vain")
+    past_end: PastEnd = Field(description="bytes requested that returned no data")
     ops: OpCounts = Field(description="number of calls")
     time_s: ByKind = Field(description="per process the union of its calls' intervals, summed over processes")
     busy_s: ByKind = Field(description="union of the calls' intervals over all processes")
@@ -205,7 +205,7 @@ class LibraryTime(Model):
 
     total: Seconds = Field(description="per process the union of the calls' intervals, summed over processes")
     outside_file_system: Seconds = Field(
-        description="the part of it that is not in file-system calls made under them: exchange, waiting, packing"
+        description="the part of it outside of file-system calls made under them: exchange, waiting, packing"
     )
     slowest: Seconds = Field(description="of the process that spends most time in them")
     calls: list[LibraryCall] | None = Field(

@@ -17,7 +17,7 @@ class NamePattern(Model):
         "other differences, `**` for all that is below a folder of installed software; a path where there is one file"
     )
     files: Count = Field(description="files of this pattern")
-    bytes: ByteCounts = Field(description="moved or asked for in these files")
+    bytes: ByteCounts = Field(description="moved or requested in these files")
     time_s: Seconds | None = Field(
         description="in all calls on these files, added up over processes; null where times were not read"
     )

@@ -26,7 +26,7 @@ _MOST_SPANS: Final = 100_000
 
 
 class Repeats(Model):
-    """How often phases come that are alike."""
+    """How often similar phases repeat."""
 
     count: AtLeastOne = Field(description="number of phases")
     period_s: Seconds | None = Field(
@@ -43,10 +43,10 @@ class Dominant(Model):
 
 
 class PhaseIO(IOStats):
-    """The block of I/O of a phase, of which a source may tell bytes alone."""
+    """The I/O of a phase; some sources give only its bytes."""
 
     ops: OpCounts | None = Field(  # type: ignore[assignment]
-        description="number of calls; null where a source tells when bytes were moved, and not by how many calls"
+        description="number of calls; null where a source records when bytes were moved, but not by how many calls"
     )
 
     @classmethod
@@ -56,10 +56,10 @@ class PhaseIO(IOStats):
 
 
 class Phase(Model):
-    """A stretch of an app's timeline in which its processes do I/O (table V), or several that are alike.
+    """A stretch of an app's timeline in which its processes do I/O (table V), or several similar ones.
 
-    Phases are apart where no process is in a call for longer than `apps[].phase_gap_s`, where most processes begin the
-    same anew after a pause of at least 10 ms, and where they turn from reading to writing or back.
+    Phases are separate where no process is in a call for longer than `apps[].phase_gap_s`, where most processes begin
+    the same again after a pause of at least 10 ms, and where they turn from reading to writing or back.
     """
 
     app: str = Field(description="its app")
@@ -72,11 +72,11 @@ class Phase(Model):
         description="how many phases this is, and how far apart; null for a document of an older version: one",
     )
     kind: Literal["write", "read", "mixed", "metadata"] = Field(
-        description="what 95 % of its data operations and bytes do, else mixed; metadata without any, or where "
+        description="kind of 95 % of its data operations and bytes, else mixed; metadata without any, or where "
         "metadata takes 95 % of its I/O time and a quarter of its calls at most move data"
     )
     dominant: Dominant | None = Field(
-        default=None, description="what most of its I/O time went to; null where no time passed"
+        default=None, description="kind that took most of its I/O time; null where no time passed"
     )
     processes: Count = Field(description="processes that take part, the most of all repetitions")
     io: PhaseIO = Field(description="I/O of all repetitions together")
@@ -93,7 +93,7 @@ class Phase(Model):
     def spans(self) -> list[tuple[float, float]]:
         """(start, end) of each repetition in seconds, taken as equally long and evenly spaced.
 
-        More than 100,000 are one: nothing tells them apart, and a document may claim any number.
+        More than 100,000 count as one: nothing distinguishes them, and a document may claim any number.
         """
         if self.count == 1 or self.count > _MOST_SPANS:
             return [(self.start_s, self.end_s)]

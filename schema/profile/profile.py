@@ -47,11 +47,11 @@ class Generator(Model):
 class TraceEntity(Model):
     """One trace directory."""
 
-    path: str = Field(description="where it lay, absolute")
-    tool: str = Field(description="who wrote it: recorder, recorder2parquet, wisio, darshan, dftracer or strace")
+    path: str = Field(description="its absolute path")
+    tool: str = Field(description="tool that wrote it: recorder, recorder2parquet, wisio, darshan, dftracer or strace")
     format: str = Field(description="version that the trace claims")
     layout: str | None = Field(
-        default=None, description="layout on disk, where the format's number does not tell"
+        default=None, description="layout on disk, where the format's number does not determine it"
     )
     app: str = Field(description="name of the executable")
     ranks: Count = Field(description="processes of the run")
@@ -70,7 +70,7 @@ class TraceEntity(Model):
     complete: bool | None = Field(
         description="nothing had to be left out; null where nothing was so far, but time stamps were not read"
     )
-    problems: list[str] = Field(description="what was damaged, and what was left out for it")
+    problems: list[str] = Field(description="damage, and what was left out because of it")
 
 
 class Profile(SparseModel, Document):
@@ -81,7 +81,7 @@ class Profile(SparseModel, Document):
     schema_: Literal["vani.profile/3"] = Field(
         alias="schema", default="vani.profile/3", description="name and version of this schema"
     )
-    generator: Generator = Field(description="who wrote this")
+    generator: Generator = Field(description="program that wrote this")
     verdict: Verdict | None = Field(
         default=None, description="whether storage matters to this run, and why; null in a document of an older Vani"
     )
@@ -97,12 +97,12 @@ class Profile(SparseModel, Document):
     apps: list[App] = Field(fail_fast=True, description="one per executable (table IV)")
     phases: list[Phase] | None = Field(
         fail_fast=True,
-        description="in order of time, app after app, those that are alike together (table V); null where time "
+        description="in order of time, app after app, similar ones together (table V); null where time "
         "stamps were not read",
     )
     interfaces: list[Interface] | None = Field(
         fail_fast=True,
-        description="one per library layer and app (tables VI, VII); null where the source does not tell which "
+        description="one per library layer and app (tables VI, VII); null where the source does not record which "
         "libraries were used",
     )
     middleware: Middleware = Field(description="resources left for middleware (table VII)")
@@ -125,14 +125,14 @@ class Profile(SparseModel, Document):
         fail_fast=True,
         description="the most important by I/O time (by bytes where that is not known), or all (table XI)",
     )
-    excluded: Excluded = Field(description="what is counted apart")
+    excluded: Excluded = Field(description="paths counted separately")
     extensions: dict[str, Any] = Field(
         default_factory=dict, description="results of measures that plug-ins bring, by name"
     )
     bounds: dict[str, tuple[float, float]] = Field(
         default_factory=dict,
-        description="by attribute path: the least and the most that a value can be of which the source tells no more; "
-        "the value itself is one of them, and provenance says which; absent where there is none",
+        description="by attribute path: the least and the most that a value can be where the source gives only bounds; "
+        "the value is one of them, and provenance states which; absent where there is none",
     )
     provenance: dict[str, str] = Field(
         description="by attribute path: where a value is from, or why it is null"
@@ -149,11 +149,11 @@ class Profile(SparseModel, Document):
         return self.dataset.files is not None and self.dataset.files <= len(self.files)
 
     def summary(self, *, diagnosis: bool = False) -> str:
-        """The first screen: what ran, whether I/O matters, why, when where; with `diagnosis` what the program does."""
+        """The first screen: the run; whether I/O matters, why, when, where; with `diagnosis` the behaviour."""
         return str(vani.screen_of(self, vani.diagnosis(self) if diagnosis else ()))
 
     def __repr__(self) -> str:
-        """One line, whatever the profile holds."""
+        """One line, whatever the profile contains."""
         names = ", ".join(one_line(app.name) for app in self.apps[:_NAMED])
         more = f" and {len(self.apps) - _NAMED} more" if len(self.apps) > _NAMED else ""
         workflow = self.workflow
@@ -186,7 +186,7 @@ class Profile(SparseModel, Document):
     def frame(self, name: FrameName) -> "pd.DataFrame":
         """One of the profile's tables, see `FRAMES`, as a pandas frame: a row per entity, columns like `io.bytes.read`.
 
-        Of `extensions` a row per value: measure, attribute (where in the measure's result it stands), value.
+        For `extensions` a row per value: measure, attribute (its path in the measure's result), value.
 
         Raises
         ------

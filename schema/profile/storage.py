@@ -20,26 +20,26 @@ class NodeLocalStorage(Model):
     )
     capacity_per_node: Bytes | None = Field(description="its size")
     parallel_ops: Count | None = Field(description="operations that it serves at a time")
-    max_bandwidth_per_node: Rate | None = Field(description="what it delivers at most")
+    max_bandwidth_per_node: Rate | None = Field(description="its highest rate")
 
     @property
     def in_memory(self) -> bool:
-        """Whether files there lie in the node's memory."""
+        """Whether its files are in the node's memory."""
         return self.type is not None and self.type.lower() in IN_MEMORY
 
 
 class SharedStorage(Model):
-    """The file system that the data lies on (table IX)."""
+    """The file system that stores the data (table IX)."""
 
     type: str | None = Field(description="lustre, gpfs, nfs, ...")
     dir: str | None = Field(description="where it is mounted")
     parallel_servers: Count | None = Field(description="servers of data")
     capacity: Bytes | None = Field(description="its size")
-    max_bandwidth: Rate | None = Field(description="what it delivers at most")
+    max_bandwidth: Rate | None = Field(description="its highest rate")
 
 
 class TargetUse(Model):
-    """One storage target, and the files that lie on it."""
+    """One storage target, and the files on it."""
 
     target: Count = Field(description="its number on the file system, as `lfs osts` prints it")
     files: Count = Field(description="files of the data set with a stripe on it")
@@ -66,7 +66,7 @@ class Mount(SparseModel):
     used_targets: Count | None = Field(
         default=None,
         description="targets with a file of the data set; absent, with the keys that follow, where the trace does not "
-        "tell which files lie on which targets",
+        "show which files are on which targets",
     )
     median_read_s: Seconds | None = Field(default=None, description="median of `read_s` over the used targets")
     median_write_s: Seconds | None = Field(default=None, description="median of `write_s` over the used targets")
@@ -79,7 +79,7 @@ class Storage(Model):
     """Tables VIII and IX, and the file systems that the run used."""
 
     node_local: NodeLocalStorage = Field(description="on the compute node")
-    shared: SharedStorage = Field(description="the file system that the data lies on")
+    shared: SharedStorage = Field(description="the file system that stores the data")
     mounts: list[Mount] | None = Field(
         default=None,
         description="every file system with a file of the data set, as the trace recorded it; it overrides --system; "

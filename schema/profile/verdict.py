@@ -39,7 +39,7 @@ class Unseen(Model):
         "mpiio_calls_missing: file-system calls in MPI-IO files outside any recorded MPI-IO data call; "
         "several_launches: programs that overwrote each other's trace; other_api: DAOS and other interfaces; "
         "module_off, module_partial: modules of Darshan that were off or ran out of memory; names_excluded: files that "
-        "the tracer was told to skip"
+        "the tracer was set to skip"
     )
     files: list[str] = Field(description="paths of such files, at most ten, those open for the longest first")
     count: Count = Field(description="how many files, else calls, processes or modules")
@@ -57,7 +57,7 @@ class VerdictCause(Model):
 
     call: str = Field(description="function, or of counts without calls the kind: read, write, open, stat, flush, ...")
     share: Share | None = Field(
-        description="of the I/O time, added up over processes; of the calls where no time is known; null where the "
+        description="of the I/O time, added up over processes, or of the calls where no time is known; null where the "
         "source does not give it"
     )
     count: Count | None = Field(description="number of these calls")
@@ -68,8 +68,8 @@ class Verdict(Model):
     """Whether storage matters to this run, and why: every text that Vani writes prints this."""
 
     matters: Matters = Field(
-        description="yes; no: everything was seen, and I/O takes less than 5 % of the run; open: what was not seen, or "
-        "not timed, may decide; too_short: less than a second, or less than a tenth of a second of I/O"
+        description="yes; no: everything was seen, and I/O takes less than 5 % of the run; open: unrecorded or "
+        "untimed activity may decide; too_short: less than a second, or less than a tenth of a second of I/O"
     )
     share: Share | None = Field(
         description="time in which any process is in a file-system call / run time; null where no time is known"
@@ -80,11 +80,11 @@ class Verdict(Model):
     share_calls: Share | None = Field(
         default=None,
         description="the share that decides: time of the slowest process in I/O calls, those of libraries included / "
-        "run time; of several traces the time in which any process is in one",
+        "run time; for several traces the time in which any process is in one",
     )
     is_lower_bound: bool = Field(default=False, description="calls were not seen: the shares are at least these")
     why: str | None = Field(default=None, description="why the verdict is open, or the run too short; else null")
     sentence: str = Field(description="the verdict in words")
     cause: VerdictCause | None = Field(description="null without I/O")
     where: str | None = Field(description="file, name pattern or folder with most I/O time; null without I/O")
-    remedy: str | None = Field(description="what to do next")
+    remedy: str | None = Field(description="next step")

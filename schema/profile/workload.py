@@ -1,4 +1,4 @@
-"""The run: the job, the workflow and its apps, and who depends on whom (tables II to IV)."""
+"""The run: the job, the workflow and its apps, and their dependencies (tables II to IV)."""
 
 from typing import ClassVar, Literal
 
@@ -31,7 +31,7 @@ class JobEntity(SparseModel):
     node_local_bb_dirs: list[str] | None = Field(description="directories of burst buffers on the node")
     shared_bb_dirs: list[str] | None = Field(description="directories of shared burst buffers")
     pfs_dirs: list[str] | None = Field(description="directories of parallel file systems")
-    time_limit_s: Seconds | None = Field(description="what the scheduler allows")
+    time_limit_s: Seconds | None = Field(description="the scheduler's limit")
     scheduler: str | None = Field(description="slurm, lsf, pbs or flux")
     memory_per_node: Bytes | None = Field(default=None, description="main memory of a node")
     id: str | None = Field(
@@ -39,7 +39,7 @@ class JobEntity(SparseModel):
         description="the scheduler's name of the job; absent, with the two that follow, where neither the trace nor "
         "job.yaml gives one of them",
     )
-    user: str | None = Field(default=None, description="who ran it; null as id")
+    user: str | None = Field(default=None, description="user who ran it; null as id")
     command: str | None = Field(default=None, description="its command line; null as id")
 
 
@@ -53,7 +53,7 @@ class FileCounts(Model):
 
 
 class AppDependency(Model):
-    """Files of which one app read bytes that another had written last."""
+    """Files in which one app read bytes that another had written last."""
 
     producer: str = Field(description="app that wrote")
     consumer: str = Field(description="app that read later")
@@ -62,7 +62,7 @@ class AppDependency(Model):
     )
     files_by_extents: Count | None = Field(
         default=None,
-        description="of these, files for which extents prove it: what was read had been written by the producer; null "
+        description="of these, files for which extents prove that the producer had written the bytes read; null "
         "where extents were too many to keep",
     )
     bytes_written: Bytes | None = Field(
@@ -84,7 +84,7 @@ class Workflow(Model):
     io: IOStats = Field(description="all I/O of the workload")
     files: FileCounts = Field(description="files of the data set")
     app_dependencies: list[AppDependency] | None = Field(
-        description="which apps read what others wrote; null where the order of calls is not known"
+        description="apps that read what others wrote; null where the order of calls is not known"
     )
     io_time_share: Share | None = Field(
         default=None,
@@ -95,7 +95,7 @@ class Workflow(Model):
         description="I/O time of the slowest process (the largest `apps[].balance.slowest_io_time_s`) / `runtime_s`",
     )
     library_time_s: dict[LayerName, LibraryTime] | None = Field(
-        default=None, description="by I/O library, seconds; empty where none was called"
+        default=None, description="by I/O library, seconds; empty where no library was called"
     )
 
 
@@ -114,7 +114,7 @@ class FileLevelDependencies(Model):
 class ProcessDependencies(Model):
     """Processes of an app that read what another one had written last.
 
-    A process that reads again only what it wrote itself depends on none. Where calls do not tell which bytes they
+    A process that rereads only its own bytes depends on none. Where calls do not show which bytes they
     moved (appended data of unknown place, formatted output), it is enough that one wrote the file and the other read
     it later.
     """
@@ -142,12 +142,12 @@ class RankBalance(Model):
     )
     slowest_call_time_s: Seconds | None = Field(
         default=None,
-        description="its time in them: of each outermost call, library's or file-system's, all of it",
+        description="its time in them: all of each outermost call of a library or the file system",
     )
     mean_io_time_s: Seconds | None = Field(description="mean over all processes")
     median_io_time_s: Seconds | None = Field(description="median over all processes")
     busiest_rank: Count = Field(description="rank that moved the most bytes")
-    busiest_bytes: Bytes = Field(description="what it moved")
+    busiest_bytes: Bytes = Field(description="bytes it moved")
     mean_bytes: float = Field(description="bytes, mean over all processes")
     reading_processes: Count = Field(description="processes that read")
     writing_processes: Count = Field(description="processes that write")
@@ -172,8 +172,8 @@ class App(Model):
     )
     phase_gap_s: Seconds | None = Field(
         description="pauses of all processes longer than this separate phases; shorter ones do, too, where most "
-        "processes begin anew"
+        "processes begin again"
     )
     library_time_s: dict[LayerName, LibraryTime] | None = Field(
-        default=None, description="by I/O library, seconds; empty where none was called"
+        default=None, description="by I/O library, seconds; empty where no library was called"
     )

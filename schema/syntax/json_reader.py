@@ -1,6 +1,6 @@
 """JSON text to plain trees, refused for the same reasons as YAML, and the line of every value.
 
-Long texts are parsed by pydantic's parser, in half the time. It says less about faults, so that Python's own parser has
+Long texts are parsed by pydantic's parser, in half the time. It reports less about faults, so Python's own parser has
 to find them, and keeps the last of two equal keys, where the other refuses both; a program that writes megabytes writes
 no key twice.
 """
@@ -40,7 +40,7 @@ class NotJSONError(DocumentError):
 
 
 class _RefusedError(Exception):
-    """The text is JSON, but not accepted; holds the kind of fault, and the word that it is about."""
+    """The text is JSON, but not accepted; carries the kind of fault, and the word that it concerns."""
 
 
 def begins_as_json(text: str) -> bool:
@@ -49,14 +49,14 @@ def begins_as_json(text: str) -> bool:
 
 
 def parse_json(text: str, where: str) -> Any:
-    """Read JSON; `where` stands in front of every error.
+    """Read JSON; every error begins with `where`.
 
     Raises
     ------
     NotJSONError
         The text is not JSON; the message begins with `where:line:column`.
     DocumentError
-        A key is there twice, a number is not finite or has thousands of digits, a string holds half of a surrogate
+        A key is there twice, a number is not finite or has thousands of digits, a string contains half of a surrogate
         pair, or there are too many keys in one mapping, too many values or too many levels.
     """
     if text.count(",") + text.count("{") + text.count("[") > MAX_ENTRIES:
@@ -84,7 +84,7 @@ def _parsed(text: str, where: str) -> Any:
         return json.loads(text, object_pairs_hook=_mapping, parse_constant=_no_number)
     except JSONDecodeError as error:
         place = f"{where}:{error.lineno}:{error.colno}"
-        raise NotJSONError(f"not JSON: {_lowered(error.msg)}", where=place, todo="write it anew") from None
+        raise NotJSONError(f"not JSON: {_lowered(error.msg)}", where=place, todo="write it again") from None
     except _RefusedError as refused:
         what, todo, place = _explained(text, where, *refused.args)
         raise DocumentError(what, where=place, todo=todo) from None
@@ -154,7 +154,7 @@ def _no_number(word: str) -> NoReturn:
 
 
 def _explained(text: str, where: str, kind: str, word: str) -> tuple[str, str, str]:
-    """The fault, what to do, and where. The parser does not tell the place: it is searched for in the text."""
+    """The fault, what to do, and where. The parser does not report the place: it is searched for in the text."""
     if kind == "number":
         # Strings are blanked, so that no word in them is taken for a number.
         match = _WORD.search(_TEXTS.sub(lambda string: " " * len(string[0]), text))
@@ -205,12 +205,12 @@ def _check_size(tree: object, where: str) -> None:
 
 
 def _check_characters(tree: object, text: str, where: str) -> None:
-    """Two escapes may stand for one character; half of such a pair is no character, and no document can hold it."""
+    """Two escapes may encode one character; half of such a pair is not a character, and no document can contain it."""
     try:
         json.dumps(tree, ensure_ascii=False).encode()
     except UnicodeEncodeError:
         place = _place(text, where, _HALF.search(text))
-        raise DocumentError("holds half of a character", where=place, todo="write it without") from None
+        raise DocumentError("contains half of a character", where=place, todo="write it without") from None
 
 
 def _lowered(message: str) -> str:

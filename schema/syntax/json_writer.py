@@ -59,7 +59,7 @@ def harmless(text: str) -> str:
     """JSON with a line end, and with escapes for what a terminal obeys."""
     if text.isascii() and "\x7f" not in text:
         return text + "\n"
-    # These characters stand in strings only: JSON has no other place for them.
+    # These characters occur in strings only: JSON has no other place for them.
     return _OBEYED.sub(_escaped, text) + "\n"
 
 

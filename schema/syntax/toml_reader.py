@@ -1,4 +1,4 @@
-"""TOML text to plain trees, with the line of every key, which the standard library's parser does not tell."""
+"""TOML text to plain trees, with the line of every key, which the standard library's parser does not report."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _HEADER: Final = re.compile(r"""(\[\[?)((?:"(?:\\.|[^"\\\n])*"|'[^'\n]*'|[^\]"'\
 _NAME: Final = r"""(?:"(?:\\.|[^"\\\n])*+"|'[^'\n]*+'|[A-Za-z0-9_-]++)"""
 _KEYS: Final = re.compile(rf"({_NAME}(?:[ \t]*+\.[ \t]*+{_NAME})*+)[ \t]*+=")
 _PART: Final = re.compile(r""""((?:\\.|[^"\\])*)"|'([^']*)'|([A-Za-z0-9_-]+)""")
-# What may stand in a value: strings first, since they may hold any of the others.
+# Parts of a value: strings first, since they may contain any of the others.
 _TOKEN: Final = re.compile(
     r'"""(?:\\.|[^\\])*?"{3,5}'
     r"|'''.*?'{3,5}"
@@ -40,7 +40,7 @@ _TOKEN: Final = re.compile(
 
 
 def parse(text: str, where: str) -> dict[str, Any]:
-    """Read TOML; `where` stands in front of every error.
+    """Read TOML; every error begins with `where`.
 
     Raises
     ------
@@ -79,7 +79,7 @@ def line_of(text: str, path: tuple[int | str, ...]) -> int:
 
 @functools.lru_cache(maxsize=1)
 def _lines(text: str) -> dict[tuple[int | str, ...], int]:
-    """The line of every header and key; of what is there several times, such as the parts of dotted keys, the first."""
+    """The line of every header and key; the first one of repeated keys, such as the parts of dotted keys."""
     lines: dict[tuple[int | str, ...], int] = {}
     line, counted = 1, 0
     for path, offset in _places(text):
@@ -115,7 +115,7 @@ def _places(text: str) -> Iterator[tuple[tuple[int | str, ...], int]]:
 
 
 def _below(names: tuple[str, ...], counts: dict[tuple[int | str, ...], int]) -> tuple[int | str, ...]:
-    """The path of a table; a name that stands for several tables means the newest of them."""
+    """The path of a table; a name of several tables means the newest of them."""
     path: tuple[int | str, ...] = ()
     for name in names:
         path = (*path, name)

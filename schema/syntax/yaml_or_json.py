@@ -16,7 +16,7 @@ _SHORT: Final = 1 << 20
 
 
 def parse(text: str, where: str) -> Tree:
-    """Read one document; `where` stands in front of every error.
+    """Read one document; every error begins with `where`.
 
     Raises
     ------

@@ -1,7 +1,7 @@
 """YAML text to plain trees, by the events of libyaml's parser, which know their lines.
 
 Follows the core schema of YAML 1.2 with four things refused, each with its line: aliases (a document of a kilobyte can
-stand for gigabytes), tags, duplicate keys and keys that are not text. Dates, `yes` and `12:30` stay text.
+expand to gigabytes), tags, duplicate keys and keys that are not text. Dates, `yes` and `12:30` stay text.
 """
 
 from __future__ import annotations
@@ -40,11 +40,11 @@ _TAGS: Final = {
     yaml.SequenceStartEvent: "tag:yaml.org,2002:seq",
     yaml.MappingStartEvent: "tag:yaml.org,2002:map",
 }
-"""Tags that say what the text says without them."""
+"""Tags that repeat what the text itself shows."""
 
 
 def parse_yaml(text: str, where: str) -> Tree:
-    """Read one document; `where` stands in front of every error.
+    """Read one document; every error begins with `where`.
 
     Raises
     ------
@@ -126,7 +126,7 @@ def _pass_over(parser: Any, event: _Event) -> None:
 
 @contextmanager
 def _events(text: str, where: str) -> Iterator[Any]:
-    """A parser behind the beginning of the stream; what it raises becomes a DocumentError."""
+    """A parser past the beginning of the stream; what it raises becomes a DocumentError."""
     parser = None
     try:
         parser = _Parser(text)
@@ -136,7 +136,7 @@ def _events(text: str, where: str) -> Iterator[Any]:
         mark = error.problem_mark or error.context_mark
         line = f":{mark.line + 1}" if mark else ""
         problem = error.problem or error.context
-        # libyaml 0.2.6 has a limit of its own, 1000, which its scanner meets before an event.
+        # libyaml 0.2.6 has its own limit, 1000, which its scanner reaches before an event.
         if problem == "exceeded maximum nesting depth":
             raise _nested_too_deeply(where + line) from error
         raise DocumentError(f"not YAML: {problem}", where=where + line) from error
@@ -204,7 +204,7 @@ class _Builder:
         return items
 
     def _count(self, entries: int) -> None:
-        # A short text can hold a value in every second byte.
+        # A short text can have a value in every second byte.
         self._entries += entries
         if self._entries > MAX_ENTRIES:
             raise _too_many("keys and values", self._where)

@@ -1,6 +1,6 @@
 """Plain trees of dicts, lists and scalars to YAML text.
 
-Collections stand in block style, unless they fit on one line. Quotes whatever any reader, of YAML 1.1 or 1.2, could
+Collections are in block style, unless they fit on one line. Quotes whatever any reader, of YAML 1.1 or 1.2, could
 take for something other than text.
 """
 
@@ -19,7 +19,7 @@ __all__ = ["WIDTH", "rounded", "yaml_text"]
 _INDENT: Final = "  "
 _DASH: Final = "- "
 _BARE: Final = re.compile(r"[A-Za-z_/](?:[A-Za-z0-9_./+()% -]*[A-Za-z0-9_./+()%-])?")
-"""Text that stands without quotes, unless it is one of the reserved words."""
+"""Text that needs no quotes, unless it is one of the reserved words."""
 _RESERVED = {"true", "false", "null", "yes", "no", "on", "off", "y", "n"}
 
 WIDTH = 128
@@ -29,7 +29,7 @@ _FLOW_DEPTH = 3
 def yaml_text(tree: Mapping[str, object]) -> str:
     """Write a tree as YAML text that ends in a newline; the same tree gives the same text.
 
-    Collections that fit into `WIDTH` columns stand on one line. Floats are rounded to nine
+    Collections that fit into `WIDTH` columns take one line. Floats are rounded to nine
     significant digits, or to whole numbers from 1e8 on. Tuples are lists, enumerations their values,
     paths and times text. Characters that are no Unicode (lone surrogates) cannot be written in YAML and become
     text such as `\\udc80`.
@@ -37,7 +37,7 @@ def yaml_text(tree: Mapping[str, object]) -> str:
     Raises
     ------
     TypeError
-        The tree holds something else than mappings, lists and scalars.
+        The tree contains something else than mappings, lists and scalars.
     """
     if not tree:
         return "{}\n"
@@ -126,7 +126,7 @@ def _short_list(items: Collection[object], room: int, depth: int) -> str | None:
 
 
 def _other(value: object) -> str:
-    """Scalars that are subclasses of the plain ones, or stand for one."""
+    """Scalars that are subclasses of the plain ones, or represent one."""
     if isinstance(value, Enum):
         value = value.value
     for kind, write in _SCALARS.items():
@@ -136,7 +136,7 @@ def _other(value: object) -> str:
         return _text(str(value))
     if isinstance(value, datetime):
         return _text(value.isoformat())
-    raise TypeError(f"a document cannot hold {type(value).__name__}")
+    raise TypeError(f"a document cannot contain {type(value).__name__}")
 
 
 def _float(value: float) -> str:
@@ -148,7 +148,7 @@ def _float(value: float) -> str:
 
 
 def rounded(value: float) -> float:
-    """A finite float as `yaml_text` writes it, so that other formats hold the same numbers."""
+    """A finite float as `yaml_text` writes it, so that other formats contain the same numbers."""
     # Of moments since 1970 and large rates, nine digits would not keep the whole seconds and bytes.
     return float(f"{value:.9g}") if abs(value) < 1e8 else float(round(value))
 

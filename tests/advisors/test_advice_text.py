@@ -108,7 +108,7 @@ def test_without_the_first_rule_advice_of_an_older_version_asks_the_profile():
     found = profile(files(1))
     advice = advise_document(found, system(), ignore=["MAT001"]).model_copy(update={"verdict": None})
     assert screen(advice, a_profile=found).startswith("Some process does I/O in 60 % of the run (MAT001")
-    assert screen(advice).startswith("Whether I/O matters was not asked")
+    assert screen(advice).startswith("Whether I/O matters was not judged")
 
 
 def test_no_machine_is_said():

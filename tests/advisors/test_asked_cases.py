@@ -35,14 +35,14 @@ def test_collective_non_blocking_calls_need_no_advice(tmp_path):
 def test_independent_calls_in_a_view_become_collective(tmp_path):
     found = recommended("indep-recorder", tmp_path)
     assert next(iter(found)) == "MIO001"
-    assert "asks MPI-IO for 5.12 MB" in found["MIO001"]
+    assert "requests 5.12 MB" in found["MIO001"]
     assert "4 times as much" in found["MIO001"]
 
 
 def test_collective_calls_come_before_sieving_is_switched_off(tmp_path):
     found = recommended("ior-noncontig.txt", tmp_path)
     assert next(iter(found)) == "MIO001"
-    assert "asks MPI-IO for 1.92 GB" in found["MIO001"]
+    assert "requests 1.92 GB" in found["MIO001"]
     assert "52 times as much" in found["MIO001"]
 
 

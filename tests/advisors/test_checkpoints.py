@@ -73,6 +73,6 @@ def test_what_is_read_again_is_no_checkpoint():
         return checkpoints(profile(files, phases=states), least_bytes=1.0, alike=0.5, least_count=2)
 
     assert judged(30 * MiB)[0] == []
-    assert "reads again what it writes" in judged(15 * MiB)[1]
+    assert "rereads its output" in judged(15 * MiB)[1]
     # A restart reads one state of several.
     assert len(judged(10 * MiB)[0]) == 1

@@ -70,7 +70,7 @@ def test_each_confidence_is_less_by_what_is_missing(cut):
 def test_what_is_left_gives_no_all_clear():
     damaged, whole = advice_of(slowest_s=1, busy_s=1), advice_of({}, slowest_s=1, busy_s=1)
     assert whole.recommendations[0].reason.startswith("I/O takes 1 % of the run, 1 % in the slowest process (rank 3): storage is not")
-    assert damaged.recommendations[0].reason.endswith(": what was lost may change that. Trace it again.")
+    assert damaged.recommendations[0].reason.endswith(": the lost part may change that. Trace it again.")
     # 6 of 8 ranks; and it is not lowered for I/O that hardly matters.
     assert damaged.recommendations[0].confidence == pytest.approx(
         0.75 * 0.5, abs=0.006
@@ -81,7 +81,7 @@ def test_what_is_left_gives_no_all_clear():
 
 def test_where_nothing_is_left_nothing_is_said_of_the_run():
     assert advice_of(slowest_s=0, busy_s=0).recommendations[0].reason == (
-        "I/O takes 0 % of the run, 0 % in the slowest process (rank 3): what was lost may change that. Trace it again."
+        "I/O takes 0 % of the run, 0 % in the slowest process (rank 3): the lost part may change that. Trace it again."
     )
 
 

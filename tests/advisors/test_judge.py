@@ -156,7 +156,7 @@ def test_a_rule_must_say_something(catalogue_of):
             return []
 
     catalogue_of(Mute)
-    with pytest.raises(VaniError, match="neither recommends anything nor says why not"):
+    with pytest.raises(VaniError, match="neither recommends anything nor gives a reason"):
         advise(profile())
 
 

@@ -54,7 +54,7 @@ def test_a_stripe_for_each_node_needs_no_hint():
     assert of("LUS002", advice).recommended["stripe_count"] == 8
     assert of("MIO002", advice) is None
     (silent,) = [each.why for each in advice.no_recommendation if each.rule == "MIO002"]
-    assert silent.endswith("are what ROMIO takes by itself")
+    assert silent.endswith("are what ROMIO uses by default")
     assert "the stripes that LUS002 recommends" in silent
 
 

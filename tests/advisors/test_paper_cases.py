@@ -95,7 +95,7 @@ def test_montage_keeps_its_intermediate_files_on_the_node(montage):
     assert one.recommended["directory"].startswith("/dev/shm/")
     assert len(one.recommended["files"]) == 80
     assert "95 % of its I/O time" in one.reason
-    assert "on the node of who wrote it" in one.reason
+    assert "on the node of its writer" in one.reason
     assert evidence(one)["files[0].role"] == "intermediate"
 
 

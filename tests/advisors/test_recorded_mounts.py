@@ -32,7 +32,7 @@ def first(advice, rule: str):
 def test_file_on_another_file_system_gets_no_stripes_of_lustre(kind):
     advice = advise_document(run_on(kind), load_system("generic-lustre"))
     assert first(advice, "LUS002") is None
-    assert why(advice, "LUS002") == f"the data lies on /work, which is {kind} by the trace's mount table, not Lustre"
+    assert why(advice, "LUS002") == f"the data is on /work, which is {kind} by the trace's mount table, not Lustre"
     assert advice.notes[0] == f"/work is {kind} by the trace's mount table, lustre by generic-lustre: the trace counts."
     assert advice.notes[0] in judged_by(advice)
 
@@ -40,7 +40,7 @@ def test_file_on_another_file_system_gets_no_stripes_of_lustre(kind):
 @pytest.mark.parametrize(("kind", "generic"), [("nfs", True), ("wekafs", True), ("gpfs", False), ("ext4", False)])
 def test_advice_says_where_it_is_generic(kind, generic):
     advice = advise_document(run_on(kind), load_system("generic-lustre"))
-    assert any(f"/work is {kind}, of which Vani knows no settings" in note for note in advice.notes) is generic
+    assert any(f"/work is {kind}, and Vani knows no settings of it" in note for note in advice.notes) is generic
 
 
 def test_mount_of_the_described_type_needs_no_word():

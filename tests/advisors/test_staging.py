@@ -232,7 +232,7 @@ def test_variables_in_folders_stay_variables():
             [
                 'scontrol show hostnames "$SLURM_JOB_NODELIST" > beeond.nodes',
                 "beeond start -n beeond.nodes -d /data/beeond -c /dev/shm -P -F -L /tmp",
-                "# -d is a folder on a disk of each node: the site says which",
+                "# -d is a folder on a disk of each node: see the site's documentation",
                 "mkdir -p /dev/shm/in",
                 "beeond-cp copy -n beeond.nodes /data/in /dev/shm/in",
                 "# give the program /dev/shm/in instead of /data/in",
@@ -250,7 +250,7 @@ def test_variables_in_folders_stay_variables():
                 "export UNIFYFS_CLIENT_FSYNC_PERSIST=off",
                 "export UNIFYFS_CLEANUP=on",
                 "export UNIFYFS_CLIENT_LOCAL_EXTENTS=on",
-                "# each rank reads only what it wrote",
+                "# each rank reads only its own data",
                 'unifyfs start --share-dir="$PWD"',
                 "# give the program /unifyfs/in instead of /data/in",
                 "# a file that another node reads must be laminated (chmod a-w) first",

@@ -218,7 +218,7 @@ def test_that_counts_name_no_function_is_no_sign_that_it_was_not_called():
 def test_rules_about_new_files_say_that_they_are_not_counted(shared_file, rule):
     several = shared_file.model_copy(update={"job": shared_file.job.model_copy(update={"nodes": 2})})
     (found,) = vani.advise(several, system="generic-gpfs", select=[rule]).no_recommendation
-    assert "not known; Recorder tells it" in found.why
+    assert "not known; Recorder records it" in found.why
 
 
 # Runs before and after they were tuned

@@ -68,7 +68,7 @@ def programs(draw):
 
 
 def by_hand(traces):
-    """Pairs by extents, and those that only the file tells, from every byte and every call."""
+    """Pairs by extents, and those that only the file shows, from every byte and every call."""
     calls = []
     for number, trace in enumerate(traces):
         shift = round((trace.start_unix_s - min(t.start_unix_s for t in traces)) * 1e9)
@@ -176,7 +176,7 @@ def test_more_extents_than_are_kept_leave_the_file():
                 with characterised([ring(4, shift=1)], cuts=cuts) as (profile, view):
                     found = profile.apps[0].process_dependencies
                 assert (found.edges, found.edges_by_extents, found.pattern) == (12, None, "all_to_all")
-                assert "only the file tells" in profile.provenance["apps[0].process_dependencies"]
+                assert "only the file shows" in profile.provenance["apps[0].process_dependencies"]
                 assert {data["files_by_extents"] for *_, data in process_graph(view).edges(data=True)} == {None}
     few, most = patch.object(extents, "_FEW_CALLS", -1), patch.object(extents, "_MOST_EXTENTS", 16)
     with few, most, characterised([ring(4, shift=1)]) as (profile, _):

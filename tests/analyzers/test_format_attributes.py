@@ -75,7 +75,7 @@ def test_of_two_hdf5_files_no_call_tells_in_which_it_makes_a_dataset(tmp_path):
     calls = [*hdf5_file("/p/a.h5", space(1), create("u")), *hdf5_file("/p/b.h5", space(1), create("v"))]
     for profile in profiles(tmp_path, *calls):
         assert [file.format_attributes for file in profile.files] == [None, None]
-        assert "no call tells in which file it makes an array" in profile.provenance[WHY]
+        assert "no call shows in which file it makes an array" in profile.provenance[WHY]
         assert "`vani collect --dataset` reads the headers of files" in profile.provenance[WHY]
 
 

@@ -87,7 +87,7 @@ def test_without_calls_and_heat_map_phases_are_null():
     profile = profiled(log())
     assert profile.phases is None
     assert profile.provenance["phases"] == (
-        "counts do not tell when each call took place; the log holds no heat map of all processes"
+        "counts do not record when each call took place; the log contains no heat map of all processes"
     )
 
 
@@ -104,7 +104,7 @@ def test_a_heat_map_of_more_than_files_tells_no_phases():
     told = {"ids": np.array([1, 2, 3], np.uint64), "names": names, "modules": {"POSIX": both}}
     profile = profiled(log(heat=heat((0, (2, 0), (0, 0))), **told))
     assert profile.phases is None
-    assert "does not tell files from standard streams" in profile.provenance["phases"]
+    assert "does not separate files from standard streams" in profile.provenance["phases"]
 
 
 @pytest.mark.parametrize("rank", [-1, 2])
@@ -128,7 +128,7 @@ def test_the_profile_is_written_read_and_told():
     assert when(profile) == ("6.29 MB written from 1 s on, for 200 ms; 1.05 MB read from 8 s on, for 100 ms")
     page = api.report(profile, format="txt")
     assert "phases[].io.ops, " in page or "phases[].io.ops:" in page
-    assert "the heat map tells bytes and no calls" in " ".join(page.split())
+    assert "the heat map records bytes and no calls" in " ".join(page.split())
     for kind in ("html", "markdown"):
         assert api.report(profile, format=kind)
 

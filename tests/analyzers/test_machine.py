@@ -90,7 +90,7 @@ def test_tmp_in_memory_is_no_disk(profiled):
     # A job may not use more memory than it was given, for files neither.
     profile = profiled(job.model_copy(update={"memory_per_node": 16 << 30}))
     assert profile.storage.node_local.capacity_per_node == 16 << 30
-    assert "less than the file system holds" in profile.provenance["storage.node_local.capacity_per_node"]
+    assert "less than the file system's capacity" in profile.provenance["storage.node_local.capacity_per_node"]
     on_disk = Job(node_local_bb_dirs=["/tmp"], memory_per_node=1 << 30, mounts=job.mounts[:1])
     profile = profiled(on_disk)
     assert (profile.storage.node_local.type, profile.storage.node_local.capacity_per_node) == ("ext4", 1 << 40)

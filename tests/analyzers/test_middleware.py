@@ -97,4 +97,4 @@ def test_middleware_of_real_traces(name, libraries, data, pattern):
 def test_where_times_alone_tell_the_caller_quick_profiles_do_not_guess():
     quick = vani.profile(TRACES / "v3-nodepth-us-mpiio-mix-2r", quick=True)
     assert (quick.middleware.libraries, quick.middleware.granularity) == (["mpiio"], None)
-    assert "who called whom" in quick.provenance["middleware.granularity"]
+    assert "which call made which" in quick.provenance["middleware.granularity"]

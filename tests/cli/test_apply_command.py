@@ -80,9 +80,9 @@ def test_what_cannot_work_is_a_failed_check(run, folder, lfs, monkeypatch):
     Path("job.out").write_text("key = cb_nodes         value = 2\nkey = romio_cb_write  value = enable\n")
     done = run("apply", "advice.yaml", "--job-output", "job.out")
     assert done.status == 1
-    assert f"note    {folder}: has 1 entry; what is there keeps its layout\n" in done.out
+    assert f"note    {folder}: has 1 entry; existing files keep their layout\n" in done.out
     assert "the layout was not applied (lfs getstripe -d shows stripe_count 1, not 8" in done.out
-    assert "FAILED  hint cb_nodes: MPI reports 2, 8 was asked for\n" in done.out
+    assert "FAILED  hint cb_nodes: MPI reports 2, 8 was requested\n" in done.out
     assert "ok      hint romio_cb_write" in done.out
 
 

@@ -38,7 +38,7 @@ def test_the_next_run_is_predicted_from_the_store(run, desk, db):
     shown = run("history", "predict", application, "--database", db)
     assert (shown.status, shown.err) == (0, "")
     assert shown.out.startswith(f"Next run of {application} by u1 on ")
-    assert "Of the last 5 runs, 5 did what was expected of them." in shown.out
+    assert "5 of the last 5 runs met the prediction." in shown.out
     assert run("history", "predict", application, "--database", db, "-o", "p.yaml").status == 0
     found = Prediction.load(desk / "p.yaml")
     assert isinstance(found, BehaviourPrediction)
@@ -83,7 +83,7 @@ def test_where_too_little_is_known_the_defaults_stay(run, desk, db):
     for log in (desk / "logs").rglob("*.darshan"):
         log.unlink()
     gone = run("advise", "--next", application, "--database", db, "--format", "text").out
-    assert "of which no profile is there" in gone
+    assert "without a profile" in gone
     assert "Leave the defaults as they are" in gone
 
 

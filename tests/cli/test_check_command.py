@@ -61,7 +61,7 @@ def test_a_policy_that_does_not_hold(run, project):
         "error metadata (vani.toml:2)",
         "  workflow.io.ops.metadata is 76; allowed is <= 75",
         "  Why: the server is shared",
-        "  Do: `vani advise` tells what to change; if it is meant, change the limit",
+        "  Do: `vani advise` recommends changes; if it is intended, change the limit",
     ]
 
 

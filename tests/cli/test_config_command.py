@@ -102,8 +102,8 @@ def test_paths_in_a_file_are_seen_from_its_folder(run, files, tmp_path, monkeypa
     [
         (b"systm = 'lassen'", "unknown key 'systm'; did you mean 'system'?"),
         (b"system = 3", "system is no text"),
-        (b"contact = 'a\\tb'\n[thresholds]\nMAT001 = 3", "[thresholds] holds no tables of rules"),
-        (b'contact = "a\\u001b[2Jb"', "contact holds characters that do not print"),
+        (b"contact = 'a\\tb'\n[thresholds]\nMAT001 = 3", "[thresholds] contains no tables of rules"),
+        (b'contact = "a\\u001b[2Jb"', "contact contains characters that do not print"),
         (b"system = ", "not TOML: "),
         (b"\xff\xfe", "is not UTF-8 text"),
         (b"#" * (1 << 20) + b"#", "is longer than 1 MiB"),

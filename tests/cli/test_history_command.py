@@ -202,7 +202,7 @@ def test_a_report_of_a_history_is_a_page_of_its_ranking(run, desk, month):
         ranked = run("history", "top", "--database", "h.sqlite", "--format", kind).out
         page = (desk / name).read_text()
         assert page.startswith(ranked.removesuffix("</body></html>\n"))
-        assert "What the next runs do" in page
+        assert "Expected behaviour of the next runs" in page
         assert "as expected" in page
     assert (desk / "team.html").read_text().startswith("<!doctype html>")
 

@@ -47,7 +47,7 @@ def test_as_text(run, history):
         (["solver", "--least", "2"], "--least: is 2; give a probability, 0 to 1"),
         (["solver", "--begun", "none.csv"], "none.csv: no such file"),
         (["solver", "--layout", "-E 3G", "--table", "t.csv"], "vani: "),
-        (["solver", "--layout", "-E -1 -c -1", "--table", "t.csv"], "lies on all OSTs"),
+        (["solver", "--layout", "-E -1 -c -1", "--table", "t.csv"], "is on all OSTs"),
         (["solver", "-o", "h.sqlite"], "h.sqlite"),
     ],
 )

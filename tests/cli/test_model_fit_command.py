@@ -164,7 +164,7 @@ def test_a_folder_and_what_is_no_text_are_no_samples(run, desk):
     ("change", "part"),
     [
         (("schema: vani.model/1", "schema: vani.model/2"), "vani.model/2"),
-        (("scale: bytes", "scale: length"), "the scale 'length' is none of the columns"),
+        (("scale: bytes", "scale: length"), "the scale 'length' is not one of the columns"),
         (("low: ", "low: 1000"), ""),
         (("method: ", "method: ["), ""),
         (("samples: 80", "samples: 0"), "samples"),
@@ -225,7 +225,7 @@ def test_runs_of_a_history_are_samples(run, desk):
     assert done.out.startswith("processes 32, bytes 6 GB, request 1 MB, stripe_count 4: 2.")
     assert run(*asked[:-2], "--database", "none.sqlite").status == 2
     done = run(*asked[:3], "ap", *asked[-2:])
-    assert (done.status, done.line) == (2, "no runs of ap; `vani history top` lists who is there")
+    assert (done.status, done.line) == (2, "no runs of ap; `vani history top` lists applications and users")
     assert run("model", "fit").line == "no samples; name files of writes, or --application of a history"
     assert "name --application" in run("model", "fit", WRITES, "--user", "u").line
 

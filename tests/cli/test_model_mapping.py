@@ -129,7 +129,7 @@ def test_a_fitted_model_of_a_machine_is_asked_for_mapped_nodes_or_for_both_ends(
     assert "s_r 32, n_r 4: " in mapped.out
     ends = run(*asked, "--set", "nodes=256")
     assert ends.out.splitlines()[-1] == (
-        "Note: where the nodes of the job lie is not known: the range is from packed to spread."
+        "Note: the placement of the job's nodes is not known: the range is from packed to spread."
     )
     first = ends.out.splitlines()[0]
     assert re.search(r"bytes_per_process 500 MB, stripe_count 4: [45]\.\d+ s to 2 min ", first), first

@@ -125,7 +125,7 @@ def test_parts_of_a_store_are_not_written_over(run, desk, trace, document):
         assert "is a part of the store" in refused(run, desk, "advise", "p.yaml", "-o", name)
     shutil.copytree(trace, desk / "S" / "T")
     assert refused(run, desk, "convert", "S/T", "S").endswith(
-        "holds the trace, and would be replaced; name a new folder"
+        "contains the trace, and would be replaced; name a new folder"
     )
 
 

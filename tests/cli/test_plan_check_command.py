@@ -43,12 +43,12 @@ def test_a_plan_holds_while_the_pool_has_what_it_hands_out(run, desk, planned):
     planned()
     snapshot(desk, *["ok"] * 11, "offline")
     done = run("plan", "check", "plan.yaml", "--snapshot", "now.yaml")
-    assert (done.status, done.out, done.err) == (0, "Holds: plan of kind forward, by the snapshot.\n", "")
+    assert (done.status, done.out, done.err) == (0, "Valid: plan of kind forward, by the snapshot.\n", "")
     snapshot(desk, *["ok"] * 10, "offline", "offline")
     done = run("plan", "check", "plan.yaml", "--snapshot", "now.yaml")
     assert (done.status, done.err) == (1, "")
     assert done.out == (
-        "Does not hold: pool: 11 I/O nodes are handed out, 10 of 12 can be used; offline: fwd10, fwd11.\n"
+        "Not valid: pool: 11 I/O nodes are handed out, 10 of 12 can be used; offline: fwd10, fwd11.\n"
     )
 
 
@@ -83,7 +83,7 @@ def test_a_plan_whose_jobs_have_changed_does_not_hold(run, desk, planned):
     snapshot(desk, *["ok"] * 12)
     (desk / "jobs.yaml").write_bytes(SIX.read_bytes() + b"\n")
     done = run("plan", "check", "plan.yaml", "--snapshot", "now.yaml")
-    said = "Does not hold: jobs.yaml: the jobs document has changed since the plan was made.\n"
+    said = "Not valid: jobs.yaml: the jobs document has changed since the plan was made.\n"
     assert (done.status, done.out) == (1, said)
     (desk / "jobs.yaml").unlink()
     done = run("plan", "check", "plan.yaml", "--snapshot", "now.yaml")
@@ -136,7 +136,7 @@ def test_a_snapshot_that_is_too_old_is_refused(run, desk, planned):
     snapshot(desk, *states, time=now + timedelta(hours=1))
     assert "ahead of this clock" in run(*check, 60).line
     snapshot(desk, *states)
-    assert run(*check, 60).line == "now.yaml: does not say when it was taken; add `time`, or leave --max-age out"
+    assert run(*check, 60).line == "now.yaml: contains no time; add `time`, or leave --max-age out"
     for wrong in ("nan", "-1", "inf"):
         assert run(*check, wrong).line.startswith(f"--max-age: is {wrong}; give seconds, 0 or more")
 

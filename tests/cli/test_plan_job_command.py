@@ -166,7 +166,7 @@ def test_what_is_known_of_other_numbers_of_nodes_is_said(prolog, desk):
     prolog(slurm(1), "--known", "known")
     plan = plan_of(1)
     assert len(plan.io_nodes) == 4
-    assert plan.no_data[0].reason == "what is known of it is from 64 nodes, not 4"
+    assert plan.no_data[0].reason == "its known facts are from 64 nodes, not 4"
 
 
 @pytest.mark.parametrize("name", ["../secret", "a\nb", "", "x" * 500, "a'b\"c$(touch x)`y`;|", "\udcff"])

@@ -99,17 +99,17 @@ def test_a_plan_that_places_no_files_is_refused(run, desk):
             lambda path: path.write_text("schema: vani.plan/1\n"),
             "file is not a database; name a file of SQLite",
         ),
-        (lambda path: path.write_bytes(b"SQLite format 3\0" + bytes(4080)), "the database says: "),
+        (lambda path: path.write_bytes(b"SQLite format 3\0" + bytes(4080)), "the database reports: "),
         (lambda path: path.mkdir(), "is a folder, not a file to write"),
-        (lambda path: path.symlink_to("/dev/null"), "is no file of SQLite"),
+        (lambda path: path.symlink_to("/dev/null"), "is not a file of SQLite"),
         (
             lambda path: made(path, "CREATE TABLE moz_places (id)"),
             "is a database of another program (table 'moz_places')",
         ),
-        (lambda path: made(path, "CREATE VIEW vani_interaction AS SELECT 1 AS id"), "the database says: "),
+        (lambda path: made(path, "CREATE VIEW vani_interaction AS SELECT 1 AS id"), "the database reports: "),
         (
             lambda path: made(path, "CREATE TABLE vani_interaction (id)"),
-            "is that of another version or program",
+            "belongs to another version or program",
         ),
     ],
     ids=["text", "damaged", "folder", "device", "foreign", "view", "other-version"],
@@ -144,7 +144,7 @@ def test_a_locked_database_is_refused_after_a_while(run, desk, rows, monkeypatch
         done = run("plan", "store", rows, "--database", "now.sqlite")
         assert (done.status, done.line) == (
             2,
-            "now.sqlite: the database says: database is locked; try again when the other program is done",
+            "now.sqlite: the database reports: database is locked; try again when the other program is done",
         )
     assert run("plan", "interactions", "--database", "now.sqlite").out == ROWS
 
@@ -171,7 +171,7 @@ def test_a_failure_while_a_new_file_is_filled_leaves_none(run, desk, rows, monke
     [
         (
             "postgresql://me:geheim@127.0.0.1:1/runs",
-            "postgresql://me:***@127.0.0.1:1/runs: the database says: ",
+            "postgresql://me:***@127.0.0.1:1/runs: the database reports: ",
         ),
         (
             "mariadb://me:geheim@127.0.0.1:1/runs?ssl=geheim",

@@ -143,7 +143,7 @@ def test_a_scheduler_that_there_is_not_is_told_before_anything_is_read(run, desk
     assert done.line.startswith("unknown scheduler 'nowhere'; known are threads, processes, synchronous")
 
 
-TODO = "name the folder that holds recorder.dat, or recorder.mt and VERSION, or name a profile"
+TODO = "name the folder with recorder.dat, or recorder.mt and VERSION, or name a profile"
 
 
 @each_command
@@ -157,7 +157,7 @@ TODO = "name the folder that holds recorder.dat, or recorder.mt and VERSION, or 
         ("list.yaml", b"- a\n- b\n", "list.yaml: holds a list, not a mapping of keys; begin it with `schema: vani.profile/3`"),
         ("recorder.mt", b"\x93\xff\0", "recorder.mt: is one file of a Recorder trace; name its folder, ., or name a profile"),
         ("x.tar.gz", b"\x93\xff\0", "x.tar.gz: is an archive; unpack it and name the trace's folder, or name a profile"),
-        ("folder", None, "folder: is an empty folder; name a folder that holds recorder.dat, or recorder.mt and VERSION"),
+        ("folder", None, "folder: is an empty folder; name a folder with recorder.dat, or recorder.mt and VERSION"),
         ("advice.yaml", b"schema: vani.advice/2\n", "advice.yaml:1: schema is 'vani.advice/2'; known here is vani.profile/3"),
     ],
 )  # fmt: skip

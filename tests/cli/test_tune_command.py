@@ -190,7 +190,7 @@ def test_the_io_time_of_a_run_is_that_of_its_trace_where_one_is_asked_for(run, s
 def test_a_budget_in_node_hours_needs_to_know_the_nodes(run, scratch, monkeypatch):
     done = run(*words("--budget", "2nh"))
     assert (done.status, Path("vani-tune-state").exists()) == (2, False)
-    assert "how many nodes a run takes is not known" in done.line
+    assert "the number of nodes of a run is not known" in done.line
     monkeypatch.setenv("SLURM_JOB_ID", "1")
     monkeypatch.setenv("SLURM_JOB_NUM_NODES", "8")
     monkeypatch.setenv("SECONDS", "0.1")
@@ -216,7 +216,7 @@ def test_a_program_that_fails_as_it_is_is_reported(run, scratch):
     [
         (["--budget", "many"], "'many' is neither a number of runs, nor a time"),
         (["--data", "nowhere"], "is no folder"),
-        (["--state", "scratch/state"], "lies in the folder of the output"),
+        (["--state", "scratch/state"], "is in the folder of the output"),
         (["-o", "advice.yaml"], "is there already"),
         (["--resume"], "a session has its command and folder already"),
     ],
@@ -285,7 +285,7 @@ def test_a_session_that_is_killed_while_it_is_saved_loses_no_run_that_was_saved(
     assert subprocess.run(line, check=False, capture_output=True).returncode == -signal.SIGKILL
     if (number, moment) == (1, "before"):
         done = run("tune", "--resume")
-        assert (done.status, "holds no session that has begun" in done.line) == (2, True)
+        assert (done.status, "contains no session that has begun" in done.line) == (2, True)
         return
     before = Tuned.load("vani-tune-state/tuned.yaml")
     assert run("tune", "--resume").status == 0
@@ -308,7 +308,7 @@ def test_a_history_remembers_what_was_measured_for_advice_and_for_the_next_sessi
     tuned = Tuned.load("tuned.yaml")
     assert (tuned.application, tuned.machine, tuned.processes, tuned.nodes) == ("v3-haccio-ssf-8r", "titan", 8, None)
     assert tuned.ended >= tuned.begun
-    assert done.out.endswith("History      has what was measured: vani advise PROFILE --history shows it\n")
+    assert done.out.endswith("History      contains the measurements: vani advise PROFILE --history shows them\n")
     advised = run("advise", golden, *named, "--format", "text", "-q").out
     assert "Another setting was proven on this machine, and is not recommended here: -c 8." in " ".join(advised.split())
     # The same session again, whether it is resumed or added by hand.

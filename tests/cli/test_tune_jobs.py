@@ -141,7 +141,7 @@ def test_a_job_that_is_refused_is_submitted_again_by_resume(run, jobs):
     [
         (["--submit"], "no batch system is found here (sbatch, qsub, bsub, flux)"),
         (["--submit", "slurm"], "sbatch: is not installed here"),
-        (["--submit", "slurm", "--dry-run", "--job-script", "program.py"], "program.py: has not one line {vani}"),
+        (["--submit", "slurm", "--dry-run", "--job-script", "program.py"], "program.py: needs exactly one line {vani}"),
         (["--submit-options", "-N 2"], "need --submit"),
         (["--submit", "slurm", "--submit-options", "'"], "cannot be split into words"),
     ],

@@ -130,7 +130,7 @@ def test_time_and_bytes_bound_the_codecs(tmp_path):
 
 @pytest.mark.parametrize(
     ("size", "bounds", "why"),
-    [(1000, Bounds(), "less than 64 KiB"), (1 << 20, Bounds(packed=0), "no sample was asked for")],
+    [(1000, Bounds(), "less than 64 KiB"), (1 << 20, Bounds(packed=0), "no sample was requested")],
 )
 def test_no_compression_has_a_reason(tmp_path, size, bounds, why):
     (tmp_path / "x").write_bytes(bytes(size))

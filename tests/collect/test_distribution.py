@@ -198,9 +198,9 @@ def test_the_reason_is_told_where_no_law_is_known(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "h5py", None)
     job = collect({}, tmp_path, tmp_path / "in")
     assert job.dataset.distribution is None
-    assert "no file holds numbers of a known type" in job.unknown["dataset.distribution"]
+    assert "no file contains numbers of a known type" in job.unknown["dataset.distribution"]
     assert job.unknown["dataset.attributes"].startswith("1 file was not looked into: h5py is not installed")
     assert "h5py" in job.unknown["dataset.distribution"]
     assert loads(dumps(job), Job) == job
     none = collect({}, tmp_path, tmp_path / "in", bounds=Bounds(values=0))
-    assert none.unknown["dataset.distribution"].startswith("no values were asked for")
+    assert none.unknown["dataset.distribution"].startswith("no values were requested")

@@ -164,7 +164,7 @@ def test_on_a_terminal_the_user_is_asked(tmp_path):
     done = subprocess.run(command, stdin=its, capture_output=True, text=True, check=False)
     os.close(its)
     os.close(ours)
-    assert "it loads the file system for all who use it. Go on? [y/N]" in done.stderr
+    assert "it loads the file system for all users. Go on? [y/N]" in done.stderr
     assert "nothing was measured" in done.stderr
     assert (done.returncode, done.stdout) == (2, "")
 

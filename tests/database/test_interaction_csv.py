@@ -96,7 +96,7 @@ def test_a_cell_that_is_none_is_refused_with_its_line(text, said):
         ({"file": "/\udcff"}, "the path is no text in UTF-8"),
         ({"file": "/a\nb", "stripe_count": 3}, "/a\\nb: stripe count is 3, but 2 OSTs listed"),
         ({"stripe_size": 0}, "stripe size is 0"),
-        ({"stripe_count": 0, "extent_start": 0, "osts": ()}, "only the beginning of a file can lie on the metadata target"),
+        ({"stripe_count": 0, "extent_start": 0, "osts": ()}, "only the beginning of a file can be on the metadata target"),
         ({"stripe_count": 2001, "osts": ()}, "stripe count is 2,001; give 0 to 2,000"),
         ({"extent_end": 0}, "extent end is 0"),
         ({"extent_end": 2**63}, "extent end is 9,223,372,036,854,775,808"),

@@ -112,7 +112,7 @@ def test_what_fails_half_way_leaves_the_database_as_it_was(database, monkeypatch
     store([ONE], database)
     sound = table.to_row
     monkeypatch.setattr(table, "to_row", lambda one: {**sound(one), "stripe_size": None})
-    with pytest.raises(InputError, match="the database says: "):
+    with pytest.raises(InputError, match="the database reports: "):
         store([replace(ONE, mpi_rank=7)], database)
     assert read(database) == [ONE]
 
@@ -122,7 +122,7 @@ def test_a_table_of_another_shape_is_refused_and_kept(database):
     tell(database, "ALTER TABLE vani_interaction ADD COLUMN more INTEGER")
     for use in (lambda: store([ONE], database), lambda: read(database)):
         with pytest.raises(
-            InputError, match="its table vani_interaction is that of another version or program"
+            InputError, match="its table vani_interaction belongs to another version or program"
         ):
             use()
 
@@ -130,7 +130,7 @@ def test_a_table_of_another_shape_is_refused_and_kept(database):
 def test_rows_that_another_program_wrote_and_are_none_are_refused(database):
     store([ONE], database)
     tell(database, "UPDATE vani_interaction SET ost_list = 'first'")
-    with pytest.raises(InputError, match="holds rows that are none"):
+    with pytest.raises(InputError, match="contains invalid rows"):
         read(database)
 
 
@@ -146,7 +146,7 @@ def test_a_database_without_the_table_holds_no_interactions(database):
     address = address_of(database)
     if address.file is not None:
         address.file.touch()
-    with pytest.raises(InputError, match="holds no interactions; fill it with `vani plan store`"):
+    with pytest.raises(InputError, match="contains no interactions; fill it with `vani plan store`"):
         read(database)
 
 
@@ -174,7 +174,7 @@ def test_a_table_that_another_program_holds_is_refused_after_a_while(database, m
     with engine.connect() as connection:
         connection.exec_driver_sql(hold.get(engine.dialect.name, "DELETE FROM vani_interaction"))
         with pytest.raises(
-            InputError, match=r"the database says: .*(lock|Lock).*; try again when the other program is done"
+            InputError, match=r"the database reports: .*(lock|Lock).*; try again when the other program is done"
         ):
             store([replace(ONE, mpi_rank=1)], database)
     assert read(database) == [ONE]

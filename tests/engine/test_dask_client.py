@@ -259,7 +259,7 @@ def test_workers_that_have_all_paused(tmp_path, monkeypatch):
         while any(worker.status.name != "paused" for worker in full.workers.values()):
             assert time.monotonic() < until
             time.sleep(0.02)
-        line = "all 2 workers have paused for 0 s, as they do where memory runs out; give each worker more memory"
+        line = "all 2 workers have paused for 0 s, as happens where memory runs out; give each worker more memory"
         with pytest.raises(InputError, match=line):
             vani.convert(MANY_RANKS, tmp_path / "s", scheduler=full.scheduler_address)
     assert list(tmp_path.iterdir()) == []

@@ -106,7 +106,7 @@ def test_a_fault_is_told_with_its_place(text, error):
         ("workflow.io.opz.read", "unknown key 'opz' in workflow.io; did you mean 'ops'?"),
         ("wrokflow.apps", "unknown key 'wrokflow' at the top of a profile; did you mean 'workflow'?"),
         ('files[pth="x"].size', "unknown key 'pth' in files[]; did you mean 'path'?"),
-        ("files.size", "files is a list: say which of them, such as files[*] or files[0], before `.size`"),
+        ("files.size", "files is a list: name one, such as files[*] or files[0], before `.size`"),
         ("workflow[0].apps", "workflow is not a list: leave out [0]"),
         ("workflow.apps.read", "workflow.apps is a single value: leave out `.read`"),
         ("workflow.io.ops", "workflow.io.ops is a group: name one of its attributes (read, write, metadata, sync), or write workflow.io.ops.*"),

@@ -144,7 +144,7 @@ def test_checks_know_their_lines(tmp_path):
         ('[[check.except]]\ncheck = "x"\nuntil = 2026-01-01\n', 2, "key 'reason' is missing in check.except[0]"),
         ('[[check.except]]\ncheck = "x"\nuntil = "soon"\nreason = "x"\n', 4, "check.except[0].until is 'soon'"),
         ('[[check.budget]]\nname = "a"\nexpect = "workflow.apps <= 1"\n[[check.change]]\nname = "a"\nattribute = "workflow.apps"\n', 6, "two checks are called 'a'"),
-        ('[[check.budget]]\nname = "a\\nb"\nexpect = "workflow.apps <= 1"\n', 3, "name holds a control character"),
+        ('[[check.budget]]\nname = "a\\nb"\nexpect = "workflow.apps <= 1"\n', 3, "name contains a control character"),
         ('[[check.except]]\ncheck = "x"\nuntil = 0\nreason = "x"\n', 4, "check.except[0].until is 0; accepted: a day such as 2026-12-31"),
         ('[[check.except]]\ncheck = "x"\nuntil = "2026-13-01"\nreason = "x"\n', 4, "check.except[0].until is '2026-13-01'; accepted: a day such as 2026-12-31"),
         # Bounds that could never be reached: in percent, where a share from 0 to 1 was read.
@@ -259,7 +259,7 @@ class TestSearch:
     def test_two_policies_in_a_folder_are_one_too_many(self, home):
         for name in ("vani.toml", ".vani.yaml"):
             (home / "project" / name).write_text("")
-        with pytest.raises(InputError, match=r"holds both vani.toml and .vani.yaml"):
+        with pytest.raises(InputError, match=r"contains both vani.toml and .vani.yaml"):
             find_policy(home / "project")
 
     @pytest.mark.parametrize(

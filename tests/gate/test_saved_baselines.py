@@ -91,8 +91,8 @@ def test_folders_of_jobs_are_stripped_before_saving():
 @pytest.mark.parametrize(
     ("figures", "error"),
     [
-        ("workflow: {apps: [1, 2, 3]}", "apps holds 3 values for 2 runs"),
-        ("workflow: {apps: [[1], [2]]}", "apps holds 2 values for 2 runs"),
+        ("workflow: {apps: [1, 2, 3]}", "apps has 3 values for 2 runs"),
+        ("workflow: {apps: [[1], [2]]}", "apps has 2 values for 2 runs"),
         ("files: [{path: /a, in_runs: [0, 7]}]", "in_runs of an entry of files is not a list of runs"),
         ("files: [{path: /a, in_runs: [true]}]", "in_runs of an entry of files is not a list of runs"),
         ("files: [{path: /a, in_runs: []}]", "in_runs of an entry of files is not a list of runs"),
@@ -146,7 +146,7 @@ class TestPlaces:
 
     def test_which_of_several_is_written_must_be_said(self, tmp_path):
         checks = policy(tmp_path, '[check]\nbaseline = "runs/*.yaml"\n')
-        with pytest.raises(InputError, match="names several files; say which with -o FILE"):
+        with pytest.raises(InputError, match="names several files; choose one with -o FILE"):
             baseline_path(checks)
 
     def test_only_baselines_and_profiles_are_written_over(self, tmp_path):

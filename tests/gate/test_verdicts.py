@@ -114,7 +114,7 @@ class TestBudgets:
             ("fail", 'files[*].opens: files[path="/s/0499"].opens'),
             ("pass", "files[*].opens: all that pass"),
         ]
-        assert check.judgements[-1].message.startswith('498 hold; nearest to the limit: files[path="/s/0497"].opens is 497')
+        assert check.judgements[-1].message.startswith('498 pass; nearest to the limit: files[path="/s/0497"].opens is 497')
 
     def test_levels_decide_the_verdict(self, tmp_path):
         text = "".join(budget(f"workflow.apps < {n}", level=level) for n, level in ((1, "note"), (0, "warning")))
@@ -173,7 +173,7 @@ class TestRules:
         checks = policy(tmp_path, '[check.rules]\nfail_on_severity = "high"\n')
         check = verdict(checks, rules=asked_rules(recommendation(severity="low")))
         assert [(one.id, one.status) for one in check.judgements] == [("rules", "pass")]
-        assert check.judgements[0].message == "1 rule was asked; the most severe advice is low; allowed is below high"
+        assert check.judgements[0].message == "1 rule was evaluated; the most severe advice is low; allowed is below high"
 
     def test_forbidden_rules_may_not_fire_at_all(self, tmp_path):
         checks = policy(tmp_path, '[check.rules]\nforbid = ["LUS"]\n')
@@ -247,7 +247,7 @@ class TestExceptions:
 
     def test_an_expired_one_that_nothing_needs_is_told(self, tmp_path):
         check = verdict(policy(tmp_path, budget("workflow.apps <= 1") + excuse(check="x")), today=date(2027, 1, 1))
-        assert check.judgements[0].message.endswith("expired on 2026-06-01; nothing fails that it covered")
+        assert check.judgements[0].message.endswith("expired on 2026-06-01; it covers no failure")
 
     def test_of_two_the_one_that_holds_longest_counts(self, tmp_path):
         later = excuse(check="sizes").replace("2026-06-01", "2027-06-01").replace("mended", "renewed")

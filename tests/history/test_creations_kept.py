@@ -163,7 +163,7 @@ def test_sizes_that_are_not_known_are_in_no_table(db):
     found = api.history_creations("solver", db=db, method="same_position", least=0.5)
     assert {one.size for one in found.creations} == {None}
     assert all(one.probability < 0.5 for one in found.creations)
-    with pytest.raises(InputError, match="of no file both name and size are known"):
+    with pytest.raises(InputError, match="no file has both a known name and size"):
         api.creations_rows(found)
 
 

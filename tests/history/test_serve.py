@@ -114,7 +114,7 @@ def test_names_from_logs_are_text_on_every_page(server, db):
 
 def test_what_is_new_since_monday_is_told(server):
     text = ask(server, "/")[2]
-    news = text[text.index('id="new"') : text.index("Who loses most")]
+    news = text[text.index('id="new"') : text.index("Largest losses")]
     assert "New since Monday 2026-11-23" in news
     assert "fresh" in news
     assert "drift" in news
@@ -209,7 +209,7 @@ def test_an_address_that_others_reach_needs_a_token(db, tmp_path):
         api.token_in(tmp_path / "token")
     (tmp_path / "short").write_text("x")
     (tmp_path / "short").chmod(0o600)
-    with pytest.raises(InputError, match="holds no token"):
+    with pytest.raises(InputError, match="contains no token"):
         api.token_in(tmp_path / "short")
 
 

@@ -476,7 +476,7 @@ def test_the_script_shows_makes_and_takes_back(tmp_path):
     assert all(path.exists() for path in made)
     made[1].write_text("data of a run")
     assert run("--apply").count("left alone") == len(NASTY)
-    assert run("--undo").count("kept, for it holds data") == 1
+    assert run("--undo").count("kept, contains data") == 1
     assert [path.exists() for path in made] == [True, True] + [False] * (len(NASTY) - 2)
     assert not (tmp_path / "hit").exists()
     assert (tmp_path / "log").read_bytes().count(b"setstripe\0") == len(NASTY) - 1

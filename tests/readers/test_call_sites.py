@@ -295,7 +295,7 @@ def test_the_profile_without_times_gives_what_places_tell_and_leaves_out_the_res
 
 def test_a_trace_without_depth_says_that_places_told(tmp_path):
     with_sites = written(tmp_path / "with", [[call("write", "program")]], store_depth=False).reader
-    assert any("where its call site does not tell" in limit.why for limit in with_sites.limits)
+    assert any("where its call site does not show it" in limit.why for limit in with_sites.limits)
     write_trace(
         tmp_path / "without", [[call("write")]], layout="3.x-dat2", functions=FUNCTIONS, store_depth=False
     )

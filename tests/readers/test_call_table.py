@@ -104,8 +104,8 @@ def test_an_argument_of_a_megabyte_is_kept():
         (table_of(entry((), 1)), "does not number its entries"),
         (table_of(entry((), -1)), "does not number its entries"),
         (table_of(entry(()), entry(())), "does not number its entries"),
-        (table_of(entry(("a",), given=2)), "says 2 arguments and holds 1"),
-        (table_of(entry((), given=1)), "says 1 arguments and holds 0"),
+        (table_of(entry(("a",), given=2)), "declares 2 arguments and contains 1"),
+        (table_of(entry((), given=1)), "declares 1 arguments and contains 0"),
         (table_of(entry(("a",)))[:-1] + b"b", "do not end with a space"),
     ],
 )

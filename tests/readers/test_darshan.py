@@ -335,9 +335,9 @@ def test_a_folder_of_logs_is_one_workload_and_a_damaged_one_is_left_out(tmp_path
 
 
 def test_what_takes_calls_says_that_a_log_has_none(tmp_path):
-    with pytest.raises(TraceError, match="holds counts and no calls; trace the run with Recorder"):
+    with pytest.raises(TraceError, match="contains counts and no calls; trace the run with Recorder"):
         vani.convert(SHARED_FILE, tmp_path / "store")
     with pytest.raises(InputError, match="has no grammar"):
         vani.profile(SHARED_FILE, quick=True)
-    with pytest.raises(InputError, match="counts tell no phases"):
+    with pytest.raises(InputError, match="counts contain no phases"):
         vani.profile(SHARED_FILE, phase_gap=1.0)

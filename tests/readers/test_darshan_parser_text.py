@@ -66,7 +66,7 @@ def test_a_module_of_which_records_were_dropped_is_a_problem(tmp_path):
     ("text", "said"),
     [
         (printed()[:-120], "line 15 is no counter of a record"),
-        (HEAD.replace("nprocs", "n") + line("POSIX", "POSIX_OPENS", 1), "its head does not tell 'nprocs'"),
+        (HEAD.replace("nprocs", "n") + line("POSIX", "POSIX_OPENS", 1), "its head does not contain 'nprocs'"),
         (HEAD.replace("nprocs: 4", "nprocs: 0") + line("POSIX", "POSIX_OPENS", 1), "claims 0 processes"),
         (HEAD.replace("10.5", "-3") + line("POSIX", "POSIX_OPENS", 1), "claims to have run for -3 s"),
         (printed(POSIX_OPENS="many"), "POSIX_OPENS: invalid literal"),

@@ -187,8 +187,8 @@ def test_events_that_are_missing_show_by_their_numbers(tmp_path):
     ("events", "words"),
     [
         ([event(1, "read", 1_000_000)], "DFTRACER_INC_METADATA=1"),
-        ([event(1, "read", 1_000_000) | {"ph": 3}], "holds sums of calls"),
-        ([], "holds no call"),
+        ([event(1, "read", 1_000_000) | {"ph": 3}], "contains sums of calls"),
+        ([], "contains no call"),
     ],
 )
 def test_a_trace_without_files_is_refused(tmp_path, events, words):

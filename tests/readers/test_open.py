@@ -111,7 +111,7 @@ def test_foreign_parquet_is_refused_by_its_columns(tmp_path):
 
 def test_a_folder_of_traces_is_no_trace_but_says_which_it_holds(tmp_path):
     place(tmp_path / "a", tmp_path / "b")
-    with pytest.raises(InputError, match=r"is not a trace but holds 2; name one of them, such as .*/a"):
+    with pytest.raises(InputError, match=r"is not a trace but contains 2; name one of them, such as .*/a"):
         open_trace(tmp_path)
 
 

@@ -320,7 +320,7 @@ def test_several_processes_of_one_rank_are_reported(tmp_path):
 
 
 def test_a_trace_without_rows_is_refused(tmp_path):
-    with pytest.raises(InputError, match="holds no call"):
+    with pytest.raises(InputError, match="contains no call"):
         open_trace(write(tmp_path, rows(func_id=["write"]).slice(0, 0))).calls_per_rank()
 
 

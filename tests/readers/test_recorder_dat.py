@@ -172,14 +172,14 @@ def test_overlapping_sections_are_said(tiny):
     _, _, offset, size = struct.unpack_from("<IiQQ", data, 16 + 24)
     change_entry(tiny, TIMES, offset=offset - 8, size=size + 8)
     reading = read_trace(tiny)
-    overlap = f"{tiny / 'recorder.dat'}: the section for recorder.ts overlaps what lies before it"
+    overlap = f"{tiny / 'recorder.dat'}: the section for recorder.ts overlaps what precedes it"
     assert reading.problems[0] == overlap and len(reading.problems) > 1
 
 
 @pytest.mark.parametrize("tiny", ["3.x-dat2"], indirect=True)
 def test_a_section_within_the_table_of_sections_is_said(tiny):
     change_entry(tiny, TIMES, offset=0, size=48)
-    assert "the section for recorder.ts overlaps what lies before it" in read_trace_problems(tiny)
+    assert "the section for recorder.ts overlaps what precedes it" in read_trace_problems(tiny)
 
 
 def read_trace_problems(directory: Path) -> str:
@@ -316,7 +316,7 @@ def test_a_rank_that_left_nothing_is_named_as_lost_and_the_others_are_read(tiny,
     assert len(rows(reading)) == len(kept) > 0
     assert reading.problems == [
         f"rank 1: left out, {tiny / 'recorder.dat'}: has an empty section for 1.{missing}, "
-        "which does not lie beside it"
+        "which is not next to it"
     ]
     quick = vani.profile(tiny, quick=True)
     assert quick.traces[0].problems == reading.problems and quick.traces[0].records == len(kept)
@@ -330,7 +330,7 @@ def test_call_sites_of_a_late_rank_can_be_lost_alone(tmp_path):
     assert reading.piece.ranks_read == 3
     assert reading.problems == [
         f"rank 1: call sites left out, {tmp_path / 'recorder.dat'}: has an empty section for 1.callsites, "
-        "which does not lie beside it"
+        "which is not next to it"
     ]
 
 

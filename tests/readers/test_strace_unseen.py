@@ -73,7 +73,7 @@ def test_calls_that_hide_their_data_are_counted(tmp_path):
         ("io_uring_setup", [], 1),
     ]
     assert log.reader.problems == [
-        "4 calls of io_uring or io_submit: what was read and written through them is not seen"
+        "4 calls of io_uring or io_submit: reads and writes through them are not recorded"
     ]
     assert [row[1] for row in log.rows] == [
         "openat",

@@ -205,5 +205,5 @@ def test_a_summary_larger_than_github_takes_is_cut_at_a_row_and_says_what_is_lef
     shown = text.count("\n| failed")
     assert 500 < shown < 1500
     assert text.endswith(
-        f"\n\n{1510 - shown} rows are left out ({1500 - shown} failed, 10 passed): the summary of a step holds 1 MiB.\n"
+        f"\n\n{1510 - shown} rows are left out ({1500 - shown} failed, 10 passed): the summary of a step is limited to 1 MiB.\n"
     )

@@ -230,7 +230,7 @@ def test_a_trace_that_lost_a_part_gives_no_all_clear(write, lossy):
     idle = lossy[0].workflow.model_copy(update={"runtime_s": 1e4, "io_time_share": 1e-5, "io_time_share_slowest": 1e-5})
     made = write(report_of(lossy[0].model_copy(update={"workflow": idle, "verdict": None})))
     words = " ".join((Page(made).text() if write is page else made).split())
-    assert "what was lost may change that" in words
+    assert "the lost part may change that" in words
     assert "Nothing needs to be done" not in words and "Trace it again" in words
 
 
@@ -238,5 +238,5 @@ def test_a_trace_that_lost_a_part_gives_no_all_clear(write, lossy):
 def test_a_report_about_a_whole_trace_says_nothing_of_damage(write, tmp_path):
     made = write(report_of(profiled(TRACES / "v3-posix-mix-4r", tmp_path)))
     shown = Page(made).text() if write is page else made
-    assert "Damaged" not in shown and "what is left of the trace" not in shown
+    assert "Damaged" not in shown and "the rest of the trace" not in shown
     assert "the verdict is open" in shown

@@ -153,7 +153,7 @@ def test_any_calls_lie_on_tracks_where_they_nest(batches):
     ("arguments", "said"),
     [
         ([str(TRACE), "-o", "run.txt"], "run.txt: has no name of a timeline; end it with .pftrace, .json"),
-        ([str(TRACE)], "nothing says where to; name a folder STORE, or a timeline with -o run.pftrace"),
+        ([str(TRACE)], "no destination is given; name a folder STORE, or a timeline with -o run.pftrace"),
         ([str(TRACE), "store", "-o", "run.json"], "-o: a timeline is no store; leave STORE out"),
         ([str(TRACE), "--call-sites", "-o", "run.json"], "leave --call-sites out"),
         ([str(TRACES / "v3-killed-2r"), "-o", "run.json"], "aborted run"),

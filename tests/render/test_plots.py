@@ -532,7 +532,7 @@ def test_a_document_that_counted_flushing_as_metadata_shows_no_flushing(kind):
 def test_phases_say_how_much_of_the_run_is_io_as_all_other_texts_do():
     profile = profiled("v3-cm1like-16r")
     share = profile.workflow.io.busy_s.total / profile.workflow.runtime_s
-    assert f"of which I/O takes {format_share(share)}." in drawing("phases", profile).description
+    assert f", {format_share(share)} of it in I/O." in drawing("phases", profile).description
 
 
 def workflow(apps: int = 5) -> Profile:

@@ -38,7 +38,7 @@ def test_flushing_has_a_row_of_its_own():
     io = profiled().workflow.io
     cells = row(kind_table(profiled()), "Flushing")
     assert (cells["Calls"].value, cells["I/O time"].value) == (40, io.time_s.sync)
-    assert cells["Share of it"].value == pytest.approx(io.time_share.sync)
+    assert cells["Share"].value == pytest.approx(io.time_share.sync)
     assert cells["Bytes"].text == ""
     # Twice the rate of writes: without what it takes until they are safe, and with it.
     assert row(kind_table(profiled()), "Writing")["Bandwidth"].value == io.bandwidth.write
@@ -93,7 +93,7 @@ def test_functions_are_those_of_the_profile_most_time_first():
     assert [one.cells[0].text for one in table.rows] == [call.name for call in calls]
     cells = row(table, "fsync")
     assert (cells["Calls"].value, cells["Time"].value, cells["Bytes"].text) == (40, calls[0].time_s, "")
-    assert cells["Share of it"].value == pytest.approx(calls[0].time_s / sum(call.time_s for call in calls))
+    assert cells["Share"].value == pytest.approx(calls[0].time_s / sum(call.time_s for call in calls))
     assert cells["Mean"].value == pytest.approx(calls[0].time_s / 40)
     assert row(table, "write")["Bytes"].value == 160 << 20
 
@@ -166,7 +166,7 @@ def test_a_rest_in_the_file_system_is_not_rounded_away():
     time = LibraryTime(total=37.423, outside_file_system=37.288, slowest=4.7)
     workflow = profile.workflow.model_copy(update={"library_time_s": {"mpiio": time}})
     table = library_table(profile.model_copy(update={"workflow": workflow}))
-    assert row(table, "MPI-IO")["Share of it"].text == "> 99 %"
+    assert row(table, "MPI-IO")["Share"].text == "> 99 %"
 
 
 def test_a_run_without_libraries_has_no_table_of_them():

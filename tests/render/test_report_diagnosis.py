@@ -1,4 +1,4 @@
-"""What the program does, in each form of the report."""
+"""Behaviour of the program, in each form of the report."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from vani.render.report.txt import render as text
 from vani.schema.advice import Evidence, Observation, Target
 
 FORMS = [page, markdown, text]
-TITLE = "What the program does"
+TITLE = "Behaviour of the program"
 
 
 def shown_by(render, observations):

@@ -68,4 +68,4 @@ def test_every_plot_says_why_it_is_not_drawn():
 def test_what_only_calls_tell_does_not_exist(attribute):
     one = next(one for one in unknowns(nothing()) if one.attribute == attribute)
     assert (one.reason, one.is_expected) == ("without I/O", True)
-    assert not [one.attribute for one in unknowns(nothing()) if one.reason == "the profile does not say why"]
+    assert not [one.attribute for one in unknowns(nothing()) if one.reason == "the profile gives no reason"]

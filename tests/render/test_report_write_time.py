@@ -70,5 +70,5 @@ def test_outside_of_the_model_nothing_is_promised(tmp_path, run_that_writes):
 
 def test_a_model_that_asks_for_what_no_profile_tells_is_refused(tmp_path, run_that_writes):
     path, profile = run_that_writes
-    with pytest.raises(InputError, match="the model asks for x, which this profile does not have"):
+    with pytest.raises(InputError, match="the model needs x, which this profile does not have"):
         api.report(path, model=fitted(tmp_path, profile, more=",1"), format="txt")

@@ -176,7 +176,7 @@ def test_enumerations_tuples_and_paths_are_written_as_what_they_stand_for():
 
 
 def test_what_no_document_can_hold_is_refused():
-    with pytest.raises(TypeError, match="cannot hold complex"):
+    with pytest.raises(TypeError, match="cannot contain complex"):
         yaml_text({"a": 1j})
 
 
@@ -287,11 +287,11 @@ def test_a_missing_key_is_named():
         ("# only words\n", "profile.yaml: is empty; begin it with `schema: vani.profile/1`"),
         (
             "[1, 2]",
-            "profile.yaml: holds a list, not a mapping of keys; begin it with `schema: vani.profile/1`",
+            "profile.yaml: contains a list, not a mapping of keys; begin it with `schema: vani.profile/1`",
         ),
         (
             "words",
-            "profile.yaml: holds only 'words', not a mapping of keys; begin it with `schema: vani.profile/1`",
+            "profile.yaml: contains only 'words', not a mapping of keys; begin it with `schema: vani.profile/1`",
         ),
         ("note: a\n", "profile.yaml: has no `schema:`; begin it with `schema: vani.profile/1`"),
         (

@@ -99,7 +99,7 @@ def test_a_path_that_is_no_utf_8_is_the_same_text_in_json_as_in_yaml(profile):
 
 
 def test_a_number_that_is_not_finite_is_not_written(profile):
-    with pytest.raises(InputError, match="not finite, which JSON has not"):
+    with pytest.raises(InputError, match="not finite; JSON has none"):
         FORMATS.render("json", profile.model_copy(update={"extensions": {"own": float("nan")}}))
 
 
@@ -115,7 +115,7 @@ def test_a_number_that_is_not_finite_is_not_written(profile):
         ('{"a": ' + DEEP + "}", "p.json: is nested too deeply"),
         ('{"a": ' + "[" * 200_000 + "]" * 200_000 + "}", "p.json: is nested too deeply"),
         ('{"a": ' + "9" * 5000 + "}", "p.json: a number has thousands of digits"),
-        ('{"a": 1,\n "b": "\\ud800"}', "p.json:2:8: holds half of a character"),
+        ('{"a": 1,\n "b": "\\ud800"}', "p.json:2:8: contains half of a character"),
     ],
     ids=["no colon", "cut", "more", "NaN", "infinity", "twice", "deep", "very deep", "digits", "half"],
 )

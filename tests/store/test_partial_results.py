@@ -400,7 +400,7 @@ def test_tables_come_back():
 
 def test_classes_of_other_modules_are_not_made():
     room = {"object": ["vani.store.stores", "MemoryBudget"], "fields": {"left": 1}}
-    with pytest.raises(ValueError, match=r"vani\.store\.stores is none of Vani's results"):
+    with pytest.raises(ValueError, match=r"vani\.store\.stores is not a module of Vani's results"):
         partial_results._value(room, [])
 
 

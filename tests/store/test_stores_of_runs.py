@@ -63,13 +63,13 @@ def test_a_store_inside_a_trace_is_refused_before_anything_is_made(trace, tmp_pa
     out, err = capfd.readouterr()
     place = trace.parent / where
     assert (leaving.value.code, out) == (2, "")
-    assert err == f"vani: {place}: lies inside the trace; name a folder beside it\n"
+    assert err == f"vani: {place}: is inside the trace; name a folder next to it\n"
     assert names(trace) == before and not (tmp_path / "out.html").exists()
 
 
 def test_of_a_folder_of_traces_stores_may_lie_beside_the_traces_but_not_in_them(trace):
     runs = trace.parent
-    with pytest.raises(vani.errors.InputError, match="lies inside the trace"):
+    with pytest.raises(vani.errors.InputError, match="is inside the trace"):
         vani.profile(runs, store=trace / "x")
     assert vani.profile(runs, store=runs / "stores") == vani.profile(runs)
     assert len(list((runs / "stores").iterdir())) == 1
@@ -78,7 +78,7 @@ def test_of_a_folder_of_traces_stores_may_lie_beside_the_traces_but_not_in_them(
 def test_a_trace_is_not_decoded_into_itself_for_its_plots(trace, tmp_path):
     profile = vani.profile(trace, store=tmp_path / "S")
     (trace / "x").mkdir()
-    with pytest.raises(vani.errors.InputError, match="lies inside the trace"):
+    with pytest.raises(vani.errors.InputError, match="is inside the trace"):
         vani.api.heat_map(profile, store=trace / "x")
     assert not any((trace / "x").iterdir())
 

@@ -1,4 +1,4 @@
-"""Vani as a library: what the commands do, for programs::
+"""Vani as a library: the commands' functions, for programs::
 
     import vani
     profile = vani.profile("traces/ior")
@@ -199,7 +199,7 @@ _MODULES = {
     "tune_again": "tune",
     "tuned_state": "tune",
 }
-"""Modules of the names that say nothing of their module; `plan_path` is in `plan.path`, `diff` in `diff`."""
+"""Modules of the names that do not show their module; `plan_path` is in `plan.path`, `diff` in `diff`."""
 
 
 class _Library(ModuleType):

@@ -54,12 +54,12 @@ def advise(
     select, ignore
         Ids (or beginnings of ids, such as `LUS`) of rules to run, and not to run.
     thresholds
-        By a rule's id or name, values by the name of its threshold; they win over those of `config`.
+        By a rule's id or name, values by the name of its threshold; they override those of `config`.
     config
-        A TOML file whose table `[advise]` holds thresholds, `select` and `ignore` (see `vani.advisors.settings`);
-        `select` given here replaces the file's, what is ignored adds up.
+        A TOML file whose table `[advise]` has thresholds, `select` and `ignore` (see `vani.advisors.settings`);
+        `select` given here replaces the file's, ignored rules add up.
     site
-        Thresholds that those of `config` win over (`vani.site.thresholds`).
+        Thresholds that those of `config` override (`vani.site.thresholds`).
     files
         Of a profile that lists more files, judge those with the most I/O time; None judges all.
     store, scheduler, progress

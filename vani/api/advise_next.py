@@ -42,7 +42,7 @@ def advise_next(
     config: PathLike | None = None,
     files: int | None = JUDGED_FILES,
 ) -> Advice:
-    """Advise on a run before it: for the behaviours that it is likely to have, weighed by their probabilities.
+    """Advise on a run before it: for its probable behaviours, weighted by their probabilities.
 
     Parameters
     ----------
@@ -106,7 +106,7 @@ def advise_next(
 def _why(predicted: BehaviourPrediction, known: str) -> str:
     if predicted.outside:
         return predicted.outside[0]
-    return f"behaviours of which a profile is there have a probability of {known} together"
+    return f"behaviours with a profile have a probability of {known} together"
 
 
 def _profile_of(behaviour: LikelyBehaviour, db: PathLike | None) -> tuple[Profile, str] | None:

@@ -60,11 +60,11 @@ class Applied:
     """Commands that the script ran, or would run."""
     checks: tuple[Check, ...]
     job_lines: str
-    """Lines for the job script; empty where there are none, and after an undo."""
+    """Lines for the job script; empty without any, and after an undo."""
 
     @property
     def failed(self) -> bool:
-        """True where a check found that something is not as it was asked for."""
+        """True where a check found a setting that differs from the request."""
         return any(check.is_right is False for check in self.checks)
 
 
@@ -83,7 +83,7 @@ def apply(
     document
         An advice or what `tune` found, or its path.
     undo
-        Bring back the layouts of before. The script that was applied is run, whatever the document says by now.
+        Bring back the layouts of before. The script that was applied is run, even if the document has changed.
     dry_run
         Only print the commands and check the folders.
     state
@@ -128,7 +128,7 @@ def _steps_and_script(document: PathLike | Advice | Tuned) -> tuple[list[list[st
 
 
 def run_script(script: str, state: Path) -> str:
-    """Apply the layouts of a script, and keep in `state` what `undo` needs; returns what it printed.
+    """Apply the layouts of a script, and keep the data for `undo` in `state`; returns its output.
 
     Raises
     ------
@@ -148,7 +148,7 @@ def run_script(script: str, state: Path) -> str:
 
 
 def undo_script(state: Path, script: str | None = None) -> str:
-    """Take back what the script whose copy is in `state` has set; without a copy, what `script` has.
+    """Undo the settings of the script whose copy is in `state`; without a copy, those of `script`.
 
     Raises
     ------
@@ -199,7 +199,7 @@ def _run(script: str, arguments: Sequence[str], state: Path) -> str:
         raise InputError(
             lines[-1].removeprefix("apply.sh: "),
             where="lfs",
-            todo=f"vani apply --undo takes back what was done already ({state})",
+            todo=f"vani apply --undo undoes the steps already made ({state})",
         )
     return done.stdout
 
@@ -223,7 +223,7 @@ def _before(steps: Sequence[Sequence[str]]) -> Iterator[Check]:
         else:
             entries = counted(count, "entry")
             yield Check(
-                f"{path}: {f'has {entries}; what is there keeps its layout' if count else 'is empty'}",
+                f"{path}: {f'has {entries}; existing files keep their layout' if count else 'is empty'}",
                 None if count else True,
             )
 
@@ -300,7 +300,7 @@ def _reported(steps: Sequence[Sequence[str]], output: Path) -> Iterator[Check]:
             yield Check(f"hint {name}: MPI did not report it", None)
         else:
             taken = value if value in hints[name] else hints[name][-1]
-            yield Check(f"hint {name}: MPI reports {taken}, {value} was asked for", taken == value)
+            yield Check(f"hint {name}: MPI reports {taken}, {value} was requested", taken == value)
 
 
 def _recommended_hints(steps: Sequence[Sequence[str]]) -> Mapping[str, str]:

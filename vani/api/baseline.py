@@ -38,9 +38,9 @@ def save_baseline(
     Parameters
     ----------
     output
-        Where; by default what the policy names, or .vani/baseline.yaml beside it.
+        File; by default the policy's, or .vani/baseline.yaml next to it.
     add, keep
-        Behind the runs that are there already, of which the newest stay, `keep` in all.
+        After the existing runs; the newest stay, `keep` in all.
     store, scheduler, progress
         As in `profile`, for traces.
 
@@ -71,12 +71,12 @@ def baseline_figures(
     Parameters
     ----------
     files
-        Baselines or profiles, folders or globs of them; by default what the policy names.
+        Baselines or profiles, folders or globs of them; by default the policy's.
 
     Raises
     ------
     InputError
-        A file that is no baseline, or there is none.
+        A file that is not a baseline, or no file.
     """
     checks = checks_of_policy(policy, search=True)
     places = baselines.files_to_compare(checks, [str(file) for file in files])

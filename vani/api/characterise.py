@@ -33,7 +33,7 @@ __all__ = ["Characterised", "characterise", "characterise_in"]
 
 @dataclass(frozen=True)
 class Characterised:
-    """A profile, and what it was made from."""
+    """A profile, and its sources."""
 
     profile: Profile
     view: View
@@ -56,7 +56,7 @@ def characterise(
     scheduler: SchedulerLike = None,
     progress: Progress | None = None,
 ) -> Characterised:
-    """Like `profile`, but keeps what was measured, for graphs."""
+    """Like `profile`, but keeps the measurements, for graphs."""
     with Run(traces, store=store, scheduler=scheduler, progress=progress) as run:
         return characterise_in(
             run, *traces, job=job, system=system, phase_gap=phase_gap, files=files, together=together
@@ -97,7 +97,7 @@ def characterise_in(
     refused = [(str(path), str(error)) for path, error in workload.refused]
     if logs:
         if phase_gap is not None:
-            raise InputError("counts tell no phases", where=logs[0].path, todo="leave the phase gap out")
+            raise InputError("counts contain no phases", where=logs[0].path, todo="leave the phase gap out")
         return Characterised(*profile_of_counts(logs, job_model, system_model, files, refused))
     known = _known(places, workload.readers, job_model)
     executor = run.executor
@@ -136,7 +136,7 @@ def characterise_in(
         if not stores:
             raise TraceError(f"no trace can be read: {lost[0][1]}")
         names = [app_of(reader.path, reader.app, job_model) for reader in readers]
-        # What is known is known of all traces together.
+        # Known results cover all traces together.
         of_all = known if len(stores) == len(workload.readers) else None
         characterised = measured_of(stores, names, lost, of_all)
         for reader, store in zip(readers, stores, strict=True):

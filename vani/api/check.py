@@ -55,7 +55,7 @@ def check(
     scheduler: SchedulerLike = None,
     progress: Progress | None = None,
 ) -> Check:
-    """Hold a profile against a policy and against the runs of a baseline.
+    """Check a profile against a policy and against the runs of a baseline.
 
     Parameters
     ----------
@@ -64,7 +64,7 @@ def check(
     policy
         vani.toml or .vani.yaml; None: the nearest one from the working directory upwards, if `search`.
     baselines
-        Baselines or profiles, folders or globs of them, instead of what the policy names.
+        Baselines or profiles, folders or globs of them, instead of the policy's.
     tuned
         What `vani tune` proved: the run should use that setting, and be as fast as the tuned runs.
     system
@@ -76,7 +76,7 @@ def check(
     allow_empty
         Nothing to check is a pass.
     update_baseline
-        Afterwards make the baseline anew from this profile alone, also if it fails.
+        Afterwards replace the baseline by this profile, also if it fails.
     today
         The day that exceptions are judged by; that of UTC by default.
     store, scheduler, progress
@@ -94,7 +94,7 @@ def check(
     proven = None if tuned is None else _proven(Path(tuned))
     columns = columns_compared(checks)
     files = max(JUDGED_FILES if checks.rules else 1, saved.FILES if target else 1, FILES)
-    # Before a trace is profiled: a name that stands for nothing should not cost minutes.
+    # Before a trace is profiled: a name without a file should not cost minutes.
     places = saved.files_to_compare(
         checks, [str(baseline) for baseline in baselines], missing_ok=update_baseline
     )
@@ -128,7 +128,7 @@ def _proven(path: Path) -> TunedCheck:
 def _asked_rules(
     checks: PolicyChecks, figures: Figures, system: PathLike | System | None
 ) -> RulesAdvice | None:
-    """Ask the rules of the catalogue, if the policy wants to know what they say."""
+    """Evaluate the rules of the catalogue, if the policy limits their findings."""
     if checks.rules is None:
         system_of(system)  # A misspelt name is reported even where no check needs the machine.
         return None

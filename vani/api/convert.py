@@ -44,7 +44,7 @@ def convert(
     Raises
     ------
     InputError
-        A trace that cannot be read or has no call sites that were asked for, or a place that cannot be written.
+        A trace that cannot be read or lacks the requested call sites, or a place that cannot be written.
     """
     target = Path(store)
     if (
@@ -54,9 +54,9 @@ def convert(
     ):
         raise InputError("exists and is not a store", where=target, todo="name a new folder")
     if Path(trace).is_dir() and target.resolve().is_relative_to(Path(trace).resolve()):
-        raise InputError("lies inside the trace", where=target, todo="name a folder beside it")
+        raise InputError("is inside the trace", where=target, todo="name a folder next to it")
     if Path(trace).resolve().is_relative_to(target.resolve()):
-        raise InputError("holds the trace, and would be replaced", where=target, todo="name a new folder")
+        raise InputError("contains the trace, and would be replaced", where=target, todo="name a new folder")
     workload = open_workload([Path(trace)])
     for path, error in workload.refused:
         raise error if isinstance(error, VaniError) else TraceError(str(error), where=path)

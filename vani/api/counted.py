@@ -63,7 +63,7 @@ def profile_of_counts(
     files: int | None,
     refused: Sequence[tuple[str, str]],
 ) -> tuple[Profile, View]:
-    """The profile of the logs together, and what was measured; copies of a log count once."""
+    """The profile of the logs together, and the measurements; copies of a log count once."""
     from vani.analyzers.counts.profile import counted_profile  # noqa: PLC0415 - loads Arrow
     from vani.readers.identity import unchanged  # noqa: PLC0415
 

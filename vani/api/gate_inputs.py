@@ -60,7 +60,7 @@ def files_of_gate(
     Parameters
     ----------
     policy, baselines
-        As for `check`; without baselines (None) only the policy and what it names.
+        As for `check`; without baselines (None) only the policy and its files.
 
     Raises
     ------

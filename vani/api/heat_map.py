@@ -39,7 +39,7 @@ def heat_map(
     store
         The store, or the folder of stores, that the profile was made from; the user's cache directory by default.
     decode
-        Decode a trace that has no store there but still lies where the profile says.
+        Decode a trace that has no store there but is still at the profile's path.
 
     Returns
     -------
@@ -78,5 +78,5 @@ def heat_map_in(
         return heat
     moved = profile.workflow.io.bytes
     if (sum(map(sum, heat.read)), sum(map(sum, heat.written))) != (moved.read or 0, moved.written or 0):
-        return "the decoded calls move other numbers of bytes than the profile says; profile the trace again"
+        return "the decoded calls move other numbers of bytes than the profile states; profile the trace again"
     return heat

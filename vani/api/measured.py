@@ -28,7 +28,7 @@ __all__ = ["advice_with_history", "check_history", "keep_session", "open_history
 
 
 def advice_with_history(advice: Advice, subject: Subject, db: PathLike) -> Advice:
-    """The advice with what was measured of its settings, and remarks on sessions that do not count.
+    """The advice with the measurements of its settings, and remarks on sessions that do not count.
 
     Raises
     ------
@@ -49,7 +49,7 @@ def advice_with_history(advice: Advice, subject: Subject, db: PathLike) -> Advic
         scales = sorted({row.processes for row in rows if row.processes is not None})
         at = ", ".join(f"{scale:,}" for scale in scales) or "an unknown number of"
         remarks.append(
-            f"What was measured on this machine with {at} processes does not count for {subject.processes or 0:,}: "
+            f"Measurements on this machine with {at} processes do not count for {subject.processes or 0:,}: "
             f"the scales differ by more than a factor of {SCALE:g}."
         )
     return with_measured(advice, [_trial(row, subject) for row in near], remarks, speedups)
@@ -69,7 +69,7 @@ def check_history(db: PathLike) -> None:
 
 
 def open_history(db: PathLike) -> None:
-    """Make a history where there is none, and make sure that a session can be added to it.
+    """Make a history if there is none, and make sure that a session can be added to it.
 
     Raises
     ------
@@ -82,7 +82,7 @@ def open_history(db: PathLike) -> None:
 
 
 def keep_session(db: PathLike, tuned: Tuned, state: Path) -> int:
-    """Add what a session measured to a history; returns the number of settings."""
+    """Add the measurements of a session to a history; returns the number of settings."""
     rows = measurements_of(tuned, state.owner(), where=state)
     with Store(db).writing(make=True) as connection:
         write.add_measurements(connection, rows)

@@ -32,7 +32,7 @@ def quick_profile(
     *,
     together: bool = False,
 ) -> Profile:
-    """Count the calls of a workload on the grammars of its traces; raises InputError where there are none.
+    """Count the calls of a workload on the grammars of its traces; raises InputError without any.
 
     `together` is that of `vani.profile`.
     """

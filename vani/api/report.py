@@ -22,7 +22,7 @@ __all__ = ["Reported", "report", "reported"]
 
 @dataclass(frozen=True)
 class Reported:
-    """A report, and the profile that it is about, of which a long one lists its costliest files alone."""
+    """A report, and its profile; a long one lists only its costliest files."""
 
     text: str
     profile: Profile
@@ -40,14 +40,14 @@ def report(
     scheduler: SchedulerLike = None,
     progress: Progress | None = None,
 ) -> str:
-    """Write what a profile and its advice say, for people.
+    """Write a profile and its advice for people.
 
     Parameters
     ----------
     profile
         A profile, the path of one, or a trace, which is profiled first.
     advice
-        Advice that was made from this profile; by default all rules are asked.
+        Advice that was made from this profile; by default all rules are evaluated.
     system
         The machine, for the advice (and the profile, where it is made here).
     store

@@ -54,7 +54,7 @@ def report_inputs(
         A document that cannot be read, or advice that was made from another profile.
     """
     with Run([profile], store=store, scheduler=scheduler, progress=progress) as run:
-        # Before a trace is profiled: what is wrong with a document should not cost minutes.
+        # Before a trace is profiled: a faulty document should not cost minutes.
         given = _given(advice)
         # More files than a profile lists by default: the report shows datasets of many files as one row.
         source = _read(profile_of(run, profile, system=system, files=JUDGED_FILES))
@@ -91,7 +91,7 @@ def _read(source: PathLike | Profile) -> SavedProfile | Profile:
 def _model(
     source: SavedProfile | Profile,
 ) -> tuple[Profile, list[FileSummary] | None, ProfilePart | None]:
-    """The profile; of a long one in a file the part that is judged, and all of its files as far as tables show them."""
+    """The profile; for a long one in a file the judged part, and the columns of all its files that tables show."""
     if isinstance(source, Profile):
         return source, None, None
     part = judged_part(source, JUDGED_FILES)
@@ -125,7 +125,7 @@ def _digest(source: SavedProfile | Profile) -> str:
 
 
 def _users(profile: Profile) -> tuple[str, ...]:
-    """Users who ran the traces, as far as Recorder wrote them into the names of folders."""
+    """Users who ran the traces, where Recorder wrote them into the names of folders."""
     from vani.readers.app_names import app_of_folder  # noqa: PLC0415
 
     users = (app_of_folder(Path(trace.path).name).user for trace in profile.traces)

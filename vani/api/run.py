@@ -23,12 +23,12 @@ __all__ = ["Run"]
 
 
 class Run:
-    """A context: nothing is connected, submitted or locked before it is asked for, nor after its end.
+    """A context: nothing is connected, submitted or locked before it is needed, nor after its end.
 
     Parameters
     ----------
     sources
-        What the run reads, traces among it: no store is put inside a trace.
+        Inputs of the run, including traces: no store is put inside a trace.
     store
         The folder of stores that the user named; None is the cache.
     scheduler, progress

@@ -57,7 +57,7 @@ class TracedRuns:
     def line(
         self, number: int, command: Sequence[str], environment: Mapping[str, str]
     ) -> tuple[list[str], dict[str, str]]:
-        # What a run left that was killed.
+        # Leftovers of a killed run.
         shutil.rmtree(self._folder(number), ignore_errors=True)
         planned = trace(command, self._folder(number), tracer=self.tracer, dry_run=True, environment=environment)
         line = TracedLine(planned.tracer, planned.words, planned.variables)

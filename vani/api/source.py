@@ -1,4 +1,4 @@
-"""A run as callers give it: its profile, or its trace, of which a profile is made first."""
+"""A run as callers give it: its profile, or its trace, which is profiled first."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def profile_of(
     system: PathLike | System | None = None,
     files: int | None,
 ) -> PathLike | Profile:
-    """A profile, or the path of one, as it was given; of a trace the profile that is made of it here.
+    """A profile, or the path of one, as it was given; for a trace the profile made of it here.
 
     Parameters
     ----------

@@ -16,7 +16,7 @@ __all__ = ["Subject", "subject_of"]
 
 @dataclass(frozen=True)
 class Subject:
-    """The run that settings are for; what is not known is None.
+    """The run that settings are for; unknown facts are None.
 
     Attributes
     ----------

@@ -39,7 +39,7 @@ def table(
         Profiles, their paths, folders of them, or traces, which are profiled first.
     sort
         Column to sort by (`vani.schema.run_table.COLUMNS`): numbers from the largest on, texts from the first on,
-        what is unknown last; None: as they are given.
+        unknown values last; None: as they are given.
     reverse
         The other way round.
     store, scheduler, progress

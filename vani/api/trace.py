@@ -91,7 +91,7 @@ def trace(
     ------
     InputError
         There is no command, no tracer, something is in the place of the trace, a launcher's line cannot be read, or
-        Recorder is asked to trace a script, whose programs would write into one folder.
+        Recorder would trace a script, whose programs would write into one folder.
     """
     env = os.environ if environment is None else environment
     if not command:
@@ -110,7 +110,7 @@ def trace(
             program = program[programs_at(program, launcher)[0] :]
             program = program[program_behind(program) :]
         except InputError:
-            # Its name is all that is lost, where strace need not stand in front of it.
+            # Its name is all that is lost, where strace need not precede it.
             program = []
     folder = (output or free_name(app_of(program) or "run")).absolute()
     if os.path.lexists(folder):

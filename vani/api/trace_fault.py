@@ -1,4 +1,4 @@
-"""Whether a profile can be made of what a traced run left: its tables are read, no call and no time is."""
+"""Whether a profile can be made of the files of a traced run: its tables are read, no call and no time is."""
 
 from __future__ import annotations
 
@@ -54,24 +54,24 @@ def _fault_of(reader: TraceReader) -> str:
     if surplus:
         return (
             f"several programs wrote into this folder, one over the other: {counted(surplus, 'rank')} of other runs "
-            f"beside those of the last one ({counted(reader.ranks, 'rank')}); put vani trace in front of each launch"
+            f"next to those of the last one ({counted(reader.ranks, 'rank')}); put vani trace before each launch"
         )
     return ""
 
 
 def _cause(tracer: str, program: Path | None, ran: Traced) -> str:
-    """A likely cause, from what the program is."""
+    """A probable cause, from the kind of program."""
     if tracer != "recorder" or program is None:
         return ""
     if _is_fortran(program):
         return "; Recorder 3.0 may end Fortran programs in MPI_Finalize before it writes its tables"
     if ran.status and _has_wheel_of_h5py(program):
-        return "; the wheel of h5py brings an HDF5 of its own, which is not the one that Recorder was built with"
+        return "; the wheel of h5py contains its own HDF5, not the one that Recorder was built with"
     return ""
 
 
 def _is_fortran(program: Path) -> bool:
-    """Tell whether a program names a library of Fortran, as far as its first 64 MiB show."""
+    """Return whether a program names a library of Fortran, as far as its first 64 MiB show."""
     try:
         with program.open("rb") as file:
             content = file.read(_MOST_OF_PROGRAM)
@@ -81,7 +81,7 @@ def _is_fortran(program: Path) -> bool:
 
 
 def _has_wheel_of_h5py(program: Path) -> bool:
-    """Tell whether a Python's site-packages have the libraries of h5py's wheel."""
+    """Return whether a Python's site-packages have the libraries of h5py's wheel."""
     if not program.name.startswith("python"):
         return False
     places = {program.parent.parent, program.resolve().parent.parent}

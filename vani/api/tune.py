@@ -1,4 +1,4 @@
-"""`vani tune` for programs: try what advice recommends by running the program, and keep what is proven."""
+"""`vani tune` for programs: try what advice recommends by running the program, and keep the proven ones."""
 
 from __future__ import annotations
 
@@ -72,11 +72,11 @@ def tune(
     Parameters
     ----------
     command
-        Words; `{data}` in one stands for the folder of a run's output, as `$VANI_DATA` does for the program.
+        Words; `{data}` in one means the folder of a run's output, as `$VANI_DATA` does for the program.
     data
         Folder of the output, on the file system to tune.
     state
-        A folder, which must not be there: it keeps the session, so that `tune_again` can go on with it.
+        A folder, which must not be there: it keeps the session, for `tune_again` to continue it.
     advice, profile
         Where the settings come from. Without both, the program is traced once before the runs that are measured.
     tracer
@@ -91,14 +91,14 @@ def tune(
     nodes
         Nodes of a run, for a budget in node-hours; by default those of the batch job that this is.
     later_runs
-        Runs that will use what is found: a setting is tried where they are expected to save what its run costs.
+        Runs that will use the result: a setting is tried where they are expected to save what its run costs.
     io_time
         How the I/O time of each run is measured: `auto` by the log that Darshan leaves, if it does; `off` not at all;
         or under this tracer, which makes all runs longer.
     submission
-        Have batch jobs carry the session out; what is returned has no run yet.
+        Have batch jobs carry the session out; the result has no run yet.
     db
-        A history, which is made where there is none: what it knows of the application on this machine orders the
+        A history, which is created if missing: its knowledge of the application on this machine orders the
         settings, and what this session measures is added to it.
     progress
         Called after each run.
@@ -118,7 +118,7 @@ def tune(
             "is no folder", where=data, todo="make it, or name the folder that the program writes to"
         )
     if folder.is_relative_to(place):
-        raise InputError("lies in the folder of the output", where=state, todo="name another with --state")
+        raise InputError("is in the folder of the output", where=state, todo="name another with --state")
     if tracer is None and advice is None and profile is None and find_recorder(None, os.environ) is None:
         raise InputError(
             "nothing is known of the program, and Recorder's library, which could trace it, was not found",
@@ -145,7 +145,7 @@ def tune(
     if db is not None:
         from vani.api.measured import open_history  # noqa: PLC0415 - an extra
 
-        # Before the program runs for hours: what it measures can be kept.
+        # Before the program runs for hours: its measurements can be stored.
         open_history(db)
     jobs, script = (None, "") if submission is None else prepare_jobs(submission, folder)
     try:
@@ -209,9 +209,9 @@ def tune_again(
     ----------
     in_job
         This is a job of the session, which runs what it should and submits the next job. Otherwise a session of jobs
-        goes on by submitting one.
+        continues by submitting one.
     db
-        A history, to which is added what the session measured, once it is over.
+        A history, that gets the session's measurements, once it is over.
 
     Raises
     ------
@@ -227,7 +227,7 @@ def tune_again(
     jobs = tuned.jobs
     with locked(folder) as lock:
         if jobs is None or in_job or tuned.result is not None:
-            # What was read before it was locked may be old.
+            # Data read before the lock may be old.
             tuned = _carried_out(tuned_state(state), folder, lock, progress, db)
     if jobs is not None and tuned.result is None:
         submit(jobs, folder)
@@ -235,17 +235,17 @@ def tune_again(
 
 
 def tuned_state(state: PathLike) -> Tuned:
-    """The document of a session, as far as it is.
+    """The present document of a session.
 
     Raises
     ------
     InputError
-        There is none.
+        No such session.
     """
     place = Path(state) / DOCUMENT
     if not place.is_file():
         raise InputError(
-            "holds no session that has begun", where=state, todo="remove it, and begin one without --resume"
+            "contains no session that has begun", where=state, todo="remove it, and begin one without --resume"
         )
     return Tuned.load(place)
 
@@ -286,7 +286,7 @@ def _nodes(nodes: int | None, most_node_hours: float | None) -> int | None:
     nodes = nodes or _nodes_here()
     if most_node_hours is not None and nodes is None:
         raise InputError(
-            "how many nodes a run takes is not known: this is no job of a batch system that says so",
+            "the number of nodes of a run is not known: no batch system of this job states it",
             where="--budget in node-hours",
             todo="give --nodes",
         )
@@ -304,7 +304,7 @@ def _nodes_here() -> int | None:
 
 
 def _subject(advice: Advice, profile: PathLike | Profile | None, machine: System | None) -> Subject:
-    """The run that the advice is for: by its profile, where that is still there, else by what the advice names."""
+    """The run that the advice is for: by its profile, where that is still there, else by the advice's path."""
     if profile is None and advice.profile.path is not None and Path(advice.profile.path).is_file():
         saved = SavedProfile.read(advice.profile.path)
         profile = saved.most_important(1).profile if saved.sha256 == advice.profile.sha256 else None
@@ -336,7 +336,7 @@ def _traced(tuned: Tuned, state: Path, tracer: Tracer, lock: int) -> Path:
                 raise InputError(
                     f"{words[-1] if words in lines else 'the traced run'} ended with status {ended.status}",
                     where=log,
-                    todo=f"look there, remove {state} and begin anew",
+                    todo=f"look there, remove {state} and begin again",
                 )
     finally:
         if not is_new:

@@ -31,7 +31,7 @@ def candidates_of(advice: Advice, data: Path, runtime_s: float | None = None) ->
         elif item.severity == "info":
             why = "hardly matters"
         elif not item.knobs:
-            why = "asks for more than a setting from outside of the program"
+            why = "needs more than a setting from outside of the program"
         for knob in [] if why else item.knobs:
             if knob.kind == "layout" and not _is_within(knob.folder, data):
                 why = f"sets the layout of {knob.folder}, which is not in {data}"

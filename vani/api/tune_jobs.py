@@ -1,4 +1,4 @@
-"""Batch jobs of `vani tune --submit`: a script that goes on with a session, and the command that submits it."""
+"""Batch jobs of `vani tune --submit`: a script that continues a session, and the command that submits it."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ Scheduler = Literal["slurm", "pbs", "lsf", "flux"]
 
 _COMMANDS: Final[Mapping[Scheduler, tuple[str, ...]]] = {
     "slurm": ("sbatch", "--parsable"),
-    # Of the four, PBS alone does not pass variables on by itself.
+    # PBS is the only one that does not pass variables on by default.
     "pbs": ("qsub", "-V"),
     "lsf": ("bsub",),
     "flux": ("flux", "batch"),
@@ -50,7 +50,7 @@ class Submission:
     scheduler
         None: the one whose job this is, else the one whose command is installed.
     script
-        The user's job script; its line `{vani}` is where the session goes on.
+        The user's job script; its line `{vani}` is where the session continues.
     options
         Words for the command that submits.
     runs_per_job
@@ -159,7 +159,7 @@ def _script(template: Path | None, line: str) -> str:
     lines = read_text(template).splitlines()
     if [known.strip() for known in lines].count(_PLACE) != 1:
         raise InputError(
-            f"has not one line {_PLACE}, where the session goes on",
+            f"needs exactly one line {_PLACE}, where the session continues",
             where=template,
             todo=f"put {_PLACE} alone on the line where the program is started now",
         )

@@ -19,7 +19,7 @@ __all__ = ["ScriptedLayouts", "kept_settings"]
 
 
 def kept_settings(tuned: Tuned, candidates: Sequence[int]) -> list[TunedSetting]:
-    """Lines for what was kept: of a layout and a variable that several candidates set, those of the last one."""
+    """Lines for the kept settings: the last candidate's where several set a layout or a variable."""
     settings = []
     for position, index in enumerate(candidates):
         candidate = tuned.candidates[index]
@@ -72,5 +72,5 @@ class ScriptedLayouts:
     def undo(self) -> None:
         if self.state.is_dir():
             undo_script(self.state)
-            # What is left belongs to a folder that the program removed.
+            # The rest belongs to a folder that the program removed.
             shutil.rmtree(self.state, ignore_errors=True)

@@ -48,9 +48,9 @@ def _none(ctx: click.Context, param: click.Parameter, value: tuple[str, ...]) ->
     "--next",
     "application",
     metavar="APP",
-    help="Advise before the next run of APP, in place of a profile: by what it is likely to do.",
+    help="Advise before the next run of APP, without a profile, by its predicted behaviour.",
 )
-@click.option("--user", metavar="NAME", help="With --next: whose run it is.")
+@click.option("--user", metavar="NAME", help="With --next: user who runs the job.")
 @click.option("--processes", type=int, metavar="N", help="With --next: its processes.")
 @click.option(
     "--history",
@@ -90,7 +90,7 @@ def _none(ctx: click.Context, param: click.Parameter, value: tuple[str, ...]) ->
     help="A TOML file with [advise.thresholds.RULE], and select and ignore in [advise].",
 )
 @files_option("Judge the N files with the most I/O time.", default=JUDGED_FILES, least=1)
-@format_option(FORMATS, default=None, help="What is written; by the end of -o's name, else yaml.")
+@format_option(FORMATS, default=None, help="Output format; by the suffix of -o, else yaml.")
 @decoding_options
 @quiet_option
 def advise(
@@ -154,7 +154,7 @@ def _write(
 def _texts(
     advice: Advice, kind: str, output: Path | None, script: Path | None
 ) -> Iterator[tuple[str, Path | None]]:
-    """Texts with their destinations: the advice, and the script if it was asked for."""
+    """Texts with their destinations: the advice, and the script if requested."""
     from vani.advisors.catalogue import page_text, rules  # noqa: PLC0415 - `vani --help` pays for no rule
 
     pages = {rule.id: page_text(rule) for rule in rules()}

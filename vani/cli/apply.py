@@ -41,7 +41,7 @@ def apply(
 ) -> None:
     """Set the file layouts that ADVICE recommends, and check before and after.
 
-    ADVICE is what `vani advise` or `vani tune` writes. What is done is what its --script does: layouts of folders
+    ADVICE is what `vani advise` or `vani tune` writes. The command does the same as its --script: layouts of folders
     are set, what only the job can set is printed. The exit status is 1 where a check fails: no such folder, a layout
     that was not applied, a hint that MPI did not take. Files that are there already keep their layout, which is noted.
     """

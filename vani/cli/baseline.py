@@ -39,7 +39,7 @@ def baseline() -> None:
 
 @baseline.command()
 @source_argument("profiles", nargs=-1, required=True, metavar="PROFILE|TRACE ...")
-@output_option("Write here; by default what the policy names, or .vani/baseline.yaml beside it.")
+@output_option("Write here; by default the policy's file, or .vani/baseline.yaml next to it.")
 @click.option("--add", is_flag=True, help="Keep the runs that are there, and add these.")
 @click.option(
     "--keep", type=click.IntRange(1, 100), default=10, show_default=True, help="With --add, keep the newest N runs.",
@@ -58,7 +58,7 @@ def save(
 ) -> None:
     """Make a baseline of profiles or traces of the same program, one run each.
 
-    Traces are folders or files. Several runs tell `vani check` how much figures differ from run to run.
+    Traces are folders or files. Several runs show `vani check` how much figures differ from run to run.
     """
     with working(*profiles, quiet=quiet) as progress:
         if output is not None:
@@ -72,9 +72,9 @@ def save(
 @baseline.command()
 @click.argument("files", nargs=-1, type=FILE, metavar="[FILE ...]")
 def show(files: tuple[Path, ...]) -> None:
-    """Print what baselines hold: key figures, and how far runs differ.
+    """Print the contents of baselines: key figures, and the spread of runs.
 
-    Without FILE, what the policy names, or .vani/baseline.yaml.
+    Without FILE, the policy's file, or .vani/baseline.yaml.
     """
     sources, rows = api.baseline_figures(*files)
     for path, count in sources:

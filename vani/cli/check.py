@@ -60,7 +60,7 @@ def _day(ctx: click.Context, param: click.Parameter, value: str | None) -> date 
     "--policy",
     type=FILE,
     metavar="FILE",
-    help="What is asked; the nearest vani.toml or .vani.yaml, from here upwards, by default.",
+    help="The policy; by default the nearest vani.toml or .vani.yaml, from here upwards.",
 )
 @click.option(
     "--baseline",
@@ -75,25 +75,25 @@ def _day(ctx: click.Context, param: click.Parameter, value: str | None) -> date 
     metavar="FILE",
     help="What `vani tune` proved: the run should use that setting, and be as fast as the tuned runs.",
 )
-@format_option(FORMATS, default="text", help="What is written to stdout, or to the file of -o.")
+@format_option(FORMATS, default="text", help="Output format, for stdout or the file of -o.")
 @click.option(
     "-o",
     "--output",
     "outputs",
     multiple=True,
     metavar="[FORMAT=]FILE",
-    help="Write here; with FORMAT= besides what --format says, any number of times.",
+    help="Write here; with FORMAT= in addition to --format, any number of times.",
 )
 @click.option(
     "--fail-on",
     type=click.Choice(["error", "warning", "note"]),
-    help="The least level that makes the check fail.  [default: error, or what the policy says]",
+    help="The least level that makes the check fail.  [default: error, or the policy's]",
 )
 @click.option("--allow-empty", is_flag=True, help="Nothing to check is a success.")
 @click.option(
     "--update-baseline",
     is_flag=True,
-    help="Afterwards, passed or failed, make the baseline anew from this run.",
+    help="Afterwards, passed or failed, replace the baseline by this run.",
 )
 @system_option("The machine that rules judge by; by default the policy's, else that of `vani config`.", of_site=False)
 @click.option(
@@ -113,9 +113,9 @@ def check(
     quiet: bool,
     **options: Unpack[CheckOptions],
 ) -> None:
-    """Hold a profile against a policy and against earlier runs.
+    """Check a profile against a policy and earlier runs.
 
-    A trace, which is a folder or a file, is profiled first. Exit status: 0 all holds, 1 something was found at or
+    A trace, which is a folder or a file, is profiled first. Exit status: 0 all checks pass, 1 a failure at or
     above the level of --fail-on, 2 nothing to check or bad input.
     """
     wanted = _outputs(kind, outputs)
@@ -142,7 +142,7 @@ def _show(result: Check, wanted: Sequence[tuple[str, Path | None]], *, quiet: bo
 
 
 def _outputs(kind: str, outputs: Sequence[str]) -> list[tuple[str, Path | None]]:
-    """Formats and where each goes; without a file of its own that of --format goes to stdout."""
+    """Formats and the destination of each; without a file, --format goes to stdout."""
     main: list[Path] = []
     others: list[tuple[str, Path | None]] = []
     for text in outputs:

@@ -51,4 +51,4 @@ def collect(
     job = run(dataset=dataset, bounds=bounds, raw_type=dtype)
     emit(dumps(job), output)
     if shows_summary(output, quiet=quiet) and job.unknown:
-        summary_console().print(f"{len(job.unknown)} facts are unknown; the document says why", markup=False)
+        summary_console().print(f"{len(job.unknown)} facts are unknown; the document gives the reasons", markup=False)

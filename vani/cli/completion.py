@@ -1,4 +1,4 @@
-"""`vani completion`: what a shell reads to complete commands and options."""
+"""`vani completion`: completion of commands and options in a shell."""
 
 from __future__ import annotations
 

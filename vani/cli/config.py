@@ -1,4 +1,4 @@
-"""`vani config`: what the user and the centre set for all commands."""
+"""`vani config`: settings of the user and the centre for all commands."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ __all__ = ["config"]
     type=click.Choice(["text", "json"]),
     default="text",
     show_default=True,
-    help="What is written.",
+    help="Output format.",
 )
 def config(kind: str) -> None:
-    """Show the settings that hold here, and who made them.
+    """Show the settings in use here, and their sources.
 
-    An option of a command wins over the environment, that over $XDG_CONFIG_HOME/vani/config.toml (yours), that over
-    the file of the centre: what VANI_SITE names, else /etc/vani/site.toml.
+    An option of a command overrides the environment, which overrides $XDG_CONFIG_HOME/vani/config.toml (yours),
+    which overrides the file of the centre: the one in VANI_SITE, else /etc/vani/site.toml.
     """
     from vani.render.settings import render  # noqa: PLC0415 - `vani --help` reads no file
     from vani.site import settings, thresholds  # noqa: PLC0415

@@ -37,7 +37,7 @@ def convert(
 ) -> None:
     """Decode TRACE into a Parquet dataset in the folder STORE, or into a timeline.
 
-    STORE appears whole or not at all. Its calls lie in calls/*.parquet, for pyarrow, pandas, duckdb, polars.
+    STORE appears whole or not at all. Its calls are in calls/*.parquet, for pyarrow, pandas, duckdb, polars.
     A directory of several traces becomes a folder of several stores.
 
     With -o FILE the calls become events that ui.perfetto.dev opens: a track for each process and thread, a slice for
@@ -48,7 +48,7 @@ def convert(
         if output is not None:
             written = _timeline(trace, store, output, call_sites, progress)
         elif store is None:
-            raise InputError("nothing says where to", todo="name a folder STORE, or a timeline with -o run.pftrace")
+            raise InputError("no destination is given", todo="name a folder STORE, or a timeline with -o run.pftrace")
         else:
             places = api.convert(trace, store, call_sites=call_sites, scheduler=scheduler, progress=progress)
             written = [f"wrote {place}" for place in places]

@@ -26,7 +26,7 @@ __all__ = ["diff"]
 @source_argument("a", metavar="A")
 @source_argument("b", metavar="B")
 @format_option(FORMATS, default="text")
-@click.option("--all", "everything", is_flag=True, help="Also what is within the tolerance, and repetitions.")
+@click.option("--all", "everything", is_flag=True, help="Also changes within the tolerance, and repetitions.")
 @click.option(
     "--strip",
     multiple=True,
@@ -47,7 +47,7 @@ def diff(
     scheduler: Scheduler,
     quiet: bool,
 ) -> None:
-    """Tell what changed from A to B, the most important first.
+    """Show what changed from A to B, the most important first.
 
     A and B are profiles, baselines or traces, which are folders or files. Files, apps and phases are matched by
     name. What exceeds the tolerance and concerns at least 1 % of the I/O time is marked.

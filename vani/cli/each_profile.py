@@ -45,7 +45,7 @@ def profile_each(
 ) -> None:
     """Write a profile of each trace into `folder`, under the name of the trace.
 
-    `given` says of other options whether they were given, which are for a single profile.
+    `given` states for options of a single profile whether they were given.
 
     Raises
     ------

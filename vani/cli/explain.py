@@ -1,4 +1,4 @@
-"""`vani explain` and `vani rules`: what a rule looks at and why, and which rules there are."""
+"""`vani explain` and `vani rules`: the subject and reason of a rule, and the list of rules."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def explain(rule: str) -> None:
 @click.command()
 @format_option(FORMATS, default="text")
 def rules(kind: str) -> None:
-    """List the rules: id, name, family and what each finds."""
+    """List the rules: id, name, family and finding."""
     from vani.advisors.catalogue import rules as catalogue  # noqa: PLC0415
 
     rows = [

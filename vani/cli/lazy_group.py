@@ -1,4 +1,4 @@
-"""Groups of commands that are imported when they are called, so that `--help` pays for none of them."""
+"""Groups of commands that are imported when they are called, so `--help` does not import them."""
 
 from __future__ import annotations
 

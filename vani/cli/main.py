@@ -22,24 +22,24 @@ __all__ = ["main"]
 
 # Name, module and help of each command: `vani --help` shows them without importing what they need.
 _COMMANDS = {
-    "trace": ("vani.cli.trace:trace", "Run a command so that its I/O is traced."),
+    "trace": ("vani.cli.trace:trace", "Run a command and trace its I/O."),
     "profile": ("vani.cli.profile:profile", "Characterise the I/O of a run from its trace, as YAML."),
     "advise": ("vani.cli.advise:advise", "Recommend storage settings for a profile."),
     "apply": ("vani.cli.apply:apply", "Set the layouts that advice recommends, and check them."),
-    "tune": ("vani.cli.tune:tune", "Try recommended settings by running a program, and keep what is proven."),
-    "report": ("vani.cli.report:report", "Write what a profile and its advice say as one page."),
+    "tune": ("vani.cli.tune:tune", "Try recommended settings by running a program, and keep the proven ones."),
+    "report": ("vani.cli.report:report", "Write a profile and its advice as one page."),
     "plot": ("vani.cli.plot:plot", "Draw one plot of a profile, as for a paper."),
-    "check": ("vani.cli.check:check", "Hold a profile against a policy and earlier runs."),
+    "check": ("vani.cli.check:check", "Check a profile against a policy and earlier runs."),
     "baseline": ("vani.cli.baseline:baseline", "Keep the figures of a run for later checks."),
-    "diff": ("vani.cli.diff:diff", "Tell what changed between two runs, and whether it matters."),
+    "diff": ("vani.cli.diff:diff", "Show what changed between two runs, and whether it matters."),
     "table": ("vani.cli.table:table", "Compare many runs, a line each."),
-    "history": ("vani.cli.history:history", "Keep the runs of a centre, and tell who loses most in I/O."),
+    "history": ("vani.cli.history:history", "Archive the runs of a centre, and rank the largest losses in I/O."),
     "plan": ("vani.cli.plan:plan", "Share the parts of a machine among all its jobs."),
-    "model": ("vani.cli.model:model", "Tell how long a write takes, by a model of the machine."),
+    "model": ("vani.cli.model:model", "Predict the time of a write by a model of the machine."),
     "convert": ("vani.cli.convert:convert", "Decode a trace into a Parquet dataset."),
     "collect": ("vani.cli.collect:collect", "Write down what only the running job knows, as job.yaml."),
     "mcp": ("vani.cli.mcp:mcp", "Let an assistant ask about runs, by the Model Context Protocol."),
-    "explain": ("vani.cli.explain:explain", "Tell what a rule looks at, why, and where it comes from."),
+    "explain": ("vani.cli.explain:explain", "Explain a rule: what it looks at, why, and its source."),
     "rules": ("vani.cli.explain:rules", "List the rules of the catalogue."),
     "systems": ("vani.cli.systems:systems", "List the machines whose descriptions are bundled."),
     "config": ("vani.cli.config:config", "Show the settings that hold here, and who made them."),
@@ -85,7 +85,7 @@ def main(args: list[str] | None = None) -> None:
     if isinstance(sys.stdout, TextIOWrapper):
         # A terminal that lacks a letter gets its code, as on stderr; documents are written as UTF-8 anyway.
         sys.stdout.reconfigure(errors="backslashreplace")
-    # pydantic would read the metadata of all that is installed to find plug-ins of its own.
+    # pydantic would read the metadata of all installed packages to find its plug-ins.
     os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
     sys.exit(_run(args))
 
@@ -127,7 +127,7 @@ def _run(args: list[str] | None) -> int:
 
 
 def _unexpected(error: Exception) -> tuple[str, int]:
-    """The line about an unexpected exception, by whose code raised it, and the exit status."""
+    """The line about an unexpected exception, by the origin of the code that raised it, and the exit status."""
     from vani.plug_ins import described, is_of_contributor, place_of, plug_in_of  # noqa: PLC0415 - looks through all that is installed
 
     way = "(VANI_TRACEBACK=1 shows the way there)"

@@ -18,7 +18,7 @@ __all__ = ["mcp"]
 def mcp(folders: tuple[Path, ...], system: str | None) -> None:
     """Let an assistant ask about runs, by the Model Context Protocol on stdin and stdout.
 
-    It reads what lies below each DIR and nothing else, and writes nothing but the cache that `vani profile` uses. An
+    It reads only files below each DIR, and writes only the cache that `vani profile` uses. An
     assistant's program starts it; its tools are contents, profile, diagnosis, advise, explain, diff and history. Needs
     pip install 'vani-io[mcp]'.
     """

@@ -25,7 +25,7 @@ Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 
 
 class _Place(click.Path):
-    """A path. An empty one is what a shell makes of a variable that is not set, and would be this folder."""
+    """A path. A shell makes an empty one of an unset variable, and it would mean this folder."""
 
     def convert(self, value: Any, parameter: click.Parameter | None, context: click.Context | None) -> Any:
         if not os.fspath(value):
@@ -54,7 +54,7 @@ def system_option(
     *,
     of_site: bool = True,
 ) -> Decorator:
-    """The machine; where nobody names one, what the user or the centre set, if `of_site`."""
+    """The machine; by default the one set by the user or the centre, if `of_site`."""
 
     def named(ctx: click.Context, param: click.Parameter, value: str | None) -> str | None:
         del param
@@ -68,7 +68,7 @@ def system_option(
 
 
 def format_option(
-    formats: Formats[str] | Formats[bytes], *, default: str | None, help: str = "What is written."
+    formats: Formats[str] | Formats[bytes], *, default: str | None, help: str = "Output format."
 ) -> Decorator:
     """Option for the format of a document; the command gets it as `kind`."""
     return click.option(
@@ -88,7 +88,7 @@ def files_option(help: str, *, default: int, least: int = 0) -> Decorator:
         del ctx, param
         if value == "all":
             return None
-        # Nobody has more files, and Python refuses to read a number of thousands of digits.
+        # No run has more files, and Python refuses to read a number of thousands of digits.
         if not value.isdecimal() or len(value) > _DIGITS or int(value) < least:
             raise click.BadParameter(f"{value!r} is neither a number of files nor 'all'")
         return int(value)

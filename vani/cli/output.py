@@ -64,7 +64,7 @@ def emit(text: str | bytes, output: Path | None) -> None:
     try:
         write_bytes(output, content)
     except OSError as error:
-        # A device or a pipe; plain files say themselves what is wrong.
+        # A device or a pipe; plain files report their own errors.
         raise InputError(
             f"cannot be written ({error.strerror})", where=output, todo="name another file"
         ) from error
@@ -112,7 +112,7 @@ def progress_bar(*, show: bool) -> Iterator[Progress | None]:
         Clock(),
     )
     bar = Progress(*columns, console=console, transient=True)
-    # Without a total the bar only moves, which is all that can be said about a single piece of work.
+    # Without a total the bar only moves: a single piece of work has no more progress to show.
     task = bar.add_task(_STAGES["decode"], total=None, count="")
 
     def show_bar() -> None:

@@ -15,7 +15,7 @@ __all__ = ["check_outputs", "files_of_jobs", "files_of_plan", "stdout", "system_
 _PART_OF_SOMETHING = re.compile(
     r"VERSION|manifest\.json|recorder\..*|.*\.(mt|ts|cst|cfg|itf|dat|callsites|parquet)"
 )
-"""Names that parts of traces and stores have; only for these is it worth looking what lies around."""
+"""Names that parts of traces and stores have; only for these is it worth examining the surroundings."""
 
 
 def check_outputs(
@@ -23,16 +23,16 @@ def check_outputs(
 ) -> None:
     """Find out before the work begins whether its results can be written, and that nothing is lost by it.
 
-    Files are compared by device and inode, so that neither a link nor another name of a file hides what it is.
+    Files are compared by device and inode, so neither a link nor another name of a file hides it.
 
     Parameters
     ----------
     outputs
         Files to write; `-` or None is stdout.
     reads
-        Files that the command reads, and folders of traces; not asked for where no output exists.
+        Files that the command reads, and folders of traces; not used where no output exists.
     data
-        A folder all of whose files may be read; documents of Vani in it may be written anew.
+        A folder all of whose files may be read; documents of Vani in it may be overwritten.
 
     Raises
     ------
@@ -77,7 +77,7 @@ def stdout(path: Path | None) -> bool:
 
 
 def system_files(system: str | None) -> Iterator[Path]:
-    """The files that `--system` stands for: none where it names a bundled machine."""
+    """The files of `--system`: none where it names a bundled machine."""
     if system is not None:
         from vani.systems import files_of_system  # noqa: PLC0415 - only where an output exists
 
@@ -85,7 +85,7 @@ def system_files(system: str | None) -> Iterator[Path]:
 
 
 def files_of_jobs(jobs: Path, *, all_profiles: bool = False) -> Iterator[Path]:
-    """The files that a jobs.yaml names, and itself; profiles where they stand for a pattern, or `all_profiles`."""
+    """The files that a jobs.yaml names, and itself; profiles where they give a pattern, or `all_profiles`."""
     from vani.api.plan.forward import profiles_of  # noqa: PLC0415 - only where an output exists
     from vani.api.plan.inputs import layout_files_of  # noqa: PLC0415
     from vani.schema.jobs import Jobs  # noqa: PLC0415
@@ -100,7 +100,7 @@ def files_of_jobs(jobs: Path, *, all_profiles: bool = False) -> Iterator[Path]:
 
 
 def files_of_plan(plan: Path) -> Iterator[Path]:
-    """A plan.yaml, and the files that it was made from, as far as they are found."""
+    """A plan.yaml, and those of its input files that still exist."""
     from vani.api.plan.check import files_compared  # noqa: PLC0415 - only where an output exists
     from vani.schema.plan import Plan  # noqa: PLC0415
 
@@ -142,7 +142,7 @@ def _keep_traces_and_stores(path: Path) -> None:
 
 
 def _refuse_name_of_log(path: Path) -> None:
-    """A log that is there would be lost; a new one would be a damaged one to who reads the folder."""
+    """An existing log would be lost; a new one would look like a damaged one to readers of the folder."""
     from vani.readers.darshan.probe import SUFFIXES  # noqa: PLC0415 - only where a file is written
 
     if destination(path).name.endswith(SUFFIXES):
@@ -164,7 +164,7 @@ def _keep_data(path: Path, data: Path) -> None:
 
 
 def _same(path: Path, other: Path) -> bool:
-    """Whether two paths are the same file; of files that do not exist yet, the same place."""
+    """Whether two paths are the same file; for files that do not exist yet, the same place."""
     if path.exists() and other.exists():
         return path.samefile(other)
     return destination(path).resolve() == destination(other).resolve()

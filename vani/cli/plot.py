@@ -30,7 +30,7 @@ def _list(ctx: click.Context, param: click.Parameter, value: bool) -> None:
     for kind in kinds().values():
         click.echo(f"{kind.kind:<16} {kind.about}{_MARKS[kind.needs_calls, kind.uses_calls]}")
     click.echo(
-        "\n* needs the decoded calls: the trace, or the store that was made of it; + shows more with them"
+        "\n* needs the decoded calls: the trace, or its store; + shows more with them"
     )
     ctx.exit()
 

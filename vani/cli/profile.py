@@ -38,7 +38,7 @@ _OTHERS: Final = {
 @click.command()
 @click.argument("traces", nargs=-1, required=True, type=FILE, metavar="TRACE [TRACE ...]")
 @output_option("Write the profile here, not to stdout.")
-@format_option(FORMATS, default=None, help="What is written; by the end of -o's name, else yaml.")
+@format_option(FORMATS, default=None, help="Output format; by the suffix of -o, else yaml.")
 @click.option("--job", type=FILE, metavar="FILE", help="job.yaml that `vani collect` wrote inside the job.")
 @system_option()
 @click.option(
@@ -57,7 +57,7 @@ _OTHERS: Final = {
     "--graph",
     type=FILE,
     metavar="FILE",
-    help="Export the dependency graph, who reads whose output, as .dot or .json.",
+    help="Export the dependency graph (readers of outputs) as .dot or .json.",
 )
 @click.option(
     "--graph-of",
@@ -66,14 +66,14 @@ _OTHERS: Final = {
     show_default=True,
     help="Nodes of the graph: apps, or the processes of all apps.",
 )
-@click.option("--each", is_flag=True, help="Profile each trace by itself, into the folder that -o names.")
+@click.option("--each", is_flag=True, help="Profile each trace separately, into the folder that -o names.")
 @click.option(
     "--together",
     is_flag=True,
     help="Take the traces for one workload even if they share no file, no job and no time.",
 )
 @click.option(
-    "--diagnosis", is_flag=True, help="Add to the summary what the program does, whether or not it costs time."
+    "--diagnosis", is_flag=True, help="Add the program's behaviour to the summary, whether or not it costs time."
 )
 @decoding_options
 @quiet_option
@@ -112,7 +112,7 @@ def profile(
 
 
 def _check_names(output: Path | None, graph: Path | None, *, quick: bool) -> None:
-    """Raises InputError where a name promises what is not written, or the graph cannot be made."""
+    """Raises InputError where a name has the suffix of another format, or the graph cannot be made."""
     suffix = "" if output is None else output.suffix.lower()
     if suffix in _OTHERS:
         raise InputError(f"a profile is no {suffix[1:]} file", where=str(output), todo=_OTHERS[suffix])
@@ -121,7 +121,7 @@ def _check_names(output: Path | None, graph: Path | None, *, quick: bool) -> Non
     GRAPHS.needed_for(graph)
     if quick:
         raise InputError(
-            "a graph shows who read what others wrote before, which takes time stamps",
+            "a graph shows readers of earlier outputs, which takes time stamps",
             todo="leave --graph or --quick out",
         )
 

@@ -55,23 +55,23 @@ class ReportOptions(TypedDict):
 @click.option(
     "--history",
     metavar="FILE|URL",
-    help="A page for the team in place of a run: who loses most, of the runs kept in this history.",
+    help="A page for the team instead of a run: the largest losses among the runs in this history.",
 )
 @click.option(
     "--advice",
     type=FILE,
     metavar="FILE",
-    help="What `vani advise` wrote about this profile; all rules are asked by default.",
+    help="Advice that `vani advise` wrote about this profile; by default all rules are evaluated.",
 )
 @system_option(of_site=False)
 @click.option(
     "--model",
     type=FILE,
     metavar="FILE",
-    help="A model of write times by `vani model fit`: the run's writes are held against it.",
+    help="A model of write times by `vani model fit`: the run's writes are compared with it.",
 )
 @format_option(
-    FORMATS, default=None, help="What is written; by default what the name of FILE ends in, else html."
+    FORMATS, default=None, help="Output format; by default the suffix of FILE, else html."
 )
 @decoding_options
 @quiet_option
@@ -85,8 +85,8 @@ def report(
 ) -> None:
     """Write a report about a profile that a scientist, a support engineer and a reviewer can each use.
 
-    The page is one HTML file: it needs no network, prints, and says what it leaves out. A trace, which is a folder or
-    a file, is profiled first. With --history, it ranks runs as `vani history top` does, and tells what next runs do.
+    The page is one HTML file: it needs no network, prints, and states what it leaves out. A trace, which is a folder or
+    a file, is profiled first. With --history, it ranks runs as `vani history top` does, and predicts next runs.
     """
     format = _format(kind, output)
     if profile is None or history is not None:
@@ -117,7 +117,7 @@ def _report_history(history: str | None, format: str, output: Path | None) -> No
 
 
 def _refuse_all_but(*allowed: str) -> None:
-    """Refuse what else was typed: a history has profiles and advice of its runs, and nothing of it is decoded."""
+    """Refuse other arguments: a history has profiles and advice of its runs, and is not decoded."""
     context = click.get_current_context()
     typed = [
         option
@@ -134,7 +134,7 @@ def _refuse_all_but(*allowed: str) -> None:
 
 
 def _format(kind: str | None, output: Path | None) -> str:
-    """The format that was asked for, or that the name of the file ends in.
+    """The requested format, or the one of the file's suffix.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""Options that say where work runs: here, on an existing Dask cluster, or in jobs of a batch system."""
+"""Options for the place where work runs: here, on an existing Dask cluster, or in jobs of a batch system."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["decoding_options", "scheduler_files", "scheduler_options"]
 
 
 def decoding_options(command: Callable[..., None]) -> Callable[..., None]:
-    """Add what a command that may decode a trace takes: where it works, and `store`, the folder of stores."""
+    """Add the options of a command that may decode a trace: its workers, and `store`, the folder of stores."""
     return click.option(
         "--store",
         type=FILE,
@@ -26,7 +26,7 @@ def decoding_options(command: Callable[..., None]) -> Callable[..., None]:
 
 
 def scheduler_options(command: Callable[..., None]) -> Callable[..., None]:
-    """Add the options to a command, which gets what they say as `scheduler`, a `Scheduler`."""
+    """Add the options to a command, which gets them as `scheduler`, a `Scheduler`."""
 
     @click.option(
         "--scheduler",

@@ -1,4 +1,4 @@
-"""Signals that end a command: what was begun is removed, one line says why, the exit status is 128 and the signal.
+"""Signals that end a command: unfinished output is removed, one line says why, the exit status is 128 + the signal.
 
 SIGINT is Ctrl-C; SIGTERM comes from `timeout`, batch systems and containers, SIGHUP from a terminal that was closed.
 This module comes before all others and loads nothing heavy: a signal that arrives while they are loaded ends the
@@ -39,7 +39,7 @@ def end_at_once() -> None:
 
 
 def unwind() -> None:
-    """Let the signals raise KeyboardInterrupt or SystemExit, so that what was begun is removed."""
+    """Let the signals raise KeyboardInterrupt or SystemExit, so that unfinished output is removed."""
     global _unwinds  # noqa: PLW0603
     _unwinds = True
 
@@ -71,6 +71,6 @@ def _arrived(number: int, frame: FrameType | None) -> None:
     _received = 128 + number
     if number == signal.SIGINT:
         raise KeyboardInterrupt
-    # Batch systems repeat it, and removing what was begun takes its time.
+    # Batch systems repeat it, and removing unfinished output takes time.
     signal.signal(number, signal.SIG_IGN)
     sys.exit(_received)

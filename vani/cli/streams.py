@@ -1,6 +1,6 @@
-"""Standard streams that may be closed, full or unread, so that what a command did decides on its exit status.
+"""Standard streams that may be closed, full or unread, where the command's work decides on its exit status.
 
-Standard error is for people: what cannot be written there is dropped. So is what nobody reads any more, as behind
+Standard error is for people: text that cannot be written there is dropped. So is text that is no longer read, as with
 `| head -n 1`. A document that does not fit on standard output is an error.
 """
 
@@ -30,7 +30,7 @@ def guard_streams() -> None:
 
 
 def _text(number: int, before: Any, *, errors: str) -> io.TextIOWrapper:
-    """A text stream like the one `before`, which is None where there was none."""
+    """A text stream like the one `before`, which is None if there was no stream."""
     if before is not None:
         before.flush()
     raw = _Guarded(number, "w", closefd=False)

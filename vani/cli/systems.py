@@ -25,14 +25,14 @@ __all__ = ["systems"]
 @click.group(invoke_without_command=True)
 @click.pass_context
 def systems(ctx: click.Context) -> None:
-    """List the machines whose descriptions are bundled, show one, or describe this one."""
+    """List the machines with bundled descriptions, show one, or describe this one."""
     if ctx.invoked_subcommand is None:
         _print_names()
 
 
 @systems.command("list")
 def list_() -> None:
-    """List the machines whose descriptions are bundled, as `vani systems` does."""
+    """List the machines with bundled descriptions, as `vani systems` does."""
     _print_names()
 
 
@@ -48,9 +48,9 @@ def _print_names() -> None:
 @click.argument("name")
 @output_option()
 def show(name: str, output: Path | None) -> None:
-    """Write the description of NAME (a bundled machine or a file), merged with what it builds on.
+    """Write the description of NAME (a bundled machine or a file), merged with its base.
 
-    What it does not tell is left out.
+    Figures that it does not have are left out.
     """
     from vani.schema.document import dumps  # noqa: PLC0415
     from vani.systems import load_system  # noqa: PLC0415
@@ -65,13 +65,13 @@ def show(name: str, output: Path | None) -> None:
     "--data",
     type=FILE,
     metavar="DIR",
-    help="Where the data lies, for its default layout; by default that of --measure, else this folder.",
+    help="Folder of the data, for its default layout; by default that of --measure, else this folder.",
 )
 @click.option(
     "--measure",
     type=FILE,
     metavar="DIR",
-    help="Write and read a test there, from this node alone, for the rates that nothing tells.",
+    help="Write and read a test there, from this node alone, for rates without another source.",
 )
 @click.option("--size", default="4G", show_default=True, metavar="SIZE", help="With --measure: how much.")
 @click.option(
@@ -99,10 +99,10 @@ def detect(
     yes: bool,
     quiet: bool,
 ) -> None:
-    """Describe the machine that this runs on; what could not be found out is said on stderr.
+    """Describe the machine that this runs on; stderr lists facts that could not be found.
 
     Best run inside a job: burst buffers and network are those of the node. Nothing is written to the
-    machine's storage unless --measure asks for it.
+    machine's storage without --measure.
     """
     from vani.collect.system import detect as run  # noqa: PLC0415
     from vani.schema.document import dumps  # noqa: PLC0415
@@ -129,7 +129,7 @@ def _check_options(measure: Path | None, *, others: bool, sweep: bool, launcher:
 
 
 def _lustre_of(folder: Path) -> FileSystem:
-    """The Lustre that a folder lies on."""
+    """The Lustre of a folder."""
     from vani.collect.system import detect as run  # noqa: PLC0415
 
     disk = run(data=folder)[0].file_system_for(str(folder.resolve()))
@@ -174,7 +174,7 @@ def _measured(folder: Path, size: str, disk: FileSystem | None, *, yes: bool, qu
         then = f", then writing {size} in each of up to {len(PATTERNS)} patterns on several numbers of targets, {most}"
     warning = (
         f"writing {size} to {one_line(str(folder))} and reading it again, at most {2 * LIMIT_S:g} s"
-        f"{then}: it loads the file system for all who use it"
+        f"{then}: it loads the file system for all users"
     )
     if not yes:
         if not sys.stdin.isatty():

@@ -25,7 +25,7 @@ __all__ = ["table"]
 @click.argument("runs", nargs=-1, required=True, metavar="RUN...", type=FILE)
 @click.option("--sort", metavar="COLUMN", help="Largest first; texts from A to Z. A column of the CSV, such as io_s.")
 @click.option("--reverse", is_flag=True, help="The other way round.")
-@format_option(FORMATS, default=None, help="What is written; by the end of -o's name, else text.")
+@format_option(FORMATS, default=None, help="Output format; by the suffix of -o, else text.")
 @output_option()
 @decoding_options
 @quiet_option
@@ -36,7 +36,7 @@ def table(
     """Compare many runs, a line each.
 
     A RUN is a profile, a folder of profiles, or a trace. The text has what most ask for; CSV, JSON and Parquet have
-    all columns, named as in the profile. What cannot be read is told, and the rest is written all the same.
+    all columns, named as in the profile. Files that cannot be read are reported, and the rest is written.
     """
     kind = kind or (FORMATS.of_file(output) if output is not None else None) or "text"
     with working(*runs, quiet=quiet) as progress:

@@ -50,11 +50,11 @@ def trace(
     quiet: bool,
     command: tuple[str, ...],
 ) -> None:
-    """Run COMMAND so that its I/O is traced, and keep its exit status.
+    """Run COMMAND, trace its I/O, and keep its exit status.
 
     With Recorder, whose library is found by --recorder, RECORDER_ROOT or a loaded module, and loaded in the way of the
     launcher that COMMAND begins with (srun, mpirun, mpiexec, jsrun, flux run, aprun); without it, with strace.
-    DFTracer is for programs in Python: its library is that of the Python that COMMAND runs (pip install dftracer), or
+    DFTracer is for programs in Python: its library belongs to the Python that COMMAND runs (pip install dftracer), or
     in DFTRACER_ROOT.
     """
     done = api.trace(

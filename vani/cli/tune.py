@@ -115,7 +115,7 @@ def _budget(ctx: click.Context, param: click.Parameter, value: str) -> dict[str,
     "--job-script",
     type=FILE,
     metavar="FILE",
-    help="Your job script, in which a line {vani} stands for the session. [default: that line alone]",
+    help="Your job script, in which a line {vani} means the session. [default: that line alone]",
 )
 @click.option("--submit-options", metavar="WORDS", default="", help="Options for sbatch, qsub, bsub or flux batch.")
 @click.option(
@@ -125,19 +125,19 @@ def _budget(ctx: click.Context, param: click.Parameter, value: str) -> dict[str,
     help="Each job runs so many, and submits the next one. [default: one job for all]",
 )
 @click.option("--dry-run", is_flag=True, help="With --submit: write the script, and submit nothing.")
-# Of the scripts that --submit writes.
+# Name of the scripts that --submit writes.
 @click.option("--in-job", is_flag=True, hidden=True)
 @click.option(
     "--history",
     "db",
     metavar="FILE|URL",
-    help="Begin with what was proven before, leave out what did not help, and add the result to this history.",
+    help="Begin with settings proven before, leave out those that did not help, and add the result to this history.",
 )
 @click.option("--resume", is_flag=True, help="Continue the session in --state.")
 @click.option("--show", is_flag=True, help="Show the session in --state, and run nothing.")
 @click.option(
     "-o", "--output", type=FILE, metavar="FILE", default="tuned.yaml", show_default=True,
-    help="The result; with a script beside it that sets what was kept.",
+    help="The result; with a script next to it that makes the kept settings.",
 )  # fmt: skip
 @click.argument("command", nargs=-1, metavar="-- COMMAND...")
 @click.pass_context
@@ -163,7 +163,7 @@ def tune(
     click.echo(result_text(tuned, saved, _goes_on(tuned, state, is_submitted=is_submitted)), nl=False)
     is_over = tuned.result is not None and any(run.candidates for run in tuned.runs)
     if options["db"] is not None and not show and is_over:
-        click.echo("History      has what was measured: vani advise PROFILE --history shows it")
+        click.echo("History      contains the measurements: vani advise PROFILE --history shows them")
     ctx.exit(1 if tuned.result is not None and tuned.result.verdict == "unfinished" else 0)
 
 
@@ -211,7 +211,7 @@ def _new_session(
 
 
 def _goes_on(tuned: Tuned, state: Path, *, is_submitted: bool) -> str:
-    """How a session of jobs goes on; empty for one without."""
+    """How a session of jobs continues; empty for one without."""
     if tuned.jobs is None:
         return ""
     again = "vani tune --resume" + ("" if state == _STATE else f" --state {shlex.quote(str(state))}")
@@ -219,7 +219,7 @@ def _goes_on(tuned: Tuned, state: Path, *, is_submitted: bool) -> str:
     if job is None or (not is_submitted and tuned.runs == []):
         return f"Not submitted yet: {submit_line(tuned.jobs, state.absolute())}"
     show = again.replace("--resume", "--show")
-    doing = "is submitted" if is_submitted else "goes on"
+    doing = "is submitted" if is_submitted else "continues"
     return (
         f"Job {job} {doing}, and prints to {state / 'jobs.log'}\n"
         f"So far       {show}    if it ended too early: {again}"

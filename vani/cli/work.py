@@ -42,7 +42,7 @@ def keep_freed_memory() -> None:
 
 @contextmanager
 def working(*sources: Path, quiet: bool, with_calls: bool = False) -> Iterator[Progress | None]:
-    """Show the progress of work on sources, where calls are read, and say what makes it slow.
+    """Show the progress of work on sources, where calls are read, and the reason if it is slow.
 
     Parameters
     ----------
@@ -60,7 +60,7 @@ def working(*sources: Path, quiet: bool, with_calls: bool = False) -> Iterator[P
 
 
 def _note_slow_yaml(source: Path) -> None:
-    """Say that a long profile is read sooner as JSON."""
+    """Note that a long profile is read faster as JSON."""
     if source.suffix.lower() in (".yaml", ".yml") and is_document(source):
         size = source.stat().st_size
         if size > _SLOW_BYTES:

@@ -1,6 +1,6 @@
 """Facts that only the running job knows; `collect` puts them into a `vani.job/1` document.
 
-Every source has a file of its own and reads below a root folder, so that tests bring their own.
+Every source has a separate file and reads below a root folder, which tests replace.
 """
 
 from __future__ import annotations
@@ -30,15 +30,15 @@ from vani.schema.job import Job, Limits
 __all__ = ["Bounds", "collect"]
 
 _REASONS = {
-    "job_id": "the scheduler does not say",
-    "nodes": "the scheduler does not say",
-    "node_list": "the scheduler does not say",
-    "processes": "the scheduler does not say",
-    "processes_per_node": "the scheduler does not say",
-    "time_limit_s": "the scheduler does not say",
-    "cpu_cores_per_node": "neither /proc/cpuinfo nor /sys nor the scheduler says",
-    "gpus_per_node": "neither /proc nor /sys nor the scheduler says",
-    "memory_per_node": "neither /proc/meminfo nor the scheduler says",
+    "job_id": "not set by the scheduler",
+    "nodes": "not set by the scheduler",
+    "node_list": "not set by the scheduler",
+    "processes": "not set by the scheduler",
+    "processes_per_node": "not set by the scheduler",
+    "time_limit_s": "not set by the scheduler",
+    "cpu_cores_per_node": "not in /proc/cpuinfo, in /sys or set by the scheduler",
+    "gpus_per_node": "not in /proc, in /sys or set by the scheduler",
+    "memory_per_node": "not in /proc/meminfo or set by the scheduler",
     "mounts": "/proc/self/mountinfo cannot be read",
     "node_local_bb_dirs": "/proc/self/mountinfo cannot be read",
     "node_local_memory_dirs": "/proc/self/mountinfo cannot be read",
@@ -66,9 +66,9 @@ def collect(
     environment
         Variables; those of this process by default.
     root
-        Folder that stands for `/`: /proc, /sys and the mounts are looked up below it.
+        Folder to use as `/`: /proc, /sys and the mounts are looked up below it.
     dataset
-        Folder or file of the input; it is looked through within `bounds`, and its default layout is asked for.
+        Folder or file of the input; it is searched within `bounds`, and its default layout is read.
     raw_type
         Type of the values in files of no known format, as NumPy names it (`float32`); without it they are not read.
     programs
@@ -132,7 +132,7 @@ def _storage(
     of_type = {kind: [mount for mount in mounts if mount.type == kind] for kind in ("lustre", "gpfs")}
     if programs is None:
         unknown |= {
-            kind: "the machine's programs were not asked" for kind, of_kind in of_type.items() if of_kind
+            kind: "the machine's programs were not run" for kind, of_kind in of_type.items() if of_kind
         }
         return facts | {kind: [] for kind, of_kind in of_type.items() if not of_kind}
     places = places_of_data(dataset, environment, mounts, here=root == Path("/"))

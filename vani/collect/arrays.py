@@ -1,4 +1,4 @@
-"""An array in a file: what is said of it, and values of it, wherever they stand, by its header or its type alone."""
+"""An array in a file: its description and values of it, anywhere in the file, by its header or its type only."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _INFLATED: Final = 16 << 20
 
 
 class NotInstalled(Exception):  # noqa: N818 - a fact about the machine, which goes into `unknown`
-    """A library is missing that a format needs; the text says which."""
+    """A format needs a missing library; the text names it."""
 
 
 @dataclass(frozen=True)
@@ -43,13 +43,13 @@ class Array:
     count: int
     """Values that `read` can reach, from the first on; 0 where they are of no type that can be read."""
     read: Read
-    """Values at ascending places, slowest axis first, until a moment of `time.monotonic`; those that stand for none are
+    """Values at ascending places, slowest axis first, until a moment of `time.monotonic`; those that mean missing are
     left out. Raises OSError or ValueError.
     """
 
 
 def array_of_header(path: Path, file_format: str) -> Array | None:
-    """The largest array by the header of NumPy, FITS or classic netCDF; None where there is none, or it is damaged.
+    """The largest array by the header of NumPy, FITS or classic netCDF; None without one, or if it is damaged.
 
     Raises
     ------

@@ -1,8 +1,8 @@
 """The ratio and speed of compressing a data set: a bounded sample of its bytes, through each codec that is installed.
 
 Pieces of the size of a chunk are spread over all bytes of the files of one format: these are cut into as many equal
-parts as pieces are wanted, and one piece begins in each part at random. They are compressed as they lie in the files,
-each by itself: a file that is compressed already does not compress again. Files of HDF5 (netCDF-4 with it) are tried
+parts as pieces are wanted, and one piece begins in each part at random. They are compressed as stored in the files,
+each separately: a file that is compressed already does not compress again. Files of HDF5 (netCDF-4 with it) are tried
 with the filters that h5py has, others with libraries of Python. All codecs take the same pieces, also where time runs
 out.
 
@@ -29,7 +29,7 @@ __all__ = ["PIECE", "Sampled", "try_codecs"]
 PIECE: Final = 1 << 20
 """Bytes: the default chunk cache before HDF5 2.0, which must contain a whole chunk."""
 _FEWEST: Final = 64 << 10
-"""Bytes: less says little of a ratio, and nothing of a speed."""
+"""Bytes: less is too little for a ratio, and useless for a speed."""
 _SEED: Final = 20_260_101
 """The same data set gives the same sample."""
 _TICK: Final = 1e-9
@@ -43,7 +43,7 @@ Attempt = Callable[[bytes], tuple[int, float, float]]
 
 @dataclass(frozen=True)
 class Sampled:
-    """A file of the data set: where, how large, of which format, with values of how many bytes (None: not known)."""
+    """A file of the data set: path, size, format, and bytes of a value (None: not known)."""
 
     path: Path
     size: int

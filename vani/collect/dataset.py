@@ -1,4 +1,4 @@
-"""A bounded look at a data set: how many files, how large, of which formats and shapes, their values, compression."""
+"""A bounded look at a data set: number, sizes, formats and shapes of files, their values, compression."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def type_of_values(name: str) -> np.dtype:
     Raises
     ------
     InputError
-        There is none, or its values are no real numbers.
+        No array, or its values are not real numbers.
     """
     try:
         dtype = np.dtype(name)
@@ -150,7 +150,7 @@ def sample_dataset(
     compression = (
         try_codecs(_text(str(root.absolute())), sampled, bounds.packed, bounds.packing_s, problems)
         if bounds.packed
-        else "no sample was asked for (`--sample 0`)"
+        else "no sample was requested (`--sample 0`)"
     )
     if isinstance(compression, str):
         unknown["dataset.compression"] = compression
@@ -207,10 +207,10 @@ def _distribution(
 ) -> Distribution | str:
     """The law that the values follow, or why it is not known."""
     if not bounds.values:
-        return "no values were asked for (`--sample 0`)"
+        return "no values were requested (`--sample 0`)"
     if not arrays:
         return (
-            "no file holds numbers of a known type: NumPy, FITS, netCDF and HDF5 say theirs, "
+            "no file contains numbers of a known type: NumPy, FITS, netCDF and HDF5 store theirs, "
             "for raw files `--dtype` does"
         )
     step = -(-len(arrays) // bounds.read)

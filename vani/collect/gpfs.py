@@ -2,7 +2,7 @@
 
 Sources: the manual page of mmlsfs: with `-Y`, fields are separated by colons and percent-encoded; IBM Storage Scale,
 "Block size": all data of a file system has one block size, and where metadata has another one (`mmcrfs
---metadata-block-size`), the pool `system` holds metadata only and all data lies in other pools.
+--metadata-block-size`), the pool `system` contains metadata only and all data is in other pools.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def read_gpfs(folder: str, device: str, ask: Ask) -> tuple[Gpfs, list[str]]:
             facts, failed = parse_mmlsfs(error.printed), True
         if facts or not failed:
             gpfs = Gpfs.model_validate({"dir": folder, "device": device, **facts})
-            return gpfs, [f"{problems[-1]}; what it printed is kept"] if failed else []
+            return gpfs, [f"{problems[-1]}; its output is kept"] if failed else []
     return Gpfs(dir=folder, device=device), problems[:1]
 
 

@@ -33,7 +33,7 @@ def count_cores(root: Path = Path("/"), allowed: set[int] | None = None) -> int 
 
 
 def _cores_of_cpuinfo(root: Path) -> dict[int, str]:
-    """Core of each logical CPU; empty on architectures whose cpuinfo does not say (POWER, Arm)."""
+    """Core of each logical CPU; empty on architectures whose cpuinfo has none (POWER, Arm)."""
     cores: dict[int, str] = {}
     for block in (read(root / "proc/cpuinfo") or "").split("\n\n"):
         values = dict(re.findall(r"^(processor|physical id|core id)\s*: (\d+)$", block, re.MULTILINE))

@@ -31,7 +31,7 @@ _BLOCK: Final = 2880
 
 @dataclass(frozen=True)
 class Stored:
-    """The largest array of a file, and where its values lie."""
+    """The largest array of a file, and the place of its values."""
 
     shape: tuple[int, ...]
     type: np.dtype | None
@@ -40,7 +40,7 @@ class Stored:
     """Arrays in the file."""
     encoding: str
     begin: int
-    """Byte at which the first value stands."""
+    """Byte of the first value."""
     piece: int | None = None
     """Number of values that follow each other in the file; None: all."""
     stride: int = 0
@@ -49,7 +49,7 @@ class Stored:
     zero: float = 0.0
     """A value is `zero + scale * what is stored`."""
     fill: tuple[float, ...] = ()
-    """Stored values that stand for none."""
+    """Stored values that mean missing."""
     member: str | None = None
     """Member of a zip file that must be inflated to get at the array."""
 
@@ -83,7 +83,7 @@ def stored_array(path: Path, file_format: str) -> Stored | None:
 
 
 def _inside(array: Stored, size: int) -> Stored:
-    """Without a place for its values where they would not lie in the file."""
+    """Without a place for its values where they would not be in the file."""
     if array.type is None or array.member is not None:
         return array
     piece = array.piece or array.count
@@ -231,11 +231,11 @@ class _Header:
         begin = self.at
         self.at += -(-size // 4) * 4
         if size < 0 or self.at > len(self.head):
-            raise ValueError("no size, or the header is longer than what was read")
+            raise ValueError("no size, or the header is longer than the bytes read")
         return self.head[begin : begin + size]
 
     def fill_values(self) -> tuple[float, ...]:
-        """Read past a list of attributes; what they say stands for no value."""
+        """Read past a list of attributes; their contents are not values."""
         fills: list[float] = []
         self.number(wide=False)
         for _ in range(self.count()):
@@ -317,7 +317,7 @@ def netcdf_array(head: bytes) -> Stored | None:
 
 
 def _record_bytes(variables: list[Stored]) -> int:
-    """Bytes of one record: of each variable its part, padded to 4 bytes unless there is a single one."""
+    """Bytes of one record: the part of each variable, padded to 4 bytes unless there is a single one."""
     parts = [
         math.prod(variable.shape[1:]) * (variable.type.itemsize if variable.type is not None else 0)
         for variable in variables

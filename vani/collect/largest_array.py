@@ -33,7 +33,7 @@ def hdf5_array(path: Path, file_format: str) -> Array | None:
     """
     h5py = _h5py()
     with path.open("rb"):
-        pass  # The library's own message does not say whether it is the file or its content.
+        pass  # The library's message does not show whether the file or its content is wrong.
     try:
         with h5py.File(path, "r", locking=False) as file:
             datasets: list[Any] = []

@@ -52,7 +52,7 @@ class LoadMessage(Model):
     interval_s: Annotated[float, Field(gt=0, le=86_400, allow_inf_nan=False)] = Field(
         description="seconds to the next message"
     )
-    role: Role = Field(description="what the server is")
+    role: Role = Field(description="kind of server")
     snapshot: Snapshot = Field(description="of this server alone")
 
 
@@ -67,7 +67,7 @@ def message_of(content: bytes) -> LoadMessage:
     Raises
     ------
     InputError
-        It is none, or has figures of other servers.
+        It is not a message, or has figures of other servers.
     """
     if not content.startswith(TOPIC) or len(content) > LONGEST:
         raise InputError("is no message of a publisher")
@@ -100,7 +100,7 @@ _LAST_PORT: Final = 65_535
 
 
 def check_endpoint(endpoint: str) -> None:
-    """Refuse what is no endpoint: the library takes some of it for another one.
+    """Refuse an invalid endpoint: the library mistakes some for another one.
 
     Raises
     ------
@@ -135,7 +135,7 @@ def refused(endpoint: str, error: Any) -> InputError:
     """Why a socket could not be made at an endpoint."""
     code = getattr(error, "errno", None) or 0
     todo = (
-        "give another port, or end who uses it"
+        "give another port, or end the process that uses it"
         if code == errno.EADDRINUSE
         else "give an address of this host"
     )

@@ -1,4 +1,4 @@
-"""Hear what publishers send, and make a snapshot of the machine of it."""
+"""Receive the messages of publishers, and make a snapshot of the machine from them."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class _Last:
 
 @dataclass
 class Heard:
-    """The messages heard so far; times are seconds of a clock that never goes back.
+    """The messages received so far; times are seconds of a clock that never goes back.
 
     Parameters
     ----------
@@ -59,7 +59,7 @@ class Heard:
     _last: dict[str, _Last] = field(default_factory=dict)
 
     def take(self, content: bytes, now_s: float) -> None:
-        """Take a message in; one that is none, or late, is counted and left out."""
+        """Add a message; an invalid or late one is counted and left out."""
         try:
             message = message_of(content)
             if message.publisher not in self._last and len(self._last) >= _MOST_PUBLISHERS:
@@ -83,13 +83,13 @@ class Heard:
         return bool(names) and names <= self._last.keys()
 
     def snapshot(self, now_s: float, when: datetime) -> Snapshot:
-        """The machine by what was heard; figures of a server that is silent are null, and it is listed."""
+        """The machine by the messages received; figures of a server that is silent are null, and it is listed."""
         no_data: list[Missing] = []
         servers: dict[str, Server] = {}
         nodes: dict[str, IoNode] = {}
         targets: dict[int, Target] = {}
         mds: MetadataServer | None = None
-        # Of two messages about one thing, such as a target that moved, the later one is right.
+        # The later of two messages about one thing, such as a target that moved, is right.
         for name, heard in sorted(self._last.items(), key=lambda item: item[1].heard_s):
             own_state = heard.message.snapshot
             silent_s = now_s - heard.heard_s
@@ -104,12 +104,12 @@ class Heard:
                 continue
             if heard.message.role == "forwarding":
                 own_node = next(iter(own_state.forwarding), IoNode(name=name))
-                # Nobody is to be sent to a node that may be dead.
+                # No job should go to a node that may be dead.
                 nodes[name] = IoNode(name=name, state="offline") if is_silent else own_node
                 continue
             own = next(iter(own_state.oss), Server(name=name))
             servers[name] = Server(name=name) if is_silent else own
-            # Its targets are where they were, and as full as they were at least; what they do is not known.
+            # Its targets are where they were, and as full as they were at least; their load is not known.
             targets |= {
                 part.index: part.model_copy(update={"load": None}) if is_silent else part
                 for part in own_state.ost
@@ -187,7 +187,7 @@ class Listener:
         self.endpoint = self._socket.getsockopt(zmq.LAST_ENDPOINT).rstrip(b"\0").decode()
 
     def hear(self, seconds: float, *, until: Callable[[], bool] = bool) -> None:
-        """Take in what comes for so many seconds, or until `until` says that it is enough."""
+        """Receive messages for so many seconds, or until `until` returns true."""
         end = time.monotonic() + seconds
         while (left := end - time.monotonic()) > 0 and not until():
             if self._socket.poll(min(left, 1.0) * 1000):
@@ -208,7 +208,7 @@ class Listener:
             self.heard.take(content if parts == 1 else b"", time.monotonic())
 
     def snapshot(self) -> Snapshot:
-        """The machine by what was heard until now."""
+        """The machine by the messages received until now."""
         return self.heard.snapshot(time.monotonic(), datetime.now(UTC).replace(microsecond=0))
 
     def close(self) -> None:

@@ -27,7 +27,7 @@ class Publisher:
     Raises
     ------
     InputError
-        ZeroMQ is not installed, or the endpoint is none.
+        ZeroMQ is not installed, or the endpoint is invalid.
     """
 
     def __init__(self, endpoint: str, name: str, role: Role, interval_s: float) -> None:
@@ -99,7 +99,7 @@ def keep_sending(
     while count is None or sent < count:
         is_heard = publisher.send(figures())
         if is_heard != heard:
-            say("somebody listens" if is_heard else "nobody listens; messages are lost until somebody does")
+            say("a listener is connected" if is_heard else "no listener is connected; messages are lost until one is")
             heard = is_heard
         sent += 1
         if sent != count:

@@ -24,7 +24,7 @@ _OVERSTRIPING: Final = (2, 13)
 class Software:
     """Version of the servers, and whether client and servers agree on overstriping; None where that is not known.
 
-    `why` says how it is known, or why not.
+    `why` states how it is known, or why not.
     """
 
     version: str | None
@@ -38,7 +38,7 @@ def read_lustre(folder: str, ask: Ask, data: str | None = None) -> tuple[Lustre,
     Parameters
     ----------
     data
-        Folder on that mount where the data lies, whose default layout is asked for: a project may have one of its
+        Folder of the data on that mount, whose default layout is read: a project may have one of its
         own. Without one, that of the mount point is taken.
     """
     problems: list[str] = []
@@ -56,7 +56,7 @@ def _printed(command: list[str], ask: Ask, problems: list[str]) -> str:
     try:
         return ask(command)
     except NoAnswer as error:
-        problems.append(f"{error}; what it printed is kept" if error.printed.strip() else str(error))
+        problems.append(f"{error}; its output is kept" if error.printed.strip() else str(error))
         return error.printed
 
 
@@ -84,7 +84,7 @@ def parse_layout(text: str) -> dict[str, object]:
         return {"layout": " ".join(filter(None, map(_component, _with_extensions(components))))}
     count, size = _value("stripe_count", text), _value("stripe_size", text)
     facts: dict[str, object] = {}
-    # 0 is "as the file system has it", which is what was asked.
+    # 0 means the file system's default, which is the question.
     if count and re.fullmatch(r"-?[1-9]\d*", count):
         facts["stripe_count"] = int(count)
     if size and re.fullmatch(r"[1-9]\d*", size):
@@ -129,7 +129,7 @@ def read_software(device: str, ask: Ask) -> Software:
         return Software(
             None, None, f"{known}, and nothing is known of the servers: {why_no_servers or 'lctl is silent'}"
         )
-    return Software(version, None, why or "lfs --version does not say")
+    return Software(version, None, why or "lfs --version does not print it")
 
 
 def parse_version(text: str) -> tuple[int, ...] | None:

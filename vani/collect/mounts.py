@@ -104,7 +104,7 @@ def burst_buffer_dirs(
 
     Looked at are the variables of DataWarp (`DW_JOB_STRIPED`, `DW_JOB_PRIVATE`, `DW_PERSISTENT_STRIPED_*`),
     Rabbit (`DW_JOB_<name>`), Slurm and LSF, and the usual places. A folder on a network file system
-    is none of the node's own.
+    does not belong to the node.
     """
     mounts = list(mounts)
     local: dict[str, None] = {}
@@ -144,7 +144,7 @@ def in_memory(folders: Iterable[str], mounts: Iterable[Mount]) -> list[str]:
 def places_of_data(
     dataset: Path | None, environment: Mapping[str, str], mounts: Iterable[Mount], *, here: bool
 ) -> dict[str, str]:
-    """Find, by mount point, the folder where the job's data lies: what the user named, else where the job works.
+    """Find, by mount point, the folder of the job's data: the user's, else the job's working folder.
 
     Parameters
     ----------

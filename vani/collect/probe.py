@@ -13,13 +13,13 @@ from typing import Final
 __all__ = ["Ask", "NoAnswer", "ask", "entries", "read"]
 
 Ask = Callable[[list[str]], str]
-"""Runs a command, returns what it printed; raises `NoAnswer`."""
+"""Runs a command, returns its output; raises `NoAnswer`."""
 
 
 class NoAnswer(Exception):  # noqa: N818 - a fact about the machine, which goes into `unknown`
-    """The program is not there, failed, or took too long; the text says which.
+    """The program is missing, failed, or took too long; the text states which.
 
-    `printed` is what a program that failed wrote to standard output all the same: `lfs df` fails when one target
+    `printed` is the standard output of a program that failed: `lfs df` fails when one target
     does not answer, and has answered for all others.
     """
 
@@ -29,7 +29,7 @@ class NoAnswer(Exception):  # noqa: N818 - a fact about the machine, which goes 
 
 
 def ask(command: list[str], timeout_s: float = 10.0) -> str:
-    """Run `command` and return what it printed to standard output.
+    """Run `command` and return its standard output.
 
     Raises
     ------

@@ -21,7 +21,7 @@ _FIELDS: Final = ("job_id", "nodes", "node_list", "processes", "processes_per_no
 
 @dataclass(frozen=True)
 class Allocation:
-    """The job's allocation; None where the scheduler does not say."""
+    """The job's allocation; None where the scheduler does not set it."""
 
     scheduler: str | None = None
     job_id: str | None = None
@@ -37,7 +37,7 @@ class Allocation:
     """Bytes."""
     time_limit_s: float | None = None
     unknown: dict[str, str] = field(default_factory=dict)
-    """Why the scheduler does not say, by field of the job."""
+    """Why the scheduler does not give it, by field of the job."""
 
 
 def read_scheduler(environment: Environment, root: Path = Path("/")) -> Allocation:
@@ -86,7 +86,7 @@ def _slurm_gpus(environment: Environment) -> int | None:
 
 
 def _slurm_memory(environment: Environment, cpus: int | None) -> int | None:
-    """Slurm counts in MiB. 0 asks for all of a node's memory, and leaves its size unknown."""
+    """Slurm counts in MiB. 0 requests all of a node's memory, and leaves its size unknown."""
     per_node, per_cpu = (_number(environment.get(f"SLURM_MEM_PER_{part}")) for part in ("NODE", "CPU"))
     if per_node:
         return per_node << 20
@@ -170,7 +170,7 @@ _SCHEDULERS: Final[dict[str, Callable[[Environment, Path], Allocation]]] = {
 def expand_hosts(text: str) -> list[str]:
     """Expand Slurm's short form: `n[01-03,7],login1` is n01, n02, n03, n7, login1.
 
-    Empty for what is not in that form.
+    Empty for text not in that form.
     """
     try:
         return expand(text)

@@ -25,7 +25,7 @@ __all__ = [
 TARGETS: Final = [
     "lctl", "get_param", "obdfilter.*.kbytestotal", "obdfilter.*.kbytesavail", "obdfilter.*.degraded",
 ]  # fmt: skip
-"""Asks an object storage server for its targets."""
+"""Queries an object storage server for its targets."""
 
 _LONGEST: Final = 1 << 22
 _NO_FIGURE: Final = re.compile(r"[0-9]{16,}")
@@ -41,7 +41,7 @@ class BusyTime:
 
 
 def read_busy_time(root: Path = Path("/")) -> BusyTime | None:
-    """The ticks of /proc/stat by now; waiting for disks is not busy. None where it does not say."""
+    """The ticks of /proc/stat by now; waiting for disks is not busy. None where it has none."""
     try:
         words = (root / "proc/stat").read_text(errors="backslashreplace").split("\n", 1)[0].split()
     except OSError:
@@ -74,7 +74,7 @@ def memory_share(root: Path = Path("/")) -> float | None:
 
 
 def read_targets(server: str, ask: Ask | None, dump: Path | None) -> tuple[list[Target], str | None]:
-    """The targets of a server, from `lctl` or from a file with what it prints; and why there are none."""
+    """The targets of a server, from `lctl` or from a file with its output; and the reason for none."""
     if dump is not None:
         try:
             with dump.open("rb") as file:
@@ -89,7 +89,7 @@ def read_targets(server: str, ask: Ask | None, dump: Path | None) -> tuple[list[
             if not targets_of(text, server):
                 return [], str(error)
     else:
-        return [], "no program was asked"
+        return [], "no program was run"
     targets = targets_of(text, server)
     return (
         targets,

@@ -1,7 +1,7 @@
 """Facts that a machine shows of itself; `detect` puts them into a `vani.system/2` document.
 
 It runs on a login or compute node, as any user. Each program is optional; without it, its figures are null,
-and `sources` says which one was missing. Rates stay null, but for the network's and what was measured of one folder.
+and `sources` names the missing one. Rates stay null, except the network's and those measured in one folder.
 """
 
 from __future__ import annotations
@@ -49,9 +49,9 @@ def detect(
     environment
         Variables; those of this process by default.
     root
-        Folder that stands for `/`.
+        Folder to use as `/`.
     data
-        Where the data lies: the default layout is that of this folder; by default that of the folder where the job
+        Folder of the data, for the default layout; by default the folder where the job
         works, if it is on Lustre, else that of the mount point.
     programs
         Runs `lfs`, `lctl`, `mmlsfs` and `scontrol`; by default the machine's own, and none where `root` is not `/`.
@@ -63,7 +63,7 @@ def detect(
     Returns
     -------
     tuple
-        The description, and a sentence per thing that could not be found out.
+        The description, and a sentence per fact that could not be found.
     """
     environment = os.environ if environment is None else environment
     is_real = root == Path("/")
@@ -100,7 +100,7 @@ def detect(
     types = {file_system["type"] for file_system in facts["file_systems"]}
     for kind, tool in (("lustre", "lfs"), ("gpfs", "mmlsfs")):
         if kind not in types:
-            missing.append(f"no {kind} is mounted here: {tool} was not asked")
+            missing.append(f"no {kind} is mounted here: {tool} was not run")
     if not facts["file_systems"]:
         missing.append("no shared file system is mounted here (Lustre, GPFS, BeeGFS, NFS, ...)")
     return System(**facts, sources=sources), missing
@@ -120,7 +120,7 @@ def parse_burst_buffers(text: str) -> list[tuple[str, int | None]]:
 
 
 def _nobody(command: list[str]) -> str:
-    raise NoAnswer(f"{command[0]} was not asked")
+    raise NoAnswer(f"{command[0]} was not run")
 
 
 def _name(environment: Mapping[str, str], root: Path) -> str:
@@ -235,7 +235,7 @@ def _gpfs(
     for key in ("block_size", "subblock_size"):
         known = getattr(gpfs, key) is not None
         source = (
-            f"mmlsfs {gpfs.device}" if known else f"not known: {'; '.join(problems) or 'mmlsfs does not say'}"
+            f"mmlsfs {gpfs.device}" if known else f"not known: {'; '.join(problems) or 'mmlsfs does not print it'}"
         )
         sources[f"{place}.{key}"] = source
     missing += [f"{mount.dir}: {problem}" for problem in problems]
@@ -271,7 +271,7 @@ def _burst_buffers(
         }
         if mount is not None and kind == "node_local":
             facts["capacity_per_node"] = mount.capacity
-        # A job's number is in the path of what was made for the job alone.
+        # A job's number is in the path of files made only for the job.
         by = f"${variable}" if variable else "/proc/self/mountinfo"
         what = f": {mount.type}, files in the node's memory" if mount and facts["uses_memory"] else ""
         sources[f"burst_buffers[{len(buffers)}]"] = f"{by}, on one node{what}"
@@ -286,7 +286,7 @@ def _fill_in(
     mounts: list[Mount],
     sources: dict[str, str],
 ) -> None:
-    """Put the rates where the folder lies: on a shared file system, else on storage of the node, new if need be."""
+    """Put the rates at the folder's place: on a shared file system, else on storage of the node, new if need be."""
     folder = os.path.realpath(measured.folder)
     rates = {"read": measured.read, "write": measured.write}
     source = (
@@ -349,7 +349,7 @@ def _scheduler(
         if inside in (None, "slurm"):
             missing.append(f"burst buffers of the scheduler: {error}")
         if inside is None:
-            missing.append("not inside a job: what the scheduler sets in a job's environment is not seen")
+            missing.append("not inside a job: the scheduler's variables of a job are not set")
             sources["scheduler"] = f"not known: not inside a job, and {error}"
         else:
             sources["scheduler"] = "the environment of the job"
@@ -390,7 +390,7 @@ def _network(root: Path, sources: dict[str, str]) -> dict[str, Any]:
         if text.isdecimal() and int(text) > 0 and (card / "device").exists():
             speeds.append(int(text))
     if not speeds:
-        sources["network"] = "not known: neither /sys/class/infiniband nor /sys/class/net says"
+        sources["network"] = "not known: not in /sys/class/infiniband or /sys/class/net"
         return {}
     sources["network"] = "/sys/class/net: speed of the fastest card"
     return {"type": "ethernet", "bandwidth_per_node": max(speeds) * 1e6 / 8}

@@ -44,7 +44,7 @@ def address_of(text: str) -> Address:
     Raises
     ------
     InputError
-        A URL that is none or of another kind of server, or a library that is not installed.
+        An invalid URL or one of another kind of server, or a library that is not installed.
     """
     if find_spec("sqlalchemy") is None:
         raise InputError("databases need SQLAlchemy", todo="pip install 'vani-io[database]'")
@@ -82,7 +82,7 @@ def server(address: Address) -> Engine:
     Raises
     ------
     InputError
-        It cannot be reached or refuses this user, or a setting in the URL is none.
+        It cannot be reached or refuses this user, or a setting in the URL is invalid.
     """
     from sqlalchemy import create_engine  # noqa: PLC0415
     from sqlalchemy.exc import SQLAlchemyError  # noqa: PLC0415
@@ -117,7 +117,7 @@ def in_words(error: Exception, address: Address) -> InputError:
     if address.secret:
         line = line.replace(address.secret, "***")
     return InputError(
-        f"the database says: {line[:300]}", where=address.shown, todo=_next_step(line.lower(), address)
+        f"the database reports: {line[:300]}", where=address.shown, todo=_next_step(line.lower(), address)
     )
 
 

@@ -1,6 +1,6 @@
 """A file of SQLite that readers may treat as immutable: a writer replaces it with another file.
 
-A program that has it open keeps what it opened, so that a job that runs is not disturbed.
+A program that has it open keeps its open file, so a running job is not disturbed.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _OWN: Final = ("vani_", "alembic_", "sqlite_")
 def engine_of(path: Path, mode: str = "ro") -> Engine:
     """An engine that reads a file (`ro`), or writes into it, too (`rw`); it creates none.
 
-    What is begun is a transaction that covers the making of tables, too.
+    The transaction covers the creation of tables, too.
     """
     from sqlalchemy import create_engine, event  # noqa: PLC0415 - `vani --help` pays for no library
     from sqlalchemy.pool import NullPool  # noqa: PLC0415
@@ -52,13 +52,13 @@ def readable(path: Path) -> Path:
     Raises
     ------
     InputError
-        There is none, or it is a folder.
+        It is missing, or it is a folder.
     """
     try:
         if not path.exists():
             raise InputError("no such database", where=path, todo="make it with `vani plan store`")
         if not path.is_file():
-            raise InputError("is no file of SQLite", where=path, todo="name one")
+            raise InputError("is not a file of SQLite", where=path, todo="name one")
     except OSError as error:
         raise InputError(
             f"cannot be read ({error.strerror})", where=path, todo="name another file"
@@ -70,17 +70,17 @@ def readable(path: Path) -> Path:
 def replaced(path: Path) -> Iterator[Path]:
     """Yield a copy of the database, which takes its place when the block ends without an error.
 
-    Where there is none, the copy is empty. Others that do the same wait until this is done.
+    If there is none, the copy is empty. Others that do the same wait until this is done.
 
     Raises
     ------
     InputError
         It is read-only, locked, no database, or one of another program.
     sqlite3.Error
-        What SQLite says of it besides.
+        SQLite's further report on it.
     """
     if path.exists() and not path.is_file():
-        raise InputError("is no file of SQLite", where=path, todo="name a file")
+        raise InputError("is not a file of SQLite", where=path, todo="name a file")
     refuse_read_only(path)
     place = destination(path)
     copy = place.with_name(f".{place.name}.{os.urandom(8).hex()}.partial")
@@ -108,7 +108,7 @@ def _connect(path: Path, mode: str) -> sqlite3.Connection:
 
 @contextmanager
 def _exclusive(place: Path) -> Iterator[sqlite3.Connection]:
-    """Keep others from changing the database; an empty one is made where there is none, and goes after an error."""
+    """Keep others from changing the database; an empty one is made if there is none, and removed after an error."""
     is_new = _created(place)
     with closing(_locked(place)) as connection:
         try:

@@ -122,7 +122,7 @@ class DaskClient(DaskConnection):
             for shared in broadcast:
                 self._broadcast[id(shared)] = known.get(id(shared)) or (
                     shared,
-                    # A task and not scattered data: if the workers that hold it are lost, the scheduler makes it again.
+                    # A task and not scattered data: if the workers that have it are lost, the scheduler makes it again.
                     client.submit(bytes, pickle.dumps(shared, 5), pure=False, retries=_RETRIES, priority=10),
                 )
             return list(
@@ -217,7 +217,7 @@ class DaskClient(DaskConnection):
         raise error
 
 
-# What travels is pickled here: arrays that Dask unpacks may lie at odd addresses, which kernels do not read, and a
+# Messages are pickled here: arrays that Dask unpacks may lie at odd addresses, which kernels do not read, and a
 # result that is combined twice, because a worker was lost, must not have been changed by the first time.
 
 _unpacked = lru_cache(maxsize=8)(pickle.loads)

@@ -187,7 +187,7 @@ class DaskConnection:
         for answer in answers.values():
             if isinstance(answer, BaseException):
                 raise InputError(
-                    f"a worker does not do as it is asked ({type(answer).__name__}: {answer})",
+                    f"a worker does not follow requests ({type(answer).__name__}: {answer})",
                     where=self.name,
                     todo="install Vani where the workers run",
                 )
@@ -224,7 +224,7 @@ class DaskConnection:
             if workers:
                 who = "the worker has paused" if workers == 1 else f"all {workers} workers have paused"
                 raise InputError(
-                    f"{who} for {NO_WORKER_S:.0f} s, as they do where memory runs out",
+                    f"{who} for {NO_WORKER_S:.0f} s, as happens where memory runs out",
                     where=self.name,
                     todo="give each worker more memory or fewer threads, and run it again",
                 )

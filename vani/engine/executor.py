@@ -16,7 +16,7 @@ Result = TypeVar("Result")
 
 
 class Executor(Protocol):
-    """Runs tasks that do not depend on each other. A context, which ends what was started."""
+    """Runs tasks that do not depend on each other. A context, which ends all that was started."""
 
     @property
     def workers(self) -> int:
@@ -86,11 +86,11 @@ class Executor(Protocol):
         ----------
         combine
             Makes one result of several, which may be combined ones themselves. The order must not matter. Dask's
-            workers combine as a tree, so that a single result arrives however many items there are.
+            workers combine as a tree, so a single result arrives for any number of items.
         """
 
     def close(self) -> None:
-        """End what was started: threads, worker processes, the connection to a cluster, jobs of a batch system."""
+        """End all that was started: threads, worker processes, the connection to a cluster, jobs of a batch system."""
 
     def __enter__(self) -> Self: ...
 

@@ -71,7 +71,7 @@ class Synchronous:
         waiting: list[Result] = []
         for _, result in self._with_progress(function, items, stage, broadcast):
             waiting.append(result)
-            # Of thousands of parts, only a few results are in memory at a time.
+            # Only a few results of thousands of parts are in memory at a time.
             if len(waiting) > _WAITING * self.workers:
                 waiting = [combine(waiting)]
         return combine(waiting)
@@ -139,7 +139,7 @@ class Threads(Synchronous):
                 for future in sorted(done, key=running.__getitem__):
                     yield running.pop(future), future.result()
         finally:
-            # Tasks that have begun end before the caller goes on: they must not write into a folder that is removed.
+            # Tasks that have begun end before the caller continues: they must not write into a folder that is removed.
             if running:
                 self.close()
 

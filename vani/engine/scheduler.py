@@ -31,7 +31,7 @@ _LONGEST_FILE = 1 << 20
 
 
 class Client(Protocol):
-    """A `distributed.Client`, as far as it takes to know one."""
+    """The used part of a `distributed.Client`."""
 
     def scheduler_info(self) -> object: ...
 
@@ -114,13 +114,13 @@ class BatchJobs:
     workers
         Worker processes to ask for; None is one job.
     options
-        (name, value) pairs, as `vani.engine.batch_system` knows them. What is absent comes from Dask's own
+        (name, value) pairs, as `vani.engine.batch_system` knows them. Absent ones come from Dask's own
         configuration (`~/.config/dask/jobqueue.yaml`).
 
     Raises
     ------
     InputError
-        There is no such system or option, or a value is none that the option can have.
+        Unknown system or option, or a value that the option cannot have.
     """
 
     system: str

@@ -75,9 +75,9 @@ def _sample(folder: Path) -> tuple[str, str, int]:
 
 
 def check_folders(files: Witness) -> tuple[str, str, str] | None:
-    """Run by a worker: None, or the host, what is wrong, and the path.
+    """Run by a worker: None, or the host, the fault, and the path.
 
-    What is wrong is `trace` (not seen, or another one), `store` (not seen) or `write` (seen, but not writable).
+    The fault is `trace` (not seen, or another one), `store` (not seen) or `write` (seen, but not writable).
     """
     host = socket.gethostname()
     for folder, name, size in files.reads:

@@ -57,7 +57,7 @@ def judge_advice(
                 "rule",
                 "pass",
                 table.level,
-                f"{counted(len(names), 'rule', 'was', 'were')} asked; {severest}; allowed is {_limit(check)}",
+                f"{counted(len(names), 'rule', 'was', 'were')} evaluated; {severest}; allowed is {_limit(check)}",
                 against="rules",
                 value=highest,
                 limit=_limit(check),

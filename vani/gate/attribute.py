@@ -63,7 +63,7 @@ _SINGLE: Final = re.compile(r"'([^']*)'")
 
 
 class AttributeSyntaxError(ValueError):
-    """The text is no attribute path: what was expected, and where (a position from 1)."""
+    """The text is not an attribute path: what was expected, and where (a position from 1)."""
 
     def __init__(self, expected: str, text: str, at: int) -> None:
         got = f"{_excerpt(text, at)!r}" if at < len(text) else "the end"
@@ -126,7 +126,7 @@ class Condition:
 
 @dataclass(frozen=True)
 class Where:
-    """The entries of a list for which all conditions hold."""
+    """The entries of a list that meet all conditions."""
 
     conditions: tuple[Condition, ...]
 
@@ -165,7 +165,7 @@ def parse_attribute(text: str) -> Attribute:
     Raises
     ------
     AttributeSyntaxError
-        The text is none.
+        The text is not an attribute path.
     """
     reader = Reader(text)
     attribute = reader.attribute()
@@ -195,7 +195,7 @@ class Reader:
         return Attribute(steps, match[0])
 
     def end(self, expected: str) -> None:
-        """Refuse what is left."""
+        """Refuse the rest."""
         self.space()
         if self.at < len(self.text):
             raise self.expected(expected)

@@ -34,20 +34,20 @@ _DIMENSIONS: Final[dict[Any, Dimension]] = {
     str: "text",
     bool: "flag",
 }
-# A mean is no whole number and a stride may be negative, so their types say less than their names.
+# A mean is not a whole number and a stride may be negative, so their types show less than their names.
 _BY_NAME: Final[dict[str, Dimension]] = {"mean_bytes": "bytes", "stride": "bytes"}
 _MAX_LEAVES: Final = 2000
 
 
 class UnknownAttributeError(ValueError):
-    """The path leads nowhere in a profile; names the nearest key."""
+    """The path does not exist in a profile; names the nearest key."""
 
 
 @dataclass(frozen=True)
 class Leaf:
     """A single attribute, or with an aggregate of entities the entities.
 
-    `steps` are plain: `*` stands for a key only in tables such as histograms, and `io` is written out.
+    `steps` are plain: `*` means a key only in tables such as histograms, and `io` is written out.
     """
 
     steps: tuple[Step, ...]
@@ -57,7 +57,7 @@ class Leaf:
     accepted: tuple[str, ...] = ()
     """The values that text can have, where the schema lists them."""
     in_table: bool = False
-    """A key of a table of counts, which lacks what there is none of."""
+    """A key of a table of counts, which lacks zeros."""
 
     @property
     def dotted(self) -> str:
@@ -83,14 +83,14 @@ def resolve(attribute: Attribute) -> tuple[Attribute, tuple[Leaf, ...]]:
                 raise UnknownAttributeError(
                     f"{leaf.dotted} is {leaf.dimension}: only numbers have a {attribute.aggregate}"
                 )
-    # Where a single path was meant, what it became is what is shown.
+    # Where a single path was meant, its expansion is shown.
     steps = leaves_found[0].steps if len(leaves_found) == 1 else attribute.steps
     return Attribute(steps, attribute.aggregate), leaves_found
 
 
 @functools.cache
 def leaves(model: type[Model]) -> tuple[tuple[tuple[str, ...], Leaf], ...]:
-    """All single attributes of a model that stand in no list of it, and its tables, by their keys.
+    """All single attributes of a model that are in no list of it, and its tables, by their keys.
 
     The path of a table ends in `*`.
     """
@@ -161,7 +161,7 @@ def _into_keys(
             yield replace(leaf, in_table=leaf.dimension == "count")
     elif get_origin(kind) is list:
         raise UnknownAttributeError(
-            f"{path} is a list: say which of them, such as {path}[*] or {path}[0], before `{step}`"
+            f"{path} is a list: name one, such as {path}[*] or {path}[0], before `{step}`"
         )
     else:
         raise UnknownAttributeError(f"{path} is a single value: leave out `{step}`")
@@ -188,7 +188,7 @@ def _any_of(
             ):
                 count += 1
                 if count > _MAX_LEAVES:
-                    raise UnknownAttributeError(f"{path}.* stands for too many attributes: name fewer")
+                    raise UnknownAttributeError(f"{path}.* matches too many attributes: name fewer")
                 yield leaf
         except UnknownAttributeError as error:
             why = error
@@ -269,7 +269,7 @@ def refuse_never(name: str, leaf: Leaf, value: str) -> None:
 
 
 def refuse_no_share(name: str, value: Quantity) -> None:
-    """Refuse a number that a share never reaches: `<= 10` instead of `<= 10 %` would always hold.
+    """Refuse a number that a share never reaches: `<= 10` instead of `<= 10 %` would always pass.
 
     Raises
     ------

@@ -45,7 +45,7 @@ FILE_COLUMNS: Final[tuple[Column, ...]] = (("io", "bytes"), ("io", "ops"), ("io"
 
 _MAX_BYTES: Final = 64 << 20
 _MAX_VALUES: Final = 5_000_000
-# What says nothing about the program, what follows from other figures, and tables.
+# Figures that do not describe the program, figures that follow from others, and tables.
 _LEFT_OUT: Final = {
     "schema", "generator", "traces", "provenance", "bounds", "timeline", "histogram", "common", "hints",
     "ops_share", "time_share", "verdict", "unseen", "patterns", "mounts",
@@ -102,7 +102,7 @@ def expand_name(folder: Path, name: str, where: str = "") -> list[Path]:
     path = folder / name
     if path.is_dir():
         paths = sorted(entry for entry in path.iterdir() if entry.suffix in _DOCUMENTS and entry.is_file())
-        problem = "holds no .yaml or .json file"
+        problem = "contains no .yaml or .json file"
     elif any(sign in name for sign in _GLOB) and not path.exists():
         try:
             anchor = Path(path.anchor)
@@ -136,13 +136,13 @@ def baseline_path(policy: PolicyChecks) -> Path:
         raise InputError(
             "`baseline` names several files",
             where=policy.where("baseline"),
-            todo="say which with -o FILE, or name one file",
+            todo="choose one with -o FILE, or name one file",
         )
     return path
 
 
 def files_to_compare(policy: PolicyChecks, given: Sequence[str], *, missing_ok: bool = False) -> list[Path]:
-    """The files to compare with: what was given, else what the policy names."""
+    """The files to compare with: those given, else those of the policy."""
     if not given:
         return baseline_files(policy, missing_ok=missing_ok)
     if missing_ok and not Path(given[0]).exists():
@@ -156,10 +156,10 @@ def path_to_update(policy: PolicyChecks, given: Sequence[Path]) -> Path:
     Raises
     ------
     InputError
-        Several were given, or what is there is no baseline.
+        Several were given, or the existing file is not a baseline.
     """
     if len(given) > 1 or (given and given[0].is_dir()):
-        problem = "several baselines were given: which is to be made anew?"
+        problem = "several baselines were given: which should be replaced?"
         raise InputError(problem, todo="give one --baseline FILE")
     place = given[0] if given else baseline_path(policy)
     refuse_to_overwrite(place)
@@ -337,7 +337,7 @@ def runs_of(document: Baseline, where: str) -> list[Tree]:
     count = len(document.runs)
     everyone = tuple(range(count))
     if _checked(document.figures, "", everyone, where) > _MAX_VALUES:
-        raise DocumentError("holds too many figures", where=where, todo="save it with fewer runs")
+        raise DocumentError("contains too many figures", where=where, todo="save it with fewer runs")
     return [_lifted(_apart(document.figures, everyone, number)) for number in everyone]
 
 
@@ -351,7 +351,7 @@ def _checked(node: Any, key: str, present: tuple[int, ...], where: str) -> int:
     if _holds_entities(key, node):
         return sum(_checked(entity, "", _present(entity, key, present, where), where) for entity in node)
     if len(node) != len(present) or any(isinstance(value, (list, dict)) for value in node):
-        raise _wrong(f"{key} holds {counted(len(node), 'value')} for {counted(len(present), 'run')}", where)
+        raise _wrong(f"{key} has {counted(len(node), 'value')} for {counted(len(present), 'run')}", where)
     return len(present)
 
 
@@ -372,11 +372,11 @@ def _present(entity: Mapping[str, Any], key: str, present: tuple[int, ...], wher
 
 
 def _wrong(problem: str, where: str) -> DocumentError:
-    return DocumentError(problem, where=where, todo="save the baseline anew with `vani baseline save`")
+    return DocumentError(problem, where=where, todo="save the baseline again with `vani baseline save`")
 
 
 def _lifted(run: Tree) -> Tree:
-    """A run with the shares of `vani.profile/2`, whose profile may have been of /1: that had no number for flushing."""
+    """A run with the shares of `vani.profile/2`, whose profile may have been /1, without a number for flushing."""
     ops: Any = run
     for key in ("workflow", "io", "ops"):
         ops = ops.get(key) if isinstance(ops, Mapping) else None

@@ -20,7 +20,7 @@ _NAMED: Final = 5
 
 
 def judge_budget(check: BudgetCheck, figures: Figures, names: Names) -> list[Outcome]:
-    """One outcome for each place that the attribute leads to; one that says nothing if it leads nowhere."""
+    """One outcome for each place that the attribute matches; an unknown one if it matches none."""
     matched = [match for leaf in check.leaves for match in matches(leaf, figures.tree, names, figures.path)]
     if check.attribute.aggregate is not None:
         return [_aggregate(check, matched)]
@@ -58,7 +58,7 @@ def _why_nothing(check: BudgetCheck, figures: Figures) -> str:
 
 
 def _apps_there(check: BudgetCheck, figures: Figures) -> str:
-    """The names of apps, where the policy asks for one that is not there."""
+    """The names of apps, where the policy names a missing one."""
     named_apps = {
         str(condition.value)
         for step in check.leaves[0].steps
@@ -91,7 +91,7 @@ def _unknown(check: BudgetCheck, match: Match | None, why: str) -> Outcome:
             target=None if match is None else match.target,
             limit=check.limit_text,
             reason=check.reason,
-            todo="make the profile so that it is known, or drop `required`" if check.required else None,
+            todo="make a profile that has it, or drop `required`" if check.required else None,
             place=check.place,
         ),
         stripped=None if match is None else stripped_target(match),
@@ -118,7 +118,7 @@ def _outcome(
             value=value,
             limit=check.limit_text,
             reason=check.reason,
-            todo=None if holds else "`vani advise` tells what to change; if it is meant, change the limit",
+            todo=None if holds else "`vani advise` recommends changes; if it is intended, change the limit",
             place=check.place,
         ),
         stripped=None if match is None else stripped_target(match),

@@ -1,4 +1,4 @@
-"""The sentences of a cause: how the accesses of files changed, in which phase, and which rule says what to do."""
+"""The sentences of a cause: how the accesses of files changed, in which phase, and the rule with the remedy."""
 
 from __future__ import annotations
 

@@ -2,8 +2,8 @@
 
 A program that writes its records one by one fails a dozen judgements: operations of the workload, of an app, of an
 interface, transfer sizes, times. They are one finding. A cause is a change of files (`vani.gate.file_changes`), another
-number of processes, or times alone; each failure goes to the first cause that it follows from. What follows from none
-stands for itself.
+number of processes, or times alone; each failure goes to the first cause that it follows from. A failure without a
+cause is listed separately.
 """
 
 from __future__ import annotations
@@ -78,14 +78,14 @@ class _Known:
 def causes_of(
     failed: Sequence[Judgement], figures: Figures, runs: Sequence[Tree], names: Names
 ) -> list[Cause]:
-    """The causes that failures follow from, in the order of what they cost; each failure is in one at most."""
+    """The causes that failures follow from, in the order of their cost; each failure is in one at most."""
     if not runs or not failed:
         return []
     files = [file.model_dump(by_alias=True) for file in figures.model.files[:FILES]]
     known = [_of_files(change, figures, runs, names) for change in file_changes(files, runs, names)]
     sizes = _other_size(figures, runs)
     if sizes is not None:
-        # With more processes come more of all these: only what a process does otherwise says something.
+        # With more processes come more of all these: only a changed behaviour of a process is informative.
         known = [
             candidate for candidate in known if candidate.cause.kind in ("smaller_accesses", "order")
         ] + [sizes]
@@ -102,7 +102,7 @@ def causes_of(
 
 
 def io_share(profile: Profile) -> str | None:
-    """The verdict, where storage is so little of the run that no change of it matters; None where it may matter."""
+    """The verdict, where storage takes too little of the run for a change to matter; None where it may matter."""
     verdict = verdict_of(profile)
     if verdict.matters != "no" or not verdict.share:
         return None
@@ -171,7 +171,7 @@ def _other_size(figures: Figures, runs: Sequence[Tree]) -> _Known | None:
     cause = Cause(
         kind="processes",
         message=f"this run has {counted(now, 'process')} and the baseline {before:,.0f}: "
-        "figures of runs of different sizes say little about the program",
+        "figures of runs of different sizes are not comparable",
         todo="compare runs of one size: `vani baseline save` a run of this one",
         rules=[],
         files=[],
@@ -193,9 +193,9 @@ def _slower(figures: Figures, runs: Sequence[Tree]) -> _Known | None:
         else f"the run takes {format_seconds(run)} and took {format_seconds(ran)}, its I/O no longer than before"
     )
     todo = (
-        "run it again before changing anything: the file system, or what else runs on it, is slower than before"
+        "run it again before changing anything: the file system, or its other load, is slower than before"
         if now > before
-        else "look at what the program computes"
+        else "look at the program's computation"
     )
     cause = Cause(
         kind="slower", message=f"{which}; its calls explain no more", todo=todo, rules=[], files=[],

@@ -54,7 +54,7 @@ def _each(
         outcome = _pending(check, match, earlier, figures, limits)
         if outcome is not None:
             yield outcome
-    # What the built-in list compares is in every profile, or its absence is an app's, which is counted.
+    # Every profile has the built-in list's attributes, or an app is missing, which is counted.
     if check.place is None and not check.required:
         return
     for run in runs:
@@ -81,7 +81,7 @@ def _pending(
     figures: Figures,
     limits: _Limits,
 ) -> Pending | None:
-    """The outcome about one place; None where a check of the built-in list has nothing to say."""
+    """The outcome about one place; None where a check of the built-in list has no result."""
     known = [value for value in (number(value) for _, value in earlier) if value is not None]
     if isinstance(match.value, (int, float)) and known:
         return limits.pending(match, match.value, known)
@@ -124,7 +124,7 @@ def _aggregate(check: ChangeCheck, figures: Figures, runs: Sequence[Tree], names
 
 
 class _Limits:
-    """The tolerance of a check; the table of tolerances fills in what the policy leaves open."""
+    """The tolerance of a check; the table of tolerances fills in missing values of the policy."""
 
     def __init__(self, check: ChangeCheck, tolerance: Tolerance) -> None:
         own = check.relative is not None
@@ -223,7 +223,7 @@ def allowed_text(
 
 
 def _bound(limits: Allowed, direction: Direction, dimension: Dimension) -> str:
-    """`, so up to 39.4 s`: of several tolerances the largest counts, which nobody should have to work out."""
+    """`, so up to 39.4 s`: the largest of several tolerances counts, so users need not compute it."""
     if not limits.most:
         return ""
     least = max(0.0, limits.center - limits.most)

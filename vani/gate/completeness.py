@@ -22,7 +22,7 @@ def judge_completeness(profile: Profile, strip: Sequence[str]) -> list[Outcome]:
     outcomes = [
         _outcome(trace.path, "is damaged", trace.problems, strip)
         for trace in profile.traces
-        # Quick profiles know of damage, not that there is none.
+        # Quick profiles may know of damage, but cannot exclude it.
         if trace.complete is False or trace.problems
     ]
     for key, why in profile.provenance.items():

@@ -1,7 +1,7 @@
 """Two profiles, attribute by attribute: what changed, by how much, and whether it matters.
 
 A difference matters if it exceeds the tolerance (`vani.gate.tolerance`) and concerns at least 1 % of the I/O time,
-in either profile: nobody waits for the rest. What follows from other attributes (shares of counts and of times,
+in either profile: the rest does not matter. What follows from other attributes (shares of counts and of times,
 sums of bytes) and moments (when something began) are left out.
 """
 
@@ -78,7 +78,7 @@ _KINDS: Final = {
     "bytes_written": "write", "writers": "write", "write_synced": "write", "sync": "sync", "metadata": "metadata",
     "metadata_kinds": "metadata", "opens": "metadata",
 }  # fmt: skip
-# What the tolerance calls noise in a time is noise in a rate over that time.
+# Noise in a time, by the tolerance, is noise in a rate over that time.
 _SHORT_S: Final = tolerance_of("io.time_s.total").absolute
 # Part of a histogram that may be elsewhere before it has changed, as for other shares.
 _MOVED: Final = 0.05
@@ -95,7 +95,7 @@ class Side:
     runs: tuple[Tree, ...]
     lists_all_files: bool
     is_saved: bool = False
-    """A saved baseline, which leaves out nulls, some attributes and what is beyond its most important entities."""
+    """A saved baseline, which leaves out nulls, some attributes and less important entities."""
 
 
 def compare(a: Side, b: Side, *, strip: Sequence[str] = (), version: str) -> Diff:
@@ -249,7 +249,7 @@ class _Comparison:
             return
         for name in dict.fromkeys(name for table in tables for name in table):
             values = [table.get(name) for table in tables]
-            # A table of counts lacks what there is none of.
+            # A table of counts lacks zeros.
             values = [0 if value is None and leaf.dimension == "count" else value for value in values]
             yield from self._value(
                 f"{text}.{key_text(name)}", target, (*keys, name), _dotted(group, leaf), leaf.dimension,

@@ -42,13 +42,13 @@ Step = TypeVar("Step", bound=Hashable)
 
 @dataclass(frozen=True)
 class Block:
-    """Attributes that follow each other in one mapping of an entity, which stands at `keys`."""
+    """Attributes that follow each other in one mapping of an entity, which is at `keys`."""
 
     keys: tuple[str, ...]
     plain: tuple[KeysAndLeaf, ...]
     """Attributes whose values alone decide whether they are equal."""
     other: tuple[KeysAndLeaf, ...]
-    """Tables, and counts that mean something else beside others."""
+    """Tables, and counts whose meaning depends on others."""
 
 
 @functools.cache
@@ -57,7 +57,7 @@ def blocks(model: type[Model], key: str) -> tuple[Block, ...]:
     compared = [
         (keys, leaf)
         for keys, leaf in leaves(model)
-        # A name that is another one may be an alias: it is the same entity all the same.
+        # A name that is another one may be an alias: it is still the same entity.
         if not is_derived(keys) and not (len(keys) == 1 and keys[0] in IDENTITIES[key])
     ]
     blocks_found = []
@@ -78,7 +78,7 @@ def differing(block: Block, before: Sequence[Any], after: Sequence[Any]) -> tupl
     Parameters
     ----------
     before, after
-        An entity in the runs of both sides; of several runs, everything is left to compare.
+        An entity in the runs of both sides; with several runs, everything is left to compare.
     """
     if block.other or len(before) != 1 or len(after) != 1:
         return (*block.plain, *block.other), 0
@@ -106,7 +106,7 @@ def value_at(node: Any, keys: Sequence[str]) -> Any:
 
 
 def flushing_beside(keys: Sequence[Step]) -> tuple[Step | str, ...] | None:
-    """Keys of the number for flushing beside one of metadata, such as `(..., "ops", "sync")`; None for other keys.
+    """Keys of the number for flushing next to one of metadata, such as `(..., "ops", "sync")`; None for other keys.
 
     Documents of `vani.profile/1` counted fsync and its kin among metadata and had no number for flushing. Their
     metadata and that of later documents must not be compared: flushing would seem to come and go.

@@ -47,7 +47,7 @@ def stripped(path: str, strip: Iterable[str]) -> str:
 class Names:
     """Identities of the entities of trees.
 
-    `aliases` are names of apps that stand for others.
+    `aliases` are names of apps that denote others.
     """
 
     def __init__(self, strip: Sequence[str] = (), aliases: Mapping[str, str] | None = None) -> None:
@@ -60,7 +60,7 @@ class Names:
     def identities(self, key: str, entities: Sequence[Any]) -> list[Identity]:
         """One identity for each entity of the list `key`; no two are equal.
 
-        Where two paths become one by stripping, both stay whole. What is there twice is numbered.
+        Where two paths become one by stripping, both stay whole. Duplicates are numbered.
         """
         return self._looked_up(key, entities)[0]
 
@@ -101,9 +101,9 @@ class Names:
 
 
 def aliases_of(tree: Mapping[str, Any], other_trees: Iterable[Mapping[str, Any]]) -> dict[str, str]:
-    """Names of apps in `others` that stand for one in `tree`: where each has a single app, it is the same.
+    """Names of apps in `others` that denote one in `tree`: where each has a single app, it is the same.
 
-    An app without a name of its own is called like its trace, which may be another for each run.
+    An app without a name is called like its trace, which may be another for each run.
     """
     own_names = _app_names(tree)
     aliases: dict[str, str] = {}

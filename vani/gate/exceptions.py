@@ -1,4 +1,4 @@
-"""Exceptions: what the policy lets pass for a while, and notes about those that are over or not needed."""
+"""Exceptions: failures that the policy accepts for a while, and notes about expired or unneeded ones."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def apply_exceptions(
         result.append(outcome if best is None else _excepted(outcome, exceptions[best]))
     for number, exception in enumerate(exceptions):
         if today > exception.table.until:
-            fails = "; what it covered fails again" if needed[number] else "; nothing fails that it covered"
+            fails = "; what it covered fails again" if needed[number] else "; it covers no failure"
             result.append(
                 _note(exception, number, f"expired on {exception.table.until.isoformat()}{fails}", "expired")
             )

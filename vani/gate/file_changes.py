@@ -2,7 +2,7 @@
 
 For a file that both list, the first of these that applies, for reading and for writing:
 
-- smaller accesses: more operations, and their mean size is a fraction of what it was;
+- smaller accesses: more operations, and their mean size is a fraction of the earlier one;
 - more data: more bytes;
 - another order: a quarter more of the accesses are strided or random.
 
@@ -10,7 +10,7 @@ A file with a new name takes the place of one that is gone if both are the only 
 access.
 
 Besides, more metadata operations, more flushing, and files that the baseline does not have. Files whose names differ in
-their numbers alone and that changed alike are one change.
+only their numbers and that changed equally are one change.
 """
 
 from __future__ import annotations
@@ -115,7 +115,7 @@ def _lists_all(run: Tree) -> bool:
 def _renamed(
     files: Mapping[Identity, Mapping[str, Any]], earlier: Sequence[list[Any]], names: Names
 ) -> dict[Identity, Identity]:
-    """New files by the one of the baseline that is gone and whose place they take."""
+    """New files by the missing one of the baseline that they replace."""
     if not earlier:
         return {}
     before = dict(zip(names.identities("files", earlier[-1]), earlier[-1], strict=True))

@@ -67,7 +67,7 @@ class Match(NamedTuple):
 
     @property
     def attribute(self) -> str:
-        """Path with the entities' own names: it leads here and nowhere else."""
+        """Path with the entities' own names: it leads only here."""
         return trail_text(self.full_trail)
 
     @property
@@ -146,7 +146,7 @@ def number(value: object) -> int | float | None:
 
 
 def aggregated(attribute: Attribute, matched: Sequence[Match]) -> tuple[Value, Dimension]:
-    """The aggregate of all values that are known; None where there is none of them, but for a count."""
+    """The aggregate of all known values; None without any, except for a count."""
     values = [match.value for match in matched if match.leaf.entities or match.value is not None]
     dimension: Dimension = matched[0].leaf.dimension if matched else "count"
     if attribute.aggregate == "count":
@@ -292,5 +292,5 @@ def _checked(value: Any, leaf: Leaf, trail: Trail, where: str) -> Value:
     expected = {"text": "text", "flag": "true or false"}.get(leaf.dimension, "a number below 1e300")
     text = value if isinstance(value, str) else str(type(value).__name__)
     raise DocumentError(
-        f"{trail_text(trail)} is {text[:40]!r}, not {expected}", where=where, todo="make the profile anew"
+        f"{trail_text(trail)} is {text[:40]!r}, not {expected}", where=where, todo="make the profile again"
     )

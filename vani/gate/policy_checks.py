@@ -43,7 +43,7 @@ class BudgetCheck:
 
 @dataclass(frozen=True)
 class ChangeCheck:
-    """One `[[check.change]]`, or an entry of the built-in list; None: as the table of tolerances says."""
+    """One `[[check.change]]`, or an entry of the built-in list; None: as in the table of tolerances."""
 
     name: str
     attribute: Attribute
@@ -81,7 +81,7 @@ class PolicyChecks:
     """All checks of a project."""
 
     path: Path | None
-    """The file as the user or the search named it; None where there is none."""
+    """The file as the user or the search named it; None without one."""
     source: Source | None
     table: spec.CheckTable
     advise: Mapping[str, Any] | None = None

@@ -80,7 +80,7 @@ class _Compiler:
             if name is None:
                 continue
             if not name.isprintable():
-                problem = "name holds a control character"
+                problem = "name contains a control character"
                 raise self._error(problem, "write it without", kind, number, "name")
             if name in seen:
                 raise self._error(
@@ -220,7 +220,7 @@ def _limit(
             refuse_never(str(attribute), leaf, limit)
         return limit
     if dimensions & {"text", "flag"}:
-        raise UnknownAttributeError(f"{attribute} stands for numbers and for text; name fewer")
+        raise UnknownAttributeError(f"{attribute} matches numbers and text; name fewer")
     quantity: Quantity = parse_quantity(text)
     for dimension in sorted(dimensions):
         if not quantity.fits(dimension):

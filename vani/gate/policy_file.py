@@ -25,7 +25,7 @@ __all__ = ["BASELINE", "FILE_NAMES", "find_policy", "is_there", "project_folder"
 FILE_NAMES: Final = ("vani.toml", ".vani.yaml")
 BASELINE: Final = Path(".vani/baseline.yaml")
 MAX_BYTES: Final = 1 << 20
-"""Longer policies are refused: nobody writes a megabyte of settings by hand."""
+"""Longer policies are refused: no one writes a megabyte of settings by hand."""
 
 
 def find_policy(start: Path) -> Path | None:
@@ -42,7 +42,7 @@ def find_policy(start: Path) -> Path | None:
         names = [name for name in FILE_NAMES if is_there(folder / name)]
         if len(names) > 1:
             raise InputError(
-                f"holds both {' and '.join(names)}",
+                f"contains both {' and '.join(names)}",
                 where=folder,
                 todo="keep one of them, or name one with --policy",
             )

@@ -48,7 +48,7 @@ def read_figures(content: bytes, where: str, columns: Collection[Column], *, mod
     Raises
     ------
     DocumentError
-        It is not a valid profile. Of a long profile, unused attributes of files are not checked.
+        It is not a valid profile. Unused attributes of files are not checked in a long profile.
     """
     saved = SavedProfile(content, where)
     part = saved.most_important(model_files if len(content) > SHORT_BYTES else None)

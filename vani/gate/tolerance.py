@@ -1,8 +1,8 @@
 """Tolerances: how much an attribute may differ from a baseline before the difference means something.
 
 Counts and bytes of a deterministic program are exact; times on a shared file system are not. The table is ours:
-a share of 5 % is what a reader sees in a plot, and a quarter of a time is less than what two runs in a row on a busy
-file system differ by (so times are warnings, and several baselines replace the guess by what was seen).
+a share of 5 % is what a reader sees in a plot, and a quarter of a time is less than the difference of two runs in a
+row on a busy file system (so times are warnings, and several baselines replace the guess by measurements).
 
 With baselines b1 ... bn and m their median, a value v is accepted as long as
 
@@ -34,9 +34,9 @@ __all__ = ["DEFAULTS", "NOISE", "SEVERAL", "TABLE", "TWICE", "Allowed", "Toleran
 
 NOISE: Final = 3.0
 SEVERAL: Final = 3
-"""Runs of a baseline from which on their spread says how much times vary."""
+"""Runs of a baseline from which on their spread shows how much times vary."""
 TWICE: Final = 2.0
-"""By this factor beyond what is allowed, a time that several baselines know is an error."""
+"""By this factor beyond the limit, a time that several baselines know is an error."""
 _CONSISTENT: Final = 1.4826
 """1 / (quantile of 0.75 of the standard normal distribution): makes MAD estimate a standard deviation."""
 

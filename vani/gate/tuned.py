@@ -43,14 +43,14 @@ class TunedCheck:
         result = self.tuned.result
         if result is None or result.verdict != "proven":
             raise InputError(
-                "proved no setting, so there is nothing to hold a run against",
+                "proved no setting, so there is nothing to compare a run with",
                 where=self.source.path,
                 todo="leave out --tuned, or name a tuned.yaml of a session that ended with `Proven`",
             )
 
 
 def judge_tuned(check: TunedCheck, profile: Profile) -> list[Outcome]:
-    """Hold a run against the time of the tuned runs, and against the layout and the hints that were proven."""
+    """Compare a run with the time of the tuned runs, and with the proven layout and hints."""
     assert check.tuned.result is not None
     setting = check.tuned.setting(check.tuned.result.candidates)
     outcomes = [_time(check.tuned, profile)]
@@ -112,21 +112,21 @@ def _seconds(tuned: Tuned, candidates: Sequence[int]) -> list[float]:
 def _layout(options: str, data: str, profile: Profile) -> Outcome:
     wanted = _wanted(options)
     if not wanted:
-        return _outcome("layout", "unknown", f"how files lie with {options} cannot be compared")
+        return _outcome("layout", "unknown", f"the layout {options} of files cannot be compared")
     known = [file for file in profile.files if file.stripe_count is not None and file.io.bytes.written]
     inside = [file for file in known if PurePath(file.path).is_relative_to(data)]
     files = inside or known
     if not files:
-        why = "no source of this profile tells how files lie (a Darshan log with its Lustre module, or job.yaml does)"
+        why = "the profile has no layout of files (a Darshan log with its Lustre module, or job.yaml, gives it)"
         return _outcome("layout", "unknown", why)
     wrong = [file for file in files if any(getattr(file, name) != value for name, value in wanted.items())]
     if not wrong:
-        which = "the file that was written lies"
+        which = "the file that was written is stored"
         if len(files) > 1:
-            which = f"all {len(files):,} files that were written lie"
-        return _outcome("layout", "pass", f"{which} as {options} says")
+            which = f"all {len(files):,} files that were written are stored"
+        return _outcome("layout", "pass", f"{which} with {options}")
     first = wrong[0]
-    text = f"{first.path} lies {_place(first, wanted)}, and {options} was tuned"
+    text = f"{first.path} is {_place(first, wanted)}, and {options} was tuned"
     more = f" ({len(wrong):,} of {counted(len(files), 'file')})" if len(files) > 1 else ""
     return _outcome("layout", "fail", text + more, target=first.path, limit=options)
 
@@ -157,7 +157,7 @@ def _place(file: FileEntity, wanted: dict[str, int]) -> str:
 
 
 def _hints(hints: dict[str, str], profile: Profile) -> Iterator[Outcome]:
-    """Hints that the program sets win over those of ROMIO_HINTS, which leave no trace."""
+    """Hints that the program sets override those of ROMIO_HINTS, which leave no trace."""
     by_program: dict[str, str] = {}
     for interface in profile.interfaces or ():
         by_program |= interface.hints or {}

@@ -73,7 +73,7 @@ def verdict_on(
     for budget in policy.budgets:
         outcomes += judge_budget(budget, figures, names)
     for change in policy.changes:
-        # The built-in list asks for nothing where there is no baseline, nor of a single app what the workflow says.
+        # The built-in list requires nothing without a baseline, nor repeats the workflow for a single app.
         repeats = change.leaves[0].dotted.startswith("apps.") and len(figures.model.apps) == 1
         if change.place is not None or (runs and not repeats):
             outcomes += judge_change(change, figures, runs, names)
@@ -145,9 +145,9 @@ def _empty(policy: PolicyChecks, outcomes: Sequence[Outcome]) -> InputError:
     todo = "--allow-empty accepts that"
     if outcomes:
         which = (
-            "the only check says nothing"
+            "the result of the only check is unknown"
             if len(outcomes) == 1
-            else f"none of {len(outcomes)} checks says anything"
+            else f"the results of all {len(outcomes)} checks are unknown"
         )
         problem = f"nothing to check: {which} about this profile ({outcomes[0].judgement.message})"
         return InputError(problem, where=policy.path or "", todo=todo)

@@ -1,4 +1,4 @@
-"""Compile the kernels into one shared object that is named for what it was made of.
+"""Compile the kernels into one shared object that is named after its sources.
 
 This file runs by its path as well, in the build hook and in the Makefile, where Vani is not installed: it needs the
 standard library alone.
@@ -20,7 +20,7 @@ __all__ = ["FLAGS", "FOLDER", "compile_kernels", "compiled_file", "compiler", "i
 
 FOLDER = Path(__file__).parent
 
-# No operation may be fused, so that floating point gives what numpy does. Wider instructions bring nothing.
+# No operation may be fused, so that floating point equals numpy's. Wider instructions gain nothing.
 FLAGS = (
     "-std=c11",
     "-O2",
@@ -41,15 +41,15 @@ def sources() -> list[Path]:
 
 
 def compiled_file(folder: Path) -> Path | None:
-    """The shared object in a folder that was compiled of the sources and flags as they are; None if there is none.
+    """The shared object in a folder that was compiled from the present sources and flags; None without one.
 
-    Its name tells a digest of these and one of its own content: kernels-SOURCES-CONTENT.so.
+    Its name contains a digest of these and one of its content: kernels-SOURCES-CONTENT.so.
     """
     return next(iter(sorted(folder.glob(f"kernels-{_digest_of_sources()}-*.so"))), None)
 
 
 def is_intact(path: Path) -> bool:
-    """Whether a shared object has the content that its name tells."""
+    """Whether a shared object has the content of its name's digest."""
     try:
         return path.stem.endswith(f"-{_digest(path.read_bytes())}")
     except OSError:
@@ -68,7 +68,7 @@ def _digest(content: bytes) -> str:
 
 
 def compiler() -> list[str] | None:
-    """Words of the command that compiles C, that of CC where it is set; None where there is none."""
+    """Words of the command that compiles C, that of CC where it is set; None without one."""
     try:
         command = shlex.split(os.environ.get("CC", "")) or ["cc"]
     except ValueError:
@@ -92,7 +92,7 @@ def compile_kernels(into: Path, *, more_flags: Sequence[str] = ()) -> Path | Non
     command = compiler()
     if command is None:
         return None
-    # In the same folder, so that a rename replaces the old file at once.
+    # In the same folder, so a rename replaces the old file at once.
     with tempfile.TemporaryDirectory(dir=into, prefix=".kernels-") as folder:
         library = Path(folder) / "kernels.so"
         units = [str(path) for path in sources() if path.suffix == ".c"]
@@ -127,7 +127,7 @@ def _reason(said: str, status: int) -> str:
 
 
 def _main() -> None:
-    """Compile beside the sources, for those who work on them; without kernels Vani works, too."""
+    """Compile next to the sources, for those who work on them; without kernels Vani works, too."""
     compiled = compiled_file(FOLDER)
     if compiled is not None and is_intact(compiled):
         return

@@ -1,4 +1,4 @@
-"""Numbers that stand for attributes of calls in kernels, as in the `enum`s of their sources."""
+"""Numbers that denote attributes of calls in kernels, as in the `enum`s of their sources."""
 
 from __future__ import annotations
 

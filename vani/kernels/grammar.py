@@ -23,7 +23,7 @@ Ints = NDArray[np.int64]
 
 @dataclass(frozen=True, eq=False)
 class Rules:
-    """A grammar whose `values` are terminals, of which `highest` is the largest or -1."""
+    """A grammar whose `values` are terminals, with `highest` as the largest or -1."""
 
     bodies: Ints
     values: Ints
@@ -42,7 +42,7 @@ def decoded(stored: NDArray[np.int32], *, terminals: int, most_calls: int) -> Ru
     terminals
         Entries of the call table.
     most_calls
-        Calls that a rule may stand for.
+        Most calls of a rule.
     """
     measured = call("rules_measure", stored=stored)
     if measured is None:
@@ -141,7 +141,7 @@ def terminals(
 def _short_rules(lengths: Ints, levels: Sequence[Ints], start: int) -> tuple[Ints, Ints, int]:
     """Short rules in order of height; where the ids of each rule begin, -1 for others; and ids of all of them."""
     short = (lengths > 0) & (lengths <= _SHORT)
-    # A rule is at least as long as those that it uses: of all rules up to a length, these are there, too.
+    # A rule is at least as long as those that it uses: so all rules up to a length include these.
     ids_up_to = np.cumsum(np.bincount(lengths[short]) * np.arange(int(lengths[short].max(initial=-1)) + 1))
     short &= lengths < np.searchsorted(ids_up_to, _ARENA, side="right")
     short[start] = False

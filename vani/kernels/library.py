@@ -1,6 +1,6 @@
-"""Calls to the compiled kernels: what they take, and how often each was used.
+"""Calls to the compiled kernels: their parameters, and how often each was used.
 
-A kernel is declared once, in C. What it takes is read from its source, see `vani.h` for the words used there.
+A kernel is declared once, in C. Its parameters are read from its source, see `vani.h` for the words used there.
 """
 
 from __future__ import annotations
@@ -201,7 +201,7 @@ def _parameter(match: re.Match[str], types: Mapping[str, np.dtype[Any]]) -> _Par
 
 
 def _structs(text: str) -> list[tuple[str, np.dtype[Any]]]:
-    """Types of the structs in a source that hold numbers alone."""
+    """Types of the structs in a source that contain only numbers."""
     structs = []
     for name, body in _STRUCT.findall(text):
         fields = [(field, kind) for kind, names in _FIELDS.findall(body) for field in names.split(", ")]

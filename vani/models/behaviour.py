@@ -31,7 +31,7 @@ class Score:
     per_category
         Mean of that share over categories.
     brier
-        Mean square of probability less outcome of the most likely behaviour.
+        Mean square of probability less outcome of the most probable behaviour.
     sure
         Share of the runs whose probability is at least `SURE`.
     sure_right

@@ -1,16 +1,16 @@
 """The range of an expected gain, the cases in which none is promised, and the certainty of a machine's figures.
 
-Two rules hold for every gain that comes from a model of the storage:
+Two rules apply to every gain from a model of the storage:
 
-- *Anchor.* The model has to explain what the trace shows before it may say what a change brings: where the seconds
+- *Anchor.* The model has to explain the trace before it may predict the effect of a change: where the seconds
   that it expects of the present setting are not within a factor `ANCHOR` of those in the trace, there is no gain.
-- *Range.* Measured over expected speed-up lies within a factor `SPREAD` either way in nine of ten cases. That factor
+- *Range.* Measured over expected speed-up is within a factor `SPREAD` either way in nine of ten cases. That factor
   comes from single runs on four machines, among them pairs of settings (stripe counts on the Tianhe prototype) and
   repetitions of one benchmark (Edison, Mira, MareNostrum 4), whose speed-up should be 1 and is not. It is the
   median of the machines' factors. `python -m benchmarks.models --coverage` fits it without each
   machine in turn and prints how many of that machine's points it covers.
 
-Of a generic machine the rates are typical ones. The anchor holds the model's total to a factor `ANCHOR`; all of
+The rates of a generic machine are typical ones. The anchor keeps the model's total within a factor `ANCHOR`; all of
 that can be in the one stage that the setting changes, hence the range is wider by as much (ours).
 """
 
@@ -66,7 +66,7 @@ def _text(value: float) -> str:
 
 
 TYPICAL: Final = 0.6
-"""Of figures that are typical of a kind of machine (ours)."""
+"""For figures that are typical of a kind of machine (ours)."""
 
 
 def certainty(system: System) -> float:

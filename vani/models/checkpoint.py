@@ -1,8 +1,8 @@
 """Checkpoints among the write phases of an app: which they are, what one costs, how often to write one.
 
-A simulation writes states of about the same size at a fixed interval (Xie et al., section II-A). Of an app's phases,
-checkpoints are those that write at least a given share of what the largest writes; phases that are alike are one row
-of the profile, so that one row may be many checkpoints. One costs
+A simulation writes states of about the same size at a fixed interval (Xie et al., section II-A). Among an app's phases,
+checkpoints are those that write at least a given share of the largest one's bytes; similar phases are one row
+of the profile, so one row may be many checkpoints. One costs
 
     C = I/O time of the app's writing between the first and the last / number of checkpoints
 
@@ -20,7 +20,7 @@ work is lost and least written at an interval of
 (Young, "A first order approximation to the optimum checkpoint interval", CACM 17(9), 1974; Daly, FGCS 22, 2006, has the
 same to first order for C far below M). A run that is shorter than that needs no checkpoint against failures.
 
-An app that reads again much of what it writes is no simulation that saves its state: it checks what it wrote, as
+An app that rereads much of its output is not a simulation that saves its state: it checks its output, as
 benchmarks do, or works out of core.
 """
 
@@ -73,12 +73,12 @@ class Checkpoints:
 def checkpoints(
     profile: Profile, *, least_bytes: float, alike: float, least_count: int
 ) -> tuple[list[Checkpoints], str]:
-    """Find each app's checkpoints; where no app has any, say why as a sentence.
+    """Find each app's checkpoints; where no app has any, return the reason as a sentence.
 
     Parameters
     ----------
     least_bytes
-        What a checkpoint writes at least.
+        Least bytes of a checkpoint.
     alike
         Share of the largest, 0..1, that it writes at least.
     least_count
@@ -109,9 +109,9 @@ def checkpoints(
                 _of_app(app, chosen, phases, 1.0 if app_entity is None else app_share(app_entity, "total"))
             )
     if not known:
-        return [], "phases[].io.bytes.written is not known; supply a trace that holds sizes"
+        return [], "phases[].io.bytes.written is not known; supply a trace with sizes"
     if reading and not of_apps:
-        return [], f"{reading} reads again what it writes, so these are no checkpoints"
+        return [], f"{reading} rereads its output, so these are not checkpoints"
     amount = format_bytes(least_bytes)
     return of_apps, "" if of_apps else (
         f"no app writes {least_count} times or more about the same amount, {amount} at least"
@@ -124,7 +124,7 @@ def _written(phase: Phase) -> float:
 
 
 def _reads_back(app: str, profile: Profile, alike: float) -> bool:
-    """True where the app reads again much of what it writes; a restart reads one state of several."""
+    """True where the app rereads much of its output; a restart reads one state of several."""
     own = [file.io for file in profile.files if file.writers and file.apps == [app]]
     written = sum(io.bytes.written or 0 for io in own)
     read = sum(min(io.bytes.read or 0, io.bytes.written or 0) for io in own)
@@ -142,7 +142,7 @@ def _of_app(
     count = sum(phase.count for _, phase in chosen)
     spans = [span for _, phase in chosen for span in phase.spans]
     first, last = min(spans)[0], max(spans)
-    # What belongs to a checkpoint may be phases of its own: a header before it, folders, a rename after it.
+    # Parts of a checkpoint may be separate phases: a header before it, folders, a rename after it.
     costs = sum(
         _without_reading(phase) * sum(first <= start <= last[1] for start, _ in phase.spans) / phase.count
         for _, phase in phases

@@ -6,11 +6,11 @@ bytes of data one byte, at c bytes of data per second of one core. Compressed, a
     1 / (r b) + 1 / c,    a part 1 / r + b / c of the time before,
 
 which is less only where c > b r / (r - 1): behind fast storage compressing costs more than it saves. Each process
-compresses what it moves, and the next step of the program waits, as it did for the storage. At best the cores have
+compresses its bytes, and the next step of the program waits, as it did for the storage. At best the cores have
 nothing else to do meanwhile and only 1 / r is left.
 
-Requests that wait for a server, and not for their bytes, become no faster: what can be won is the time that the bytes
-take at b.
+Requests that wait for a server, and not for their bytes, become no faster: the possible saving is the time that the
+bytes take at b.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class Choice:
 
 
 def best_codec(codecs: Sequence[Codec], moves: Sequence[tuple[int, float, bool]]) -> Choice | None:
-    """The codec with which least of the time is left; None where there is none, or nothing was timed.
+    """The codec that leaves the least time; None without one, or if nothing was timed.
 
     Parameters
     ----------
@@ -53,5 +53,5 @@ def best_codec(codecs: Sequence[Codec], moves: Sequence[tuple[int, float, bool]]
             best += seconds / codec.ratio
         return Choice(codec, rest / total, best / total)
 
-    # Of equals the first, which is the plainest.
+    # The first of equals, which is the plainest.
     return min((left(codec) for codec in codecs), key=lambda choice: choice.rest)

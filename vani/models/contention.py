@@ -9,19 +9,19 @@ time of the burst is the sum over the stages:
 
 which is the form of the models of Xie et al. (tables I, II and V): aggregate load (bytes / B), load skew (the
 s: most bytes on one member of a stage) and resources in use (the members that the load spreads over). The sum
-is what holds if no two stages of the same byte overlap; if all do, T is the largest stage. Both are given: the
+applies if no two stages of the same byte overlap; if all do, T is the largest stage. Both are given: the
 sum as the estimate, the largest stage as the best that can be.
 
-- s_target: one file lies on distinct targets, stripes dealt in turn. Of many files each begins at a random
+- s_target: one file is on distinct targets, stripes dealt in turn. Each of many files begins at a random
   target (Lustre's allocator, seen from one job), so the busiest of M targets has the expected maximum of
   F * w balls in M bins.
-- B and b_s are what is left of the path's own figures: a file system of M targets of b bytes/s whose whole
+- B and b_s are the rest of the path's figures: a file system of M targets of b bytes/s whose whole
   bandwidth is known to be W < M * b has a shared part of 1 / B = 1 / W - 1 / (M * b); for W >= M * b there is
   none. Likewise b_s for a server with its targets.
 - lock * passes: on a shared file, where neighbouring pieces of less than a stripe belong to different nodes,
   an extent lock travels with each piece; objects pass locks independently of one another.
 
-`docs/models.md` holds what was fitted, to what, and how well it predicts what it was not fitted to.
+`docs/models.md` describes the fit, its data, and its errors on other data.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ node, files of 8 GiB and more: 300 to 318 MiB/s with one process and 365 to 439 
 per process explain. A copy through the page cache."""
 
 CLIENT_RATE: Final = 3.0e9
-"""Bytes per second of a compute node as a client where nothing is known of it but perhaps its network: median
+"""Bytes per second of a compute node as a client where at most its network is known: median
 of ior-easy writes per node of the 18 submissions to IO500 (2017 to 2019) with ten nodes on Lustre."""
 
 LOCK_S: Final = 4.4e-3
@@ -73,7 +73,7 @@ targets takes them from others, and more objects make each open and stat dearer 
 
 MARGIN: Final = math.sqrt(1.5)
 """Too few targets are slow, too many a nuisance; the model's count may be wrong either way. With this factor on
-top, advice that is up to 1.5 times what is needed still follows from a model that is right, and a model that
+top, advice of up to 1.5 times the need still follows from a model that is right, and a model that
 errs by a fifth still gives enough."""
 
 LUSTRE_MAX_STRIPES: Final = 2000
@@ -84,7 +84,7 @@ _SCANNED: Final = 64
 class Path:
     """Rates in bytes per second of one member of each stage; None: the stage costs nothing.
 
-    `assumed` says, in words, which figures the machine's description lacks and what stands in for them.
+    `assumed` says, in words, which figures the machine's description lacks and what replaces them.
     """
 
     target: float
@@ -153,7 +153,7 @@ def path_of(
 ) -> Path | str:
     """The path to a file system as its description has it, or what to supply where that is too little.
 
-    `target_rate` and `client_rate` stand in where the description is silent.
+    `target_rate` and `client_rate` apply where the description has none.
     """
     assumed: list[str] = []
     rates = disk and (disk.bandwidth_per_target, disk.bandwidth_per_server, disk.max_bandwidth)
@@ -162,7 +162,7 @@ def path_of(
     )
     targets, servers = (disk.targets or None, disk.servers or None) if disk else (None, None)
     if target is None and targets:
-        # The whole or a server is then no more than its targets: nothing is left for a stage of its own.
+        # The whole or a server is then no more than its targets: nothing is left for a separate stage.
         if server is not None and servers:
             target, server = server * servers / targets, None
             assumed.append("a target's rate: its share of a server's")
@@ -216,7 +216,7 @@ def fewest_targets(burst: Burst, path: Path, most: int, reach: float = REACH) ->
     if top <= _SCANNED:
         times = [seconds(count) for count in range(1, top + 1)]
         return next(i for i, time in enumerate(times, start=1) if time <= min(times) / reach)
-    # Of many counts, those of whole rounds are looked at: time falls with each of them.
+    # Among many counts, only whole rounds are tried: time falls with each of them.
     steps = sorted(
         {1 << i for i in range(top.bit_length())} | {n for n in (path.targets, path.servers, top) if n}
     )
@@ -317,7 +317,7 @@ def _io_node_share(nodes: int, path: Path, *, packed: bool) -> float:
 
 
 def _share(burst: Burst, members: int) -> float:
-    """Share of the bytes that lies on the busiest of the members (targets, servers), 0..1."""
+    """Share of the bytes on the busiest of the members (targets, servers), 0..1."""
     objects = burst.files * burst.stripe_count
     if burst.files == 1:
         used = min(objects, members)

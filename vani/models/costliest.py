@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 __all__ = ["Costliest", "calls_s", "costliest"]
 
 _MOST: Final = 0.5
-"""A pattern with less than this of the time of some folder does not say where the time goes; the folder does."""
+"""A pattern with less than this of the time of some folder does not show where the time goes; the folder does."""
 
 
 @dataclass(frozen=True)

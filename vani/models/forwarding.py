@@ -5,8 +5,8 @@ themselves), and the conditions it was measured under. Legal are numbers that di
 node serves equally many (Bez et al., IPDPS 2021, section 5.1, where it is printed the other way round), and 0 where the
 machine allows it.
 
-`choose` asks all curves near the pattern: same direction, layout (file per process, shared) and order (contiguous,
-strided), and no condition farther off than `ENVELOPE`. Of the legal numbers it takes the one whose regret,
+`choose` uses all curves near the pattern: same direction, layout (file per process, shared) and order (contiguous,
+strided), and no condition farther off than `ENVELOPE`. It takes the legal number whose regret,
 
     regret(n) = 1 - bandwidth(n) / max over legal m of bandwidth(m),
 
@@ -22,7 +22,7 @@ five repetitions scatter more than neighbours differ (`python -m benchmarks.mode
 `oracle` is the paper's method, the best mean of the pattern's own curve (ORACLE of Bez et al., section 3.2); `nearest`
 and `fewest` apply it to the nearest pattern at any distance. Both are kept to compare with.
 
-Bundled are 189 patterns measured on MareNostrum 4 (data/forge_mn4.csv; writes with O_DIRECT). They hold for that
+Bundled are 189 patterns measured on MareNostrum 4 (data/forge_mn4.csv; writes with O_DIRECT). They apply to that
 machine only.
 
 Prefetch (AIOT, equation 2): chunk = prefetch buffer * forwarding nodes / files that are read.
@@ -79,11 +79,11 @@ _COUNTS = (0, 1, 2, 4, 8)
 ALIKE: Final = 0.005
 """Regrets that differ by less are the same: half a percent shows in no measurement."""
 ANCHOR: Final = 1.5
-"""A curve speaks for a run whose rate is within this factor of what it gives for the run's number of I/O nodes."""
+"""A curve applies to a run whose rate is within this factor of the curve's at the run's number of I/O nodes."""
 HELD_OUT: Final = 0.2
-"""Standard deviation of ln(measured / expected speedup) of patterns that were held out, beyond that of repetitions."""
+"""Standard deviation of ln(measured / expected speedup) of held-out patterns, beyond that of repetitions."""
 _BELOW, _ABOVE = 2.0, 1.5
-"""Standard deviations that leave 5 % on each side. More runs are held up than helped, so it is farther down (a normal
+"""Standard deviations that leave 5 % on each side. More runs are slowed than helped, so it is farther down (a normal
 distribution has 1.645 on both)."""
 _WIDEST: Final = 10.0
 
@@ -102,7 +102,7 @@ class Pattern:
     @property
     def kind(self) -> tuple[str, str, str]:
         """The properties that two patterns must share to be compared at all."""
-        # A process with a file of its own has nobody to interleave with.
+        # A process with its own file interleaves with none.
         return self.operation, self.layout, self.order if self.layout == "shared" else "contiguous"
 
 
@@ -142,7 +142,7 @@ class Offset:
         )
 
     def beyond(self, most: Offset) -> str:
-        """Say in which conditions it is farther off than `most`."""
+        """Return the conditions in which it is farther off than `most`."""
         conditions = (
             ("nodes", self.nodes, most.nodes),
             ("processes per node", self.processes_per_node, most.processes_per_node),
@@ -161,7 +161,7 @@ it is not, and one doubling loses 18 %, half of one (between 0 and 18) 9 %."""
 
 @dataclass(frozen=True)
 class Choice:
-    """A number of I/O nodes, and what it rests on.
+    """A number of I/O nodes, and its basis.
 
     By number of I/O nodes, `lost` are expected regrets, 0..1, and `rates` means over the curves of `near`, whose first
     is the nearest, `distance` doublings off.
@@ -195,7 +195,7 @@ def measured() -> tuple[Scenario, ...]:
 
 
 def curves_of(system: System) -> list[Scenario]:
-    """The curves that were measured on a machine: those of its description, then what is bundled for it."""
+    """The curves that were measured on a machine: those of its description, then the bundled ones."""
     layer = system.forwarding
     own = [_scenario(curve) for curve in layer.curves if curve.is_complete] if layer is not None else []
     known = {curve.pattern for curve in own}
@@ -301,7 +301,7 @@ def fewest(curve: Mapping[int, Rate], allowed: Iterable[int], tolerance: float) 
 def speedups(rates: Mapping[int, Rate], before: int, after: int) -> tuple[float, float, float]:
     """Speed-ups of a run that `rates[before]` describes: least, expected, most (90 % lie between).
 
-    The least may be below 1. Its width is the scatter of runs with `after` I/O nodes, and that of patterns held out.
+    The least may be below 1. Its width is the scatter of runs with `after` I/O nodes, and that of held-out patterns.
     """
     old, new = rates[before], rates[after]
     expected = new.mean / old.mean
@@ -310,8 +310,8 @@ def speedups(rates: Mapping[int, Rate], before: int, after: int) -> tuple[float,
 
 
 def spread(width: float) -> tuple[float, float]:
-    """Factors between which 90 % lie of what scatters by `width`, a standard deviation of logarithms."""
-    # Wider ones say nothing, and their factors have no number.
+    """Factors that contain 90 % of a scatter of `width`, a standard deviation of logarithms."""
+    # Wider ones mean nothing, and their factors have no number.
     width = min(width, _WIDEST)
     return math.exp(-_BELOW * width), math.exp(_ABOVE * width)
 
@@ -380,12 +380,12 @@ def pattern_of(traffic: Traffic, profile: Profile, *, strided: float = STRIDED) 
     io, nodes, writes = profile.dataset.io, profile.job.nodes or 1, traffic.operation == "write"
     sizes = io.transfer_size.write if writes else io.transfer_size.read
     if sizes is None or not sizes.p50:
-        return f"dataset.io.transfer_size.{traffic.verb} is not known; supply a trace that holds sizes"
+        return f"dataset.io.transfer_size.{traffic.verb} is not known; supply a trace with sizes"
     moved = [(file, (file.io.bytes.written if writes else file.io.bytes.read) or 0) for file in profile.files]
     whole = sum(size for _, size in moved)
     shared = [(file, size) for file, size in moved if size and file.access == "shared"]
     is_shared = sum(size for _, size in shared) > whole / 2 if whole else profile.dataset.files == 1
-    # Of a file that all share only some may write: the aggregators of collective calls.
+    # Only some may write a file that all share: the aggregators of collective calls.
     users = max((file.writers if writes else file.readers for file, _ in shared), default=0)
     everyone = max(1, profile.workflow.processes)
     order = io.access_pattern

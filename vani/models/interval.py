@@ -1,4 +1,4 @@
-"""The range that nine of ten new values lie in, by values that were measured before."""
+"""The range of nine of ten new values, by earlier measurements."""
 
 from __future__ import annotations
 

@@ -10,7 +10,7 @@ capacity at once: classes are jobs, weights numbers of I/O nodes, values their w
     best(i, w) = max over items k of class i of  best(i - 1, w - weight(k)) + value(k),   best(0, 0) = 0
 
 is the optimum that uses exactly w, and the best of all sizes up to W is that for a capacity of W, of equal ones the
-smallest. Values are integers, so that equal sums are equal in any order of their terms.
+smallest. Values are integers, so equal sums are equal in any order of their terms.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def rounded(share: Fraction, rounding: Rounding) -> int:
 
 
 def nearest_legal(wanted: int, legal: Iterable[int]) -> int:
-    """The number of `legal` (not empty) that is nearest to `wanted`; of two the smaller."""
+    """The number of `legal` (not empty) that is nearest to `wanted`; the smaller of two."""
     return min(legal, key=lambda number: (abs(number - wanted), number))
 
 
@@ -47,7 +47,7 @@ IMPOSSIBLE: Final = -(1 << 62)
 
 @dataclass(frozen=True)
 class Items:
-    """The items of one class; of equal ones the first is taken."""
+    """The items of one class; the first of equal ones is taken."""
 
     weights: Integers
     values: Integers

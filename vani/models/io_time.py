@@ -2,17 +2,17 @@
 
 Readings of "the I/O time" of a run of T seconds, all of them shares of T that can be computed again from the profile:
 
-- busy: length of the union of all file-system calls of all processes, `workflow.io.busy_s.total`. Outside it nobody
-  is in such a call, so no change to storage can win more. Far too high where many processes do a little I/O each at
+- busy: length of the union of all file-system calls of all processes, `workflow.io.busy_s.total`. Outside it no process
+  is in such a call, so no change to storage can save more. Far too high where many processes do a little I/O each at
   different times.
-- slowest: time in file-system calls of the slowest process, the largest `apps[].balance.slowest_io_time_s`. What is
-  won if the run waits for that process, the usual case in bulk-synchronous programs.
+- slowest: time in file-system calls of the slowest process, the largest `apps[].balance.slowest_io_time_s`. It is
+  saved if the run waits for that process, the usual case in bulk-synchronous programs.
 - calls: time of the slowest process in outermost I/O calls, the largest `apps[].balance.slowest_call_time_s`: those of
   libraries with all that happens inside them (exchange, waiting, aggregation). Where it is not known (documents of
-  `vani.profile/1`), the file-system calls stand for it.
+  `vani.profile/1`), the file-system calls represent it.
 
 Several traces are a workflow, whose steps wait for each other and run at the same time in any mixture: what one of its
-processes spends says little. There slowest is busy, and calls is busy and, of each app that calls an I/O library, what
+processes spends means little. There slowest is busy, and calls is busy and, of each app that calls an I/O library, what
 its slowest process spends longer in outermost calls than any of its processes is in file-system calls, once per
 instance.
 """
@@ -69,7 +69,7 @@ class IOTime:
     calls_s: float
     """Seconds that all changes of I/O together can save at most."""
     slowest: Slowest | None
-    """The process with most time in file-system calls; None where the profile does not say."""
+    """The process with most time in file-system calls; None where the profile does not show it."""
     caller: Slowest | None
     """The process with most time in outermost I/O calls."""
     libraries: tuple[str, ...]
@@ -143,7 +143,7 @@ def _worst(candidates: Iterable[tuple[App, str, int | None, float | None]]) -> S
         for app, where, rank, time_s in candidates
         if rank is not None and time_s is not None
     ]
-    # Of equal ones the same, whatever the order of apps.
+    # The same of equal ones, in any order of apps.
     return max(known, key=lambda slowest: (slowest.time_s, slowest.app), default=None)
 
 

@@ -1,6 +1,6 @@
 """The part of the time in I/O calls that libraries spend outside file-system calls: which part, and on what.
 
-No setting of storage shortens it. What it is follows from the functions in which processes spend most time: collective
+No setting of storage shortens it. Its nature follows from the functions in which processes spend most time: collective
 calls that move data exchange it first and end together; files are opened, sized and closed together, too; what HDF5 or
 netCDF does above MPI-IO is its own work. Times of functions include what happens inside them, so the largest part names
 the kind.
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 __all__ = ["LEAST", "LibraryKind", "LibraryPart", "library_part"]
 
 LEAST: Final = 0.5
-"""Share of what matters that must be explained: most of it."""
+"""Share that must be explained: most of it."""
 
 LibraryKind = Literal["exchange", "opening", "independent", "data", "metadata", "unknown"]
 _NAMES: Final = {"mpiio": "MPI-IO", "hdf5": "HDF5", "pnetcdf": "PnetCDF", "netcdf": "netCDF"}
@@ -41,7 +41,7 @@ _WORDS: Final[Mapping[LibraryKind, str]] = {
 
 @dataclass(frozen=True)
 class LibraryPart:
-    """Seconds of the process with most time in I/O calls, and what they go to.
+    """Seconds of the process with most time in I/O calls, and their use.
 
     `words` is a noun phrase that names the costliest function, with its time added up over processes.
     """
@@ -52,7 +52,7 @@ class LibraryPart:
 
 
 def library_part(profile: Profile, time: IOTime) -> LibraryPart | None:
-    """The part outside file-system calls; None where no library spends any, or what it spends is not known."""
+    """The part outside file-system calls; None where no library spends any, or its time is not known."""
     seconds = time.calls_s - time.slowest_s
     app = next((app for app in profile.apps if time.caller is not None and app.name == time.caller.app), None)
     times = (

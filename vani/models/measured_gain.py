@@ -1,6 +1,6 @@
 """Correction of an expected gain by what `vani tune` measured of the same rule on the same machine.
 
-The ratio of a measurement is the measured over the expected share of the run that is won. A rule's gains are multiplied
+The ratio of a measurement is the measured over the expected saved share of the run. A rule's gains are multiplied
 by the median ratio, drawn toward 1 as if three further measurements had found the model right, and their range is
 widened to what the ratios span. Fewer than three sessions correct nothing.
 
@@ -27,16 +27,16 @@ LEAST_SESSIONS: Final = 3
 _PRIOR: Final = 3.0
 """Measurements that the model itself counts as (ours)."""
 _LEAST_EXPECTED: Final = 0.02
-"""Share of the run: of less, noise makes any ratio."""
+"""Share of the run: below it, noise makes any ratio."""
 _LEAST_RATIO: Final = 0.05
-"""No gain, or a loss, counts as this ratio: a setting that is recommended is expected to win something."""
+"""No gain, or a loss, counts as this ratio: a recommended setting is expected to save something."""
 _WIDEST: Final = math.sqrt(10)
 """Factor either way of the central estimate that a range has at most, as in `vani.advisors.gains`."""
 
 
 @dataclass(frozen=True)
 class Correction:
-    """A factor for the seconds that are won, the least and the most ratio that was seen, and of how many sessions."""
+    """A factor for the saved seconds, the least and the most ratio seen, and the number of sessions."""
 
     factor: float
     low: float
@@ -78,7 +78,7 @@ def corrected(expected: Expected, correction: Correction) -> Expected:
             "speedup": before / after,
             "low": before / min(max(worst, after), _WIDEST * after),
             "high": before / max(min(best, after), after / _WIDEST),
-            "method": f"{expected.method}; what is won times {correction.factor:.2g}, as {correction.sessions} "
+            "method": f"{expected.method}; saving times {correction.factor:.2g}, as {correction.sessions} "
             "sessions of vani tune measured of this rule on this machine",
         }
     )

@@ -3,7 +3,7 @@
 A phase i writes for w_i seconds; after it, g_i seconds pass without I/O until the next phase begins (or the app
 ends), and within it, pauses of p_i seconds in which no process does I/O. These are counted only where no library
 exchanges data between the file-system calls: such pauses are its own. And only where they are a millisecond a call or
-more: less is the program's way from one call to the next, and what a tracer takes. A program that reads back what it
+more: less is the program's time between calls, and the tracer's. A program that reads back what it
 wrote must have written it by then, so a pause before reading hides nothing, nor does one between calls of the same
 phase. Of the pauses, l seconds are those that the slowest process spends in libraries outside file-system calls, which
 is I/O, too. Written in the background,
@@ -68,7 +68,7 @@ def overlap(
     """Look at the phases of one app: at its writing, or with `reads` at its reading.
 
     `end_s` is when it ends, `inside` whether pauses within phases count, `share` what a second in which any
-    process moves data costs the run, `reads_back` whether the app reads what it wrote, and `library_s` the l of the
+    process moves data costs the run, `reads_back` whether the app reads its output, and `library_s` the l of the
     module.
     """
     moving = hidden = copying = pauses = 0.0

@@ -1,4 +1,4 @@
-"""Composite (progressive) Lustre layouts: what they may be, how they are written, what a file gets of them.
+"""Composite (progressive) Lustre layouts: their limits, their text, and the stripes of a file.
 
 Limits are those of lfs-setstripe(1) and of the Lustre manual (table 4 and chapter 20). A layout is written as
 options of `lfs setstripe`, as the YAML template that `lfs setstripe --yaml` reads, and as the .ini of Tarazu
@@ -6,7 +6,7 @@ options of `lfs setstripe`, as the YAML template that `lfs setstripe --yaml` rea
 
 How a layout follows from the sizes of files (Lustre manual, progressive file layouts, as quoted by Tarazu,
 section 2.3): few stripes for small files; the total of stripes grows in proportion to the size of the file; it
-stops where it reaches the targets there are, and one last component lies on all of them, to the end of the file.
+stops where it reaches the targets there are, and one last component is on all of them, to the end of the file.
 """
 
 from __future__ import annotations
@@ -37,10 +37,10 @@ MAX_STRIPES: Final = 2000
 
 MAX_DOM: Final = GiB
 _POOL: Final = re.compile(r"[A-Za-z0-9_.-]{1,15}")
-# lfs-setstripe(1): a layout with a mirror and all its components lies in one extended attribute; ours are far
+# lfs-setstripe(1): a layout with a mirror and all its components is in one extended attribute; ours are far
 # shorter than this.
 _MAX_COMPONENTS: Final = 64
-# OST indexes are 16 bits, and 0xffff stands for any.
+# OST indexes are 16 bits, and 0xffff means any.
 _MOST_OSTS: Final = 0xFFFF
 
 
@@ -137,7 +137,7 @@ class Layout:
         Raises
         ------
         InputError
-            The layout holds what the format cannot say: Data-on-MDT.
+            The layout contains what the format cannot express: Data-on-MDT.
         """
         if any(part.on_mdt or part.count is None for part in self.components):
             raise InputError(
@@ -152,7 +152,7 @@ class Layout:
 
 @dataclass(frozen=True)
 class Usage:
-    """The layout that a file of a size gets: stripes of the components that it reaches, those that hold bytes, and the
+    """The layout that a file of a size gets: stripes of the components that it reaches, those with bytes, and the
     bytes of the fullest.
     """
 
@@ -305,7 +305,7 @@ def _check(part: Component, name: str, start: int, size: int | None, *, first: b
         )
     if part.osts is not None:
         _check_osts(part.osts, count, name, overstripe=part.overstripe)
-    # Lustre's own check (LSE_ALIGN_END): an end lies between two stripes. A self-extending end moves.
+    # Lustre's own check (LSE_ALIGN_END): an end is between two stripes. A self-extending end moves.
     if part.end is not None and size is not None and part.extension is None and part.end % size:
         raise _refused(
             f"has {name} end at {part.end}, inside a stripe of {counted(size, 'byte')}",
@@ -329,7 +329,7 @@ def _check_dom(part: Component, name: str, *, first: bool) -> None:
         length = "the whole file" if part.end is None else counted(part.end, "byte")
         raise _refused(f"has {length} on the metadata target", "give it an end of 64K to 1G")
     if part.count is not None or part.overstripe or part.size not in {None, part.end}:
-        raise _refused(f"has stripes in {name}, which lies on the metadata target", "leave them out")
+        raise _refused(f"has stripes in {name}, which is on the metadata target", "leave them out")
 
 
 def _options(part: Component, *, plain: bool) -> str:

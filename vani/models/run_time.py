@@ -1,15 +1,15 @@
 """The seconds of a run that a part of its I/O costs: some files, one direction, one kind of call.
 
 For each part, a profile has the time in which any process is at it (`busy_s`) and that of all processes together
-(`time_s`). Neither is what the run waits for: eight processes that read files of their own one after another are at it
+(`time_s`). Neither is the run's waiting time: eight processes that read their own files one after another take
 eight times as long as each of them, and their times add up to the same. The run waits for its slowest process, and
 the time that this process spends on the part is taken for the larger of
 
-    its share, if it does what the others do:         slowest * time(part) / time(all)
+    its share, if it does the same as others:         slowest * time(part) / time(all)
     the mean over the processes that use the part:    time(part) / users
 
 and never for more than busy(part) or all of its own I/O time. A file that one process uses costs that process's time.
-Of an app with several instances, which may follow one another, the busy time is taken.
+For an app with several instances, which may follow one another, the busy time is taken.
 
 Writes end in the memory of the node unless the program asks for more, and the flush then waits until the bytes are on
 the targets. What decides how fast they get there, as a layout does, acts on `write_synced`, which is both.
@@ -48,7 +48,7 @@ def of_files_s(files: Sequence[FileEntity], profile: Profile, kind: Kind) -> flo
 
 
 def files_s(files: Sequence[FileEntity], app: App | None, kind: Kind) -> float:
-    """Seconds of the run that I/O on files costs an app; None: it is not known whose they are."""
+    """Seconds of the run that I/O on files costs an app; None: their app is not known."""
     return cost_s([file.io for file in files], sum(file.processes for file in files), app, kind)
 
 
@@ -99,7 +99,7 @@ def seconds(value: float | None) -> float:
 
 
 def seconds_of(times: ByKind, kind: Kind) -> float:
-    """Seconds of a kind, 0 where there are none: rules are asked about profiles that have times."""
+    """Seconds of a kind, 0 where there are none: rules get profiles with times."""
     if kind == "write_synced":
         # Both at a time count once in the total.
         return min((times.write or 0.0) + (times.sync or 0.0), times.total or 0.0)

@@ -6,7 +6,7 @@ A request of s bytes by one process takes
 
 with the latency L, which does not depend on s, and the rate b at which one process moves bytes. From the mean
 time of a request and a known b follows L, never below 0: a request that is faster than b was served by a
-cache, and larger ones would gain nothing. Of n requests, n' remain, which saves (n - n') * L.
+cache, and larger ones would gain nothing. n' of n requests remain, which saves (n - n') * L.
 
 b is the machine's rate of one target where it is described; else that of one process in OPRAEL's measured
 sweep (Tianhe prototype, IOR, one writer: 0.3 GB/s).

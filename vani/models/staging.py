@@ -9,14 +9,14 @@ and the data is read at least twice, or in small pieces, or with much metadata. 
 part, and nodes * F where each gets all. t_op is one call served by the node's memory, c how many processes were
 in I/O at a time in the traced run (its time summed over processes / the time in which any was).
 
-The same is asked of the file system as it is now,
+The same is computed for the file system as it is now,
 
     T_now = R / min(B_r, nodes * b) + W / min(B_w, nodes * b) + metadata operations / their rate
 
 with the whole file system's rates B and that of a node b (its client's, else its network's). A gain is promised only
 where this explains the trace (see `calibration.py`): requests that wait for latencies, locks or a cache, which it does
-not know, have none. What the Vani paper measured on Lassen's shared memory, 2.2 to 4.6 times faster I/O for preloaded
-inputs (figure 7) and 3.9 to 8 for intermediate files (figure 8), is said, but not promised elsewhere.
+not know, have none. The Vani paper's results on Lassen's shared memory, 2.2 to 4.6 times faster I/O for preloaded
+inputs (figure 7) and 3.9 to 8 for intermediate files (figure 8), are quoted, but not promised elsewhere.
 """
 
 from __future__ import annotations
@@ -53,19 +53,19 @@ __all__ = [
 
 # Typical of a call that Linux serves from memory: 1 to 2 µs (general knowledge).
 OPERATION_S = 2e-6
-"""t_op: seconds of one call on a file that lies in memory of the node."""
+"""t_op: seconds of one call on a file in memory of the node."""
 
 _ON_THE_NODE = ("/dev/shm", "/tmp", "/var/tmp")
-"""Folders that lie on the node itself by convention (Filesystem Hierarchy Standard)."""
+"""Folders on the node itself by convention (Filesystem Hierarchy Standard)."""
 
 
 @dataclass(frozen=True)
 class Tier:
     """Storage near the compute nodes.
 
-    `capacity` is what may be used of it in bytes: of one node for a `node_local` tier, of all for a `shared`
+    `capacity` is its usable bytes: of one node for a `node_local` tier, of all for a `shared`
     one. None is unknown. `read` and `write` are bytes per second of one node, `most_*` over the machine.
-    `because` says, in words for a sentence, what is assumed where `certainty` is below 1.
+    `because` gives the assumption as part of a sentence where `certainty` is below 1.
     """
 
     name: str
@@ -123,7 +123,7 @@ def tiers(profile: Profile, system: System, *, spare: float, memory_share: float
 def choose(
     candidates: Sequence[Tier], *, total: int, nodes: int, shared: bool, per_node: int | None = None
 ) -> Tier | str:
-    """The nearest tier with room for the bytes, or why there is none, as a sentence.
+    """The nearest tier with room for the bytes, or a sentence why there is none.
 
     `total` bytes over all nodes, `per_node` on each (default: evenly). With `shared` all nodes must see the same
     files, which storage of a single node cannot give to several.
@@ -159,7 +159,7 @@ def is_near(path: str, profile: Profile, system: System) -> bool:
 
 
 def file_system_of(files: Iterable[FileEntity], system: System) -> tuple[FileSystem | None, str]:
-    """The file system that the files lie on and its place in the description, else the first that there is."""
+    """The file system of the files and its place in the description, else the first one."""
     for file in files:
         file_system = system.file_system_for(file.path)
         if file_system is not None:
@@ -241,7 +241,7 @@ def _described(
         and of_profile is not None
         and (size is None or of_profile < size)
     ):
-        # What a collected job says is about this job; the description is about any.
+        # A collected job describes this job; the description covers any.
         size, figure = of_profile, ("storage.node_local.capacity_per_node", of_profile)
     sure = certainty(system)
     because = f"the figures are the typical ones of {system.name}" if system.generic else ""
@@ -300,7 +300,7 @@ def _undescribed(profile: Profile, system: System, *, spare: float, memory_share
 def _part_of_memory(
     profile: Profile, system: System, share: float
 ) -> tuple[int | None, tuple[str, int | None], str]:
-    """Bytes of a node's memory that files may take, the figure that this rests on, and what is assumed."""
+    """Bytes of a node's memory that files may take, its source figure, and the assumption."""
     known = (
         ("job.memory_per_node", profile.job.memory_per_node),
         ("middleware.memory_per_node", profile.middleware.memory_per_node),
@@ -319,6 +319,6 @@ def _together(of_node: float | None, of_all: float | None, nodes: int) -> float 
 
 
 def is_below(path: str, folder: str) -> bool:
-    """True if `path` is `folder` or lies in it, by name only."""
+    """True if `path` is `folder` or inside it, by name only."""
     path, folder = posixpath.normpath(path), posixpath.normpath(folder).rstrip("/")
     return path == folder or path.startswith(folder + "/")

@@ -1,6 +1,6 @@
-"""The number of targets that keep the writers (or readers) of one shared file busy, and what a change of it gains.
+"""The number of targets that keep the writers (or readers) of one shared file busy, and the gain of a change.
 
-A node sends what all its processes write, so that a file needs targets by the nodes that move its bytes, not by their
+A node sends the bytes of all its processes, so a file needs targets by the nodes that move its bytes, not by their
 processes: some for each node, more for collective calls, whose aggregators write in step and wait for the slowest. Of
 counts that did about as well where they were measured, the least is taken: it takes the fewest targets from others.
 `python -m benchmarks.stripes` chooses both numbers on all machines but one and judges them on that one
@@ -13,7 +13,7 @@ what more targets bring:
   trace shows the rate of one target, and nodes that are at their own rate gain nothing;
 - bandwidth grows with a power of the targets, as the measured sweeps do in the middle.
 
-The estimate is their geometric mean. Nodes that send as much as a client can gain nothing, whatever the count.
+The estimate is their geometric mean. Nodes that send as much as a client can gain nothing from any count.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ COLLECTIVE_PER_NODE: Final = 4
 COLLECTIVE_ALIKE: Final = 8
 
 OWN_PER_NODE: Final = 4
-"""Targets for each node whose processes write files of their own, over all files that are written at the same time:
+"""Targets for each node whose processes write separate files, over all files that are written at the same time:
 the fewest within 4 % of the best on ARCHER's fs3, judged on its fs4. No other machine was measured."""
 
 CACHED_PER_NODE: Final = 512 * MiB
@@ -67,7 +67,7 @@ CACHED_PER_NODE: Final = 512 * MiB
 8 nodes: 512 MiB per node are fastest on 4 of 32 targets, from 1 GiB per node on the targets decide."""
 
 CACHED_PER_TARGET: Final = GiB
-"""Of such files a target for each GiB: best of 1 to 32 targets at 1 and at 4 GiB there; on Mahti,
+"""A target for each GiB of such files: best of 1 to 32 targets at 1 and at 4 GiB there; on Mahti,
 where all calls are collective, at 1, 4 and 8 GiB."""
 
 NODE_RATE: Final = 0.8e9
@@ -85,7 +85,7 @@ MOST_GUESSED: Final = 64
 machine with more, 64 processes did best on 64 targets and reached a tenth of that on 128."""
 
 LEAST_SHARE: Final = 0.1
-"""A file whose targets give less than this share of what one gives is held up by something else (ours)."""
+"""A file whose targets give less than this share of a target's rate is slowed by something else (ours)."""
 
 
 def wanted_targets(
@@ -105,7 +105,7 @@ def wanted_targets(
     bytes_
         Of the file.
     collective
-        Aggregators move the bytes: no more targets than processes, of which each serves one.
+        Aggregators move the bytes: no more targets than processes, each of which serves one.
     cached
         Bytes per target where the nodes' memory takes the file; None where targets decide.
     """

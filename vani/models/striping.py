@@ -6,11 +6,11 @@ Equation 3 of AIOT (Gao et al., section III.B.2):
     stripe_size  = offset_difference / parallelism
 
 The paper does not define offset_difference. Both cases of its figure 10 (four processes, a file of 16 MB)
-hold if it is the span that all processes cover in one concurrent step, that is, if the stripe size is the
+apply if it is the span that all processes cover in one concurrent step, that is, if the stripe size is the
 distance between the offsets that neighbouring processes access at the same moment: blocks of 4 MB give 4 MB,
 interleaving by 1 MB gives 1 MB.
 
-Equation 3 grows without bound with the number of processes; measured bandwidth does not. `contention` says from
+Equation 3 grows without bound with the number of processes; measured bandwidth does not. `contention` gives from
 where on further targets are of no use.
 """
 
@@ -83,14 +83,14 @@ def step_distance(
     Returns
     -------
     int or None
-        None where no reading applies: what is simultaneous is not known, or processes access the same bytes.
+        None where no reading applies: simultaneous accesses are not known, or processes access the same bytes.
     """
     _, strided, random = shares or (0.0, 0.0, 1.0)
     if stride is not None and stride > 0 and strided >= 0.9:
         return max(1, round(stride / processes))
     if random >= 0.1 or mean_run is None or not footprint:
         return None
-    # Runs of all processes side by side fit into what was accessed, unless they lie on top of each other.
+    # Adjacent runs of all processes fit into the accessed bytes, unless they overlap.
     return mean_run if mean_run * processes <= 1.1 * footprint else None
 
 
@@ -158,7 +158,7 @@ def neighbour_distance(file: FileEntity, processes: int, *, reads: bool) -> int 
         shares=(pattern.consecutive, pattern.strided, pattern.random),
         footprint=footprint.read if reads else footprint.written,
         processes=processes,
-        # The pattern is that of both directions together, so the runs are, too.
+        # The pattern covers both directions together, so the runs do, too.
         mean_run=mean_run(
             moved=bytes_.total,
             operations=file.io.ops.read + file.io.ops.write,

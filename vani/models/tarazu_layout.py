@@ -26,8 +26,8 @@ CONFIGURATION_2: Final = Layout((Component(128 * MiB, 1), Component(2 * GiB, 12)
 def tarazu_stripe_sizes(layout: Layout, size: int) -> list[int]:
     """Stripe size of each component by Tarazu's rule: its length / its stripes, for a file that ends at `size`.
 
-    Each target then holds one piece. Lustre itself refuses a component whose end is no multiple of its stripe
-    size, so that these sizes serve for comparison; of a layout that is set, they are not taken.
+    Each target then stores one piece. Lustre itself refuses a component whose end is not a multiple of its stripe
+    size, so these sizes serve for comparison only; layouts to set do not use them.
     """
     stripe_sizes = []
     for start, part in zip(layout.starts(), layout.components, strict=True):
@@ -42,7 +42,7 @@ def parse_buckets(text: str, where: str) -> Layout:
     Raises
     ------
     InputError
-        It is no such configuration, or a layout that Lustre refuses; `where` is what the message calls it.
+        It is not such a configuration, or a layout that Lustre refuses; the message names it `where`.
     """
     parser = configparser.ConfigParser(inline_comment_prefixes=("#", ";"), interpolation=None)
     try:
@@ -54,7 +54,7 @@ def parse_buckets(text: str, where: str) -> Layout:
     except (configparser.Error, ValueError) as error:
         said = str(error).replace("\n", " ")
         raise InputError(
-            f"is no configuration of Tarazu's ({said})",
+            f"is not a configuration of Tarazu ({said})",
             where=where,
             todo="give [Client] Buckets = n, then [Bucket_1] Extent = 128M, Stripe = 1, ... and Extent = -1 last",
         ) from None

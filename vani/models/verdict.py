@@ -1,6 +1,6 @@
 """Whether storage matters to a run, why, and what to do next: decided once, printed by every text.
 
-The share that decides is that of `models.io_time`: the time of the slowest process in I/O calls, those of libraries
+The decisive share is that of `models.io_time`: the time of the slowest process in I/O calls, those of libraries
 included, and of a workflow the time in which any process is in one. Activity that the trace proves but does not record
 (`profile.unseen`) is added as far as something bounds it. Where it could lift a small share to `HARDLY`, the verdict is
 open; where the recorded share is beyond that already, the shares are lower bounds.
@@ -35,7 +35,7 @@ _OF_METADATA: Final = (
     ("seek", ("lseek", "fseek")),
     ("rename", ("rename",)),
 )
-"""Metadata operations that a source without functions counts, and the names that stand for them."""
+"""Metadata operations that a source without functions counts, and their names."""
 
 _WHAT_WAS_MISSED: Final[dict[UnseenKind, tuple[str, str]]] = {
     "written_without_writes": (
@@ -63,8 +63,8 @@ _WHAT_WAS_MISSED: Final[dict[UnseenKind, tuple[str, str]]] = {
         "{} copies inside the kernel were recorded without their bytes",
     ),
     "forked_processes": (
-        "child processes were started of which no call was recorded",
-        "child processes were started of which no call was recorded",
+        "child processes were started without any recorded call",
+        "child processes were started without any recorded call",
     ),
     "mpiio_calls_missing": (
         "1 file-system call moved data in MPI-IO files outside any recorded MPI-IO call",
@@ -84,7 +84,7 @@ _CAUSE_SAYS_MORE: Final = ("module_off", "module_partial", "names_excluded")
 
 
 def verdict_of(profile: Profile) -> Verdict:
-    """The verdict of a profile; decided anew for a document of an older Vani, which has none."""
+    """The verdict of a profile; decided again for a document of an older Vani, which has none."""
     return profile.verdict or decided(profile)
 
 
@@ -118,7 +118,7 @@ def decided(profile: Profile) -> Verdict:
         return _open(profile, why, f"{_capital(why)}: the verdict is open.", _look_again(missed[0]))
     if not workflow.io.ops.all and not workflow.io.time_s.total:
         if lost is not None:
-            left = "No I/O on files of a data set in what is left of the trace: what was lost may have some."
+            left = "No I/O on files of a data set in the rest of the trace: the lost part may have some."
             return _open(profile, lost, left, "trace it again")
         return _verdict(profile, "no", "No I/O on files of a data set.", "nothing to do for storage")
     if time is None:
@@ -157,7 +157,7 @@ def _matters_anyway(profile: Profile, time: IOTime | None) -> bool:
 
 
 def _may_be_overhead(profile: Profile, time: IOTime) -> bool:
-    """Without what the tracer adds to each call, I/O may take less than `HARDLY` of the run."""
+    """Without the tracer's time in each call, I/O may take less than `HARDLY` of the run."""
     total = profile.workflow.io.time_s.total or 0.0
     if inflated_by(profile) is None or not total:
         return False
@@ -181,7 +181,7 @@ def _of_shares(profile: Profile, time: IOTime, missed: Sequence[Unseen], lost: s
         if time.is_in_libraries:
             ending = "it matters, and the time goes to the I/O library"
     elif lost is not None:
-        matters, ending, why = "open", "what was lost may change that", lost
+        matters, ending, why = "open", "the lost part may change that", lost
     elif time.of_run(time.calls_most_s) >= HARDLY:
         matters, ending = "open", "it may matter, and counts do not show more"
         why = "counts do not show when each call took place"
@@ -244,7 +244,7 @@ def _rank(profile: Profile, slowest: Slowest | None) -> str:
 
 
 def _look_again(entry: Unseen) -> str:
-    """How to record what was missed, as a sentence without a capital and a full stop."""
+    """How to record the missing activity, as a sentence without a capital and a full stop."""
     return entry.see_with if entry.see_with.startswith(_VERBS) else f"record it with {entry.see_with}"
 
 
@@ -290,7 +290,7 @@ def _second(call: CallCost, whole: float) -> str:
 def _cause_of_counts(profile: Profile) -> VerdictCause | None:
     """The kind of calls that costs most, where the source counts no functions; by number where no time is known.
 
-    Metadata operations are told apart by their numbers. Flushes whose time is counted with that of writes are named
+    Metadata operations are distinguished by their numbers. Flushes whose time is counted with that of writes are named
     with these.
     """
     io = profile.workflow.io
@@ -310,7 +310,7 @@ def _cause_of_counts(profile: Profile) -> VerdictCause | None:
 
 
 def _kind_in_words(profile: Profile, kind: str) -> str:
-    """`write: 25,600 calls`; of metadata with the number of opens, stats and seeks, as far as they were counted."""
+    """`write: 25,600 calls`; for metadata with the number of opens, stats and seeks, where counted."""
     io = profile.workflow.io
     count = getattr(io.ops, kind) or 0
     if kind == "write" and io.time_s.sync is None and io.ops.sync:

@@ -1,16 +1,16 @@
 """The executable's name, read off the name that Recorder gave the trace's folder (format document, section 2).
 
 `<host>-<user>-<exe>-<pid>-HHMMSS.mmm` (2.5p) or `HHMMSS.mm-<host>-<user>-<exe>-<pid>` (2.5g, 3.0): any of the three
-names may hold hyphens, and the folder does not say where one ends. In this order decide
+names may contain hyphens, and the folder does not show where one ends. In this order decide
 
 1. a user without a name: getlogin(3) failed, and Recorder wrote `(null)` or `user-unknown`;
 2. three words: one for each;
 3. the paths of the trace: a folder on them that is named as the user is, such as `/home/alice`;
-4. the words: a host goes on as long as parts of host names follow, numbers (`login-01`, `ip-10-0-12-34`), places in a
+4. the words: a host continues while parts of host names follow, numbers (`login-01`, `ip-10-0-12-34`), places in a
    rack (`r2i0n4`) and usual names of nodes (`gpu-login`), after at most one other word; the next word is the
    user. So `n1-login-01-alice-xhpl` is xhpl, and `host-alice-my-solver` is my-solver.
 
-Rules 3 and 4 may be wrong; the result says so.
+Rules 3 and 4 may be wrong; the result states that.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class AppName:
     doubt: str | None = None
     """Why it may be another one, as a sentence."""
     user: str | None = None
-    """User who ran it; None where the folder's name does not say."""
+    """User who ran it; None where the folder's name does not show it."""
 
 
 def app_of_folder(directory: str, holds: Callable[[str], bool] = lambda _: False) -> AppName:
@@ -60,7 +60,7 @@ def app_of_folder(directory: str, holds: Callable[[str], bool] = lambda _: False
     Parameters
     ----------
     holds
-        Tells whether a path of the trace leads through a folder of that name; called only if the words are not enough.
+        Returns whether a path of the trace leads through a folder of that name; called only if words are not enough.
     """
     for form in _DEFAULT_NAMES:
         match = re.fullmatch(form, directory)
@@ -96,7 +96,7 @@ def _executable(names: str, holds: Callable[[str], bool]) -> AppName:
 
 
 def _user_in_paths(words: list[str], holds: Callable[[str], bool]) -> tuple[int, int] | None:
-    """Place of the user's name: of those that folders have, the first, and the longest there; None without any."""
+    """Place of the user's name: the first that folders have, and the longest there; None without any."""
     last = len(words) - 1
     for begin in range(1, last):
         for end in range(min(begin + _LONGEST_USER, last), begin, -1):

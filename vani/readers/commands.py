@@ -1,4 +1,4 @@
-"""Programs by their command: the name of a run, what stands in front of a program, and what only starts others."""
+"""Programs by their command: the name of a run, the words before a program, and programs that only start others."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ _LAUNCHER = re.compile(
 RANK_LAUNCHERS = frozenset(
     {"torchrun", "torch.distributed.run", "torch.distributed.launch", "accelerate", "deepspeed"}
 )
-"""Programs that begin the ranks of a job, each with RANK and WORLD_SIZE in its environment, which no trace holds."""
+"""Programs that begin the ranks of a job, each with RANK and WORLD_SIZE in its environment, which no trace contains."""
 _INTERPRETER = re.compile(
     r"^(?:python|pypy|perl|ruby|node|julia|Rscript|lua|tclsh|ba|da|z|k|c|tc)?(?:sh)?[\d.]*$"
 )
-# Commands that only change how a program runs: their options that take the next word, and how many words of their own
-# stand in front of the program.
+# Commands that only change how a program runs: their options that take the next word, and how many words
+# precede the program.
 _WRAPPERS: dict[str, tuple[frozenset[str], int]] = {
     name: (frozenset(options.split()), operands)
     for name, options, operands in (
@@ -66,18 +66,18 @@ def app_of(command: Sequence[str]) -> str:
 
 
 def is_interpreter(program: str) -> bool:
-    """Tell of the name of a program whether it runs scripts."""
+    """Return whether a program of this name runs scripts."""
     return bool(_INTERPRETER.match(program))
 
 
 def is_launcher(program: str) -> bool:
-    """Tell whether a program, by its path or name, is there to start others; so are scripts of shells."""
+    """Return whether a program, by its path or name, is there to start others; so are scripts of shells."""
     name = posixpath.basename(program)
     return bool(_LAUNCHER.fullmatch(name) or re.search(SHELL_SCRIPT, name))
 
 
 def program_behind(command: Sequence[str]) -> int:
-    """The index of the word in a command line that names the program itself; 0 where nothing stands in front of it."""
+    """The index of the word in a command line that names the program itself; 0 where nothing precedes it."""
     begin = at = 0
     while at < len(command) and (wrapper := _WRAPPERS.get(Path(command[at]).name)) is not None:
         options, operands = wrapper

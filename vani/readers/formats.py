@@ -107,7 +107,7 @@ def format_of(path: Path, *, named: bool) -> Format | None:
 
 
 def has_plug_ins() -> bool:
-    """Tell whether there is any format besides those of the table; loads them."""
+    """Return whether there is any format besides those of the table; loads them."""
     return bool(_plug_ins().formats)
 
 

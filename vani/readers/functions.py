@@ -22,7 +22,7 @@ class PositionRule(IntEnum):
     ADVANCE = 1
     """Moves data at the file position and advances it (read, fwrite, writev)."""
     AT = 2
-    """Moves data at an offset of its own (pread)."""
+    """Moves data at an explicit offset (pread)."""
     SEEK_SET = 3
     SEEK_CUR = 4
     SEEK_END = 5
@@ -60,7 +60,7 @@ class Meaning:
     """True where the call binds `handle` to `path`."""
     rename_to: int = -1
     command: int = -1
-    """The command of fcntl, of which those that duplicate a descriptor matter."""
+    """The command of fcntl; only those that duplicate a descriptor matter."""
     comm: int = -1
     rule: PositionRule = PositionRule.NONE
     flags: Flag = _NONE

@@ -1,4 +1,4 @@
-"""Codes of the ids by which calls name open files, and the files that these ids stand for."""
+"""Codes of the ids by which calls name open files, and the files of these ids."""
 
 from __future__ import annotations
 

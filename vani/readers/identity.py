@@ -1,7 +1,7 @@
 """Identity of the state of a trace: whether a store still fits it, and whether it changed while it was read.
 
 Contents are not hashed, which would cost as much as decoding a large trace. A file's size, inode and both times of
-change stand for them: the time of the last change of its inode (ctime) is set by the system alone, so that tools which
+change represent them: the time of the last change of its inode (ctime) is set by the system alone, so that tools which
 keep the other one (`rsync -a`, `cp -p`, `touch -r`) do not hide that they wrote. A copy of a trace is thus another
 trace, and decoded again.
 """

@@ -176,7 +176,7 @@ class _Arguments:
         return None if column is None else column.to_pylist()
 
     def numbers(self, index: int) -> NDArray[np.int64]:
-        """The argument at `index` as integers; NO_VALUE where it is none."""
+        """The argument at `index` as integers; NO_VALUE where it is not one."""
         column = self.text(index)
         if column is None:
             return np.full(len(self._lists), NO_VALUE, np.int64)

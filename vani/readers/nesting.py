@@ -47,7 +47,7 @@ def made_by_library(layer: NDArray[np.int8], origin: NDArray[np.int8]) -> NDArra
 def outermost(
     own: NDArray[np.int8], around: NDArray[np.int8], layer: NDArray[np.int8], origin: NDArray[np.int8]
 ) -> NDArray[np.int8]:
-    """`via` of calls within others, shape (n,); `own` is their own layer, `around` that of the calls around them.
+    """`via` of calls within others, shape (n,); `own` is their layer, `around` that of the calls around them.
 
     MPI finishes its non-blocking file operations in MPI_Wait and the like, which are no library of files themselves.
     """

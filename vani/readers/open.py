@@ -74,7 +74,7 @@ class Workload:
 
 
 def is_trace(path: Path) -> bool:
-    """Tell whether a path is a trace of a kind that Vani reads, damaged or not.
+    """Return whether a path is a trace of a kind that Vani reads, damaged or not.
 
     Stricter than what a user may name: a file VERSION alone, or a data set in Parquet, is not a trace.
     """
@@ -98,7 +98,7 @@ def traces_at(path: Path) -> list[Path]:
 
 
 def has_part(path: Path, name: str, device: int, inode: int) -> bool:
-    """Tell whether a file is read as a part of a trace at `path` or below, by whatever name.
+    """Return whether a file is read as a part of a trace at `path` or below, by whatever name.
 
     Parameters
     ----------
@@ -168,13 +168,13 @@ def open_workload(paths: Sequence[Path], *, decoded: Callable[[TraceReader], boo
     """Open the traces of a workload: directories that are traces, and all traces in those that are not.
 
     Traces stay in the order in which they are given; those found in one directory are in natural order
-    (`step9` before `step10`). A trace that is given twice is opened once. Other files beside traces are
+    (`step9` before `step10`). A trace that is given twice is opened once. Other files next to traces are
     passed over. Traces that cannot be read are listed, with the reason, as long as one can be.
 
     Parameters
     ----------
     decoded
-        Tells whether the calls of a trace are known already, so that its tables need not be read.
+        Returns whether the calls of a trace are known already, so that its tables need not be read.
 
     Raises
     ------
@@ -226,7 +226,7 @@ def _exists(path: Path) -> bool:
     try:
         return path.exists()
     except (OSError, ValueError) as error:
-        # The error's text says what is wrong: a name too long, a loop of links, a byte 0.
+        # The error's text names the fault: a name too long, a loop of links, a byte 0.
         raise InputError(
             f"cannot be looked at ({error})", where=path, todo="name the folder of a trace"
         ) from error
@@ -242,14 +242,14 @@ def _traces_in(path: Path, depth: int) -> Iterator[Path]:
         try:
             yield from _traces_in(entry, depth - 1)
         except TraceError:
-            # A folder beside the traces that cannot be listed is not one of them.
+            # A folder next to the traces that cannot be listed is not one of them.
             continue
 
 
 def _possible_traces(path: Path) -> list[Path]:
-    # Of the built-in formats, only logs of Darshan are files.
+    # Among the built-in formats, only logs of Darshan are files.
     with_files = has_plug_ins()
-    # Tools put folders whose names begin with `_` or `.` beside traces (`_text`, `_parquet`).
+    # Tools put folders whose names begin with `_` or `.` next to traces (`_text`, `_parquet`).
     return sorted(
         (
             p
@@ -309,7 +309,7 @@ def _about_file(path: Path) -> UnknownFormatError:
     return UnknownFormatError(
         "is a file, no trace",
         where=path,
-        todo="name the folder that holds recorder.dat, or recorder.mt and VERSION",
+        todo="name the folder with recorder.dat, or recorder.mt and VERSION",
     )
 
 
@@ -324,17 +324,17 @@ def _about_directory(path: Path) -> UnknownFormatError:
         return UnknownFormatError(
             "is an empty folder",
             where=path,
-            todo="name a folder that holds recorder.dat, or recorder.mt and VERSION",
+            todo="name a folder with recorder.dat, or recorder.mt and VERSION",
         )
     foreign = _foreign([e.name for e in entries])
     if foreign is not None:
         return UnknownFormatError(
-            f"holds {foreign.tool}, which Vani does not read", where=path, todo=foreign.todo
+            f"contains {foreign.tool}, which Vani does not read", where=path, todo=foreign.todo
         )
     within = list(_traces_in(path, _NESTED))
     if within:
         return UnknownFormatError(
-            f"is not a trace but holds {len(within)}",
+            f"is not a trace but contains {len(within)}",
             where=path,
             todo=f"name one of them, such as {within[0]}",
         )

@@ -23,7 +23,7 @@ _LIBRARY = re.compile(r"\.so(\.\d+)*$")
 def normal_path(path: str) -> str:
     """Join the spellings under which the tracer may write one file: `a//b`, `a/./b`, `a/x/../b`.
 
-    The tracer puts the working directory in front of what it cannot resolve; where that directory is `.`, an
+    The tracer puts the working directory before paths that it cannot resolve; where that directory is `.`, an
     absolute path begins with `.//`.
     """
     if path.startswith(".//"):
@@ -33,7 +33,7 @@ def normal_path(path: str) -> str:
 
 
 def classify_path(path: str) -> FileClass:
-    """The class of a file by its path: of the data set, or counted apart (contract, "file")."""
+    """The class of a file by its path: of the data set, or counted separately (contract, "file")."""
     if path in ("stdin", "stdout", "stderr", "<stdin>", "<stdout>", "<stderr>"):
         return FileClass.STANDARD_STREAM
     if path.startswith(("socket:", "pipe:", "anon_inode:", "/memfd:")):
@@ -97,7 +97,7 @@ class PathTable:
 def complete_relative_paths(file: NDArray[np.int32], layer: NDArray[np.int8], paths: Sequence[str]) -> None:
     """Replace a library call's relative path by the absolute one that ends with it, if there is just one.
 
-    HDF5, NetCDF and MPI-IO calls hold the path as the program gave it; the file-system calls they make hold it
+    HDF5, NetCDF and MPI-IO calls have the path as the program gave it; the file-system calls they make have it
     with the directory in front.
 
     Parameters

@@ -15,7 +15,7 @@ from vani.calls import MOST_SUM
 __all__ = ["MOST_BYTES", "MOST_OFFSET", "NO_VALUE", "believed", "claimed"]
 
 NO_VALUE = np.iinfo(np.int64).min
-"""Stands for an integer that is not there."""
+"""Means a missing integer."""
 
 MOST_BYTES = 1 << 56
 """No process can address more (64-bit processors with page tables of five levels), so no call can move it. `-1`, also

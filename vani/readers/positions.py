@@ -2,7 +2,7 @@
 
 A sequential `read` begins where the call before it on the same file ended, a seek moves that place, an open sets
 it to 0. The tracer names files by path, not by descriptor, so a process has one position per path (two descriptors
-of one path at a time cannot be told apart). Hardly anything loops per call: within a process and file, positions are
+of one path at a time cannot be distinguished). Hardly anything loops per call: within a process and file, positions are
 sums since the last call that set one; only where many calls in a row depend on the end of the file, they are followed
 one by one.
 
@@ -228,7 +228,7 @@ class Positions:
         is_open = rule == PositionRule.OPEN
         writes = kind == Kind.WRITE
         own = flags[rows]
-        # The last open decides whether writes append; before the first one, the state of the batch before holds.
+        # The last open decides whether writes append; before the first one, the state of the batch before applies.
         opened = np.flatnonzero(is_open | starts)
         appending = (own[opened] & Flag.APPEND) != 0
         appending[~is_open[opened]] = append0[~is_open[first]]
@@ -294,7 +294,7 @@ class _Calls:
         lost = step == NO_VALUE
         step[lost] = 0
         self.asked = step
-        # An appending write after another one goes on where that ended; only the first needs the end of the file.
+        # An appending write after another one continues where that ended; only the first needs the end of the file.
         self._heads = appends & (starts | ~np.append(False, appends[:-1]))
         self.step = np.where(self._heads, 0, step) if self._heads.any() else step
         """Bytes by which each call that sets no position moves it."""

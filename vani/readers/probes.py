@@ -3,7 +3,7 @@
 A path is a probe if no call shows that it existed: in the whole trace it was opened without O_CREAT and O_TRUNC, and
 tested by name (stat, access), but never closed, read, written, or anything else. Programs look for settings files
 like that (`/etc/romio-hints`). A program that opens a file, leaves it open to its end and moves all data in ways that
-leave no records (fgets, mmap) is mistaken for one that looked in vain.
+leave no records (fgets, mmap) is mistaken for a failed look-up.
 """
 
 from __future__ import annotations

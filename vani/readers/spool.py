@@ -32,7 +32,7 @@ class Spool:
     """Record batches of one schema, in order, read again as often as needed by several threads at once."""
 
     def __init__(self, schema: pa.Schema, by: str) -> None:
-        """`by`: the column of numbers, of threads or processes, by which batches are asked for."""
+        """`by`: the column of numbers, of threads or processes, by which batches are requested."""
         self._schema, self._by = schema, by
         self._file = tempfile.SpooledTemporaryFile(max_size=_IN_MEMORY)  # noqa: SIM115 - lives as long as this
         self._stored: list[_StoredBatch] = []
@@ -56,7 +56,7 @@ class Spool:
                 self._file.write(data)
             except OSError as error:
                 raise TraceError(
-                    f"cannot keep what it parsed ({error.strerror})",
+                    f"cannot store the parsed rows ({error.strerror})",
                     where=tempfile.gettempdir(),
                     todo="name another folder for temporary files in TMPDIR",
                 ) from error

@@ -1,7 +1,7 @@
 """Files among those of a run that are no data of the program: the system's, MPI's, standard streams.
 
 Nothing in a trace of file-system calls marks the end of MPI_Init: transports open segments when processes first talk,
-long after it. So files are told apart by what they are, never by when they were used. A configuration file that a
+long after it. So files are classified by their kind, never by the time of use. A configuration file that a
 program reads before its first message therefore stays data.
 
 Names of segments and session folders are those of the libraries' sources: MPICH (`mpl/src/shm`), UCX
@@ -36,7 +36,7 @@ _SESSION = re.compile(
     r"(?:/|$)"
 )
 _SCRATCH = re.compile(r"\.locktest\.\d+$|\.lockedfile(?:-\d+)?$|/\.[^/]+\.shfp\.\d+$")
-"""Files beside those of MPI-IO: Open MPI's, to try locks and to share pointers, and ROMIO's shared pointers."""
+"""Files next to those of MPI-IO: Open MPI's, to try locks and to share pointers, and ROMIO's shared pointers."""
 _SETTINGS = frozenset(
     {"mca-params.conf", "openmpi-mca-params.conf", "openmpi-mca-params.conf.local", "pmix-mca-params.conf",
      "prte-mca-params.conf", "ucx.conf"}

@@ -30,7 +30,7 @@ __all__ = [
 ]
 
 BATCH_ROWS = 1 << 18
-"""Rows of a batch: 2 MiB per 8-byte column, so that a batch's columns stay near the processor's caches."""
+"""Rows of a batch: 2 MiB per 8-byte column, so a batch's columns stay near the processor's caches."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,13 +94,13 @@ class TraceReader(Protocol):
 
     @property
     def problems(self) -> Sequence[str]:
-        """Damage that was left out, as far as the tables show it; a `Piece` may have more."""
+        """Damage that was left out, by the tables; a `Piece` may have more."""
 
     def digest(self) -> str:
         """Identify the state of the files on disk when the trace was opened, before anything of it was read."""
 
     def changed(self) -> bool:
-        """Tell whether that state has changed."""
+        """Return whether that state has changed."""
 
     def calls_per_rank(self) -> np.ndarray[Any, np.dtype[np.int64]]:
         """Number of calls of each rank, shape (ranks,), known without reading them."""
@@ -117,8 +117,8 @@ class TraceReader(Protocol):
     def batches(self, ranks: range, piece: Piece) -> Iterator[pa.RecordBatch]:
         """Yield the calls of `ranks`, in rank order, in batches that fit `vani.calls.CALLS`.
 
-        A batch holds about `BATCH_ROWS` rows, and hardly ever more than twice as many, so memory does not grow with the
-        trace. The summary is added to `piece`. A damaged rank is reported there and the others are still
+        A batch contains about `BATCH_ROWS` rows, and hardly ever more than twice as many, so memory does not grow with
+        the trace. The summary is added to `piece`. A damaged rank is reported there and the others are still
         read.
         """
 
@@ -156,7 +156,7 @@ class DecodesAgain(Protocol):
 
     @property
     def decodes_quickly(self) -> bool:
-        """Tell whether that costs less."""
+        """Return whether that costs less."""
 
     def tell(self, ranks: range) -> Piece:
         """The summary that `batches` would make of some ranks, without the columns of their calls."""
@@ -195,17 +195,17 @@ class Format:
 
     name: str
     probe: Callable[[Path], bool]
-    """Tells whether a path, a folder or a file, is such a trace, damaged or not. It is called for every file,
+    """Returns whether a path, a folder or a file, is such a trace, damaged or not. It is called for every file,
     so it must read little; `open` explains a damaged trace."""
     open: Callable[[Path], TraceReader]
     """Makes the reader; reads no calls yet. Raises TraceError or UnknownFormatError."""
     is_part: Callable[[str], bool] = _any_name
-    """Tells by a file's name whether it would be read as a part of a trace that is a folder."""
+    """Returns by a file's name whether it would be read as a part of a trace that is a folder."""
     probe_unnamed: Callable[[Path], bool] | None = None
-    """Tells the same as `probe` of a path that nobody named, among the files beside traces; None: as `probe` does."""
+    """Returns the same as `probe` for an unnamed path, among the files next to traces; None: as `probe` does."""
 
     def is_at(self, path: Path, *, named: bool) -> bool:
-        """Tell whether such a trace is at a path that the user named, or that was found below one."""
+        """Return whether such a trace is at a path that the user named, or that was found below one."""
         tells = self.probe if named or self.probe_unnamed is None else self.probe_unnamed
         return tells(path)
 

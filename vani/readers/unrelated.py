@@ -25,14 +25,14 @@ _LONGEST_JOB_S: Final = 7 * 86400.0
 
 @dataclass(eq=False)
 class _Run:
-    """One trace as far as its head tells, its files when they are asked for."""
+    """One trace by its head; its files on request."""
 
     path: Path
     readers: list[TraceReader]
 
     @cached_property
     def span(self) -> tuple[float, float] | None:
-        """Start and end, seconds since 1970; the end is the start where only calls tell it; None: not stored."""
+        """Start and end, seconds since 1970; the end is the start where only calls show it; None: not stored."""
         starts = [reader.start_unix_s for reader in self.readers if reader.start_unix_s is not None]
         if not starts:
             return None
@@ -59,7 +59,7 @@ class _Run:
     def is_near(self, other: _Run) -> bool:
         """Less than an hour apart, and of one user as far as users are named.
 
-        Ids of jobs do not tell runs apart: without a batch system Darshan takes that of the process.
+        Ids of jobs do not distinguish runs: without a batch system Darshan takes that of the process.
         """
         if self.job is not None and other.job is not None and self.job[1] != other.job[1]:
             return False
@@ -94,7 +94,7 @@ def refuse_unrelated(readers: Sequence[TraceReader]) -> None:
             if run.gap(runs[step]) < _LONGEST_JOB_S:
                 _join(group, number, step)
             of_job[run.job] = number
-        # Of each user, the run that ended last may still be near.
+        # Each user's run that ended last may still be near.
         user = None if run.job is None else run.job[1]
         before = latest.setdefault(user, number)
         if run.is_near(runs[before]):
@@ -128,5 +128,5 @@ def _refusal(runs: Sequence[_Run], of_groups: Sequence[_Run]) -> InputError:
     return InputError(
         f"{format_count(len(runs))} traces{of_jobs} are {format_count(len(of_groups))} runs that share no file and no "
         f"job ({first.path.name} and {second.path.name}{apart}): not one workload",
-        todo="profile them one by one (`vani profile --each -o FOLDER ...`) or all the same as one (`--together`)",
+        todo="profile them one by one (`vani profile --each -o FOLDER ...`) or as one anyway (`--together`)",
     )

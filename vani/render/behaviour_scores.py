@@ -17,7 +17,7 @@ __all__ = ["behaviour_scores"]
 
 
 def behaviour_scores(comparison: Comparison) -> str:
-    """A table for each mode; ranges are those of 95 % of drawings of categories."""
+    """A table for each mode; ranges cover 95 % of resamplings of categories."""
     since = datetime.fromtimestamp(comparison.first, UTC) if 0 <= comparison.first < 1 << 33 else None
     when = f" since {since:%Y-%m-%d %H:%M} UTC" if since is not None else ""
     lines = [
@@ -51,7 +51,7 @@ def _mode(mode: Mode) -> Iterator[str]:
     yield from table(head, [*rows, ("seen before", f"{mode.seen:.3f}", *[""] * 6)])
     yield ""
     yield from table(
-        ("auto said", "runs", "on average", "right"),
+        ("auto stated", "runs", "on average", "right"),
         [
             (f"{band.low:.2f} to {band.high:.2f}", f"{band.runs:,}", f"{band.said:.3f}", f"{band.right:.3f}")
             for band in mode.reliability

@@ -51,7 +51,7 @@ def evaluation_text(validation: CrossValidation) -> str:
             *table(head, rows),
             "",
             f"Chosen without these: {validation.chosen}; its interval, in the middle {validation.low:.2f} to "
-            f"{validation.high:.2f} times what it says, contains "
+            f"{validation.high:.2f} times its prediction, contains "
             f"{format_share(validation.covered)} of them (90 % wanted).",
             "",
         ]

@@ -1,4 +1,4 @@
-"""The formats in which a document is written, by name, and by what the name of its file ends in."""
+"""The formats in which a document is written, by name, and by the suffix of its file."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _WHOLE: Final[Mapping[str, Callable[[Any], Any]]] = {
 
 
 class Formats(Generic[Written]):
-    """The formats of one document: a module of its folder each, loaded when the format is asked for.
+    """The formats of one document: a module of its folder each, loaded when the format is requested.
 
     A module `<name>.py` has one function `render(document, ...)`, which returns text, or bytes. It takes further
     arguments by name, and ignores those that it does not need (`**_: object`).
@@ -36,7 +36,7 @@ class Formats(Generic[Written]):
     what
         Name of the document in messages.
     whole
-        Formats of the document itself, without a module of their own.
+        Formats of the document itself, without a module.
     """
 
     def __init__(
@@ -85,7 +85,7 @@ class Formats(Generic[Written]):
         Raises
         ------
         InputError
-            The suffix is none of a format.
+            The suffix belongs to no format.
         """
         name = self.of_file(path)
         if name is not None:

@@ -32,7 +32,7 @@ def document(
     version
         Vani's own.
     invocation
-        How the run went, where that is worth saying.
+        The course of the run, where that is worth stating.
     """
     driver = {"name": "Vani", "version": version, "informationUri": _HOME, "rules": rules}
     run: dict[str, Any] = {"tool": {"driver": driver}}

@@ -1,4 +1,4 @@
-"""The settings of the user and the centre, each with who made it."""
+"""The settings of the user and the centre, each with its author."""
 
 from __future__ import annotations
 

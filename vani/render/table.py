@@ -1,4 +1,4 @@
-"""Columns of text, and lists that are cut where nobody reads on."""
+"""Columns of text, and lists that are cut at a readable length."""
 
 from __future__ import annotations
 

@@ -72,7 +72,7 @@ def _phase(phase: Phase, *, several: bool) -> str:
 
 
 def _done(phase: Phase) -> str:
-    """The work of a phase, and how much of it each time."""
+    """The work of a phase, and its amount each time."""
     io = phase.io
     data = {"read": (io.bytes.read or 0) // phase.count, "written": (io.bytes.written or 0) // phase.count}
     if phase.kind == "metadata":
@@ -84,7 +84,7 @@ def _done(phase: Phase) -> str:
     doing, share = costliest_metadata(phase)
     if phase.dominant is None or phase.dominant.kind != "metadata" or share is None:
         return text
-    # What was moved is not what the time went to.
+    # Moved bytes do not show where the time went.
     return f"{text} ({format_share(share)} of its I/O time {doing})"
 
 

@@ -1,4 +1,4 @@
-"""The files that the I/O time goes to, in one line: a path, a folder, or a pattern that names have in common."""
+"""The files with most I/O time, in one line: a path, a folder, or a common name pattern."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def files_line(profile: Profile, room: int) -> str:
     name = one_line(files.name)
     if len(head) + len(name) <= room:
         return head + name
-    # The path has a line of its own rather than lose its middle.
+    # The path has its own line rather than lose its middle.
     return f"{head.rstrip()}\n{shortened(name, room)}"
 
 
@@ -93,6 +93,6 @@ def shortened(path: str, width: int) -> str:
     name = "…/" + parts[-1] if len(parts) > 1 else path
     if len(name) <= width:
         return name
-    # The end of a name tells files apart more often than its beginning: numbers and suffixes are there.
+    # The end of a name distinguishes files more often than its beginning: numbers and suffixes are there.
     front = max(0, (width - 1) // 3)
     return name[:front] + "…" + name[len(name) - (width - 1 - front) :] if width > 1 else "…"

@@ -43,7 +43,7 @@ _SHOWS_BELOW, _SHOWS_ABOVE = 0.95, 1.05
 
 
 def matters(advice: Advice, profile: Profile | None) -> str:
-    """Whether I/O matters at all; `profile` is asked where the advice does not say. None: not known."""
+    """Whether I/O matters at all; taken from `profile` where the advice has no answer. None: not known."""
     first = next((entry for entry in advice.recommendations if entry.rule == MATTERS), None)
     if first is not None:
         return one_line(first.reason)
@@ -57,7 +57,7 @@ def matters(advice: Advice, profile: Profile | None) -> str:
         return one_line(f"Whether I/O matters is not known: {silent.why}.")
     share = profile.workflow.io_time_share if profile is not None else None
     if share is None:
-        return f"Whether I/O matters was not asked ({MATTERS} was left out)."
+        return f"Whether I/O matters was not judged ({MATTERS} was left out)."
     return f"Some process does I/O in {format_share(share)} of the run ({MATTERS} was left out)."
 
 
@@ -109,7 +109,7 @@ def judged_part(files: JudgedFiles) -> str:
     """How much of a long list of files was judged."""
     share = format_share(files.io_time_share)
     return (
-        f"Of {format_count(files.listed)} listed files the {format_count(files.judged)} with the most I/O time "
+        f"The {format_count(files.judged)} of {format_count(files.listed)} listed files with the most I/O time "
         f"({share} of it) were judged: gains are at least these (--files all judges all)."
     )
 
@@ -168,7 +168,7 @@ def measured_gain(measured: Measured) -> str:
 
 
 def day(date: str) -> str:
-    """A day as people write it; what is no ISO date stays as it is."""
+    """A day as people write it; text that is not an ISO date stays unchanged."""
     try:
         parsed = datetime.date.fromisoformat(date)
     except ValueError:
@@ -192,7 +192,7 @@ def _bounds(expected: Expected) -> str:
     low, high = expected.before_bounds
     if low >= _SHOWS_BELOW * expected.before and high <= _SHOWS_ABOVE * expected.before:
         return ""
-    return f" (as far as counts tell: {format_seconds(low)} to {format_seconds(high)})"
+    return f" (by counts: {format_seconds(low)} to {format_seconds(high)})"
 
 
 def how_sure(confidence: float) -> str:
@@ -207,7 +207,7 @@ def target(recommendation: Recommendation) -> str:
 
 
 _NEARLY_ALL = 100.0
-"""A larger factor says no more than that next to nothing is left."""
+"""A larger factor only means that next to nothing is left."""
 
 
 def _range(low: float | None, high: float | None) -> str:

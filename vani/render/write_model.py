@@ -1,4 +1,4 @@
-"""A fitted model of write times, for people: how it was chosen, and what each stage of the path costs."""
+"""A fitted model of write times, for people: how it was chosen, and the cost of each stage of the path."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def model_text(model: WriteModel) -> str:
         f"{model.method}, fitted to {counted(model.samples, 'write')}, {scale} at most"
         + (f"; {model.unconverged:,} left out that had not converged" if model.unconverged else "")
         + ".",
-        f"Nine of ten writes take {model.low:.2f} to {model.high:.2f} times what it says, by "
+        f"Nine of ten writes take {model.low:.2f} to {model.high:.2f} times its prediction, by "
         f"{model.held_out:,} that it had not seen.",
         "",
     ]

@@ -1,1 +1,1 @@
-"""The store: the calls of one trace as a Parquet dataset, with a manifest that says what it is."""
+"""The store: the calls of one trace as a Parquet dataset, with a manifest that describes it."""

@@ -37,11 +37,11 @@ _FORGOTTEN_S = 30 * _ABANDONED_S
 
 
 def cache_directory() -> Path | None:
-    """The folder in which this user's stores and results lie.
+    """The folder of this user's stores and results.
 
     It is the one that VANI_CACHE or a file of settings names (`vani.site`), else `vani/` in the user's cache directory
     (XDG base directory specification). In a folder that other users can change, such as a shared one of mode 1777, it
-    is a private folder below it: whoever can rename what lies in a folder could swap the results of two traces.
+    is a private folder below it: anyone who can rename files in a folder could swap the results of two traces.
 
     None where the user has no home, as a container's user that no table of users knows, where the folder is closed to
     this user, and where the private folder is not this user's alone.
@@ -83,7 +83,7 @@ def _configured() -> Path | None:
 
 
 def _is_shared(folder: Path) -> bool:
-    """Whether users other than this one can rename or replace what lies in a folder; OSError if unknown."""
+    """Whether users other than this one can rename or replace files in a folder; OSError if unknown."""
     state = folder.stat()
     return state.st_uid != os.geteuid() or bool(state.st_mode & OTHERS_WRITE)
 
@@ -105,7 +105,7 @@ def make_folder(folder: Path) -> None:
     OSError
         It cannot be made, or another user made it first.
     """
-    # Of the parents only the last one gets the mode; those above it are not Vani's.
+    # Only the last of the parents gets the mode; those above it are not Vani's.
     folder.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     directory = cache_directory()
     if directory is None or directory.absolute() != folder.parent.absolute():
@@ -137,7 +137,7 @@ def own_place(folder: Path, name: str, digest: str) -> Path:
 
 
 def find_store(path: Path, digest: str) -> Store | None:
-    """The store at `path` if it is whole, of the trace with this digest, and nobody else could have written it."""
+    """The store at `path` if it is complete, of the trace with this digest, and no other user could have written it."""
     try:
         store = open_store(path)
     except StoreError:
@@ -148,7 +148,7 @@ def find_store(path: Path, digest: str) -> Store | None:
 def sweep(folder: Path) -> None:
     """Drop what interrupted runs of this user left, and stores beyond 20 GiB.
 
-    Those go first that were not used for longest. What is being read or written stays, and so does what was used
+    The least recently used go first. Stores in use stay, and so do those used
     within the last hour.
     """
     stores = []
@@ -199,7 +199,7 @@ def _remove(store: Path, idle_s: float) -> bool:
             return False
         gone = store.with_name(f".{store.name}.{os.urandom(4).hex()}.old")
         try:
-            # At once, so that nobody finds half a store.
+            # At once, so that half a store is never visible.
             store.rename(gone)
         except OSError:
             return False

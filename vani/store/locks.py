@@ -19,11 +19,11 @@ WRITING = ".lock"
 """The file in a store that is being written; its writer has it locked."""
 _USING = "manifest.json"
 MOST_HELD = 128
-"""Locks of one run: each is an open file, of which a process may have a thousand."""
+"""Locks of one run: each is an open file, and a process may have a thousand."""
 
 
 class LockState(Enum):
-    """State of a lock as far as it is known."""
+    """Known state of a lock."""
 
     FREE = "free"
     """Locked by this process by now."""
@@ -34,7 +34,7 @@ class LockState(Enum):
 
 @contextmanager
 def being_written(store: Path) -> Iterator[None]:
-    """Mark the store as being written: nobody removes its files, however long it takes."""
+    """Mark the store as being written: its files are not removed, however long it takes."""
     place = store / WRITING
     with place.open("w", encoding="utf-8") as file:
         file.write(f"{os.uname().nodename} {os.getpid()}\n")
@@ -47,7 +47,7 @@ def being_written(store: Path) -> Iterator[None]:
 
 @contextmanager
 def being_used(store: Path) -> Iterator[bool]:
-    """Mark the store as being read, so that nobody removes it; yields False where removal has begun.
+    """Mark the store as being read, so that it is not removed; yields False where removal has begun.
 
     The time of its last use is renewed.
     """
@@ -85,7 +85,7 @@ class InUse:
 
 @contextmanager
 def removable(store: Path, *, partial: bool) -> Iterator[LockState]:
-    """Keep others from a store that is to be removed, if nobody is at work on it."""
+    """Keep others from a store that is to be removed, if it is not in use."""
     with _locked(store / (WRITING if partial else _USING), fcntl.LOCK_EX) as state:
         yield state
 

@@ -63,7 +63,7 @@ def store_of(trace: TraceEntity, stores: Sequence[Store]) -> Store | None:
 
 
 def store_with(file: Path) -> Path | None:
-    """The store that a file is a part of, or would become one of by its name; None if there is none."""
+    """The store that a file is a part of, or would become one of by its name; None without one."""
     if file.name != "manifest.json" and file.suffix != ".parquet":
         return None
     for folder in (file.parent, file.parent.parent):

@@ -1,7 +1,7 @@
 """manifest.json: the contents of a store, where they came from, and whether it is whole.
 
 A store is valid if its manifest is there (it is written last, and the folder gets its name after that), is of this
-version, names the digest of the trace as it is now, and every part has the size that it says.
+version, names the digest of the trace as it is now, and every part has the size in the manifest.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ class Manifest:
 
 
 def columns_now(*, call_sites: bool = False) -> list[str]:
-    """Names and types of the columns of a call as this version of Vani writes them, with its place if asked for."""
+    """Names and types of the columns of a call as this version of Vani writes them, with its place if requested."""
     return [f"{field.name}: {field.type}" for field in (*CALLS, *([CALL_SITE] if call_sites else []))]
 
 
@@ -149,7 +149,7 @@ def read_manifest(store: Path, *, made_here: bool = False) -> Manifest:
 
 
 def _state(store: Path, name: str, kind: int) -> os.stat_result:
-    """Status of a file or folder of a store, or of the store itself; a link, which may lead out of it, is neither.
+    """Status of a file or folder of a store, or of the store itself; a link, which may lead out of it, is refused.
 
     Raises
     ------
@@ -173,7 +173,7 @@ def _changed(store: Path, name: str) -> StoreError:
 
 
 def _check_owner(file: Path, status: os.stat_result) -> None:
-    # Anybody who can write it can make up numbers. Root can anyway.
+    # Anyone who can write it can invent numbers. Root can anyway.
     if status.st_uid not in (os.geteuid(), 0):
         what = "belongs to another user"
     elif status.st_mode & OTHERS_WRITE:

@@ -50,7 +50,7 @@ _KINDS = ("vani.analyzers.", "vani.store.manifest")
 
 
 def are_kept() -> bool:
-    """Whether results are stored and looked up: VANI_PARTIAL_RESULTS=0 says no."""
+    """Whether results are stored and looked up: VANI_PARTIAL_RESULTS=0 disables it."""
     return os.environ.get("VANI_PARTIAL_RESULTS") != "0"
 
 
@@ -83,7 +83,7 @@ def _states(folder: str | Path, *, within: bool = True) -> list[str]:
 
 
 class PartialResults:
-    """Results of the passes over the calls of one workload, by the name of the pass and what it depends on.
+    """Results of the passes over the calls of one workload, by the name of the pass and its inputs.
 
     Parameters
     ----------
@@ -147,7 +147,7 @@ class PartialResults:
             [store.manifest, {name: getattr(store, attribute) for name, attribute in TABLES}]
             for store in stores
         ]
-        # Of the many options that somebody may try, the last ones; results that all of them share were used each time.
+        # Only the last of many option sets are kept; results that all of them share were used each time.
         results = dict(list(self._results.items())[-_MOST_RESULTS:])
         _write(self._name, {"key": self._key, "stores": tables, "results": results})
 
@@ -163,7 +163,7 @@ def _find(name: str, key: str) -> Any:
     if folder is None:
         return None
     try:
-        # Others who can write to the folder may swap the name or make it a link: the opened file is checked.
+        # Other users who can write to the folder may swap the name or make it a link: the opened file is checked.
         with os.fdopen(os.open(folder / name, _READING), "rb") as file:
             status = os.fstat(file.fileno())
             if not stat.S_ISREG(status.st_mode) or status.st_size > _MOST_OF_ONE:
@@ -303,7 +303,7 @@ def _value(tree: Any, arrays: Sequence[NDArray[Any]]) -> Any:
         return {_value(k, arrays): _value(v, arrays) for k, v in tree["dict"]}
     module, name = tree["object"]
     if not module.startswith(_KINDS):
-        raise ValueError(f"{module} is none of Vani's results")
+        raise ValueError(f"{module} is not a module of Vani's results")
     kind = getattr(import_module(module), name)
     if not (isinstance(kind, type) and is_dataclass(kind)):
         raise TypeError(f"{name} is no dataclass")

@@ -22,7 +22,7 @@ def plan_parts(calls: np.ndarray[Any, np.dtype[np.int64]], *, short_last: bool =
     calls
         Shape (ranks,).
     short_last
-        Runs become shorter towards the end, so that the first worker to finish waits less for the others: an eighth of
+        Runs become shorter towards the end, so the first worker to finish waits less for the others: an eighth of
         the rest, as in guided self-scheduling (Polychronopoulos and Kuck 1987).
     """
     left = int(calls.sum())

@@ -65,7 +65,7 @@ class RowGroup:
 class Store:
     """The calls of one trace.
 
-    One of which the calls are not at hand raises `CallsNeeded` where they are asked for.
+    One without available calls raises `CallsNeeded` where they are requested.
     """
 
     path: Path
@@ -73,7 +73,7 @@ class Store:
     manifest: Manifest
     in_memory: InMemoryParts = field(default_factory=dict, repr=False)
     tables: Mapping[str, pa.Table] = field(default_factory=dict, repr=False)
-    """The small tables by name, if it lies in no folder."""
+    """The small tables by name, if it is in no folder."""
     decode: Callable[[PartEntry], Iterator[pa.RecordBatch]] | None = field(default=None, repr=False)
     """Decodes the calls of a part at each request, where they are neither in memory nor in files."""
     scratch: Path | None = field(default=None, repr=False)
@@ -151,7 +151,7 @@ class Store:
 
 @contextmanager
 def _reading(file: Path) -> Iterator[pq.ParquetFile]:
-    """A file of a store, each page of which is checked against its checksum.
+    """A file of a store, whose pages are checked against their checksums.
 
     Raises
     ------
@@ -186,8 +186,8 @@ def open_store(path: Path, in_memory: InMemoryParts | None = None, *, made_here:
     Parameters
     ----------
     in_memory
-        Its calls that are still in memory, so that they need not be read.
+        Its calls that are still in memory, which need not be read.
     made_here
-        This process wrote it, so that its owner need not be checked.
+        This process wrote it, so its owner need not be checked.
     """
     return Store(path, read_manifest(path, made_here=made_here), in_memory or {})

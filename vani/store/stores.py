@@ -1,4 +1,4 @@
-"""The stores of one run: found in their folders or decoded anew, in memory or into a folder, until the run ends."""
+"""The stores of one run: found in their folders or decoded again, in memory or into a folder, until the run ends."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ class Stores:
         alone. Others are decoded at each pass where that is faster than reading; the rest goes into the cache, or into
         a temporary folder if the cache cannot be written.
     until
-        Ends with the run: until then nobody removes a store that it uses, and temporary ones exist.
+        Ends with the run: until then a store in use is not removed, and temporary ones exist.
     version
         Vani's.
     traces
@@ -77,7 +77,7 @@ class Stores:
         self._traces = list(traces)
         self._in_use = InUse(until)
         self._may_move = False
-        """Stores may lie elsewhere if there is no room."""
+        """Stores may be elsewhere if there is no room."""
         self._used: dict[Path, bool] = {}
         """Stores that this run found (False) or made (True)."""
         self._without_files: list[Store] = []
@@ -90,7 +90,7 @@ class Stores:
         Raises
         ------
         InputError
-            The folder that the user named lies inside a trace, or cannot be made.
+            The folder that the user named is inside a trace, or cannot be made.
         """
         if self._named is not None:
             self._refuse_inside_trace(self._named)
@@ -128,7 +128,7 @@ class Stores:
         return folder if folder and folder.is_dir() and not self._is_inside_trace(folder) else None
 
     def find(self, reader: TraceReader, *, hold: bool = True) -> Store | None:
-        """The store of a trace, if it is whole and current; with `hold` nobody removes it until the run ends."""
+        """The store of a trace, if it is complete and current; with `hold` it is not removed until the run ends."""
         digest = reader.digest()
         for store in self._without_files:
             if store.manifest.digest == digest:
@@ -216,7 +216,7 @@ class Stores:
         Parameters
         ----------
         decode
-            Decode a trace that has no store but still lies where the profile says.
+            Decode a trace that has no store but is still at the profile's path.
         is_quick
             The profile was made without decoding.
         """
@@ -288,7 +288,7 @@ class Stores:
 
     def _refuse_inside_trace(self, folder: Path) -> None:
         if self._is_inside_trace(folder):
-            raise InputError("lies inside the trace", where=folder, todo="name a folder beside it")
+            raise InputError("is inside the trace", where=folder, todo="name a folder next to it")
 
     def _is_inside_trace(self, folder: Path) -> bool:
         place = _real(folder)
@@ -327,11 +327,11 @@ def _why_not(store: Path) -> str:
         open_store(store)
     except StoreError as error:
         return f"{error.where}: {error.what}"
-    return f"{store} holds other calls"
+    return f"{store} contains other calls"
 
 
 def _reader_of(trace: TraceEntity) -> TraceReader | str:
-    """The reader of a profile's trace where it still lies in its place and is the same, else what is wrong."""
+    """The reader of a profile's trace where it is still in its place and unchanged, else the fault."""
     path = Path(trace.path)
     try:
         reader = open_trace(path)
@@ -344,7 +344,7 @@ def _reader_of(trace: TraceEntity) -> TraceReader | str:
         )
     if (reader.ranks, records) != (trace.ranks, trace.records) and trace.complete:
         return (
-            f"the trace at {path} holds {counted(records, 'call')} of {counted(reader.ranks, 'process')}, the profile "
-            f"{trace.records:,} of {trace.ranks}: profile it again"
+            f"the trace at {path} contains {counted(records, 'call')} of {counted(reader.ranks, 'process')}, the "
+            f"profile {trace.records:,} of {trace.ranks}: profile it again"
         )
     return reader

@@ -134,7 +134,7 @@ def check_call_sites(reader: TraceReader) -> Iterator[pa.RecordBatch]:
 
 
 def decode_into_memory(reader: TraceReader, *, version: str, executor: Executor) -> Store:
-    """Decode a trace into a store that lies in no folder.
+    """Decode a trace into a store without a folder.
 
     Parameters
     ----------
@@ -154,7 +154,7 @@ def decode_into_memory(reader: TraceReader, *, version: str, executor: Executor)
 
 
 def decode_on_demand(reader: TraceReader, *, version: str, executor: Executor, scratch: Path) -> Store:
-    """A store that lies in no folder, and whose calls are decoded each time that they are asked for.
+    """A store without a folder, whose calls are decoded each time they are needed.
 
     Parameters
     ----------
@@ -163,7 +163,7 @@ def decode_on_demand(reader: TraceReader, *, version: str, executor: Executor, s
     executor
         One that shares memory with this process.
     scratch
-        Folder for what is noted of the calls while they are measured, see `Store`.
+        Folder for notes on the calls while they are measured, see `Store`.
 
     Raises
     ------
@@ -216,7 +216,7 @@ def write_store(
     call_sites
         Store the call site of each call, and the table of call sites.
     unless
-        Asked when all is written: an equal store that another run put there meanwhile stays if it says so.
+        Called when all is written: an equal store of another run stays if it returns true.
 
     Returns
     -------
@@ -228,7 +228,7 @@ def write_store(
     TraceError
         Nothing of the trace can be decoded, or it changed since it was opened.
     InputError
-        Call sites were asked for that the trace does not have.
+        The trace does not have the requested call sites.
     """
     places = check_call_sites(reader) if call_sites else None
     with new_directory(path, unless=unless) as folder, unchanged(reader), being_written(folder):
@@ -372,7 +372,7 @@ def _manifest(
 
 
 def _keep_from_others(place: Path) -> None:
-    """Let nobody else write, even if the process's mask allows it: such a store would not be trusted."""
+    """Forbid others to write, even if the process's mask allows it: such a store would not be trusted."""
     mode = place.stat().st_mode
     if mode & OTHERS_WRITE:
         # Some file systems have no modes.

@@ -30,7 +30,7 @@ def load_system(name_or_path: str | Path) -> System:
     """Load a bundled machine by name, or a machine from a YAML file.
 
     A file that says `base: lassen` (a bundled name, or a path seen from the file's folder) needs to
-    hold only what differs. Mappings are merged key by key; so are file systems and burst buffers of
+    contain only what differs. Mappings are merged key by key; so are file systems and burst buffers of
     the same name, and those that the base does not have come first. Other lists replace the base's.
     A figure that the file sets has the file as its source.
 
@@ -122,7 +122,7 @@ def _merge(base: Tree, top: Tree) -> Tree:
 
 
 def _merge_named(base: list[Any], top: list[Any]) -> list[Any]:
-    """The entries of `top` in their order (so that errors find their lines), then what else `base` has."""
+    """The entries of `top` in their order (so errors find their lines), then the others of `base`."""
     names = {_name(entry): entry for entry in base}
     merged = [
         _merge(names[_name(entry)], entry) if isinstance(entry, dict) and _name(entry) in names else entry

@@ -19,10 +19,10 @@ _HEAD = """\
 
 Descriptions that come with Vani. `vani systems` lists them, `vani systems show NAME` prints one, and
 `vani advise --system NAME` judges a profile by it. A figure is one that a public document gives, named under *Sources*;
-what no document gives is empty (null), and advice that needs it says so. Rates of whole file systems are peaks unless a
-source says otherwise. Sites change: `vani systems detect`, run on the machine, tells what holds today.
+unknown figures are empty (null), and advice that needs them says so. Rates of whole file systems are peaks unless a
+source says otherwise. Sites change: `vani systems detect`, run on the machine, shows the present state.
 
-A description of your own needs to hold only what differs:
+Your own description only needs what differs:
 
 ```yaml
 schema: vani.system/1
@@ -35,8 +35,8 @@ file_systems:
 
 `vani systems detect --measure DIR --yes` adds what one node reaches there, with `--sweep` also on different numbers of
 Lustre targets. It never sets `layout_policy` or
-`striping_rules`: what a site asks of its users only people know. With `layout_policy: keep` no layout is set by hand,
-but as `striping_rules` say; else a composite default is judged by the component in which a file ends.
+`striping_rules`: only people know what a site asks of its users. With `layout_policy: keep` no layout is set by hand,
+except by `striping_rules`; else a composite default is judged by the component in which a file ends.
 """
 
 _COLUMNS = (
@@ -52,7 +52,7 @@ _COLUMNS = (
 
 
 def page() -> str:
-    """The page in Markdown: what is known of all machines at a glance, then each with its sources."""
+    """The page in Markdown: known figures of all machines at a glance, then each with its sources."""
     systems = [load_system(name) for name in known_systems()]
     overview = [
         f"| {' | '.join(_COLUMNS)} |",

@@ -1,7 +1,7 @@
 """Answers of the server as text: a value per line behind its key, bounded in size.
 
-A key is that of the document, with positions in lists: `apps[0].io.bytes.read`. Behind a null stands the reason, and
-notes of the profile's provenance follow what they are about, so that an assistant quotes and does not invent.
+A key is that of the document, with positions in lists: `apps[0].io.bytes.read`. A null is followed by the reason, and
+notes of the profile's provenance follow what they are about, for an assistant to quote and not to invent.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ MOST_BYTES: Final = 64 << 10
 _LONGEST_VALUE: Final = 2000
 _NOTES: Final = 12 << 10
 _ROOM: Final = 2 << 10
-"""For the lines that say what was left out."""
+"""For the lines about omissions."""
 _FIRST: Final = 5
 _SUMMARY: Final = ("verdict", "unseen", "traces", "job", "workflow", "apps", "interfaces", "dataset")
 _DETAILS: Final = re.compile(
@@ -81,7 +81,7 @@ def document_answer(tree: Mapping[str, Any], head: Sequence[str] = ()) -> str:
 
 
 def shortened_text(text: str) -> str:
-    """A text of at most `MOST_BYTES`; of a longer one whole lines, and how many were left out."""
+    """A text of at most `MOST_BYTES`; complete lines of a longer one, and the number left out."""
     lines = text.splitlines()
     fit = _fitting(lines, MOST_BYTES - _ROOM)
     more = [f"Left out: {len(lines) - len(fit):,} more lines."] if len(fit) < len(lines) else []
@@ -103,7 +103,7 @@ def _lines(tree: Any, key: str = "", *, rows: bool = False) -> Iterator[Line]:
 
 def _value(value: Any) -> str:
     if isinstance(value, float) and math.isfinite(value):
-        # As profile.yaml has it, so that both can be compared letter by letter.
+        # As in profile.yaml: both can be compared letter by letter.
         value = rounded(value)
     elif isinstance(value, Mapping):
         return f"{{{', '.join(f'{_text(name)}: {_value(entry)}' for name, entry in value.items())}}}"
@@ -118,7 +118,7 @@ def _text(value: Any) -> str:
 
 
 def _summary(lines: Iterable[Line], apps: int) -> list[Line]:
-    """Lines for a first look; of one app and of all files I/O is that of the workflow."""
+    """Lines for a first look; with one app and all files, I/O is that of the workflow."""
     again = ("dataset.io.", "apps[0].io.") if apps == 1 else ("dataset.io.",)
     return [
         (key, value)

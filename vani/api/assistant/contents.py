@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 __all__ = ["MOST_SHOWN", "contents_of"]
 
 MOST_SHOWN: Final = 300
-"""Entries; of a folder with more the first by name are looked at."""
+"""Entries; only the first by name in a larger folder are read."""
 
 _SCHEMA: Final = re.compile(rb"""["']?schema["']?[ \t]*:[ \t]*["']?(vani\.[a-z]+/\d+)""")
 _SQLITE: Final = b"SQLite format 3\0"

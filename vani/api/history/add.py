@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 __all__ = ["JUDGED_PAIRS", "AddedAndJudged", "history_add", "machine_like"]
 
 JUDGED_PAIRS = 20
-"""Pairs of application and user of which runs are judged: those that cost most."""
+"""Pairs of application and user whose runs are judged: the costliest ones."""
 
 _MACHINES = {"lustre": "generic-lustre", "gpfs": "generic-gpfs", "nfs": "generic-nfs", "nfs4": "generic-nfs"}
 """The machine to assume where none is named, by the type of the file system that a run used."""
@@ -74,7 +74,7 @@ def history_add(
     system
         The machine; None: one of middling size with the type of file system that a run used.
     user
-        Whose runs these are; None: as logs say, or the owner of a profile or a trace.
+        User who ran the jobs; None: as in logs, or the owner of a profile or a trace.
     key
         File of the key of an anonymised history.
 
@@ -136,7 +136,7 @@ def _judge(store: Store, pairs: int, system: System | None) -> tuple[int, list[s
 
 @cache
 def machine_like(file_system: str) -> System | None:
-    """A machine of middling size with such a file system; None where the type is none that is known."""
+    """A machine of middling size with such a file system; None where the type is unknown."""
     return system_of(_MACHINES.get(file_system))
 
 

@@ -70,7 +70,7 @@ def history_creations(
     Raises
     ------
     InputError
-        There is no history, no such run in it, or none whose creations are known; a method that is none.
+        No history, no such run in it, or no run with known creations; an unknown method.
     """
     if method is not None and method not in predictors():
         known = ", ".join(predictors())
@@ -85,14 +85,14 @@ def history_creations(
         if not categories:
             raise InputError(
                 f"no runs of {one_line(application)} by this user or with so many processes",
-                todo="`vani history top` lists who is there",
+                todo="`vani history top` lists applications and users",
             )
         whose, wide, number, _ = categories[0]
         past = remembered(_past(connection, application, whose, wide))
         hidden = read.fact(connection, "names") is not None
     if not past:
         raise InputError(
-            f"of none of {counted(number, 'run')} of {one_line(application)} it is known which files it created",
+            f"the files that {one_line(application)} created are not known for any of {counted(number, 'run')}",
             todo="`vani history add` traces, logs or profiles that list all files",
         )
     names = None if method is None else [method]
@@ -179,7 +179,7 @@ def creations_jobs(prediction: CreationsPrediction, layout: str | None = None) -
     Raises
     ------
     InputError
-        No file's name and size are known, or a layout that is none.
+        No file's name and size are known, or an invalid layout.
     """
     if is_layout_file(layout):
         layout = parse_buckets(read_text(Path(str(layout))), str(layout)).to_options()
@@ -190,7 +190,7 @@ def creations_jobs(prediction: CreationsPrediction, layout: str | None = None) -
     ]
     if not wanted:
         raise InputError(
-            "of no file both name and size are known",
+            "no file has both a known name and size",
             where=prediction.application,
             todo="add more runs (`vani history add`), or take less probable sizes (--least 0)",
         )
@@ -230,7 +230,7 @@ def creations_rows(prediction: CreationsPrediction, layout: str | None = None) -
     )
     if any(part.count == -1 for file in files[:1] for part in file.layout.components):
         raise InputError(
-            "lies on all OSTs, whose number is not known", where="--layout", todo="give a stripe count"
+            "is on all OSTs, whose number is not known", where="--layout", todo="give a stripe count"
         )
     return refuse_contradictions(
         Row(

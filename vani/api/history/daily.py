@@ -18,12 +18,12 @@ __all__ = ["history_daily"]
 
 
 def history_daily(application: str, user: str | None = None, *, db: PathLike | None = None) -> list[Daily]:
-    """Hold the latest run of a benchmark that is repeated against the median of the seven before it.
+    """Compare the latest run of a repeated benchmark with the median of the seven before it.
 
     Parameters
     ----------
     user
-        Whose runs; None: everybody's.
+        User of the runs; None: all users.
     db
         As in `history_add`.
 

@@ -22,7 +22,7 @@ __all__ = ["history_evaluate"]
 def history_evaluate(
     table: PathLike | None = None, *, last: float = 0.3, db: PathLike | None = None
 ) -> Comparison:
-    """Hold all predictors of behaviours against the last runs, each predicted from those before it.
+    """Test all predictors of behaviours on the last runs, each predicted from those before it.
 
     Parameters
     ----------

@@ -56,12 +56,12 @@ def history_damaged(*, db: PathLike | None = None) -> list[Source]:
 
 
 def history_remove(*, user: str, application: str | None = None, db: PathLike | None = None) -> int:
-    """Delete all runs of a user, or those of one application, so that nothing of them stays; returns how many.
+    """Delete all runs of a user, or those of one application, without any trace; returns how many.
 
     Raises
     ------
     InputError
-        There are none.
+        No such runs.
     """
     store = _store(db)
     with store.writing() as connection:
@@ -78,7 +78,7 @@ def history_remove(*, user: str, application: str | None = None, db: PathLike | 
 
 
 def history_anonymise(key: PathLike, *, db: PathLike | None = None) -> int:
-    """Put users and paths behind hashes of a key, which is made where there is none; returns the number of runs."""
+    """Replace users and paths by hashes of a key, which is created if missing; returns the number of runs."""
     return anonymise(_store(db), Path(key))
 
 
@@ -93,7 +93,7 @@ def history_export_runs(path: PathLike, *, db: PathLike | None = None) -> int:
 
 
 def history_import(path: PathLike, *, db: PathLike | None = None) -> tuple[int, int]:
-    """Add what was exported; returns the runs that were new, and all of the file."""
+    """Add an export; returns the number of new runs, and of all in the file."""
     return import_(_store(db), Path(path))
 
 
@@ -121,7 +121,7 @@ def is_accounting_file(path: PathLike) -> bool:
 
 
 def history_upgrade(*, db: PathLike | None = None) -> tuple[str, str | None]:
-    """Bring a history of an older layout to the newest; returns the older layout, and where the copy of it is."""
+    """Bring a history of an older layout to the newest; returns the older layout, and the path of its copy."""
     return upgrade_store(_store(db))
 
 

@@ -25,7 +25,7 @@ def history_metrics(*, db: PathLike | None = None, days: int = 30, limit: int = 
     db
         As in `history_add`.
     days
-        The last days before the last run, of which pairs and storage targets are written.
+        The last days before the last run, whose pairs and storage targets are written.
     limit
         Pairs of application and user, those that could save most first; and storage targets, those that lose most.
 

@@ -21,7 +21,7 @@ __all__ = ["history_phases", "series_of"]
 
 
 def history_phases(*paths: PathLike) -> list[RunPhases]:
-    """Find the phases of runs of one category, and which runs behave alike.
+    """Find the phases of runs of one category, and runs of the same behaviour.
 
     Parameters
     ----------

@@ -40,7 +40,7 @@ def history_predict(
     Parameters
     ----------
     user, processes
-        Whose run it is, on how many processes; None: as the latest run that fits.
+        User and number of processes of the run; None: as the latest run that fits.
     at
         When it begins, in seconds since 1970: known are runs that had ended by then. None: all.
     db
@@ -61,7 +61,7 @@ def history_predict(
     with Store(db if db is not None else default_place()).reading() as connection:
         categories = read.categories_of(connection, application, user, processes)
         fits = [category for category in categories if category[3] is not None]
-        # Of many users, only the runs of the one that is meant are read.
+        # Only the runs of the user in question are read.
         runs = kept_runs(connection, application, fits[0][0] if fits else user)
         if not len(runs):
             groups = read.groups(connection, "pair", period_of(None, None))

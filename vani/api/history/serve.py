@@ -1,7 +1,7 @@
 """A server of pages about a history, for a browser: it only reads, and sends nothing but pages and their own scripts.
 
 By default it listens on this machine alone (127.0.0.1), and answers only requests for a host that it knows: a page of
-another site whose name was made to lead here (DNS rebinding) gets nothing. Who is not on this machine needs the token.
+another site whose name was made to lead here (DNS rebinding) gets nothing. Users on other machines need the token.
 """
 
 from __future__ import annotations
@@ -53,12 +53,12 @@ _HEADERS: Final = {
 
 
 def token_in(path: PathLike) -> str:
-    """The token in a file, which is made where there is none, for its owner alone to read.
+    """The token in a file, which is created if missing, readable by its owner only.
 
     Raises
     ------
     InputError
-        It cannot be read or written, holds no token, or others can read it.
+        It cannot be read or written, contains no token, or others can read it.
     """
     place = Path(path)
     try:
@@ -74,7 +74,7 @@ def token_in(path: PathLike) -> str:
         raise InputError(f"cannot be used ({why})", where=place, todo="name another file") from error
     if len(token) < _LEAST_TOKEN or not token.isprintable() or " " in token:
         raise InputError(
-            f"holds no token of {_LEAST_TOKEN} letters or more", where=place, todo="name a file that is not there"
+            f"contains no token of {_LEAST_TOKEN} letters or more", where=place, todo="name a file that is not there"
         )
     return token
 
@@ -99,9 +99,9 @@ def history_server(
     names
         Further host names by which browsers reach it, such as that of a proxy.
     token
-        What a browser must know: needed wherever others than this machine can reach the address.
+        Secret that a browser must send: needed where other machines can reach the address.
     clock
-        The present, for what is new since Monday.
+        The present time, for news since Monday.
 
     Raises
     ------
@@ -159,12 +159,12 @@ class HistoryServer(ThreadingHTTPServer):
         self.hosts = {name.lower() for name in ("127.0.0.1", "localhost", "[::1]", shown, *names)}
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """Say nothing of browsers that went away."""
+        """Do not report browsers that disconnected."""
         if not isinstance(sys.exception(), OSError):
             super().handle_error(request, client_address)
 
     def page(self, path: str, query: dict[str, str]) -> str:
-        """A page, made anew where the history has changed since."""
+        """A page, made again if the history has changed."""
         now = self.clock()
         state: tuple[Any, ...] = ()
         if self.store.file is not None:

@@ -37,7 +37,7 @@ def history_show(
     Parameters
     ----------
     user
-        Whose runs; None: everybody's.
+        User of the runs; None: all users.
     db, since, until
         As in `history_top`.
 
@@ -88,5 +88,5 @@ def nothing_found(application: str, user: str | None, pairs: list[tuple[str, str
     )
     return InputError(
         f"no runs of {one_line(application)}{whose} in this time",
-        todo=f"did you mean {one_line(near[0])!r}?" if near else "`vani history top` lists who is there",
+        todo=f"did you mean {one_line(near[0])!r}?" if near else "`vani history top` lists applications and users",
     )

@@ -57,9 +57,9 @@ def page_of(store: Store, path: str, query: Query, now: datetime) -> str:
     Raises
     ------
     MissingPageError
-        There is none.
+        No such page.
     InputError
-        A day that is none, or the history cannot be read.
+        An invalid day, or the history cannot be read.
     """
     if path not in PAGES:
         raise MissingPageError("There is no such page.")

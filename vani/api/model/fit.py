@@ -54,7 +54,7 @@ def model_fit(
     system
         Machine whose features of Xie et al. are used; None: loads of the columns.
     confidence
-        With which the mean of repetitions has to lie within a tenth of the true one; others are left out.
+        Confidence that the mean of repetitions is within a tenth of the true one; others are left out.
     application, user, db
         Runs of a history as well: of this application (by this user, kept there).
 
@@ -168,7 +168,7 @@ def model_evaluate(
 
 
 def _refuse_few(measurements: Measured) -> None:
-    """Say of samples that are too few why, where others have not converged, or where their columns are as many."""
+    """Explain too few samples: others have not converged, or there are as many columns."""
     count, unsure = len(measurements.samples), len(measurements.unconverged)
     if count < LEAST and unsure:
         raise InputError(

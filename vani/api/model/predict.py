@@ -46,7 +46,7 @@ def model_predict(
     system
         `titan` or `cetus`, for a write of a file per process.
     bytes_per_process
-        What each process writes; a number, or text such as `500MB`.
+        Bytes that each process writes; a number, or text such as `500MB`.
     stripe_count
         Of each file, on Lustre; None: the machine's default.
     mapping
@@ -115,7 +115,7 @@ def _write(
 ) -> Write:
     if nodes is None or per_node is None or size is None:
         missing = "-n" if nodes is None else "-m" if per_node is None else "-K"
-        raise InputError("is missing", where=missing, todo="say what is written: -n, -m and -K")
+        raise InputError("is missing", where=missing, todo="describe the write: -n, -m and -K")
     _refuse_wrong_figures(nodes, per_node, _size(size), stripe_count)
     if model.stripes is None and stripe_count is not None:
         raise InputError(f"{model.system} has no stripe count", where="--stripe-count", todo="leave it out")
@@ -150,7 +150,7 @@ def _predicted(model: Published, write: Write, mapped: dict[str, Groups] | None)
         low, high = low / (1 + off), high / (1 - off)
         notes[0] = (
             f"{100 * share:.1f} % of the converged writes that the paper tested it with took {1 / (1 + off):.2f} to "
-            f"{1 / (1 - off):.2f} times what it says"
+            f"{1 / (1 - off):.2f} times its prediction"
         )
     return WriteTimePrediction(
         version=vani.__version__,
@@ -174,10 +174,10 @@ def _predicted(model: Published, write: Write, mapped: dict[str, Groups] | None)
 
 def _notes(model: Published, least: float, is_outside: bool) -> list[str]:
     shared = ", ".join(f"{name}s" for name in model.shared)
-    notes = [f"where the nodes of the job lie is not known: the range is that of their {shared}"]
+    notes = [f"the placement of the job's nodes is not known: the range is that of their {shared}"]
     if not is_outside and least < model.least_seconds:
         notes.append(
-            f"the model was made from writes of more than {model.least_seconds:g} s: what lies below is a guess"
+            f"the model was made from writes of more than {model.least_seconds:g} s: shorter times are a guess"
         )
     return notes
 

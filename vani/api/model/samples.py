@@ -34,11 +34,11 @@ class Measured:
     Parameters
     ----------
     where
-        What they are from, for messages.
+        Their source, for messages.
     scale
-        Column by which they are small or large; `scales` is what each has there.
+        Column by which they are small or large; `scales` contains the value of each.
     unconverged
-        Those whose repetitions differ too much for a mean, and `unconverged_scales` what they have there.
+        Those whose repetitions differ too much for a mean, and `unconverged_scales` their values.
     """
 
     where: str
@@ -107,6 +107,6 @@ def _of_history(application: str, user: str | None, db: PathLike | None) -> tupl
     if not runs:
         whose = "" if user is None else f" by {one_line(user)}"
         raise InputError(
-            f"no runs of {one_line(application)}{whose}", todo="`vani history top` lists who is there"
+            f"no runs of {one_line(application)}{whose}", todo="`vani history top` lists applications and users"
         )
     return name, writes_of(runs, name)

@@ -57,8 +57,8 @@ def fitted_write_time(model: PathLike | WriteModel, values: Mapping[str, str | f
         version=vani.__version__,
         outside=outside,
         notes=[
-            f"of the {read.held_out:,} writes held out, nine of ten took {read.low:.2f} to {read.high:.2f} times what "
-            "the method says",
+            f"nine of ten of the {read.held_out:,} held-out writes took {read.low:.2f} to {read.high:.2f} times the "
+            "predicted time",
             *_widened(read, numbers[read.scale] / max(read.columns[read.scale].high, 1e-30)),
         ],
         model=read.method,
@@ -108,7 +108,7 @@ def _values(model: WriteModel, values: Mapping[str, str | float]) -> tuple[dict[
 
 
 def _widened(model: WriteModel, beyond: float) -> list[str]:
-    """The reasons for which the interval is wider than that of the writes held out."""
+    """The reasons for which the interval is wider than that of the held-out writes."""
     reasons = []
     if beyond > _NEAR:
         reasons.append(f"{model.scale} is {beyond:.1f} times the largest one")
@@ -121,7 +121,7 @@ def _widened(model: WriteModel, beyond: float) -> list[str]:
 def _seconds(
     model: WriteModel, numbers: Mapping[str, float], words: Mapping[str, str], where: str
 ) -> tuple[float, float, float]:
-    """Seconds, and those between which nine of ten such writes lie."""
+    """Seconds, and the range of nine of ten such writes."""
     import numpy as np  # noqa: PLC0415
 
     samples = Samples(
@@ -242,7 +242,7 @@ def _range(ends: list[WriteTimePrediction]) -> WriteTimePrediction:
             "high": None if outside else max(high),
             "notes": [
                 *packed.notes,
-                "where the nodes of the job lie is not known: the range is from packed to spread",
+                "the placement of the job's nodes is not known: the range is from packed to spread",
             ],
         }
     )
@@ -277,7 +277,7 @@ def profile_write_time(profile: Profile, model: PathLike) -> WriteTimePrediction
     for name in (*known.columns, *known.words):
         if columns.get(name) is None:
             raise InputError(
-                f"the model asks for {one_line(name)}, which this profile does not have",
+                f"the model needs {one_line(name)}, which this profile does not have",
                 where="--model",
                 todo="ask `vani model predict`, or fit a model without it",
             )

@@ -34,7 +34,7 @@ def plan_check(
     max_age: float | None = None,
     now: datetime | None = None,
 ) -> PlanStatus:
-    """Say whether a plan still holds on the machine as it is now.
+    """Check whether a plan is still valid on the machine as it is now.
 
     Parameters
     ----------
@@ -50,7 +50,7 @@ def plan_check(
     InputError
         A document that cannot be used, or a snapshot that is too old, from the future, or without a time.
     """
-    # `Plan` itself stands for plans of all kinds.
+    # `Plan` itself means plans of all kinds.
     known = loaded("plan", plan, Plan)
     state = loaded("snapshot", snapshot, Snapshot)
     refuse_old(state.document, max_age, now, state.where)
@@ -65,7 +65,7 @@ def plan_check(
 
 
 def _inputs_now(plan: Plan, folder: Path) -> Findings:
-    """Compare the documents that a plan was made from, as far as they are found, with what they were then."""
+    """Compare the documents that a plan was made from, where they still exist, with their state at that time."""
     inputs_now = Findings()
     for source in plan.inputs:
         if source.kind in _OF_THEN or source.path is None:

@@ -41,7 +41,7 @@ Estimate = Literal["near", "nearest", "none"]
 
 
 class SharingOptions(TypedDict, total=False):
-    """Options of `plan_forward` and `plan_replay` that say how the I/O nodes of a pool are shared."""
+    """Options of `plan_forward` and `plan_replay` for sharing the I/O nodes of a pool."""
 
     policy: Policy
     """`mckp` by default, the optimum."""
@@ -50,7 +50,7 @@ class SharingOptions(TypedDict, total=False):
     floor: float
     """Share of its own best, 0..1, that each job gets at least; 0 by default."""
     direct: bool | None
-    """Whether jobs may reach the file system without I/O nodes; None: as the machine says, and allowed without one."""
+    """Whether jobs may reach the file system without I/O nodes; None: as the machine has it, else allowed."""
     any_number: bool
     """Whether jobs may have numbers of I/O nodes that do not divide their compute nodes; False by default."""
     rounding: Rounding
@@ -78,11 +78,11 @@ def plan_forward(
     jobs
         A jobs.yaml, or the document itself.
     estimate
-        What stands for the curve of a job that has none: those near its pattern, the nearest one, or nothing.
+        Replacement for a missing curve of a job: those near its pattern, the nearest one, or nothing.
     current
         The plan in force, which this one changes.
     system
-        The machine whose curves stand for those of jobs; None: those bundled of MareNostrum 4.
+        The machine whose curves replace those of jobs; None: the bundled ones of MareNostrum 4.
     sharing
         `policy`, `objective`, `floor`, `direct`, `any_number`, `rounding`, `nodes_per_io_node`, `change_cost`; see
         `SharingOptions`.
@@ -90,7 +90,7 @@ def plan_forward(
     Raises
     ------
     InputError
-        A document that cannot be used, figures that are none, or a pool that cannot serve all jobs.
+        A document that cannot be used, invalid figures, or a pool that cannot serve all jobs.
     """
     given = forward_inputs(jobs, io_nodes, system_of(system), **sharing)
     return forward(
@@ -168,7 +168,7 @@ def forward_inputs(
 def _refuse_wrong_figures(
     io_nodes: int, floor: float, change_cost: float, nodes_per_io_node: float | None
 ) -> None:
-    # Comparisons with what is no number are false.
+    # Comparisons with NaN are false.
     if not 0 <= io_nodes <= 10_000_000:
         raise InputError(f"is {io_nodes:,}", where="--io-nodes", todo="give 0 to 10,000,000")
     if not 0 <= floor <= 1:
@@ -182,7 +182,7 @@ def _refuse_wrong_figures(
 
 
 def profiles_of(jobs: Jobs, folder: Path) -> list[Path]:
-    """Profiles that stand for patterns, each once, seen from the folder of the jobs."""
+    """Profiles that give patterns, each once, relative to the folder of the jobs."""
     wanted = (job for job in jobs.jobs if job.curve is None and job.pattern is None)
     return list(dict.fromkeys(folder / job.profile for job in wanted if job.profile is not None))
 
@@ -220,13 +220,13 @@ def access_of(run: Profile) -> tuple[AccessPattern, Pattern] | None:
 
 
 def _unlike(machine: System | None) -> str:
-    """Differences between the machine and that of the bundled curves, which hold for no other one."""
+    """Differences between the machine and that of the bundled curves, which apply to no other one."""
     text = (
         "the curves are those of MareNostrum 4 (GPFS, writes with O_DIRECT, 8 to 32 nodes, 12 to 48 processes on each, "
         "requests of 32 KiB to 8 MiB, I/O nodes of FORGE)"
     )
     if machine is None:
-        return f"{text}; what this machine is was not said (--system)"
+        return f"{text}; this machine was not named (--system)"
     kinds = sorted({file_system.type for file_system in machine.file_systems})
     layer = machine.forwarding
     unlike = [f"file systems of type {', '.join(kinds)}"] if kinds and kinds != ["gpfs"] else []

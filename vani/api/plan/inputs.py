@@ -67,7 +67,7 @@ def loaded(kind: InputKind, given: PathLike | Document, model: type[Document]) -
     Raises
     ------
     InputError
-        The file is not there, or not what its model says.
+        The file is missing, or not valid for its model.
     """
     if isinstance(given, (str, Path)):
         return LoadedInput(model.load(given), str(given), Path(given).parent, plan_input(kind, given))
@@ -83,7 +83,7 @@ def plan_input(kind: InputKind, given: PathLike | BaseModel) -> PlanInput:
         The file is not there or no text.
     """
     if isinstance(given, (str, Path)):
-        read_text(given)  # What is no text is refused in words.
+        read_text(given)  # Files that are not text are refused with a message.
         return PlanInput(
             kind=kind, path=str(given), sha256=hashlib.sha256(Path(given).read_bytes()).hexdigest()
         )
@@ -102,7 +102,7 @@ def read_layouts(files: Mapping[str, Path]) -> dict[str, Layout]:
     Raises
     ------
     InputError
-        A file that is none.
+        An invalid file.
     """
     return {name: parse_buckets(read_text(path), str(path)) for name, path in files.items()}
 
@@ -127,18 +127,18 @@ def with_options(jobs: Jobs, layouts: Mapping[str, Layout]) -> Jobs:
 def refuse_old(snapshot: Snapshot, max_age: float | None, now: datetime | None, where: str) -> None:
     """Raise InputError where a snapshot is older than `max_age` seconds at `now`, or has no time.
 
-    `max_age` None: of any age. A time without a zone is UTC. One that lies more than `max_age` ahead is refused, too:
+    `max_age` None: of any age. A time without a zone is UTC. One that is more than `max_age` ahead is refused, too:
     then one of the clocks is wrong.
     """
     if max_age is None:
         return
-    # Comparisons with what is no number are false.
+    # Comparisons with NaN are false.
     if not 0 <= max_age <= 1e9:
         raise InputError(f"is {max_age:g}", where="--max-age", todo="give seconds, 0 or more")
     taken = snapshot.time
     if taken is None:
         raise InputError(
-            "does not say when it was taken", where=where, todo="add `time`, or leave --max-age out"
+            "contains no time", where=where, todo="add `time`, or leave --max-age out"
         )
     current = now or datetime.now(UTC)
     age = (_in_utc(current) - _in_utc(taken)).total_seconds()

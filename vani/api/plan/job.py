@@ -44,7 +44,7 @@ class _SharedPool:
 
 @dataclass
 class _Entry:
-    """A job that runs, what is known of it, and what it has."""
+    """A running job, known facts about it, and its allotment."""
 
     facts: JobFacts
     known: KnownJob
@@ -195,7 +195,7 @@ def _entries(
     number: str | None,
     say: Callable[[str], None],
 ) -> dict[str, _Entry]:
-    """Every job that runs with what is known of it: as written down before, or looked up now.
+    """Every running job with known facts about it: as recorded before, or looked up now.
 
     Of one that cannot be planned for, an error is raised if it is the job `number`.
     """
@@ -237,7 +237,7 @@ def _looked_up(
 
 
 def _entry_of(job: JobFacts, saved: object) -> _Entry | None:
-    """The saved entry of this run of the job; None where there is none that can be used."""
+    """The saved entry of this run of the job; None without a usable one."""
     from pydantic import ValidationError  # noqa: PLC0415
 
     try:
@@ -313,7 +313,7 @@ def _layout_variables(design: Design | None, library: str | None) -> dict[str, s
 
 
 def _map(entry: _Entry, pool: Pool) -> tuple[str, str | None]:
-    """The forwarding map, empty where there is none, and why that is."""
+    """The forwarding map, empty without one, and the reason."""
     if entry.has is None or not entry.has.io_nodes:
         return "", None
     try:

@@ -32,7 +32,7 @@ _FILE_NAME: Final = re.compile(r"[^/\x00-\x1f\x7f.][^/\x00-\x1f\x7f]{0,199}")
 
 @dataclass(frozen=True)
 class KnownJob:
-    """A job in the words of jobs.yaml, by what that is known, and what was missing."""
+    """A job in the form of jobs.yaml, the source of its facts, and missing ones."""
 
     planned: PlannedJob
     inputs: tuple[PlanInput, ...] = ()
@@ -45,7 +45,7 @@ def is_file_name(name: str | None) -> bool:
 
 
 def known_file(job: JobFacts, folder: Path | None) -> Path | None:
-    """The document about jobs of this name: `USER/NAME.yaml`, else `NAME.yaml`; None where there is none.
+    """The document about jobs of this name: `USER/NAME.yaml`, else `NAME.yaml`; None without one.
 
     Users choose the names of their jobs: one that is no plain file name is not looked up.
     """
@@ -61,7 +61,7 @@ def known_file(job: JobFacts, folder: Path | None) -> Path | None:
 def known_job(job: JobFacts, path: Path | None) -> KnownJob:
     """Fill in a job from a jobs.yaml, or from the profile of an earlier run.
 
-    What cannot be used is left out, and said in `lacks`: the job is planned for all the same.
+    Unusable documents are left out, and reported in `lacks`: the job is still planned.
 
     Raises
     ------
@@ -77,7 +77,7 @@ def known_job(job: JobFacts, path: Path | None) -> KnownJob:
     try:
         return _read(plain, path)
     except (InputError, OSError, ValueError) as error:
-        return KnownJob(plain, lacks=(f"what is known of it cannot be used: {error}",))
+        return KnownJob(plain, lacks=(f"its known facts cannot be used: {error}",))
 
 
 def _hosts_of(job: JobFacts) -> list[str]:
@@ -98,7 +98,7 @@ def _read(plain: PlannedJob, path: Path) -> KnownJob:
     near = min(known, key=lambda job: max(job.nodes / plain.nodes, plain.nodes / job.nodes))
     lacks = []
     if near.nodes != plain.nodes:
-        lacks.append(f"what is known of it is from {near.nodes:,} nodes, not {plain.nodes:,}")
+        lacks.append(f"its known facts are from {near.nodes:,} nodes, not {plain.nodes:,}")
     processes = None if near.processes is None else max(1, round(near.processes / near.nodes * plain.nodes))
     fields = {key: getattr(near, key) for key in _OF_ANY_SCALE}
     if near.nodes == plain.nodes:

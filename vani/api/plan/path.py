@@ -37,7 +37,7 @@ def plan_path(
     jobs, snapshot
         A jobs.yaml and a snapshot.yaml, or the documents themselves.
     capacity
-        What a node can carry: what is free of the dimension that binds, or AIOT's equation 1 as it is printed.
+        Capacity of a node: the free part of the dimension that binds, or AIOT's equation 1 as it is printed.
     exact
         Look for a maximum flow where Algorithm 1 leaves demand unmet.
     pack
@@ -50,7 +50,7 @@ def plan_path(
     Raises
     ------
     InputError
-        A document that cannot be used, or figures that are none.
+        A document that cannot be used, or invalid figures.
     """
     if metadata_share is not None and not 0 <= metadata_share <= 1:
         raise InputError(f"is {metadata_share:g}", where="--metadata-share", todo="give a share, 0 to 1")

@@ -55,7 +55,7 @@ def plan_place(
     Raises
     ------
     InputError
-        A document that cannot be used, figures that are none, a snapshot that is too old, or no OST that serves.
+        A document that cannot be used, invalid figures, a snapshot that is too old, or no OST that serves.
     """
     weights = {"past": 1.0, **(size_weight or {})}
     _refuse_wrong_figures(weights, ceiling, cpu_weight, memory_weight, window, seed, seeds)
@@ -101,7 +101,7 @@ def _refuse_wrong_figures(
     unknown = sorted(set(weights) - {"past"})
     if unknown:
         raise InputError(f"has no {unknown[0]!r}", where="--size-weight", todo="give past=0..1")
-    # Comparisons with what is no number are false.
+    # Comparisons with NaN are false.
     if not 0 <= weights["past"] <= 1:
         raise InputError(f"is past={weights['past']:g}", where="--size-weight", todo="give past=0..1")
     if not 0 < ceiling <= 1:

@@ -46,14 +46,14 @@ def plan_publish(
     count
         Messages to send; None: without end.
     lctl
-        A file with what `lctl get_param` prints, read for each message; None: `lctl` is asked.
+        A file with the output of `lctl get_param`, read for each message; None: `lctl` is run.
     say
         Gets a line when somebody begins or ceases to listen.
 
     Raises
     ------
     InputError
-        ZeroMQ is not installed, an argument is none, or `lctl` is not there.
+        ZeroMQ is not installed, an argument is invalid, or `lctl` is missing.
     """
     from pydantic import ValidationError  # noqa: PLC0415 - loads the models
 
@@ -97,7 +97,7 @@ def _snapshot(
         return Snapshot(time=when, forwarding=[IoNode(name=name)])
     cpu, memory = busy_share(before, now), memory_share(root)
     lacks = [
-        f"/proc/{file} does not tell" for file, share in (("stat", cpu), ("meminfo", memory)) if share is None
+        f"/proc/{file} does not show it" for file, share in (("stat", cpu), ("meminfo", memory)) if share is None
     ]
     if role == "mds":
         gaps = [Missing(name=name, reason=lack) for lack in lacks]

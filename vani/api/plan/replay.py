@@ -29,7 +29,7 @@ def plan_replay(
     system: PathLike | System | None = None,
     **sharing: Unpack[SharingOptions],
 ) -> ReplayPlan:
-    """Run jobs as a queue, first come, first served, whose I/O nodes are shared anew at each change.
+    """Run jobs as a queue, first come, first served, whose I/O nodes are shared again at each change.
 
     All other parameters are those of `plan_forward`.
 
@@ -40,12 +40,12 @@ def plan_replay(
     poll
         Running jobs see a new mapping at the next multiple of so many seconds; 0: at once.
     sharing
-        As for `plan_forward`; `change_cost` is what a running job pays, in seconds without I/O, for another number.
+        As for `plan_forward`; `change_cost` is the cost of another number for a running job, in seconds without I/O.
 
     Raises
     ------
     InputError
-        A document that cannot be used, figures that are none, a job that would never begin or end, or a pool that
+        A document that cannot be used, invalid figures, a job that would never begin or end, or a pool that
         cannot serve the jobs that run together.
     """
     machine = system_of(system)
@@ -59,7 +59,7 @@ def plan_replay(
         )
     if not 1 <= nodes <= 10_000_000:
         raise InputError(f"is {nodes:,}", where="--nodes", todo="give 1 to 10,000,000")
-    # Comparisons with what is no number are false.
+    # Comparisons with NaN are false.
     if not (poll == 0 or 0.001 <= poll <= 1e9):
         raise InputError(f"is {poll:g}", where="--poll", todo="give seconds, 0 or 0.001 to 1e9")
     given = forward_inputs(jobs, io_nodes, machine, **sharing)

@@ -46,7 +46,7 @@ def plan_simulate(
     scheduler: SchedulerLike = None,
     progress: Progress | None = None,
 ) -> SimulatePlan:
-    """Play what happens when jobs share a machine.
+    """Simulate jobs that share a machine.
 
     Parameters
     ----------
@@ -56,7 +56,7 @@ def plan_simulate(
         Flows that end within this share of the shortest one of each other are one event; None: 0 for up to 2,000 flows,
         else 0.005.
     alone
-        Also play each job by itself, for its slowdown.
+        Also simulate each job alone, for its slowdown.
     store, scheduler, progress
         As in `vani.profile`, for traces that the scenario names.
 
@@ -152,7 +152,7 @@ def _profile(run: Run, path: Path, inputs: list[PlanInput]) -> Profile:
     trace = is_trace(path)
     profile = read_profile(profile_of(run, path, files=_FILES))
     if trace:
-        # A trace is many files: what was read of it is named.
+        # A trace is many files: the files read are named.
         digest = hashlib.sha256(dumps(profile).encode()).hexdigest()
         inputs.append(PlanInput(kind="trace", path=str(path), sha256=digest))
     else:

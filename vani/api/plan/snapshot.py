@@ -25,18 +25,18 @@ def plan_snapshot(
     file_system: str | None = None,
     listen: str | None = None,
 ) -> Snapshot:
-    """Read what servers and clients of Lustre printed, or hear what they publish.
+    """Read the output of Lustre's servers and clients, or receive their messages.
 
-    What the snapshot lacks stands under `no_data`.
+    Missing figures are under `no_data`.
 
     Parameters
     ----------
     files
-        Each a file, or `NAME=FILE` for what was printed on the server NAME.
+        Each a file, or `NAME=FILE` for the output of the server NAME.
     time
         When it was printed; None: when the oldest of the files was written.
     file_system
-        The one whose OSTs are wanted; None: there is but one.
+        The one whose OSTs are wanted; None: there is only one.
     listen
         Not files, but what servers publish at this ZeroMQ endpoint within a minute.
 

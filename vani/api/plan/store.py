@@ -20,7 +20,7 @@ __all__ = ["Stored", "extents_of", "plan_interactions", "plan_store"]
 
 @dataclass(frozen=True, slots=True)
 class Stored:
-    """Numbers of what was stored, and files that Lustre will give its default layout instead."""
+    """Numbers of stored rows, and files that Lustre will give its default layout instead."""
 
     files: int
     extents: int
@@ -28,7 +28,7 @@ class Stored:
 
 
 def plan_store(plan: PathLike, database: str) -> Stored:
-    """Keep where the extents of files are to lie in the interaction database.
+    """Store the placement of files' extents in the interaction database.
 
     Parameters
     ----------

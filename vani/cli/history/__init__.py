@@ -10,26 +10,26 @@ __all__ = ["history"]
 
 _COMMANDS = {
     "add": ("vani.cli.history.add:add", "Add logs, profiles and traces, and folders of them."),
-    "top": ("vani.cli.history.top:top", "Rank who loses most, and which setting would win it back."),
-    "show": ("vani.cli.history.show:show", "Tell of an application: trend, spread, changes, worst run."),
+    "top": ("vani.cli.history.top:top", "Rank the largest losses, with the setting that would save most."),
+    "show": ("vani.cli.history.show:show", "Show an application: trend, spread, changes, worst run."),
     "letter": ("vani.cli.history.show:letter", "Write to a user what to change."),
-    "outcome": ("vani.cli.history.outcome:outcome", "Tell whether a letter or a change helped."),
+    "outcome": ("vani.cli.history.outcome:outcome", "Show whether a letter or a change helped."),
     "targets": ("vani.cli.history.targets:targets", "Rank storage targets by the time that files lose on them."),
     "serve": ("vani.cli.history.serve:serve", "Serve pages about the runs to a browser."),
-    "daily": ("vani.cli.history.daily:daily", "Hold a daily benchmark against its seven runs before."),
-    "predict": ("vani.cli.history.predict:predict", "Tell what the next run of an application does."),
-    "evaluate": ("vani.cli.history.evaluate:evaluate", "Hold predictors against the last runs."),
+    "daily": ("vani.cli.history.daily:daily", "Compare a daily benchmark with its seven previous runs."),
+    "predict": ("vani.cli.history.predict:predict", "Predict the next run of an application."),
+    "evaluate": ("vani.cli.history.evaluate:evaluate", "Test predictors on the last runs."),
     "phases": ("vani.cli.history.phases:phases", "Find the phases of runs in their time series."),
     "creations": (
         "vani.cli.history.creations:creations",
         "Predict which files the next run creates, or the rest of one.",
     ),
-    "list": ("vani.cli.history.maintenance:list_", "Tell what is kept, by month."),
+    "list": ("vani.cli.history.maintenance:list_", "List the stored runs, by month."),
     "damaged": ("vani.cli.history.maintenance:damaged", "List files that could not be read, and why."),
     "remove": ("vani.cli.history.maintenance:remove", "Delete all runs of a user."),
     "anonymise": ("vani.cli.history.maintenance:anonymise", "Put users and paths behind keyed hashes."),
     "export": ("vani.cli.history.maintenance:export", "Write all that is kept to a file."),
-    "import": ("vani.cli.history.maintenance:import_", "Add what was exported."),
+    "import": ("vani.cli.history.maintenance:import_", "Import an export."),
     "metrics": ("vani.cli.history.metrics:metrics", "Write figures for Prometheus."),
     "upgrade": ("vani.cli.history.maintenance:upgrade", "Bring an older history to the newest layout."),
 }
@@ -37,4 +37,4 @@ _COMMANDS = {
 
 @click.group(cls=commands_from(_COMMANDS))
 def history() -> None:
-    """Keep the runs of a centre, and tell who loses most in I/O."""
+    """Archive the runs of a centre, and rank the largest losses in I/O."""

@@ -51,7 +51,7 @@ class AddOptions(TypedDict):
     metavar="N",
     help="Make and judge profiles of the N pairs of application and user that cost most.",
 )
-@click.option("--user", metavar="NAME", help="Whose runs these are; by default as logs say.")
+@click.option("--user", metavar="NAME", help="User who ran the jobs; by default from the logs.")
 @click.option("--key", type=FILE, metavar="FILE", help="Key of an anonymised history.")
 @system_option()
 @quiet_option
@@ -60,7 +60,7 @@ def add(paths: tuple[Path, ...], quiet: bool, **options: Unpack[AddOptions]) -> 
 
     What `vani tune` measured is added from its tuned.yaml.
 
-    A copy of a log counts once, a file that did not change is not opened again, and what is damaged is listed
+    A copy of a log counts once, an unchanged file is not opened again, and damaged files are listed
     (`vani history damaged`). An interrupted `add` is continued by the same command.
     """
     with progress_bar(show=shows_progress(quiet=quiet)) as progress:

@@ -33,8 +33,8 @@ class CreationsOptions(TypedDict):
 
 @click.command()
 @click.argument("application", metavar="APP")
-@click.option("--user", metavar="NAME", help="Whose runs; by default those of the latest run.")
-@click.option("--processes", type=int, metavar="N", help="Of each run; by default as in the latest.")
+@click.option("--user", metavar="NAME", help="User who ran the jobs; by default the latest run's.")
+@click.option("--processes", type=int, metavar="N", help="Processes of each run; by default as in the latest.")
 @db_option
 @click.option(
     "--begun",
@@ -54,11 +54,11 @@ class CreationsOptions(TypedDict):
 @click.option(
     "--layout",
     metavar="LAYOUT",
-    help="Of each file: a stripe count, `-E ...`, or a file with Tarazu's buckets.",
+    help="Layout of each file: a stripe count, `-E ...`, or a file with Tarazu's buckets.",
 )
 @click.option("--table", type=FILE, metavar="FILE", help="Also write the rows for `vani plan store`, a CSV.")
 @click.option("--jobs", type=FILE, metavar="FILE", help="Also write a jobs.yaml for `vani plan place`.")
-@format_option(FORMATS, default=None, help="What is written; by the end of -o's name, else text.")
+@format_option(FORMATS, default=None, help="Output format; by the suffix of -o, else text.")
 @output_option()
 def creations(
     application: str,
@@ -71,7 +71,7 @@ def creations(
 ) -> None:
     """Predict which files the next run of APP creates: by which rank, how large, with which probability.
 
-    Or, with --begun, the rest of a run that goes on. The table and the jobs have the files whose name and size are
+    Or, with --begun, the rest of a run in progress. The table and the jobs have the files whose name and size are
     known; others get the default layout.
     """
     files = [path for path in (output, table, jobs) if path is not None]
@@ -89,7 +89,7 @@ def creations(
 def planned_files(
     prediction: CreationsPrediction, layout: str | None, *, table: Path | None, jobs: Path | None
 ) -> list[tuple[str, Path]]:
-    """The rows of Tarazu's database as CSV and the jobs as YAML, each with its place, as far as they are wanted."""
+    """The rows of Tarazu's database as CSV and the jobs as YAML, each with its place, if requested."""
     from vani.database.interactions import write_csv  # noqa: PLC0415
     from vani.schema.document import dumps  # noqa: PLC0415
 

@@ -16,10 +16,10 @@ __all__ = ["daily"]
 @db_option
 @click.pass_context
 def daily(ctx: click.Context, application: str, user: str | None, db: str | None) -> None:
-    """Hold the latest run of a daily benchmark against the median of the seven before it.
+    """Compare the latest run of a daily benchmark with the median of the seven before it.
 
-    APP is run again and again with the same input; runs that move other amounts are a series of their own. The time is
-    that of the slowest process in I/O calls. What is usual are nine of ten earlier runs, each by the median of the
+    APP is run again and again with the same input; runs that move other amounts are a separate series. The time is
+    that of the slowest process in I/O calls. The usual range covers nine of ten earlier runs, each by the median of the
     seven before it. The next run is expected at the median of the last seven. Exit status: 0 no series is slower than
     usual, 1 one is, 2 no series has eight runs, or bad input.
     """

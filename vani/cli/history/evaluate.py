@@ -25,7 +25,7 @@ __all__ = ["evaluate"]
     help="Share of the runs that is predicted.",
 )
 def evaluate(table: Path | None, db: str | None, last: float) -> None:
-    """Hold all predictors of behaviours against the last runs of a history, or of a table of runs.
+    """Test all predictors of behaviours on the last runs of a history, or of a table of runs.
 
     Each run is predicted from those before it: once from all, once from those alone that had ended when it began. FILE
     has a row per run: application, user, processes, start, end, bytes_read, bytes_written, metadata_ops.

@@ -70,7 +70,7 @@ def upgrade(db: str | None) -> None:
 @click.command("list")
 @db_option
 def list_(db: str | None) -> None:
-    """Tell how many runs are kept, by month."""
+    """List the number of stored runs, by month."""
     from vani.render.history.contents import contents_by_month  # noqa: PLC0415
 
     emit(contents_by_month(api.history_list(db=db)), None)
@@ -87,7 +87,7 @@ def damaged(db: str | None) -> None:
 
 @click.command()
 @db_option
-@click.option("--user", required=True, metavar="NAME", help="Whose runs are deleted.")
+@click.option("--user", required=True, metavar="NAME", help="User whose runs are deleted.")
 @click.option("--application", metavar="APP", help="Those of this application only.")
 def remove(db: str | None, user: str, application: str | None) -> None:
     """Delete all runs of a user and all that was kept with them; nothing of them stays in the database."""
@@ -102,12 +102,12 @@ def remove(db: str | None, user: str, application: str | None) -> None:
     type=FILE,
     required=True,
     metavar="FILE",
-    help="Where the key lies, which is made where there is none. Keep it apart from the history.",
+    help="File of the key, which is created if missing. Keep it apart from the history.",
 )
 def anonymise(db: str | None, key: Path) -> None:  # fmt: skip
     """Replace users and paths by hashes of a key: the same name is the same hash. No name stays in the database.
 
-    Without the key nobody finds the names; with it, later logs are added under the same hashes (`add --key`).
+    Without the key the names cannot be found; with it, later logs are added under the same hashes (`add --key`).
     Copies of the database, such as those that `upgrade` keeps, still have the names.
     """
     number = api.history_anonymise(key, db=db)

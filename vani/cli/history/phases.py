@@ -15,7 +15,7 @@ __all__ = ["phases"]
 @click.command()
 @click.argument("paths", type=FILE, nargs=-1, required=True, metavar="PATH ...")
 def phases(paths: tuple[Path, ...]) -> None:
-    """Find the phases of runs in their time series, and tell which runs go through the same ones.
+    """Find the phases of runs in their time series, and show which runs go through the same ones.
 
     PATHs are traces, and Darshan logs with DXT or a heat map, of one category: an application of a user with one number
     of processes. It takes `pip install 'vani-io[prediction]'`.

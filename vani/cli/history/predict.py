@@ -27,15 +27,15 @@ class PredictOptions(TypedDict):
 
 @click.command()
 @click.argument("application", metavar="APP")
-@click.option("--user", metavar="NAME", help="Whose run it is; by default that of the latest run.")
+@click.option("--user", metavar="NAME", help="User who runs the job; by default the latest run's.")
 @click.option("--processes", type=int, metavar="N", help="Its processes; by default as the latest run had.")
 @db_option
-@format_option(FORMATS, default=None, help="What is written; by the end of -o's name, else text.")
+@format_option(FORMATS, default=None, help="Output format; by the suffix of -o, else text.")
 @output_option()
 def predict(application: str, kind: str | None, output: Path | None, **options: Unpack[PredictOptions]) -> None:
-    """Tell which behaviour the next run of APP has, with probabilities, and what it moves.
+    """Predict the behaviour of the next run of APP, with probabilities and bytes.
 
-    Runs behave alike where bytes read, bytes written and metadata operations agree within a factor of 1.2.
+    Runs have the same behaviour where bytes read, bytes written and metadata operations agree within a factor of 1.2.
     """
     check_outputs([output])
     kind = kind or (FORMATS.of_file(output) if output is not None else None) or "text"

@@ -31,7 +31,7 @@ class ShowOptions(TypedDict):
 @period_options
 @output_option()
 def show(application: str, user: str | None, output: Path | None, **options: Unpack[ShowOptions]) -> None:
-    """Tell of the runs of APP, those of USER or everybody's.
+    """Show the runs of APP, by USER or by all users.
 
     Trend by month, how runs of a category differ, when their behaviour changed, and the worst run with its advice.
     """
@@ -51,7 +51,7 @@ def show(application: str, user: str | None, output: Path | None, **options: Unp
 def letter(
     application: str, user: str, sent: str | None, output: Path | None, **options: Unpack[ShowOptions]
 ) -> None:
-    """Write a mail to USER about APP, with the lines to paste; that nothing is to be saved is said as such."""
+    """Write a mail to USER about APP, with the lines to paste, or state that nothing can be saved."""
     from vani.render.history.story import letter as written  # noqa: PLC0415
 
     check_outputs([output])

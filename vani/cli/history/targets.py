@@ -20,12 +20,12 @@ __all__ = ["targets"]
     type=click.Choice(["text", "json"]),
     default="text",
     show_default=True,
-    help="What is written.",
+    help="Output format.",
 )
 def targets(db: str | None, since: str | None, until: str | None, limit: int, kind: str) -> None:
     """Rank Lustre targets (OSTs) by the time that files on them lose.
 
-    Files on a target are held against those of runs like theirs (application, user, processes) on all other targets.
+    Files on a target are compared with those of similar runs (application, user, processes) on all other targets.
     Darshan logs with the Lustre module name the targets.
     """
     from vani.render.history.targets import targets_as_json, targets_as_text  # noqa: PLC0415

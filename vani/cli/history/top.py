@@ -41,10 +41,10 @@ class TopOptions(TypedDict):
 @period_options
 @click.option("--limit", type=int, default=20, show_default=True, metavar="N", help="Rows.")
 @click.option("--settings", is_flag=True, help="By setting: whom it would serve, and the sum.")
-@format_option(FORMATS, default=None, help="What is written; by the end of -o's name, else text.")
+@format_option(FORMATS, default=None, help="Output format; by the suffix of -o, else text.")
 @output_option()
 def top(kind: str | None, output: Path | None, **options: Unpack[TopOptions]) -> None:  # fmt: skip
-    """Rank who loses most in I/O, and which setting would win it back.
+    """Rank the largest losses in I/O, with the setting that would save most.
 
     Costs are core-hours: "in I/O" are the seconds of all processes in I/O calls, "waiting" is the time of the slowest
     process times the number of processes. What could be saved is the advice on runs that `add` judged.

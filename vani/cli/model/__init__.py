@@ -10,12 +10,12 @@ __all__ = ["model"]
 
 _COMMANDS = {
     "fit": ("vani.cli.model.fit:fit", "Fit a model to samples of writes."),
-    "predict": ("vani.cli.model.predict:predict", "Tell how long a write takes."),
+    "predict": ("vani.cli.model.predict:predict", "Predict the time of a write."),
     "evaluate": (
         "vani.cli.model.evaluate:evaluate",
-        "Hold all methods against scales they were not fitted to.",
+        "Test all methods on scales they were not fitted to.",
     ),
-    "show": ("vani.cli.model.show:show", "Tell what a fitted model was made from, and its bandwidths."),
+    "show": ("vani.cli.model.show:show", "Show the samples of a fitted model, and its bandwidths."),
     "list": ("vani.cli.model.list:list_", "List the models that are bundled."),
 }
 

@@ -18,9 +18,9 @@ __all__ = ["evaluate"]
     "--up-to", type=str, required=True, metavar="VALUE", help="The largest scale that is fitted to."
 )
 def evaluate(up_to: str, **options: Unpack[SampleOptions]) -> None:
-    """Hold all methods against the larger scales of SAMPLES, side by side.
+    """Test all methods on the larger scales of SAMPLES, side by side.
 
-    They are fitted to the scales up to a value: what is printed is how they do where they were not fitted.
+    They are fitted to the scales up to a value: the output shows their errors where they were not fitted.
     """
     from vani.render.evaluation import evaluation_text  # noqa: PLC0415
 

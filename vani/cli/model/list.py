@@ -9,7 +9,7 @@ __all__ = ["list_"]
 
 @click.command("list")
 def list_() -> None:
-    """List the models that are bundled: machine, where they are from, what they were made from."""
+    """List the bundled models: machine, source, samples."""
     from vani.models.write_time.published import PUBLISHED  # noqa: PLC0415 - `vani --help` pays for no library
 
     for name, model in sorted(PUBLISHED.items()):

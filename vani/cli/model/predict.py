@@ -23,28 +23,28 @@ __all__ = ["predict"]
     "settings",
     multiple=True,
     metavar="COLUMN=VALUE",
-    help="What is asked of it; for each of its columns.",
+    help="The question to the model, a value for each of its columns.",
 )
 @click.option("--system", metavar="NAME", help="A published model: titan or cetus.")
 @click.option("-n", "--nodes", type=int, metavar="N", help="Compute nodes that write.")
 @click.option("-m", "--processes-per-node", type=int, metavar="M", help="Processes of each that write.")
 @click.option(
-    "-K", "--bytes-per-process", metavar="SIZE", help="What each writes to its file, such as 500MB."
+    "-K", "--bytes-per-process", metavar="SIZE", help="Bytes that each writes to its file, such as 500MB."
 )
-@click.option("-W", "--stripe-count", type=int, metavar="W", help="Of each file, where there are stripes.")
+@click.option("-W", "--stripe-count", type=int, metavar="W", help="Stripe count of each file, where there are stripes.")
 @click.option(
     "--mapping",
     type=FILE,
     metavar="FILE",
-    help="What each node is behind, as CSV: node,router or node,io_node,bridge,link; a range without it.",
+    help="Router or I/O node of each node, as CSV: node,router or node,io_node,bridge,link; a range without it.",
 )
 @click.option(
     "--job-nodes", metavar="LIST", help="Which of the nodes mapped the job has, such as nid[001-128]; all."
 )
-@format_option(FORMATS, default=None, help="What is written; by the end of -o's name, else text.")
+@format_option(FORMATS, default=None, help="Output format; by the suffix of -o, else text.")
 @output_option()
 def predict(kind: str | None, output: Path | None, settings: tuple[str, ...], **arguments: Any) -> None:
-    """Tell how long a write takes.
+    """Predict the time of a write.
 
     By a model that was fitted (--model, --set), or by one that was published for a machine (--system, -n, -m, -K, -W),
     then with every term.

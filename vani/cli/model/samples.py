@@ -45,7 +45,7 @@ _OPTIONS = (
         default=0.9,
         show_default=True,
         metavar="P",
-        help="With which a mean of repetitions lies within a tenth of the true one; others are set apart.",
+        help="Confidence that a mean of repetitions is within a tenth of the true one; others are set apart.",
     ),
     click.option("--application", metavar="APP", help="Runs of APP in a history as well, those that write."),
     click.option("--user", metavar="USER", help="Only those of this user."),

@@ -14,7 +14,7 @@ __all__ = ["show"]
 @click.command()
 @click.argument("model", type=FILE)
 def show(model: Path) -> None:
-    """Tell what MODEL, which `vani model fit` wrote, was made from, and the bandwidth of each stage with its range.
+    """Show the samples of MODEL, which `vani model fit` wrote, and the bandwidth of each stage with its range.
 
     A stage that makes up little of the time of every sample is not identified.
     """

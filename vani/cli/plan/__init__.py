@@ -9,12 +9,12 @@ from vani.cli.lazy_group import commands_from
 __all__ = ["plan"]
 
 _COMMANDS = {
-    "snapshot": ("vani.cli.plan.snapshot:snapshot", "Write down what the storage does now."),
+    "snapshot": ("vani.cli.plan.snapshot:snapshot", "Record the present state of the storage."),
     "forward": ("vani.cli.plan.forward:forward", "Share the I/O nodes of a pool among jobs."),
     "place": ("vani.cli.plan.place:place", "Choose OSTs for files to come."),
     "path": ("vani.cli.plan.path:path", "Give the I/O of each job a path through the machine."),
-    "simulate": ("vani.cli.plan.simulate:simulate", "Play what happens when jobs share a machine."),
-    "check": ("vani.cli.plan.check:check", "Say whether a plan still holds."),
+    "simulate": ("vani.cli.plan.simulate:simulate", "Simulate jobs that share a machine."),
+    "check": ("vani.cli.plan.check:check", "Check whether a plan is still valid."),
     "job": ("vani.cli.plan.job:job", "Plan for one job that begins, from the prolog of a scheduler."),
     "rehearse": ("vani.cli.plan.rehearse:rehearse", "Tell what the hook would have done with jobs of the past."),
     "watch": ("vani.cli.plan.watch:watch", "Hold running jobs against what was foreseen."),
@@ -22,12 +22,12 @@ _COMMANDS = {
     "outcome": ("vani.cli.plan.outcome:outcome", "Keep what ended jobs took beside what their plans expected."),
     "scored": ("vani.cli.plan.scored:scored", "Say how good plans were, by application."),
     "publish": ("vani.cli.plan.publish:publish", "Publish the load of this server."),
-    "listen": ("vani.cli.plan.listen:listen", "Write a snapshot of what the servers publish."),
-    "store": ("vani.cli.plan.store:store", "Keep in a database where files are to lie."),
+    "listen": ("vani.cli.plan.listen:listen", "Write a snapshot of the figures that servers publish."),
+    "store": ("vani.cli.plan.store:store", "Store the placement of files in a database."),
     "interactions": ("vani.cli.plan.interactions:interactions", "Write what such a database keeps, as CSV."),
 }
 
 
 @click.group(cls=commands_from(_COMMANDS))
 def plan() -> None:
-    """Plan for all jobs of a machine: who gets which part of it."""
+    """Plan for all jobs of a machine: the part that each gets."""

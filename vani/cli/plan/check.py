@@ -21,7 +21,7 @@ __all__ = ["check"]
 @click.argument("plan", type=FILE)
 @snapshot_option
 @max_age_option
-@format_option(FORMATS, default=None, help="What is written; by the end of -o's name, else text.")
+@format_option(FORMATS, default=None, help="Output format; by the suffix of -o, else text.")
 @output_option()
 @click.pass_context
 def check(
@@ -32,10 +32,10 @@ def check(
     kind: str | None,
     output: Path | None,
 ) -> None:
-    """Say whether PLAN, a plan.yaml, still holds.
+    """Check whether PLAN, a plan.yaml, is still valid.
 
-    It does while the machine has what the plan hands out and the documents that it was made from, as far as they are
-    found, are as they were. Exit status: 0 it holds, 1 it does not, 2 bad input or too old a snapshot.
+    It is valid while the machine has what the plan allots and while its input documents, where they are
+    found, are unchanged. Exit status: 0 valid, 1 not valid, 2 bad input or too old a snapshot.
     """
     check_outputs([output], chain([snapshot], files_of_plan(plan)))
     status = api.plan_check(plan, snapshot, max_age=max_age)

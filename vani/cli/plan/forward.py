@@ -43,11 +43,11 @@ _OPTIONS = (
     click.option("--io-nodes", type=int, required=True, metavar="N", help="I/O nodes of the pool."),
     _choice(
         "--policy", "mckp", "static", "size", "process", "zero", "one", "oracle",
-        help="How they are shared: mckp is the optimum, oracle asks for no pool.",
+        help="How they are shared: mckp is the optimum, oracle needs no pool.",
     ),
     _choice(
         "--objective", "sum", "max-min", "proportional",
-        help="What mckp makes large: the sum of bandwidths; the least share of its own best that a job gets, then "
+        help="Objective of mckp: the sum of bandwidths; the least share of its own best that a job gets, then "
         "the sum; the product of bandwidths.",
     ),
     click.option(
@@ -56,7 +56,7 @@ _OPTIONS = (
     ),
     click.option(
         "--direct/--no-direct", default=None,
-        help="Whether jobs may do without I/O nodes; by default as --system says, else yes.",
+        help="Whether jobs may do without I/O nodes; by default as in --system, else yes.",
     ),
     click.option(
         "--any-number", is_flag=True,
@@ -67,11 +67,11 @@ _OPTIONS = (
     click.option(
         "--replay", is_flag=True,
         help="Run the jobs as a queue, first come, first served: they begin when nodes are free, end when their "
-        "`bytes` are moved, and I/O nodes are shared anew at each change.",
+        "`bytes` are moved, and I/O nodes are shared again at each change.",
     ),
     click.option(
         "--nodes", type=int, metavar="N",
-        help="With --replay: compute nodes of the machine; by default as --system says.",
+        help="With --replay: compute nodes of the machine; by default as in --system.",
     ),
     click.option(
         "--poll", type=float, metavar="SECONDS",
@@ -82,12 +82,12 @@ _OPTIONS = (
         "--change-cost", type=float, default=0.0, metavar="SECONDS",
         help="I/O time that a job loses when its number changes; counted for jobs that have `bytes`.",
     ),
-    _choice("--rounding", "half-up", "ceil", help="Of static, size and process."),
+    _choice("--rounding", "half-up", "ceil", help="Rounding of static, size and process."),
     click.option(
         "--nodes-per-io-node", type=float, metavar="R",
         help="Compute nodes per I/O node of the machine, for static.",
     ),
-    _choice("--estimate", "near", "nearest", "none", help="Which measured patterns stand for a job without a curve."),
+    _choice("--estimate", "near", "nearest", "none", help="Measured patterns to use for a job without a curve."),
     system_option("The machine, whose curves are used: a bundled name or a system.yaml.", of_site=False),
 )  # fmt: skip
 
@@ -110,7 +110,7 @@ def forward(
     """Share the I/O nodes of a pool among the jobs of JOBS, a jobs.yaml.
 
     Each job gets a number that divides its compute nodes (with --any-number, any up to them), or 0, direct access.
-    What the plan had to leave out stands in its first line.
+    The first line of the plan states what it left out.
     """
     _refuse_mixture(replay=replay, current=current, nodes=nodes, poll=poll)
     read = chain(files_of_jobs(jobs), [current], system_files(options["system"]))

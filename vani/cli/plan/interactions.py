@@ -21,7 +21,7 @@ __all__ = ["interactions"]
 @database_option
 @output_option()
 def interactions(path: str | None, database: str, output: Path | None) -> None:
-    """Write what the interaction database keeps, of the file PATH or of all, as CSV.
+    """Write the interaction database's rows of the file PATH, or of all files, as CSV.
 
     PATH is exact, as the program names the file. The columns are those of Tarazu's tables; `vani plan store`
     takes them.

@@ -21,7 +21,7 @@ __all__ = ["job", "say", "sharing_options"]
 
 
 class _Harmless(click.Command):
-    """A command line that cannot be understood is said, and ends with 0, too: else Slurm would requeue every job."""
+    """A wrong command line is reported, and also ends with 0: else Slurm would requeue every job."""
 
     def make_context(
         self, info_name: str | None, args: list[str], parent: click.Context | None = None, **extra: Any
@@ -44,7 +44,7 @@ def _seconds(ctx: click.Context, param: click.Parameter, value: str) -> float:
     except ValueError:
         seconds = math.nan
     if not 0 < seconds <= 1e9:
-        raise click.BadParameter(f"{value!r} is no number of seconds above 0")
+        raise click.BadParameter(f"{value!r} is not a number of seconds above 0")
     return seconds
 
 
@@ -87,7 +87,7 @@ _SHARING: Final = (
         type=click.Choice(["near", "nearest", "none"]),
         default="near",
         show_default=True,
-        help="Which measured patterns stand for a job without a curve.",
+        help="Measured patterns to use for a job without a curve.",
     ),
     click.option(
         "--change-cost",
@@ -114,7 +114,7 @@ _OPTIONS: Final = (
         "--budget", "budget_s", default="2s", callback=_seconds, metavar="SECONDS", show_default=True,
         help="End after so long, start-up included, planned or not.",
     ),
-    click.option("--log", type=FILE, metavar="FILE", help="Write what was done, or was not, to this file, too."),
+    click.option("--log", type=FILE, metavar="FILE", help="Also write the result to this file."),
     click.option("--strict", is_flag=True, help="End with 2 where there is no plan: to try it out."),
     click.option(
         "--check", is_flag=True, help="Plan nothing: look from this node at what jobs need. It ends with 0 or 2."
@@ -158,13 +158,13 @@ def job(
 ) -> None:
     """Plan for one job that begins, or with --end ends, as PrologSlurmctld and EpilogSlurmctld run it.
 
-    Variables that the batch system sets say which job it is. Its plan, its forwarding map and what its tasks export are
-    files NUMBER.yaml, NUMBER.map and NUMBER.env of the state's folder. It ends with 0 within the budget whatever
-    happens, as Slurm requeues a job whose prolog fails.
+    Variables that the batch system sets identify the job. Its plan, its forwarding map and what its tasks export are
+    files NUMBER.yaml, NUMBER.map and NUMBER.env of the state's folder. It ends with 0 within the budget in
+    any case, as Slurm requeues a job whose prolog fails.
     """
     if check:
         ctx.exit(_check(state, rules, max_age_s, task_prolog))
-    from vani.prolog.budget import Deadline, within  # noqa: PLC0415 - `vani --help` pays for none of it
+    from vani.prolog.budget import Deadline, within  # noqa: PLC0415 - `vani --help` does not need it
 
     deadline = Deadline(budget_s)
     first = partial(_note, state, is_end=is_end)
@@ -217,7 +217,7 @@ def _plan(state: Path, rules: dict[str, Any], deadline: Any, log: Path | None, *
     now_s = time.time()
 
     def plan() -> str:
-        from vani.api.plan.job import plan_running_jobs  # noqa: PLC0415 - only who plans pays for it
+        from vani.api.plan.job import plan_running_jobs  # noqa: PLC0415 - only planning needs it
         from vani.api.plan.pools import SharingRules  # noqa: PLC0415
 
         return plan_running_jobs(
@@ -235,7 +235,7 @@ def _plan(state: Path, rules: dict[str, Any], deadline: Any, log: Path | None, *
 
 
 def say(text: str, log: Path | None = None) -> None:
-    """One line on stderr and in the log, as far as they can be written."""
+    """One line on stderr and in the log, where they can be written."""
     line = one_line(text)
     with suppress(OSError, ValueError):
         print(f"vani: {line}", file=sys.stderr, flush=True)  # noqa: T201

@@ -17,7 +17,7 @@ __all__ = ["listen"]
 
 
 @click.command()
-@output_option("Write the snapshot here, anew after every interval.")
+@output_option("Write the snapshot here, again after every interval.")
 @click.option(
     "--at",
     default="tcp://127.0.0.1:5570",
@@ -40,7 +40,7 @@ def listen(output: Path | None, at: str, expect: str, interval: float, once: boo
     """
     check_outputs([output])
     if stdout(output) and not once:
-        raise click.UsageError("without --once it goes on: name a file with -o")
+        raise click.UsageError("without --once it continues: name a file with -o")
     def say(text: str) -> None:
         if not quiet:
             click.echo(f"vani: {text}", err=True)
@@ -51,7 +51,7 @@ def listen(output: Path | None, at: str, expect: str, interval: float, once: boo
 
 
 def _write(text: str, output: Path | None, say: Callable[[str], None] | None) -> None:
-    """Write a snapshot; where there is another one later, a place that cannot be written is said and tried again."""
+    """Write a snapshot; where another one follows, an unwritable place is reported and tried again."""
     try:
         emit(text, output)
     except InputError as error:

@@ -33,7 +33,7 @@ _OPTIONS = (
     snapshot_option,
     click.option(
         "--capacity", type=click.Choice(["binding", "eq1"]), default="binding", show_default=True,
-        help="What a node can carry: what is free of bytes, operations and metadata operations, of which the scarcest "
+        help="Capacity of a node: the free part of bytes, operations and metadata operations, of which the scarcest "
         "binds; or AIOT's equation 1 as printed, which sees bytes alone.",
     ),
     click.option(
@@ -45,7 +45,7 @@ _OPTIONS = (
     ),
     click.option(
         "--metadata-share", type=float, metavar="P",
-        help="Of a request split; by default the job's own share of metadata operations, at most 0.9.",
+        help="Share of a request split; by default the job's own share of metadata operations, at most 0.9.",
     ),
     max_age_option,
 )  # fmt: skip
@@ -59,8 +59,8 @@ def path(jobs: Path, kind: str | None, output: Path | None, strict: bool, **opti
     """Give the I/O of each job of JOBS, a jobs.yaml, a path through the machine.
 
     Which forwarding nodes, storage nodes and targets carry how much of its demand, job after job; one forwarding node
-    for each compute node; request split, prefetch chunk and striping that fit the path. What the plan had to leave out
-    stands in its first line.
+    for each compute node; request split, prefetch chunk and striping that fit the path. The first line of the plan
+    states what it left out.
     """
     check_outputs([output], [*files_of_jobs(jobs, all_profiles=True), options["snapshot"]])
     emit_plan(api.plan_path(jobs, **options), kind, output, strict=strict, formats=PATH_FORMATS)

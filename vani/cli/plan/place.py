@@ -60,11 +60,11 @@ _OPTIONS = (
     ),
     click.option(
         "--size-weight", callback=_weights, default="past=1", metavar="past=0..1",
-        help="Weight of bytes that lie on an OST already, beside new ones.  [default: past=1]",
+        help="Weight of bytes already on an OST, relative to new ones.  [default: past=1]",
     ),
     _number("--ceiling", 0.95, "SHARE", "Share of an OST up to which it is filled."),
-    _number("--cpu-weight", 0.5, "W", "Of a server's processors in its load (tarazu)."),
-    _number("--memory-weight", 0.5, "W", "Of a server's memory in its load (tarazu)."),
+    _number("--cpu-weight", 0.5, "W", "Weight of a server's processors in its load (tarazu)."),
+    _number("--memory-weight", 0.5, "W", "Weight of a server's memory in its load (tarazu)."),
     click.option(
         "--turn", type=click.Choice(("going-on", "random-start")), default="going-on", show_default=True,
         help="Where Lustre's turn of OSTs begins for a file: behind the one before, or at random.",
@@ -73,7 +73,7 @@ _OPTIONS = (
         "--window", 0.17, "SHARE",
         "Difference of free space, as a share of the most, beyond which Lustre draws OSTs by free space.",
     ),
-    _number("--seed", 0, "N", "Of Lustre's draws."),
+    _number("--seed", 0, "N", "Seed of Lustre's draws."),
     _number("--seeds", 50, "N", "How many draws give the range of Lustre's costs."),
     max_age_option,
 )  # fmt: skip

@@ -22,13 +22,13 @@ __all__ = ["publish"]
     metavar="ENDPOINT",
     help="Where `vani plan listen` is.",
 )
-@click.option("--name", metavar="NAME", help="What the snapshot calls this server; by default its host name.")
+@click.option("--name", metavar="NAME", help="Name of this server in the snapshot; by default its host name.")
 @click.option(
     "--role",
     type=click.Choice(["oss", "mds", "forwarding"]),
     default="oss",
     show_default=True,
-    help="What it is.",
+    help="Kind of server.",
 )
 @click.option(
     "--interval", type=float, default=60.0, show_default=True, metavar="SECONDS", help="Between messages."
@@ -37,7 +37,7 @@ __all__ = ["publish"]
     "--count", type=click.IntRange(1), metavar="N", help="Send so many messages; by default without end."
 )
 @click.option(
-    "--lctl", type=FILE, metavar="FILE", help="What `lctl get_param` prints, from a file; else it is asked."
+    "--lctl", type=FILE, metavar="FILE", help="Output of `lctl get_param` in a file; else the command is run."
 )
 @quiet_option
 def publish(

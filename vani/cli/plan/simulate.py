@@ -33,7 +33,7 @@ class SimulateOptions(TypedDict):
     help="Flows that end within this share of the shortest one of each other are one event; by default 0, and 0.005 "
     "above 2,000 flows.",
 )
-@click.option("--alone", is_flag=True, help="Play each job by itself, too, for its slowdown.")
+@click.option("--alone", is_flag=True, help="Also simulate each job alone, for its slowdown.")
 @click.option(
     "--plot", type=FILE, metavar="FILE", help="Also draw the last variant; ends in .svg, .png or .json."
 )
@@ -54,10 +54,10 @@ def simulate(
     what: Literal["rates", "stages"],
     **options: Unpack[SimulateOptions],
 ) -> None:
-    """Play what happens when the jobs of SCENARIO, a scenario.yaml, share a machine.
+    """Simulate the jobs of SCENARIO, a scenario.yaml, which share a machine.
 
     Bytes flow through processes, nodes, I/O nodes, servers and targets at rates that are max-min fair. Each variant of
-    the scenario is played with each seed; the first and the last are compared.
+    the scenario is simulated with each seed; the first and the last are compared.
     """
     from vani.atomic import write_bytes  # noqa: PLC0415
     from vani.render.plan.simulation_plot import drawn  # noqa: PLC0415

@@ -35,7 +35,7 @@ def _time(ctx: click.Context, param: click.Parameter, value: str | None) -> date
     "--time", callback=_time, help="When it was printed; by default when the oldest file was written."
 )
 @click.option(
-    "--file-system", metavar="NAME", help="The Lustre file system, where the files tell of several."
+    "--file-system", metavar="NAME", help="The Lustre file system, where the files describe several."
 )
 @click.option(
     "--listen",
@@ -49,10 +49,10 @@ def snapshot(
     file_system: str | None,
     listen: str | None,
 ) -> None:
-    """Write down what the storage does now, as `vani plan` reads it (vani.snapshot/1).
+    """Record the present state of the storage, as `vani plan` reads it (vani.snapshot/1).
 
-    FILEs hold what `lfs df`, `lctl get_param`, an exporter of Prometheus, or /proc/loadavg, /proc/meminfo and
-    /proc/cpuinfo printed, alone or one behind the other. NAME is the server where that was; a client needs none.
+    FILEs contain the output of `lfs df`, `lctl get_param`, an exporter of Prometheus, or /proc/loadavg, /proc/meminfo
+    and /proc/cpuinfo, alone or concatenated. NAME is the server of the output; a client needs none.
     """
     from vani.api.plan.snapshot import named_file  # noqa: PLC0415
 

@@ -23,10 +23,10 @@ _SHOWN = 5
 @database_option
 @quiet_option
 def store(plan: Path, database: str, quiet: bool) -> None:
-    """Keep where files are to lie, for the placement library and for other plans.
+    """Store the placement of files, for the placement library and for other plans.
 
-    PLAN is a plan of kind `place`, or a CSV with the columns that `vani plan interactions` writes. What the
-    database held of the same files before is replaced; all is stored or nothing.
+    PLAN is a plan of kind `place`, or a CSV with the columns that `vani plan interactions` writes. Rows of
+    the same files in the database are replaced; all is stored or nothing.
     """
     check_outputs([file for file in [database_file(database)] if file is not None], [plan])
     done = api.plan_store(plan, database)

@@ -40,13 +40,13 @@ def read_lfs_df(text: str, figures: Figures, where: str) -> bool:
             system = named[0]
             target = figures.target(system, named[2])
             if target.size is None:
-                # What is reserved counts neither as used nor as available.
+                # Reserved bytes count neither as used nor as available.
                 target.size, target.available = int(sizes[0]) * KiB, int(sizes[2]) * KiB
             target.is_degraded |= "D" in match["flags"]
             target.is_offline |= bool(_NO_OBJECTS & set(match["flags"]))
             known = True
         elif (match := _AWAY.match(line)) is not None and (match["system"] or system) is not None:
-            # One that does not answer is named without its file system, behind others of it.
+            # One that does not answer is named without its file system, after others of it.
             figures.target(match["system"] or system or "", int(match["index"], 16)).is_offline = True
             known = True
     return known

@@ -51,7 +51,7 @@ def read_snapshot(
     time: datetime | None = None,
     file_system: str | None = None,
 ) -> Snapshot:
-    """A snapshot; what it lacks stands under `no_data`.
+    """A snapshot; missing figures are under `no_data`.
 
     Parameters
     ----------
@@ -60,7 +60,7 @@ def read_snapshot(
     time
         When it was printed; None: when the oldest of the files was written.
     file_system
-        The one whose OSTs are wanted; None: there is but one.
+        The one whose OSTs are wanted; None: there is only one.
 
     Raises
     ------
@@ -86,7 +86,7 @@ def read_snapshot(
             )
         if server is None and (figures.nameless.load is not None or figures.nameless.memory is not None):
             raise InputError(
-                "has the load of a server, and does not say of which",
+                "has the load of a server without its name",
                 where=path,
                 todo=f"give it as NAME={path}",
             )
@@ -104,7 +104,7 @@ def _text(path: Path) -> str:
         why = getattr(error, "strerror", None) or error
         raise InputError(f"cannot be read ({why})", where=path) from error
     if len(content) > _MOST_BYTES:
-        raise InputError(f"is longer than {_MOST_BYTES >> 20} MiB", where=path, todo="give what is of OSTs")
+        raise InputError(f"is longer than {_MOST_BYTES >> 20} MiB", where=path, todo="give only the lines of OSTs")
     if (match := _NO_FIGURE.search(content)) is not None:
         line = content.count(b"\n", 0, match.start()) + 1
         raise InputError(

@@ -1,1 +1,1 @@
-"""Running a command so that a tracer watches it: Recorder where it is installed, else strace."""
+"""Running a command under a tracer: Recorder where it is installed, else strace."""

@@ -22,7 +22,7 @@ _NAMED = re.compile(r"_id([0-9]+)-([0-9]+)_")
 
 
 def logs_since(begin_s: float, environment: Mapping[str, str]) -> list[Path] | str:
-    """Logs of this user, and of this job where a name says so, that appeared since a time.
+    """Logs of this user, and of this job where names show it, that appeared since a time.
 
     Parameters
     ----------
@@ -31,7 +31,7 @@ def logs_since(begin_s: float, environment: Mapping[str, str]) -> list[Path] | s
 
     Returns
     -------
-    Paths, or why there are none.
+    Paths, or the reason for none.
     """
     folders = _folders(environment)
     file = environment.get("DARSHAN_LOGFILE")

@@ -23,7 +23,7 @@ def find_dftracer(program: Sequence[str], environment: Mapping[str, str]) -> Pat
     Raises
     ------
     InputError
-        There is none.
+        No library.
     """
     for prefix in _places(program, environment):
         for folder in (*(prefix / below for below in _BELOW), *(f for form in _OF_WHEEL for f in prefix.glob(form))):

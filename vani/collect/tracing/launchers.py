@@ -124,7 +124,7 @@ _ASKED = ("mpirun", "mpiexec")
 def launcher_of(command: Sequence[str], environment: Mapping[str, str] | None = None) -> Launcher | None:
     """The launcher of the command's program; None where it is started directly.
 
-    `mpirun` and `mpiexec` are asked for their version, since both of the large families call themselves that.
+    `mpirun` and `mpiexec` are run for their version, since both large families use these names.
 
     Raises
     ------
@@ -142,7 +142,7 @@ def launcher_of(command: Sequence[str], environment: Mapping[str, str] | None = 
     if any(word in said for word in ("HYDRA", "Hydra", "MPICH", "Intel(R) MPI", "MVAPICH")):
         return _HYDRA
     raise InputError(
-        "is of neither Open MPI nor MPICH, as it says itself",
+        "belongs neither to Open MPI nor to MPICH, by its own version text",
         where=command[0],
         todo="set LD_PRELOAD and RECORDER_TRACES_DIR by its own options (docs/tracing.md), without vani trace",
     )
@@ -154,7 +154,7 @@ def with_variables(command: Sequence[str], launcher: Launcher, variables: Mappin
     Raises
     ------
     InputError
-        srun is told to pass no variables on.
+        srun is set to pass no variables on.
     """
     first, rest = list(command[: launcher.words]), list(command[launcher.words :])
     if launcher is not _SRUN:
@@ -183,7 +183,7 @@ def programs_at(command: Sequence[str], launcher: Launcher) -> list[int]:
     Raises
     ------
     InputError
-        One of them cannot be told.
+        One of them cannot be found.
     """
     indices = [_program_from(command, launcher, launcher.words)]
     while SEPARATOR in command[indices[-1] :]:
@@ -203,7 +203,7 @@ def _program_from(command: Sequence[str], launcher: Launcher, at: int) -> int:
     if at >= len(command) or shutil.which(command[at]) is None:
         shown = repr(command[at]) if at < len(command) else "nothing"
         raise InputError(
-            f"{launcher.name}: where the program begins cannot be told, {shown} is none that can be run",
+            f"{launcher.name}: the beginning of the program is not known, {shown} cannot be run",
             todo="write -- in front of the program, or its whole path",
         )
     return at

@@ -15,7 +15,7 @@ from vani.readers.strace.system_calls import WANTED
 __all__ = ["LOG", "STRACE", "TracedLine", "dftracer_line", "recorder_line", "strace_line"]
 
 LOG = "run.strace"
-"""The log of a command that no launcher starts; of MPI ranks, `rank-N.strace`."""
+"""The log of a command that no launcher starts; `rank-N.strace` for MPI ranks."""
 
 # A question mark: no error where a machine has no such call.
 STRACE = (
@@ -24,7 +24,7 @@ STRACE = (
     "-ttt",
     "-T",
     "-y",
-    # Contents of files are nobody's business.
+    # Contents of files are private.
     "-s",
     "0",
     # Requests of libaio with their sizes; all else is abbreviated.
@@ -54,12 +54,12 @@ def recorder_line(
     Parameters
     ----------
     behind
-        So many words stand in front of launcher and program (`timeout 60`), and are not traced.
+        Number of words before launcher and program (`timeout 60`), which are not traced.
 
     Raises
     ------
     InputError
-        A launcher that is not known, or that is told to pass no variables on.
+        A launcher that is not known, or that is set to pass no variables on.
     """
     variables = {"RECORDER_TRACES_DIR": str(folder)}
     if launcher_of(command[behind:], environment) is None:
@@ -75,7 +75,7 @@ def dftracer_line(
     Raises
     ------
     InputError
-        A launcher that is not known, or that is told to pass no variables on.
+        A launcher that is not known, or that is set to pass no variables on.
     """
     variables = {
         "DFTRACER_ENABLE": "1",
@@ -110,17 +110,17 @@ def _preloaded(
 def strace_line(
     command: Sequence[str], folder: Path, environment: Mapping[str, str], behind: int = 0
 ) -> TracedLine:
-    """The line with strace in front of the program: of one that a launcher starts, in front of each of its ranks.
+    """The line with strace before the program: with a launcher, before each of its ranks.
 
     Parameters
     ----------
     behind
-        So many words stand in front of launcher and program.
+        Number of words before launcher and program.
 
     Raises
     ------
     InputError
-        strace is not installed, or where in a launcher's line the program begins cannot be told.
+        strace is not installed, or the program in a launcher's line cannot be found.
     """
     strace = shutil.which("strace", path=environment.get("PATH"))
     if strace is None:

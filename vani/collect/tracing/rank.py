@@ -1,6 +1,6 @@
 """Begins strace in front of one MPI rank: `python rank.py FOLDER STRACE OPTIONS... -- PROGRAM...`.
 
-It becomes strace, so that signals and the exit status are the program's. Many ranks begin at once on a file system that
+It becomes strace, so signals and the exit status are the program's. Many ranks begin at once on a file system that
 they share: it is run as a file, and loads next to nothing.
 """
 

@@ -12,7 +12,7 @@ __all__ = ["find_recorder"]
 _NAME = "librecorder.so"
 _BELOW = ("", "lib", "lib64", "build/lib", "build/bin")
 _NAMED = ("RECORDER_ROOT", "RECORDER_INSTALL_PATH")
-"""Variables that Recorder's own documentation uses: who set one means it."""
+"""Variables that Recorder's own documentation uses: a set one is intended."""
 _MODULES = ("RECORDER_DIR", "RECORDER_HOME", "RECORDER_PREFIX", "RECORDER_PATH", "EBROOTRECORDER")
 """Variables that modules of sites and of EasyBuild set."""
 

@@ -134,7 +134,7 @@ def _begun_by(pid: int) -> list[int]:
 
 
 def is_static(program: Path) -> bool:
-    """Tell whether a program is linked statically, so that nothing can be loaded before its libraries.
+    """Return whether a program is linked statically, so that nothing can be loaded before its libraries.
 
     An ELF file without a segment that names an interpreter (System V ABI, chapter 5); False for all else, scripts too.
     """

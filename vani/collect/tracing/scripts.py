@@ -18,7 +18,7 @@ _STEP = re.compile(
 
 
 def starts_others(command: Sequence[str], path: str | None) -> bool:
-    """Tell whether a command's program is a shell with a script, or another one that starts programs.
+    """Return whether a command's program is a shell with a script, or another one that starts programs.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""The interaction database: on which OSTs the extents of each file are to lie, as Tarazu keeps it (tables 1, 2, 4, 5).
+"""The interaction database: the OSTs for the extents of each file, as Tarazu stores them (tables 1, 2, 4, 5).
 
 The library in `preload/` looks files up in it, in SQLite; PostgreSQL and MariaDB keep it for a whole machine.
 """

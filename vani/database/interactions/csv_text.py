@@ -42,7 +42,7 @@ def read_csv(text: str, where: str) -> list[Interaction]:
     Raises
     ------
     InputError
-        A column or a cell that is none.
+        An invalid column or cell.
     """
     body, skipped = _table(text)
     columns = _columns(body)
@@ -66,7 +66,7 @@ def read_csv(text: str, where: str) -> list[Interaction]:
                 raise InputError(
                     f"has {len(cells)} cells for {len(columns)} columns",
                     where=line,
-                    todo="quote what has commas",
+                    todo="quote values with commas",
                 )
             interactions.append(_row(dict(zip(columns, cells, strict=True)), line))
     except csv.Error as error:

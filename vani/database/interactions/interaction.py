@@ -1,4 +1,4 @@
-"""One row of the interaction database, and what no rows of a file may say."""
+"""One row of the interaction database, and constraints on the rows of a file."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _STRIPE_LIMIT = 4 * GiB
 
 @dataclass(frozen=True, slots=True)
 class Interaction:
-    """An extent of a file, and where it is to lie: a row of Tarazu's tables.
+    """An extent of a file, and its placement: a row of Tarazu's tables.
 
     A file with one row gets a plain layout, one with several a component for each.
 
@@ -45,7 +45,7 @@ class Interaction:
     mpi_rank
         The process that creates the file; None where it does not matter.
     stripe_count
-        0 for a first extent that lies on the metadata target (DoM).
+        0 for a first extent on the metadata target (DoM).
     osts
         Indices of OSTs, one per stripe, in order; empty leaves the choice to Lustre.
     """
@@ -98,12 +98,12 @@ def lustre_objections(rows: Sequence[Interaction]) -> list[str]:
 
 def _objection(row: Interaction, *, last: bool) -> str | None:
     if not row.stripe_count and last:
-        return "all of it lies on the metadata target"
+        return "all of it is on the metadata target"
     if row.stripe_size % _STRIPE_UNIT:
         return f"stripe size {row.stripe_size:,} is no multiple of 65,536"
     if row.stripe_size >= _STRIPE_LIMIT:
         return f"stripe size {row.stripe_size:,} is not below 4 GiB"
-    # The last component is set to the end of the file, so that it may grow beyond what was expected.
+    # The last component is set to the end of the file, which lets it grow beyond the expected size.
     if not last and row.extent_end is not None and row.extent_end % row.stripe_size:
         return f"extent end {row.extent_end:,} is no multiple of its stripe size {row.stripe_size:,}"
     return None
@@ -134,7 +134,7 @@ def _refuse_wrong(row: Interaction) -> None:
         raise InputError(
             "an extent without stripes is not the first of several",
             where=where,
-            todo="only the beginning of a file can lie on the metadata target",
+            todo="only the beginning of a file can be on the metadata target",
         )
     if row.osts and len(row.osts) != row.stripe_count:
         listed = counted(len(row.osts), "OST")
@@ -145,7 +145,7 @@ def _refuse_wrong(row: Interaction) -> None:
         )
     if len(set(row.osts)) != len(row.osts):
         raise InputError(
-            "an OST is listed twice", where=where, todo="stripes of an extent lie on distinct OSTs"
+            "an OST is listed twice", where=where, todo="stripes of an extent are on distinct OSTs"
         )
     if wrong := [ost for ost in row.osts if not 0 <= ost <= _LARGEST_OST]:
         raise InputError(f"OST {wrong[0]}", where=where, todo=f"indices are 0 to {_LARGEST_OST:,}")

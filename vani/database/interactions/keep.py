@@ -18,11 +18,11 @@ if TYPE_CHECKING:
 __all__ = ["read", "store"]
 
 _AT_ONCE: Final = 500
-"""Paths in one statement: each is two variables, of which old versions of SQLite take 999."""
+"""Paths in one statement: each is two variables, and old versions of SQLite take 999."""
 
 
 def store(rows: Iterable[Interaction], database: str) -> list[Interaction]:
-    """Keep what was decided for files; of these files, what was kept before goes. All or nothing.
+    """Store the decisions for files; earlier ones for these files are deleted. All or nothing.
 
     A file of SQLite that is not there is made; a server needs the database, and the table is made in it.
 
@@ -54,7 +54,7 @@ def read(database: str, path: str | None = None) -> list[Interaction]:
     Raises
     ------
     InputError
-        A database that cannot be used or holds no interactions.
+        A database that cannot be used or contains no interactions.
     """
     from sqlalchemy import select  # noqa: PLC0415 - `vani --help` pays for no library
 
@@ -71,13 +71,13 @@ def read(database: str, path: str | None = None) -> list[Interaction]:
     with _errors_in_words(address), engine.connect() as connection:
         if not _has_table(connection, address):
             raise InputError(
-                "holds no interactions", where=address.shown, todo="fill it with `vani plan store`"
+                "contains no interactions", where=address.shown, todo="fill it with `vani plan store`"
             )
         try:
             interactions = [from_row(tuple(row)) for row in connection.execute(wanted)]
         except (TypeError, ValueError) as error:
             raise InputError(
-                f"holds rows that are none ({error})", where=address.shown, todo="fill another one"
+                f"contains invalid rows ({error})", where=address.shown, todo="fill another one"
             ) from error
     return [interaction for interaction in interactions if path is None or interaction.file == path]
 
@@ -116,7 +116,7 @@ def _has_table(connection: Connection, address: Address) -> bool:
     columns = {column["name"] for column in inspector.get_columns(INTERACTIONS.name)}
     if columns != {column.name for column in INTERACTIONS.c}:
         raise InputError(
-            f"its table {INTERACTIONS.name} is that of another version or program",
+            f"its table {INTERACTIONS.name} belongs to another version or program",
             where=address.shown,
             todo="name another database",
         )
@@ -149,5 +149,5 @@ def _errors_in_words(address: Address) -> Iterator[None]:
         raise in_words(error, address) from error
     except UnicodeError as error:
         raise InputError(
-            "holds or names what is no text", where=address.shown, todo="name another one"
+            "contains or names bytes that are not text", where=address.shown, todo="name another one"
         ) from error

@@ -68,7 +68,7 @@ def from_row(values: tuple[object, ...]) -> Interaction:
     Raises
     ------
     ValueError, TypeError
-        Another program wrote what is no figure.
+        Another program wrote a value that is not a figure.
     """
     name, size, extent, start, end, stripe, count, rank, osts = values
     if not (isinstance(name, str) and isinstance(osts, str)):

@@ -30,7 +30,7 @@ _URL: Final = re.compile(r"([A-Za-z][A-Za-z0-9+]*)://")
 
 
 class Store:
-    """A place where runs are kept; opened when it is first asked.
+    """A store of runs; opened at first use.
 
     Parameters
     ----------
@@ -64,7 +64,7 @@ class Store:
                     "is no URL of a database", where=url[0], todo="name postgresql://USER@HOST/DATABASE"
                 ) from error
             self.name = address.set(drivername="postgresql").render_as_string(hide_password=True)
-            # Of a server without an encoding, text would come as bytes.
+            # From a server without an encoding, text would come as bytes.
             options = {"connect_args": {"client_encoding": "utf8"}}
         try:
             self.engine = sa.create_engine(address, poolclass=sa.NullPool, **options)
@@ -92,7 +92,7 @@ class Store:
         Raises
         ------
         StoreError
-            There is none, it is of another layout, or it cannot be read.
+            It is missing, of another layout, or it cannot be read.
         """
         with self._explained():
             self._refuse_foreign()
@@ -110,14 +110,14 @@ class Store:
         Parameters
         ----------
         make
-            Make the store where there is none.
+            Make the store if there is none.
         newest
             Refuse a store of another layout.
 
         Raises
         ------
         StoreError
-            There is none, it is of another layout, it cannot be written, or others write for too long.
+            It is missing, of another layout, cannot be written, or others write for too long.
         """
         with self._explained():
             self._refuse_foreign()
@@ -125,7 +125,7 @@ class Store:
                 self.file.parent.mkdir(parents=True, exist_ok=True)
             elif not self.exists():
                 raise StoreError("is no history", where=self.name, todo="`vani history add PATH` makes one")
-            # SQLite says so only when it is to write, and a hundred thousand logs may be read before that.
+            # SQLite reports that only at a write, and a hundred thousand logs may be read before that.
             if self.file is not None and self.file.exists() and not _is_writable(self.file):
                 raise StoreError(_READ_ONLY[0], where=self.name, todo=_READ_ONLY[1])
             with self._removed_if_empty(), self.engine.connect() as connection, connection.begin():
@@ -141,7 +141,7 @@ class Store:
                 yield connection
 
     def compact(self) -> None:
-        """Leave nothing in the store of what was deleted or replaced."""
+        """Remove all traces of deleted and replaced data from the store."""
         with self._explained():
             options = {"isolation_level": "AUTOCOMMIT"}
             with self.engine.connect().execution_options(**options) as connection:

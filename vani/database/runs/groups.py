@@ -156,7 +156,7 @@ def trend(
 
 
 def new_pairs(connection: sa.Connection, since: float) -> list[tuple[Group, float]]:
-    """Pairs of application and user whose first run began at `since` or later, and when it did."""
+    """Pairs of application and user whose first run began at `since` or later, and its time."""
     of = tables.sums.c
     first = sa.func.min(of.first)
     rows = connection.execute(
@@ -199,5 +199,5 @@ def categories_of(
 
 
 def users(connection: sa.Connection) -> set[str]:
-    """Everybody who has runs."""
+    """All users with runs."""
     return set(connection.execute(sa.select(tables.sums.c.user).distinct()).scalars())

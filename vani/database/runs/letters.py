@@ -1,4 +1,4 @@
-"""Letters to users about their applications, and what each promised."""
+"""Letters to users about their applications, and the promise of each."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Letter:
     written
         The beginning of the day, in seconds since 1970.
     rule, setting
-        What it recommends; empty: nothing.
+        Its recommendation; empty: none.
     low, expected, high
         Shares of the waiting that following it saves; None where no number was promised.
     """

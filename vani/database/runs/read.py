@@ -78,13 +78,13 @@ def known_files(connection: sa.Connection) -> dict[str, tuple[int, int]]:
 
 
 def run_of(connection: sa.Connection, digest: str) -> Run | None:
-    """A run by its digest; None where there is none."""
+    """A run by its digest; None without one."""
     row = connection.execute(sa.select(tables.runs).where(tables.runs.c.digest == digest)).mappings().first()
     return None if row is None else _run(row)
 
 
 def telling_runs(connection: sa.Connection, pairs: Sequence[tuple[str, str]]) -> list[Run]:
-    """Of each pair (application, user) the run that cost most, and those at the quarters of its costs."""
+    """For each pair (application, user) the run that cost most, and those at the quarters of its costs."""
     of = tables.runs.c
     by_digest: dict[str, Run] = {}
     for application, user in pairs:
@@ -100,7 +100,7 @@ def telling_runs(connection: sa.Connection, pairs: Sequence[tuple[str, str]]) ->
 def category_figures(
     connection: sa.Connection, application: str, user: str | None, period: Period
 ) -> Iterator[tuple[str, int, Sequence[Sequence[Any]]]]:
-    """User, processes, and a row for each run of that category, the oldest first: all that an index knows of it.
+    """User, processes, and a row for each run of that category, the oldest first: all columns of an index.
 
     A row is `submitted`, `runtime_s`, `in_io_s`, `waiting_s`, `bytes_read` and `bytes_written`.
     """
@@ -249,7 +249,7 @@ def verdicts(connection: sa.Connection) -> list[tuple[Verdict, Run]]:
 
 
 def verdicts_of(connection: sa.Connection, digests: Sequence[str]) -> dict[str, Verdict]:
-    """The possible saving of these runs, by their digests, as far as they were judged."""
+    """The possible saving of these runs, by their digests, if judged."""
     by_digest: dict[str, Verdict] = {}
     for start in range(0, len(digests), 500):
         some = digests[start : start + 500]
@@ -292,7 +292,7 @@ def latest_digests(
 
 
 def creations_of(connection: sa.Connection, digests: Sequence[str]) -> dict[str, bytes]:
-    """The packed creations of runs by their digests, as far as they are known."""
+    """The packed creations of runs by their digests, if known."""
     of, by_digest = tables.creations.c, {}
     for start in range(0, len(digests), 500):
         some = digests[start : start + 500]

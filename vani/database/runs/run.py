@@ -1,4 +1,4 @@
-"""A run, as it stands in a row of the tables, where it was read from, and settings that were measured."""
+"""A run, as in a row of the tables, its source, and measured settings."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ __all__ = ["Measurement", "Run", "Source", "Verdict"]
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """One run of one application by one user; what is not known is None.
+    """One run of one application by one user; unknown facts are None.
 
     Attributes
     ----------
     digest
-        SHA-256 of what it was read from, in hexadecimal.
+        SHA-256 of its source, in hexadecimal.
     kind
         `darshan`, `profile` or `trace`.
     uid
@@ -98,9 +98,9 @@ class Verdict:
     digest
         Of the run.
     saved_low_s, saved_s, saved_high_s
-        Seconds of the slowest process; 0 where no number says what the advice saves.
+        Seconds of the slowest process; 0 where the saving of the advice has no number.
     rule, setting, why, lines
-        The recommendation that saves most: its rule, the setting in a few words, what is wrong, and lines to paste;
+        The recommendation that saves most: its rule, the setting in a few words, the fault, and lines to paste;
         empty where no rule recommends anything.
     typical
         The figures of the machine are those of a typical one.
@@ -120,14 +120,14 @@ class Verdict:
 
 @dataclass(frozen=True, slots=True)
 class Measurement:
-    """A setting that a session of `vani tune` ran a program with; what is not known is None.
+    """A setting that a session of `vani tune` ran a program with; unknown facts are None.
 
     Attributes
     ----------
     digest, position
         Of the session, and the place of the setting in it.
     user
-        Whose session it was.
+        User of the session.
     machine
         Name of its description.
     processes, nodes

@@ -1,4 +1,4 @@
-"""Sums of runs by month and by day, so that a ranking reads no run: kept with the runs, in the same transaction.
+"""Sums of runs by month and by day, so rankings read no runs: kept with the runs, in the same transaction.
 
 A row is one unit of time (`month` or `day`), application, user, number of processes and file system. Whoever writes
 runs calls a function of this module.
@@ -20,7 +20,7 @@ __all__ = ["Period", "add_to_sums", "remake_sums", "remake_sums_of", "remove_sum
 
 _DAY_S: Final = 86400
 _UNKNOWN: Final = -1
-"""The day of runs of which nobody knows when they began."""
+"""The day of runs with an unknown beginning."""
 _EPOCH: Final = date(1970, 1, 1).toordinal()
 _KEY: Final = ("unit", "day", "application", "user", "processes", "file_system", "mount")
 _NAMES: Final = _KEY[2:]
@@ -88,7 +88,7 @@ def add_to_sums(connection: sa.Connection, runs: Iterable[Any]) -> None:
             "last": sa.case((new.last > old.last, new.last), else_=old.last),
         },
     )
-    # In one order, so that two writers of a server never wait for each other.
+    # In one order, so two writers of a server never wait for each other.
     connection.execute(merged, [dict(zip(_KEY, key, strict=True)) | rows[key] for key in sorted(rows)])
 
 

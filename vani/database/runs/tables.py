@@ -33,7 +33,7 @@ runs = sa.Table(
     "history_runs",
     metadata,
     sa.Column("id", sa.Integer, primary_key=True),
-    # SHA-256 of what the run was read from: copies are one run.
+    # SHA-256 of the run's source: copies are one run.
     sa.Column("digest", sa.String(64), nullable=False),
     sa.Column("kind", sa.String(16), nullable=False),
     sa.Column("user", sa.Text, nullable=False),
@@ -65,7 +65,7 @@ runs = sa.Table(
     sa.Column("mount", sa.Text, nullable=False),
     sa.Column("stripes", sa.BigInteger),
     sa.Column("complete", sa.Boolean, nullable=False),
-    # JSON: of each storage target its number, files, seconds and bytes.
+    # JSON: for each storage target its number, files, seconds and bytes.
     sa.Column("target_times", sa.Text),
     # The batch system's number of its job.
     sa.Column("job", sa.String(40)),
@@ -132,7 +132,7 @@ judged = sa.Table(
     sa.Column("saved_low_s", sa.Double, nullable=False),
     sa.Column("saved_s", sa.Double, nullable=False),
     sa.Column("saved_high_s", sa.Double, nullable=False),
-    # The one recommendation that saves most; empty where there is none.
+    # The one recommendation that saves most; empty if there is none.
     sa.Column("rule", sa.Text, nullable=False),
     sa.Column("setting", sa.Text, nullable=False),
     sa.Column("why", sa.Text, nullable=False),
@@ -158,7 +158,7 @@ letters = sa.Table(
     sa.Column("user", sa.Text, primary_key=True),
     # Seconds since 1970.
     sa.Column("written", sa.Double, primary_key=True),
-    # What it recommends; empty: nothing.
+    # Its recommendation; empty: none.
     sa.Column("rule", sa.Text, nullable=False),
     sa.Column("setting", sa.Text, nullable=False),
     # Shares of the waiting that it promises; null where it gives no number.
@@ -182,7 +182,7 @@ measured = sa.Table(
     sa.Column("setting", sa.Text, nullable=False),
     sa.Column("rules", sa.Text, nullable=False),
     sa.Column("verdict", sa.String(16), nullable=False),
-    # Of the whole run: how many times as fast as without the setting, its interval, and what was expected.
+    # Of the whole run: how many times as fast as without the setting, its interval, and the expected one.
     sa.Column("speedup", sa.Double),
     sa.Column("low", sa.Double),
     sa.Column("high", sa.Double),

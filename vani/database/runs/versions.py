@@ -98,7 +98,7 @@ def _copy(connection: sa.Connection, store: Store, version: str) -> str:
             connection.exec_driver_sql(f"CREATE TABLE {table}_{suffix} AS TABLE {table}")
         return f"the tables history_*_{suffix}"
     place = store.file.with_name(f"{store.file.name}.layout-{int(version)}.{when}")
-    # Nobody else writes: the caller's transaction has locked the file.
+    # No one else writes: the caller's transaction has locked the file.
     partial = place.with_name(f".{place.name}.partial")
     shutil.copy2(store.file, partial)
     partial.replace(place)

@@ -89,7 +89,7 @@ def settle_users(connection: sa.Connection, runs: Sequence[Run]) -> None:
 
 
 def add_sources(connection: sa.Connection, sources: Iterable[Source]) -> None:
-    """Note what files were looked at; a file that has changed replaces what was noted of it."""
+    """Record the files that were read; a changed file replaces its record."""
     rows = {place_of(source.path): _row(source) for source in sources}
     _delete(connection, tables.sources.c.place, rows)
     if rows:
@@ -99,7 +99,7 @@ def add_sources(connection: sa.Connection, sources: Iterable[Source]) -> None:
 @contextmanager
 def new_sources(connection: sa.Connection) -> Iterator[Callable[[Iterable[Source]], None]]:
     """Yield a function that takes other files than those that were; they replace these when the block ends."""
-    # Written beside the others, which are read meanwhile.
+    # Written next to the others, which are read meanwhile.
     beside = sa.Table(
         "history_sources_new",
         sa.MetaData(),
@@ -150,7 +150,7 @@ def add_verdicts(connection: sa.Connection, verdicts: Sequence[Verdict]) -> None
 
 
 def add_measurements(connection: sa.Connection, items: Sequence[Measurement]) -> set[str]:
-    """Keep what sessions of `vani tune` measured; a session replaces what was kept of it.
+    """Store the measurements of sessions of `vani tune`; a session replaces its earlier ones.
 
     Returns the digests of those that were not there yet.
     """
@@ -160,7 +160,7 @@ def add_measurements(connection: sa.Connection, items: Sequence[Measurement]) ->
     for some in _pieces(digests):
         known.update(connection.execute(sa.select(of).where(of.in_(some))).scalars())
     _delete(connection, of, digests)
-    # Files of one session, of which the last one counts.
+    # Files of one session; the last one counts.
     rows = {
         (item.digest, item.position): _row(item) | {"rules": json.dumps(item.rules)} for item in items
     }
@@ -178,8 +178,8 @@ def set_fact(connection: sa.Connection, name: str, value: str) -> None:
 def forget_user(connection: sa.Connection, user: str, application: str | None = None) -> int:
     """Delete runs, all that was kept with them, and the files that they were read from; returns how many runs.
 
-    Of files without a run nobody knows whose they are: those are deleted, too, where the user's name is a part of
-    their path. What the user's sessions of `vani tune` measured counts as a run each.
+    The user of files without a run is unknown: they are deleted, too, where the user's name is a part of
+    their path. Each measurement of the user's sessions of `vani tune` counts as a run.
     """
     of_user = sa.select(tables.sums.c.application).where(tables.sums.c.user == user)
     whose = (tables.runs.c.user == user) & tables.runs.c.application.in_(of_user)

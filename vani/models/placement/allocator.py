@@ -51,7 +51,7 @@ def allocate(
     window
         Difference of free space, as a share of the most, up to which targets are taken in turn.
     weighted
-        True: always at random by free space; False: never; None: as equation 1 says.
+        True: always at random by free space; False: never; None: by equation 1.
     """
     stripes = Stripes.of(requests)
     place: Ints = np.full(len(stripes.bytes), -1, dtype=np.int64)

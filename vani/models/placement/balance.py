@@ -27,9 +27,9 @@ class Balanced:
     place
         Target by stripe, in the order of requests; -1: its request has no place.
     bound
-        The level that the fullest target reaches in every placement of what was placed.
+        The level that the fullest target reaches in every placement of these stripes.
     is_least
-        Whether no placement of what was placed has an emptier fullest target: by the bound, or since all were tried.
+        Whether no placement of them has an emptier fullest target: by the bound, or since all were tried.
     """
 
     place: Ints
@@ -68,7 +68,7 @@ def balance(requests: Sequence[Sequence[int]], targets: Targets) -> Balanced:
 
 
 def levels(place: Ints, stripes: Stripes, targets: Targets) -> tuple[float, float]:
-    """Levels of the fullest target and of the fullest server; 0 where there is none."""
+    """Levels of the fullest target and of the fullest server; 0 without one."""
     load = loads(place, stripes, targets)
     sizes = targets.server_sizes
     return (

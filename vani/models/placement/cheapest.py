@@ -36,7 +36,7 @@ def cheapest(counts: Sequence[int], costs: Floats, capacity: Ints) -> list[list[
         count = min(int(capacity[target]), int(np.count_nonzero(left)))
         if count <= 0:
             continue
-        # Of requests with as many left, the first.
+        # The first of requests with as many left.
         chosen = np.lexsort((np.arange(len(left)), -left))[:count]
         left[chosen] -= 1
         for request in chosen.tolist():
@@ -45,6 +45,6 @@ def cheapest(counts: Sequence[int], costs: Floats, capacity: Ints) -> list[list[
 
 
 def flow_cost(places: Sequence[Sequence[int]], costs: Floats) -> tuple[int, float]:
-    """Stripes that have a target, and what they cost together."""
+    """Stripes that have a target, and their total cost."""
     taken = np.bincount([target for targets in places for target in targets], minlength=len(costs))
     return int(taken.sum()), float(np.dot(taken, costs))

@@ -1,6 +1,6 @@
 """Lower the fullest target, then the fullest server, by moving stripes and by exchanging two.
 
-Each exchange lowers the fullest and lifts nobody to its level, so that the search ends. It stops at a bound that no
+Each exchange lowers the fullest and lifts no target to its level, so the search ends. It stops at a bound that no
 placement can beat, where no single exchange helps, or after a number of steps that grows with the number of targets.
 """
 
@@ -24,7 +24,7 @@ _SIZES: Final = 64
 _ALIKE: Final = 16
 _REGROUPED_IN_VAIN: Final = 30
 _REGROUPED: Final = 60_000
-"""Stripes times groups: of many stripes fewer groups are tried, since there exchanges alone come near."""
+"""Stripes times groups: fewer groups are tried for many stripes, where exchanges come near."""
 
 _GROUP: Final = 4
 _TRIED_ANEW: Final = 300

@@ -31,7 +31,7 @@ class Extent:
 
     `number` counts from 1; `end` is the component's, or the file's where the component has none. `size` is the stripe
     size by which `stripes` (bytes, in the order of stripes) are counted, `settable` the one that a command can name,
-    `purpose` what it is for. `why_free` says why no targets can be listed for it; None: they can. A part on the
+    `purpose` its reason. `why_free` states why no targets can be listed for it; None: they can. A part on the
     metadata target has no stripes, and `on_mdt` bytes.
     """
 
@@ -53,7 +53,7 @@ def extents(layout: Layout, size: int, targets: int, writing: Writing | None = N
     Parameters
     ----------
     targets
-        What a stripe count of -1 stands for, as far as a file may have so many stripes.
+        Meaning of a stripe count of -1, as far as a file may have so many stripes.
     writing
         How the file is written; None: count bytes by Tarazu's stripe sizes, extent by extent, whether Lustre takes them
         or not.
@@ -101,9 +101,9 @@ def extents(layout: Layout, size: int, targets: int, writing: Writing | None = N
 
 def _why_free(part: Component) -> str | None:
     if part.overstripe:
-        return "it is overstriped: several of its stripes lie on one OST"
+        return "it is overstriped: several of its stripes are on one OST"
     if part.extension is not None:
-        return "it extends itself: where it goes on is decided as it grows"
+        return "it extends itself: its next place is decided as it grows"
     if part.pool is not None:
-        return f"it lies in the pool {part.pool}: a snapshot does not list the OSTs of pools"
+        return f"it is in the pool {part.pool}: a snapshot does not list the OSTs of pools"
     return None

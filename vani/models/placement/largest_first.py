@@ -1,6 +1,6 @@
 """Place stripes largest first, each request's on distinct targets, where the level stays lowest.
 
-Requests that are alike are placed together: how many stripes each target takes follows from one level, and dealing them
+Similar requests are placed together: how many stripes each target takes follows from one level, and dealing them
 out in turn gives every request each target at most once.
 """
 
@@ -15,7 +15,7 @@ from vani.models.placement.targets import Floats, Ints, Stripes, Targets
 __all__ = ["largest_first"]
 
 _FEW = 4
-"""Up to so many requests that are alike are placed one by one."""
+"""Up to so many similar requests are placed individually."""
 
 _TIE = 1e-9
 """Weight of a server's level: it decides between targets whose own level is the same."""
@@ -69,7 +69,7 @@ class _State:
         if not wanted:
             return
         taken = self._shares(size, np.minimum(most, wanted), wanted * count)
-        # Emptier targets first, so that the order of stripes does not follow the order of indexes.
+        # Emptier targets first, so the order of stripes does not follow the order of indexes.
         order = np.lexsort((np.arange(len(taken)), self.load / self.targets.size))
         dealt = np.repeat(order, taken[order]).reshape(count, wanted)
         where = np.concatenate(
@@ -102,7 +102,7 @@ class _State:
         taken = below(high)
         surplus = int(taken.sum()) - wanted
         if surplus:
-            # Of those that would lie at the level, servers that are full already do without.
+            # Full servers get none of those that would be at the level.
             last = (self.load + taken * size) / self.targets.size + _TIE * self._server_level()
             last[taken == 0] = -np.inf
             taken[np.argsort(-last, kind="stable")[:surplus]] -= 1

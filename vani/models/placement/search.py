@@ -24,7 +24,7 @@ def search(
 ) -> tuple[Ints, bool]:
     """The best placement of all stripes, and whether every one was looked at.
 
-    Best is the lowest level of the fullest target, then of the fullest server. Of many stripes none is tried, and
+    Best is the lowest level of the fullest target, then of the fullest server. With many stripes none is tried, and
     `place` is returned; so it is where no placement has room for all.
     """
     if len(stripes.bytes) > MOST_STRIPES:
@@ -85,7 +85,7 @@ class _Tries:
         for target in sorted(
             range(len(self.size)), key=lambda number: (self.load[number] + size) / self.size[number]
         ):
-            # Empty targets of one kind are alike: one of them is tried.
+            # Empty targets of one kind are equal: one of them is tried.
             kind = (self.load[target], self.size[target], self.room[target], self.server[target])
             if request in self.on[target] or self.room[target] < size:
                 continue

@@ -2,8 +2,8 @@
 
 A process that writes a file from beginning to end comes to one stripe after the other. With one contiguous piece per
 target (Tarazu, section 5.8) it keeps one target busy at a time, and files that grow together meet on the same ones.
-Stripes of 1 to 16 MiB, of which a client holds several, keep all targets of a file busy at once. A stripe as large as a
-process's region of a shared file is right where enough processes write to use all targets alike.
+Stripes of 1 to 16 MiB, several of which fit in a client, keep all targets of a file busy at once. A stripe as large as
+a process's region of a shared file is right where enough processes write to use all targets alike.
 """
 
 from __future__ import annotations
@@ -34,13 +34,13 @@ Purpose = Literal["stated", "regions", "records", "dealing", "paper"]
 PURPOSES: Final[dict[Purpose, str]] = {
     "stated": "as the layout states",
     "regions": "one process's region of the shared file is one stripe",
-    "records": "a stripe holds whole records of the processes that take turns in the shared file",
+    "records": "a stripe contains complete records of the processes that take turns in the shared file",
     "dealing": "a process that writes the file in order keeps all its OSTs busy",
-    "paper": "Tarazu's: one contiguous piece per OST, of which a process that writes in order uses one at a time",
+    "paper": "Tarazu's: one contiguous piece per OST, one at a time is used by a process that writes in order",
 }
 
 BUFFERED: Final = 16 * MiB
-"""Stripes up to here are dealt: a client holds several of them per target (`max_dirty_mb`, RPCs in flight)."""
+"""Stripes up to here are dealt: several of them per target fit in a client (`max_dirty_mb`, RPCs in flight)."""
 
 _USUAL: Final = 4 * MiB
 """Lustre's compiled default, where the request is not known."""
@@ -67,7 +67,7 @@ class Writing:
 def stripe_size_for(
     writing: Writing, start: int, filled: int, end: int | None, count: int
 ) -> tuple[int, Purpose]:
-    """The stripe size of a component, and what it is for.
+    """The stripe size of a component, and its reason.
 
     Parameters
     ----------
@@ -85,7 +85,7 @@ def stripe_size_for(
     elif writing.writers > 1 and start == 0 and end is None:
         region, rest = divmod(filled, writing.writers)
         turns = writing.writers / count
-        # A larger stripe is one OST's for long, which is right where nobody else writes to it.
+        # A larger stripe is one OST's for long, which is right where no other process writes to it.
         largest = LARGEST_STRIPE if writing.writers <= count else _LARGEST_REGION
         fits = MiB <= region <= largest and region % STRIPE_UNIT == 0 and rest == 0
         if fits and turns >= 1 and math.ceil(turns) / turns <= _UNEVEN:
@@ -132,12 +132,12 @@ def tarazu_stripe_size(length: int, count: int) -> int:
 
 @lru_cache(maxsize=4096)
 def settable(length: int, count: int, end: int | None) -> int:
-    """The largest stripe size that Lustre takes for a component and that fills its stripes alike.
+    """The largest stripe size that Lustre takes for a component and that fills its stripes evenly.
 
     Parameters
     ----------
     length
-        Bytes of the component; of one without an end, those that the file has in it.
+        Bytes of the component; for one without an end, the file's bytes in it.
     end
         Where the component ends; None: with the file.
     """

@@ -85,5 +85,5 @@ class Stripes:
         return cls(sizes, np.repeat(np.arange(len(requests), dtype=np.int64), counts), first)
 
     def chosen(self, some: Ints) -> Stripes:
-        """Some of the stripes, in that order; `first` is that of stripes which each stand alone."""
+        """Some of the stripes, in that order; `first` is that of separate stripes."""
         return Stripes(self.bytes[some], self.request[some], np.arange(len(some) + 1, dtype=np.int64))

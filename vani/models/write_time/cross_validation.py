@@ -48,13 +48,13 @@ class CrossValidation:
     by_scale
         By scale, each method's ratios of measured to predicted time.
     unconverged
-        The same of larger writes whose repetitions differ too much for a mean; empty where there are none.
+        The same for larger writes whose repetitions differ too much for a mean; empty where there are none.
     left_out
         Smaller writes of that kind: nothing was fitted to them.
     chosen
         The method that was chosen from the training samples alone.
     low, high
-        Ends of its interval over what it predicts, the median of the test samples: it is wider further out.
+        Ends of its interval over its prediction, the median of the test samples: it is wider further out.
     covered
         Share of the test samples in its interval.
     """

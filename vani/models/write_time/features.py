@@ -1,11 +1,11 @@
 """Features of a write, as section III-A of Xie et al. builds them (IPDPS 2019).
 
-n nodes with m processes each write K megabytes per process to a file of its own; W is Lustre's stripe count. Stages of
+n nodes with m processes each write K megabytes per process to separate files; W is Lustre's stripe count. Stages of
 the path give aggregate load, load skew and resources in use, each as it is and as its reciprocal; neighbouring stages
 give products; three more stand for interference. The paper counts 41 features for GPFS and 30 for Lustre, of which 40
 and 27 are distinct: n / (m n K) is 1 / (m K), and Lustre's n and 1 / (m n K) are there twice.
 
-A megabyte is what the user means by it: the same unit in K, in the block of GPFS and in Lustre's stripe size.
+A megabyte has the user's meaning: the same unit in K, in the block of GPFS and in Lustre's stripe size.
 """
 
 from __future__ import annotations
@@ -106,7 +106,7 @@ def gpfs_features(
         The nodes of the job behind I/O nodes, bridge nodes and links.
     """
     n, m, size = write.nodes, write.per_node, write.megabytes
-    # A block of which nothing is left over has no sub-blocks.
+    # A block without a remainder has no sub-blocks.
     partial = np.ceil(np.mod(size, pool.block) * pool.subblocks / pool.block)
     n_d = np.minimum(pool.disks, np.ceil(np.asarray(size) / pool.block))
     n_s = np.minimum(pool.servers, n_d)

@@ -60,6 +60,6 @@ def spread(nodes: int, component: Component) -> Groups:
 
 
 def groups_of(behind: Iterable[str]) -> Groups:
-    """Count what a map says: for each node of the job, the component that it is behind."""
+    """Count the entries of a map: for each node of the job, the component that it is behind."""
     sizes = Counter(behind)
     return Groups(max(sizes.values(), default=0), len(sizes))

@@ -1,6 +1,6 @@
 """The models of Cetus and Titan that Xie et al. print (IPDPS 2019, table V), with every term.
 
-The exponents that the paper's scan lost are restored; the rates that the coefficients stand for agree with the hardware
+The exponents that the paper's scan lost are restored; the rates of the coefficients agree with the hardware
 (1.94 GB/s per I/O node, 3.4 GB/s per router). The printed table leaves one cell of Titan's row empty; coefficients pair
 with features in the order of the columns.
 """
@@ -63,7 +63,7 @@ class Published:
     tested
         Its test sets; those but the last hold writes whose mean time converged.
     most_nodes, least_seconds, most_per_node, megabytes, stripes
-        What it was trained and tested with.
+        Its training and test data.
     """
 
     system: str
@@ -91,14 +91,14 @@ class Published:
         return (0.2, within) if within >= _NOMINAL else (0.3, test_set.within_30 / test_set.writes)
 
     def ends(self, nodes: int) -> dict[Placement, dict[str, Groups]]:
-        """The two ends of how `nodes` nodes can lie: by end, groups by component."""
+        """The two extremes of the placement of `nodes` nodes: by end, groups by component."""
         return {
             "packed": {name: packed(nodes, members) for name, members in self.shared.items()},
             "spread": {name: spread(nodes, members) for name, members in self.shared.items()},
         }
 
     def outside(self, write: Write, seconds: float) -> list[str]:
-        """In what a write of at most so many seconds is unlike those that the model was made from and tested with."""
+        """Differences of a write of at most so many seconds from the model's training and test data."""
         low, high = self.megabytes
         columns = []
         if write.nodes > self.most_nodes:
@@ -117,7 +117,7 @@ class Published:
         return columns
 
     def terms(self, write: Write, groups: Mapping[str, Groups]) -> list[Term]:
-        """Every summand for a write from nodes that lie in these groups, the intercept first."""
+        """Every summand for a write from nodes in these groups, the intercept first."""
         if isinstance(self.pool, LustrePool):
             values = lustre_features(write, self.pool, groups["router"])
         else:
@@ -148,7 +148,7 @@ PUBLISHED: Final[Mapping[str, Published]] = {
             "(s_b*m*K)*n_nsds": 2.97e-10,
         },
         pool=GpfsPool(servers=48, disks=336, block=8.0),
-        # The paper does not say which nodes share a link; each bridge has one to its I/O node.
+        # The paper does not state which nodes share a link; each bridge has one to its I/O node.
         shared={"I/O node": Component(32, 128), "bridge": Component(64, 64), "link": Component(64, 64)},
         trained_on=(32, 128),
         tested=(

@@ -63,7 +63,7 @@ def _off(records: Records, name_of: Mapping[int, str]) -> list[NotCounted]:
         if shown:
             cause += f", though {' and '.join(shown)} {'has' if len(shown) == 1 else 'have'} records of the same run"
         if name in switched:
-            cause += ": the log says that it was switched off (DARSHAN_MOD_DISABLE)"
+            cause += ": the log states that it was switched off (DARSHAN_MOD_DISABLE)"
         paths = dict.fromkeys(name_of.get(id_, "") for ids in shown.values() for id_ in ids.tolist())
         spots.append(
             NotCounted(
@@ -99,7 +99,7 @@ def _partial(records: Records) -> list[NotCounted]:
         spots.append(NotCounted("module_partial", tuple(full), (), cause.format(" and ".join(full)), _MORE_MEMORY))
     if libraries:
         # The file-system calls that these make are counted apart, whole.
-        text = cause.format(" and ".join(libraries)) + ", and the file-system calls below are counted all the same"
+        text = cause.format(" and ".join(libraries)) + ", but the file-system calls below are counted"
         spots.append(NotCounted("module_partial", tuple(libraries), (), text, _MORE_MEMORY, most_s=0.0))
     if records.mixed:
         cause = f"{records.mixed:,} records of POSIX have calls of streams added to them, and are left out"
@@ -117,7 +117,7 @@ def _excluded(records: Records) -> list[NotCounted]:
             "names_excluded",
             tuple(names),
             (),
-            f"Darshan was told to leave out {', '.join(names)} ({settings})",
+            f"Darshan was set to leave out {', '.join(names)} ({settings})",
             "run it with DARSHAN_EXCLUDE_DIRS=none, and without other lists of names to leave out",
         )
     ]

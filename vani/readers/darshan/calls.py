@@ -17,7 +17,7 @@ __all__ = ["dropped_of", "heat_of", "hosts_of", "segments_of"]
 Ints = NDArray[np.int64]
 _MOST_SECONDS = 1e9
 _BESIDE: Mapping[str, Beside] = {"LUSTRE": "layouts", "DXT_POSIX": "segments", "HEATMAP": "heat"}
-"""Modules without counters, and the facts that they hold."""
+"""Modules without counters, and the facts in them."""
 _COUNTED = {"heatmap:POSIX": int(Layer.POSIX), "heatmap:STDIO": int(Layer.STDIO)}
 
 
@@ -49,7 +49,7 @@ def segments_of(
 
 
 def dropped_of(records: Records) -> frozenset[Beside]:
-    """Facts beside the counts of which the log lacks some, or which are too many to take."""
+    """Facts besides the counts, where the log lacks some or has too many."""
     dropped = frozenset(_BESIDE[name] for name in records.partial if name in _BESIDE)
     return dropped | {"many_segments"} if records.many_calls else dropped
 

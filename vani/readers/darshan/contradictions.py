@@ -26,7 +26,7 @@ def without_contradictions(
     problems
         Texts that name the records.
     unsound
-        What is unknown of a file, by its path.
+        Unknown facts of a file, by its path.
     """
     sound, problems = dict(modules), []
     unsound: dict[str, set[Unsound]] = {}

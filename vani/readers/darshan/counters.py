@@ -64,7 +64,7 @@ _FUNCTIONS = {
     },
     "STDIO": {"fopen": "opens", "fread": "READS", "fwrite": "WRITES", "fseek": "SEEKS", "fflush": "FLUSHES"},
 }  # fmt: skip
-"""Functions that stand for all of their kind, and the counters that count them."""
+"""Functions that represent all of their kind, and the counters that count them."""
 
 
 _DATA_FUNCTIONS = {
@@ -72,7 +72,7 @@ _DATA_FUNCTIONS = {
     "H5D": ("H5Dread", "H5Dwrite"),
     "PNETCDF_VAR": ("ncmpi_get", "ncmpi_put"),
 }
-"""Functions that stand for all that read and all that write, by library."""
+"""Functions that represent all that read and all that write, by library."""
 _ASKING = {"MPI-IO": Layer.MPIIO, "H5D": Layer.HDF5, "PNETCDF_VAR": Layer.PNETCDF}
 """Modules that count the bytes that calls of libraries ask for."""
 _MOVING = ("", "INDEP_", "COLL_", "SPLIT_", "NB_")
@@ -115,7 +115,7 @@ class _Columns:
 
 
 def counts_of(records: Records) -> tuple[RunCounts, list[str]]:
-    """The counts of a log, and what of it is lost.
+    """The counts of a log, and its losses.
 
     Raises
     ------

@@ -31,7 +31,7 @@ class CreatedFiles:
     ranks
         The process that wrote it; -1 where several did.
     stripes
-        Lustre targets; 0 where the log does not tell.
+        Lustre targets; 0 where the log does not record them.
     """
 
     paths: tuple[str, ...]
@@ -41,7 +41,7 @@ class CreatedFiles:
 
 
 def read_created(log: Log) -> CreatedFiles:
-    """Files that a run wrote and had not read before: a log does not tell which of them were there already.
+    """Files that a run wrote and had not read before: a log does not show which of them existed already.
 
     Raises
     ------

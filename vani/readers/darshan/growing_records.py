@@ -123,7 +123,7 @@ def calls_of(log: Log, module: str) -> tuple[Columns | HeatOfCalls, list[str]]:
 
 
 class _Batch:
-    """Calls of some records, of which the last one may go on."""
+    """Calls of some records; the last one may continue."""
 
     def __init__(self, words: int) -> None:
         self._size, self._words = 8 * words, words
@@ -136,7 +136,7 @@ class _Batch:
         self._cut = b""
 
     def begin(self, rank: int, writes: int) -> None:
-        """Begin a record, of which `writes` calls write and the others read."""
+        """Begin a record of `writes` writing calls; the others read."""
         self.ranks.append(rank)
         self.counts.append((0, 0))
         self._writes = writes

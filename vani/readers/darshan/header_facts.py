@@ -1,4 +1,4 @@
-"""Facts in a log's header beside its counters: the job, its user and command, and hints of MPI-IO."""
+"""Facts in a log's header besides its counters: the job, its user and command, and hints of MPI-IO."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _SOURCE: Final = "the log's header"
 
 
 def job_of(records: Records) -> JobFacts:
-    """The job as the header names it. A user is a number there; job 0 is none, and so is a user below 0."""
+    """The job as the header names it. A user is a number there; job 0 means none, and so does a user below 0."""
     user, job = records.user, records.job_id
     return JobFacts(
         id=str(job) if job is not None and job > 0 else None,

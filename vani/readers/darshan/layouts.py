@@ -39,7 +39,7 @@ def layouts_of(
     layouts = {}
     for file, own in rows.items():
         last = max(0, int(reach[file]) - 1)
-        # An end below 0 is none. Of mirrors, or extents that a damaged log invents, the first that fits counts.
+        # An end below 0 means none. The first fitting one of mirrors, or of extents that a damaged log invents, counts.
         component = next((r for r in own if begin[r] <= last and (end[r] < 0 or last < end[r])), own[-1])
         layouts[file] = FileLayout(_known(count[component]), _known(size[component]), len(own))
     return layouts

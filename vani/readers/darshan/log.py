@@ -51,7 +51,7 @@ class Job:
     metadata: Mapping[str, str]
 
     def mount_of(self, name: str) -> tuple[str, str]:
-        """Folder and type of the file system that a file lies on; empty where none is known."""
+        """Folder and type of a file's file system; empty where none is known."""
         for folder, kind in self.mounts if name.startswith("/") else ():
             if folder in ("/", name) or name.startswith(f"{folder}/"):
                 return folder, kind
@@ -130,7 +130,7 @@ class Log:
 
     @property
     def partial(self) -> tuple[str, ...]:
-        """Modules of which records were dropped while the program ran, in order of their names."""
+        """Modules whose records were dropped in part while the program ran, in order of their names."""
         flags = self._file.header.flags
         return tuple(sorted(name for name, at in self._number.items() if flags >> at & 1 and self.has(name)))
 
@@ -163,7 +163,7 @@ class Log:
         Raises
         ------
         TraceError
-            They have another form, or a rank that is none.
+            They have another form, or an invalid rank.
         """
         layouts, region = LAYOUTS[module], self._regions.get(module, b"")
         version = self._versions[self._number[module]] if region else max(layouts)
@@ -218,7 +218,7 @@ class Log:
         return record_parts(self.path, module, growing, self._order, pieces)
 
     def numbers(self, part: bytes, kind: str = "i8") -> NDArray[Any]:
-        """Numbers of 8 bytes in a part, in this machine's order of bytes; what is less than 8 bytes is left out."""
+        """Numbers of 8 bytes in a part, in this machine's order of bytes; a rest of less than 8 bytes is left out."""
         stored = np.frombuffer(part, f"{self._order}{kind}", len(part) // 8)
         return stored.astype(stored.dtype.newbyteorder("="), copy=False)
 
@@ -227,7 +227,7 @@ class Log:
         return self._versions[self._number[module]]
 
     def name_of(self, file: int | None) -> str:
-        """The path of a file; empty where there is none. Faster than `names` for one file."""
+        """The path of a file; empty without one. Faster than `names` for one file."""
         table = self._regions.get("the name table", b"")
         at = -1 if file is None else table.find(struct.pack(f"{self._order}Q", file))
         if at < 0:
@@ -238,7 +238,7 @@ class Log:
         return _text(table[at + 8 :].split(b"\0", 1)[0])
 
     def names(self) -> dict[int, str]:
-        """The paths of all files, by id, in the order of the log; of several names of a file the first that is one.
+        """The paths of all files, by id, in the order of the log; the first valid one of several names of a file.
 
         Raises
         ------
@@ -264,7 +264,7 @@ class Log:
         return names
 
     def targets(self) -> dict[int, tuple[int, ...]]:
-        """The Lustre targets of each file; of a composite layout those of all its components."""
+        """The Lustre targets of each file; for a composite layout those of all its components."""
         region = self._regions.get("LUSTRE", b"")
         numbers = np.frombuffer(region[: len(region) // 8 * 8], f"{self._order}i8").tolist()
         version = self.version_of("LUSTRE") if region else 0
@@ -284,7 +284,7 @@ class Log:
         return targets
 
     def stripes_of(self, file: int | None) -> int | None:
-        """Lustre targets under a file: of a composite layout those of its widest component."""
+        """Lustre targets under a file: for a composite layout those of its widest component."""
         region = self._regions.get("LUSTRE", b"")
         at = -1 if file is None else region.find(struct.pack(f"{self._order}Q", file))
         if at < 0:

@@ -1,6 +1,6 @@
 """Logs of Darshan 2: one stream of records, each with the counters of all interfaces to a file.
 
-A job of 1,024 or 4,096 bytes comes first, then the records. Of a path they keep the last 15 bytes, and the number of
+A job of 1,024 or 4,096 bytes comes first, then the records. They keep the last 15 bytes of a path, and the number of
 its file system, which is in the table of mounts. Facts from `darshan-log-format.h` of Darshan 2.0.0 to 2.3.1.
 """
 
@@ -62,8 +62,8 @@ _SIZE: Final = 16 + _SUFFIX + 8 * (len(_COUNTERS) + len(_TIMES))
 class OldLog(Log):
     """A log of Darshan 2, in the form of newer logs.
 
-    Files that only streams opened are records of STDIO. Of files with calls of both kinds, bytes and times are those of
-    both together: they are records of POSIX, with the calls of both.
+    Files that only streams opened are records of STDIO. For files with calls of both kinds, bytes and times are those
+    of both together: they are records of POSIX, with the calls of both.
     """
 
     def __init__(self, file: LogFile) -> None:
@@ -118,12 +118,12 @@ class OldLog(Log):
 
     @property
     def partial(self) -> tuple[str, ...]:
-        """None: what a log of Darshan 2 leaves out is in a record of its own."""
+        """None: a log of Darshan 2 records omissions separately."""
         return ()
 
     @property
     def lost_counters(self) -> bool:
-        """Whether records of counters were dropped: a log of Darshan 2 does not tell."""
+        """Whether records of counters were dropped: a log of Darshan 2 does not record it."""
         return False
 
     @cached_property
@@ -131,7 +131,7 @@ class OldLog(Log):
         """See `Log.job`."""
         begin = 56 + self._head[1]
         uid, start, end, processes, job_id = struct.unpack_from(f"{self._order}5q", self._job, 16)
-        # A mount's number goes before its type and folder.
+        # A mount's number precedes its type and folder.
         lines = self._job[begin:].split(b"\0", 1)[0].split(b"\n")
         text = b"\n".join([lines[0], *(line.partition(b"\t")[2] for line in lines[1:])])
         return job_of(

@@ -1,4 +1,4 @@
-"""Logs as text that darshan-parser printed, perhaps compressed by gzip: for logs of which nothing else is left."""
+"""Logs as text that darshan-parser printed, perhaps compressed by gzip: for logs without the original."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def _text(path: Path) -> bytes:
     except (OSError, EOFError, zlib.error) as error:
         raise _damaged(path, one_line(str(error))) from error
     if len(content) > _MOST:
-        raise _damaged(path, "it holds more than 2 GiB of text")
+        raise _damaged(path, "it contains more than 2 GiB of text")
     return content
 
 
@@ -104,7 +104,7 @@ def parsed(path: Path, text: str) -> Records:
         start, length = float(facts["start_time"]), float(facts["run time"])
         ranks = int(facts["nprocs"])
     except (KeyError, ValueError) as error:
-        raise _damaged(path, f"its head does not tell {one_line(str(error))}") from error
+        raise _damaged(path, f"its head does not contain {one_line(str(error))}") from error
     if not records:
         refuse_other_texts(path, text, facts.get("exe", ""))
         refuse_head_alone(path, text, facts.get("exe", ""))
@@ -140,7 +140,7 @@ def _note(
     partial: list[str],
     metadata: dict[str, str],
 ) -> None:
-    """Read a comment: a fact about the log, a mount, or a module of which records were dropped."""
+    """Read a comment: a fact about the log, a mount, or a module with dropped records."""
     name, colon, value = line[1:].partition(":")
     if name.strip() == "mount entry":
         folder, _, kind = value.strip().rpartition("\t")
@@ -176,7 +176,7 @@ def _modules(path: Path, records: dict[_Record, dict[str, str]]) -> Iterator[tup
 
 def _numbers(path: Path, name: str, values: list[str], kind: type[Any]) -> NDArray[Any]:
     try:
-        # A record's id, where a counter holds one, may need 64 bits.
+        # A record's id in a counter may need 64 bits.
         numbers = [float(v) if kind is np.float64 else int(v) for v in values]
         if kind is np.int64 and name.endswith("RENAMED_FROM"):
             numbers = [0] * len(numbers)
@@ -214,7 +214,7 @@ def _layouts(path: Path, records: dict[_Record, dict[str, str]]) -> dict[str, ND
 
 
 def _targets(records: dict[_Record, dict[str, str]]) -> dict[str, NDArray[Any]] | None:
-    """The targets that each file lies on; those of parts that were never written are below 0."""
+    """The targets of each file; those of parts that were never written are below 0."""
     pairs = {
         (id_, int(value)): None
         for (module, _, id_), counters in records.items()

@@ -31,7 +31,7 @@ _SIGNS: Sequence[tuple[str, tuple[str, ...], str]] = (
     ),
     ("darshan-parser --file", ("# files", "# Total file counts", "# <file_type>"), "numbers of files and no counters"),
 )
-"""The command, how lines of its text begin, and what the text has in place of counters. The first that fits counts:
+"""The command, how lines of its text begin, and the text's contents in place of counters. The first that fits counts:
 `--perf` and `--file` print less than `--total`."""
 _EMPTY = "# no module data available"
 """Line of `darshan-parser` for a log without records."""
@@ -44,7 +44,7 @@ def is_total(line: str) -> bool:
 
 
 def refuse_other_texts(path: Path, text: str, exe: str) -> None:
-    """Name a text without a counter for what it is; return where no other command or option is known to print it.
+    """Raise an error that names a text without a counter; return where no other command or option is known to print it.
 
     Raises
     ------

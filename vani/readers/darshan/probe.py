@@ -12,19 +12,19 @@ MAGIC = 6567223
 _AT = 8
 _TEXT = b"# darshan log version:"
 _HEAD = 4096
-"""The name of a file that gzip compressed stands before its content."""
+"""The name of a file that gzip compressed precedes its content."""
 SUFFIXES = (".darshan", ".darshan_partial", ".darshan.gz", ".darshan.bz2")
 
 
 def is_darshan(path: Path) -> bool:
-    """Tell whether a file is a log, or was one, by its name or its first bytes."""
+    """Return whether a file is a log, or was one, by its name or its first bytes."""
     if not path.is_file():
         return False
     return path.name.endswith(SUFFIXES) or _has_magic(path) or is_parser_text(path)
 
 
 def is_parser_text(path: Path) -> bool:
-    """Tell whether a file is a log that darshan-parser printed, compressed or not."""
+    """Return whether a file is a log that darshan-parser printed, compressed or not."""
     try:
         with path.open("rb") as file:
             head = file.read(_HEAD)
@@ -42,7 +42,7 @@ def is_darshan_part(name: str) -> bool:
 
 
 def is_named_darshan(path: Path) -> bool:
-    """Tell the same of a path that nobody named, by its name alone."""
+    """Return the same for a path that was not named, by its name only."""
     return path.name.endswith(SUFFIXES) and path.is_file()
 
 

@@ -1,4 +1,4 @@
-"""A Darshan log behind the door of all traces: it holds counts, and not one call."""
+"""A Darshan log behind the interface of all traces: it contains counts, and no calls."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _LIMITS = (
     Limit("io.ops.metadata", "lower bound: Darshan counts opens, seeks, stats and renames that succeeded, "
           "no closes, removals, truncations nor calls on directories"),
     Limit("excluded", "lower bound: Darshan leaves out files below /etc, /dev, /usr, /bin, /boot, /lib, /opt, /sbin, "
-          "/sys, /proc and /var, unless it is told not to"),
+          "/sys, /proc and /var, by default"),
 )  # fmt: skip
 
 
@@ -114,7 +114,7 @@ class DarshanReader:
     def batches(self, ranks: range, piece: Piece) -> Iterator[pa.RecordBatch]:
         del ranks, piece
         raise TraceError(
-            "is a Darshan log, which holds counts and no calls",
+            "is a Darshan log, which contains counts and no calls",
             where=self.path,
             todo="trace the run with Recorder for what takes calls: `vani convert`, heat maps, --graph",
         )

@@ -68,7 +68,7 @@ class RecordColumns:
         return counted.sum(axis=0).tolist(), counted.sum(axis=0, dtype=np.float64).tolist()
 
     def total(self, *names: str) -> tuple[int, float]:
-        """Sum of counters over all records, exact below 64 bits, and as a float that shows what is not."""
+        """Sum of counters over all records, exact below 64 bits, and as a float that shows larger ones."""
         places = [self._layout.at[name] for name in names if name in self._layout.at]
         exact, rough = self._totals
         return sum(exact[at] for at in places), sum(rough[at] for at in places)
@@ -79,7 +79,7 @@ class RecordColumns:
         return opened, read, wrote
 
     def lost(self) -> bool:
-        """Tell whether a counter of data or opens is negative."""
+        """Return whether a counter of data or opens is negative."""
         names = ("OPENS", "READS", "WRITES", "BYTES_READ", "BYTES_WRITTEN")
         return bool((self._counters[:, [self._layout.at[name] for name in names]] < 0).any())
 

@@ -20,7 +20,7 @@ _MOST: Final = 1 << 40
 
 @dataclass(frozen=True)
 class GrowingRecord:
-    """Records that end in arrays, as long as numbers at their beginning say."""
+    """Records that end in arrays, whose lengths are numbers at their beginning."""
 
     head: int
     """Bytes before the arrays."""
@@ -67,7 +67,7 @@ def checked_records(
                 path, f"{module} has {size:,} bytes, and records of {layout.size} bytes: one is cut"
             )
     elif (growing := GROWING.get(module, {}).get(version)) is not None:
-        # Of each piece the caller gets as much as has been checked.
+        # The caller gets the checked part of each piece.
         for _, part in record_parts(path, module, growing, order, pieces):
             yield part
     else:
@@ -109,4 +109,4 @@ def record_parts(
                 rest = data[at:]
                 break
     if left or rest:
-        raise damaged_log(path, f"{module} has {size:,} bytes, and its last record goes on: it is cut")
+        raise damaged_log(path, f"{module} has {size:,} bytes, and its last record is incomplete: the log is cut")

@@ -1,7 +1,7 @@
 """Counters of each module's records, in the order in which a log has them, for each version of the records.
 
 Facts from the headers `darshan-*-log-format.h` of Darshan 3.0.0 to 3.5.0; older versions lack some counters of later
-ones. What is missing is lifted as `darshan-util` does it: see `MISSING`.
+ones. Missing counters are added as `darshan-util` does it: see `MISSING`.
 """
 
 from __future__ import annotations
@@ -161,7 +161,7 @@ LAYOUTS: Final[Mapping[str, Mapping[int, RecordLayout]]] = {
     },
     "PNETCDF_VAR": {1: _PNETCDF_VAR},
 }
-"""By module and version. Names are those of Darshan without the module's prefix."""
+"""By module and version. Names are Darshan's without the module's prefix."""
 _ORDER: Final = (
     "", "POSIX", "MPI-IO", "H5F", "H5D", "PNETCDF_FILE", "PNETCDF_VAR", "BG/Q", "LUSTRE", "STDIO", "DXT_POSIX",
     "DXT_MPIIO", "MDHIM", "APXC", "APMPI", "HEATMAP", "DFS", "DAOS",

@@ -48,13 +48,13 @@ class Records:
     end_s: float
     mounts: Sequence[tuple[str, str]]
     partial: Sequence[str]
-    """Modules of which records were dropped while the program ran."""
+    """Modules whose records were dropped in part while the program ran."""
     ids: NDArray[np.uint64]
     names: Sequence[str]
     modules: Mapping[str, Module]
     layouts: Mapping[str, NDArray[Any]] | None = None
     """By name of `LUSTRE_COMP_*`, and `id` of the file: components, a row each; `OSTS`: targets of the file system, -1
-    where the log does not tell. None without that module."""
+    where the log does not record it. None without that module."""
     calls: Mapping[str, NDArray[Any]] | None = None
     """Calls of DXT: `id`, `rank`, `writes` and `reads` (how many) of each record; `offset`, `length`, `start`, `end`
     (seconds) of its writes and then its reads, record after record."""

@@ -64,7 +64,7 @@ class Header:
 
 
 class LogFile:
-    """The file of a log, perhaps compressed by gzip or bzip2; a large one that is not is not held in memory.
+    """The file of a log, perhaps compressed by gzip or bzip2; a large uncompressed one is not kept in memory.
 
     Attributes
     ----------

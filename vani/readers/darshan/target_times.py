@@ -13,7 +13,7 @@ from vani.readers.darshan.log import Log
 __all__ = ["target_times"]
 
 _MOST_TARGETS: Final = 8
-"""Files on more targets say little about one of them (ours)."""
+"""Files on more targets show little about one of them (ours)."""
 _MOST_FILES: Final = 100_000
 """Beyond, files are looked up no further."""
 
@@ -21,7 +21,7 @@ _MOST_FILES: Final = 100_000
 def target_times(log: Log, mount: str) -> str | None:
     """The times of files on each target of one file system; None where the log names no targets.
 
-    A file counts on each of its targets, 1/n of it where they are n.
+    A file counts on each of its n targets with 1/n.
 
     Returns
     -------

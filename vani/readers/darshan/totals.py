@@ -42,7 +42,7 @@ class Totals:
     writers
         Processes that wrote; None where a file has one record of all processes.
     file_system, mount
-        Type and folder of the one that holds the file with the most I/O time; empty where none is known.
+        Type and folder of the one with the file of most I/O time; empty where none is known.
     stripes
         Lustre targets under that file; None where that is not known.
     complete

@@ -16,12 +16,12 @@ __all__ = ["OTHERS", "PROCESSES", "Call", "Size", "call_of"]
 
 
 class Size(Enum):
-    """The arguments that tell how many bytes a call moved."""
+    """The arguments with the number of bytes that a call moved."""
 
     NONE = 0
     RETURNED = 1
     ITEMS = 2
-    """Items that were moved, or asked for, of `size` bytes each."""
+    """Items that were moved, or requested, of `size` bytes each."""
     LENGTH = 3
     """`ret_len`, the length of a line."""
     BYTE = 4

@@ -1,6 +1,6 @@
 """Events of a block of lines, as columns.
 
-Three generations of the format differ in spelling: DLIO Profiler wrote all numbers as texts and names of files beside
+Three generations of the format differ in spelling: DLIO Profiler wrote all numbers as texts and names of files next to
 each call, DFTracer 1 writes numbers for hashes of names, DFTracer 2 writes hexadecimal texts, and numbers for phases
 (`dftracer/core/common/enumeration.h`).
 """
@@ -46,7 +46,7 @@ _FULL = _schema(pa.string(), arguments=True)
 
 
 class EventParser:
-    """Parses blocks of lines of one file, and counts lines that are none of DFTracer's."""
+    """Parses blocks of lines of one file, and counts lines that are not DFTracer's."""
 
     def __init__(self) -> None:
         self.strange = 0
@@ -113,7 +113,7 @@ class EventParser:
 
 
 def _is_spaced(table: pa.Table) -> bool:
-    """Calls of the C library among events of others: other tools wrote the lines anew."""
+    """Calls of the C library among events of others: other tools rewrote the lines."""
     return any(name in ("POSIX", "STDIO", "dftracer") for name in table["cat"].unique().to_pylist())
 
 

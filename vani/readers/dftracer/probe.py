@@ -10,11 +10,11 @@ from vani.readers.natural_order import natural
 __all__ = ["is_dftracer", "is_dftracer_part", "logs_of"]
 
 _SUFFIXES = (".pfw", ".pfw.gz")
-"""Indexes (`.zindex`, `.idx`) lie beside them, and hold no event."""
+"""Indexes (`.zindex`, `.idx`) are next to them, and contain no event."""
 
 
 def is_dftracer(path: Path) -> bool:
-    """Tell whether a path is a file of DFTracer, or a folder with some, damaged or not."""
+    """Return whether a path is a file of DFTracer, or a folder with some, damaged or not."""
     try:
         return (
             any(is_dftracer_part(e.name) for e in path.iterdir())
@@ -26,7 +26,7 @@ def is_dftracer(path: Path) -> bool:
 
 
 def is_dftracer_part(name: str) -> bool:
-    """Tell whether a file of this name in a trace is a part of it."""
+    """Return whether a file of this name in a trace is a part of it."""
     return name.lower().endswith(_SUFFIXES)
 
 

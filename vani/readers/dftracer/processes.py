@@ -1,4 +1,4 @@
-"""Processes of a trace: who began them, what they ran, and what the tracer said of itself."""
+"""Processes of a trace: their parents, their programs, and the tracer's own facts."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _NAMELESS = "DEFAULT"
 _WORKERS = ("multiprocessing", "loky")
 """Modules of Python that begin processes for the program that imports them, as words after `-c` or `-m`."""
 TRACKER = "resource_tracker"
-"""Python's process that removes what others leave; it belongs to no program."""
+"""Python's process that removes leftovers of others; it belongs to no program."""
 
 
 @dataclass(frozen=True)
@@ -30,7 +30,7 @@ class Missing:
 
     number: int
     most_ns: int | None
-    """How long they ran in all, at most; None where nobody waited for one."""
+    """How long they ran in all, at most; None where no process waited for one."""
 
 
 @dataclass
@@ -64,7 +64,7 @@ class Process:
     last_id: int = 0
     first_id: int | None = None
     started: bool = False
-    """DFTracer said so; before version 1 it said neither."""
+    """Stated by DFTracer; version 0 stated neither."""
     ended: bool = False
     children: dict[int, Child] = field(default_factory=dict)
     """By process id."""
@@ -97,7 +97,7 @@ class Processes:
         return known
 
     def learn(self, events: Sequence[dict[str, Any]], host: str) -> str:
-        """Add what the tracer says of itself; returns the hash of the file's host, `host` where it is not said."""
+        """Add the tracer's own facts; returns the hash of the file's host, `host` where it is not recorded."""
         for event in events:
             args = event.get("args")
             args = args if isinstance(args, dict) else {}
@@ -138,7 +138,7 @@ class Processes:
         process.folder = str(args.get("cwd", ""))
 
     def problems(self) -> list[str]:
-        """Events that are missing, processes without an end, and names that cannot be told apart."""
+        """Events that are missing, processes without an end, and ambiguous names."""
         problems = []
         begun = [process for process in self.processes if process.last_id]
         lost = sum(max(0, p.last_id - (p.first_id or 0) + 1 - p.events) for p in begun)

@@ -41,7 +41,7 @@ Columns = dict[str, NDArray[Any]]
 
 _GROUP_ROWS = 4 * BATCH_ROWS
 _HELD = BATCH_ROWS
-"""Of a process that is read piece by piece, so many rows wait for calls that ended later and began before."""
+"""Rows of a process read in pieces that wait for calls that ended later and began before."""
 _MOST_FACTS = 10_000
 _LIMITS = (
     Limit("io.time_s", "times are whole microseconds, as DFTracer writes them"),
@@ -56,8 +56,8 @@ _LIMITS = (
     ),
     Limit(
         "io.past_end",
-        "opens do not tell whether they succeeded: a path that is opened, and neither closed nor used, was looked for "
-        "in vain",
+        "opens do not record success: a path that is opened, and neither closed nor used, counts as a failed "
+        "look-up",
     ),
     Limit(
         "workflow.processes",
@@ -78,7 +78,7 @@ class DFTracerReader:
         Raises
         ------
         TraceError
-            There is no file of DFTracer.
+            No file of DFTracer.
         """
         self.path = path
         self._identity = identity_of(path, logs_of, with_ends=True)
@@ -86,7 +86,7 @@ class DFTracerReader:
         self._known: Known | None = None
         self._app = app
         if not logs_of(path):
-            raise TraceError("holds no file of DFTracer", where=path, todo="trace the run again")
+            raise TraceError("contains no file of DFTracer", where=path, todo="trace the run again")
 
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self), (self.path.absolute(), self._app)
@@ -209,7 +209,7 @@ def _apps(path: Path, known: Known) -> list[str]:
 
 
 def _of_app(path: Path, known: Known, app: str) -> Known:
-    """The ranks of one app, with numbers of their own; what is said of the whole trace is said with the first app."""
+    """The ranks of one app, with separate numbers; remarks on the whole trace come with the first app."""
     apps = np.array(_apps(path, known))
     selected = apps == app
     number = np.append(np.where(selected, np.cumsum(selected) - 1, -1), -1)

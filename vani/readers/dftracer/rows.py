@@ -74,7 +74,7 @@ class Functions:
         self._number: dict[tuple[str, str], int] = {}
 
     def number(self, category: str, name: str) -> int:
-        """The number of an event's function; the last one is that of all that do not fit."""
+        """The number of an event's function; the last one is for all that do not fit."""
         known = self._number.get((category, name))
         if known is None:
             if len(self._number) >= _MOST_FUNCTIONS:

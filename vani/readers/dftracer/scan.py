@@ -124,7 +124,7 @@ class _Scan:
             raise self._without_calls()
         if not self._with_arguments:
             raise TraceError(
-                "does not say which files its calls were about, which DFTracer writes with DFTRACER_INC_METADATA=1",
+                "does not name the files of its calls, which DFTracer writes with DFTRACER_INC_METADATA=1",
                 where=self._path,
                 todo=_AGAIN,
             )
@@ -172,12 +172,12 @@ class _Scan:
     def _without_calls(self) -> TraceError:
         if self._aggregated:
             return TraceError(
-                f"holds sums of calls ({counted(self._aggregated, 'record')}), not the calls",
+                f"contains sums of calls ({counted(self._aggregated, 'record')}), not the calls",
                 where=self._path,
                 todo="trace again without DFTRACER_ENABLE_AGGREGATION",
             )
         why = f": {self._problems[0]}" if self._problems else ""
-        return TraceError(f"holds no call{why}", where=self._path, todo=_AGAIN)
+        return TraceError(f"contains no call{why}", where=self._path, todo=_AGAIN)
 
     def _log(self, log: Path) -> None:
         lines, events = LineReader(log), EventParser()
@@ -302,7 +302,7 @@ class _Scan:
         self._pairs = distinct(self._pairs, pair[named], (process << 32 | target)[renamed])
         asks = (flags & (Flag.STAT | Flag.DIRECTORY)) != 0
         opens = (flags & (Flag.OPEN | Flag.CREATE)) == Flag.OPEN
-        # An open that failed has lost its flags; one of version 2 does not tell its result.
+        # An open that failed has lost its flags; one of version 2 does not record its result.
         lost = np.array([name.startswith(("open", "fopen")) for name in self._functions.names], np.bool_)
         lost = lost[rows["func"]] & ((flags & (Flag.OPEN | Flag.DIRECTORY)) == 0)
         self._there.update(distinct(name[named & ~asks & ~opens & ~lost]).tolist())
@@ -332,7 +332,7 @@ class _Scan:
     def _taking_part(
         self, files: NDArray[np.int32], paths: list[str], classes: NDArray[np.int8], apps: list[str]
     ) -> Bools:
-        """Mark processes of apps of which one works on data: more than what an interpreter or a loader reads."""
+        """Mark processes of apps with one that works on data: more than an interpreter or a loader reads."""
         data = np.fromiter(
             (
                 kind == FileClass.DATASET
@@ -357,7 +357,7 @@ class _Scan:
     def _ranks(self, part: Bools, apps: Sequence[str]) -> tuple[dict[int, int], bool]:
         """The rank of each process that takes part, by rank, and whether these are ranks of a job.
 
-        Of a job, workers belong to the rank that began them; else each process is a rank. Their order is that of MPI,
+        Workers of a job belong to the rank that began them; else each process is a rank. Their order is that of MPI,
         or of the time at which they began.
         """
         processes, chosen = self._processes.processes, np.flatnonzero(part).tolist()

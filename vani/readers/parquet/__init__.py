@@ -16,7 +16,7 @@ _OF_WISIO = {"tmid", "file_name", "io_cat", "acc_pat", "proc_name"}
 
 
 def is_parquet(path: Path) -> bool:
-    """Tell whether a directory, or `_parquet` in it, holds Parquet files, of whatever kind but a store of Vani."""
+    """Return whether a directory, or `_parquet` in it, contains Parquet files of any kind but a store of Vani."""
     if not path.is_dir() or is_store(path):
         return False
     from vani.readers.parquet.parts import find_parts  # noqa: PLC0415 - loads what few traces need
@@ -25,17 +25,17 @@ def is_parquet(path: Path) -> bool:
 
 
 def is_parquet_part(name: str) -> bool:
-    """Tell whether a file of this name in a trace is a part of it."""
+    """Return whether a file of this name in a trace is a part of it."""
     return name.endswith(".parquet")
 
 
 def is_store(path: Path) -> bool:
-    """Tell whether a directory was written by `vani convert`."""
+    """Return whether a directory was written by `vani convert`."""
     return (path / "manifest.json").is_file() and (path / "calls").is_dir()
 
 
 def is_converted(path: Path) -> bool:
-    """Tell whether those files are a converted trace, whole or not; False where no file can be read."""
+    """Return whether those files are a converted trace, complete or not; False where no file can be read."""
     if not path.is_dir():
         return False
     from vani.readers.parquet.parts import column_names, find_parts  # noqa: PLC0415 - loads what few traces need
@@ -47,7 +47,7 @@ def is_converted(path: Path) -> bool:
 
 
 def _kind(names: Sequence[str]) -> Literal["recorder2parquet", "wisio"] | None:
-    """The converter that has more of its own columns; its reader reports missing ones."""
+    """The converter with more of its columns; its reader reports missing ones."""
     if "func_id" not in names and "rank" not in names:
         return None
     of_recorder, of_wisio = len(_OF_RECORDER.intersection(names)), len(_OF_WISIO.intersection(names))

@@ -36,7 +36,7 @@ Ints = NDArray[np.int64]
 _MOST_RANKS = 1 << 24
 """No machine runs more processes; a row of a rank beyond is damage."""
 _NEEDED = ("level", "arg_count", "tmid")
-"""Columns of integers without which a row says nothing, besides `rank`; in others null is 0, but in `_UNKNOWN`."""
+"""Columns of integers without which a row is useless, besides `rank`; in others null is 0, but in `_UNKNOWN`."""
 _UNKNOWN = ("size",)
 
 
@@ -178,7 +178,7 @@ class Parts:
             kind = schema.field(name).type
             if not _fits(kind, target):
                 raise UnknownFormatError(
-                    f"column {name!r} holds {kind}, not {target}", where=file, todo="convert the trace again"
+                    f"column {name!r} contains {kind}, not {target}", where=file, todo="convert the trace again"
                 )
 
     @property
@@ -206,7 +206,7 @@ class Parts:
     ) -> Iterator[tuple[int, dict[str, pa.Array]]]:
         """Yield (number of the file, its columns) in the order on disk, at most `BATCH_ROWS` rows at a time.
 
-        Columns that the files do not have are left out. Only row groups that can hold `ranks` are read, and
+        Columns that the files do not have are left out. Only row groups that can contain `ranks` are read, and
         only rows of them are delivered. Rows without a rank that a machine can have, or null where a number is needed,
         are left out; `left_out` counts them by their fault.
 

@@ -149,10 +149,10 @@ class RankCounter:
             self._ranks = every
 
     def result(self) -> tuple[Ints, list[str]]:
-        """Calls by rank, and what is wrong with the ranks.
+        """Calls by rank, and problems of the ranks.
 
-        A rank whose number is far above the number of ranks that there are is damage: its rows are left out. Ranks
-        without a row that lie between others are lost.
+        A rank whose number is far above the number of ranks is damage: its rows are left out. Ranks
+        without a row between others are lost.
         """
         present = np.concatenate((np.flatnonzero(self._few), self._ranks))
         # Each rank must have some company: one wrong bit makes a rank of millions.
@@ -206,7 +206,7 @@ def coded(column: pa.DictionaryArray, code: Callable[[str], int]) -> NDArray[np.
 
 
 def indices(column: pa.DictionaryArray) -> Ints:
-    """Positions in the dictionary, the one behind its end where the column is null."""
+    """Positions in the dictionary, the one after its end where the column is null."""
     filled = pc.fill_null(column.indices, len(column.dictionary)) if column.null_count else column.indices
     positions: Ints = filled.to_numpy(zero_copy_only=False).astype(np.int64)
     return positions
@@ -219,12 +219,12 @@ def plain_texts(texts: pa.Array) -> list[str]:
 
 
 class ParquetReader(ABC):
-    """A trace in Parquet files: rows of a rank may lie anywhere, in any order.
+    """A trace in Parquet files: rows of a rank may be anywhere, in any order.
 
     One scan of the columns that name ranks, functions and files gives the tables. Calls are then read in
-    groups of ranks, from the row groups that hold some of them; where files are not sorted
+    groups of ranks, from the row groups that contain some of them; where files are not sorted
     by rank, every group reads every row group. Rows of a group may be in any order. Those of a rank with more than
-    a group holds must be in order but for `_HELD` rows at a time: they are read piece by piece, and not held.
+    a group contains must be in order but for `_HELD` rows at a time: they are read piece by piece, and not kept.
     """
 
     tool: ClassVar[str]
@@ -314,7 +314,7 @@ class ParquetReader(ABC):
                     # Report the damage rather than an empty trace.
                     why = f": {known.problems[0]}" if known.problems else ""
                     raise TraceError(
-                        f"holds no call{why}", where=self.path, todo="trace or convert the run again"
+                        f"contains no call{why}", where=self.path, todo="trace or convert the run again"
                     )
                 self._known = known
             return self._known
@@ -363,7 +363,7 @@ class ParquetReader(ABC):
     def _in_pieces(
         self, group: range, private: NDArray[np.bool_], piece: Piece, left_out: Counter[str]
     ) -> Iterator[pa.RecordBatch]:
-        """The calls of one rank with many, piece by piece; each piece goes on with the state of the one before."""
+        """The calls of one rank with many, piece by piece; each piece continues with the state of the one before."""
         known, rank = self.known, group.start
         expected, given = int(known.calls[rank]), 0
         delivery = Delivery(private, known.names, piece, by_time=not known.nested)

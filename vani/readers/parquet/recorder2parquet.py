@@ -73,7 +73,7 @@ _LIMITS = (
     ),
     Limit(
         "io.bytes",
-        "Recorder stores no return values: bytes are what calls asked for, short reads and failed calls look "
+        "Recorder stores no return values: bytes are what calls requested, short reads and failed calls look "
         "whole",
     ),
     Limit(
@@ -104,7 +104,7 @@ class Recorder2ParquetReader(ParquetReader):
     """A `_parquet` folder that Recorder's recorder2parquet wrote.
 
     Distinct calls (function, depth, thread and arguments) become a call table like that of a Recorder trace,
-    so that its signatures are interpreted by the same code; rows then only hold their signature's number.
+    which interprets its signatures by the same code; rows then only contain their signature's number.
     """
 
     tool = "recorder2parquet"

@@ -56,17 +56,17 @@ Ints = NDArray[np.int64]
 _LIMITS = (
     Limit(
         "io.bytes",
-        "bytes are what calls asked for, short reads and failed calls look whole; readv, writev, preadv, "
+        "bytes are what calls requested, short reads and failed calls look complete; readv, writev, preadv, "
         "pwritev and formatted output have no bytes",
     ),
     Limit(
         "io.footprint",
-        "offsets follow from seeks and from what was read and written; the whence of a seek is not stored, "
+        "offsets follow from seeks, reads and writes; the whence of a seek is not stored, "
         "every one is taken as SEEK_SET; offsets of pread and pwrite are unknown",
     ),
     Limit(
         "io.past_end",
-        "neither flags of open nor lengths of truncations are stored: where files end cannot be told",
+        "neither flags of open nor lengths of truncations are stored: the ends of files are unknown",
     ),
     Limit(
         "io.access_pattern",
@@ -75,7 +75,7 @@ _LIMITS = (
     Limit("traces.start", "the start of the run is not stored"),
     Limit("workflow.processes", "a process without a call behind the last one that has some is not counted"),
 )
-_POSIX_ONLY = Limit("interfaces", "the trace holds no layers but POSIX and stdio")
+_POSIX_ONLY = Limit("interfaces", "the trace contains no layers but POSIX and stdio")
 _BARE_LIBRARIES = Limit("interfaces", "calls of libraries above POSIX have neither file nor bytes")
 
 
@@ -95,7 +95,7 @@ def spelled_whole(path: str) -> str:
 
 
 class _Files:
-    """Codes of file names as they are spelled; -1 for those that stand for none."""
+    """Codes of file names as they are spelled; -1 for those of no file."""
 
     def __init__(self, paths: PathTable) -> None:
         self._paths = paths
@@ -257,7 +257,7 @@ def _holds_bytes(meaning: Meaning) -> bool:
 
 
 def _signatures(column: dict[str, Any], names: list[str]) -> Signatures:
-    """Every row as a signature of its own: sizes and offsets make most of them distinct."""
+    """Every row as a separate signature: sizes and offsets make most of them distinct."""
     meanings = [meaning_of(n) for n in names]
     func = column["func"]
     n = len(func)

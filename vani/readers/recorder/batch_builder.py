@@ -39,7 +39,7 @@ class Chunk(NamedTuple):
 
 
 class BatchBuilder:
-    """Turns chunks into batches; each batch goes on with the state of the one before."""
+    """Turns chunks into batches; each batch continues with the state of the one before."""
 
     def __init__(
         self,
@@ -51,7 +51,7 @@ class BatchBuilder:
         handles: int,
         call_sites: bool = False,
     ) -> None:
-        """`private[file]`: one rank alone names it; `by_time`: no depth tells who called whom.
+        """`private[file]`: one rank alone names it; `by_time`: no depth shows which call made which.
 
         With `call_sites` batches have the column `vani.calls.CALL_SITE`, too.
         """

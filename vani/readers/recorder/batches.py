@@ -42,14 +42,14 @@ class CallReader:
         times: TimeFiles,
         origins: Origins | None,
     ) -> None:
-        """`of_rank`: signatures and grammar of a rank, None where it has none; `origins`: None if they tell nothing."""
+        """`of_rank`: signatures and grammar of a rank, None where it has none; `origins`: None if they show nothing."""
         self._meta, self._tables, self._of_rank = meta, tables, of_rank
         self._times, self._origins = times, origins
 
     def batches(
         self, ranks: range, piece: Piece, *, by_time: bool, call_sites: bool
     ) -> Iterator[pa.RecordBatch]:
-        """See `RecorderReader.batches`; `by_time`: no depth tells who called whom."""
+        """See `RecorderReader.batches`; `by_time`: no depth shows which call made which."""
         tables = self._tables
         builder = BatchBuilder(
             piece,
@@ -161,7 +161,7 @@ class CallReader:
                 )
             elif times.read(1):
                 piece.problems.append(
-                    f"rank {rank}: {where} holds more time stamps than its {counted(expected, 'call')}; "
+                    f"rank {rank}: {where} contains more time stamps than its {counted(expected, 'call')}; "
                     "those behind are not used"
                 )
         except (TraceError, OSError) as error:

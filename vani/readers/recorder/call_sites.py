@@ -146,7 +146,7 @@ class Origins:
     stored
         The call sites of some rank are whole.
     libraries
-        Some site lies in a library of a layer.
+        Some site is in a library of a layer.
     """
 
     def __init__(
@@ -189,7 +189,7 @@ class Origins:
 
 
 def read_origins(source: Source, ranks: int) -> Origins:
-    """Read the call sites of all ranks; of tables that lead to the same modules one is decoded.
+    """Read the call sites of all ranks; one of the tables for the same modules is decoded.
 
     Damage costs the call sites of its rank alone.
     """
@@ -203,7 +203,7 @@ def read_origins(source: Source, ranks: int) -> Origins:
     of_rank = np.full(ranks, -1, np.int32)
     programs: dict[str, int] = {}
     lost: list[str] = []
-    # A wrong number of ranks may claim millions whose files no one needs to look for.
+    # A wrong number of ranks may claim millions whose files need no search.
     ranks_to_read = sorted([*np.flatnonzero(stored).tolist(), *absent[:_TOLD].tolist()])
     for rank, content in zip(ranks_to_read, source.read_ranks(ranks_to_read, "callsites"), strict=True):
         if isinstance(content, TraceError):
@@ -248,12 +248,12 @@ def _kinds(sites: CallSites) -> NDArray[np.int8]:
 
 
 def is_interpreter(program: str) -> bool:
-    """Tell whether an executable is an interpreter, whose script is the program."""
+    """Return whether an executable is an interpreter, whose script is the program."""
     return re.fullmatch(_INTERPRETER, program) is not None
 
 
 def call_site_batches(source: Source, ranks: int) -> Iterator[pa.RecordBatch]:
-    """`vani.calls.CALL_SITES` of all ranks whose call sites are whole."""
+    """`vani.calls.CALL_SITES` of all ranks with complete call sites."""
     with_sites = [rank for rank in source.ranks_with("callsites") if rank < ranks]
     waiting: list[pa.RecordBatch] = []
     for rank, content in zip(with_sites, source.read_ranks(with_sites, "callsites"), strict=True):

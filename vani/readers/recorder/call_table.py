@@ -30,7 +30,7 @@ __all__ = [
 ]
 
 MOST_SIGNATURES = 1 << 24
-"""Entries of one table; what is kept of them takes about 25 bytes each."""
+"""Entries of one table, which take about 25 bytes each."""
 PART_BYTES = 1 << 23
 """Bytes of each part of a table that is decoded in parts: about 150,000 entries."""
 _MOST_ENTRY = 1 << 27
@@ -134,7 +134,7 @@ def call_table_parts(
 
 
 def keys_have_sites(head: bytes) -> bool:
-    """Tell by the first entry of a table whether the keys of layout 3.x have a call site; `head` is its beginning.
+    """Return by the first entry of a table whether the keys of layout 3.x have a call site; `head` is its beginning.
 
     The length of the arguments is the last field before them, and the key's own length must agree.
     """
@@ -285,6 +285,6 @@ def _split_arguments(
     if (number != given).any():
         entry = int(np.flatnonzero(number != given)[0])
         raise TraceError(
-            f"call signature {ids[entry]} says {given[entry]} arguments and holds {number[entry]}", where=where
+            f"call signature {ids[entry]} declares {given[entry]} arguments and contains {number[entry]}", where=where
         )
     return lists

@@ -41,7 +41,7 @@ class Resolved:
     """Counts of each call signature of each grammar within the same layers; shape (n,) each.
 
     `via` is the layer of the outermost call around, `within` has a bit for each layer around and the own one,
-    `nested` tells that a file-system call surrounds it. Both are -1 where only times could tell.
+    `nested` means that a file-system call surrounds it. Both are -1 where only times could show it.
     """
 
     grammar: Ints
@@ -132,7 +132,7 @@ class Callers:
                 rules, calls = _resolve(rules, calls, target & of_thread, np.flatnonzero(around & of_thread))
                 if len(rules.values) > most:
                     raise TraceError(
-                        "calls are nested in too many ways to tell from the grammar",
+                        "calls are nested in too many ways to derive from the grammar",
                         where=where,
                         todo="profile without --quick",
                     )

@@ -1,4 +1,4 @@
-"""Columns of a batch by the compiled kernel, which goes on from where numpy's code stopped, and vice versa."""
+"""Columns of a batch by the compiled kernel, which continues where numpy's code stopped, and vice versa."""
 
 from __future__ import annotations
 
@@ -92,9 +92,9 @@ class CompiledBatches:
         run_rank, run_calls
             Shape (runs,): ranks, ascending, and how many calls of the batch each made.
         value
-            Offset, distance or length of each call, shape (n,); None where those of the signatures hold.
+            Offset, distance or length of each call, shape (n,); None where those of the signatures apply.
         origin
-            What made each call, shape (n,), if that is known; None where intervals tell what is around a call.
+            What made each call, shape (n,), if that is known; None where intervals show the calls around a call.
         """
         if not available():
             return None

@@ -54,7 +54,7 @@ class Forest:
 
     @property
     def calls(self) -> Ints:
-        """Number of calls that each grammar stands for, shape (grammars,)."""
+        """Number of calls that each grammar describes, shape (grammars,)."""
         return self.lengths[self.starts]
 
     @property
@@ -147,7 +147,7 @@ class Forest:
 
 
 def decode_forest(buffers: Sequence[bytes | memoryview], terminals: int) -> Forest | None:
-    """Decode and check grammars together; None if one of them is not as the format says.
+    """Decode and check grammars together; None if one of them violates the format.
 
     Parameters
     ----------

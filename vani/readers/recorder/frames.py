@@ -104,7 +104,7 @@ def inflate_frame(frame: memoryview | bytes, *, where: str) -> bytes:
     if packed != len(frame) - 16:
         raise _wrong_size(packed, len(frame) - 16, where)
     if content > min(MOST_TABLE_BYTES, packed * _DEFLATE_RATIO + 64):
-        raise TraceError(f"zlib frame of {counted(packed, 'byte')} claims to hold {content:,}", where=where)
+        raise TraceError(f"zlib frame of {counted(packed, 'byte')} claims to contain {content:,}", where=where)
     stream = isal_zlib.decompressobj()
     try:
         data = stream.decompress(frame[16:], content + 1)
@@ -112,7 +112,7 @@ def inflate_frame(frame: memoryview | bytes, *, where: str) -> bytes:
         raise TraceError(f"zlib stream is damaged ({error})", where=where) from error
     if len(data) != content or not stream.eof:
         raise TraceError(
-            f"zlib stream holds {counted(len(data), 'byte')} or more, its header says {content:,}",
+            f"zlib stream contains {counted(len(data), 'byte')} or more, its header says {content:,}",
             where=where,
         )
     return bytes(data)
@@ -132,7 +132,7 @@ class Inflater:
     _READ = 1 << 18
 
     def __init__(self, path: Path, offset: int, packed: int, content: str = "time stamps: ") -> None:
-        """Start at `offset` of the file; the stream has `packed` bytes; `what` it holds is named in errors."""
+        """Start at `offset` of the file; the stream has `packed` bytes; errors name its contents, `what`."""
         self._what = content
         self._file = path.open("rb")
         self._file.seek(offset)
@@ -180,7 +180,7 @@ class Inflater:
 
 
 class FramedTable:
-    """The content of a zlib frame in a file, inflated piece by piece; for tables too large to hold at once."""
+    """The content of a zlib frame in a file, inflated piece by piece; for tables too large for memory."""
 
     def __init__(self, path: Path, offset: int, packed: int, *, where: str) -> None:
         """The frame begins at `offset` and has `packed` bytes with its header.
@@ -203,7 +203,7 @@ class FramedTable:
             raise _wrong_size(claimed, packed - 16, where)
         if self.size > min(MOST_STREAMED_BYTES, claimed * _DEFLATE_RATIO + 64):
             raise TraceError(
-                f"zlib frame of {counted(claimed, 'byte')} claims to hold {self.size:,}", where=where
+                f"zlib frame of {counted(claimed, 'byte')} claims to contain {self.size:,}", where=where
             )
         self._left = self.size
         self._stream = Inflater(path, offset + 16, claimed, content="")
@@ -214,7 +214,7 @@ class FramedTable:
         Raises
         ------
         TraceError
-            The stream is damaged, or holds less or more than its header says.
+            The stream is damaged, or contains less or more than its header states.
         """
         amount = min(size, self._left)
         data = self._stream.read(amount)
@@ -223,7 +223,7 @@ class FramedTable:
         # After all content was read, one more byte is requested: the end of the stream must be there.
         if short or (not self._left and (self._stream.read(1) or not self._stream.finished)):
             raise TraceError(
-                f"zlib stream holds {counted(self.size - self._left, 'byte')} or more, its header says {self.size:,}",
+                f"zlib stream contains {counted(self.size - self._left, 'byte')} or more, not {self.size:,}",
                 where=self._where,
             )
         return data

@@ -1,7 +1,7 @@
 """The order of calls: a Sequitur-style grammar over signature ids (format document, section 5.2).
 
-Nothing here recurses or loops per call. Before anything is expanded, `Grammar.calls` tells how many calls
-the grammar stands for, so that a kilobyte that claims 2^60 calls is refused and not allocated.
+Nothing here recurses or loops per call. Before anything is expanded, `Grammar.calls` gives the number of calls
+in the grammar: a kilobyte that claims 2^60 calls is refused and not allocated.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class Grammar:
     values
         Shape (symbols,): a position in `names` for a terminal, or -1 - (index of a rule).
     exponents
-        Shape (symbols,): how often a symbol stands there, >= 1.
+        Shape (symbols,): how often a symbol occurs there, >= 1.
     names
         Terminal ids, ascending: all that occur, and maybe others.
     start
@@ -76,12 +76,12 @@ class Grammar:
 
     @property
     def calls(self) -> int:
-        """Number of calls that the grammar stands for."""
+        """Number of calls that the grammar describes."""
         return int(self.lengths[self.start])
 
     @property
     def symbols(self) -> int:
-        """Number of symbols in all rules: the size of the grammar, not of what it stands for."""
+        """Number of symbols in all rules: the size of the grammar, not of its expansion."""
         return len(self.values)
 
     @property
@@ -108,7 +108,7 @@ class Grammar:
         if by_kernel is not None:
             occurring = np.flatnonzero(by_kernel)
             return self.names[occurring], by_kernel[occurring]
-        # Of terminals, and behind them of rules.
+        # Terminals, followed by rules.
         counts = np.zeros(len(self.names) + len(self.bodies) - 1, dtype=np.int64)
         terminals, times = np.split(counts, [len(self.names)])
         times[self.start] = 1
@@ -227,7 +227,7 @@ class Grammar:
 
     @cached_property
     def _arena(self) -> tuple[int, Ints, NDArray[np.int32]]:
-        """Expand every rule up to a length once: (that length, offset of each rule, ids); terminals lie in front."""
+        """Expand every rule up to a length once: (that length, offset of each rule, ids); terminals come first."""
         terminals = len(self.names)
         ordered = np.sort(self.lengths)
         fits = int(np.searchsorted(np.cumsum(np.minimum(ordered, _ARENA + 1)), _ARENA, side="right"))
@@ -235,7 +235,7 @@ class Grammar:
         if fits < len(ordered) and ordered[fits] == limit:
             limit -= 1
         small = self.lengths <= limit
-        # Nobody needs the start rule in the arena, unless a rule that is itself not used names it.
+        # The start rule is not needed in the arena, unless an unused rule names it.
         small[self.start] &= (self.values == -1 - self.start).any()
         sizes = np.where(small, self.lengths, 0)
         offsets = terminals + np.cumsum(sizes) - sizes
@@ -345,7 +345,7 @@ def _split(ints: NDArray[Any], where: str) -> tuple[Ints, Ints, NDArray[Any]]:
         raise TraceError(
             f"grammar of {counted(len(ints), 'integer')} claims {counted(rules, 'rule')}", where=where
         )
-    # A rule begins with (id, number of symbols), so that all that follows the first integer comes in pairs.
+    # A rule begins with (id, number of symbols), so everything after the first integer comes in pairs.
     pairs = ints[1 : 1 + (len(ints) - 1) // 2 * 2].reshape(-1, 2)
     # A memoryview is several times faster to walk than numpy's scalars, and makes no list of all integers.
     walk = np.ascontiguousarray(pairs[:, 1], np.int32).data
@@ -390,7 +390,7 @@ def _index_of(ids: Ints, searched: Ints) -> Ints:
 def heights_and_lengths(
     bodies: Ints, values: Ints, exponents: Ints, where: str
 ) -> tuple[tuple[Ints, ...], Ints]:
-    """Order the rules from the leaves up, and count the calls that each stands for.
+    """Order the rules from the leaves up, and count the calls that each describes.
 
     Returns
     -------

@@ -30,7 +30,7 @@ def grammar_files(source: Source, *, framed: bool, count: int, problems: list[st
     Raises
     ------
     TraceError
-        The file that holds them cannot be read.
+        The file with them cannot be read.
     """
     if not framed:
         return _Files(source, count)
@@ -38,7 +38,7 @@ def grammar_files(source: Source, *, framed: bool, count: int, problems: list[st
     where = source.where("ug.cfg")
     begins, lengths, sizes = _whole_frames(content, count, where, problems)
     if len(begins) != count:
-        problems.append(f"{where}: holds {len(begins)} whole grammars of {count}")
+        problems.append(f"{where}: contains {len(begins)} complete grammars of {count}")
     extent = source.extent("ug.cfg")
     if extent is None:
         raise TraceError("is missing", where=where)

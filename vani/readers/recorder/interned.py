@@ -1,4 +1,4 @@
-"""Codes for the texts of a large call table, which is read in parts: no text becomes a Python object of its own.
+"""Codes for the texts of a large call table, which is read in parts: no text becomes a separate Python object.
 
 A million paths as Python strings in a dict take four times the memory of their characters. Here the texts that are new
 in a part stay in an Arrow array, and now and then all arrays become one without repetitions.
@@ -85,7 +85,7 @@ class InternedPaths:
         Parameters
         ----------
         positions
-            Shape (n,), ascending: where in the trace each text stands.
+            Shape (n,), ascending: position of each text in the trace.
         """
         encoded = spellings.dictionary_encode()
         indices = to_numpy(encoded.indices)

@@ -24,7 +24,7 @@ __all__ = ["occurrences"]
 _ROWS = 1 << 19
 """Rows of a batch, and symbols of the grammars that are examined together."""
 _AT_ONCE = 1024
-"""Ranks with tables of their own in a batch."""
+"""Ranks with separate tables in a batch."""
 
 Ints = NDArray[np.int64]
 
@@ -81,7 +81,7 @@ def occurrences(
 
 
 def _joined(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Join small batches, of which there is one for each rank that has tables of its own."""
+    """Join small batches, one for each rank with separate tables."""
     waiting: list[pa.RecordBatch] = []
     for batch in batches:
         waiting.append(batch)

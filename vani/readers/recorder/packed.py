@@ -1,4 +1,4 @@
-"""Tables of millions of signatures in little memory: columns that hold one value, or small ones, take little.
+"""Tables of millions of signatures in little memory: columns of one value, or of small ones, take little.
 
 A call table of 10^5 ranks has millions of entries. Their meaning is seventeen columns of 55 bytes in all, most of which
 are constant or need fewer bits than their type has.
@@ -52,7 +52,7 @@ class PackedColumn:
         return wide
 
     def any(self) -> bool:
-        """Tell whether some value is not zero."""
+        """Return whether some value is not zero."""
         return bool(self._values.any())
 
     def max(self, initial: int) -> int:
@@ -97,7 +97,7 @@ class SignaturePacker:
         paths
             By their codes.
         path_codes, handle_codes
-            Codes of the numbers that stand for paths and handles in the parts, if these are not codes.
+            Codes of the numbers that denote paths and handles in the parts, if these are not codes.
         """
         stored = {name: column.values for name, column in self._columns.items()}
         for name, codes in (("file", path_codes), ("rename_to", path_codes), ("handle", handle_codes)):
@@ -140,7 +140,7 @@ class _Growing:
 
 
 def _narrow(column: NDArray[Any]) -> NDArray[Any]:
-    """The same values in the smallest type that holds them."""
+    """The same values in the smallest type that fits them."""
     if column.dtype == np.bool_ or not len(column):
         narrow = column
     else:

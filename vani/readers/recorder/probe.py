@@ -32,7 +32,7 @@ class Shape:
 
 
 def is_recorder(path: Path) -> bool:
-    """Tell whether a path is a directory with any file of a Recorder tracer, readable or not."""
+    """Return whether a path is a directory with any file of a Recorder tracer, readable or not."""
     if not path.is_dir():
         return False
     names = {entry.name for entry in _entries(path)}
@@ -42,12 +42,12 @@ def is_recorder(path: Path) -> bool:
 
 
 def has_recorder_parts(path: Path) -> bool:
-    """Tell whether a path is a directory with parts of a trace; a file VERSION alone, as sources have it, is none."""
+    """Return whether a path is a directory with parts of a trace; a lone VERSION, as in sources, does not count."""
     return path.is_dir() and any(_PART.fullmatch(entry.name) for entry in _entries(path))
 
 
 def is_recorder_part(name: str) -> bool:
-    """Tell whether a file of this name in a trace is a part of it."""
+    """Return whether a file of this name in a trace is a part of it."""
     return bool(_PART.fullmatch(name)) or name == "VERSION" or name.endswith(".callsites")
 
 
@@ -75,7 +75,7 @@ def probe(path: Path) -> Shape:
             where=path,
             todo="convert it with recorder2parquet of that release, or trace again with Recorder 2.3 or newer",
         )
-    # A recorder.mt and VERSION beside it are of an earlier run: the tracer removes its own.
+    # A recorder.mt and VERSION next to it are from an earlier run: the tracer removes its own.
     if "recorder.dat" in names:
         number = format_of(path / "recorder.dat")
         newer = f"recorder.dat is of format {number}, known are 1 and {NEWEST}" if number > NEWEST else None
@@ -110,12 +110,12 @@ def probe(path: Path) -> Shape:
     raise UnknownFormatError(
         "is not a Recorder trace",
         where=path,
-        todo="name a folder that holds recorder.dat, or recorder.mt and VERSION",
+        todo="name a folder with recorder.dat, or recorder.mt and VERSION",
     )
 
 
 def _has_sites(path: Path, names: set[str]) -> bool:
-    """Tell whether the keys of a trace of several files have call sites, which only the keys show."""
+    """Return whether the keys of a trace of several files have call sites, which only the keys show."""
     tables = sorted((n for n in names if re.fullmatch(r"\d+\.cst", n)), key=lambda n: int(n[:-4]))
     table = path / ("recorder.cst" if "recorder.cst" in names else tables[0] if tables else "recorder.cst")
     try:

@@ -40,10 +40,10 @@ _TOLD = 8
 _BELIEVED = 1 << 16
 """Number of ranks that needs no check: they cost nothing, and lost ranks are reported one by one."""
 _LOST = 16
-"""Ranks that are believed for each one with files of its own, where ranks have such files."""
+"""Ranks accepted for each one with its own files, where ranks have such files."""
 _FEWEST_FRAMED, _FEWEST_IN_FILES = 1 << 12, 1 << 15
 """Calls of a rank, in the mean, from which on it costs less to decode them twice more than to write and read them.
-To begin with a rank takes as long as some hundred calls; where it has files of its own, as five to ten thousand, and
+Opening a rank takes as long as some hundred calls; where it has its own files, as five to ten thousand, and
 longer in a parallel file system: 8 ms, which so many calls save, open them again there. Measured: 10,000 ranks
 cost the same with 1,400 and with 14,000 calls, of 2,000 with 5,000; with 33,000 and 100,000 down to half."""
 
@@ -126,7 +126,7 @@ class RecorderReader:
         return app_of_folder(self.path.resolve().name, self._holds_folder)
 
     def _holds_folder(self, name: str) -> bool:
-        """Tell whether a path of the trace, or its own, leads through a folder of that name."""
+        """Return whether a path of the trace, or its own, leads through a folder of that name."""
         if name in self.path.resolve().parent.parts:
             return True
         try:
@@ -157,7 +157,7 @@ class RecorderReader:
         limits = [
             Limit(
                 "io.bytes",
-                "Recorder stores no return values: bytes are what calls asked for, short reads and "
+                "Recorder stores no return values: bytes are what calls requested, short reads and "
                 "failed calls look whole",
             ),
             Limit(
@@ -181,7 +181,7 @@ class RecorderReader:
         if not self._meta.layers_traced.get("posix", True):
             limits.append(Limit("io", "POSIX tracing was off: file-system calls are not in the trace"))
         if self._nested_by_time:
-            exception = ", where its call site does not tell" if self._telling_origins else ""
+            exception = ", where its call site does not show it" if self._telling_origins else ""
             limits.append(
                 Limit(
                     "interfaces",

@@ -111,7 +111,7 @@ class Sections:
         )
 
     def names(self, suffix: str) -> bool:
-        """Tell whether some rank has such a section, be it empty."""
+        """Return whether some rank has such a section, be it empty."""
         return bool((self._keys >> 32 == _TYPE_OF_SUFFIX[suffix]).any())
 
 
@@ -248,7 +248,7 @@ def _check_overlaps(
     _tell(
         problems,
         over,
-        lambda row: f"{file}: the section for {_name(int(keys[row]))} overlaps what lies before it",
+        lambda row: f"{file}: the section for {_name(int(keys[row]))} overlaps what precedes it",
     )
 
 

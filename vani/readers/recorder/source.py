@@ -23,7 +23,7 @@ _RANK_PART = re.compile(r"([0-9]{1,9})\.(cst|cfg|callsites)")
 class Source:
     """Parts of a trace by the names they have in the directory layouts.
 
-    A part whose section of recorder.dat is empty or missing may be a file beside it: without inter-process compression
+    A part whose section of recorder.dat is empty or missing may be a file next to it: without inter-process compression
     rank 0 does not wait for the files of the others when it collects them.
     """
 
@@ -110,11 +110,11 @@ class Source:
         if (self.path / name).exists():
             return None
         raise TraceError(
-            f"{self._sections.missing(name)}, which does not lie beside it", where=self._sections.path
+            f"{self._sections.missing(name)}, which is not next to it", where=self._sections.path
         )
 
     def ranks_with(self, *suffixes: str) -> list[int]:
-        """Ranks that have a part of their own whose name ends like one of these, ascending."""
+        """Ranks with their own part whose name ends like one of these, ascending."""
         try:
             names = [entry.name for entry in self.path.iterdir()]
         except OSError as error:
@@ -128,14 +128,14 @@ class Source:
         return sorted(ranks)
 
     def names(self, suffix: str) -> bool:
-        """Tell whether parts of ranks with such names were written, even if they are lost by now."""
+        """Return whether parts of ranks with such names were written, even if they are lost by now."""
         return (self._sections is not None and self._sections.names(suffix)) or bool(self.ranks_with(suffix))
 
     def surplus_ranks(self, ranks: int) -> int:
         """Number of ranks with files that cannot be ranks of the run of `ranks` whose metadata is in the folder.
 
         A run leaves one file per rank, or one for all (`ug.cfg`); the next one that writes into the folder replaces
-        what has the same name.
+        files of the same name.
         """
         owners = self.ranks_with("cfg", "cst")
         if self.extent("ug.cfg") is not None:

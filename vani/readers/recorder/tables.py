@@ -207,7 +207,7 @@ class TableReader:
         lost[with_tables] = False
         absent = np.flatnonzero(lost)[:_TOLD].tolist()
         reported = 0
-        # A wrong number of ranks may claim millions whose files no one needs to look for.
+        # A wrong number of ranks may claim millions whose files need no search.
         for rank in sorted([*with_tables, *absent]):
             try:
                 signatures, grammar, counts = self._rank_tables(rank)
@@ -217,7 +217,7 @@ class TableReader:
                 if reported <= _TOLD:
                     problems.append(f"rank {rank}: left out, {error}")
                 continue
-            # Of many ranks each may have other numbers that are wrong: the first of each function stands for all.
+            # Of many ranks each may have other numbers that are wrong: the first of each function represents all.
             signatures.unbelieved = {n: t for n, t in signatures.unbelieved.items() if n not in unbelieved}
             unbelieved.update(signatures.unbelieved)
             problems += [p for p in signatures.problems if p not in problems]

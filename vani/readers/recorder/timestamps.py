@@ -30,7 +30,7 @@ class Clock:
     resolution: float
     previous: int = 0
     repaired: int = 0
-    """Calls whose start lay before that of the call before, or that ended before they began."""
+    """Calls that start before the call before them, or that end before they begin."""
     spent: float = 0.0
     """Ticks that all calls took."""
 
@@ -47,7 +47,7 @@ class Clock:
         per_tick = self._whole_ns
         if per_tick is not None:
             state = np.array([self.previous, self.repaired, 0])
-            # Just below what is refused, so that it is numpy that refuses.
+            # Just below the limit, so numpy refuses it.
             most = _MOST_NS // per_tick // 2
             out = call(
                 "times",

@@ -1,4 +1,4 @@
-"""The grammars of a trace whose ranks share them: a few that are kept as they are, or as many as there are ranks.
+"""The grammars of a trace whose ranks share them: a few that are kept decoded, or as many as ranks.
 
 Many are small, and decoded a few hundred at a time: once when the tables are read, and again where their calls are
 needed. In between a few numbers per grammar are kept.
@@ -40,7 +40,7 @@ class GrammarBytes(Protocol):
     """Source of grammars."""
 
     def sizes(self) -> Ints:
-        """Bytes of each grammar, as far as headers and directories tell; shape (grammars,)."""
+        """Bytes of each grammar, by headers and directories; shape (grammars,)."""
 
     def read(self, indices: Iterable[int]) -> Iterator[bytes | TraceError]:
         """The bytes of some grammars, in order."""
@@ -55,7 +55,7 @@ class UniqueGrammars:
     Attributes
     ----------
     calls
-        Shape (grammars,): calls that each stands for, 0 where it is lost.
+        Shape (grammars,): calls of each, 0 where it is lost.
     lost
         Shape (grammars,): those that cannot be decoded.
 problems

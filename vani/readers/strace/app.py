@@ -24,7 +24,7 @@ def command_in(args: str) -> list[str]:
 
 
 def command_of(folder: Path) -> list[str]:
-    """The command that `vani trace` noted beside a trace, from its program on; empty for none."""
+    """The command that `vani trace` noted next to a trace, from its program on; empty for none."""
     try:
         noted = json.loads((folder / MARK).read_text(encoding="utf-8"))["command"]
     except (OSError, ValueError, KeyError, TypeError):

@@ -115,7 +115,7 @@ class Bystanders:
         paths: Sequence[str],
         classes: NDArray[np.int8],
     ) -> Bools:
-        """Processes of apps of which none does more than to ask about a few files; the first program is none."""
+        """Processes of apps that only query a few files; without the first program."""
         number = len(leaders)
         small = np.bincount(leaders, calls, number) < _FEW
         if self._few:
@@ -135,7 +135,7 @@ _MAKES = [number for number, name in enumerate(FUNCTIONS) if name in ("mkdir", "
 
 
 def _launches(processes: Processes) -> Bools:
-    """By number of the execution, whether it starts others; the last is that of unknown programs."""
+    """By number of the execution, whether it starts others; the last is for unknown programs."""
     return np.array([is_launcher(execution.file) for execution in processes.executions] + [False], np.bool_)
 
 

@@ -2,7 +2,7 @@
 
 A line is `PID TIME name(arguments) = value <seconds>`. Where lines of several threads meet, a call is in two: its
 beginning (`name(... <unfinished ...>`), and the rest (`<... name resumed>...`). strace escapes `<`,
-`>`, `"` and all bytes that are not printable in names of files, so that the end of a line is not mistaken for another.
+`>`, `"` and all bytes that are not printable in names of files, so the end of a line is not mistaken for another.
 """
 
 from __future__ import annotations

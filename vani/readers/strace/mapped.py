@@ -1,4 +1,4 @@
-"""Files that were mapped into memory, where what is read and written passes no call."""
+"""Files that were mapped into memory, where reads and writes pass no call."""
 
 from __future__ import annotations
 

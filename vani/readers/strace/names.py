@@ -14,7 +14,7 @@ from vani.readers.paths import PathTable
 
 __all__ = ["Spellings", "named_first", "plain"]
 
-# A name in quotes, of which strace escapes quotes and backslashes.
+# A name in quotes, where strace escapes quotes and backslashes.
 _QUOTED = r'"(?:[^"\\]|\\.)*"'
 _FIRST = (
     r"^(?:(?:AT_FDCWD|-?\d+)(?:<(?P<dir>[^<>]*)(?:<[^<>]*>)?>(?:\(deleted\))?)?(?:, )?)?"

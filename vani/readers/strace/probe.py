@@ -21,7 +21,7 @@ __all__ = [
 ]
 
 MARK = "vani-trace.json"
-"""File that `vani trace` writes beside the logs of one run."""
+"""File that `vani trace` writes next to the logs of one run."""
 SUFFIX = ".strace"
 
 _HEAD = 1 << 16
@@ -36,21 +36,21 @@ _PROCESS = rf"^(.+)-\d+{re.escape(SUFFIX)}$"
 
 
 def is_strace(path: Path) -> bool:
-    """Tell whether a path that the user named is a log of strace, or a folder of them, damaged or not."""
+    """Return whether a path that the user named is a log of strace, or a folder of them, damaged or not."""
     if path.is_dir():
         return (path / MARK).is_file() or bool(logs_of(path))
     return _begins_like_one(path)
 
 
 def is_named_strace(path: Path) -> bool:
-    """Tell the same of a path that nobody named, by names alone."""
+    """Return the same for a path that was not named, by names alone."""
     if path.is_dir():
         return (path / MARK).is_file() and bool(logs_of(path))
     return path.name.endswith(SUFFIX) and path.is_file()
 
 
 def is_strace_part(name: str) -> bool:
-    """Tell whether a file of this name in a trace is a part of it."""
+    """Return whether a file of this name in a trace is a part of it."""
     return name == MARK or name.endswith(SUFFIX)
 
 

@@ -96,7 +96,7 @@ class Processes:
     """Threads by number, in order of appearance; several may have had the same number of the system."""
 
     reused: bool = True
-    """Numbers of processes that ended may be used again, except where each has a log of its own."""
+    """Numbers of processes that ended may be used again, except where each has its own log."""
     begun_by: list[int] = field(default_factory=list)
     """By thread: the thread of the same process that began it, or itself."""
     parents: list[int] = field(default_factory=list)
@@ -124,7 +124,7 @@ class Processes:
         pids = block.pids
         present, where = np.unique(pids, return_inverse=True)
         numbers = np.array([self._number(pid) for pid in present.tolist()], np.int64)
-        # Of each line; later only those with selected calls count.
+        # For each line; later only those with selected calls count.
         thread = numbers[where] if len(numbers) else np.zeros(0, np.int64)
         if len(block.exits.pid):
             last = np.zeros(len(present), np.int64)
@@ -177,7 +177,7 @@ class Processes:
         return folders
 
     def _executes_first(self, thread: int) -> bool:
-        """Tell whether a thread runs the program that it executed itself, not one that it was forked with."""
+        """Return whether a thread runs the program that it executed itself, not one that it was forked with."""
         return self._executed_by[self.execution[thread]] == thread
 
     def _begun(self, pid: int, row: int) -> int:
@@ -201,7 +201,7 @@ class Processes:
         folders.change(child, -1, folders.at(parent, row))
 
     def _annotated(self, calls: Calls, thread: Ints, folders: Folders) -> None:
-        """Note the working directory that strace shows beside AT_FDCWD, of threads without a known one."""
+        """Note the working directory that strace shows with AT_FDCWD, for threads without a known one."""
         rows = np.flatnonzero(to_numpy(pc.starts_with(calls.args, "AT_FDCWD<")))
         some, first = np.unique(thread[rows], return_index=True)
         for number, row in zip(some.tolist(), rows[first].tolist(), strict=True):

@@ -1,6 +1,6 @@
 """Programs that processes of a log ran, and the names of their apps.
 
-`strace -s 0` shows the file of an execve and no other word of it. So the script of an interpreter is the first file
+`strace -s 0` shows only the file of an execve. So the script of an interpreter is the first file
 with the ending of one that it opens and does not import.
 """
 
@@ -82,7 +82,7 @@ def app_names(executions: Sequence[Execution], scripts: dict[int, str], command:
     scripts
         Of interpreters, by the number of the execution.
     command
-        What was traced, as `vani trace` noted it: all its words, which the log does not have.
+        The traced command, as `vani trace` noted it: all its words, which the log does not have.
     """
     names = [posixpath.basename(execution.file) for execution in executions]
     apps = []
@@ -93,7 +93,7 @@ def app_names(executions: Sequence[Execution], scripts: dict[int, str], command:
     if first in names:
         number = names.index(first)
         apps[number] = app_of(command)
-        # A shim of pyenv or of a module becomes the interpreter that it stands for.
+        # A shim of pyenv or of a module becomes its interpreter.
         becomes = executions[number].becomes
         while becomes >= 0:
             if is_interpreter(first) and is_interpreter(names[becomes]) and not is_launcher(names[becomes]):

@@ -56,7 +56,7 @@ _LIMITS = (
     ),
     Limit(
         "io.bytes",
-        "bytes are what calls moved, as they returned it; what goes through mapped memory and io_uring is in no call",
+        "bytes are what calls returned; transfers through mapped memory and io_uring are in no call",
     ),
     Limit("io.access_pattern", "a process has one position per path: two descriptors of one path share it"),
     Limit(
@@ -89,7 +89,7 @@ class StraceReader:
         Raises
         ------
         TraceError
-            There is none.
+            No log.
         """
         self.path = path
         self._identity = identity_of(path, logs_of, with_ends=True)
@@ -97,7 +97,7 @@ class StraceReader:
         self._known: Known | None = None
         self._app = app
         if not logs_of(path):
-            raise TraceError("holds no log of strace", where=path, todo="trace the run again")
+            raise TraceError("contains no log of strace", where=path, todo="trace the run again")
 
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self), (self.path.absolute(), self._app)
@@ -232,7 +232,7 @@ def _apps(path: Path, known: Known) -> list[str]:
 
 
 def _of_app(path: Path, known: Known, app: str) -> Known:
-    """The ranks of one app, with numbers of their own; what is said of the whole log is said with the first app."""
+    """The ranks of one app, with separate numbers; remarks on the whole log come with the first app."""
     apps = np.array(_apps(path, known))
     selected = apps == app
     number = np.append(np.where(selected, np.cumsum(selected) - 1, -1), -1)

@@ -261,7 +261,7 @@ def _numbers(args: pa.Array, pattern: str, part: str) -> Ints:
 def _second_files(
     columns: _Columns, name: Ints, args: pa.Array, ok: Bools, spellings: Spellings
 ) -> tuple[Ints, dict[str, NDArray[np.generic]]] | None:
-    """Calls with two files: the columns become those of the file that is written; returned are those of the other."""
+    """Calls with two files: the columns become those of the written file; those of the other are returned."""
     rows = np.flatnonzero(_of(name, Names.TWO))
     if not len(rows):
         return None

@@ -127,14 +127,14 @@ class _Scan:
         for log in self._logs:
             self._log(log)
         if self._first is None or not self._calls.any():
-            raise TraceError("holds no call that works on files", where=self._path, todo=_AGAIN)
+            raise TraceError("contains no call on files", where=self._path, todo=_AGAIN)
         if self._nameless and not self._named:
             raise TraceError(
                 "has no paths of descriptors, which strace writes with -y", where=self._path, todo=_AGAIN
             )
         if not self._timed:
             raise TraceError(
-                "does not say how long calls took, which strace writes with -T", where=self._path, todo=_AGAIN
+                "lacks the durations of calls, which strace writes with -T", where=self._path, todo=_AGAIN
             )
         files = len(self._paths.paths)
         exists = _padded(self._there, files)
@@ -258,7 +258,7 @@ class _Scan:
         if hidden:
             problems.append(
                 f"{counted(hidden, 'call')} of io_uring or io_submit: "
-                "what was read and written through them is not seen"
+                "reads and writes through them are not recorded"
             )
         of_log = np.array(self._rank_of_log, np.int64)
         if (of_log >= 0).any():

@@ -1,4 +1,4 @@
-"""Requests of io_submit (libaio), where strace was asked to show them (`-e abbrev=!io_submit`)."""
+"""Requests of io_submit (libaio), where strace was set to show them (`-e abbrev=!io_submit`)."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _CODE = {name: code for code, name in enumerate(FUNCTIONS)}
 
 
 def are_shown(calls: Calls, rows: Ints) -> NDArray[np.bool_]:
-    """Tell of some calls of io_submit whether the log has their requests."""
+    """Return for some calls of io_submit whether the log has their requests."""
     shown: NDArray[np.bool_] = to_numpy(
         pc.match_substring(calls.args.take(to_arrow(rows)), "aio_lio_opcode=IOCB_CMD_")
     )
@@ -42,7 +42,7 @@ def are_shown(calls: Calls, rows: Ints) -> NDArray[np.bool_]:
 def requests_of(calls: Calls, thread: Ints, spellings: Spellings) -> dict[str, NDArray[np.generic]] | None:
     """Columns (`rows.ROWS`) of the requests that calls of a block handed over; None for none.
 
-    A request has the size that was asked for, and an equal share of its call's time.
+    A request has the requested size, and an equal share of its call's time.
     """
     names = calls.name.dictionary.to_pylist()
     if "io_submit" not in names:
@@ -53,7 +53,7 @@ def requests_of(calls: Calls, thread: Ints, spellings: Spellings) -> dict[str, N
     call = to_numpy(pc.list_parent_indices(pieces)).astype(np.int64)
     texts = pc.list_flatten(pieces)
     first = np.searchsorted(call, np.arange(len(at)))
-    # In front of the first request stand the other arguments.
+    # The other arguments precede the first request.
     number: Ints = np.arange(len(call)) - first[call] - 1
     accepted = np.flatnonzero((number >= 0) & (number < calls.value[at][call]))
     fields = pc.extract_regex(texts.take(to_arrow(accepted)), _REQUEST)

@@ -20,7 +20,7 @@ class Names(Enum):
 
     DESCRIPTOR = 1
     PATH = 2
-    """A path, perhaps behind the descriptor of a folder (openat); an empty one stands for the descriptor itself."""
+    """A path, perhaps after the descriptor of a folder (openat); an empty one means the descriptor itself."""
     MAPPED = 3
     """The fifth argument (mmap)."""
     TWO = 4
@@ -54,7 +54,7 @@ class SystemCall:
     """Has O_ flags."""
     renames: bool = False
     asks: bool = False
-    """Only queries a path, which is no file of the run if it does not exist."""
+    """Only queries a path, which is not a file of the run if it does not exist."""
 
 
 _READ, _WRITE, _META, _SYNC = Kind.READ, Kind.WRITE, Kind.METADATA, Kind.SYNC
@@ -126,7 +126,7 @@ CALLS: dict[str, SystemCall] = {
     **dict.fromkeys(("sendfile", "sendfile64", "copy_file_range", "splice"), SystemCall(_WRITE, Names.TWO)),
     "io_uring_setup": SystemCall(_META, Names.NONE),
     **dict.fromkeys(("io_uring_enter", "io_uring_register"), _ON_OPEN),
-    # Of requests that the log does not have.
+    # For requests that the log does not have.
     "io_submit": SystemCall(_META, Names.NONE),
 }  # fmt: skip
 
@@ -134,7 +134,7 @@ FAMILY = frozenset({"clone", "clone3", "fork", "vfork"})
 RING = frozenset({"io_uring_setup", "io_uring_enter", "io_uring_register"})
 """Calls of io_uring: its reads and writes are in memory that strace does not see."""
 WANTED: tuple[str, ...] = (*CALLS, *sorted(FAMILY), "execve", "execveat")
-"""All that the reader looks at, and `vani trace` asks for."""
+"""All calls that the reader uses and `vani trace` requests."""
 
 SUBMITTED = {
     "PREAD": "io_submit:read",

@@ -1,4 +1,4 @@
-"""Recommended settings as a table for spreadsheets and scripts, whatever tool sets them: sizes in bytes."""
+"""Recommended settings as a table for spreadsheets and scripts, for any tool that sets them: sizes in bytes."""
 
 from __future__ import annotations
 

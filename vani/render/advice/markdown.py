@@ -38,7 +38,7 @@ def render(advice: Advice, **_: object) -> str:
         lines += [escaped(note), ""]
     if advice.recommendations:
         lines += [
-            "| | rule | severity | target | seconds won | confidence |",
+            "| | rule | severity | target | seconds saved | confidence |",
             "| --- | --- | --- | --- | --- | --- |",
         ]
         lines += [_row(*numbered) for numbered in enumerate(advice.recommendations, 1)]

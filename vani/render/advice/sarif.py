@@ -1,4 +1,4 @@
-"""Advice as SARIF 2.1.0, which code hosts and editors show beside the files it is about.
+"""Advice as SARIF 2.1.0, which code hosts and editors show next to the files it concerns.
 
 Source: OASIS, Static Analysis Results Interchange Format (SARIF) Version 2.1.0.
 """
@@ -27,7 +27,7 @@ def render(advice: Advice, *, version: str, pages: Mapping[str, str]) -> str:
     Parameters
     ----------
     pages
-        By a rule's id, its documentation as text, whose third line is what it finds.
+        By a rule's id, its documentation as text, with its finding in the third line.
     """
     names = {recommendation.rule: recommendation.name for recommendation in advice.recommendations}
     ids = sorted({*names, *(silent.rule for silent in advice.no_recommendation)})

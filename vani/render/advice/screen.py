@@ -44,7 +44,7 @@ def render(
     """Print advice for people.
 
     Paths come from traces: control characters are escaped and nothing is read as markup. Lines to paste are
-    never broken. `profile` is asked for the first line where the advice has none; None: not known. `written` is where
+    never broken. `profile` supplies the first line where the advice has none; None: not known. `written` is where
     all of the advice is: the name of its file, if it has one.
     """
     written = one_line(written or "`-o advice.yaml`")
@@ -74,7 +74,7 @@ def render(
     rules = by_rule(other for other in others if other.rule not in named)
     if rules:
         console.print()
-        console.print(Text("Also:" if todo else "Noticed all the same:"))
+        console.print(Text("Also:" if todo else "Also noticed:"))
         for some in rules[:OTHERS]:
             _one_line(some, console)
         if len(rules) > OTHERS:
@@ -107,7 +107,7 @@ def _thing_to_do(
     if gain := expected_gain(recommendation):
         _indented(f"{gain}.", console)
     for line in recommendation.apply:
-        # soft_wrap: a terminal may wrap it, but what is copied stays one line.
+        # soft_wrap: a terminal may wrap it, but a copy stays one line.
         console.print(
             Text("     " + one_line(line), style="cyan" if not line.startswith("#") else "dim"),
             soft_wrap=True,
@@ -124,7 +124,7 @@ def _indented(text: str, console: Console) -> None:
 
 
 def _one_line(some: Sequence[Recommendation], console: Console) -> None:
-    """Show on one line what a rule recommends, and in how many places; the end of a path says most."""
+    """Show on one line what a rule recommends, and in how many places; the end of a path is the most informative."""
     first = some[0]
     often = f", {len(some)} places" if len(some) > 1 else ""
     outcome: str = first.severity
@@ -147,13 +147,13 @@ def _silent(advice: Advice, written: str) -> str:
 
 
 def _before_run(run: NextRun) -> Iterator[str]:
-    """The next run, its likely behaviours, and that the defaults stay where too little is known."""
+    """The next run, its most probable behaviours, and that the defaults stay where too little is known."""
     whose = f" by {one_line(run.user)}" if run.user is not None else ""
     on = f" on {counted(run.processes, 'process')}" if run.processes is not None else ""
     yield f"For the next run of {one_line(run.application)}{whose}{on}."
     for behaviour in run.behaviours:
         like = (
-            f"like {one_line(behaviour.run)}" if behaviour.run is not None else "of which no profile is there"
+            f"like {one_line(behaviour.run)}" if behaviour.run is not None else "without a profile"
         )
         yield f"  {format_share(behaviour.probability)}: behaviour {behaviour.behaviour}, {like}"
     if run.default is not None:

@@ -1,6 +1,6 @@
-"""Advice as a shell script that shows, does and undoes what can be done from outside of a job.
+"""Advice as a shell script that shows, makes and undoes changes that are possible outside of a job.
 
-What the script is made of comes from traces: every word of a command is quoted again, a line that is no plain
+The script's contents come from traces: every word of a command is quoted again, a line that is no plain
 command of `lfs` is never run but printed for the job script, and comments cannot end early.
 """
 
@@ -25,7 +25,7 @@ _WORD: Final = re.compile(r"""(?:[A-Za-z0-9_@%+=:,./-]|'[^']*'|"'")+""")
 
 _WIDTH: Final = 100
 
-# Of `lfs`, what changes a layout: subcommand (and option) -> the function of the script that does it.
+# Commands of `lfs` that change a layout: subcommand (and option) -> the function of the script that does it.
 _STEPS: Final = {
     "setstripe": "layout",
     "migrate": "migrate",
@@ -39,7 +39,7 @@ _HEAD: Final = r"""#!/bin/sh
 #   sh apply.sh --apply   does it (as does APPLY=1), and keeps the layouts of before in $VANI_STATE
 #   sh apply.sh --undo    brings those back: default layouts of folders, layouts of migrated files
 #   sh apply.sh --job     prints what belongs into the job script
-# Names of files are meant as they are, with whatever they hold:
+# Names of files are literal, whatever they contain:
 # shellcheck disable=SC1003,SC2016,SC2088
 set -eu
 
@@ -58,7 +58,7 @@ esac
 _FUNCTIONS: Final = r"""
 say() { printf '%s\n' "$*"; }
 
-# Prints a command, and runs it where the script was told to act.
+# Prints a command, and runs it with --apply.
 run() {
   say "$*"
   if [ "$mode" != show ]; then "$@"; fi
@@ -93,18 +93,18 @@ layout() {
       if grep -Eq 'lcm_|stripe_count:[[:space:]]*-?[1-9]|stripe_size:[[:space:]]*[1-9]' "$state/$number.raw"; then
         run lfs setstripe --yaml="$state/$number.yaml" "$path"
       else
-        run lfs setstripe -d "$path" # the folder had no layout of its own
+        run lfs setstripe -d "$path" # the folder had no layout
       fi
       rm -f "$state/$number.yaml" "$state/$number.raw"
     elif [ -e "$state/$number.made" ]; then
-      if [ -s "$path" ]; then say "# kept, for it holds data: $path"; else run rm -f -- "$path"; fi
+      if [ -s "$path" ]; then say "# kept, contains data: $path"; else run rm -f -- "$path"; fi
       rm -f "$state/$number.made"
     fi
   elif [ -d "$path" ]; then
     keep "$number" "$path" -d
     run "$@"
   elif [ -e "$path" ]; then
-    say "# left alone, for a layout is fixed when a file is made: $path"
+    say "# unchanged, because a layout is fixed when a file is made: $path"
   else
     if [ "$mode" = apply ]; then mkdir -p "$state"; fi
     run "$@"
@@ -135,13 +135,13 @@ directory() {
   shift 2
   if [ "$mode" = undo ]; then
     if [ -e "$state/$number.default" ]; then run lfs setdirstripe -D -d "$path"
-    elif [ -e "$state/$number.made" ]; then rmdir -- "$path" 2>/dev/null || say "# kept, for it holds data: $path"; fi
+    elif [ -e "$state/$number.made" ]; then rmdir -- "$path" 2>/dev/null || say "# kept, contains data: $path"; fi
     rm -f "$state/$number.default" "$state/$number.made"
     return 0
   fi
   kind=made
   for word in "$@"; do if [ "$word" = -D ]; then kind=default; fi; done
-  if [ "$kind" = made ] && [ -e "$path" ]; then say "# left alone, for it is there already: $path"; return 0; fi
+  if [ "$kind" = made ] && [ -e "$path" ]; then say "# unchanged, because it exists already: $path"; return 0; fi
   if [ "$mode" = apply ]; then mkdir -p "$state"; fi
   run "$@"
   if [ "$mode" = apply ]; then : >"$state/$number.$kind"; fi
@@ -174,7 +174,7 @@ class Step:
 
 
 def render(advice: Advice, *, version: str) -> str:
-    """Write the script of an advice; what is only `info` is there as comments. See `render_steps`."""
+    """Write the script of an advice; `info` is written as comments. See `render_steps`."""
     steps = (
         Step(
             f"{item.rule} {item.name}",
@@ -279,7 +279,7 @@ def _about(step: Step) -> Iterator[str]:
 
 
 def _comment(text: str) -> str:
-    # A backslash at the end continues nothing in a comment, but shellcheck asks about it.
+    # A backslash at the end continues nothing in a comment, but shellcheck warns about it.
     return f"# {one_line(text).rstrip(chr(92))}".rstrip()
 
 

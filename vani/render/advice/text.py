@@ -18,7 +18,7 @@ _WIDTH: Final = 80
 
 
 def render(advice: Advice, **_: object) -> str:
-    """Write what the screen shows, without colour: text that goes to a file or another program has none."""
+    """Write the screen without colour: text for a file or another program has none."""
     text = StringIO()
     screen.render(advice, None, Console(file=text, width=_WIDTH, color_system=None, force_terminal=False))
     return text.getvalue()

@@ -31,7 +31,7 @@ _LONGEST_TITLE: Final = 200
 _LONGEST_TEXT: Final = 2000
 # A cell is for people; the whole text is in the other formats.
 _LONGEST_CELL: Final = 500
-# For the line that says what was left out.
+# For the line about omitted rows.
 _ROOM_AT_THE_END: Final = 1000
 
 
@@ -43,7 +43,7 @@ def render(check: Check, *, version: str) -> str:
 
     That line is there if failures are left out or could not be judged. Nothing is written if everything passes.
     """
-    del version  # nobody reads it in an annotation
+    del version  # an annotation does not need it
     failed = _of_each_check_first(findings(check))
     shown = failed[:MOST_ANNOTATIONS]
     # The line with the rest is a notice, too, and would be the eleventh.
@@ -79,7 +79,7 @@ def _by_level(judgements: Iterable[Judgement]) -> dict[str, int]:
 
 
 def _annotation(judgement: Judgement) -> str:
-    # No line of the repository is at fault for what no line of the policy asks: GitHub shows it without one.
+    # A judgement without a line in the policy has no line in the repository: GitHub shows it without one.
     position = {} if judgement.place is None or not judgement.place.path else {
         "file": one_line(judgement.place.path),
         "line": str(max(1, judgement.place.line)),
@@ -151,7 +151,7 @@ def summary(check: Check) -> str:
     if left:
         counts = Counter(_STATUSES[judgement.status] for judgement in left)
         by_status = counted({name: counts[name] for name in _STATUSES.values()})
-        tail = ["", f"{len(left)} rows are left out ({by_status}): the summary of a step holds 1 MiB."]
+        tail = ["", f"{len(left)} rows are left out ({by_status}): the summary of a step is limited to 1 MiB."]
     return "\n".join([*head, *rows, *tail]) + "\n"
 
 

@@ -25,7 +25,7 @@ _TEXT: Final = 1024
 
 
 def render(check: Check, *, version: str) -> str:
-    """Write an entry per cause and per failure without one, worst first; what is excepted or unknown is no defect."""
+    """Write an entry per cause and per failure without one, worst first; exceptions and unknowns are not defects."""
     del version  # the format has no place for the tool that wrote it
     entries = []
     for finding in findings(check):

@@ -31,7 +31,7 @@ def blocks(check: Check, judgement: Judgement) -> bool:
 
 
 def place(check: Check, judgement: Judgement) -> tuple[str, int]:
-    """File and line to show a judgement at: where the policy asks for it, else the profile's first line."""
+    """File and line to show a judgement at: where the policy requires it, else the profile's first line."""
     if judgement.place is not None and judgement.place.path:
         return judgement.place.path, max(1, judgement.place.line)
     return check.profile.path or "profile.yaml", 1
@@ -62,7 +62,7 @@ def cause_line(check: Check, cause: Cause) -> str:
 def findings(check: Check) -> list[Judgement]:
     """Failures, with a single judgement for all that follow from one cause; worst first, causes before the rest.
 
-    That one is named for its cause, so that it is the same in every run, whichever of its judgements fail.
+    That one is named for its cause, and is the same in every run, whichever of its judgements fail.
     """
     by_id = {judgement.id: judgement for judgement in check.judgements}
     joined = []
@@ -120,7 +120,7 @@ def cut(text: str, most: int) -> str:
 
 
 def counted(counts: dict[str, int]) -> str:
-    """`2 errors, 1 warning`: in the order given, without what is not there."""
+    """`2 errors, 1 warning`: in the order given, without zeros."""
     plural = {"error": "errors", "warning": "warnings", "note": "notes"}
     return ", ".join(f"{n} {plural.get(name, name) if n != 1 else name}" for name, n in counts.items() if n)
 

@@ -21,8 +21,8 @@ __all__ = ["render"]
 def render(check: Check, *, version: str) -> str:
     """Write a suite per check of the policy, a case per judgement.
 
-    Only what makes `vani check` fail is a failure, so that the report and the exit status agree. What failed below
-    `fail_on`, what is excepted and what could not be judged is skipped, with the reason. Characters that XML 1.0
+    Only what makes `vani check` fail is a failure: the report and the exit status agree. Failures below
+    `fail_on`, exceptions and unknown results are skipped, with the reason. Characters that XML 1.0
     does not know are escaped as in Python.
     """
     suites: dict[str, list[Judgement]] = {}

@@ -1,7 +1,7 @@
 """The verdict of a check as SARIF 2.1.0, for code scanning and editors.
 
 Code hosts show every result as an alert, of any `kind` (GitHub documents none, and shows `pass` as a
-problem). So there is a result for what failed and for what an exception covers, but none for what holds: how many
+problem). So there is a result for each failure and each exception, but none for passed checks: how many
 those are is among the properties of the run. What could not be judged is a notification of the run.
 
 An exception is a suppression. GitHub keeps suppressed results open, so they come as notes, which block nothing
@@ -37,8 +37,8 @@ def render(check: Check, *, version: str) -> str:
     """Write one run: a rule per check of the policy, a result per cause, and per judgement that failed without
     one or is excepted.
 
-    A result lies at the line of the policy that asks for it, else at the profile. Its fingerprints depend on its
-    id alone, so that an alert stays the same one when values, limits and lines change.
+    A result is at the line of the policy that requires it, else at the profile. Its fingerprints depend on its
+    id only, so an alert stays the same one when values, limits and lines change.
     """
     results = [
         *findings(check),

@@ -1,4 +1,4 @@
-"""The verdict of `vani check` as plain text: what failed first, then what is let pass and what says nothing."""
+"""The verdict of `vani check` as plain text: failures first, then exceptions and unknown results."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 __all__ = ["LISTED", "headline", "render"]
 
 LISTED: Final = 20
-"""Most failures of one check, and most lines of what is excepted or says nothing."""
+"""Most failures of one check, and most lines of exceptions or unknown results."""
 
 _WIDTH: Final = 100
 _OF_CAUSE: Final = 6
@@ -38,7 +38,7 @@ def render(check: Check, *, version: str) -> str:
     for name, count in shown.items():
         if count > LISTED:
             lines += ["", _line(f"{one_line(name)}: {count - LISTED:,} more (--format json lists all)")]
-    for title, status in (("Let pass:", "excepted"), ("Says nothing:", "unknown")):
+    for title, status in (("Excepted:", "excepted"), ("Unknown:", "unknown")):
         some = [judgement for judgement in check.judgements if judgement.status == status]
         if some:
             lines += ["", title]
@@ -57,18 +57,18 @@ def headlines(check: Check) -> list[str]:
 
 
 def headline(check: Check) -> str:
-    """`fail: 2 errors, 1 warning; 14 hold, 1 let pass, 2 say nothing`."""
+    """`fail: 2 errors, 1 warning; 14 passed, 1 excepted, 2 unknown`."""
     counts = check.counts
     bad = [
         f"{count:,} {name}{'' if count == 1 else 's'}"
         for count, name in ((counts.error, "error"), (counts.warning, "warning"), (counts.note, "note"))
         if count
     ]
-    rest = [f"{counts.passed:,} {'holds' if counts.passed == 1 else 'hold'}"]
+    rest = [f"{counts.passed:,} passed"]
     if counts.excepted:
-        rest.append(f"{counts.excepted:,} let pass")
+        rest.append(f"{counts.excepted:,} excepted")
     if counts.unknown:
-        rest.append(f"{counts.unknown:,} {'says' if counts.unknown == 1 else 'say'} nothing")
+        rest.append(f"{counts.unknown:,} unknown")
     return f"{check.verdict}: {', '.join(bad) or 'nothing found'}; {', '.join(rest)}"
 
 
@@ -122,7 +122,7 @@ def _brief(judgement: Judgement) -> str:
 
 
 def _line(text: str, indent: str = "", below: str | None = None) -> str:
-    """Break at blanks only, so that a path can be copied."""
+    """Break at blanks only: a path can be copied."""
     return "\n".join(
         textwrap.wrap(
             text,

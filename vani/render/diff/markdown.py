@@ -15,7 +15,7 @@ __all__ = ["render"]
 
 
 def render(diff: Diff, *, everything: bool = False) -> str:
-    """Write a table; text from traces stands in spans of code and can be neither markup nor a link."""
+    """Write a table; text from traces is in spans of code and can be neither markup nor a link."""
     shown, hidden = rows(diff, everything=everything)
     lines = [
         "# I/O of two runs",

@@ -28,7 +28,7 @@ _FIGURES: Final = {
     _RUN_TIME: "run time",
     "workflow.io.time_s.total": "I/O time, all processes",
     "workflow.io_time_share": "I/O of the run time",
-    "workflow.io_time_share_slowest": "I/O of it, slowest process",
+    "workflow.io_time_share_slowest": "I/O, slowest process",
     _CALLED: "I/O calls, slowest process",
     "workflow.io.bytes.read": "read",
     "workflow.io.bytes.written": "written",
@@ -124,7 +124,7 @@ def _without_quantiles(chosen: list[Difference]) -> tuple[list[Difference], dict
 
 
 def figures(diff: Diff) -> list[tuple[str, str, str, str]]:
-    """The run in a few lines: what it is, A, B, the change; without what neither knows."""
+    """The run in a few lines: figure, A, B, the change; without figures that neither has."""
     return [
         (
             _FIGURES.get(figure.attribute, figure.attribute),
@@ -138,9 +138,9 @@ def figures(diff: Diff) -> list[tuple[str, str, str, str]]:
 
 
 def weight(diff: Diff) -> str | None:
-    """A sentence where I/O takes so little of the run time that no change of it is felt; else None.
+    """A sentence where I/O takes too little of the run time for a change to matter; else None.
 
-    Nothing is said where only the time in file-system calls is known: a run may wait in its libraries.
+    None where only the time in file-system calls is known: a run may wait in its libraries.
     """
     shares: list[float] = []
     for side in ("before", "after"):
@@ -171,7 +171,7 @@ def headline(diff: Diff) -> str:
     by_status["known in one only"] = counts.unknown
     parts = ", ".join(f"{count:,} {name}" for name, count in by_status.items() if count)
     matter = {0: "none matters", 1: "1 matters"}.get(counts.matters, f"{counts.matters:,} matter")
-    return f"Of {counts.compared:,} attributes: {parts}; {matter}."
+    return f"{counts.compared:,} attributes: {parts}; {matter}."
 
 
 def _row(difference: Difference, alike: int = 0, others: Sequence[str] = ()) -> Row:

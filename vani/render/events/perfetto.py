@@ -85,7 +85,7 @@ class PerfettoEvents:
                 name = f"thread {place.thread}, overlapping {place.lane}"
                 described = _varint(5, _process_uuid(place.process)) + _text(2, name)
             else:
-                # Unlike any number of a process, which is that of its first thread.
+                # Unlike any number of a process, which is its first thread's.
                 thread = _varint(1, place.process) + _varint(2, (1 << 24) + track)
                 described = _bytes(4, thread + _text(5, f"thread {place.thread}"))
             packets.append(_packet(_bytes(_DESCRIPTOR, _varint(1, (track + 1) << 1) + described)))

@@ -1,7 +1,7 @@
 """Calls as slices of tracks, in the order in which a viewer opens and closes them.
 
-A viewer draws a track as a stack: a slice lies inside the one that is open when it begins. Calls of one thread nest.
-Traces that do not tell threads apart have calls side by side, and clocks have steps. What does not nest goes on another
+A viewer draws a track as a stack: a slice is inside the one that is open when it begins. Calls of one thread nest.
+Traces that do not separate threads have overlapping calls, and clocks have steps. Calls that do not nest go on another
 track of the same thread, a *lane*.
 """
 
@@ -22,7 +22,7 @@ Numbers = NDArray[np.int64]
 
 @dataclass(frozen=True)
 class Process:
-    """A process of a trace: its number in the whole output, and what a viewer calls it."""
+    """A process of a trace: its number in the whole output, and its name in a viewer."""
 
     number: int
     name: str
@@ -40,7 +40,7 @@ class Names:
 
 @dataclass(frozen=True)
 class Lane:
-    """A track: lane 0 of a thread holds all that nests."""
+    """A track: lane 0 of a thread contains all that nests."""
 
     process: int
     thread: int
@@ -139,7 +139,7 @@ class Lanes:
 def _edges(group: Numbers, start: Numbers, end: Numbers) -> tuple[Numbers, NDArray[np.bool_]]:
     """Begins and ends of calls by group and time, for calls that are sorted by group, begin and falling end.
 
-    At one time, first what is open ends, the innermost first; then what lasts begins; then what takes no time.
+    At one time, first open slices end, the innermost first; then slices begin; then those of no length.
     """
     count = len(start)
     number = np.arange(count)

@@ -8,7 +8,7 @@ __all__ = ["render"]
 
 
 def render(graph: Any, **_: object) -> str:
-    """Write a networkx.DiGraph; edges are dashed of which only the files are known, not the bytes."""
+    """Write a networkx.DiGraph; edges with known files but unknown bytes are dashed."""
     lines = ["digraph vani {", "  rankdir=LR;", "  node [shape=box];"]
     lines += [f"  {_quoted(node)};" for node in graph.nodes]
     for a, b, data in graph.edges(data=True):

@@ -34,8 +34,8 @@ def render(ranking: Ranking, next_runs: Sequence[BehaviourPrediction] = ()) -> s
     return (
         '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        f"<title>Who loses most in I/O</title>\n<style>{_STYLE}</style></head>\n<body>\n"
-        f"<h1>Who loses most in I/O</h1>\n<p>{escape(headline(ranking))}</p>\n"
+        f"<title>Largest losses in I/O</title>\n<style>{_STYLE}</style></head>\n<body>\n"
+        f"<h1>Largest losses in I/O</h1>\n<p>{escape(headline(ranking))}</p>\n"
         f"{_table(*table(ranking), last=True)}\n"
         f"<p>{escape(next_step(ranking))}</p>\n{behaviours}</body></html>\n"
     )

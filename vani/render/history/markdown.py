@@ -20,7 +20,7 @@ _MARKUP = re.compile(r"([\\`*_{}\[\]<>#|!~&])")
 
 def render(ranking: Ranking, next_runs: Sequence[BehaviourPrediction] = ()) -> str:
     """Write tables; names from logs can be neither markup nor links."""
-    lines = ["# Who loses most in I/O", "", _safe(headline(ranking)), "", *_table(*table(ranking), last=True)]
+    lines = ["# Largest losses in I/O", "", _safe(headline(ranking)), "", *_table(*table(ranking), last=True)]
     lines += ["", _safe(next_step(ranking))]
     if next_runs:
         lines += ["", f"## {TITLE}", "", _safe(ABOUT), "", *_table(*next_table(next_runs), last=False)]

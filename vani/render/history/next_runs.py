@@ -15,11 +15,11 @@ if TYPE_CHECKING:
 
 __all__ = ["ABOUT", "TITLE", "next_table"]
 
-TITLE: Final = "What the next runs do"
+TITLE: Final = "Expected behaviour of the next runs"
 ABOUT: Final = (
     "Behaviours are numbered as they appeared in a category (application, user, processes): runs whose bytes and "
-    "metadata operations agree within a factor of 1.2 behave alike. Those of the last 30 runs, the oldest first; how "
-    "many of them did what was expected from the runs before."
+    "metadata operations agree within a factor of 1.2 have the same behaviour. The last 30 runs, the oldest first; how "
+    "many of them met the expectation from the runs before."
 )
 
 
@@ -42,7 +42,7 @@ def _row(number: int, prediction: BehaviourPrediction) -> tuple[str, ...]:
         f"{prediction.processes or 0:,}",
     )
     over_time = _over_time([run.behaviour for run in prediction.past])
-    known = f"{right:,} of {len(predicted):,}" if predicted else "none asked"
+    known = f"{right:,} of {len(predicted):,}" if predicted else "no predictions"
     if not prediction.behaviours:
         return (*names, over_time, known, "not known", "", "", "", "")
     likely = prediction.behaviours[0]

@@ -41,7 +41,7 @@ def promised(promise: Promise | None) -> str:
 def measured(entry: Outcome) -> str:
     """The share of the waiting that was saved, or why it is not known."""
     if entry.saved_s is None or entry.low_s is None or entry.high_s is None or not entry.before_s:
-        return "not known yet: no category has five runs before and after that move alike amounts"
+        return "not known yet: no category has five runs before and after that move similar amounts"
     ends = f"{signed_hours(entry.low_s)} to {signed_hours(entry.high_s)} core-hours"
     if entry.low_s <= 0 <= entry.high_s:
         return f"no difference to be seen ({ends})"

@@ -44,7 +44,7 @@ def hours(seconds: float) -> str:
 
 
 def headline(ranking: Ranking) -> str:
-    """When, how many runs, and what they cost."""
+    """The period, the number of runs, and their cost."""
     whole = ranking.whole
     line = (
         f"{when(ranking)}: {counted(whole.runs, 'run')}, {counted(whole.users, 'user')}, "
@@ -110,7 +110,7 @@ def saved_text(saved: Saved | None) -> str:
 
 
 def judged_by(saved: Saved | RankedSetting) -> str:
-    """How many runs were judged, and whose figures were used for a saving."""
+    """The number of judged runs, and the source of figures for a saving."""
     runs = counted(saved.judged_runs, "run")
     return f"{runs}, by the figures of a typical machine" if saved.typical_machine and saved.high_s else runs
 
@@ -120,14 +120,14 @@ def _range(saved: Saved | RankedSetting) -> str:
 
 
 def next_step(ranking: Ranking) -> str:
-    """How few cost most, and what to ask next."""
+    """How few take most I/O time, and the next command."""
     if not ranking.rows:
-        return "Next: vani history list tells of what time runs are kept"
+        return "Next: vani history list shows the period of the stored runs"
     noun = {
         "pair": "pair", "user": "user", "app": "application", "category": "category", "file-system": "file system",
         "account": "account", "qos": "QOS",
     }[ranking.by]  # fmt: skip
-    hold = "holds" if ranking.concentration == 1 else "hold"
+    hold = "takes" if ranking.concentration == 1 else "take"
     line = f"{ranking.concentration:,} of {counted(ranking.groups, noun)} {hold} 70 % of all I/O time."
     first = ranking.rows[0]
     if first.application is None:

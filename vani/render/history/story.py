@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 __all__ = ["change_sentence", "letter", "spread", "story"]
 
 _SHOWN: Final = 10
-_PLACE: Final = ("The path is that of an earlier run: put the folder of your next output there.",)
+_PLACE: Final = ("The path is from an earlier run: put the folder of your next output there.",)
 _FIGURES: Final = {"bytes": "bytes moved", "in_io_s": "time in I/O", "waiting_s": "waiting"}
 
 
@@ -83,7 +83,7 @@ def letter(history: Story) -> str:
     ]
     saved = history.saved
     if saved is None:
-        lines += ["None of these runs was judged, so that we cannot tell yet what could be saved."]
+        lines += ["None of these runs was judged, so the possible saving is not known yet."]
     elif saved.state == "nothing_found":
         lines += [
             f"We looked at {counted(saved.judged_runs, 'run')} for a setting that would make it faster and found none: "

@@ -1,6 +1,6 @@
 """The forwarding node of each compute node, by name: `HOST FORWARDING_NODE`, a line each.
 
-For programs that remap nodes, such as AIOT's tuning server, whose own format is not published.
+For programs that remap nodes, such as AIOT's tuning server, whose format is not published.
 """
 
 from __future__ import annotations

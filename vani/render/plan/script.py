@@ -1,6 +1,6 @@
 """A placement as a bash script that shows, does and undoes it.
 
-Paths come from a document that a stranger may have written: each is one quoted word, and comments hold no line ends.
+Paths come from a document that a stranger may have written: each is one quoted word, and comments contain no line ends.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _HEAD: Final = r"""#!/usr/bin/env bash
 #   bash place.sh --undo    removes those that it made and that are still empty
 """
 
-_FUNCTIONS: Final = r"""# Names of files are meant as they are, with whatever they hold:
+_FUNCTIONS: Final = r"""# Names of files are literal, whatever they contain:
 # shellcheck disable=SC1003,SC2016,SC2088
 set -euo pipefail
 
@@ -44,7 +44,7 @@ if [ "$mode" = apply ]; then
   mkdir -p "$state"
 fi
 
-# Prints a command as it can be typed, and runs it where the script was told to act.
+# Prints a command as it can be typed, and runs it with --apply.
 run() {
   local word
   for word in "$@"; do
@@ -64,7 +64,7 @@ place() {
   if [ "$mode" = undo ]; then
     # Another plan may have counted other files.
     if ! cmp -s <(printf '%s' "$path") "$state/$number.made"; then return 0; fi
-    if [ -s "$path" ]; then printf '# kept, for it holds data: %q\n' "$path"; else run rm -f -- "$path"; fi
+    if [ -s "$path" ]; then printf '# kept, contains data: %q\n' "$path"; else run rm -f -- "$path"; fi
     rm -f "$state/$number.made"
   elif [ -e "$path" ]; then
     printf '# left alone, for a layout is fixed when a file is made: %q\n' "$path"

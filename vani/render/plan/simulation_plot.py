@@ -57,7 +57,7 @@ def drawn(plan: SimulatePlan, what: Literal["rates", "stages"]) -> Drawing:
     return Drawing(
         "simulated-stages",
         "How busy stages are",
-        "Busy share of the busiest member of each stage. What stays at 100 % holds the jobs back.",
+        "Busy share of the busiest member of each stage. A stage that stays at 100 % limits the jobs.",
         f"In {variant}, the busiest is {busiest}: {format_share(min(1.0, mean[busiest]))} of {format_seconds(end)}.",
         _spec(
             lines, times, {"title": "busy share of the busiest member", "labelExpr": SHARE, "tickCount": 5}

@@ -1,4 +1,4 @@
-"""A plan as plain text: what it leaves out, what it decides, why something is missing."""
+"""A plan as plain text: omissions, decisions, and reasons for missing figures."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ __all__ = ["render"]
 
 
 def render(plan: Plan) -> str:
-    """Write the plan; what is left out stands in the first line."""
+    """Write the plan; omissions are in the first line."""
     first = left_out(plan)
     return "\n".join(
         [

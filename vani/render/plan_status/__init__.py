@@ -1,4 +1,4 @@
-"""Whether a plan holds, as text for people and for other programs."""
+"""Whether a plan is valid, as text for people and for other programs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whether a plan holds, as JSON."""
+"""Whether a plan is valid, as JSON."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whether a plan holds, as plain text: the first line says it."""
+"""Whether a plan is valid, as plain text: in the first line."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ def _verdict(status: PlanStatus) -> str:
     if status.broken:
         first = status.broken[0]
         more = f" (and {len(status.broken) - 1:,} more)" if len(status.broken) > 1 else ""
-        return f"Does not hold: {first.name}: {first.reason}{more}."
+        return f"Not valid: {first.name}: {first.reason}{more}."
     taken = f" of {status.time.isoformat()}" if status.time is not None else ""
-    return f"Holds: plan of kind {status.kind}, by the snapshot{taken}."
+    return f"Valid: plan of kind {status.kind}, by the snapshot{taken}."
 
 
 def _reasons(title: str, some: Sequence[Left]) -> Iterable[str]:

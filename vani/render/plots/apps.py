@@ -79,7 +79,7 @@ def _draw(profile: Profile, heat: HeatMap | None) -> Drawing | str:
         title=TITLE,
         caption="An arrow leads from the app that wrote files to the one that read them later; its width "
         "and the size of a "
-        "circle grow with the bytes. What lies on one arrow can be kept near both apps, for example on "
+        "circle grow with the bytes. Data on one arrow can be kept near both apps, for example on "
         "node-local "
         f"storage.{cut}",
         description=f"{counted(len(profile.apps), 'app')} with "

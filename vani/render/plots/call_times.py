@@ -17,7 +17,7 @@ KIND, TITLE = "call-times", "How long calls take"
 
 _NUMBER, _TIME = "share of calls", "share of their time"
 _SHORTEST, _LONGEST = -6, 1
-"""Powers of ten of seconds: what is shorter, and what is longer, is put together."""
+"""Powers of ten of seconds: shorter and longer calls are put together."""
 
 
 def _draw(profile: Profile, heat: HeatMap | None) -> Drawing | str:
@@ -92,7 +92,7 @@ def _draw(profile: Profile, heat: HeatMap | None) -> Drawing | str:
         kind=KIND,
         title=TITLE,
         caption="Calls by how long they take: share of all calls (pale, left) and of the time in them (right). Where "
-        "the right bars stand far to the right of the left ones, a few slow calls cost most of the time.",
+        "the right bars are far to the right of the left ones, a few slow calls cost most of the time.",
         description=f"{counted(total, 'call')} take {format_seconds(seconds)}, added up. Most time is in calls of "
         f"{_label(slow)}: {format_share(sum(c for c, _ in of_slow) / total)} of the calls, "
         f"{format_share(sum(t for _, t in of_slow) / seconds)} of their time.",

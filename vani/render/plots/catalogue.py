@@ -1,6 +1,6 @@
 """The kinds of plots and the door to them: every module of this folder with a `PLOT` is one.
 
-`draw("phases", profile)` gives a `Drawing`, whose `spec` any Vega-Lite renderer shows, or says what is `Missing`.
+`draw("phases", profile)` gives a `Drawing`, whose `spec` any Vega-Lite renderer shows, or a `Missing` with the reason.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def plot_of(kind: str) -> Plot:
     Raises
     ------
     InputError
-        There is none; the message names the nearest.
+        No such plot; the message names the nearest.
     """
     known = kinds()
     if kind not in known:
@@ -52,7 +52,7 @@ def draw(kind: str, profile: Profile, *, heat: HeatMap | str | None = None) -> D
     kind
         One of `kinds()`.
     heat
-        What `vani.api.heat_map` gave: time-resolved data, or the reason why there are none.
+        The result of `vani.api.heat_map`: time-resolved data, or the reason why there are none.
 
     Raises
     ------
@@ -63,7 +63,7 @@ def draw(kind: str, profile: Profile, *, heat: HeatMap | str | None = None) -> D
     data = heat if isinstance(heat, HeatMap) else None
     if plot.needs_calls and data is None:
         reason = (
-            heat if isinstance(heat, str) else "it needs the decoded calls, which a profile does not hold"
+            heat if isinstance(heat, str) else "it needs the decoded calls, which a profile does not contain"
         )
         return Missing(plot.kind, plot.title, reason)
     drawing = plot.draw(profile, data)

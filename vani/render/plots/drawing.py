@@ -24,7 +24,7 @@ class Drawing:
     kind: str
     title: str
     caption: str
-    """One or two sentences: what is shown, in which units, and what to look for."""
+    """One or two sentences: contents, units, and what to look for."""
     description: str
     """The plot in words with its key numbers, for those who do not see it."""
     spec: dict[str, Any]
@@ -32,7 +32,7 @@ class Drawing:
     table: tuple[tuple[str, ...], tuple[Row, ...]]
     """Names of columns (with units) and rows: the numbers behind the plot, of bounded length."""
     sentence: str = ""
-    """All that the plot says, where a sentence says as much: a report has it in the plot's place."""
+    """The content of the plot, where a sentence is enough: a report prints it instead of the plot."""
 
     def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> dict[str, Any]:
         """Formats for Jupyter: the specification, a picture for those who cannot draw it, and the plot in words."""
@@ -51,7 +51,7 @@ class Drawing:
 
 @dataclass(frozen=True)
 class Missing:
-    """A plot that cannot be drawn from what is at hand."""
+    """A plot that cannot be drawn from the available data."""
 
     kind: str
     title: str

@@ -55,13 +55,13 @@ SIZE_BINS = (
 )  # fmt: skip
 """Bins of the profile's histograms, in order."""
 
-NO_TIMES = "the profile holds no times: it was made with --quick; make it again without"
+NO_TIMES = "the profile has no times: it was made with --quick; make it again without"
 
 _LONGEST_NAME = 36
 
 
 def call_kinds(io: IOStats | None) -> tuple[str, ...]:
-    """Kinds of calls that a block distinguishes, flushing (`sync`) after the writes that it completes; of None all."""
+    """Kinds of calls that a block distinguishes, flushing (`sync`) after the writes that it completes; all for None."""
     return _CALL_KINDS if io is None or io.ops.sync is not None else _CALL_KINDS_1
 
 

@@ -68,7 +68,7 @@ def _draw(profile: Profile, heat: HeatMap | None) -> Drawing | str:
                 )
                 begin += amount
         ends.append({"row": i, "to": number(begin), "text": format_seconds(begin)})
-    # Names stand above the bars: next to them they would leave no room on a narrow page.
+    # Names are above the bars: next to them they would leave no room on a narrow page.
     y = {"field": "row", "type": "ordinal", "scale": {"domain": list(range(len(rows)))}, "axis": None}
     x = {
         "type": "quantitative",

@@ -17,7 +17,7 @@ __all__ = ["Edge", "Node", "drawn", "layers"]
 _SWEEPS = 4
 _LAYER_PX = 92
 _SIDE = 0.12
-# Neighbours in a full layer stand higher and lower, for the sake of their texts.
+# Neighbours in a full layer are higher and lower, to fit their texts.
 _FULL, _LOWER = 3, 0.33
 
 
@@ -82,7 +82,7 @@ def drawn(nodes: Sequence[Node], edges: Sequence[Edge]) -> dict[str, Any]:
     at: dict[str, tuple[float, float]] = {}
     room: dict[str, float] = {}
     for depth, layer in enumerate(by_depth):
-        # Those of a full layer stand at two heights.
+        # Those of a full layer are at two heights.
         room |= dict.fromkeys(layer, min(1.0, (2 if len(layer) > _FULL else 1) / len(layer)))
         for i, key in enumerate(layer):
             across = (i + 0.5) / len(layer)
@@ -204,7 +204,7 @@ _BEZIER = [
 ]
 _HEADING = [
     {
-        # The triangle points up where the angle is 0; in the middle of a curve it runs as its ends lie.
+        # The triangle points up where the angle is 0; in the middle of a curve it follows its ends.
         "calculate": "90 + 180 / PI * atan2((datum.y1 - datum.y0) * height / depth, (datum.x1 - datum.x0) "
         "* width)",
         "as": "angle",

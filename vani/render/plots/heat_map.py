@@ -1,4 +1,4 @@
-"""Heat map: bytes over time and processes, read and written each in a field of its own."""
+"""Heat map: bytes over time and processes, read and written in separate fields."""
 
 from __future__ import annotations
 

@@ -41,7 +41,7 @@ def _draw(profile: Profile, heat: HeatMap | None) -> Drawing | str:
         kind=KIND,
         title=TITLE,
         caption=f"Seconds that {whose} spent in calls of each kind in each {length}, on a scale of powers of "
-        "ten. Beside the bytes: time without any is metadata, flushing or waiting; rows that are filled long after "
+        "ten. Compare with the bytes: time without any is metadata, flushing or waiting; rows filled long after "
         "the others keep them waiting.",
         description=f"Map of {len(heat.rows)} rows, one for {whose.replace('each row of ', '')}, over {heat.bins} bins "
         f"of {length}: {totals}. Most in one bin: {format_seconds(most[3])} {fields[most[0]][0]} by "

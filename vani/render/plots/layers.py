@@ -1,4 +1,4 @@
-"""I/O cost per layer: seconds in calls of each library by what they do; with a profile alone, what it knows of them."""
+"""I/O cost per layer: seconds in calls of each library by kind; with only a profile, its figures of them."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ def _draw(profile: Profile, heat: HeatMap | None) -> Drawing | str:
     )
     if heat is not None:
         caption = (
-            "Seconds in calls of each library, summed over processes, by what the calls do. A call of a "
+            "Seconds in calls of each library, summed over processes, by kind of call. A call of a "
             "library includes "
             "the calls that it makes of others: a long bar of HDF5 or MPI-IO over a short bar of POSIX is "
             "time in the "
@@ -105,7 +105,7 @@ def _draw(profile: Profile, heat: HeatMap | None) -> Drawing | str:
         )
     else:
         caption = (
-            "Seconds in file-system calls, summed over processes, by what the calls do. Long bars of "
+            "Seconds in file-system calls, summed over processes, by kind of call. Long bars of "
             "metadata are opens, "
             "closes, seeks and stats rather than data"
             + ("; those of sync are flushing, such as fsync" if "sync" in kinds else "")

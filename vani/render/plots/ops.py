@@ -101,7 +101,7 @@ def _draw(profile: Profile, heat: HeatMap | None) -> Drawing | str:
         + (
             "and by how long they take. The two often disagree; what costs is time."
             if timed
-            else "alone: the profile holds no times."
+            else "alone: the profile has no times."
         ),
         description=f"The workload's {sum(counts):,} file-system calls are {_made_of(kinds, counts)}"
         + (

@@ -132,7 +132,7 @@ def _draw(profile: Profile, heat: HeatMap | None) -> Drawing | str:
     return Drawing(
         kind=KIND,
         title=TITLE,
-        caption="When each app does I/O (wide bars, coloured by what most of it is) and when it computes, "
+        caption="When each app does I/O (wide bars, coloured by its main kind) and when it computes, "
         "communicates or "
         "waits instead (thin bars between). Look for phases that come back at a steady distance, such as "
         "checkpoints, "
@@ -166,14 +166,14 @@ def _moved(phase: Phase) -> int:
 
 
 def _bars(phase: Phase) -> list[_Bar]:
-    """One for each repetition, with what they do on average."""
+    """One for each repetition, with their average."""
     moved = round(_moved(phase) / phase.count)
     operations = None if phase.io.ops is None else round(phase.io.ops.all / phase.count)
     return [_Bar(phase.app, phase.kind, start, end, 1, moved, operations) for start, end in phase.spans]
 
 
 def _joined(bars: list[_Bar], gap: float) -> list[_Bar]:
-    """Neighbours of one app with less than `gap` between them as one; of two kinds they are mixed."""
+    """Neighbours of one app with less than `gap` between them as one; those of two kinds are mixed."""
     merged: list[_Bar] = []
     for bar in bars:
         last = merged[-1] if merged else None
@@ -202,7 +202,7 @@ def _what(bar: _Bar) -> str:
 def _lives(profile: Profile) -> dict[str, tuple[float, float]]:
     """When each app ran: as long as its run time, from the stored start of its first trace.
 
-    A profile on disk has those starts to the second: they are moved until all phases of the app lie within.
+    A profile on disk has those starts to the second: they are moved until all phases of the app fit within.
     """
     starts = [t.start_unix_s for t in profile.traces]
     known = [s for s in starts if s is not None]
@@ -227,7 +227,7 @@ def _lives(profile: Profile) -> dict[str, tuple[float, float]]:
 
 def _share_of_run(profile: Profile) -> str:
     share = profile.workflow.io_time_share
-    return "" if share is None else f", of which I/O takes {format_share(share)}"
+    return "" if share is None else f", {format_share(share)} of it in I/O"
 
 
 PLOT = Plot(KIND, TITLE, "when each app reads, writes or does something else", _draw, position=50)

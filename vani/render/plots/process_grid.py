@@ -17,14 +17,14 @@ __all__ = ["Amount", "Cell", "Field", "cells_of", "coarse", "fitting", "map_of",
 # Up to so many cells each is written with its exact number; more take one letter each, its place on the scale of
 # colours, so that 512 processes fit into a page.
 _EXACT: Final = 6000
-# ASCII without quotes, backslash and what HTML treats apart; the space stands for nothing.
+# ASCII without quotes, backslash and HTML's special characters; the space means nothing.
 _LETTERS: Final = "".join(chr(c) for c in range(33, 127) if chr(c) not in "\"'\\<>&`")
 _TALLEST, _LOWEST, _ROW, _HEADING = 260, 60, 15, 24
 _LEAST_PX: Final = 2
 """The only row of 512 in which anything happens is to be seen."""
 _MOST_LABELS: Final = 20
 _COARSE_ROWS, _COARSE_BINS = 48, 80
-# Of a full map as text, a cell a letter: beyond that neighbouring bins are joined.
+# Cells of a full map as text, one letter each: beyond that neighbouring bins are joined.
 _MOST_LETTERS: Final = 140_000
 _AROUND: Final = 38
 """Letters around those of a row."""

@@ -36,7 +36,7 @@ class _Process:
     """I/O time over the mean of its app."""
     bytes_ratio: float
     block: int
-    """Processes that it stands for."""
+    """Processes that it represents."""
 
 
 def _draw(profile: Profile, heat: HeatMap | None) -> Drawing | str:
@@ -87,7 +87,7 @@ def _each_process(heat: HeatMap) -> Drawing:
         }
         for measure, p in worsts.items()
     ]
-    # Names that would lie on each other stand one above the other.
+    # Names that would overlap are placed one above the other.
     names.sort(key=lambda n: n["ratio"])
     raised = {n["measure"]: 14 * i if _close(names) else 0 for i, n in enumerate(names)}
     x: dict[str, Any] = {
@@ -159,14 +159,14 @@ def _each_process(heat: HeatMap) -> Drawing:
             ),
         ],
     )
-    blocks = f" Each point stands for {block} ranks and shows the one with most." if block > 1 else ""
+    blocks = f" Each point represents {block} ranks and shows the one with most." if block > 1 else ""
     rows = [(p.number, number(p.io_s), p.bytes, number(p.io_ratio), number(p.bytes_ratio)) for p in every]
     return Drawing(
         kind=KIND,
         title=TITLE,
-        caption="I/O time and bytes of each rank beside the mean of all (dashed). Points far above 1 are "
+        caption="I/O time and bytes of each rank against the mean of all (dashed). Points far above 1 are "
         "ranks that the "
-        f"others wait for; where all lie at 1 the I/O is balanced.{blocks}",
+        f"others wait for; where all are at 1 the I/O is balanced.{blocks}",
         description=f"{counted(len(every), 'rank')}; the mean is {format_seconds(mean_s)} and "
         f"{format_bytes(mean_bytes)}. Most "
         + "; most ".join(
@@ -292,7 +292,7 @@ def _each_app(profile: Profile) -> Drawing | str:
     return Drawing(
         kind=KIND,
         title=TITLE,
-        caption="I/O time of the slowest process of each app beside mean and median. Where the slowest is "
+        caption="I/O time of the slowest process of each app against mean and median. Where the slowest is "
         "far to the right of "
         f"the mean, the others wait for it.{left_out}",
         description=f"{counted(len(apps), 'app')} with I/O. The least balanced is {name(worst.name, 24)}: "
@@ -357,5 +357,5 @@ def _row(app: App) -> Row:
 
 
 PLOT = Plot(
-    KIND, TITLE, "I/O time and bytes of each process beside the mean", _draw, position=60, uses_calls=True
+    KIND, TITLE, "I/O time and bytes of each process against the mean", _draw, position=60, uses_calls=True
 )

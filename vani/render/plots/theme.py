@@ -24,7 +24,7 @@ _STEPS = {
     "light": ["#bddf26", "#22a884", "#355f8d", "#440154"],
     "dark": ["#bddf26", "#22a884", "#6f9bd1", "#c68ae0"],
 }
-"""Four steps, from what storage likes to what it does not: the same hues on both grounds, each to be seen there."""
+"""Four steps, from patterns that suit storage to those that do not: the same hues on both grounds, visible on each."""
 
 
 def theme(dark: bool, paper: bool = False, letters: int = 12) -> dict[str, Any]:
@@ -45,7 +45,7 @@ def theme(dark: bool, paper: bool = False, letters: int = 12) -> dict[str, Any]:
     line = "#3c4043" if dark else "#dfe1e5"
     ground = GROUND["dark" if dark else "light"]
     size = letters if paper else 11
-    # Many is bright on dark and dark on light: what stands out is what is large.
+    # Many is bright on dark and dark on light: large values stand out.
     ramp = _VIRIDIS if dark else _VIRIDIS[::-1]
     font = "Helvetica, Arial, 'Liberation Sans', sans-serif"
     return {

@@ -14,7 +14,7 @@ __all__ = ["render"]
 
 
 def render(prediction: Prediction) -> str:
-    """Write the prediction; in what it is outside of its model stands in the first line."""
+    """Write the prediction; the first line states where it is outside of its model."""
     first = f"Outside of the model: {'; '.join(prediction.outside)}." if prediction.outside else None
     return "\n".join(
         [

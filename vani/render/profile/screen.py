@@ -62,13 +62,13 @@ def render(
     Parameters
     ----------
     saved
-        Where the profile was written, for the line that says what to do next.
+        Where the profile was written, for the line with the next step.
     program
-        What is typed for `vani`, quoted for a shell.
+        The command typed for `vani`, quoted for a shell.
     next_steps
-        Say what to do next.
+        Print the next step.
     diagnosis
-        What the program does, a line each.
+        The program's behaviour, a line each.
     """
     # On a narrower terminal the lines wrap, which is better than figures that are cut off.
     console.width = max(console.width, _LEAST_WIDTH)
@@ -115,7 +115,7 @@ def _label(label: str) -> Text:
 
 
 def _labelled(console: Console, label: str, text: Text, *, style: str = "bold") -> None:
-    """Print a label and text that wraps beside it."""
+    """Print a label and text that wraps next to it."""
     lines = [part for line in text.split("\n") for part in line.wrap(console, console.width - _LABEL)]
     for place, line in enumerate(lines):
         line.rstrip()
@@ -185,11 +185,11 @@ def _moved(profile: Profile) -> str:
 
 _EXACT = 10
 _AS_MUCH = (0.9, 1.5)
-"""Factors between what moves and what was asked for that are headers and rounding to blocks."""
+"""Factors between moved and requested bytes that headers and rounding to blocks explain."""
 
 
 def _requested(profile: Profile) -> list[str]:
-    """For each app what its outermost library was asked for, where other bytes move or what moves is not all seen."""
+    """For each app the bytes requested from its outermost library, where moved bytes differ or are not all seen."""
     texts: dict[str, str] = {}
     for row in profile.interfaces or ():
         requested, name = row.asked, LIBRARIES.get(row.layer)
@@ -206,7 +206,7 @@ def _requested(profile: Profile) -> list[str]:
 
 
 def _rate(profile: Profile, side: str, amount: int | None, rate: float) -> str:
-    """A rate, or the range in which it lies."""
+    """A rate, or its range."""
     low, high = profile.bounds.get(f"workflow.io.busy_s.{side}", (0.0, 0.0))
     if not high or not amount:
         return format_rate(rate)
@@ -224,8 +224,8 @@ def _remarks(profile: Profile) -> list[str]:
     low, high = profile.bounds.get("workflow.io.busy_s.total", (0.0, 0.0))
     if high:
         remarks.append(
-            f"some process is in I/O for {format_seconds(low)} to {format_seconds(high)}: counts do not tell when each "
-            "call took place"
+            f"some process is in I/O for {format_seconds(low)} to {format_seconds(high)}: counts do not record when "
+            "each call took place"
         )
     if profile.provenance.get("traces.path", "").startswith("copies"):
         remarks.append(profile.provenance["traces.path"])
@@ -238,15 +238,15 @@ def _remarks(profile: Profile) -> list[str]:
         if rate is None and f"io.bandwidth.{side}" in profile.provenance
     ]
     if sides and profile.workflow.runtime_s is not None:
-        remarks.append("more was asked for than can have been moved in that time: no rate is given")
+        remarks.append("more was requested than can have been moved in that time: no rate is given")
     past = profile.workflow.io.past_end.read
     if past:
-        remarks.append(f"{format_bytes(past)} of the reads lie past the end of their file: asked for in vain")
+        remarks.append(f"{format_bytes(past)} of the reads are past the end of their file and returned no data")
     return remarks
 
 
 def _unseen(entry: Unseen) -> str:
-    """The files of unseen activity, its likely cause, and how to see it."""
+    """The files of unseen activity, its probable cause, and how to see it."""
     names = [shortened(path, _LEAST_WIDTH - _LABEL - 4) for path in entry.files[:_SHOWN]]
     more = len(entry.files) - len(names)
     rest = f"\nand {format_count(more)} more" if more > 0 else ""
@@ -259,7 +259,7 @@ def _next(profile: Profile, console: Console, saved: Path | None, program: str) 
     if profile.workflow.runtime_s is None or not profile.workflow.io.ops.all or verdict.matters == "open":
         _labelled(console, "Next", Text(one_line(verdict.remedy or "")))
         if verdict.matters == "open" and profile.workflow.io.time_s.total and saved is not None and str(saved) != "-":
-            line = f"{'':<{_LABEL}}what was seen: {program} advise {shlex.quote(one_line(str(saved)))}"
+            line = f"{'':<{_LABEL}}recorded part: {program} advise {shlex.quote(one_line(str(saved)))}"
             console.print(Text(line), soft_wrap=True, highlight=False)
         return
     if saved is None or str(saved) == "-":

@@ -1,4 +1,4 @@
-"""A report of one workload for people: `prepared` says what it holds; a module per format writes it."""
+"""A report of one workload for people: `prepared` chooses its contents; a module per format writes it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How much of a profile a report shows, so that it stays readable and of bounded size, and says what it left out."""
+"""How much of a profile a report shows, which keeps it readable and of bounded size, and states what it left out."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Limits:
     lines: int
     """Lines to paste under one recommendation."""
     line: int
-    """Letters of a line to paste: a longer one is left out whole, for half a command is none."""
+    """Letters of a line to paste: a longer one is left out entirely, since half a command is useless."""
     path: int
     """Letters of a path or a name."""
     prose: int
@@ -53,18 +53,18 @@ LEVELS: Final = (
         groups=120, members=5, all_members=300, rows=100, calls=20, plot_rows=60, plot_bytes=250_000,
         picture_bytes=150_000, items=30, evidence=12, lines=30, line=1000, path=160, prose=600,
     ),
-    # Whatever the profile, this fits: every letter may become five bytes when it is escaped.
+    # This fits for every profile: every letter may become five bytes when it is escaped.
     Limits(
         groups=40, members=3, all_members=60, rows=30, calls=10, plot_rows=20, plot_bytes=150_000,
         picture_bytes=100_000, items=10, evidence=6, lines=10, line=500, path=100, prose=300,
     ),
 )  # fmt: skip
-"""From what is usual to what fits for any profile."""
+"""From the usual to what fits for any profile."""
 
 
 def clip(text: str, most: int) -> str:
     """Text on one line without control characters, its middle left out where it has more than `most` letters."""
-    # What is cut off is not escaped first: a name of a megabyte costs no more than a long one.
+    # Parts that are cut off are not escaped first: a name of a megabyte costs no more than a long one.
     safe = one_line(text if len(text) <= 2 * most else text[:most] + text[-most:])
     if len(safe) <= most:
         return safe

@@ -46,7 +46,7 @@ def kind_table(profile: Profile) -> Table:
         Column("Calls", number=True),
         Column("Bytes", number=True),
         Column("I/O time", number=True),
-        Column("Share of it", number=True),
+        Column("Share", number=True),
         Column("Bandwidth", number=True),
     )
     caption = (
@@ -55,7 +55,7 @@ def kind_table(profile: Profile) -> Table:
     )
     if io.ops.sync:
         caption += (
-            " Flushing (fsync, fflush, ...) forces out what was written before; its bandwidth is that of writes "
+            " Flushing (fsync, fflush, ...) forces out earlier writes; its bandwidth is that of writes "
             "together with the flushes behind them."
         )
     if io.ops.sync is None:
@@ -97,7 +97,7 @@ class _Cost:
 
 
 def call_table(profile: Profile, limits: Limits) -> Table | None:
-    """The functions that cost most, all others in a last row; None where the profile does not tell them."""
+    """The functions that cost most, all others in a last row; None where the profile does not give them."""
     costs = _costs(profile.workflow.io, limits.calls)
     if not costs:
         return None
@@ -118,7 +118,7 @@ def call_table(profile: Profile, limits: Limits) -> Table | None:
     if timed:
         columns += [
             Column("Time", number=True),
-            Column("Share of it", number=True),
+            Column("Share", number=True),
             Column("Mean", number=True),
         ]
     columns.append(Column("Bytes", number=True))
@@ -147,7 +147,7 @@ def _costs(io: IOStats, most: int) -> list[_Cost]:
 
 
 def metadata_table(profile: Profile) -> Table | None:
-    """Metadata operations by what they do; None where there are none, or the profile does not tell."""
+    """Metadata operations by kind; None where there are none, or the profile does not give them."""
     kinds = profile.workflow.io.metadata_kinds
     if kinds is None:
         return None
@@ -165,13 +165,13 @@ def metadata_table(profile: Profile) -> Table | None:
         rows.append(Row(tuple(cells)))
     columns = [Column("Metadata operation"), Column("Calls", number=True)]
     if timed:
-        columns += [Column("Time", number=True), Column("Share of it", number=True)]
-    caption = f"Metadata operations by what they do, most {'time' if timed else 'calls'} first."
+        columns += [Column("Time", number=True), Column("Share", number=True)]
+    caption = f"Metadata operations by kind, most {'time' if timed else 'calls'} first."
     return Table("metadata", caption, tuple(columns), tuple(rows)) if rows else None
 
 
 def library_table(profile: Profile) -> Table | None:
-    """Time inside I/O libraries beside that in the file system; None where no library was called, or none is known."""
+    """Time inside I/O libraries and in the file system; None where no library was called, or none is known."""
     times = profile.workflow.library_time_s
     if not times:
         return None
@@ -194,11 +194,11 @@ def library_table(profile: Profile) -> Table | None:
         Column("Library"),
         Column("In its calls", number=True),
         Column("Outside the file system", number=True),
-        Column("Share of it", number=True),
+        Column("Share", number=True),
         Column("Slowest process", number=True),
     )
     caption = (
-        "Time inside the calls of I/O libraries beside that in file-system calls, summed over processes; in the last "
+        "Time inside the calls of I/O libraries and in file-system calls, summed over processes; in the last "
         "column that of the process that spends most. What is outside the file system is exchange between processes, "
         "waiting and the library's own work: faster storage does not change it. Libraries on top of each other do not "
         "add up."
@@ -207,7 +207,7 @@ def library_table(profile: Profile) -> Table | None:
 
 
 def _part(value: float) -> Cell:
-    """A share in which what is left of the whole is not rounded away."""
+    """A share that does not round away the rest of the whole."""
     return Cell("> 99 %", value) if 0.995 <= value < 1 else share(min(1.0, value))
 
 

@@ -18,7 +18,7 @@ __all__ = ["FileGroup", "file_groups", "groups_kept"]
 
 @dataclass(frozen=True)
 class FileGroup:
-    """A file, or files that one row of a table stands for; `name` is its path, or a pattern of their paths."""
+    """A file, or files that one row of a table represents; `name` is its path, or a pattern of their paths."""
 
     name: str
     files: tuple[ListedFile, ...]
@@ -26,12 +26,12 @@ class FileGroup:
 
     @property
     def io_time_s(self) -> float:
-        """Seconds of I/O, summed over files and processes; what is not known counts as nothing."""
+        """Seconds of I/O, summed over files and processes; unknown values count as 0."""
         return self.weight[0]
 
     @property
     def weight(self) -> tuple[float, int]:
-        """How much the group costs: seconds of I/O, then bytes; what is not known counts as nothing."""
+        """How much the group costs: seconds of I/O, then bytes; unknown values count as 0."""
         weights = [_weight(file) for file in self.files]
         return sum(seconds for seconds, _ in weights), sum(moved for _, moved in weights)
 

@@ -19,7 +19,7 @@ _PATTERNS = ("consecutive", "sequential", "strided", "random")
 
 
 def file_table(profile: Profile, groups: Sequence[FileGroup], limits: Limits) -> tuple[Table, list[str]]:
-    """The table, and sentences about what it leaves out."""
+    """The table, and sentences about omitted files."""
     folder = _folder([file.path for group in groups for file in group.files])
     rows = []
     members_left = limits.all_members
@@ -99,7 +99,7 @@ def _folder(paths: Sequence[str]) -> str:
         return ""
     shared = os.path.commonpath([os.path.dirname(path) for path in paths])  # noqa: PTH120 - text, not places on this machine
     folder = f"{shared}/"
-    # Paths such as /a//b are left as they are: what is cut off must be what stands in front of each.
+    # Paths such as /a//b are left as they are: the removed part must be the beginning of each.
     return folder if folder.count("/") > 2 and all(path.startswith(folder) for path in paths) else ""
 
 
@@ -116,7 +116,7 @@ def _group_row(
     """A row without the `skipped` first letters of paths.
 
     `whole`: its pattern, where that has files that are not listed; `flushed`: with the number of flushes; `described`:
-    with what is known of the files' arrays.
+    with known facts about the files' arrays.
     """
     if len(group.files) == 1 and whole is None:
         return _file_row(group.files[0], skipped, limits, flushed=flushed, described=described)
@@ -222,7 +222,7 @@ def _transfer(files: Iterable[ListedFile]) -> Cell:
                 sizes[length] += operations
     if not sizes:
         return Cell("", None)
-    # Of equally common ones the larger, whatever the order of files.
+    # The larger of equally common ones, whatever the order of files.
     return size(max(sizes, key=lambda length: (sizes[length], length)))
 
 

@@ -1,4 +1,4 @@
-"""Words of the field that a report uses, each explained in a sentence or two for a scientist who never tuned storage.
+"""Terms in a report, each explained in a sentence or two for a scientist who never tuned storage.
 
 Sources: the definitions of `docs/profile.md`; the Lustre Operations Manual (stripe, target, layout); Thakur, Gropp
 and Lusk 1999 (collective buffering, data sieving); the Vani paper (phases, burst buffers).
@@ -48,7 +48,7 @@ GLOSSARY: Final[tuple[Term, ...]] = tuple(
             _term(
                 "burst buffer",
                 "Fast storage between compute nodes and the parallel file system, in the node or shared by the job. "
-                "What lies there is usually lost when the job ends, unless it is copied out.",
+                "Files there are usually lost when the job ends, unless it is copied out.",
                 "burst buffers",
             ),
             _term(
@@ -84,13 +84,13 @@ GLOSSARY: Final[tuple[Term, ...]] = tuple(
             ),
             _term(
                 "data sieving",
-                "In MPI-IO: one large access with holes in it instead of many small ones; what lies in the holes "
+                "In MPI-IO: one large access with holes in it instead of many small ones; bytes in the holes "
                 "is read and thrown away.",
             ),
             _term(
                 "dataset",
                 "Here: files whose names differ only in numbers (out_00000, out_00001, ...), or files of one "
-                "kind in one folder. One row of the file table stands for all of them.",
+                "kind in one folder. One row of the file table represents all of them.",
                 "data set",
                 "datasets",
             ),
@@ -101,9 +101,9 @@ GLOSSARY: Final[tuple[Term, ...]] = tuple(
             ),
             _term(
                 "expected gain",
-                "What a model predicts for the recommendation: time before and after, and in parentheses the range "
-                "in which the factor should lie. Where there is no number, the direction and the reason. The method "
-                "and its sources stand with each recommendation.",
+                "A model's prediction for the recommendation: time before and after, and in parentheses the range "
+                "of the factor. Where there is no number, the direction and the reason. The method "
+                "and its sources are given with each recommendation.",
             ),
             _term(
                 "file per process",
@@ -113,7 +113,7 @@ GLOSSARY: Final[tuple[Term, ...]] = tuple(
             ),
             _term(
                 "flushing",
-                "A call that forces out what was written before: fsync and fdatasync wait until it is on storage, "
+                "A call that forces out earlier writes: fsync and fdatasync wait until it is on storage, "
                 "fflush gives it to the operating system. Programs flush to be safe from a crash, and pay "
                 "with waiting.",
                 "flush",
@@ -145,8 +145,8 @@ GLOSSARY: Final[tuple[Term, ...]] = tuple(
             ),
             _term(
                 "I/O of the run",
-                "Time in which at least one process is in a file-system call, as a share of the run time. Beside it "
-                "stands the I/O time of the slowest process, since most parallel programs wait for it.",
+                "Time in which at least one process is in a file-system call, as a share of the run time. Next to it "
+                "is the I/O time of the slowest process, since most parallel programs wait for it.",
                 "share of the run",
                 is_marked=False,
             ),
@@ -184,8 +184,8 @@ GLOSSARY: Final[tuple[Term, ...]] = tuple(
             _term(
                 "phase",
                 "A stretch of an app's run in which its processes do I/O: until all of them pause for longer, most of "
-                "them begin the same anew, or they turn from reading to writing or back. What lies between is "
-                "computation or communication. Phases that are alike are one row.",
+                "them begin the same again, or they turn from reading to writing or back. The time between is "
+                "computation or communication. Similar phases are one row.",
                 "phases",
             ),
             _term(
@@ -200,7 +200,7 @@ GLOSSARY: Final[tuple[Term, ...]] = tuple(
             ),
             _term(
                 "progressive file layout",
-                "A Lustre layout with several components: small files lie on few targets, and a file that grows "
+                "A Lustre layout with several components: small files are on few targets, and a file that grows "
                 "gets more.",
                 "PFL",
                 "composite layout",
@@ -241,7 +241,7 @@ GLOSSARY: Final[tuple[Term, ...]] = tuple(
             ),
             _term(
                 "severity",
-                "How much of the run a recommendation could win: high 25 %, medium 10 %, low 1 % and more; info: "
+                "How much of the run a recommendation could save: high 25 %, medium 10 %, low 1 % and more; info: "
                 "less, or I/O hardly matters.",
             ),
             _term(
@@ -250,7 +250,7 @@ GLOSSARY: Final[tuple[Term, ...]] = tuple(
             ),
             _term(
                 "store",
-                "The decoded calls of a trace as Parquet files. It holds what happened when; a profile holds sums.",
+                "The decoded calls of a trace as Parquet files. It contains individual calls; a profile contains sums.",
                 is_marked=False,
             ),
             _term(
@@ -278,7 +278,7 @@ GLOSSARY: Final[tuple[Term, ...]] = tuple(
             ),
             _term(
                 "transfer size",
-                "Bytes that one read or write call asks for. Every call costs about the same time on top of its "
+                "Bytes that one read or write call requests. Every call costs about the same time on top of its "
                 "bytes, so small ones waste most of it.",
                 "transfer sizes",
             ),
@@ -289,7 +289,7 @@ GLOSSARY: Final[tuple[Term, ...]] = tuple(
 
 
 def marked(text: str) -> Iterator[tuple[str, Term | None]]:
-    """Cut a text into pieces, of which those that are the first mention of a term come with it."""
+    """Cut a text into pieces; the first mention of a term comes with the term."""
     seen: set[str] = set()
     end = 0
     pattern, terms = _phrases()

@@ -36,7 +36,7 @@ MOST_BYTES: Final = 1_500_000
 
 _Plot = TypeVar("_Plot", bound=Drawing | Missing)
 
-# Which plots go first where not all fit: those that other parts of the page say in numbers, too.
+# Which plots go first where not all fit: those that other parts of the page also give in numbers.
 _LAST_DROPPED: Final = (
     "heat-map",
     "io-time",
@@ -62,7 +62,7 @@ _SECTIONS: Final = (
     ("apps", "Apps"),
     ("files", "Files"),
     ("advice", "Recommendations"),
-    ("unknown", "What is not known"),
+    ("unknown", "Unknown values"),
     ("extensions", "Other measures"),
     ("about", "About"),
     ("terms", "Terms"),
@@ -83,7 +83,7 @@ class _Figure:
     title: str
     is_missing: bool
     is_plain: bool = False
-    """A sentence is all that there is to say."""
+    """A sentence says it all."""
     why: str = ""
     caption: str = ""
     description: str = ""
@@ -91,7 +91,7 @@ class _Figure:
     rows: tuple[tuple[_Value, ...], ...] = ()
     left_out: int = 0
     picture: Markup = field(default_factory=Markup)
-    """For those whose browser runs no script here; empty where there is none."""
+    """For browsers that run no script; empty without one."""
 
 
 def render(inputs: Inputs, **_: object) -> str:
@@ -114,7 +114,7 @@ def render(inputs: Inputs, **_: object) -> str:
 
 
 def json_in_html(value: Any) -> str:
-    """JSON that can stand in a `<script>`: ASCII only, and nothing that ends the element or begins another."""
+    """JSON that is safe in a `<script>`: ASCII only, and nothing that ends the element or begins another."""
     text = json_text(value, indent=None, ascii_only=True).rstrip("\n")
     return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
 
@@ -147,7 +147,7 @@ def _written(report: Prepared, limits: Limits) -> str:
             gists=report.gists,
             glossary=GLOSSARY,
             left_out=(*report.left_out, *left_out),
-            # Everything in these was made here, not in a trace; what was is in `data`, escaped.
+            # Everything in these was made here; text from a trace is in `data`, escaped.
             css=Markup(_template("report.css")),
             scripts=[Markup(script) for script in scripts],
             hashes=Markup(" ".join(_hash(script) for script in scripts)),
@@ -165,7 +165,7 @@ def _sections(report: Prepared) -> list[tuple[str, str]]:
 def _affordable(
     plots: Iterable[Drawing | Missing], limits: Limits
 ) -> tuple[list[Drawing | Missing], list[str]]:
-    """Plots in their order, as many as `plot_bytes` allows, the most telling ones first; and what that left out."""
+    """Plots in their order, as many as `plot_bytes` allows, the most informative first; and the omitted ones."""
     plots = list(plots)
     affordable: set[str] = set()
     taken = 0
@@ -184,7 +184,7 @@ def _affordable(
 
 
 def _by_worth(plots: Iterable[_Plot]) -> list[_Plot]:
-    """The most telling ones first."""
+    """The most informative first."""
     order = {kind: place for place, kind in enumerate(_LAST_DROPPED)}
     return sorted(plots, key=lambda plot: order.get(plot.kind, len(order)))
 
@@ -255,7 +255,7 @@ def _environment() -> Environment:
 
 
 def _prose(text: str) -> Markup:
-    """A sentence as HTML: terms lead to the glossary, what stands in backticks is code."""
+    """A sentence as HTML: terms link to the glossary, text in backticks is code."""
     parts = []
     for place, piece in enumerate(one_line(text).split("`")):
         if place % 2:

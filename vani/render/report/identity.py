@@ -1,6 +1,6 @@
-"""Identity of the run of a report: when it ran, what, as which job, whose, on how many nodes, and who traced it.
+"""Identity of the run of a report: time, program, job, user, number of nodes, and tracer.
 
-The page and the ticket say it on their first screen, so that a copy on paper is told from that of another run.
+The page and the ticket show it first, so a copy on paper can be distinguished from another run's.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ __all__ = ["Fact", "identity"]
 _SHOWN: Final = 3
 """Names of a kind that are written out."""
 _LAST: Final = 253_402_300_799.0
-"""The last second of the year 9999: a clock that says more is broken."""
+"""The last second of the year 9999: a clock with a later time is broken."""
 
 
 @dataclass(frozen=True)
@@ -35,12 +35,12 @@ class Fact:
 
 
 def identity(profile: Profile, users: Sequence[str], limits: Limits) -> tuple[Fact, ...]:
-    """Facts that tell the run from others; those that nobody knows say so, or how to get them.
+    """Facts that identify the run; unknown ones say so, or how to get them.
 
     Parameters
     ----------
     users
-        Who ran it, as the names of the traces' folders say; empty where they do not.
+        User who ran it, by the names of the traces' folders; empty where they have none.
     """
     tools = dict.fromkeys(f"{trace.tool.capitalize()} {trace.format}" for trace in profile.traces)
     programs = dict.fromkeys(app.name for app in profile.apps)
@@ -50,7 +50,7 @@ def identity(profile: Profile, users: Sequence[str], limits: Limits) -> tuple[Fa
         Fact("Program", _some(list(programs), limits)),
         _job(profile, limits),
         Fact("User", _some(list(dict.fromkeys(users)), limits)),
-        Fact("Nodes", format_count(nodes), "" if nodes is not None else "`vani collect` tells"),
+        Fact("Nodes", format_count(nodes), "" if nodes is not None else "`vani collect` records it"),
         Fact("Traced by", _some(list(tools), limits)),
         Fact("Trace", _state(profile)),
     )
@@ -66,7 +66,7 @@ def _when(profile: Profile) -> str:
 def _job(profile: Profile, limits: Limits) -> Fact:
     job_id = profile.job.id
     if job_id is None:
-        return Fact("Job", "unknown", "`vani collect` tells")
+        return Fact("Job", "unknown", "`vani collect` records it")
     return Fact("Job", clip(" ".join(filter(None, (profile.job.scheduler, job_id))), limits.path // 4))
 
 

@@ -16,7 +16,7 @@ __all__ = ["Item", "Proof", "SettingChange", "Silent", "item", "silent"]
 
 @dataclass(frozen=True)
 class SettingChange:
-    """A setting as it is and as it should be; empty where only one of them is told."""
+    """A setting as it is and as it should be; empty where only one of them is given."""
 
     name: str
     now: str
@@ -48,7 +48,7 @@ class Item:
     """The app that the target is of; empty where the target is the app itself, or none is named."""
     reason: str
     gain: str
-    """Expected gain with its range, or why there is none."""
+    """Expected gain with its range, or the reason why there is none."""
     has_gain: bool
     method: str
     lines: tuple[str, ...]
@@ -171,7 +171,7 @@ def _plain(value: Setting) -> str:
 
 
 def _unit(attribute: str, value: Setting) -> str:
-    """A number with the unit that its name tells; empty where it tells none, or the number is as clear without."""
+    """A number with the unit in its name; empty where it has none, or the number is clear without."""
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         return ""
     parts = attribute.lower().replace("[", ".").split(".")

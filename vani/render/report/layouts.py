@@ -1,4 +1,4 @@
-"""On how many storage targets files lie, and what each of these targets has to carry, where layouts are known."""
+"""Number of storage targets of files, and the load of each target, where layouts are known."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ __all__ = ["layout_table"]
 
 
 def layout_table(files: Iterable[ListedFile], limits: Limits) -> Table | None:
-    """Files by layout, those with most bytes on a target first; None where no file tells its layout.
+    """Files by layout, those with most bytes on a target first; None where no file has a known layout.
 
-    A profile knows on how many targets of Lustre a file lies, not on which ones: what a target carries is the mean.
+    A profile knows the number of a file's Lustre targets, not which ones: a target's load is the mean.
     """
     by_layout: defaultdict[tuple[int, int], list[ListedFile]] = defaultdict(list)
     for file in files:

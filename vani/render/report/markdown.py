@@ -21,7 +21,7 @@ MOST_LETTERS: Final = 60_000
 _LIMITS: Final = replace(LEVELS[2], groups=15, rows=15, calls=6, items=10, lines=20, path=120, prose=900)
 
 _PATHS: Final = ("files", "folders", "traces")
-"""Tables whose first column holds paths."""
+"""Tables whose first column contains paths."""
 
 
 def render(inputs: Inputs, **_: object) -> str:
@@ -91,7 +91,7 @@ def _folds(report: Prepared) -> Iterable[tuple[str, list[str]]]:
         )
     yield _fold("Where the time goes", _cost(report))
     if report.diagnosis is not None:
-        yield _fold("What the program does", _table(report.diagnosis))
+        yield _fold("Behaviour of the program", _table(report.diagnosis))
     if report.balance.rows:
         yield _fold("Balance of processes", _table(report.balance))
     if len(report.apps.rows) > 1 or (report.dependencies is not None and report.dependencies.rows):
@@ -107,7 +107,7 @@ def _folds(report: Prepared) -> Iterable[tuple[str, list[str]]]:
         ]
         yield _fold(f"{counted(len(rules), 'rule', 'has', 'have')} nothing to recommend", [*rules, ""])
     if report.gaps:
-        yield _fold("What is not known", [*(_gap(gap) for gap in report.gaps), ""])
+        yield _fold("Unknown values", [*(_gap(gap) for gap in report.gaps), ""])
     if report.extensions is not None and report.extensions.rows:
         yield _fold("Other measures", _table(report.extensions))
     yield _fold("About this report", _about(report))

@@ -34,12 +34,12 @@ _ATTRIBUTES: Final = {
 
 
 def pictures(drawings: Iterable[Drawing], most_bytes: int) -> dict[str, str]:
-    """Draw as many as `most_bytes` hold together, the first ones first.
+    """Draw as many as fit into `most_bytes`, the first ones first.
 
     Returns
     -------
     dict of str to str
-        An `<svg>` by kind of plot: without scripts, styles, references to other places, or words of its own. Empty
+        An `<svg>` by kind of plot: without scripts, styles, references to other places, or text. Empty
         where vl-convert is not installed.
     """
     svgs: dict[str, str] = {}
@@ -78,7 +78,7 @@ def _small(svg: str, kind: str) -> str:
 
 
 def _strip(element: ET.Element) -> None:
-    # Words of its own would be read out beside those of the page.
+    # A screen reader would read its text in addition to the page's.
     for name in [name for name in element.attrib if name not in _ATTRIBUTES]:
         del element.attrib[name]
     for below in list(element):

@@ -60,7 +60,7 @@ def ticket(
     todo: Sequence[Item],
     advice: Sequence[Item],
 ) -> Ticket:
-    """Shorten what stands on the first screen; where there is nothing to do, what was noticed."""
+    """Shorten the first screen; where there is nothing to do, list what was noticed."""
     shown = todo or advice[:CAUSES]
     return Ticket(
         title=clip(title, _TITLE),
@@ -68,7 +68,7 @@ def ticket(
         facts=tuple(Fact(clip(fact.label, _NAME), clip(fact.value, _NAME)) for fact in facts),
         headline=clip(verdict.headline, _SENTENCE // 2),
         sentence=clip(verdict.sentence, _SENTENCE),
-        heading="What to do" if todo else f"{verdict.without_advice}; noticed all the same",
+        heading="What to do" if todo else f"{verdict.without_advice}; also noticed",
         causes=tuple(_cause(item) for item in shown),
     )
 

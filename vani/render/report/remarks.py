@@ -1,4 +1,4 @@
-"""Remarks beside the verdict: what keeps the numbers of a report from being what they seem."""
+"""Remarks on the verdict: reasons why the numbers of a report may mislead."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def remarks(profile: Profile, advice: Advice, limits: Limits) -> tuple[str, ...]
 
 
 def _blind_spots(profile: Profile) -> Iterator[str]:
-    """Activity that the trace did not record: the files, the likely cause, and how to see it."""
+    """Activity that the trace did not record: the files, the probable cause, and how to see it."""
     for entry in could_matter(profile):
         files = [clip(path, 60) for path in entry.files[:3]]
         more = f" and {len(entry.files) - len(files)} more" if len(entry.files) > len(files) else ""
@@ -46,7 +46,7 @@ def _blind_spots(profile: Profile) -> Iterator[str]:
 
 
 def _unseen_writes(profile: Profile) -> Iterator[str]:
-    """Apps whose files others read though no byte was seen to be written to them."""
+    """Apps whose files others read although no write to them was seen."""
     edges = profile.workflow.app_dependencies or ()
     # Profiles of older versions have 0 where the bytes are not known.
     makers = dict.fromkeys(
@@ -66,7 +66,7 @@ def _unseen_writes(profile: Profile) -> Iterator[str]:
 def _doubts(profile: Profile) -> Iterator[str]:
     past = profile.workflow.io.past_end.read
     if past:
-        yield f"{format_bytes(past)} of the reads lie past the end of their file: asked for in vain."
+        yield f"{format_bytes(past)} of the reads are past the end of their file and returned no data."
     for side in ("read", "write"):
         why = profile.provenance.get(f"io.bandwidth.{side}")
         if why:

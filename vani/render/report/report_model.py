@@ -52,7 +52,7 @@ from vani.units import format_bytes, format_count, format_seconds, format_share
 
 __all__ = ["Gap", "Inputs", "Prepared", "Sources", "Verdict", "prepare"]
 
-_SO_FAR = ", as far as what is left of the trace tells"
+_SO_FAR = ", as far as the rest of the trace shows"
 
 _MAPS = ("heat-map", "io-time")
 _OVER_TIME = (*_MAPS, "phases", "bandwidth")
@@ -67,7 +67,7 @@ class Inputs:
     profile_sha256: str
     advice: Advice
     heat: HeatMap | str
-    """Time-resolved data, or why there are none."""
+    """Time-resolved data, or the reason why there are none."""
     rule_names: Mapping[str, str]
     """Names of rules by id."""
     version: str
@@ -79,7 +79,7 @@ class Inputs:
     files: Sequence[ListedFile] | None = None
     """All files of a long profile, of which `profile` has the most important ones; None: those of `profile`."""
     users: tuple[str, ...] = ()
-    """Users, as the names of the traces' folders say."""
+    """Users, by the names of the traces' folders."""
     contact: tuple[str, ...] = ()
     """Whom to ask, in lines."""
     advice_file: str | None = None
@@ -93,13 +93,13 @@ class Verdict:
     headline: str
     sentence: str
     does_matter: bool | None
-    """None: the advice does not say."""
+    """None: not in the advice."""
     share: float | None
     """Time in which any process does I/O, as a share of the run."""
     slowest_share: float | None
     """I/O time of the slowest process as a share of the run; None also where there is one process only."""
     called_share: float | None
-    """The same with its time in calls of I/O libraries; None where that tells no more."""
+    """The same with its time in calls of I/O libraries; None where that adds nothing."""
     is_damaged: bool
     """A part of the run is in no number."""
     is_in_libraries: bool
@@ -144,7 +144,7 @@ class Prepared:
 
     title: str
     damage: str
-    """The loss of damaged traces, to be said first; empty where they are whole."""
+    """The loss of damaged traces, to be stated first; empty where they are complete."""
     identity: tuple[Fact, ...]
     """Identity of the run."""
     facts: tuple[Fact, ...]
@@ -211,7 +211,7 @@ def prepare(
     *,
     with_plots: bool = True,
 ) -> Prepared:
-    """Choose and word what a report says.
+    """Choose and word the contents of a report.
 
     Parameters
     ----------
@@ -219,7 +219,7 @@ def prepare(
         False for formats that show none.
     """
     advice = inputs.advice
-    # What plots and tables of files ask of each is what a summary has, too.
+    # A summary has all that plots and tables need of each file.
     profile = (
         inputs.profile if inputs.files is None else inputs.profile.model_copy(update={"files": inputs.files})
     )

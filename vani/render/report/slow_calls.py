@@ -58,7 +58,7 @@ def _caption(heat: HeatMap, total: int, slow: int, shown: int) -> str:
 
 
 def _slowest(heat: HeatMap, slow: int) -> tuple[float, float, str]:
-    """Time in so many calls, the duration of the shortest, and a word where classes tell both roughly."""
+    """Time in so many calls, the duration of the shortest, and a word where classes give both roughly."""
     if slow <= len(heat.longest):
         calls = heat.longest[:slow]
         return sum(call.duration_s for call in calls), calls[-1].duration_s, ""

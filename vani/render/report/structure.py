@@ -74,7 +74,7 @@ def app_table(profile: Profile, limits: Limits) -> Table:
 
 
 def balance_table(profile: Profile, limits: Limits) -> Table:
-    """The worst process beside the mean, for every app with several processes."""
+    """The worst process and the mean, for every app with several processes."""
     apps = [
         app
         for app in _costliest(profile.apps)
@@ -95,7 +95,7 @@ def balance_table(profile: Profile, limits: Limits) -> Table:
         Column("Readers", number=True),
         Column("Writers", number=True),
     )
-    caption = "How evenly I/O is spread over the processes of each app: the worst process beside the mean."
+    caption = "How evenly I/O is spread over the processes of each app: the worst process and the mean."
     return Table("balance", caption, columns, rows, max(0, len(apps) - limits.rows))
 
 
@@ -159,7 +159,7 @@ def layer_table(profile: Profile, limits: Limits) -> Table:
     )
     caption = (
         "Libraries through which the apps did I/O. Bytes are those of file-system calls made under the layer; time is "
-        "that of its own calls with all that they call, summed over processes, so layers on top of each other do not "
+        "that of its calls with all that they call, summed over processes, so layers on top of each other do not "
         "add up. The transfer size is the one that moves most bytes."
     )
     if idle:
@@ -200,7 +200,7 @@ def phase_table(profile: Profile, limits: Limits) -> Table | None:
     )
     most = "I/O time" if any(phase.io.time_s.total is not None for phase in order) else "bytes"
     caption = (
-        f"I/O phases, most {most} first, those that are alike in one row: when the first begins, how long "
+        f"I/O phases, most {most} first, similar ones in one row: when the first begins, how long "
         "one lasts on average, and what all of them read and write; times since the workload began."
     )
     return Table("phases", caption, columns, rows, max(0, len(order) - limits.rows))
@@ -232,7 +232,7 @@ def _apart(phase: Phase) -> str:
 
 
 def _spent(phase: Phase) -> str:
-    """The use of a phase's time, where its kind does not tell."""
+    """The use of a phase's time, where its kind does not show it."""
     if phase.dominant is None or phase.dominant.kind == phase.kind != "metadata":
         return ""
     if phase.dominant.kind == "metadata":
@@ -304,7 +304,7 @@ def _pairs(inside: ProcessDependencies) -> str:
 
 
 def folder_table(profile: Profile, limits: Limits) -> Table | None:
-    """Folders with most metadata time; None where the profile does not tell them."""
+    """Folders with most metadata time; None where the profile does not give them."""
     folders = profile.folders
     if folders is None:
         return None
@@ -393,5 +393,5 @@ def extension_table(profile: Profile, limits: Limits) -> Table | None:
         for row in plug_in_rows[: limits.rows]
     )
     columns = (Column("Measure"), Column("Attribute"), Column("Value"))
-    caption = "What plug-ins measured, in the units that they say."
+    caption = "Measurements of plug-ins, in their units."
     return without_empty(Table("extensions", caption, columns, rows, max(0, len(plug_in_rows) - limits.rows)))

@@ -43,7 +43,7 @@ class Column:
 
 @dataclass(frozen=True)
 class Row:
-    """A row, and the rows that it stands for."""
+    """A row, and the rows that it represents."""
 
     cells: tuple[Cell, ...]
     members: tuple[Row, ...] = ()
@@ -53,14 +53,14 @@ class Row:
 
 @dataclass(frozen=True)
 class Table:
-    """A table with the sentence that tells what it shows."""
+    """A table with a sentence about its contents."""
 
     name: str
     caption: str
     columns: tuple[Column, ...]
     rows: tuple[Row, ...]
     left_out: int = 0
-    """Rows that there are beside these."""
+    """Further rows."""
 
 
 def words(text: str, note: str = "") -> Cell:

@@ -24,7 +24,7 @@ _COLUMNS: Final[Mapping[str, tuple[str, ...]]] = {
     "layers": ("Layer", "App", "Calls", "Read", "Written", "Time"),
     "balance": ("App", "Slowest process", "Its I/O time", "Mean I/O time", "Times the mean"),
     "apps": ("App", "Processes", "Run time", "I/O share of its run", "Read", "Written"),
-    "calls": ("Function", "Calls", "Time", "Share of it", "Bytes"),
+    "calls": ("Function", "Calls", "Time", "Share", "Bytes"),
     "folders": ("Folder", "Files", "Created", "Written", "Metadata time"),
     "dependencies": ("Writes", "Reads later", "Files", "Bytes read"),
     "files": ("File or dataset", "Role", "Read", "Written", "I/O time"),
@@ -33,7 +33,7 @@ _COLUMNS: Final[Mapping[str, tuple[str, ...]]] = {
 
 
 def render(inputs: Inputs, **_: object) -> str:
-    """Write the report. Only lines to paste are longer than 80 letters: what is copied is never broken."""
+    """Write the report. Only lines to paste are longer than 80 letters: lines to copy are never broken."""
     report = prepare(inputs, _LIMITS, with_plots=False)
     lines = [line.rstrip() for line in _lines(report)]
     return "\n".join(lines) + "\n"
@@ -58,7 +58,7 @@ def _lines(report: Prepared) -> Iterator[str]:
     else:
         yield ""
         yield f"{report.verdict.without_advice}."
-    yield from _table("What the program does", report.diagnosis)
+    yield from _table("Behaviour of the program", report.diagnosis)
     yield from _table("Where the time goes", report.kinds)
     yield from _table("Functions", report.calls)
     yield from _metadata(report)
@@ -74,11 +74,11 @@ def _lines(report: Prepared) -> Iterator[str]:
     yield from _table("Phases", report.phases)
     others = report.advice[len(report.todo) :]
     if others:
-        yield from _heading("Noticed all the same" if not report.todo else "Also")
+        yield from _heading("Also noticed" if not report.todo else "Also")
         for item in others:
             yield from _wrapped(f"{item.rule} {item.name} ({item.severity}): {item.reason}", hang=2)
     if report.gaps:
-        yield from _heading("What is not known")
+        yield from _heading("Unknown values")
         for gap in report.gaps:
             yield from _wrapped(f"{', '.join(gap.attributes)}: {gap.reason}", hang=2)
     yield from _table("Other measures", report.extensions)

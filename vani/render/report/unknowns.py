@@ -15,21 +15,21 @@ from vani.schema.profile import IOStats, OpCounts, Profile
 
 __all__ = ["Unknown", "unknowns"]
 
-# Of each list so many entries are looked at: the reasons are the same for the others.
+# At most so many entries of each list are read: the reasons are the same for the others.
 LOOKED_AT: Final = 1000
 
 _ABSENT: Final = {
     "traces[].clock_skew_s": "without collective calls, or where their times prove nothing",
     "interfaces[].granularity.data": "without a transfer under the layer",
     "interfaces[].granularity.metadata": "without transfers much smaller than those of the data",
-    "interfaces[].asked": "of posix and stdio, whose calls move what they are asked for, and without data calls",
+    "interfaces[].asked": "for posix and stdio, whose calls move what they request, and without data calls",
     "interfaces[].amplification": "where `asked` is not known",
-    "interfaces[].amplification.read": "where none was asked for, or what was read is not in the record by its cause",
-    "interfaces[].amplification.written": "where none was asked for, or what wrote it is in no record",
+    "interfaces[].amplification.read": "where none was requested, or the cause of reads is not recorded",
+    "interfaces[].amplification.written": "where none was requested, or the cause of writes is not recorded",
     "interfaces[].amplification.total": "where the factor of a direction is not known",
     "interfaces[].access_pattern": "without data operations",
     "interfaces[].collective_share": "where the layer has no collective calls",
-    "interfaces[].transfer": "where the layer has no choice of collective or independent calls, or no call tells",
+    "interfaces[].transfer": "where the layer has no choice of collective or independent calls, or no call shows it",
     "interfaces[].hints": "where the layer takes no hints, or no call of the trace sets one",
     "middleware.granularity.metadata": "without transfers much smaller than those of the data",
     "apps[].process_dependencies.edges_by_extents": "where extents were too many to keep",
@@ -38,7 +38,7 @@ _ABSENT: Final = {
     "files[].interface": "where the file was only opened",
     "phases[].frequency.size": "without data operations",
 }
-"""Meaning of null where neither the schema nor provenance tells it, and nothing is missing."""
+"""Meaning of null where neither the schema nor provenance gives it, and nothing is missing."""
 
 _OF_IO: Final = ("apps[].interface", "apps[].phase_gap_s", "dataset.size")
 """Attributes (or beginnings of them) that an app or a data set without any call does not have."""
@@ -48,8 +48,8 @@ _UNSEEN: Final = {
     "dataset.size_distribution.p50": "where no file's size is known",
     "dataset.size_distribution.p90": "where no file's size is known",
     "dataset.size_distribution.max": "where no file's size is known",
-    "interfaces[].data_representation.dims": "where no traced call of the layer tells the shape of the data",
-    "interfaces[].data_representation.chunked": "where no traced call of the layer tells how data is stored",
+    "interfaces[].data_representation.dims": "where no traced call of the layer shows the shape of the data",
+    "interfaces[].data_representation.chunked": "where no traced call of the layer shows how data is stored",
 }
 """The same where something is."""
 
@@ -57,7 +57,7 @@ _OF_ANY_IO: Final = {
     "metadata_kinds": "without a metadata operation",
     "calls[].name": "in the row of all other functions together",
 }
-"""The same by what stands behind `io.` of any entity."""
+"""The same by the path after `io.` of any entity."""
 
 _SECOND_VERSION: Final = re.compile(
     r"(?:.*\.)?(?:io\.(?:(?:ops|time_s|busy_s|ops_share|time_share)\.sync|bandwidth\.write_synced|calls|metadata_kinds)"
@@ -86,14 +86,14 @@ class Unknown:
     looked_at: int
     """Number of entities that could have one; 1 where the attribute is in no list."""
     is_expected: bool
-    """Nothing is missing: there is no such number, as the bandwidth of reads is none without a read."""
+    """Nothing is missing: there is no such number, such as the bandwidth of reads without a read."""
 
 
 _LEFT_OUT = (
     *("files[].stripe_count", "files[].stripe_size", "files[].components", "job.id", "job.user", "job.command"),
     *("files[].direct_opens", "dataset.compression"),
 )
-"""Documents do not have them where no source tells them."""
+"""Documents do not have them where no source records them."""
 
 
 def unknowns(profile: Profile) -> list[Unknown]:
@@ -112,7 +112,7 @@ def unknowns(profile: Profile) -> list[Unknown]:
             continue
         attribute = ".".join(path)
         if len(path) > 1 and path[0] in ("verdict", "unseen[]"):
-            # They say themselves why a figure is missing.
+            # They state themselves why a figure is missing.
             continue
         if attribute in _LEFT_OUT and attribute.replace("[]", "") not in profile.provenance:
             continue
@@ -131,7 +131,7 @@ def unknowns(profile: Profile) -> list[Unknown]:
 
 
 def _is_without(attribute: str, stats: IOStats) -> bool:
-    """Whether there is no call from which the attribute of this block, or of what it is of, could be told."""
+    """Whether there is no call that could give the attribute of this block, or of its entity."""
     # Phases of heat maps have none.
     ops: OpCounts | None = stats.ops
     if ops is None:
@@ -159,17 +159,17 @@ def _behind_io(attribute: str) -> str:
 def _reason(attribute: str, meaning: str, profile: Profile) -> tuple[str, bool]:
     plain = attribute.replace("[]", "")
     exact = profile.provenance.get(attribute) or profile.provenance.get(plain)
-    # `io.past_end` stands for that block of every entity; `interfaces` is about the list, not about what is null in it.
+    # `io.past_end` means that block of every entity; `interfaces` is about the list, not about nulls in it.
     # A rate of writes is impossible with and without the flushes behind them.
     inside = f"{plain.replace('bandwidth.write_synced', 'bandwidth.write')}."
     inside = inside.partition(".")[1] + inside.partition(".")[2]
     blocks = [why for key, why in profile.provenance.items() if f".{key}." in inside]
-    # `phases.io` stands for all that is null in these blocks.
+    # `phases.io` covers all nulls in these blocks.
     for key, why in profile.provenance.items():
         if key.endswith(".io") and plain.startswith(f"{key}."):
             return why, False
     if meaning:
-        # Beside it, provenance may tell where the values of other entries are from: that is no reason.
+        # Provenance may also give the source of other entries' values: that is not a reason.
         is_expected = not blocks and not meaning.endswith("not read")
         return f"{meaning} ({blocks[0]})" if blocks else meaning, is_expected
     if exact is not None:
@@ -179,13 +179,13 @@ def _reason(attribute: str, meaning: str, profile: Profile) -> tuple[str, bool]:
     if attribute in _UNSEEN:
         return _UNSEEN[attribute], False
     around = profile.provenance.get(plain.rpartition(".")[0]) if plain.count(".") > 1 else None
-    return (blocks[0] if blocks else around or "the profile does not say why"), False
+    return (blocks[0] if blocks else around or "the profile gives no reason"), False
 
 
 class _Values:
     """Values at paths of attributes; what paths have in common is walked once.
 
-    Beside each value is the block of I/O statistics that it is in; below a null there is none.
+    With each value comes its block of I/O statistics; below a null there is none.
     """
 
     def __init__(self, profile: Profile) -> None:
@@ -201,7 +201,7 @@ class _Values:
         return [(entry, stats) for entries, stats in values for entry in (entries or ())[:LOOKED_AT]]
 
     def _in(self, path: tuple[str, ...]) -> list[tuple[Any, IOStats | None]]:
-        """Values at a path that are not null, with the block of I/O statistics that holds them."""
+        """Values at a path that are not null, with the block of I/O statistics that contains them."""
         if path not in self._inside:
             self._inside[path] = [
                 (item, _stats_of(item) or stats) for item, stats in self.at(path) if item is not None
@@ -242,7 +242,7 @@ def _meaning(description: str, about: str) -> str:
 
 
 def _kinds(annotation: Any) -> Iterable[Any]:
-    """The types of a union, without what pydantic notes beside them."""
+    """The types of a union, without pydantic's notes."""
     if hasattr(annotation, "__metadata__"):
         return _kinds(get_args(annotation)[0])
     if isinstance(annotation, types.UnionType) or str(get_origin(annotation)) == "typing.Union":

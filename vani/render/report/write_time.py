@@ -32,4 +32,4 @@ def measured_and_predicted(profile: Profile, prediction: WriteTimePrediction) ->
         else "slower than nine of ten" if measured > prediction.high
         else "as expected"
     )  # fmt: skip
-    return value, f"{where}; most likely {format_seconds(prediction.seconds)}, by {prediction.model}"
+    return value, f"{where}; most probable {format_seconds(prediction.seconds)}, by {prediction.model}"

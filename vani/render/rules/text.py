@@ -9,7 +9,7 @@ __all__ = ["render"]
 
 
 def render(rules: Sequence[Mapping[str, Any]], **_: object) -> str:
-    """Write what each rule finds; thresholds are for programs."""
+    """Write the finding of each rule; thresholds are for programs."""
     wide = {key: max((len(rule[key]) for rule in rules), default=0) for key in ("name", "family")}
     lines = (
         f"{rule['id']}  {rule['name'].ljust(wide['name'])}  {rule['family'].ljust(wide['family'])}  {rule['finding']}\n"

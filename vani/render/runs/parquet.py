@@ -14,7 +14,7 @@ __all__ = ["render"]
 
 def render(document: RunTable, **_: object) -> bytes:
     """Write the rows as a file of Parquet."""
-    import pyarrow as pa  # noqa: PLC0415 - heavy, and other formats need none of it
+    import pyarrow as pa  # noqa: PLC0415 - heavy, and other formats do not need it
     import pyarrow.parquet as pq  # noqa: PLC0415
 
     types = {int: pa.int64(), float: pa.float64(), str: pa.string(), bool: pa.bool_()}

@@ -28,7 +28,7 @@ _OUTCOMES = {
 
 
 def run_line(tuned: Tuned, run: TunedRun, most: int | None) -> str:
-    """One run: its setting, its time or how it failed, and what was noticed."""
+    """One run: its setting, its time or failure, and remarks."""
     label, again = tuned.setting(run.candidates).label, ""
     if any(known.candidates == run.candidates and known.number < run.number for known in tuned.runs):
         again = ", again"
@@ -66,14 +66,14 @@ def result_text(tuned: Tuned, saved: Path | None, goes_on: str = "") -> str:
     Parameters
     ----------
     saved
-        The document, with tuned.sh beside it; None where none was written.
+        The document, with tuned.sh next to it; None where none was written.
     goes_on
-        How a session that is not over goes on.
+        How to continue an unfinished session.
     """
     result = tuned.result
     lines = [] if result is None else [_sentence(tuned, result)]
     if result is None:
-        lines += (goes_on or "The session goes on: vani tune --resume").splitlines()
+        lines += (goes_on or "To continue the session: vani tune --resume").splitlines()
     lines += [f"Not tried    {item.rule}: {item.why}" for item in tuned.not_tried]
     first = tuned.first
     if first is not None and first.io_why and tuned.io_time != "off":

@@ -10,7 +10,7 @@ __all__ = ["take_steps"]
 
 
 def take_steps() -> None:
-    """Take the steps that Alembic was asked for."""
+    """Take the steps requested of Alembic."""
     context.configure(
         connection=context.config.attributes["connection"],
         target_metadata=metadata,
@@ -20,6 +20,6 @@ def take_steps() -> None:
     context.run_migrations()
 
 
-# There is none where somebody else than Alembic imports this.
+# Missing where this is not imported by Alembic.
 if getattr(context, "config", None) is not None:
     take_steps()

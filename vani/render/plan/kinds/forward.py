@@ -18,7 +18,7 @@ _POOLS: Final = 12
 
 
 def body(plan: ForwardPlan) -> list[str]:
-    """Lines with the I/O nodes of each job, and what they are worth."""
+    """Lines with the I/O nodes of each job, and their gain."""
     return [
         _headline(plan),
         "",

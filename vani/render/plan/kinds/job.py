@@ -14,7 +14,7 @@ __all__ = ["body", "missing"]
 
 
 def body(plan: JobPlan) -> list[str]:
-    """The I/O nodes that the job gets, and what they are worth."""
+    """The I/O nodes that the job gets, and their gain."""
     name = f" ({one_line(plan.job.name)})" if plan.job.name else ""
     nodes = counted(plan.job.nodes, "compute node")
     ways = {"direct": "direct access", "own": "of its own", "shared": "shared with others", None: "no plan"}

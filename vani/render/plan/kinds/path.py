@@ -1,4 +1,4 @@
-"""Plans of kind `path`: by which nodes each job's I/O goes."""
+"""Plans of kind `path`: the nodes that each job's I/O passes."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 __all__ = ["body", "missing"]
 
 _NAMED: Final = 4
-"""Nodes that are named one by one; of more only how many there are."""
+"""Nodes that are named individually; for more, only their number."""
 _WORTH_SAYING: Final = 1.01
 _LAYERS: Final = {"forwarding": "forwarding nodes", "storage": "storage nodes", "ost": "OSTs"}
 _BINDS: Final = {"iobw": "bytes", "iops": "operations", "mdops": "metadata"}
@@ -27,7 +27,7 @@ def body(plan: PathPlan) -> list[str]:
         _headline(plan),
         "",
         *table(
-            ("job", "forwarding nodes", "storage nodes", "OSTs", "nodes", "asks for", "binds", "carried"),
+            ("job", "forwarding nodes", "storage nodes", "OSTs", "nodes", "needs", "binds", "carried"),
             [_row(job) for job in plan.jobs],
             left=4,
         ),
@@ -139,7 +139,7 @@ def _settings(jobs: Sequence[JobPath]) -> Iterable[str]:
     rows = [row for job in jobs for row in _of_job(job)]
     if rows:
         yield ""
-        yield "Settings (of the others, --format yaml says why they stay):"
+        yield "Settings (--format yaml states why the others stay):"
         yield from listed(rows)
 
 

@@ -1,4 +1,4 @@
-"""Plans of kind `place`: which OSTs the stripes of files to come lie on."""
+"""Plans of kind `place`: the OSTs that will store the stripes of new files."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _OSTS: Final = 16
 
 
 def body(plan: PlacePlan) -> list[str]:
-    """How even it is, and which file lies where."""
+    """The balance, and the place of each file."""
     return [
         _headline(plan),
         _pinning(plan),
@@ -64,7 +64,7 @@ def _headline(plan: PlacePlan) -> str:
         return f"{text}."
     cost = f"{plan.after.ost_cost:.4g}"
     text += f": OST Cost {cost}"
-    # What is left out would have been the hard part.
+    # The omitted part would have been the hard one.
     if plan.least is None or left:
         return f"{text}."
     if plan.is_least:

@@ -1,4 +1,4 @@
-"""Plans of kind `replay`: how a queue of jobs goes."""
+"""Plans of kind `replay`: the progress of a queue of jobs."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def _work(plan: ReplayPlan) -> str:
     after = plan.after
     seen = f"seen every {format_seconds(plan.poll_s)}" if plan.poll_s else "seen at once"
     return (
-        f"Shared anew {counted(after.solved or 0, 'time')}, {seen}; numbers of running jobs changed "
+        f"Shared again {counted(after.solved or 0, 'time')}, {seen}; numbers of running jobs changed "
         f"{counted(after.changes or 0, 'time')}."
     )
 

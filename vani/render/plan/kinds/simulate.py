@@ -48,7 +48,7 @@ def missing(plan: SimulatePlan) -> list[str]:
         jobs = {left.name for left in plan.unplaced}
         parts.append(f"{counted(len(jobs), 'job')} never {'ends' if len(jobs) == 1 else 'end'}")
     if plan.over_capacity:
-        parts.append("targets would hold more than they can")
+        parts.append("targets would exceed their capacity")
     if plan.no_data:
         parts.append(f"{counted(len(plan.no_data), 'figure')} missing")
     return parts
@@ -117,7 +117,7 @@ def _jobs(outcome: SimulatedVariant) -> list[str]:
         "read",
         "write",
         *(["slowdown"] if slower else []),
-        "held back by",
+        "limited by",
     )
     return table(head, [_job(job, slower=slower) for job in outcome.jobs])
 

@@ -1,4 +1,4 @@
-"""Predictions of kind `behaviour`: what is likely, what such runs moved, and how the last runs were predicted."""
+"""Predictions of kind `behaviour`: the most probable ones, their bytes, and the predictions of the last runs."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ __all__ = ["body", "category_text", "likely_rows", "past_text", "when"]
 
 
 def body(prediction: BehaviourPrediction) -> list[str]:
-    """The likely behaviours as a table, the run that the likeliest resembles, and how the last runs were predicted."""
+    """The probable behaviours as a table, the run like the most probable one, and predictions of the last runs."""
     first = f"{category_text(prediction)}: {counted(prediction.runs, 'run')} known."
     if not prediction.behaviours:
         return [f"{category_text(prediction)}: not known."]
@@ -55,7 +55,7 @@ def category_text(prediction: BehaviourPrediction) -> str:
 
 
 def likely_rows(prediction: BehaviourPrediction) -> list[tuple[str, ...]]:
-    """A row per behaviour: its probability and what such runs did, the median and where nine of ten lie."""
+    """A row per behaviour: its probability and the figures of such runs: median and range of nine in ten."""
     return [_row(behaviour) for behaviour in prediction.behaviours]
 
 
@@ -65,7 +65,7 @@ def past_text(prediction: BehaviourPrediction) -> str:
     if not predicted:
         return "No run was predicted before: the first behaviour is all that is known."
     right = sum(run.expected == run.behaviour for run in predicted)
-    return f"Of the last {counted(len(predicted), 'run')}, {right:,} did what was expected of them."
+    return f"{right:,} of the last {counted(len(predicted), 'run')} met the prediction."
 
 
 def when(moment: float) -> str:

@@ -34,7 +34,7 @@ def body(prediction: CreationsPrediction) -> list[str]:
         lines.append(f"and {len(rows) - _SHOWN:,} more")
     if prediction.judged:
         best = [f"{name} {100 * share:.0f} %" for name, share in prediction.judged.items()]
-        where = f"{counted(prediction.held_out, 'run')} held out"
+        where = f"{counted(prediction.held_out, 'held-out run')}"
         if prediction.task == "rest_of_run":
             where = f"{counted(prediction.held_out, 'part')} of runs held out"
         lines += ["", f"Within 1 % of {where}: {', '.join(best)}."]
@@ -56,7 +56,7 @@ def _expected(prediction: CreationsPrediction) -> str:
         return text
     if not known:
         return f"{text}, of sizes that are not known"
-    rest = "" if len(known) == len(rows) else f"; of {len(rows) - len(known):,} the size is not known"
+    rest = "" if len(known) == len(rows) else f"; {len(rows) - len(known):,} of unknown size"
     return f"{text}, {format_bytes(sum(known))}{rest}"
 
 

@@ -1,4 +1,4 @@
-"""Predictions of kind `write_time`: every term, for the ends of where a job's nodes can lie."""
+"""Predictions of kind `write_time`: every term, for the extremes of a job's node placement."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ __all__ = ["body"]
 
 
 def body(prediction: WriteTimePrediction) -> list[str]:
-    """The range, and of a published model how the nodes can lie and every term."""
+    """The range, and for a published model the node placements and every term."""
     first = f"{_request(prediction)}: {_range(prediction)} ({prediction.model})."
     if not prediction.ends:
         return [first]

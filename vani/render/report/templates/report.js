@@ -25,7 +25,7 @@
   });
   showScheme();
 
-  /* Plots. Expressions are interpreted (`ast`), so that the page needs no eval. */
+  /* Plots. Expressions are interpreted (`ast`), so the page needs no eval. */
   const figures = [...document.querySelectorAll("figure[data-plot]")];
   let forPaper = false;
   /* Vega reads comma-separated values with code that it makes; the page allows no made code, so they are read here. */
@@ -101,7 +101,7 @@
     form.addEventListener("reset", () => { show(null); say("Plots show the whole run"); });
   }
 
-  /* What is folded has no width to be drawn in: it is drawn when it is opened. */
+  /* A folded section has no width to draw in: it is drawn when it is opened. */
   const isShown = (figure) => !figure.closest("details:not([open])");
   const drawAll = () => Promise.all(figures.map((figure) => {
     if (isShown(figure)) return draw(figure);
@@ -117,7 +117,7 @@
     });
   }
 
-  /* A link into what is folded opens it. */
+  /* A link into a folded section opens it. */
   const follow = () => {
     const target = location.hash.length > 1 && document.getElementById(decodeURIComponent(location.hash.slice(1)));
     if (!target) return;
@@ -221,7 +221,7 @@
           open(body, true);
           for (const row of rows.slice(1)) row.hidden = !members.includes(row);
         } else if (body.opened !== undefined) {
-          /* What the filter opened is closed again. */
+          /* Sections that the filter opened are closed again. */
           open(body, body.opened);
           delete body.opened;
         }

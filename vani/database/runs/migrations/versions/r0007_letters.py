@@ -1,4 +1,4 @@
-"""Letters to users: when which of them was written, and what it promised."""
+"""Letters to users: the time and the promise of each."""
 
 from __future__ import annotations
 

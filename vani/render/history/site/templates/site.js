@@ -11,7 +11,7 @@
     const scheme = dark.matches ? "dark" : "light";
     const canvas = figure.querySelector(".canvas");
     try {
-      /* Expressions are interpreted (`ast`), so that the page needs no eval. */
+      /* Expressions are interpreted (`ast`), so the page needs no eval. */
       await vegaEmbed(canvas, data.specs[figure.dataset.plot], {
         mode: "vega-lite", renderer: "svg", ast: true, actions: false, config: data.themes[scheme],
         logLevel: vega.Error, tooltip: { theme: scheme },
