@@ -96,7 +96,7 @@ def test_twenty_writes_of_almost_ten_to_the_eighteen_bytes_have_no_sum_and_are_n
         assert profile.workflow.io.footprint.written is None
         assert profile.traces[0].complete is False
         assert profile.traces[0].problems == [
-            "calls of write ask for 999999999999999999 bytes, which no call can move: how many they moved is unknown"
+            "calls of write request 999999999999999999 bytes, which no call can move: how many they moved is unknown"
         ]
 
 

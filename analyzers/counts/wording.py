@@ -53,7 +53,7 @@ UNKNOWN_ATTRIBUTES = {
 }
 PHASES_OF_CALLS = {
     "phases": (
-        "from the reads and writes of POSIX, which DXT traced singly: no metadata operations, flushes or buffered "
+        "from the reads and writes of POSIX, which DXT kept one by one: no metadata operations, flushes or buffered "
         "streams"
     )
 }
@@ -72,7 +72,7 @@ PHASES_OF_HEAT = {
     "phases.frequency": "the heat map does not record calls",
 }
 _OF_FLUSHES = (
-    "of files whose writes DXT all recorded individually: the time of writes and flushes of POSIX, which is counted as "
+    "of files whose writes DXT all kept one by one: the time of writes and flushes of POSIX, which is counted as "
     "one, less that of these writes"
 )
 FLUSHES_APART = {

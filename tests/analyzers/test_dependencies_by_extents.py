@@ -261,7 +261,7 @@ def test_printed_files_link_apps_whose_bytes_are_not_known(tmp_path):
     assert (links["scan"].bytes_written, links["scan"].bytes_read) == (None, None)
     assert (links["load"].bytes_written, links["load"].bytes_read) == (None, 100)
     why = found.profile.provenance
-    assert why["workflow.app_dependencies.bytes_written"].startswith("null in 2 of 2: files were made anew and no write")
+    assert why["workflow.app_dependencies.bytes_written"].startswith("null in 2 of 2: files were recreated and no write")
     assert why["workflow.app_dependencies.bytes_read"].startswith("null in 1 of 2: files were opened for reading")
     assert {(a, b): data["bytes_written"] for a, b, data in app_graph(found.view).edges(data=True)} == {
         ("print", "scan"): None,

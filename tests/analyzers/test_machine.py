@@ -38,7 +38,7 @@ def test_the_job_is_filled_from_the_machine(profiled):
     assert (job.nodes, job.time_limit_s, job.shared_bb_dirs) == (None, None, None)
     assert said(profile, "nodes").startswith("not in the trace: run `vani collect`")
     assert said(profile, "nodes").endswith("--job")
-    assert said(profile, "shared_bb_dirs").endswith("system: lassen does not say")
+    assert said(profile, "shared_bb_dirs").endswith("system: lassen does not give it")
 
 
 def test_job_yaml_wins(profiled):

@@ -154,7 +154,7 @@ TODO = "name the folder with recorder.dat, or recorder.mt and VERSION, or name a
         ("rubbish", b"\x93\xff\0" * 2000, f"rubbish: is a file, no trace; {TODO}"),
         ("note", b"hello\n", f"note: is a file, no trace; {TODO}"),
         ("empty", b"", "empty: is an empty file; copy it once more from where the tracer wrote it, or leave it out, or name a profile"),
-        ("list.yaml", b"- a\n- b\n", "list.yaml: holds a list, not a mapping of keys; begin it with `schema: vani.profile/3`"),
+        ("list.yaml", b"- a\n- b\n", "list.yaml: contains a list, not a mapping of keys; begin it with `schema: vani.profile/3`"),
         ("recorder.mt", b"\x93\xff\0", "recorder.mt: is one file of a Recorder trace; name its folder, ., or name a profile"),
         ("x.tar.gz", b"\x93\xff\0", "x.tar.gz: is an archive; unpack it and name the trace's folder, or name a profile"),
         ("folder", None, "folder: is an empty folder; name a folder with recorder.dat, or recorder.mt and VERSION"),

@@ -39,7 +39,7 @@ def names_of(key: Path | None, *, make: bool = False) -> PlainNames:
     Raises
     ------
     InputError
-        There is no such file, or it holds no key.
+        There is no such file, or it contains no key.
     """
     if key is None:
         return PlainNames()
@@ -64,19 +64,19 @@ def names_of(key: Path | None, *, make: bool = False) -> PlainNames:
     with suppress(ValueError):
         secret = bytes.fromhex(text)
     if len(secret) != _KEY_BYTES:
-        raise InputError("holds no key", where=key, todo="name what `vani history anonymise --key` made")
+        raise InputError("contains no key", where=key, todo="name the file of `vani history anonymise --key`")
     return Names(secret)
 
 
 def anonymise(store: Store, key: Path) -> int:
     """Replace users and paths in all that is kept; returns the number of runs.
 
-    The key is made where there is none. The same key makes the same hashes of the same names.
+    The key is created if missing. The same key makes the same hashes of the same names.
 
     Raises
     ------
     InputError
-        The key lies in the database's own folder under its name, or is none.
+        The key is in the database's own folder under its name, or is invalid.
     StoreError
         The store was anonymised with another key.
     """

@@ -114,7 +114,7 @@ def add(
                 readers.look(new)
         if not added.files:
             raise InputError(
-                "holds no Darshan logs, no profiles, no traces and no sessions of vani tune",
+                "contains no Darshan logs, no profiles, no traces and no sessions of vani tune",
                 where=", ".join(map(str, paths)),
                 todo="name the folder of the logs",
             )
@@ -225,9 +225,9 @@ def _place(path: str, names: PlainNames) -> str:
 def refuse_other_names(key_id: str | None, names: PlainNames, store: Store) -> None:
     """Names behind one key and plain names are not mixed."""
     if key_id is not None and names.key_id is None:
-        raise StoreError("holds hashes, not names", where=store.name, todo="name its key (--key FILE)")
+        raise StoreError("contains hashes, not names", where=store.name, todo="name its key (--key FILE)")
     if key_id != names.key_id:
-        what = "holds names" if key_id is None else "has hashes of another key"
+        what = "contains names" if key_id is None else "has hashes of another key"
         todo = (
             "run `vani history anonymise` first" if key_id is None else "name the key that it was made with"
         )

@@ -88,7 +88,7 @@ def ingest_file(candidate: Candidate, make: MakeProfile, *, totals: bool, user: 
     totals
         Of logs, the sums of counters are enough.
     user
-        Whose run it is; None: whom a log names, or the owner of the file.
+        User who ran the job; None: the user in the log, or the owner of the file.
 
     Raises
     ------
@@ -104,7 +104,7 @@ def ingest_file(candidate: Candidate, make: MakeProfile, *, totals: bool, user: 
 
             rows = measurements_in(Path(candidate.path), _name(user or _owner(Path(candidate.path))))
             if not rows and candidate.named:
-                raise InputError("is of a session that measured no setting, or goes on")
+                raise InputError("belongs to a session that measured no setting, or continues")
             source = replace(source, digest=rows[0].digest if rows else None)
             return IngestResult(source, None, None, candidate.named, measured=tuple(rows))
         run, profile, creations = _read(candidate, make, totals=totals)

@@ -20,9 +20,9 @@ __all__ = ["SCALE", "check_measurement", "comparable", "hidden", "measurements_i
 
 VERDICTS: Final = ("proven", "not_proven", "no_gain", "failed")
 LEAST_GAIN: Final = 0.02
-"""As in the search: a setting that wins less in its first run is not combined with others."""
+"""As in the search: a setting that saves less in its first run is not combined with others."""
 SCALE: Final = 2.0
-"""Times as many processes, or nodes, at which a measurement still stands for a run (ours)."""
+"""Times as many processes, or nodes, at which a measurement still applies to a run (ours)."""
 _WRONG: Final = ("failed", "not_verified")
 
 
@@ -96,7 +96,7 @@ def measurements_of(tuned: Tuned, user: str, *, where: Path | str = "tuned.yaml"
 
 
 def check_measurement(row: Measurement) -> None:
-    """Raise ValueError, naming the column, where a row says what no session can."""
+    """Raise ValueError, naming the column, where a row has a value that no session can have."""
     if row.verdict not in VERDICTS:
         raise ValueError("no such verdict")
     for name in ("speedup", "low", "high", "expected", "noise"):
@@ -160,7 +160,7 @@ def _ratio(before: Iterable[TunedRun], after: Iterable[TunedRun]) -> float | Non
 
 
 def _digest(tuned: Tuned) -> str:
-    """SHA-256 of what stays the same while a session goes on."""
+    """SHA-256 of the constant part of a session."""
     first = tuned.runs[0].model_dump(mode="json")
     return hashlib.sha256(json.dumps([tuned.begun, tuned.host, first]).encode()).hexdigest()
 

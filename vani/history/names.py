@@ -1,4 +1,4 @@
-"""Users and paths behind keyed hashes: the same name is the same hash, and nobody finds the name without the key."""
+"""Users and paths behind keyed hashes: the same name is the same hash, and the name cannot be found without the key."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Names(PlainNames):
     key
         Secret; it is kept nowhere else than where its owner keeps it.
     users
-        Names that are replaced wherever they stand in texts.
+        Names that are replaced everywhere in texts.
     """
 
     def __init__(self, key: bytes, users: Iterable[str] = ()) -> None:

@@ -1,6 +1,6 @@
 """The possible saving: the advice on a run in seconds and one setting, and its meaning for all runs like it.
 
-The advice of a few runs stands for all of a pair of application and user: the share of the waiting that it is expected
+The advice of a few runs represents all of a pair of application and user: the share of the waiting that it is expected
 to save is taken of the waiting of all of them, from the least that one of the runs promises to the most.
 """
 
@@ -33,7 +33,7 @@ Floats = NDArray[np.float64]
 
 
 def state_of(rule: str, high_s: float) -> State:
-    """The state of advice: it saves so much, or nobody knows how much, or there is none.
+    """The state of advice: it saves a known or an unknown amount, or there is none.
 
     Parameters
     ----------
@@ -85,7 +85,7 @@ def verdict_from(advice: Advice, run: Run, findings: dict[str, str], *, typical:
     # What is hardly worth it counts where there is nothing else.
     worth = [entry for entry in advised if entry.severity != "info"] or advised
     saved = [_saved(entry.gain) for entry in worth]
-    # Advice without a number is advice all the same.
+    # Advice without a number is still advice.
     number = max(range(len(worth)), key=lambda i: (saved[i][1], saved[i][2]), default=None)
     if number is None and advice.verdict is not None and advice.verdict.matters == "open":
         return _open(advice, run)
@@ -106,7 +106,7 @@ def verdict_from(advice: Advice, run: Run, findings: dict[str, str], *, typical:
 
 
 def _open(advice: Advice, run: Run) -> Verdict:
-    """A run of which too little was seen to say that nothing can be saved: what to do is to look again."""
+    """A run with too little recorded to exclude savings: it needs another trace."""
     assert advice.verdict is not None
     remedy = advice.verdict.remedy
     return Verdict(
@@ -158,7 +158,7 @@ def _saved(expected: Expected | None) -> Floats:
     """Seconds that one recommendation saves of what those before it leave: at least, expected and at most."""
     if expected is None or not expected.before or expected.before < 0 or expected.after is None:
         return np.zeros(3)
-    # Without a factor nothing is left; without an end of the range what is expected stands for it.
+    # Without a factor nothing is left; without an end of the range the expected value is used.
     central = expected.speedup if expected.after > 0 else np.inf
     ends = [expected.low or central, central, expected.high or central]
     factors = np.maximum(1.0, np.array([end or 1.0 for end in ends], np.float64))

@@ -16,7 +16,7 @@ from vani.schema.history import TargetRow
 __all__ = ["check_target_times", "ranked_targets"]
 
 _LEAST_TARGETS: Final = 4
-"""A median over fewer says nothing; the same as of rule LUS009."""
+"""A median over fewer means nothing; the same as of rule LUS009."""
 _SLOW: Final = 5.0
 """Times as long as on the others, from which on a target is slow: that of rule LUS009."""
 _LEAST_LOST_S: Final = 1.0

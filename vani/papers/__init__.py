@@ -3,7 +3,7 @@
     from vani.papers import mckp
     mckp([[(0, 195.7), (1, 77.6)], [(1, 268.4), (8, 5089.9)]], 12)
 
-Lists and arrays of numpy go in. Units are those of the papers where they say one. Figures that are none raise an
+Lists and arrays of numpy go in. Units are those of the papers where they say one. Invalid figures raise an
 `InputError`, whose text is one line.
 """
 

@@ -1,4 +1,4 @@
-"""Lists and arrays of callers as arrays of a known shape, or one line that says what is wrong with them."""
+"""Lists and arrays of callers as arrays of a known shape, or one line about their fault."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def rows(
     Raises
     ------
     InputError
-        Another shape, no rows, or a figure that is none.
+        Another shape, no rows, or an invalid figure.
     """
     todo = f"give rows of {', '.join(columns)}"
     try:
@@ -48,7 +48,7 @@ def whole(value: object, where: str, *, least: int = 0, most: int = 1 << 62) -> 
     Raises
     ------
     InputError
-        It is none.
+        It is not a figure.
     """
     todo = f"give a whole number from {least:,} to {most:,}"
     try:

@@ -46,7 +46,7 @@ def mckp(curves: Sequence[ArrayLike], pool: int) -> Mckp:
     Raises
     ------
     InputError
-        Figures that are none, or applications that need more I/O nodes than there are.
+        Invalid figures, or applications that need more I/O nodes than there are.
 
     Examples
     --------

@@ -35,7 +35,7 @@ class TarazuExtent(NamedTuple):
 class Tarazu(NamedTuple):
     """The extents of all files in their order.
 
-    `ost_cost` is equation 4, the use of the fullest OST over the mean, with what lies there already; `least` is the
+    `ost_cost` is equation 4, the use of the fullest OST over the mean, with the bytes already there; `least` is the
     least that any choice can reach. Both are None where nothing is placed.
     """
 
@@ -76,7 +76,7 @@ def tarazu(
     Raises
     ------
     InputError
-        Figures that are none, or a layout that Lustre refuses.
+        Invalid figures, or a layout that Lustre refuses.
 
     Examples
     --------

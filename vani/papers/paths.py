@@ -72,7 +72,7 @@ def aiot(
     Raises
     ------
     InputError
-        Figures that are none, or a topology without a path.
+        Invalid figures, or a topology without a path.
 
     Examples
     --------

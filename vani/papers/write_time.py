@@ -42,7 +42,7 @@ def xie(system: str, n: ArrayLike, m: ArrayLike, K: ArrayLike, W: ArrayLike | No
     Raises
     ------
     InputError
-        Another system, figures that are none, or stripes on Cetus.
+        Another system, invalid figures, or stripes on Cetus.
 
     Examples
     --------

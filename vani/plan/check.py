@@ -1,4 +1,4 @@
-"""Checks whether a plan still holds: what each kind of plan needs of the machine, against a snapshot of it."""
+"""Checks whether a plan is still valid: what each kind of plan needs of the machine, against a snapshot of it."""
 
 from __future__ import annotations
 

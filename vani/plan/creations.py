@@ -24,7 +24,7 @@ _ONE_STRIPE: Final = Layout((Component(None, 1),))
 
 @dataclass(frozen=True)
 class FileToPlace:
-    """A file that a job is going to create. `lack` says what its description is missing."""
+    """A file that a job is going to create. `lack` names what its description is missing."""
 
     job: str
     creation: Creation
@@ -49,7 +49,7 @@ def files_to_place(
     layouts
         Contents of the files with Tarazu's buckets, by the name that the jobs give them.
     targets
-        OSTs that serve: what a stripe count of -1 stands for.
+        OSTs that serve: the meaning of a stripe count of -1.
     where
         What errors call the document of jobs.
 
@@ -107,7 +107,7 @@ def _check_path(path: str, seen: set[str], where: str) -> None:
     if not path.startswith("/"):
         wrong = "is no absolute path", "begin it with /"
     elif "\0" in path or any("\ud800" <= sign <= "\udfff" for sign in path):
-        wrong = "holds a character that no path can", "leave it out"
+        wrong = "contains a character that no path can", "leave it out"
     elif path.endswith("/"):
         wrong = "is a folder", "name the file"
     elif path in seen:

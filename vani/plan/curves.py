@@ -70,7 +70,7 @@ class Option:
 class Offer:
     """All that one job can have, by number of I/O nodes, and what that rests on.
 
-    `lack` says what was missing, None where the curve was measured.
+    `lack` names the missing figure, None where the curve was measured.
     """
 
     job: PlannedJob
@@ -120,7 +120,7 @@ def curve_for(job: PlannedJob) -> tuple[list[CurveItem], str | None]:
         for item in job.curve
         if item.io_nodes
     ]
-    return items, f"{lack}: {times:,} times the I/O nodes and the bandwidth stand for it"
+    return items, f"{lack}: {times:,} times the I/O nodes and the bandwidth are used for it"
 
 
 def offer_of(
@@ -231,7 +231,7 @@ def _estimated(job: PlannedJob, scenarios: Sequence[Scenario], legal: Legal, *, 
     if estimate == "nearest":
         near, far = forwarding.nearest(pattern, alike)
         rates = {n: near.curve[n] for n in allowed if n in near.curve}
-        lack = f"no measured curve: that of {_described(near.pattern)} stands for it, {far:.1f} doublings off"
+        lack = f"no measured curve: that of {_described(near.pattern)} is used, {far:.1f} doublings off"
     else:
         choice = forwarding.choose(pattern, alike, allowed, _ALL)
         if isinstance(choice, str):
@@ -266,7 +266,7 @@ def _unknown(job: PlannedJob, why: str, legal: Legal) -> Offer:
 
 def _missing(job: PlannedJob, estimate: Estimate) -> str:
     if estimate == "none":
-        return "no measured curve, and estimates were not asked for"
+        return "no measured curve, and estimates were not requested"
     if job.pattern is not None:
         return "no measured curve, and a pattern without the number of processes"
     if job.profile is not None:

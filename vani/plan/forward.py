@@ -42,7 +42,7 @@ def forward(
     Parameters
     ----------
     scenarios
-        Curves that stand for those of jobs that have none.
+        Curves for jobs that have none.
     current
         The plan in force; a change of a job's number costs `settings.change_cost_s` seconds of its I/O.
     forwarded
@@ -203,7 +203,7 @@ def _over(after: Outcome, settings: ForwardSettings) -> list[Left]:
     if not after.over:
         return []
     why = {
-        "oracle": "oracle gives every job its best and asks for no pool",
+        "oracle": "oracle gives every job its best and needs no pool",
         "one": "one gives every job an I/O node, however many there are",
     }.get(after.policy, f"{after.policy} rounds every job's share by itself")
     return [

@@ -232,7 +232,7 @@ def _expected(done: Sequence[_Served], layer: Layer, serves: Sequence[bool]) -> 
 
 def _lacks(route: _Served, settings: PathSettings) -> str | None:
     if settings.capacity == "eq1" and not route.io.demand[0] and any(route.io.demand):
-        return "it asks for no bytes, which are all that equation 1 sees: nothing is carried for it"
+        return "it needs no bytes, and equation 1 sees only bytes: nothing is carried for it"
     return route.io.lacks
 
 
@@ -255,7 +255,7 @@ def _why(network: Network, room: Room, flow: float, met: float | None = None) ->
         return f"{text}: {layer} have room for {format_share(least) if least > none else 'none of it'}"
     if flow < _WHOLE:
         return f"{text}: the storage nodes that forwarding nodes with room reach are full"
-    return f"{text}: no forwarding node has room for all that one of its compute nodes asks for"
+    return f"{text}: no forwarding node has room for all that one of its compute nodes needs"
 
 
 def _hosts(jobs: Jobs, where: str) -> list[HostList | None]:

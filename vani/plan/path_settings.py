@@ -93,7 +93,7 @@ def _split(
     demand = np.array([rate or 0.0 for rate in io.demand])
     layer = network.forwarding
     if not demand[_MDOPS]:
-        return "no metadata operations are asked for" if io.demand[_MDOPS] == 0 else "its mdops are not known"
+        return "no metadata operations are needed" if io.demand[_MDOPS] == 0 else "its mdops are not known"
     peak = layer.peak[list(forwarders)]
     with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
         taken = np.where(np.isfinite(peak) & (peak > 0), demand / peak, 0.0)

@@ -91,7 +91,7 @@ def _on_pinning(
     ):
         yield (
             f"free space differs by no more than {format_share(settings.window)} and one job creates all files: Lustre "
-            f"takes OSTs in turn, which is even where nobody else writes (here OST Cost {before.ost_cost.median:.2f})"
+            f"takes OSTs in turn, which is even where no other job writes (here OST Cost {before.ost_cost.median:.2f})"
         )
 
 
@@ -113,7 +113,7 @@ def _on_large_stripes(files: Sequence[FileToPlace]) -> Iterator[str]:
     }
     if large:
         yield (
-            f"stripes of {format_bytes(max(large))} are more than a client holds of an OST: a process that writes in "
+            f"stripes of {format_bytes(max(large))} are more than a client caches of an OST: a process that writes in "
             "order uses one OST at a time"
         )
 

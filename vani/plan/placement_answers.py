@@ -83,7 +83,7 @@ def answers_to(
                 "administrator",
                 ["lctl set_param lod.*.qos_threshold_rr=0 lod.*.qos_prio_free=100"],
                 by_rule["by-space"],
-                f"{why}; that evens out what lies there already, not what comes now",
+                f"{why}; that evens out bytes already there, not new ones",
             ),
         ]
     used = pool.is_sound & (added > 0)

@@ -131,7 +131,7 @@ def replayed(
     poll_s: float = 0.0,
     stop_s: float = 0.0,
 ) -> Replayed:
-    """Run the jobs: the first of the queue begins as soon as enough nodes are free, and nobody before it.
+    """Run the jobs: the first of the queue begins as soon as enough nodes are free, and no job before it.
 
     Parameters
     ----------
@@ -190,7 +190,7 @@ def replayed(
 
 
 def _next(clock: float, waiting: Sequence[Life], running: Sequence[Life], look_s: float) -> float:
-    """Time of the next event: a look at the mapping, an end, or a submission to a queue in which nobody waits."""
+    """Time of the next event: a look at the mapping, an end, or a submission to a queue in which no job waits."""
     coming = min((life.end_s for life in running), default=math.inf)
     if waiting and (submit_s := waiting[0].offer.job.submit_s) > clock:
         coming = min(coming, submit_s)

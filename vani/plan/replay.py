@@ -84,7 +84,7 @@ def replay(
                 + (
                     "or a pattern and the number of its processes"
                     if pattern_of(offer.job) is None or estimate == "none"
-                    else "or let the nearest pattern stand for it, however far (--estimate nearest)"
+                    else "or use the nearest pattern, however far (--estimate nearest)"
                 ),
             )
 

@@ -23,7 +23,7 @@ def plan_for_new(
     Parameters
     ----------
     plan
-        Plans for all running jobs; it is called under the lock, and says what it did.
+        Plans for all running jobs; it is called under the lock, and returns its result.
 
     Raises
     ------

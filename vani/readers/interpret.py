@@ -220,7 +220,7 @@ class _Arguments:
             size = np.where(wrong, NO_VALUE, size)
             shown = [column for column in columns if column is not None]
             self._leave_out(
-                "ask for {} bytes, which no call can move: how many they moved is unknown", wrong, shown
+                "request {} bytes, which no call can move: how many they moved is unknown", wrong, shown
             )
         return size
 

@@ -134,7 +134,7 @@ def has_part(path: Path, name: str, device: int, inode: int) -> bool:
 
 
 def _parts_of(trace: Path) -> Callable[[str], bool]:
-    """Tells files of a trace by their names; a folder may hold traces of several built-in formats."""
+    """Recognises files of a trace by their names; a folder may hold traces of several built-in formats."""
     trace_format = format_of(trace, named=False)
     return _is_part if trace_format is None or trace_format in BUILT_IN else trace_format.is_part
 
@@ -149,7 +149,7 @@ def open_trace(path: Path) -> TraceReader:
     Raises
     ------
     UnknownFormatError
-        There is no trace, or one of a tool or version that Vani does not read; says what to do.
+        There is no trace, or one of a tool or version that Vani does not read; names the remedy.
     TraceError
         The trace is damaged so that nothing of it can be read.
     InputError

@@ -1,6 +1,6 @@
 """Which setting to run next, and what the runs show.
 
-Both follow from the runs alone, so that an interrupted session goes on where it stopped. After a run as it is, each
+Both follow from the runs alone, so an interrupted session continues where it stopped. After a run as it is, each
 candidate is added to the best setting so far and stays if it makes that faster; what is left of the budget
 repeats as it is and the best in turn. The session ends after the first run if no I/O at all would gain too little,
 and a candidate is left out if `Tuned.later_runs` runs with it are not expected to save what its own run costs.
@@ -28,7 +28,7 @@ ERROR_RATE: Final = 0.05
 _MOST_RUNS: Final = 100
 """Of a budget in seconds and a very short program."""
 _REPEATED: Final = 3
-"""Runs beside those that explore: as it is, and both once more."""
+"""Runs besides those that explore: as it is, and both once more."""
 
 Combination = tuple[int, ...]
 

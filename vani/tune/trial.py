@@ -32,7 +32,7 @@ __all__ = [
 ]
 
 DATA: Final = "{data}"
-"""Word, or part of one, that stands for the folder of a run's output."""
+"""Word, or part of one, for the folder of a run's output."""
 _SIGNALS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _GRACE_S: Final = 10.0
 """Time that a program has to end after SIGTERM."""
@@ -132,7 +132,7 @@ def launch(
     limit_s
         Seconds after which it is stopped.
     lock
-        A descriptor that it inherits: while any process of the run lives, nobody else can lock that file.
+        A descriptor that it inherits: while any process of the run lives, no one else can lock that file.
 
     Raises
     ------
@@ -191,7 +191,7 @@ def signals_waiting() -> Iterator[None]:
 
 @contextmanager
 def _ended_with_us(process: subprocess.Popen[bytes]) -> Iterator[None]:
-    """Whatever ends this block, no process of the command's group goes on."""
+    """However this block ends, no process of the command's group continues."""
     try:
         yield
     finally:

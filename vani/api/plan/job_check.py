@@ -78,7 +78,7 @@ def check_node(
 
 
 def _tried(name: str, check: Callable[[], str]) -> NodeCheck:
-    """A check that says what it saw; it raises LookupError where there was nothing to try it on."""
+    """A check that reports what it saw; it raises LookupError where there was nothing to try it on."""
     try:
         return NodeCheck(name, True, check())
     except LookupError as error:

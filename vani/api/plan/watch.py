@@ -3,7 +3,7 @@
 Of a job with a placement database, files that it creates and that are not in it are misses. The rules are Tarazu's
 (sections 5.5.1 and 5.7, `vani.history.creations.following`): misses of a tenth of the files that were foreseen, the
 fourth time in a row (the paper's 30 %), and of more than half of all files. Of the machine, an I/O node of a running
-job that does not serve any more, or one that serves again and is nobody's.
+job that does not serve any more, or one that serves again and belongs to no job.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ def look(
     ----------
     logs, traces
         Paths of what the placement library logs of a job (VANI_PLACE_LOG), and of its growing trace; %j is the job's
-        number. A file that is not there says nothing.
+        number. A missing file means nothing.
 
     Raises
     ------
@@ -157,8 +157,8 @@ def _of_creations(state: State, number: str, logs: str | None, traces: str | Non
 _ORDER: Final = (ToDo.NOTHING, ToDo.PREDICT, ToDo.RETRAIN, ToDo.START_OVER)
 _ACTIONS: Final[dict[ToDo, tuple[Action, str]]] = {
     ToDo.PREDICT: ("predict again", "vani history creations APPLICATION --begun TRACE foresees the rest"),
-    ToDo.RETRAIN: ("retrain", "vani plan learn chooses the predictor anew when it has ended"),
-    ToDo.START_OVER: ("start over", "trace its next run, and learn from that: what it did before says nothing of it"),
+    ToDo.RETRAIN: ("retrain", "vani plan learn chooses the predictor again when it has ended"),
+    ToDo.START_OVER: ("start over", "trace its next run, and learn from that: its earlier runs do not predict it"),
 }
 
 

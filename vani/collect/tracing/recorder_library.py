@@ -18,7 +18,7 @@ _MODULES = ("RECORDER_DIR", "RECORDER_HOME", "RECORDER_PREFIX", "RECORDER_PATH",
 
 
 def find_recorder(named: Path | None, environment: Mapping[str, str]) -> Path | None:
-    """Recorder's library; None where nothing tells of one.
+    """Recorder's library; None where nothing names one.
 
     Parameters
     ----------
@@ -42,7 +42,7 @@ def _places(environment: Mapping[str, str]) -> Iterator[Path]:
     for variable in _MODULES:
         if value := environment.get(variable):
             yield Path(value)
-    # Spack and most modules extend these; Recorder's tools lie beside its library.
+    # Spack and most modules extend these; Recorder's tools are next to its library.
     for variable, above in (("LD_LIBRARY_PATH", False), ("CMAKE_PREFIX_PATH", False), ("PATH", True)):
         for folder in environment.get(variable, "").split(":"):
             if folder and not above:
@@ -61,7 +61,7 @@ def _library_at(place: Path) -> Path | None:
 
 def _missing(place: Path, by: str) -> Path:
     raise InputError(
-        f"holds no {_NAME}, which {by} says",
+        f"contains no {_NAME}, though {by} names it",
         where=place,
-        todo=f"name the library, or the folder whose lib/ holds it (docs/tracing.md); without {by}, strace is used",
+        todo=f"name the library, or the folder whose lib/ contains it (docs/tracing.md); without {by}, strace is used",
     )

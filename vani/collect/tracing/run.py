@@ -98,7 +98,7 @@ def run_line(line: TracedLine, folder: Path, environment: Mapping[str, str]) -> 
 
 @contextmanager
 def _signals_to(process: subprocess.Popen[bytes], *, traced: bool) -> Iterator[None]:
-    """Signals end the command, not this process: it still has to tell where the trace is.
+    """Signals end the command, not this process: it still has to report where the trace is.
 
     Parameters
     ----------
@@ -126,7 +126,7 @@ def _signals_to(process: subprocess.Popen[bytes], *, traced: bool) -> Iterator[N
 
 
 def _begun_by(pid: int) -> list[int]:
-    """The processes that a process began, as Linux tells."""
+    """The processes that a process began, as Linux reports them."""
     try:
         return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
     except (OSError, ValueError):

@@ -64,7 +64,7 @@ def next_run(
     runs
         Of the application; there is at least one.
     user, processes
-        Whose run it is, on how many processes; None: as the latest run that fits.
+        User and number of processes of the run; None: as the latest run that fits.
     among
         Categories that fit; None: those of `runs`.
     at

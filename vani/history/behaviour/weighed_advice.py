@@ -132,7 +132,7 @@ def _expected(expected: Expected, support: float) -> Expected:
             "after": after,
             "speedup": expected.before / after if after > 0 else expected.speedup,
             "low": expected.low if support >= _CERTAIN or expected.low is None else min(1.0, expected.low),
-            "method": f"{expected.method}; won with the probability that the run behaves so, {support:.0%}",
+            "method": f"{expected.method}; saved with the probability of this behaviour, {support:.0%}",
         }
     )
 

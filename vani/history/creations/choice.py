@@ -26,7 +26,7 @@ _GOOD_ENOUGH: Final = 0.9
 """Accuracy of a plain predictor from which costly ones are not tried."""
 _COSTLY_RUNS: Final = 2
 WALKED: Final = 32
-"""Past runs, the last ones, whose forecasts tell how often a law breaks."""
+"""Past runs, the last ones, whose forecasts show how often a law breaks."""
 _KNOWN_FIRST: Final = 3
 """Runs before the first of these: with fewer, a law that changes from run to run does not show."""
 _MOST_WALKED: Final = 200_000

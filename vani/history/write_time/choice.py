@@ -3,7 +3,7 @@
 A model is made from small runs to predict large ones. So each method is fitted to the scales up to half of the largest
 one and judged on those above; then the same is done once more below. The method with the least error over both steps is
 fitted again to all samples. Its ratios of measured to predicted time on the upper step give the interval: of new
-samples that are as far from the training as those, nine of ten lie within. Where they are fewer than nine, lower steps
+samples that are as far from the training as those, nine of ten are within. Where they are fewer than nine, lower steps
 add theirs.
 
 Three things widen it. Where the ratios were off one way, the method may be right once it has seen the largest scale, or
@@ -40,7 +40,7 @@ _STEPS: Final = 2
 _RIVAL: Final = 1.25
 """Error of a rival over that of the best method, at most."""
 _MOST_DISAGREEMENT: Final = 3.0
-"""Factor from which a rival says nothing: no model that wrong would be written."""
+"""Factor from which a rival means nothing: no model that wrong would be written."""
 
 # Sizes and times near the limits of floats overflow; a method that they spoil is judged by its predictions.
 _extreme_numbers = np.errstate(all="ignore")
@@ -53,7 +53,7 @@ class Fitted:
     Parameters
     ----------
     low, high
-        Measured over predicted time at the largest scale of the samples: nine of ten lie between.
+        Measured over predicted time at the largest scale of the samples: nine of ten are between.
     scores
         All methods on the scales that were held out, the best first.
     held_out

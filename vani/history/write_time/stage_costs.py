@@ -1,6 +1,6 @@
 """The cost of each stage of a path, with ranges: the reciprocal of a cost is the bandwidth of the stage.
 
-The range is that of a bootstrap: the samples are drawn anew, with replacement, and the costs fitted again. A stage that
+The range is from a bootstrap: the samples are drawn again, with replacement, and the costs fitted again. A stage that
 makes up little of the time of every sample, or whose cost such drawings change by more than a factor of ten, is not
 identified: the samples do not determine its speed.
 """
@@ -36,7 +36,7 @@ class Stage:
     Parameters
     ----------
     low, high
-        Nine of ten drawings lie between.
+        Nine of ten drawings are between.
     share
         The largest share of a sample's measured time that it makes up, 0..1.
     """

@@ -19,7 +19,7 @@ def check_osts(plan: PlacePlan, snapshot: Snapshot) -> Findings:
     """Hold the OSTs that get bytes against the snapshot.
 
     Broken is an OST that is not there, is offline, has not as much free as the plan adds, or belongs to another server.
-    One that is fuller than it was, or degraded since, is a note: files of the plan may lie there already.
+    One that is fuller than it was, or degraded since, is a note: files of the plan may be there already.
     """
     there = {target.index: target for target in snapshot.ost}
     used = [target for target in plan.targets if target.added]

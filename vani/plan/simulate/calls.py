@@ -50,12 +50,12 @@ def data_calls(store: Store) -> DataCalls:
     StoreError
         It is damaged.
     InputError
-        It has more calls than are played one by one.
+        It has more calls than are simulated one by one.
     """
     manifest = store.manifest
     if manifest.records > _MOST_CALLS:
         raise InputError(
-            f"holds {manifest.records:,} calls", where=store.path, todo="name the profile of that run instead"
+            f"contains {manifest.records:,} calls", where=store.path, todo="name the profile of that run instead"
         )
     files = store.files
     ordinary = np.array(files["file"].to_numpy()[files["class"].to_numpy() == 0])

@@ -31,7 +31,7 @@ class Choices:
     rates
         By job, bytes per second that it was measured to reach with these I/O nodes, all of it together.
     lacks
-        Jobs that a plan says nothing of, and what was done.
+        Jobs that are not in a plan, and their treatment.
     """
 
     io_nodes: Mapping[str, Sequence[int]] = field(default_factory=lambda: MappingProxyType({}))
@@ -48,7 +48,7 @@ def choices_of(plans: Sequence[Plan], jobs: Collection[str], io_nodes: int) -> C
     Raises
     ------
     InputError
-        Two plans of one kind, a kind that is not played, or a plan that needs more I/O nodes than there are.
+        Two plans of one kind, a kind that is not simulated, or a plan that needs more I/O nodes than there are.
     """
     kinds = [plan.kind for plan in plans]
     twin = next((kind for kind in kinds if kinds.count(kind) > 1), None)
@@ -96,7 +96,7 @@ def _forward(plan: Plan, jobs: Collection[str], io_nodes: int) -> Choices:
         if job.bandwidth is not None and not job.shared:
             rates[job.name] = job.bandwidth
     lacks = [
-        (job, "the forward plan says nothing of it: its nodes are dealt over all I/O nodes")
+        (job, "the forward plan does not mention it: its nodes are dealt over all I/O nodes")
         for job in jobs
         if job not in nodes
     ]
@@ -136,7 +136,7 @@ def _path(plan: Plan, jobs: Collection[str], io_nodes: int) -> Choices:
         if job.name in jobs and job.map
     }
     lacks = [
-        (job, "the plan of paths says nothing of it: its nodes are dealt over all I/O nodes")
+        (job, "the plan of paths does not mention it: its nodes are dealt over all I/O nodes")
         for job in jobs
         if job not in nodes
     ]

@@ -1,4 +1,4 @@
-"""Jobs to play, from a scenario's own phases, a list of jobs, or the profile of an earlier run."""
+"""Jobs to simulate, from a scenario's own phases, a list of jobs, or the profile of an earlier run."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class File:
 
 @dataclass(frozen=True)
 class Job:
-    """A job to play. `files`: what its only phase moves, where files are known one by one."""
+    """A job to simulate. `files`: what its only phase moves, where files are known one by one."""
 
     name: str
     nodes: int
@@ -41,7 +41,7 @@ class Job:
     start_s: float
     phases: list[ScenarioPhase]
     rate: float | None = None
-    """Bytes per second that it asks for at most."""
+    """Bytes per second that it needs at most."""
     files: list[File] = field(default_factory=list)
 
 
@@ -63,7 +63,7 @@ def jobs_of(
     Raises
     ------
     InputError
-        Two jobs of one name, or more phases than can be played.
+        Two jobs of one name, or more phases than can be simulated.
     """
     all_jobs: list[Job] = []
     lacks: list[tuple[str, str]] = []
@@ -95,7 +95,7 @@ def jobs_of(
         raise InputError(
             f"the jobs have {phases:,} phases, repetitions counted",
             where=where,
-            todo=f"at most {MOST_PHASES:,} are played: repeat less often",
+            todo=f"at most {MOST_PHASES:,} are simulated: repeat less often",
         )
     return all_jobs, lacks
 
@@ -174,14 +174,14 @@ def _of_profile(
             lacks.append((name, "its profile has no phases with bytes: it is left out"))
             continue
         if any(phase.io.ops is None for phase in own):
-            lacks.append((name, "its profile lacks the calls of phases: its opens are not played"))
+            lacks.append((name, "its profile lacks the calls of phases: its opens are not simulated"))
         processes = job.processes or app.processes
         nodes = min(job.nodes if job.nodes > 1 else profile.job.nodes or job.nodes, processes)
         of_profile.append(Job(name, nodes, processes, job.start_s + begin, phases))
     if not profile.apps:
         lacks.append((job.name, "its profile has no apps: it is left out"))
     if any(trace.complete is False for trace in profile.traces):
-        lacks.append((job.name, "its trace is damaged: what was lost is not played"))
+        lacks.append((job.name, "its trace is damaged: the lost part is not simulated"))
     return of_profile
 
 

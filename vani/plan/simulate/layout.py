@@ -1,4 +1,4 @@
-"""Parts of a file by the object that they lie on."""
+"""Parts of a file by their object."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ __all__ = ["Component", "Piece", "components_of", "components_of_plan", "dealt",
 class Component:
     """Bytes `start` to `end` (None: of the file) on `count` objects, dealt in stripes of `size` bytes.
 
-    A component of no objects lies on the metadata target.
+    A component of no objects is on the metadata target.
     """
 
     start: float
@@ -46,7 +46,7 @@ def components_of(
 ) -> tuple[Component, ...]:
     """Components of a layout as jobs.yaml has them, or the machine's own (`count`, `size`).
 
-    All targets are `targets`; no component has more, since its objects lie on distinct ones.
+    All targets are `targets`; no component has more, since its objects are on distinct ones.
 
     Raises
     ------

@@ -53,7 +53,7 @@ class Stage:
 
 @dataclass(frozen=True)
 class Targets:
-    """Targets that files can lie on; arrays of shape (targets,).
+    """Targets for files; arrays of shape (targets,).
 
     `size` is inf if unknown; `index` is what Lustre calls them; `server` counts servers from 0.
     """
@@ -146,7 +146,7 @@ def machine_of(
         if pace is not None and len(share):
             stages[kind] = Stage(kind, pace, share)
         elif pace is None and len(share) and kind in {"node", "io_node", "target", "metadata"}:
-            lacks.append((kind, "no rate is known: it holds nothing back"))
+            lacks.append((kind, "no rate is known: it limits nothing"))
     for kind, pace in paces.items():
         if pace.read == 0 and pace.write == 0:
             raise InputError(
@@ -222,7 +222,7 @@ def _targets_now(figures: Figures, snapshot: Snapshot) -> tuple[Targets, Floats]
     share = []
     for target, peak in zip(snapshot.ost, peaks, strict=True):
         alive = 0.0 if target.state == "offline" else 1 - (target.load or 0.0)
-        # A rate that the scenario gives holds for all; else each target has its own peak.
+        # A rate that the scenario gives applies to all; else each target has its own peak.
         own = peak / most if figures.target is None and most and peak is not None else 1.0
         share.append(alive * own)
     return (

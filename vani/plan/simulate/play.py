@@ -1,4 +1,4 @@
-"""A scenario's variants, each played once for each seed."""
+"""A scenario's variants, each simulated once for each seed."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class Named:
 
 @dataclass(frozen=True)
 class Played:
-    """A variant as it was played: one of its runs by seed, and what it rests on."""
+    """A simulated variant: one of its runs by seed, and its inputs."""
 
     variant: Variant
     placement: Placement
@@ -85,7 +85,7 @@ def _makespan(run: Run) -> float:
 
 
 def tolerance_for(flows: int, tolerance: float | None) -> float:
-    """Few flows are played exactly, many within half a percent."""
+    """Few flows are simulated exactly, many within half a percent."""
     if tolerance is not None:
         return tolerance
     return 0.0 if flows <= EXACT else TOLERANCE
@@ -100,12 +100,12 @@ def play(
     where: str = "scenario",
     only: str | None = None,
 ) -> Played:
-    """Play one variant with every seed; one run where nothing is random.
+    """Simulate one variant with every seed; one run where nothing is random.
 
     Parameters
     ----------
     only
-        The job that is played by itself.
+        The job that is simulated alone.
     """
     figures = variant.machine or scenario.machine
     serial = (variant.stages or scenario.stages) == "serial"

@@ -42,14 +42,14 @@ def simulate(
     where: str = "scenario",
     version: str = "",
 ) -> SimulatePlan:
-    """Play all variants of a scenario.
+    """Simulate all variants of a scenario.
 
     Parameters
     ----------
     tolerance
         See `events.run`; None: exact for few flows.
     alone
-        Also play each job by itself, for its slowdown.
+        Also simulate each job alone, for its slowdown.
 
     Raises
     ------
@@ -88,7 +88,7 @@ def play_all(
     tolerance: float | None = None,
     where: str = "scenario",
 ) -> list[Played]:
-    """Play every variant; one that changes nothing where there are none."""
+    """Simulate every variant; one that changes nothing where there are none."""
     variants = scenario.variants or [Variant(name="scenario")]
     return [play(scenario, variant, named, tolerance=tolerance, where=where) for variant in variants]
 

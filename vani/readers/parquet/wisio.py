@@ -273,7 +273,7 @@ def _signatures(column: dict[str, Any], names: list[str]) -> Signatures:
     file[of_function([n in _FILE_IS_ANOTHER_ARGUMENT for n in names], np.bool_)] = -1
     value = np.where(seeks & (np.abs(size) < MOST_OFFSET), size, NO_VALUE)
     for wrong, quantity in (
-        (moves & ~believed(size), "ask for {} bytes, which no call can move: how many they moved is unknown"),
+        (moves & ~believed(size), "request {} bytes, which no call can move: how many they moved is unknown"),
         (
             seeks & (size != NO_VALUE) & (value == NO_VALUE),
             "name an offset of {}, which no file reaches: it is unknown",

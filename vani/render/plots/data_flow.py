@@ -57,7 +57,7 @@ def _draw(profile: Profile, heat: HeatMap | None) -> Drawing | str:
     return Drawing(
         kind=KIND,
         title=TITLE,
-        caption="From the processes that write (left) through files (middle; # stands for numbers that "
+        caption="From the processes that write (left) through files (middle; # means numbers that "
         "differ) to "
         "those that read (right); lines grow with the bytes. Look for one writer among many processes, for "
         "files that all "

@@ -134,7 +134,7 @@ def _draw(profile: Profile, heat: HeatMap | None) -> Drawing | str:
         )
     spec = chart(values, 240, layer=layers, resolve={"scale": {"y": "independent"}})
     small = sum(c for (_, size), c in counts.items() if size in ("0-1K", "1K-4K")) / total
-    caption = "How many of all reads and writes ask for how many bytes" + (
+    caption = "Number of reads and writes by the bytes they request" + (
         " (bars), and how fast such a request is: bytes divided by the time in these calls (diamonds, a "
         "scale of powers "
         "of ten). Look for tall bars on the left under low diamonds: many small requests that each get "
@@ -179,7 +179,7 @@ def _one_size(profile: Profile, kind: str, size: str, total: int, rates: Rates) 
         if requests.min == requests.max
         else f"{format_bytes(requests.min)} to {format_bytes(requests.max)}"
     )
-    return f"All {total:,} {kind}s ask for {request}" + (
+    return f"All {total:,} {kind}s request {request}" + (
         f", at {format_rate(rate)} of one process." if rate else "."
     )
 

@@ -81,7 +81,7 @@ def _recency(sequence: Sequence[int]) -> list[int]:
 
 
 def _prepare(sequences: Sequence[Sequence[int]]) -> Begin:
-    """Learn from sequences; with too few runs to learn from it says what the last value says."""
+    """Learn from sequences; with too few runs to learn from it predicts as the last value does."""
     windows, wanted = _examples(sequences)
     ask = _learnt(windows, wanted) if len(windows) >= _LEAST_RUNS else None
     return lambda: _Attention(ask)

@@ -1,4 +1,4 @@
-"""Predictors of creations, found by themselves in the modules of this package; plain ones come first and win ties."""
+"""Predictors of creations, found in the modules of this package; plain ones come first and are preferred in ties."""
 
 from __future__ import annotations
 

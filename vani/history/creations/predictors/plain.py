@@ -36,7 +36,7 @@ def _last_period(past: Sequence[Creations], so_far: Creations, count: int | None
 
 
 def _steady_growth(past: Sequence[Creations], so_far: Creations, count: int | None) -> Foreseen:
-    """Go on from what has begun; a run that has not begun yet goes on where the last one ended."""
+    """Continue the part that has begun; a run that has not begun yet continues where the last one ended."""
     ranks = expected_ranks(past, so_far, count)
     known = so_far if len(so_far) or not past else past[-1]
     law = max(laws(known, ("factor", "step")), key=lambda law: law.share) if len(known) else None

@@ -1,4 +1,4 @@
-"""Methods to predict write times, found by themselves in the modules of this package; plain ones win ties."""
+"""Methods to predict write times, found in the modules of this package; plain ones are preferred in ties."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """Methods that add up the times of stages: load over bandwidth each, with bandwidths that cannot be negative.
 
-`stage_sum` holds if a byte is at one stage at a time. A coefficient is the reciprocal of a bandwidth; that of a stage
+`stage_sum` applies if a byte is at one stage at a time. A coefficient is the reciprocal of a bandwidth; that of a stage
 that never limits is 0: not identified. `bottleneck` is a p-norm of the stage times, from their sum (p = 1) towards the
-largest alone, and holds if a byte goes through one stage while the next one follows.
+largest alone, and applies if a byte goes through one stage while the next one follows.
 """
 
 from __future__ import annotations

@@ -1,0 +1,77 @@
+"""Plain words in all texts of the repository: each translated word or phrase has one number, which only falls.
+
+Whoever clears some lowers the number; 0 forbids the words. The plain word to use instead stands behind each.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+
+CODE = ("vani", "schema", "analyzers", "advisors")
+PAGES = ("docs", "examples", "README.md", "CONTRIBUTING.md", "SECURITY.md")
+SUFFIXES = {".py", ".md", ".html", ".yaml"}
+WITHOUT = {"vendor", "__pycache__", "test_english.py"}
+
+# Words: how often in the code, how often in the pages.
+CEILINGS: dict[str, tuple[int, int]] = {
+    "tell | tells | telling | told": (25, 185),
+    "holds | holding": (35, 125),
+    "lies on | lie on | lies in | lie in | lies below | lies within | lie within": (10, 40),
+    "lies beside | lie beside | lies above | lies there | lie there | lies near | lie near": (5, 5),
+    "one behind the other": (0, 5),
+    "nobody": (15, 45),
+    "in vain": (5, 10),
+    "all the same": (0, 5),
+    "win | wins | won": (15, 40),
+    "takes in | could be won | is won": (0, 10),
+    "as it stands | as they stand": (5, 5),
+    "whose run | whose runs": (10, 10),
+    "asked for | asks for | ask for": (50, 110),
+    "is that of | are those of": (85, 50),
+    "of which": (65, 55),
+    "anew": (20, 25),
+    "stands for | stand for | stands in | stand in": (20, 40),
+    "beside": (60, 70),
+    "says nothing | says so | says which | says what | says why | says how": (25, 105),
+    "whatever": (30, 30),
+    "as far as": (45, 10),
+    "who loses | who costs | what nobody": (0, 10),
+    "held against | hold a | hold the": (10, 15),
+    "goes on | go on": (30, 20),
+    "plays what | is played | are played": (0, 10),
+}
+
+# Letters of words stay; what makes a name or a call of them stays, too; all else is a blank.
+_KEPT = b"abcdefghijklmnopqrstuvwxyz0123456789_([-'"
+_BLANKED = bytes(
+    code if bytes([code]) in _KEPT else code + 32 if 65 <= code <= 90 else 32 for code in range(256)
+)
+
+
+@cache
+def words_of(parts: tuple[str, ...]) -> bytes:
+    """All words of these files with one blank or more between; links below `vani` are not followed."""
+    paths = [
+        path
+        for part in parts
+        for path in ([ROOT / part] if (ROOT / part).is_file() else sorted((ROOT / part).rglob("*")))
+        if path.suffix in SUFFIXES and WITHOUT.isdisjoint(path.parts)
+    ]
+    return b"\n".join(path.read_bytes().translate(_BLANKED) for path in paths if path.is_file())
+
+
+def counted(phrases: str, parts: tuple[str, ...]) -> int:
+    return sum(words_of(parts).count(f" {phrase.strip()} ".encode()) for phrase in phrases.split("|"))
+
+
+@pytest.mark.parametrize("words", CEILINGS)
+def test_no_text_has_more_of_a_translated_phrase_than_before(words):
+    code, pages = CEILINGS[words]
+    found = counted(words, CODE), counted(words, PAGES)
+    assert found[0] <= code, f"{words}: {found[0]} in the code; say it plainly ({code} may be there)"
+    assert found[1] <= pages, f"{words}: {found[1]} in the pages; say it plainly ({pages} may be there)"
