@@ -130,7 +130,7 @@ def bad_logs(desk: Path) -> None:
         (("add", "text.darshan", "--database", "h"), "text.darshan: is no Darshan log"),
         (
             ("add", "folder", "--database", "h"),
-            "folder: holds no Darshan logs, no profiles, no traces and no sessions of vani tune; name the folder of the logs",
+            "folder: contains no Darshan logs, no profiles, no traces and no sessions of vani tune; name the folder of the logs",
         ),
         (("add", "nowhere", "--database", "h"), "nowhere: cannot be read (No such file or directory)"),
         (("add", "/dev/null", "--database", "h"), "/dev/null: is no file and no folder"),

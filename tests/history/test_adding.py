@@ -161,7 +161,7 @@ def test_what_the_user_named_must_be_a_run(logs, tmp_path):
 
 def test_nothing_at_a_path_or_no_run_below_it_is_an_error(tmp_path):
     (tmp_path / "empty").mkdir()
-    with pytest.raises(InputError, match="holds no Darshan logs"):
+    with pytest.raises(InputError, match="contains no Darshan logs"):
         add(tmp_path / "empty", db=tmp_path / "h.sqlite")
     with pytest.raises(InputError, match="No such file"):
         add(tmp_path / "nothing", db=tmp_path / "h.sqlite")

@@ -84,7 +84,7 @@ def test_with_the_key_later_logs_have_the_same_hashes_and_old_ones_are_not_opene
     assert (added.runs, added.unchanged) == (1, 10)
     assert len({row.user for row in api.history_top(db=db).rows}) == 3
     assert b"alice" not in everything(db)
-    with pytest.raises(StoreError, match=r"holds hashes, not names; name its key \(--key FILE\)"):
+    with pytest.raises(StoreError, match=r"contains hashes, not names; name its key \(--key FILE\)"):
         api.history_add(tmp_path / "logs", db=db)
 
 
@@ -102,7 +102,7 @@ def test_another_key_is_refused(db, tmp_path):
     with pytest.raises(StoreError, match="has hashes of another key"):
         api.history_anonymise(tmp_path / "other", db=db)
     (tmp_path / "none").write_text("my key")
-    with pytest.raises(InputError, match="holds no key"):
+    with pytest.raises(InputError, match="contains no key"):
         api.history_anonymise(tmp_path / "none", db=db)
 
 

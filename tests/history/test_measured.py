@@ -113,7 +113,7 @@ def test_what_a_removed_user_measured_is_gone(db):
         (HELPED.model_copy(update={"ended": "some day"}).to_yaml(), "'some day' is no date"),
         (HELPED.to_yaml().replace("speedup: 1.48", "speedup: .nan"), "speedup"),
         (HELPED.to_yaml().replace("candidates: [0, 2]", "candidates: [0, 9]"), "there are only 3 candidates"),
-        (HELPED.model_copy(update={"result": None}).to_yaml(), "measured no setting, or goes on"),
+        (HELPED.model_copy(update={"result": None}).to_yaml(), "measured no setting, or continues"),
     ],
 )
 def test_a_document_that_is_wrong_is_refused_by_name(tmp_path, text, why):

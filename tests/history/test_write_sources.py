@@ -132,6 +132,6 @@ def test_runs_of_a_history_that_write_and_hardly_read_are_writes():
     samples = sampled(found)
     assert samples.seconds.tolist() == [11, 10]  # 0.3 % more bytes are no other write
     with pytest.raises(
-        InputError, match="runs of app: none of 2 runs writes, hardly reads, and tells its time"
+        InputError, match="runs of app: none of 2 runs writes, hardly reads, and records its time"
     ):
         writes_of(runs[3:5], "runs of app")

@@ -210,7 +210,7 @@ def test_the_dimension_that_binds_decides_and_equation_1_as_printed_does_not_see
 def test_a_job_without_bytes_is_nothing_to_equation_1_as_printed():
     plan = planned(jobs_of({"iobw": 0, "mdops": 5.0}), machine([node()], [[node()]]), capacity="eq1")
     assert (plan.jobs[0].met, [one.name for one in plan.no_data]) == (None, ["a"])
-    assert "which are all that equation 1 sees" in plan.no_data[0].reason
+    assert "and equation 1 sees only bytes" in plan.no_data[0].reason
 
 
 def test_the_balance_index_is_the_population_standard_deviation_over_a_half():
@@ -239,7 +239,7 @@ def test_what_a_single_compute_node_loses_by_having_one_forwarding_node_is_said(
     only = plan.jobs[0]
     assert (only.flow, only.met) == (pytest.approx(1.0), pytest.approx(1 / 1.6))
     assert (
-        "no forwarding node has room for all that one of its compute nodes asks for"
+        "no forwarding node has room for all that one of its compute nodes needs"
         in plan.over_capacity[0].reason
     )
 
