@@ -59,7 +59,7 @@ def test_a_pool_that_nobody_knows_breaks_a_plan_that_hands_something_out(run, de
     assert (done.status, "the snapshot names no forwarding nodes" in done.out) == (1, True)
     planned("--policy", "zero")
     done = run("plan", "check", "plan.yaml", "--snapshot", "now.yaml")
-    assert (done.status, done.out.partition(":")[0]) == (0, "Holds")
+    assert (done.status, done.out.partition(":")[0]) == (0, "Valid")
 
 
 def test_slow_and_new_io_nodes_are_told_and_break_nothing(run, desk, planned):

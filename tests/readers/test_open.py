@@ -53,7 +53,7 @@ def test_the_original_is_read_where_a_converted_copy_lies_in_it(tmp_path):
 )
 def test_foreign_traces_are_named_and_say_what_to_do(tmp_path, name, tool):
     (tmp_path / name).write_bytes(b"x")
-    for path, verb in ((tmp_path, "holds"), (tmp_path / name, "is")):
+    for path, verb in ((tmp_path, "contains"), (tmp_path / name, "is")):
         with pytest.raises(UnknownFormatError, match=f"{verb} {tool}.*; .*Recorder 2.3 or newer") as caught:
             open_trace(path)
         assert "\n" not in str(caught.value)

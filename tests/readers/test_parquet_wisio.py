@@ -301,7 +301,7 @@ def test_a_missing_column_is_named(tmp_path, column):
 def test_a_column_of_another_kind_is_named(tmp_path):
     table = rows(func_id=["write"])
     table = table.set_column(table.column_names.index("tmid"), "tmid", pa.array(["now"]))
-    with pytest.raises(UnknownFormatError, match="column 'tmid' holds string"):
+    with pytest.raises(UnknownFormatError, match="column 'tmid' contains string"):
         open_trace(write(tmp_path, table))
 
 

@@ -218,8 +218,8 @@ def _pieces(file, packed: int, sizes: list[int]) -> list[bytes]:
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (frame_of(b"x" * 1000, claimed=999), "holds 999 bytes or more, its header says 999"),
-        (frame_of(b"x" * 1000, claimed=1001), "holds 1,000 bytes or more, its header says 1,001"),
+        (frame_of(b"x" * 1000, claimed=999), "contains 999 bytes or more, not 999"),
+        (frame_of(b"x" * 1000, claimed=1001), "contains 1,000 bytes or more, not 1,001"),
         (frame_of(b"x" * 1000)[:-3], "zlib frame claims"),
         (frame_of(b"x" * 1000, claimed=1 << 31), "claims to contain"),
         (b"\0" * 15, "has no header"),

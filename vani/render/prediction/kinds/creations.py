@@ -34,7 +34,7 @@ def body(prediction: CreationsPrediction) -> list[str]:
         lines.append(f"and {len(rows) - _SHOWN:,} more")
     if prediction.judged:
         best = [f"{name} {100 * share:.0f} %" for name, share in prediction.judged.items()]
-        where = f"{counted(prediction.held_out, 'held-out run')}"
+        where = f"{counted(prediction.held_out, 'run')} held out"
         if prediction.task == "rest_of_run":
             where = f"{counted(prediction.held_out, 'part')} of runs held out"
         lines += ["", f"Within 1 % of {where}: {', '.join(best)}."]
