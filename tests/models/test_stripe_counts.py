@@ -9,7 +9,8 @@ import pytest
 from benchmarks.gains import changes
 from benchmarks.stripe_runs import DATA, Run, runs
 from benchmarks.stripes import THUMB, advised, shares
-from vani.models.stripe_count import speedup
+from vani.models.stripe_count import measured_per_node, speedup
+from vani.schema.system import StripeCurve
 from vani.units import GiB
 
 pytestmark = pytest.mark.skipif(not DATA.exists(), reason="the measurements are not beside the repository")
@@ -49,3 +50,24 @@ def test_between_measured_counts_bandwidth_follows_the_logarithm():
     assert run.reached(4) == pytest.approx(200 / 300)
     # Fewer than were measured give at worst in proportion.
     assert run.reached(1) == pytest.approx(50 / 300)
+
+
+def _curve(enough: int, **pattern) -> StripeCurve:
+    points = [{"stripe_count": 1, "bandwidth": 1e9}, {"stripe_count": enough, "bandwidth": 3e9}]
+    return StripeCurve.model_validate({"calls": "independent", "nodes": 2, "points": points} | pattern)
+
+
+def test_a_curve_decides_for_its_own_pattern_alone():
+    own = _curve(4, layout="file_per_process", processes_per_node=8)
+    curves = [_curve(8), _curve(16, calls="collective"), _curve(2, order="strided"), own]
+
+    def enough(among=curves, **pattern):
+        return measured_per_node(among, nodes=2, **{"collective": False, "reads": False} | pattern)
+
+    assert (enough(), enough(collective=True), enough(strided=True)) == (4, 8, 1)
+    # All files of a node together.
+    assert enough(own=True) == 32
+    assert enough(reads=True) is None
+    # Regions stand for pieces in turn where these were not measured, and never the other way.
+    assert enough(curves[:1], strided=True) == 4
+    assert enough(curves[2:3]) is None
