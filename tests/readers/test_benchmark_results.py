@@ -227,6 +227,15 @@ def test_json_of_ior_is_refused_by_name():
         benchmark_result(DATA / "results" / "ior.json")
 
 
+def test_a_folder_that_cannot_be_listed_is_left_to_whoever_reads_the_trace(tmp_path, monkeypatch):
+    def refuse(path):
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(Path, "iterdir", refuse)
+    with pytest.raises(InputError, match="Permission denied"):
+        vani.advise(tmp_path)
+
+
 def test_what_cannot_be_read_in_a_folder_costs_itself_alone(tmp_path):
     folder = shutil.copytree(TEXTS, tmp_path / "texts")
     text = (folder / "ior.txt").read_text()

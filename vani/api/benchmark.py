@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 __all__ = ["advise_result", "benchmark_result", "is_result_alone", "measured_system", "output_beside", "with_agreement"]
 
 _MOST_LOOKED_AT: Final = 1000
+_CHUNK: Final = 1 << 20
 _SAME: Final = 0.05
 _KINDS: Final = {"file creation": "open", "file stat": "stat", "file removal": "remove"}
 """Operations of mdtest, and the kind of metadata operations that a profile counts them under."""
@@ -43,7 +44,11 @@ def is_result_alone(path: Path) -> bool:
 
 def output_beside(path: Path) -> Path | None:
     """The text of IOR or mdtest in a trace's folder, if there is just one."""
-    some = [*outputs_of(path)] if path.is_dir() else []
+    try:
+        some = [*outputs_of(path)] if path.is_dir() else []
+    except OSError:
+        # Whoever reads the trace says why the folder cannot be listed.
+        return None
     return some[0] if len(some) == 1 else None
 
 
@@ -89,7 +94,11 @@ def advise_result(result: PathLike, *, system: PathLike | System | None = None) 
     """
     path, machine = Path(result), system_of(system)
     files = [path] if path.is_file() else [*outputs_of(path), *path.glob("result_summary.txt")]
-    digest = hashlib.sha256(b"".join(file.read_bytes() for file in files))
+    digest = hashlib.sha256()
+    for file in files:
+        with file.open("rb") as opened:
+            while chunk := opened.read(_CHUNK):
+                digest.update(chunk)
     ref = SystemRef(
         name=None if machine is None else machine.name,
         sha256="" if machine is None else hashlib.sha256(dumps(machine).encode()).hexdigest(),
