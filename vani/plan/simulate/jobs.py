@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Literal
 
 from vani.errors import InputError
 from vani.plan.simulate.calls import DataCalls, phases_of_calls
+from vani.plan.simulate.file_times import phases_of_files
 from vani.schema.scenario import ScenarioPhase
+from vani.units import format_bytes
 
 if TYPE_CHECKING:
     from vani.schema.jobs import Jobs, PlannedJob
@@ -157,11 +159,8 @@ def _of_profile(
 ) -> Iterable[Job]:
     """A job per app of the run, each with its phases at the distances that they had."""
     of_profile: list[Job] = []
-    if profile.phases is None:
-        lacks.append((job.name, f"its profile has no phases ({_why_none(profile)}): it is left out"))
-        return of_profile
     for app in profile.apps:
-        own = [phase for phase in profile.phases if phase.app == app.name]
+        own = [phase for phase in profile.phases or () if phase.app == app.name]
         name = job.name if len(profile.apps) == 1 else f"{job.name}/{app.name}"
         shared = bool(app.files.shared and not app.files.file_per_process)
         phases: list[ScenarioPhase] = []
@@ -171,8 +170,17 @@ def _of_profile(
             phases += _phases_of(phase, max(0.0, phase.start_s - now), shared=shared)
             now = max(now, phase.end_s)
         if not phases:
-            lacks.append((name, "its profile has no phases with bytes: it is left out"))
-            continue
+            why = "phases with bytes" if profile.phases is not None else f"phases ({_why_none(profile)})"
+            phases, begin = phases_of_files([file for file in profile.files if app.name in file.apps], app.processes)
+            if not phases:
+                lacks.append((name, f"its profile has no {why}, nor times of files with bytes: it is left out"))
+                continue
+            moved, all_bytes = sum(phase.bytes for phase in phases), app.io.bytes.total
+            rest = 0.0 if all_bytes is None else all_bytes - moved
+            some = f", {format_bytes(rest)} are left out" if rest >= 1 else ""
+            lacks.append(
+                (name, f"its profile has no {why}: bytes are spread evenly over the time of each listed file{some}")
+            )
         if any(phase.io.ops is None for phase in own):
             lacks.append((name, "its profile lacks the calls of phases: its opens are not simulated"))
         processes = job.processes or app.processes
