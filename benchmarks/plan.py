@@ -14,6 +14,9 @@ PARTS = {
     "place": "OSTs: tables 1, 2, 4, 5, OST Cost beside the least possible (Tarazu)",
     "path": "I/O paths: table III, greedy beside the maximum flow (AIOT)",
     "simulate": "simulations: table 6, section 6.4, OPRAEL's stripe sweep, 10,000 flows",
+    "tarazu": "figures 7, 14, 21, 22, 23 (Tarazu): OSTs that are filled, simulated bandwidth, logs as workloads",
+    "aiot": "figures 12 to 16 (AIOT): request split, read-ahead, stripes, Data-on-MDT, remapping",
+    "joint": "paths of jobs one after the other beside all at once",
     "library": "what a placed file costs",
 }
 

@@ -42,6 +42,15 @@ TABLE_4 = {
 """I/O nodes by job, and the sum of bandwidths in MB/s."""
 OVER_STATIC = {24: 5.11, 56: 3.11, 64: 2.7, 128: 1.6}
 """Medians of MCKP / STATIC by pool, figure 3 and its text."""
+RANGES = {24: (1.03, 15.06), 56: (1.0408, 8.3922)}
+"""Its least and most by pool, from the text of section 3.2."""
+FIGURE_1 = {
+    "A": (32, 1536, "fpp", "contiguous", 1024), "B": (32, 1536, "fpp", "contiguous", 128),
+    "C": (32, 1536, "shared", "contiguous", 1024), "D": (16, 192, "shared", "strided", 128),
+    "E": (8, 192, "shared", "strided", 1024), "F": (16, 384, "shared", "contiguous", 128),
+    "G": (32, 384, "shared", "strided", 512), "H": (8, 384, "shared", "contiguous", 4096),
+}  # fmt: skip
+"""Table 2: nodes, processes, layout, order and KiB of a request of each pattern of figure 1."""
 
 
 @dataclass(frozen=True)
@@ -53,6 +62,7 @@ class Study:
     oracle: np.ndarray
     mckp: np.ndarray
     static: np.ndarray
+    process: np.ndarray
     over: np.ndarray
     """By pool, the share of sets in which STATIC hands out more than the pool."""
     rounded_over: np.ndarray
@@ -71,19 +81,32 @@ class Study:
         return POOLS[int(np.argmax(reached))]
 
 
-def study(curves: np.ndarray, nodes: Sequence[int], sets: int = SETS, seed: int = SEED) -> Study:
-    """Draw sets of patterns and share every pool among them; `curves` has a row per pattern, a column per count."""
+def study(
+    curves: np.ndarray,
+    nodes: Sequence[int],
+    sets: int = SETS,
+    seed: int = SEED,
+    processes: Sequence[int] | None = None,
+) -> Study:
+    """Draw sets of patterns and share every pool among them; `curves` has a row per pattern, a column per count.
+
+    Without `processes`, PROCESS is as STATIC.
+    """
+    processes = nodes if processes is None else processes
     random = np.random.default_rng(seed)
     drawn = [random.choice(len(curves), SIZE, replace=False) for _ in range(sets)]
     weights = np.array(COUNTS)
     items = [Items(weights, np.round(row).astype(np.int64)) for row in curves]
     best = curves.max(axis=1)
-    mckp, static, over, rounded_over = (np.zeros((len(POOLS), sets)) for _ in range(4))
+    mckp, static, process, over, rounded_over = (np.zeros((len(POOLS), sets)) for _ in range(5))
     for number, one in enumerate(drawn):
         values = optima([items[n] for n in one], POOLS[-1]).values
         mckp[:, number] = values[list(POOLS)]
-        total = sum(nodes[n] for n in one)
+        total, all_processes = sum(nodes[n] for n in one), sum(processes[n] for n in one)
         for row, pool in enumerate(POOLS):
+            process[row, number] = sum(
+                curves[n, COUNTS.index(_share(pool, processes[n], all_processes)[1])] for n in one
+            )
             shares = [_share(pool, nodes[n], total) for n in one]
             static[row, number] = sum(
                 curves[n, COUNTS.index(legal)] for n, (_, legal) in zip(one, shares, strict=True)
@@ -96,6 +119,7 @@ def study(curves: np.ndarray, nodes: Sequence[int], sets: int = SETS, seed: int 
         np.array([best[one].sum() for one in drawn]),
         mckp,
         static,
+        process,
         over.mean(axis=1),
         rounded_over.mean(axis=1),
     )
@@ -182,11 +206,38 @@ def print_table_4() -> None:
         print(f"  {policy:8} {total / 1e6:8,.1f}{paper}, mckp is {best / total:.2f} times that")
 
 
-def print_study(title: str, curves: np.ndarray, nodes: Sequence[int], sets: int) -> None:
+def print_figure_1() -> None:
+    """Bandwidths of the eight patterns of table 2, which the figure draws without figures."""
+    print("\nFigure 1, table 2: GB/s by I/O nodes, mean of repetitions and (their standard deviation)")
+    for name, (nodes, processes, layout, order, kib) in FIGURE_1.items():
+        (curve,) = (
+            one.curve
+            for one in measured()
+            if (one.pattern.nodes, one.pattern.processes, one.pattern.layout, one.pattern.request)
+            == (nodes, processes, layout, kib << 10)
+            and (layout == "fpp" or one.pattern.order == order)
+        )
+        best = max(COUNTS, key=lambda n: curve[n].mean)
+        cells = (f"{n}: {curve[n].mean / 1e9:.2f} ({curve[n].deviation / 1e9:.2f})" for n in COUNTS)
+        print(f"  {name}  {'   '.join(cells)}   best with {best}")
+
+
+def print_figure_2(found: Study) -> None:
+    """Medians of the sums of bandwidths, which the figure draws without figures."""
+    print("  figure 2: medians over the sets, GB/s (STATIC is SIZE: all nodes of a set are the system's)")
+    print("  pool     ZERO      ONE   STATIC  PROCESS     MCKP   ORACLE")
+    for row, pool in enumerate(POOLS):
+        sums = (found.zero, found.one, found.static[row], found.process[row], found.mckp[row], found.oracle)
+        print(f"  {pool:4} " + " ".join(f"{np.median(some) / 1e9:8.2f}" for some in sums))
+
+
+def print_study(
+    title: str, curves: np.ndarray, nodes: Sequence[int], sets: int, processes: Sequence[int] | None = None
+) -> None:
     """Section 3.2 and figures 2 and 3 from one reading of the measurements."""
     best = Counter(COUNTS[n] for n in curves.argmax(axis=1))
     print(f"\n{title}; best number of I/O nodes: " + ", ".join(f"{n}: {best[n]}" for n in COUNTS))
-    found = study(curves, nodes, sets)
+    found = study(curves, nodes, sets, processes=processes)
     gain = found.oracle / found.zero - 1
     print(f"  ONE is {1 - np.median(found.one / found.zero):.2%} slower than ZERO (paper 82.11 %)")
     print(
@@ -197,6 +248,13 @@ def print_study(title: str, curves: np.ndarray, nodes: Sequence[int], sets: int)
     ratio = found.over_static
     medians = np.median(ratio, axis=1)
     print(f"  MCKP / STATIC is largest at {POOLS[int(medians.argmax())]} I/O nodes (paper 24)")
+    for pool, (low, high) in RANGES.items():
+        ours = ratio[POOLS.index(pool)]
+        print(
+            f"  figure 3: with {pool} I/O nodes {ours.min():.2f} to {ours.max():.2f} times "
+            f"(paper {low:.2f} to {high:.2f})"
+        )
+    print(f"  mean over all pools {ratio.mean():.2f} (paper 2.6), most {ratio.max():.2f} (paper 23.75)")
     least = ratio.min()
     print(f"  it is {least:.4f} at least, {'never' if least >= 1 else 'sometimes'} below 1 (paper: never)")
     apart = [medians[POOLS.index(pool)] / paper - 1 for pool, paper in OVER_STATIC.items()]
@@ -218,6 +276,8 @@ def print_study(title: str, curves: np.ndarray, nodes: Sequence[int], sets: int)
             f"  {pool:4}   {medians[row]:21.2f} {paper:7} {ratio[row].min():8.2f} {ratio[row].max():8.2f}"
             f"   {found.over[row]:.0%} ({found.rounded_over[row]:.0%})"
         )
+    if processes is not None:
+        print_figure_2(found)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -226,7 +286,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--sets", type=int, default=SETS, help="sets of 16 patterns (default: %(default)s)")
     asked = parser.parse_args(arguments)
     print_table_4()
-    print_study("Means of repetitions", *means(), asked.sets)
+    print_figure_1()
+    processes = [one.pattern.processes for one in measured()]
+    print_study("Means of repetitions", *means(), asked.sets, processes)
     runs = best_repetitions()
     if runs is not None:
         print_study("Best repetitions (misleading)", *runs, asked.sets)

@@ -1,0 +1,23 @@
+"""The best paths of all jobs at once, against every mapping, and plans against them."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from benchmarks.plan_joint import best_at_once, best_of_all, carried_of, instance, main
+from vani.plan.path_layers import network_of
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_the_program_finds_the_best_of_all_mappings_and_no_plan_is_above_it(seed):
+    snapshot, nodes, rates = instance(np.random.default_rng(seed), small=True)
+    network = network_of(snapshot, {"iobw"})
+    best = best_at_once(network, nodes, rates)
+    assert best == pytest.approx(best_of_all(network, nodes, rates), abs=1e-6)
+    assert carried_of(snapshot, nodes, rates).mean() <= best + 1e-6
+
+
+def test_the_table_is_printed(capsys):
+    main(["--count", "2"])
+    assert capsys.readouterr().out.count("mean share, best of six orders") == 2
