@@ -33,6 +33,7 @@ from vani.advisors.rule import (
     Rule,
     Verdict,
 )
+from vani.advisors.rule import Knob as RuleKnob
 from vani.errors import InputError, VaniError
 from vani.models.io_time import IOTime, io_time
 from vani.models.verdict import verdict_of
@@ -116,6 +117,7 @@ def judge(
     matter = next((rule for rule in chosen if isinstance(rule, IOShare)), None) or IOShare()
     # Without times no rule knows the value of its finding; few can find anything.
     time = None if profile.workflow.runtime_s is None else io_time(profile)
+    most = _most_severe(matter, time, profile)
     silent: list[NoRecommendation] = []
     judged: list[Judged] = []
     layouts: Layouts = NO_LAYOUTS
@@ -128,7 +130,8 @@ def judge(
                 continue
             verdict = _ask(rule, profile, system, layouts)
             if isinstance(verdict, NoAdvice):
-                silent.append(NoRecommendation(rule=rule.id, why=verdict.why))
+                knobs = _knobs(_trials(rule, profile, system)) if most != "info" else []
+                silent.append(NoRecommendation(rule=rule.id, why=verdict.why, knobs=knobs))
                 continue
             for finding in verdict:
                 # Whether I/O matters is the bound itself.
@@ -146,7 +149,6 @@ def judge(
                     judged.append(_judged(type(rule), without_little(bound)))
     winners, lost = resolve(judged)
     silent += [NoRecommendation(rule=loser.rule.id, why=why) for loser, why in lost]
-    most = _most_severe(matter, time, profile)
     observations = diagnosis(profile)
     sure = whole_share(profile) * (SHORT_RUN if time is not None and time.is_short else 1.0)
     recommendations = [
@@ -336,13 +338,21 @@ def _recommendation(
         if finding.gain is None or inflated_by(profile) is not None
         else _expected(finding.gain, profile, is_bound=rule is IOShare),
         apply=list(finding.apply),
-        knobs=[
-            Knob(kind=knob.kind, folder=knob.folder, values=[dict(value) for value in knob.values])
-            for knob in knobs_of(finding)
-        ],
+        knobs=_knobs(knobs_of(finding)),
         source=list(rule.sources),
         patterns=patterns,
     )
+
+
+def _knobs(knobs: Sequence[RuleKnob]) -> list[Knob]:
+    return [Knob(kind=knob.kind, folder=knob.folder, values=[dict(value) for value in knob.values]) for knob in knobs]
+
+
+def _trials(rule: Rule, profile: Profile, system: System) -> Sequence[RuleKnob]:
+    try:
+        return rule.trials(profile, system)
+    except Exception as error:
+        raise _fault(rule, f"failed ({described(error)})") from error
 
 
 def _expected(gain: Gain | str, profile: Profile, *, is_bound: bool) -> Expected | Direction:

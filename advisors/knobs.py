@@ -47,6 +47,8 @@ def _knob_of(line: str) -> Iterator[Knob]:
         return
     if words[:2] == ["lfs", "setstripe"] and len(words) > 3:
         yield Knob("layout", ({"options": shlex.join(words[2:-1])},), folder=words[-1])
+    elif words[:2] in (["beegfs-ctl", "--setpattern"], ["daos", "filesystem"]) and len(words) > 3:
+        yield Knob("layout", ({"command": shlex.join(words[:-1])},), folder=words[-1])
     elif words[0] == "export" and len(words) == 2 and "=" in words[1]:
         name, _, value = words[1].partition("=")
         yield Knob("environment", ({name: value},))

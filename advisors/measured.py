@@ -107,13 +107,7 @@ def _corrected(item: Recommendation, correction: Correction | None) -> Recommend
 
 def _setting_of(item: Recommendation) -> Setting | None:
     """The recommended values of all knobs; None where there are none, or layouts that differ."""
-    settings = [
-        Setting(layout=knob.values[0]["options"])
-        if knob.kind == "layout"
-        else Setting(**{knob.kind: knob.values[0]})  # type: ignore[arg-type]
-        for knob in item.knobs
-        if knob.values
-    ]
+    settings = [Setting.of_knob(knob, knob.values[0]) for knob in item.knobs if knob.values]
     if not settings or len({_layout(setting.layout) for setting in settings if setting.layout}) > 1:
         return None
     whole = Setting()
@@ -133,11 +127,11 @@ def _rank(item: Recommendation) -> tuple[int, float]:
 
 def _parts(setting: Setting) -> frozenset[tuple[str, ...]]:
     """Parts of a setting, each in one spelling."""
-    parts: set[tuple[str, ...]] = {("hint", *pair) for pair in setting.hints.items()}
-    parts |= {("variable", *pair) for pair in setting.environment.items()}
-    if setting.layout:
-        parts.add(("layout", *_layout(setting.layout)))
-    return frozenset(parts)
+    return frozenset(_spelled(part) for part in setting.parts)
+
+
+def _spelled(part: tuple[str, ...]) -> tuple[str, ...]:
+    return ("layout", *_layout(part[1])) if part[0] == "layout" else part
 
 
 def _layout(options: str | None) -> tuple[str, ...]:
@@ -160,13 +154,10 @@ def _layout(options: str | None) -> tuple[str, ...]:
 
 def _with_rest(trial: Trial, setting: Setting) -> Trial:
     """The trial, naming its other settings."""
-    rest = Setting(
-        layout=None if setting.layout else trial.setting.layout,
-        hints={name: value for name, value in trial.setting.hints.items() if name not in setting.hints},
-        environment={
-            name: value for name, value in trial.setting.environment.items() if name not in setting.environment
-        },
-    )
+    rest, known = Setting(), _parts(setting)
+    for part, alone in trial.setting.parts.items():
+        if _spelled(part) not in known:
+            rest = rest.with_(alone)
     label = None if rest == Setting() else rest.label
     return replace(trial, measured=trial.measured.model_copy(update={"together_with": label}))
 

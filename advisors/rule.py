@@ -115,11 +115,12 @@ NO_LAYOUTS: Layouts = MappingProxyType({})
 class Knob:
     """A setting that can be tried without a change of the program, with the values worth trying, best first.
 
-    A value is, by `kind`: of a layout the `options` of `lfs setstripe` for `folder`; of hints of MPI-IO, and of the
-    environment, values by name.
+    A value is, by `kind`: of a layout the `options` of `lfs setstripe` for `folder`, or the `command` that takes the
+    folder last; of hints of MPI-IO, and of the environment, values by name; where `folder` is staged in or out, a
+    folder `near` the nodes; of a mapping of processes its `order`, block or cyclic.
     """
 
-    kind: Literal["layout", "hints", "environment"]
+    kind: Literal["layout", "hints", "environment", "stage_in", "stage_out", "mapping"]
     values: Sequence[Mapping[str, str]]
     folder: str | None = None
 
@@ -245,6 +246,10 @@ class Rule:
     def check(self, profile: Profile, system: System) -> Verdict:
         """Judge; pure: no files, no clock, no printing."""
         raise NotImplementedError
+
+    def trials(self, profile: Profile, system: System) -> Sequence[Knob]:  # noqa: ARG002 - of rules that have some
+        """Values that a trial can judge where the rule has nothing to recommend and I/O matters; pure."""
+        return ()
 
     def nothing(self, why: str) -> NoAdvice:
         """Return the reason why there is nothing to recommend."""

@@ -114,12 +114,15 @@ class Measured(Model):
 class Knob(Model):
     """A setting that can be tried without a change of the program."""
 
-    kind: Literal["layout", "hints", "environment"] = Field(
-        description="the layout of new files in a folder, hints of MPI-IO, or variables"
+    kind: Literal["layout", "hints", "environment", "stage_in", "stage_out", "mapping"] = Field(
+        description="the layout of new files in a folder, hints of MPI-IO, variables, a folder that is read or written "
+        "near the nodes during the run, or how the launcher deals processes out to nodes"
     )
-    folder: str | None = Field(default=None, description="of a layout; else null")
+    folder: str | None = Field(default=None, description="of a layout, or the one that is staged; else null")
     values: list[dict[str, str]] = Field(
-        description="worth trying, best first: of a layout the `options` of `lfs setstripe`, else values by name"
+        description="worth trying, best first: of a layout the `options` of `lfs setstripe`, or the `command` that "
+        "takes the folder last; of staging the folder `near` the nodes; of a mapping its `order`, block or cyclic; "
+        "else values by name"
     )
 
 
@@ -169,11 +172,18 @@ class Recommendation(SparseModel):
         return self.expected if isinstance(self.expected, Direction) else None
 
 
-class NoRecommendation(Model):
+class NoRecommendation(SparseModel):
     """A rule that was looked at and has nothing to recommend."""
+
+    optional_keys: ClassVar[tuple[str, ...]] = ("knobs",)
 
     rule: str
     why: str
+    knobs: list[Knob] = Field(
+        default=[],
+        description="what `vani tune` can try all the same, where I/O matters: nobody knows whether it helps; absent "
+        "where there is nothing",
+    )
 
 
 class Observation(Model):

@@ -311,8 +311,28 @@ class HistoryMonth(Model):
     users: Count
 
 
+class MeasuredSetting(Model):
+    """A setting that `vani tune` ran an application with."""
+
+    application: str | None
+    user: str
+    machine: str | None = Field(description="name of its description; null: none, or one of typical figures")
+    processes: Count | None
+    nodes: Count | None
+    setting: str = Field(description="in words")
+    rules: list[str] = Field(description="that recommended it")
+    verdict: str = Field(
+        description="proven; not_proven: it looked faster; no_gain; failed: the program did not end as it should"
+    )
+    speedup: float | None = Field(description="times as fast as without it; null: the program failed")
+    low: float | None = Field(description="lower end of its interval; null: too few runs")
+    high: float | None = Field(description="upper end")
+    runs: Count = Field(description="with the setting")
+    day: str = Field(description="YYYY-MM-DD, in UTC")
+
+
 class HistoryContents(Model):
-    """The runs of a history."""
+    """The runs of a history, and the settings that were measured."""
 
     place: str
     runs: Count
@@ -321,3 +341,4 @@ class HistoryContents(Model):
     damaged: Count = Field(description="files that could not be read")
     anonymised: bool
     months: list[HistoryMonth]
+    settings: list[MeasuredSetting] = Field(description="the latest first")

@@ -254,6 +254,9 @@ class Forwarding(Model):
     choices: list[Count] = Field(default_factory=list, description="numbers of I/O nodes a job may be given")
     direct_access: bool | None = Field(default=None, description="true where jobs may do without")
     user_can_choose: bool | None = Field(default=None, description="true where a user can set the number")
+    variable: Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")] | None = Field(
+        default=None, description="environment variable by which a user sets the number for a job"
+    )
     site_can_set: list[Literal["prefetch_chunk", "request_split"]] = Field(
         default_factory=list,
         description="other settings of the forwarding nodes for a job: how far they read ahead, and how they "

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Final, Literal, Self
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Final, Literal, Self
 
 from pydantic import Field, model_validator
 
 from vani.schema.document import Document
 from vani.schema.model import Model
+
+if TYPE_CHECKING:
+    from vani.schema.advice import Knob
 
 __all__ = [
     "AS_IT_IS", "LEAST_GAIN",
@@ -31,10 +35,37 @@ class Setting(Model):
     """A setting from outside of a program."""
 
     layout: str | None = Field(
-        default=None, description="options of `lfs setstripe` for the folder of the output; null: as it is"
+        default=None,
+        description="options of `lfs setstripe` for the folder of the output, or the whole command of another file "
+        "system, which takes the folder last; null: as it is",
     )
     hints: dict[str, str] = Field(default={}, description="of MPI-IO, by name")
     environment: dict[str, str] = Field(default={}, description="variables, by name")
+    stage_in: dict[str, str] = Field(
+        default={}, description="folders that are copied before the program starts, each to a new one below this folder"
+    )
+    stage_out: str | None = Field(
+        default=None,
+        description="the output is written to a new folder below this one, and copied when the program ends; null: not",
+    )
+    mapping: Literal["block", "cyclic"] | None = Field(
+        default=None,
+        description="order in which the launcher deals processes out: fill one node after another, or all in turn; "
+        "null: as it is",
+    )
+
+    @staticmethod
+    def of_knob(knob: Knob, value: Mapping[str, str]) -> Setting:
+        """The setting that gives a knob one of its values."""
+        if knob.kind == "layout":
+            return Setting(layout=value.get("command", value.get("options")))
+        if knob.kind == "hints":
+            return Setting(hints=dict(value))
+        if knob.kind == "environment":
+            return Setting(environment=dict(value))
+        if knob.kind == "stage_in":
+            return Setting(stage_in={knob.folder or "": value["near"]})
+        return Setting.model_validate({knob.kind: value["near" if knob.kind == "stage_out" else "order"]})
 
     def with_(self, other: Setting) -> Setting:
         """This setting and another one, which takes precedence."""
@@ -42,7 +73,20 @@ class Setting(Model):
             layout=other.layout or self.layout,
             hints=self.hints | other.hints,
             environment=self.environment | other.environment,
+            stage_in=self.stage_in | other.stage_in,
+            stage_out=other.stage_out or self.stage_out,
+            mapping=other.mapping or self.mapping,
         )
+
+    @property
+    def parts(self) -> dict[tuple[str, ...], Setting]:
+        """Parts of the setting, each as a setting of its own, by what it is and its value."""
+        parts: dict[tuple[str, ...], Setting] = {}
+        for field, value in self.model_dump(exclude_defaults=True).items():
+            for name, text in value.items() if isinstance(value, dict) else [(None, value)]:
+                key = (field, text) if name is None else (field, name, text)
+                parts[key] = Setting.model_validate({field: value if name is None else {name: text}})
+        return parts
 
     @property
     def ompio(self) -> dict[str, str]:
@@ -54,6 +98,9 @@ class Setting(Model):
         """The setting as a short text; `as it is` where it sets nothing."""
         pairs = [*self.hints.items(), *self.environment.items()]
         parts = [*filter(None, [self.layout]), *(f"{name} {value}" for name, value in pairs)]
+        parts += [f"{folder} read from {near}" for folder, near in self.stage_in.items()]
+        parts += [f"output by way of {self.stage_out}"] if self.stage_out else []
+        parts += [f"{self.mapping} mapping"] if self.mapping else []
         return ", ".join(parts) or "as it is"
 
 
@@ -110,7 +157,9 @@ class TunedRun(Model):
     outcome: Literal[
         "running", "ended", "failed", "not_verified", "not_applied", "too_slow", "interrupted"
     ] = "running"
-    seconds: float | None = Field(default=None, description="of the command, by the wall clock")
+    seconds: float | None = Field(
+        default=None, description="of the command by the wall clock, with staging, or those that `time` printed"
+    )
     io_s: float | None = Field(
         default=None,
         description="time in which any process is in a file-system call, or of the slowest process in I/O calls, those "
@@ -189,6 +238,9 @@ class Tuned(Document):
     prepare: str | None = Field(default=None, description="command before each run")
     verify: str | None = Field(
         default=None, description="command after each run, which fails where results are wrong"
+    )
+    time: str | None = Field(
+        default=None, description="command after each run that prints its seconds; null: by the wall clock"
     )
     most_runs: int | None = Field(default=None, description="the budget in runs")
     most_seconds: float | None = Field(default=None, description="the budget in seconds of runs")

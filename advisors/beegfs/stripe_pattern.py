@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from vani.advisors.commands import comment, quoted_path
 from vani.advisors.data_files import Item, by_folder, data_files, extent, listed, target_of, wall_s
 from vani.advisors.placement import disk_under
-from vani.advisors.rule import Evidence, Finding, Rule, Verdict
+from vani.advisors.rule import Evidence, Finding, Knob, Rule, Verdict
 from vani.models.calibration import certainty
 from vani.units import GiB, KiB, MiB, format_bytes, lfs_size
 
@@ -117,7 +117,7 @@ class StripePattern(Rule):
                 Evidence(f"{where}.targets", targets),
             ],
             apply=[
-                f"beegfs-ctl --setpattern --numtargets={stripes} --chunksize={lfs_size(chunk)} {quoted}",
+                f"{_pattern(stripes, chunk)} {quoted}",
                 *comment(
                     f"with BeeGFS 8: beegfs entry set --num-targets={stripes} --chunk-size={lfs_size(chunk)}iB "
                     f"{quoted}\nnew files get it; if it is refused, the site has not set sysAllowUserSetPattern: ask"
@@ -126,7 +126,18 @@ class StripePattern(Rule):
             if quoted
             else comment("a path with control characters is left out: type it yourself"),
             files=frozenset(item.file.path for item in items),
+            knobs=[Knob("layout", _worth_trying(stripes, now, targets, chunk), folder)] if quoted else (),
         )
+
+
+def _pattern(targets: int, chunk: int) -> str:
+    return f"beegfs-ctl --setpattern --numtargets={targets} --chunksize={lfs_size(chunk)}"
+
+
+def _worth_trying(targets: int, now: int, most: int, chunk: int) -> list[dict[str, str]]:
+    """Patterns of as many targets as nodes use, twice and half as many."""
+    numbers = dict.fromkeys(n for n in (targets, min(2 * targets, most), targets // 2) if n > now)
+    return [{"command": _pattern(n, chunk)} for n in numbers]
 
 
 def _chunk(items: list[Item], disk: FileSystem) -> int:

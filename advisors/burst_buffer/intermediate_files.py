@@ -15,7 +15,7 @@ from vani.advisors.burst_buffer.staging_lines import Plan, lines, place, shell_p
 from vani.advisors.commands import comment, quoted_path
 from vani.advisors.data_files import extent, folder_of
 from vani.advisors.launchers import launcher_name
-from vani.advisors.rule import Evidence, Finding, Gain, Rule, Target, Value, Verdict, seconds
+from vani.advisors.rule import Evidence, Finding, Gain, Knob, Rule, Target, Value, Verdict, seconds
 from vani.models import staging
 from vani.models.run_time import of_files_s
 from vani.units import counted, format_bytes, format_seconds, format_share
@@ -210,6 +210,10 @@ class IntermediateFiles(Rule):
             gain=gain,
             apply=[*lines(tier, plan), *_rest(order, folders, tier, plan, moved, profile)],
             files=frozenset(moved),
+            # Of what the run removes, a program may choose the folder by this variable (POSIX).
+            knobs=[Knob("environment", [{"TMPDIR": tier.plain_dir}])]
+            if tier.plain_dir is not None and all(file.role == "temporary" for _, file in far)
+            else (),
         )
 
     def _gain(

@@ -14,7 +14,7 @@ from vani.advisors.anchored_gain import staging_gain
 from vani.advisors.burst_buffer.staging_lines import Plan, lines, place
 from vani.advisors.data_files import Item, data_files, files_of, folder_of
 from vani.advisors.launchers import launcher_name
-from vani.advisors.rule import Evidence, Finding, Rule, Target, Value, Verdict, seconds
+from vani.advisors.rule import Evidence, Finding, Knob, Rule, Target, Value, Verdict, seconds
 from vani.models import staging
 from vani.models.costliest import calls_s
 from vani.models.run_time import files_share
@@ -233,6 +233,9 @@ class StageIn(Rule):
             gain=gain,
             apply=lines(tier, plan),
             files=frozenset(item.file.path for item in inputs.files),
+            knobs=[Knob("stage_in", [{"near": tier.plain_dir}], inputs.folder)]
+            if tier.plain_dir is not None and not is_part and not plan.files
+            else (),
         )
 
     def _why(self, inputs: Inputs) -> str | None:

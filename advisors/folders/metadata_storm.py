@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 from vani.advisors.commands import comment, quoted_path
 from vani.advisors.folder_table import Folders, beyond, folder_table, folders_of, is_small
 from vani.advisors.metadata import SERVED, metadata_without_flushing, share_of
-from vani.advisors.rule import Evidence, Finding, Gain, Rule, Target, Verdict
+from vani.advisors.rule import Evidence, Finding, Gain, Knob, Rule, Target, Verdict
+from vani.models import staging
 from vani.models.costliest import calls_s
 from vani.models.run_time import of_profile_s
 from vani.units import MiB, format_bytes, format_count, format_share
@@ -59,6 +60,9 @@ class MetadataStorm(Rule):
     min_metadata_share = 0.5
     # One RPC (Lustre manual, section 19.2): the bytes of a smaller file are one request, its name takes several.
     max_size = MiB
+    # As in BB002: of storage of the node that a trial uses.
+    spare = 0.2
+    memory_share = 0.5  # see spare
 
     def check(self, profile: Profile, system: System) -> Verdict:
         table = folders_of(profile, system)
@@ -82,7 +86,7 @@ class MetadataStorm(Rule):
                 f"metadata operations on small files and folders take {format_share(share)} of the I/O time, less than "
                 f"{format_share(self.min_metadata_share)}"
             )
-        return [self._finding(small, profile, files, share, everywhere=everywhere)]
+        return [self._finding(small, profile, system, files, share, everywhere=everywhere)]
 
     def _everywhere(self, profile: Profile) -> bool:
         """The table leaves out folders, and most files of the run are small."""
@@ -97,7 +101,7 @@ class MetadataStorm(Rule):
         )
 
     def _finding(
-        self, small: Folders, profile: Profile, files: int, share: float, *, everywhere: bool
+        self, small: Folders, profile: Profile, system: System, files: int, share: float, *, everywhere: bool
     ) -> Finding:
         served, io = _of_all(profile), profile.workflow.io
         before = (
@@ -147,7 +151,21 @@ class MetadataStorm(Rule):
             gain=gain if before else None,
             apply=comment(_lines(small)),
             files=small.listed(profile),
+            knobs=() if everywhere else self._knobs(small, profile, system, files * int(usual or self.max_size)),
         )
+
+    def _knobs(self, small: Folders, profile: Profile, system: System, total: int) -> list[Knob]:
+        """Files that the run removes below TMPDIR of the node; those that stay written there, and copied at the end."""
+        near = staging.tiers(profile, system, spare=self.spare, memory_share=self.memory_share)
+        tier = staging.choose(near, total=total, nodes=profile.job.nodes or 1, shared=False)
+        if isinstance(tier, str) or tier.plain_dir is None:
+            return []
+        if _layout(small) == "node_local":
+            return [Knob("environment", [{"TMPDIR": tier.plain_dir}])]
+        paths = {row.path for _, row in small.rows}
+        if _layout(small) == "archive" or len(paths) != 1:
+            return []
+        return [Knob("stage_out", [{"near": tier.plain_dir}], paths.pop())]
 
 
 def _of_all(profile: Profile) -> float:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import math
 import posixpath
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from vani.advisors.commands import comment
 from vani.advisors.forwarding.curve_measurement import measure_it
 from vani.advisors.launchers import Launcher, launcher_name, launcher_of
-from vani.advisors.rule import Evidence, Finding, Gain, Rule, Target, Verdict
+from vani.advisors.rule import Evidence, Finding, Gain, Knob, Rule, Target, Verdict
 from vani.models import forwarding
 from vani.models.forwarding import STRIDED, pattern_of, traffic_of
 from vani.models.run_time import of_profile_s
@@ -185,6 +187,7 @@ class IONodes(Rule):
             ],
             gain=gain,
             apply=_lines(pattern.nodes, count, layer, launcher_of(launcher_name(profile, system))),
+            knobs=_knobs(layer, choice, allowed, now),
         )
 
     def _gain(
@@ -296,7 +299,19 @@ def _nodes(count: int) -> str:
     return "direct access" if count == 0 else "1 I/O node" if count == 1 else f"{count} I/O nodes"
 
 
+def _knobs(
+    layer: Forwarding, choice: forwarding.Choice, allowed: Sequence[int], now: int | None
+) -> list[Knob] | None:
+    """Numbers of I/O nodes worth trying: those that lose least by the curves first, then those without a curve."""
+    if layer.variable is None:
+        return None
+    order = sorted(allowed, key=lambda n: (n != choice.io_nodes, choice.lost.get(n, math.inf), n))
+    return [Knob("environment", [{layer.variable: str(n)} for n in order if n != now])]
+
+
 def _lines(nodes: int, count: int, layer: Forwarding, launcher: Launcher) -> list[str]:
+    if layer.variable is not None:
+        return [f"export {layer.variable}={count}"]
     if layer.kind == "datawarp":
         return comment(
             "DataWarp gives a job as many of its nodes as the capacity takes granules, one of each "

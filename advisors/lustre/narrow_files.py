@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import posixpath
 from collections import defaultdict
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from vani.advisors.commands import comment, quoted_path
 from vani.advisors.data_files import SHOWN, app_of, extent
+from vani.advisors.lustre.layout_trials import costliest_folder, layouts_of
 from vani.advisors.metadata import SERVED, share_of
 from vani.advisors.placement import places
-from vani.advisors.rule import Evidence, Finding, Rule, Target, Verdict
+from vani.advisors.rule import Evidence, Finding, Knob, Rule, Target, Verdict
 from vani.advisors.site_layouts import default_stripes, keeps_own_layout
 from vani.models.run_time import of_files_s
 from vani.units import GiB, format_count
@@ -70,6 +72,10 @@ class NarrowFiles(Rule):
             verdict = self._judge(folder, files, under(folder), profile)
             findings.append(verdict) if isinstance(verdict, Finding) else reasons.append(verdict)
         return self.verdict(findings, reasons)
+
+    def trials(self, profile: Profile, system: System) -> Sequence[Knob]:
+        folder = costliest_folder(profile, system)
+        return layouts_of(folder, "-c 1") if folder is not None and folder.now != 1 else ()
 
     def _judge(
         self,

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from vani.advisors.commands import comment, quoted_path
 from vani.advisors.data_files import SHOWN, Item, app_of, data_files, extent, files_of, folder_of
+from vani.advisors.lustre.layout_trials import costliest_folder, layouts_of
 from vani.advisors.placement import places
 from vani.advisors.rule import Evidence, Finding, Knob, Rule, Target, Verdict
 from vani.advisors.site_layouts import keeps_own_layout, own_stripes, present_stripes
@@ -86,6 +87,12 @@ class WideFiles(Rule):
             verdict = self._judge(folder, items, at_once, under(folder), profile)
             findings.append(verdict) if isinstance(verdict, Finding) else reasons.append(verdict)
         return self.verdict(findings, reasons)
+
+    def trials(self, profile: Profile, system: System) -> Sequence[Knob]:
+        folder = costliest_folder(profile, system)
+        # Small stripes: a large request is served by several targets at once.
+        is_wider = folder is not None and 0 < folder.now < folder.most
+        return layouts_of(folder, f"-c {folder.most} -S 1M") if folder is not None and is_wider else ()
 
     def _judge(
         self, folder: str, items: Sequence[Item], at_once: int, place: Lustre | str, profile: Profile

@@ -7,6 +7,7 @@ from test_cases import load_cases
 from test_emitted_commands import advise_case
 
 from vani.schema.advice import Knob
+from vani.schema.tuned import Setting
 
 
 def knobs(case: str) -> list[Knob]:
@@ -55,3 +56,23 @@ def test_what_a_trial_cannot_judge_is_none():
     locking = [parameter.id for parameter in load_cases() if parameter.id.startswith("MIO004")]
     assert locking
     assert all(knobs(case) == [] for case in locking)
+
+
+def test_the_pattern_of_a_beegfs_is_a_knob():
+    (knob,) = knobs("BEE001-more_nodes_than_targets_of_the_file")
+    assert (knob.kind, knob.folder) == ("layout", "/b/run")
+    numbers = ("16", "32", "8")
+    assert [value["command"] for value in knob.values] == [
+        f"beegfs-ctl --setpattern --numtargets={n} --chunksize=1M" for n in numbers
+    ]
+    assert [setting.layout for setting in settings(knob)] == [value["command"] for value in knob.values]
+
+
+def test_io_nodes_are_a_knob_where_a_variable_sets_their_number():
+    (knob,) = knobs("FWD001-a_variable_sets_the_number")
+    assert knob.kind == "environment"
+    assert [*knob.values[0]] == ["IO_NODES"]
+
+
+def settings(knob: Knob) -> list[Setting]:
+    return [Setting.of_knob(knob, value) for value in knob.values]

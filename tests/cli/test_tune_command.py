@@ -249,6 +249,7 @@ def test_a_session_that_is_killed_goes_on_or_says_why_not(run, scratch, after_s,
         time.sleep(0.1)
         done = run("tune", "--resume")
     assert done.status == 0, done.err
+    assert "under way" not in done.out
     tuned = Tuned.load("vani-tune-state/tuned.yaml")
     # On a busy machine four runs may not decide.
     assert tuned.result.verdict in ("proven", "not_proven")

@@ -11,6 +11,8 @@ from pathlib import Path
 import pytest
 from repository import ROOT
 
+from vani.api.tune_jobs import Submission, prepare_jobs
+from vani.errors import InputError
 from vani.schema.advice import Advice, Knob
 from vani.schema.tuned import Tuned
 
@@ -151,3 +153,16 @@ def test_bad_input_is_refused_before_a_session_begins(run, jobs, options, line):
     assert (done.status, done.out) == (2, "")
     assert line in done.line
     assert not Path("vani-tune-state").exists()
+
+
+def test_jobs_add_to_the_history_wherever_they_start(run, jobs):
+    done = run(*words("--submit", "slurm", "--dry-run", "--history", "my history.sqlite"))
+    assert done.status == 0, done.err
+    script = Path("vani-tune-state/job.sh").read_text()
+    assert f"--history {shlex.quote(str(Path('my history.sqlite').absolute()))}" in script
+    place = "postgresql://me:secret@db/vani"
+    with pytest.raises(InputError, match="has a password") as raised:
+        prepare_jobs(Submission(Path("o"), "slurm", dry_run=True), Path("state"), place)
+    assert "secret" not in str(raised.value)
+    _, text = prepare_jobs(Submission(Path("o"), "slurm", dry_run=True), Path("state"), "postgresql://me@db/vani")
+    assert "--history postgresql://me@db/vani" in text

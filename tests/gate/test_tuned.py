@@ -9,7 +9,7 @@ import pytest
 from tests.advisors import builders
 from vani import api
 from vani.errors import InputError
-from vani.schema.tuned import Candidate, Result, Setting, Tuned, TunedRun
+from vani.schema.tuned import Candidate, Result, RunIO, Setting, Tuned, TunedRun
 
 SETTING = Setting(layout="-c 8 -S 4M", hints={"cb_nodes": "8"}, environment={"TMPDIR": "/l"})
 
@@ -109,3 +109,22 @@ def test_a_broken_document_is_refused(tmp_path, text):
     (tmp_path / "tuned.yaml").write_text(text)
     with pytest.raises(InputError, match=r"tuned\.yaml"):
         api.check(profile(), tuned=tmp_path / "tuned.yaml", search=False)
+
+
+def with_io(document: Tuned, source: str = "recorder") -> Tuned:
+    """The I/O of each run takes 30 s less than it."""
+    io = RunIO(source=source, read_s=0, write_s=1, metadata_s=0, most_s=None)
+    runs = [run.model_copy(update={"io_s": run.seconds - 30, "io": io}) for run in document.runs]
+    return document.model_copy(update={"runs": runs})
+
+
+def test_io_time_is_compared_where_both_have_it_by_the_same_tool(tmp_path):
+    # I/O of 6 s, where tuned runs had 36.2 s and 36.9 s; the run itself took longer than they did.
+    seen = judged(tmp_path, profile(98.0, functions={"write": 1}), with_io(tuned()))
+    assert seen["tuned.io_time"][0] == "pass"
+    assert "I/O of the run took 6 s; tuned runs took 36.2 s to 36.9 s, and up to 38.1 s is noise" in seen["tuned.io_time"][1]
+    assert "tuned.time" not in seen
+    slow = with_io(tuned())
+    slow = slow.model_copy(update={"runs": [run.model_copy(update={"io_s": run.io_s / 20}) for run in slow.runs]})
+    assert judged(tmp_path, profile(functions={"write": 1}), slow)["tuned.io_time"][0] == "fail"
+    assert "tuned.time" in judged(tmp_path, profile(functions={"write": 1}), with_io(tuned(), "darshan"))

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from vani.collect.tracing.launchers import mapped
 from vani.errors import InputError, NoRoomError
 from vani.schema.tuned import Candidate, Setting, Tuned
 from vani.tune.session import Session, locked
@@ -103,3 +104,96 @@ def test_hints_on_trial_come_before_the_users_own_and_reach_every_mpi(tmp_path, 
     assert {name: value for name, value in environment.items() if name.startswith("OMPI_MCA_io")} == {
         "OMPI_MCA_io_ompio_num_aggregators": "8", "OMPI_MCA_io_ompio_bytes_per_agg": "1048576",
     }  # fmt: skip
+
+
+def near_session(data: Path, setting: Setting, command: str) -> Session:
+    """A session that tries one setting, with a program that is told its folder twice."""
+    going = session(data, command)
+    candidate = going.tuned.candidates[0].model_copy(update={"setting": setting})
+    going.tuned = going.tuned.model_copy(
+        update={"candidates": [candidate], "fresh": "subfolder", "verify": 'test "$(cat "$VANI_DATA/x")" = a'}
+    )
+    return going
+
+
+def test_output_that_is_staged_out_is_written_near_and_brought_back(data, tmp_path):
+    near = tmp_path / "near"
+    near.mkdir()
+    command = "test $VANI_DATA = {data}; echo {data} >>%s; printf a >{data}/x" % (tmp_path / "places")
+    tuned = carried_out(near_session(data, Setting(stage_out=str(near)), command))
+    assert [run.outcome for run in tuned.runs[:2]] == ["ended", "ended"]
+    places = [Path(line).parent for line in (tmp_path / "places").read_text().splitlines()]
+    assert places[:2] == [data, near]
+    assert [(Path(run.folder) / "x").read_text() for run in tuned.runs] == ["a"] * len(tuned.runs)
+    # Nothing stays near, and no note of it.
+    assert [*near.iterdir()] == []
+    assert not (tmp_path / "state" / "near.txt").exists()
+
+
+def test_input_that_is_staged_in_is_read_from_a_copy(data, tmp_path):
+    inputs, near = tmp_path / "in", tmp_path / "near"
+    for folder in (inputs, near):
+        folder.mkdir()
+    (inputs / "x").write_text("a")
+    command = f"cp {inputs}/x {{data}}/x; echo {inputs} >>{tmp_path}/places"
+    tuned = carried_out(near_session(data, Setting(stage_in={str(inputs): str(near)}), command))
+    assert [run.outcome for run in tuned.runs[:2]] == ["ended", "ended"]
+    places = [Path(line) for line in (tmp_path / "places").read_text().splitlines()]
+    assert (places[0], places[1].parent) == (inputs, near)
+    assert ([*near.iterdir()], (inputs / "x").read_text()) == ([], "a")
+
+
+def test_where_nothing_can_be_brought_near_the_setting_is_dropped(data, tmp_path):
+    tuned = carried_out(near_session(data, Setting(stage_out=str(tmp_path / "nowhere")), "printf a >{data}/x"))
+    assert tuned.runs[1].outcome == "not_applied"
+    assert "cannot be brought near (No such file or directory)" in tuned.runs[1].remark
+
+
+def test_what_a_killed_session_left_near_is_removed(data, tmp_path):
+    mine, left = tmp_path / "vani-tune-mine", tmp_path / "vani-tune-0123456789ab"
+    for folder in (mine, left):
+        folder.mkdir()
+    (tmp_path / "state" / "near.txt").write_text(f"{left}\n{tmp_path / 'data'}\n")
+    carried_out(near_session(data, Setting(stage_out=str(tmp_path)), "printf a >{data}/x"))
+    assert (left.exists(), mine.exists(), data.exists()) == (False, True, True)
+
+
+def test_processes_are_dealt_out_by_the_options_of_the_launcher(data):
+    going = near_session(data, Setting(mapping="cyclic"), "printf a >{data}/x")
+    orders = []
+    going.mapped = lambda words, order: orders.append(order) or list(words)
+    tuned = carried_out(going)
+    assert orders == ["cyclic"] * sum(run.candidates == [0] for run in tuned.runs)
+    assert orders
+
+
+@pytest.mark.parametrize(
+    ("command", "words"),
+    [
+        ("srun -n 4 ./a", "srun --distribution=cyclic -n 4 ./a"),
+        ("mpiexec.mpich -n 4 ./a", "mpiexec.mpich -ppn 1 -n 4 ./a"),
+        ("mpirun.openmpi -n 4 ./a", "mpirun.openmpi --map-by node -n 4 ./a"),
+        ("jsrun -n 4 ./a", "jsrun --launch_distribution cyclic -n 4 ./a"),
+        ("flux run -n 4 ./a", "flux run --taskmap=cyclic -n 4 ./a"),
+        ("./a", None),
+        ("aprun -n 4 ./a", None),
+        ("srun --distribution=block -n 4 ./a", None),
+        ("mpiexec.mpich -ppn 2 -n 4 ./a", None),
+    ],
+)
+def test_a_launcher_that_is_known_deals_processes_out_in_turn(command, words):
+    assert mapped(command.split(), "cyclic") == (None if words is None else words.split())
+
+
+def test_a_run_is_judged_by_the_seconds_that_the_users_line_prints(data):
+    going = near_session(data, Setting(layout="-c 8"), "printf a >{data}/x; echo took 12.5 s")
+    going.tuned = going.tuned.model_copy(update={"time": "sed -n 's/took \\(.*\\) s/\\1/p' $VANI_LOG"})
+    assert {run.seconds for run in carried_out(going).runs} == {12.5}
+
+
+@pytest.mark.parametrize("line", ["echo fast", "echo -1", "echo inf", "false"])
+def test_where_no_seconds_are_printed_the_session_says_so(data, line):
+    going = near_session(data, Setting(layout="-c 8"), "printf a >{data}/x")
+    going.tuned = going.tuned.model_copy(update={"time": line})
+    with pytest.raises(InputError, match="where seconds should be"):
+        carried_out(going)

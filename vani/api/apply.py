@@ -8,21 +8,19 @@ import shlex
 import subprocess
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 from pathlib import Path
 from tempfile import NamedTemporaryFile
 from typing import TYPE_CHECKING
 
 import vani
 from vani.api.arguments import PathLike
+from vani.api.layouts import layout_problem
 from vani.atomic import write_text
-from vani.collect.lustre import parse_layout
-from vani.collect.probe import NoAnswer, ask
 from vani.errors import InputError
 from vani.render.advice.script import lasting_commands, render
 from vani.render.tuned.script import tuned_script
 from vani.schema.document import read_text
-from vani.units import counted, parse_bytes
+from vani.units import counted
 
 if TYPE_CHECKING:
     from vani.schema.advice import Advice
@@ -33,7 +31,6 @@ __all__ = [
     "Applied",
     "Check",
     "apply",
-    "layout_problem",
     "reported_hints",
     "run_script",
     "undo_script",
@@ -198,18 +195,24 @@ def _run(script: str, arguments: Sequence[str], state: Path) -> str:
         lines = (done.stderr.strip() or done.stdout.strip() or f"status {done.returncode}").splitlines()
         raise InputError(
             lines[-1].removeprefix("apply.sh: "),
-            where="lfs",
+            where=_tool(script),
             todo=f"vani apply --undo undoes the steps already made ({state})",
         )
     return done.stdout
 
 
-def _layouts(steps: Sequence[Sequence[str]]) -> Iterator[tuple[Path, list[str]]]:
-    """Folder and options of each layout that the script sets."""
+def _tool(script: str) -> str:
+    """The program that a script needs first."""
+    match = re.search(r"^ *undo\) need ([\w-]+)", script, re.MULTILINE)
+    return match[1] if match else "lfs"
+
+
+def _layouts(steps: Sequence[Sequence[str]]) -> Iterator[tuple[Path, str]]:
+    """Folder and layout of each that the script sets, as a `Setting` has it."""
     for lines in steps:
         for words in lasting_commands(lines):
-            if words[1] == "setstripe":
-                yield Path(words[-1]), words[2:-1]
+            if words[0] != "lfs" or words[1] == "setstripe":
+                yield Path(words[-1]), shlex.join(words[2:-1] if words[0] == "lfs" else words[:-1])
 
 
 def _before(steps: Sequence[Sequence[str]]) -> Iterator[Check]:
@@ -229,54 +232,13 @@ def _before(steps: Sequence[Sequence[str]]) -> Iterator[Check]:
 
 
 def _after(steps: Sequence[Sequence[str]]) -> Iterator[Check]:
-    for path, options in _layouts(steps):
+    for path, wanted in _layouts(steps):
         if path.is_dir():
-            problem = layout_problem(path, options)
-            wanted = " ".join(options)
+            problem = layout_problem(path, wanted)
             if problem is None:
                 yield Check(f"{path}: new files get {wanted}", True)
             else:
                 yield Check(f"{path}: {problem[0]}", problem[1])
-
-
-def layout_problem(folder: Path, options: Sequence[str]) -> tuple[str, bool | None] | None:
-    """Compare the default layout of a folder, by `lfs getstripe -d`, with options of `lfs setstripe`.
-
-    Returns None where they agree; else a sentence, with False where they differ, and None where it is not known.
-    """
-    try:
-        printed = ask(["lfs", "getstripe", "-d", str(folder)])
-    except NoAnswer as error:
-        return f"the layout is not known ({error})", None
-    layout = parse_layout(printed)
-    if not layout:
-        return "the layout is not known (lfs getstripe -d names none)", None
-    wanted = _wanted(options)
-    composite = str(layout.get("layout", ""))
-    have: dict[str, object] = {"components": composite.count("-E ")} if composite else dict(layout)
-    wrong = [
-        f"{key} {have[key]}, not {value}"
-        for key, value in wanted.items()
-        if key in have and have[key] != value
-    ]
-    missing = [key for key in wanted if key not in have]
-    if "components" in missing or ("components" in have and "components" not in wanted):
-        return f"the layout was not applied (lfs getstripe -d shows {composite or layout})", False
-    if wrong:
-        return f"the layout was not applied (lfs getstripe -d shows {', '.join(wrong)})", False
-    return (f"lfs getstripe -d does not show {', '.join(missing)}", None) if missing else None
-
-
-def _wanted(options: Sequence[str]) -> dict[str, object]:
-    if "-E" in options:
-        return {"components": list(options).count("-E")}
-    wanted: dict[str, object] = {}
-    for option, value in pairwise(options):
-        if option in ("-c", "-C"):
-            wanted["stripe_count"] = int(value)
-        elif option == "-S":
-            wanted["stripe_size"] = parse_bytes(value)
-    return wanted
 
 
 def reported_hints(text: str) -> dict[str, list[str]]:

@@ -16,7 +16,7 @@ from vani.collect.tracing.darshan_logs import logs_since
 from vani.collect.tracing.line import TracedLine
 from vani.collect.tracing.run import begin_folder
 from vani.errors import InputError, VaniError
-from vani.models.io_time import io_time
+from vani.models.io_time import io_seconds, io_time
 from vani.schema.tuned import RunIO
 
 if TYPE_CHECKING:
@@ -90,13 +90,13 @@ def _measured(
 
 def io_of(profile: Profile, source: Literal["darshan", IOTracer]) -> tuple[float, RunIO] | str:
     """I/O time of a run (s) and its parts, by its profile; or why it is not known."""
-    busy = profile.workflow.io.busy_s
-    if profile.workflow.runtime_s is None or busy.total is None:
+    busy, seconds = profile.workflow.io.busy_s, io_seconds(profile)
+    if seconds is None or busy.total is None:
         return profile.provenance.get("workflow.io.busy_s.total", "the profile has no times")
     times = io_time(profile)
     hidden = profile.verdict is None or profile.verdict.is_lower_bound
     writes = min((busy.write or 0.0) + (busy.sync or 0.0), busy.total)
-    return max(times.calls_s, busy.total), RunIO(
+    return seconds, RunIO(
         source=source,
         read_s=_rounded(busy.read),
         write_s=None if busy.write is None else _rounded(writes),

@@ -21,11 +21,12 @@ from vani.api.run_io import DarshanLogs, TracedRuns
 from vani.api.source import is_trace
 from vani.api.subject import Subject, subject_of
 from vani.api.trace import trace
-from vani.api.tune_candidates import candidates_of, in_order
+from vani.api.tune_candidates import Run, candidates_of, in_order
 from vani.api.tune_jobs import Submission, prepare_jobs, submit, write_script
 from vani.api.tuned_settings import ScriptedLayouts, kept_settings
 from vani.collect.probe import NoAnswer, ask
 from vani.collect.scheduler import read_scheduler
+from vani.collect.tracing.launchers import mapped
 from vani.collect.tracing.recorder_library import find_recorder
 from vani.errors import InputError
 from vani.schema.advice import Advice
@@ -56,6 +57,7 @@ def tune(
     system: PathLike | System | None = None,
     prepare: str | None = None,
     verify: str | None = None,
+    time: str | None = None,
     clean: bool = False,
     most_runs: int | None = 5,
     most_seconds: float | None = None,
@@ -83,6 +85,9 @@ def tune(
         By which tracer; None: Recorder, where it is found.
     prepare, verify
         Lines for the shell before and after each run, not timed.
+    time
+        A line for the shell after each run that prints its seconds; the program's output is `$VANI_LOG`. None: the
+        wall clock.
     clean
         Runs write into `data` itself, which must be empty and is emptied after each; otherwise each run gets a new
         folder in it, which stays.
@@ -147,7 +152,7 @@ def tune(
 
         # Before the program runs for hours: its measurements can be stored.
         open_history(db)
-    jobs, script = (None, "") if submission is None else prepare_jobs(submission, folder)
+    jobs, script = (None, "") if submission is None else prepare_jobs(submission, folder, db)
     try:
         folder.mkdir()
     except FileExistsError:
@@ -163,6 +168,7 @@ def tune(
         fresh="emptied" if clean else "subfolder",
         prepare=prepare,
         verify=verify,
+        time=time,
         most_runs=most_runs,
         most_seconds=most_seconds,
         most_node_hours=most_node_hours,
@@ -177,7 +183,8 @@ def tune(
             profile = _traced(tuned, folder, tracer or "recorder", lock)
             advice = advise(profile, system=system)
         subject = _subject(advice, profile, system_of(system))
-        candidates, not_tried = candidates_of(advice, place, subject.runtime_s)
+        run = Run(command, tuned.nodes or nodes or subject.nodes, subject.runtime_s)
+        candidates, not_tried = candidates_of(advice, place, run)
         if db is not None:
             from vani.api.measured import trials_of  # noqa: PLC0415 - an extra
 
@@ -256,7 +263,7 @@ def _carried_out(
     if tuned.most_node_hours is not None and tuned.nodes is None:
         tuned = tuned.model_copy(update={"nodes": _nodes(None, tuned.most_node_hours)})
     layouts = ScriptedLayouts(state / "layouts")
-    session = Session(tuned, state, layouts, reported_hints, progress, _io_times(tuned, state))
+    session = Session(tuned, state, layouts, reported_hints, progress, _io_times(tuned, state), mapped)
     tuned = session.carry_out(lock, None if tuned.jobs is None else tuned.jobs.runs_per_job)
     result = tuned.result
     if result is not None and result.verdict == "proven":

@@ -3,22 +3,34 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from vani.advisors.measured import trial_of
+from vani.collect.tracing.launchers import mapped
 from vani.render.wording import measured_gain
 from vani.schema.advice import Advice
 from vani.schema.tuned import Candidate, NotTried, Setting
+from vani.units import counted
 
 if TYPE_CHECKING:
     from vani.advisors.measured import Trial
-    from vani.schema.advice import Expected, Measured, Recommendation
+    from vani.schema.advice import Expected, Knob, Measured, NoRecommendation, Recommendation
 
-__all__ = ["candidates_of", "in_order"]
+__all__ = ["Run", "candidates_of", "in_order"]
 
 
-def candidates_of(advice: Advice, data: Path, runtime_s: float | None = None) -> tuple[list[Candidate], list[NotTried]]:
+@dataclass(frozen=True)
+class Run:
+    """Facts about the run that is tuned: its command, its nodes and its time (s); None where it is not."""
+
+    command: Sequence[str] = ()
+    nodes: int | None = None
+    runtime_s: float | None = None
+
+
+def candidates_of(advice: Advice, data: Path, run: Run) -> tuple[list[Candidate], list[NotTried]]:
     """Settings worth trying, in the order of the advice: the first value of each before second ones."""
     rounds: list[list[Candidate]] = []
     not_tried = []
@@ -33,17 +45,11 @@ def candidates_of(advice: Advice, data: Path, runtime_s: float | None = None) ->
         elif not item.knobs:
             why = "needs more than a setting from outside of the program"
         for knob in [] if why else item.knobs:
-            if knob.kind == "layout" and not _is_within(knob.folder, data):
-                why = f"sets the layout of {knob.folder}, which is not in {data}"
+            if refusal := _refusal(knob, data, run):
+                why = refusal
                 continue
             for index, value in enumerate(knob.values):
-                setting = (
-                    Setting(layout=value["options"])
-                    if knob.kind == "layout"
-                    else Setting(hints=value)
-                    if knob.kind == "hints"
-                    else Setting(environment=value)
-                )
+                setting = Setting.of_knob(knob, value)
                 candidate = Candidate(
                     rule=item.rule,
                     name=item.name,
@@ -51,7 +57,7 @@ def candidates_of(advice: Advice, data: Path, runtime_s: float | None = None) ->
                     expected=item.gain.speedup if item.gain else None,
                     saves_s=_saves_s(item),
                     is_faster=item.expected is not None or (item.measured is not None and item.measured.helps),
-                    expected_run=_of_run(item.gain, runtime_s),
+                    expected_run=_of_run(item.gain, run.runtime_s),
                     setting=setting,
                 )
                 while len(rounds) <= index:
@@ -60,7 +66,21 @@ def candidates_of(advice: Advice, data: Path, runtime_s: float | None = None) ->
                     rounds[index].append(candidate)
         if why:
             not_tried.append(NotTried(rule=item.rule, why=why))
-    return [candidate for values in rounds for candidate in values], not_tried
+    # What a rule names without a recommendation comes last: nobody knows whether it helps.
+    for silent in advice.no_recommendation:
+        for knob in silent.knobs:
+            if _refusal(knob, data, run) is None:
+                settings = [Setting.of_knob(knob, value) for value in knob.values]
+                rounds.append([_unknown(silent, setting) for setting in settings])
+    candidates: dict[str, Candidate] = {}
+    for values in rounds:
+        for candidate in values:
+            candidates.setdefault(candidate.setting.label, candidate)
+    return [*candidates.values()], not_tried
+
+
+def _unknown(silent: NoRecommendation, setting: Setting) -> Candidate:
+    return Candidate(rule=silent.rule, name="a trial", reason=silent.why, expected=None, setting=setting)
 
 
 def in_order(
@@ -91,6 +111,22 @@ def _of_run(gain: Expected | None, runtime_s: float | None) -> float | None:
         return None
     left = runtime_s - (gain.before - gain.after)
     return runtime_s / left if left > 0 else None
+
+
+def _refusal(knob: Knob, data: Path, run: Run) -> str | None:
+    """Why a knob cannot be turned for this run; None where it can."""
+    if knob.kind == "layout" and not _is_within(knob.folder, data):
+        return f"sets the layout of {knob.folder}, which is not in {data}"
+    if knob.kind == "stage_out" and not _is_within(knob.folder, data):
+        return f"brings {knob.folder} near, which is not in {data}"
+    if knob.kind == "stage_in" and not any(knob.folder and knob.folder in word for word in run.command):
+        return f"brings {knob.folder} near, which the command does not name"
+    if knob.kind in ("stage_in", "stage_out") and run.nodes != 1:
+        nodes = "an unknown number of nodes" if run.nodes is None else counted(run.nodes, "node")
+        return f"needs storage that all nodes of the run share: it has {nodes} (--nodes)"
+    if knob.kind == "mapping" and mapped(run.command, "cyclic") is None:
+        return "sets how a launcher deals processes out: the command begins with none that is known, or sets it already"
+    return None
 
 
 def _is_within(folder: str | None, data: Path) -> bool:

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Literal
 
+from vani.api.arguments import PathLike
 from vani.atomic import write_text
 from vani.collect.scheduler import read_scheduler
 from vani.errors import InputError
@@ -67,8 +68,8 @@ class Submission:
     dry_run: bool = False
 
 
-def prepare_jobs(submission: Submission, state: Path) -> tuple[Jobs, str]:
-    """The jobs of a session, and the text of their script.
+def prepare_jobs(submission: Submission, state: Path, db: PathLike | None = None) -> tuple[Jobs, str]:
+    """The jobs of a session, and the text of their script; the last job adds to the history `db`.
 
     Raises
     ------
@@ -86,6 +87,8 @@ def prepare_jobs(submission: Submission, state: Path) -> tuple[Jobs, str]:
         words.append(str(state / _SCRIPT))
     go_on = [sys.executable, "-m", "vani", "tune", "--resume", "--in-job", "--state", str(state)]
     go_on += ["-o", str(submission.output.absolute())]
+    if db is not None:
+        go_on += ["--history", _history(str(db))]
     line = f"cd {shlex.quote(str(Path.cwd()))} && {shlex.join(go_on)} >>{shlex.quote(str(state / _LOG))} 2>&1"
     jobs = Jobs(scheduler=scheduler, words=words, runs_per_job=submission.runs_per_job)
     return jobs, _script(submission.script, line)
@@ -141,6 +144,25 @@ def last_job(state: Path) -> str | None:
         return (state / _JOBS).read_text(encoding="utf-8").splitlines()[-1]
     except (OSError, IndexError):
         return None
+
+
+def _history(place: str) -> str:
+    """A history as a job finds it, in whatever folder it starts.
+
+    Raises
+    ------
+    InputError
+        It is a URL with a password, which would stay in the script.
+    """
+    if "://" not in place:
+        return str(Path(place).absolute())
+    if re.match(r"\w[\w+]*://[^/@]*:[^/@]*@", place):
+        raise InputError(
+            "has a password, which the script of the jobs would show",
+            where="--history",
+            todo="leave it out of the URL: PostgreSQL takes it from PGPASSFILE or ~/.pgpass",
+        )
+    return place
 
 
 def _scheduler_here() -> Scheduler:

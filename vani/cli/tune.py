@@ -93,6 +93,9 @@ def _budget(ctx: click.Context, param: click.Parameter, value: str) -> dict[str,
     "--verify", metavar="CMD", help="Run this after each run: where it fails, the setting is dropped."
 )
 @click.option(
+    "--time", metavar="CMD", help="Run this after each run: it prints the seconds to judge by, such as from $VANI_LOG."
+)
+@click.option(
     "--clean", is_flag=True, help="Write into DIR itself, which must be empty and is emptied after each run."
 )
 @click.option(
@@ -194,7 +197,10 @@ def _known_session(
     tuned = api.tuned_state(state)
     # A job adds to the log of the jobs before it.
     for run in [] if in_job else tuned.runs:
-        _show_run(tuned, run)
+        ended = tuned.jobs is None and is_resumed and run.outcome == "running"
+        # Where it was killed; a run that goes on is an error below.
+        changes = {"outcome": "interrupted", "remark": "the session was killed"} if ended else {}
+        _show_run(tuned, run.model_copy(update=changes))
     return api.tune_again(state, in_job=in_job, db=db, progress=_show_last) if is_resumed else tuned
 
 

@@ -11,9 +11,11 @@ from typing import TYPE_CHECKING, Final, Literal
 
 from vani.errors import InputError
 from vani.gate.outcome import Outcome, judgement
+from vani.models.io_time import io_seconds
+from vani.models.noise import noise_of
 from vani.schema.check import Source
 from vani.schema.inflated import inflated_by
-from vani.schema.tuned import Tuned
+from vani.schema.tuned import Tuned, TunedRun
 from vani.units import counted, format_bytes, format_seconds, parse_bytes
 
 if TYPE_CHECKING:
@@ -50,10 +52,10 @@ class TunedCheck:
 
 
 def judge_tuned(check: TunedCheck, profile: Profile) -> list[Outcome]:
-    """Compare a run with the time of the tuned runs, and with the proven layout and hints."""
+    """Compare a run with the tuned runs, by I/O time where both have it, and with the proven layout and hints."""
     assert check.tuned.result is not None
     setting = check.tuned.setting(check.tuned.result.candidates)
-    outcomes = [_time(check.tuned, profile)]
+    outcomes = [_io_time(check.tuned, profile) or _time(check.tuned, profile)]
     if setting.layout is not None:
         outcomes.append(_layout(setting.layout, check.tuned.data, profile))
     outcomes += _hints(setting.hints, profile)
@@ -61,6 +63,19 @@ def judge_tuned(check: TunedCheck, profile: Profile) -> list[Outcome]:
         names = ", ".join(setting.environment)
         outcomes.append(_outcome("environment", "unknown", f"a profile does not show variables ({names})"))
     return outcomes
+
+
+def _io_time(tuned: Tuned, profile: Profile) -> Outcome | None:
+    """By I/O time, where all tuned runs and this one have it by the same tool, whose own cost is in both; else None."""
+    assert tuned.result is not None
+    after = _runs(tuned, tuned.result.candidates)
+    tools = {trace.tool for trace in profile.traces}
+    seconds = io_seconds(profile)
+    is_known = all(run.io_s is not None and run.io is not None and {run.io.source} == tools for run in after)
+    if not after or not is_known or seconds is None or _other_run(tuned, profile) is not None:
+        return None
+    times = [[run.io_s for run in runs if run.io_s is not None] for runs in (after, _runs(tuned, []))]
+    return _compared(tuned, "io_time", "I/O of the run took", seconds, times, "workflow.io.busy_s.total")
 
 
 def _time(tuned: Tuned, profile: Profile) -> Outcome:
@@ -74,18 +89,28 @@ def _time(tuned: Tuned, profile: Profile) -> Outcome:
         why = profile.provenance.get("workflow.runtime_s", "the profile has no times")
         return _outcome("time", "unknown", f"how long this run took is not known ({why})")
     assert tuned.result is not None
-    times = _seconds(tuned, tuned.result.candidates)
-    if not times:
+    runs = [_runs(tuned, tuned.result.candidates), _runs(tuned, [])]
+    if not runs[0]:
         return _outcome("time", "unknown", "the document has no times of the tuned setting")
-    most = max(times) * (1 + NOISES * (tuned.result.noise or 0.0))
-    span = f"{format_seconds(min(times))} to {format_seconds(max(times))}"
-    text = f"the run took {format_seconds(seconds)}; tuned runs took {span}, and up to {format_seconds(most)} is noise"
+    times = [[run.seconds for run in each if run.seconds is not None] for each in runs]
+    return _compared(tuned, "time", "the run took", seconds, times, "workflow.runtime_s")
+
+
+def _compared(
+    tuned: Tuned, name: str, what: str, seconds: float, times: Sequence[Sequence[float]], attribute: str
+) -> Outcome:
+    """Hold seconds of this run against those of the tuned runs; `times` are theirs, and those of runs as it was."""
+    after, before = times
+    noise = noise_of(times) if name == "io_time" else tuned.result.noise if tuned.result is not None else None
+    most = max(after) * (1 + NOISES * (noise or 0.0))
+    span = f"{format_seconds(min(after))} to {format_seconds(max(after))}"
+    text = f"{what} {format_seconds(seconds)}; tuned runs took {span}, and up to {format_seconds(most)} is noise"
+    limit = f"<= {most:.4g}"
     if seconds <= most:
-        return _outcome("time", "pass", text, value=seconds, limit=f"<= {most:.4g}", attribute="workflow.runtime_s")
-    before = _seconds(tuned, [])
+        return _outcome(name, "pass", text, value=seconds, limit=limit, attribute=attribute)
     if before:
         text += f" (before tuning: {format_seconds(min(before))} to {format_seconds(max(before))})"
-    return _outcome("time", "fail", text, value=seconds, limit=f"<= {most:.4g}", attribute="workflow.runtime_s")
+    return _outcome(name, "fail", text, value=seconds, limit=limit, attribute=attribute)
 
 
 def _other_run(tuned: Tuned, profile: Profile) -> str | None:
@@ -101,9 +126,9 @@ def _other_run(tuned: Tuned, profile: Profile) -> str | None:
     return None
 
 
-def _seconds(tuned: Tuned, candidates: Sequence[int]) -> list[float]:
+def _runs(tuned: Tuned, candidates: Sequence[int]) -> list[TunedRun]:
     return [
-        run.seconds
+        run
         for run in tuned.runs
         if run.outcome == "ended" and run.seconds is not None and run.candidates == [*candidates]
     ]

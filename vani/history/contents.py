@@ -1,4 +1,4 @@
-"""The default place of a history, and its contents month by month."""
+"""The default place of a history, and its contents: runs month by month, settings one by one."""
 
 from __future__ import annotations
 
@@ -8,13 +8,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from vani.database.runs import read
-from vani.schema.history import HistoryContents, HistoryMonth
+from vani.schema.history import HistoryContents, HistoryMonth, MeasuredSetting
+from vani.schema.tuned import Setting
 from vani.site import setting
 
 if TYPE_CHECKING:
     import sqlalchemy as sa
 
-__all__ = ["ENVIRONMENT", "contents_of", "default_place"]
+__all__ = ["ENVIRONMENT", "contents_of", "default_place", "measured_settings"]
 
 ENVIRONMENT = "VANI_HISTORY"
 
@@ -47,4 +48,28 @@ def contents_of(connection: sa.Connection, place: str, damaged: int) -> HistoryC
             )
             for day, runs, users in months
         ],
+        settings=measured_settings(connection),
     )
+
+
+def measured_settings(connection: sa.Connection) -> list[MeasuredSetting]:
+    """Settings of all sessions of `vani tune`, the latest first."""
+    rows = sorted(read.all_measurements(connection), key=lambda row: (-row.ended, row.digest, row.position))
+    return [
+        MeasuredSetting(
+            application=row.application,
+            user=row.user,
+            machine=row.machine,
+            processes=row.processes,
+            nodes=row.nodes,
+            setting=Setting.model_validate_json(row.setting).label,
+            rules=list(row.rules),
+            verdict=row.verdict,
+            speedup=row.speedup,
+            low=row.low,
+            high=row.high,
+            runs=row.runs,
+            day=datetime.fromtimestamp(row.ended, UTC).date().isoformat(),
+        )
+        for row in rows
+    ]

@@ -28,7 +28,7 @@ from vani.models.run_time import seconds
 if TYPE_CHECKING:
     from vani.schema.profile import App, Profile
 
-__all__ = ["HARDLY", "LEAST_IO_S", "LEAST_RUN_S", "IOTime", "Slowest", "io_time"]
+__all__ = ["HARDLY", "LEAST_IO_S", "LEAST_RUN_S", "IOTime", "Slowest", "io_seconds", "io_time"]
 
 # Removing all of 5 % of a run makes it 1.05 times as fast. That is not visible between runs of one and the
 # same job: Xie et al. (section IV-D) saw write times that differ by more than 1.3 between repetitions for 10
@@ -160,3 +160,11 @@ def _libraries(profile: Profile) -> tuple[str, ...]:
     times = {layer: by_layer[layer].slowest for layer in _OUTERMOST_FIRST if layer in by_layer}
     most = max(times.values(), default=0.0)
     return tuple(_NAMES[layer] for layer, time in times.items() if time > 0 and time >= _NAMED * most)
+
+
+def io_seconds(profile: Profile) -> float | None:
+    """The I/O time of a run as one number: calls or busy, whichever is longer; None where times are not known."""
+    busy = profile.workflow.io.busy_s.total
+    if profile.workflow.runtime_s is None or busy is None:
+        return None
+    return max(io_time(profile).calls_s, busy)

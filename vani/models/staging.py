@@ -87,6 +87,11 @@ class Tier:
     def is_shared(self) -> bool:
         return self.kind == "shared"
 
+    @property
+    def plain_dir(self) -> str | None:
+        """Its folder where that has no variables, so that it can be used as it is."""
+        return self.dir if self.dir is not None and self.dir.startswith("/") and "$" not in self.dir else None
+
     def room(self, nodes: int) -> int | None:
         """Bytes that a job of `nodes` nodes may put there."""
         return self.capacity if self.is_shared or self.capacity is None else self.capacity * nodes

@@ -11,7 +11,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-__all__ = ["Comparison", "compare", "noise_of"]
+__all__ = ["Comparison", "compare"]
 
 
 @dataclass(frozen=True)
@@ -41,15 +41,3 @@ def compare(before: Sequence[float], after: Sequence[float], error_rate: float) 
 
     interval = stats.ttest_ind(*logs).confidence_interval(1 - 2 * error_rate)
     return Comparison(math.exp(difference), math.exp(interval.low), math.exp(interval.high))
-
-
-def noise_of(groups: Sequence[Sequence[float]]) -> float | None:
-    """Relative standard deviation of repeated runs, over all settings; None where none was repeated."""
-    squares, freedom = 0.0, 0
-    for times in groups:
-        if len(times) > 1:
-            logs = [math.log(max(value, 1e-9)) for value in times]
-            mean = sum(logs) / len(logs)
-            squares += sum((value - mean) ** 2 for value in logs)
-            freedom += len(logs) - 1
-    return math.sqrt(squares / freedom) if freedom else None

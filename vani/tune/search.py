@@ -16,8 +16,9 @@ import math
 from collections.abc import Sequence
 from typing import Final
 
+from vani.models.noise import noise_of
 from vani.schema.tuned import LEAST_GAIN, Candidate, NotTried, Result, Tuned, TunedRun
-from vani.tune.comparison import compare, noise_of
+from vani.tune.comparison import compare
 from vani.tune.prior import expected_saving
 from vani.units import counted
 

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import fcntl
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
 from vani.errors import InputError
 from vani.schema.tuned import RunIO, Setting, Tuned, TunedRun
+from vani.tune.near import Near, remove_noted
 from vani.tune.search import next_candidates, not_worth_a_run, result_of
 from vani.tune.trial import (
     begin_folder,
@@ -21,11 +23,14 @@ from vani.tune.trial import (
     free_folder,
     launch,
     launch_shell,
+    printed_by,
+    seconds_in,
     signals_waiting,
 )
 
 __all__ = ["DOCUMENT", "IOTimes", "Layouts", "Session", "locked"]
 
+_NEAR = "near.txt"
 DOCUMENT = "tuned.yaml"
 """The document in the state folder."""
 _PATIENCE = 3.0
@@ -93,6 +98,8 @@ class Session:
         Called with the document after each run.
     io_times
         Measures the I/O time of runs; None: it stays unknown.
+    mapped
+        The words of a command whose launcher deals processes out in an order; None where it is no launcher.
     """
 
     tuned: Tuned
@@ -101,6 +108,7 @@ class Session:
     reported: Callable[[str], Mapping[str, Sequence[str]]]
     progress: Callable[[Tuned], None] | None = None
     io_times: IOTimes | None = None
+    mapped: Callable[[Sequence[str], Literal["block", "cyclic"]], list[str] | None] | None = None
 
     def carry_out(self, lock: int, most_runs: int | None = None) -> Tuned:
         """Run until the search is over, or `most_runs` more; returns the document, with its result if it is over.
@@ -126,6 +134,7 @@ class Session:
     def _tidy(self) -> None:
         """Mark a run that was under way when a session was killed, and take back its layout."""
         self.layouts.undo()
+        remove_noted(self.state / _NEAR)
         for run in self.tuned.runs:
             if run.outcome == "running":
                 self._end(run, outcome="interrupted", remark="the session was killed")
@@ -152,6 +161,7 @@ class Session:
                 after.callback(self._end, run, **changes)
                 if not is_new:
                     after.callback(empty, folder)
+                after.callback(remove_noted, self.state / _NEAR)
                 after.callback(self.layouts.undo)
         if self.progress is not None:
             self.progress(self.tuned)
@@ -164,24 +174,41 @@ class Session:
                 why = self.layouts.set(folder, setting.layout)
             if why is not None:
                 return {"outcome": "not_applied", "remark": why}
-        environment = environment_of(setting, folder, self.state / f"run-{run.number}.hints")
+        near = Near(setting, folder, self.state / _NEAR)
+        begin = time.perf_counter()
+        try:
+            near.begin()
+        except OSError as error:
+            return {"outcome": "not_applied", "remark": f"cannot be brought near ({error.strerror or error})"}
+        copying_s = time.perf_counter() - begin
+        environment = environment_of(setting, near.output, self.state / f"run-{run.number}.hints")
         if tuned.prepare is not None and (status := launch_shell(tuned.prepare, environment, log, lock=lock)):
             raise InputError(
                 f"--prepare ended with status {status}", where=log, todo="mend it, then vani tune --resume"
             )
         first = next((known.seconds for known in tuned.runs if known.outcome == "ended"), None)
         limit_s = None if first is None else _PATIENCE * first + _LEAST_PATIENCE_S
-        words = command_in(tuned.command, folder)
+        words = near.words(command_in(tuned.command, near.output))
+        if setting.mapping is not None and self.mapped is not None:
+            words = self.mapped(words, setting.mapping) or words
         if self.io_times is not None:
             words, environment = self.io_times.line(run.number, words, environment)
         ended = launch(words, environment, log, limit_s=limit_s, lock=lock)
+        begin = time.perf_counter()
+        try:
+            near.bring_back()
+        except OSError as error:
+            return {"outcome": "failed", "remark": f"its output cannot be copied ({error.strerror or error})"}
+        copying_s += time.perf_counter() - begin
+        environment["VANI_DATA"] = str(folder)
         printed = self.reported(log.read_text(encoding="utf-8", errors="replace")) if setting.hints else {}
         hints = {
             name: value if value in printed[name] else printed[name][-1]
             for name, value in setting.hints.items()
             if name in printed
         }
-        changes: dict[str, Any] = {"seconds": round(ended.seconds, 6), "status": ended.status, "hints": hints}
+        seconds = ended.seconds + (copying_s if setting.stage_in or setting.stage_out else 0.0)
+        changes: dict[str, Any] = {"seconds": round(seconds, 6), "status": ended.status, "hints": hints}
         if ended.too_slow:
             return changes | {"outcome": "too_slow", "remark": f"stopped after {ended.seconds:.0f} s"}
         if ended.status:
@@ -190,6 +217,16 @@ class Session:
             return changes | {
                 "outcome": "not_verified", "remark": f"--verify ended with status {status}, see {log}"
             }  # fmt: skip
+        if tuned.time is not None:
+            text = printed_by(tuned.time, environment | {"VANI_LOG": str(log)}, lock=lock)
+            try:
+                changes["seconds"] = seconds_in(text)
+            except ValueError as error:
+                raise InputError(
+                    f"printed {error}, where seconds should be",
+                    where="--time",
+                    todo="mend it, begin anew, and try it first: $VANI_LOG is what the program printed",
+                ) from None
         return changes | self._io(run.number) | {"outcome": "ended", "remark": self._remark(setting, hints, folder)}
 
     def _io(self, number: int) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import shutil
 import signal
@@ -15,7 +16,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Final
 
-from vani.errors import InputError
+from vani.errors import InputError, one_line
 from vani.schema.tuned import Setting
 
 __all__ = [
@@ -28,6 +29,8 @@ __all__ = [
     "free_folder",
     "launch",
     "launch_shell",
+    "printed_by",
+    "seconds_in",
     "signals_waiting",
 ]
 
@@ -166,6 +169,32 @@ def launch(
 def launch_shell(line: str, environment: Mapping[str, str], log: Path, *, lock: int) -> int:
     """Run a line of the user's, such as `--verify`; returns its exit status."""
     return launch(["sh", "-c", line], environment, log, lock=lock).status
+
+
+def printed_by(line: str, environment: Mapping[str, str], *, lock: int) -> str:
+    """The output of a line of the user's, such as `--time`."""
+    done = subprocess.run(
+        ["sh", "-c", line],
+        env=environment,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        text=True,
+        errors="replace",
+        pass_fds=[lock],
+        check=False,
+    )
+    return done.stdout
+
+
+def seconds_in(text: str) -> float:
+    """The number that a text is; raises ValueError with the text where it is none, or no time."""
+    try:
+        seconds = float(text)
+    except ValueError:
+        raise ValueError(repr(one_line(text.strip())[:40])) from None
+    if not 0 < seconds < math.inf:
+        raise ValueError(f"{seconds:g}")
+    return seconds
 
 
 @contextmanager

@@ -12,12 +12,14 @@ from vani.database.runs import read
 from vani.database.runs.connect import Store
 from vani.database.runs.planned import planned_runs
 from vani.errors import InputError
+from vani.history.contents import measured_settings
 from vani.history.days import period_of
 from vani.history.fresh import WEEKS_BEFORE, last_monday, news
 from vani.history.ranking import ranking
 from vani.history.saved import shares
 from vani.history.scored import plan_scores
 from vani.history.targets import ranked_targets
+from vani.render.history.contents import setting_cells
 from vani.render.history.rows import headline, hours, when
 from vani.render.history.scored import SCORE_HEAD, score_row
 from vani.render.history.site.charts import runs_chart, targets_chart, trend_chart
@@ -197,8 +199,11 @@ def _outcomes(store: Store, query: Query, common: dict[str, Any], now: datetime)
     del query, now
     with store.reading() as connection:
         scores = plan_scores(planned_runs(connection))
-        rows = [score_row(score) for score in scores]
-        return page("outcomes", **common, outcomes=outcomes_in(connection), score_head=SCORE_HEAD, score_rows=rows)
+        return page(
+            "outcomes", **common, outcomes=outcomes_in(connection), score_head=SCORE_HEAD,
+            score_rows=[score_row(score) for score in scores],
+            settings=[*map(setting_cells, measured_settings(connection))],
+        )  # fmt: skip
 
 
 def _targets(store: Store, query: Query, common: dict[str, Any], now: datetime) -> str:

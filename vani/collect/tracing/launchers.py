@@ -7,10 +7,11 @@ import subprocess
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
 from vani.errors import InputError
 
-__all__ = ["SEPARATOR", "Launcher", "launcher_of", "programs_at", "with_variables"]
+__all__ = ["SEPARATOR", "Launcher", "launcher_of", "mapped", "programs_at", "with_variables"]
 
 SEPARATOR = ":"
 """Between the programs of a line."""
@@ -28,6 +29,12 @@ class Launcher:
     takes_one: frozenset[str] = frozenset()
     """Options that take the next word."""
     takes_two: frozenset[str] = frozenset()
+    block: tuple[str, ...] = ()
+    """Options by which it fills one node after another with processes; empty where it has none."""
+    cyclic: tuple[str, ...] = ()
+    """Options by which it deals processes out to the nodes in turn."""
+    order: str = ""
+    """The options that set this order, by which a user may have done so already, separated by blanks."""
 
 
 def _options(*lines: str) -> frozenset[str]:
@@ -47,6 +54,9 @@ _OPEN_MPI = Launcher(
     takes_two=_options(
         "-mca --mca -gmca --gmca -omca --omca --prtemca --pmixmca",
     ),
+    block=("--map-by", "slot"),
+    cyclic=("--map-by", "node"),
+    order="--map-by -map-by --rank-by -rank-by -npernode --npernode --rankfile -rankfile -rf",
 )
 _HYDRA = Launcher(
     "MPICH",
@@ -60,6 +70,9 @@ _HYDRA = Launcher(
     takes_two=_options(
         "-env -genv",
     ),
+    # Of one host after another it takes so many processes, and begins anew with the first.
+    cyclic=("-ppn", "1"),
+    order="-ppn -perhost -machinefile -configfile",
 )
 _SRUN = Launcher(
     "srun",
@@ -75,6 +88,9 @@ _SRUN = Launcher(
     )
     # Their values are optional, and joined to them.
     - {"--pty", "--multi-prog", "-I", "-K"},
+    block=("--distribution=block",),
+    cyclic=("--distribution=cyclic",),
+    order="-m --distribution",
 )
 _JSRUN = Launcher(
     "jsrun",
@@ -86,6 +102,9 @@ _JSRUN = Launcher(
         "--stdio_stderr --np --smpiargs --memory_per_rs --use_reservation --use_resources --spread",
         "--erf_input --exit_on_error",
     ),
+    block=("--launch_distribution", "packed"),
+    cyclic=("--launch_distribution", "cyclic"),
+    order="-d --launch_distribution --erf_input",
 )
 _FLUX = Launcher(
     "flux run",
@@ -97,6 +116,9 @@ _FLUX = Launcher(
         "--setopt --setattr --tasks-per-node --tasks-per-core --cores-per-node --gpus-per-node --cwd",
         "--dependency --requires --begin-time --signal --taskmap --rlimit --conf --add-file --urgency --flags",
     ),
+    block=("--taskmap=block",),
+    cyclic=("--taskmap=cyclic",),
+    order="--taskmap",
 )
 _APRUN = Launcher(
     "aprun",
@@ -175,6 +197,24 @@ def with_variables(command: Sequence[str], launcher: Launcher, variables: Mappin
             rest[place] = f"{rest[place]},{added}"
             return first + rest
     return [*first, f"--export=ALL,{added}", *rest]
+
+
+def mapped(command: Sequence[str], order: Literal["block", "cyclic"]) -> list[str] | None:
+    """The line with the launcher's options for an order of processes on nodes.
+
+    None where the command begins with no launcher that has such options, or sets an order already.
+    """
+    try:
+        launcher = launcher_of(command)
+    except InputError:
+        return None
+    options = () if launcher is None else launcher.block if order == "block" else launcher.cyclic
+    if launcher is None or not options:
+        return None
+    rest = command[launcher.words :]
+    if any(word.partition("=")[0] in launcher.order.split() for word in rest):
+        return None
+    return [*command[: launcher.words], *options, *rest]
 
 
 def programs_at(command: Sequence[str], launcher: Launcher) -> list[int]:

@@ -1,7 +1,8 @@
 """Advice as a shell script that shows, makes and undoes changes that are possible outside of a job.
 
 The script's contents come from traces: every word of a command is quoted again, a line that is no plain
-command of `lfs` is never run but printed for the job script, and comments cannot end early.
+command of `lfs`, `beegfs-ctl` or `daos` for a layout is never run but printed for the job script, and comments cannot
+end early.
 """
 
 from __future__ import annotations
@@ -32,6 +33,14 @@ _STEPS: Final = {
     "setdirstripe": "directory",
     "mkdir": "directory",
 }
+
+# Of other file systems, what sets the attribute of new files in a folder: its kind, with its values as groups.
+_ATTRIBUTES: Final = {
+    "pattern": re.compile(r"beegfs-ctl --setpattern --numtargets=([0-9]+) --chunksize=([0-9]+[kKMG]?)"),
+    "class": re.compile(r"daos filesystem set-attr --oclass ([A-Z][A-Z0-9_]*) --path"),
+}
+# Programs that a step needs, any one of them.
+_PROGRAMS: Final = {"pattern": "beegfs-ctl beegfs", "class": "daos"}
 
 _HEAD: Final = r"""#!/bin/sh
 # Made by {maker}.
@@ -64,9 +73,9 @@ run() {
   if [ "$mode" != show ]; then "$@"; fi
 }
 
-# need TOOL: ends the script where it is to act without it.
+# need TOOL...: ends the script where it is to act without any of them.
 need() {
-  if command -v "$1" >/dev/null 2>&1; then return 0; fi
+  for tool in "$@"; do if command -v "$tool" >/dev/null 2>&1; then return 0; fi; done
   if [ "$mode" = show ]; then say "# $1 is not installed here: run this where the file system is mounted"
   else printf 'apply.sh: %s is not installed here; run this where the file system is mounted\n' "$1" >&2; exit 1; fi
 }
@@ -148,10 +157,70 @@ directory() {
 }
 """
 
+_ATTRIBUTE_FUNCTIONS: Final = r"""
+# attribute NUMBER PATH KIND [VALUE...]: what new files in a folder of a BeeGFS or a DAOS get.
+attribute() {
+  number=$1 path=$2 kind=$3
+  shift 3
+  before=$state/$number.$kind
+  if [ "$mode" = undo ]; then
+    if [ -e "$before" ]; then
+      read -r first second <"$before" || :
+      if [ -d "$path" ]; then "set_$kind" "$path" "$first" "$second"; fi
+      rm -f "$before"
+    fi
+  elif [ "$mode" = apply ] && ! [ -d "$path" ]; then
+    say "# no such folder: $path"
+  else
+    if [ "$mode" = apply ] && ! [ -e "$before" ]; then
+      mkdir -p "$state"
+      "${kind}_of" "$path" >"$before.part"
+      if ! [ -s "$before.part" ]; then
+        rm -f "$before.part"
+        rmdir "$state" 2>/dev/null || :
+        printf 'apply.sh: what new files get now is not known, so it is left alone: %s\n' "$path" >&2
+        exit 1
+      fi
+      mv "$before.part" "$before"
+    fi
+    "set_$kind" "$path" "$@"
+  fi
+}
+
+# BeeGFS up to 7 has beegfs-ctl, 8 has beegfs, which prints the same with --retro.
+pattern_of() {
+  if command -v beegfs-ctl >/dev/null 2>&1; then beegfs-ctl --getentryinfo "$1"
+  else beegfs entry info --retro --verbose "$1"; fi |
+    awk '/Chunksize:/ { chunk = toupper($NF) }
+      /storage targets: desired:/ { sub(/.*desired: */, ""); sub(/[^0-9].*/, ""); targets = $0 }
+      END { if (targets != "" && chunk ~ /^[0-9]+[KMG]?$/) print targets, chunk }'
+}
+
+set_pattern() {
+  if command -v beegfs-ctl >/dev/null 2>&1 || ! command -v beegfs >/dev/null 2>&1; then
+    run beegfs-ctl --setpattern --numtargets="$2" --chunksize="$3" "$1"
+  else
+    case $3 in *[KMG]) run beegfs entry set --num-targets="$2" --chunk-size="$3iB" "$1" ;;
+    *) run beegfs entry set --num-targets="$2" --chunk-size="$3" "$1" ;; esac
+  fi
+}
+
+class_of() {
+  daos filesystem get-attr --path "$1" | sed -n 's/^.*Object Class = *\([A-Za-z0-9_][A-Za-z0-9_]*\) *$/\1/p' | head -n 1
+}
+
+set_class() {
+  case $2 in
+    [Uu]*) run daos filesystem reset-oclass --path "$1" ;; # UNKNOWN: it had none of its own
+    *) run daos filesystem set-attr --oclass "$2" --path "$1" ;;
+  esac
+}
+"""
+
 _FOOT: Final = r"""
 case $mode in
   job) in_the_job ;;
-  undo) need lfs; take_back ;;
+  undo) {need}take_back ;;
   *)
     {need}steps
     if [ "$mode" = show ]; then
@@ -198,6 +267,7 @@ def render_steps(recommended: Iterable[Step], *, maker: str, name: str = "apply.
     steps: list[str] = []
     undo: list[str] = []
     job: list[str] = []
+    needed: dict[str, None] = {}
     for step in recommended:
         if not step.apply:
             continue
@@ -209,10 +279,14 @@ def render_steps(recommended: Iterable[Step], *, maker: str, name: str = "apply.
         if lasting:
             steps += ["", *about]
         for words in lasting:
-            number = len(undo) + 1
-            call = shlex.join([_STEPS[words[1]], str(number), words[-1], *words])
-            steps.append(call)
-            undo.insert(0, shlex.join([_STEPS[words[1]], str(number), words[-1]]))
+            number, (kind, values) = str(len(undo) + 1), _attribute(words)
+            if kind is None:
+                steps.append(shlex.join([_STEPS[words[1]], number, words[-1], *words]))
+                undo.insert(0, shlex.join([_STEPS[words[1]], number, words[-1]]))
+            else:
+                steps.append(shlex.join(["attribute", number, words[-1], kind, *values]))
+                undo.insert(0, shlex.join(["attribute", number, words[-1], kind]))
+            needed.setdefault("lfs" if kind is None else _PROGRAMS[kind])
         if later:
             job += [
                 "",
@@ -221,7 +295,8 @@ def render_steps(recommended: Iterable[Step], *, maker: str, name: str = "apply.
             ]
     head = _HEAD.format(maker=one_line(maker))
     body = _function("steps", steps) + _function("take_back", undo) + _function("in_the_job", job)
-    fixed = [head + _FUNCTIONS, _FOOT.replace("{need}", "need lfs; " if undo else "")]
+    functions = _FUNCTIONS + (_ATTRIBUTE_FUNCTIONS if needed.keys() - {"lfs"} else "")
+    fixed = [head + functions, _FOOT.replace("{need}", "".join(f"need {programs}; " for programs in needed))]
     before, after = (text.replace("apply.sh", name) for text in fixed)
     return before + body + after
 
@@ -260,12 +335,21 @@ def _lines(apply: Sequence[str]) -> tuple[list[list[str]], list[str]]:
     for line in apply:
         words = plain_words(line)
         is_step = words is not None and len(words) > 2 and words[0] == "lfs" and words[1] in _STEPS
+        is_step = is_step or (words is not None and _attribute(words)[0] is not None)
         # The last word is the path; one that `lfs` would take for an option is no path.
         if words is not None and is_step and not words[-1].startswith("-"):
             lasting.append(words)
         else:
             later.append(line)
     return lasting, later
+
+
+def _attribute(words: Sequence[str]) -> tuple[str | None, tuple[str, ...]]:
+    """Kind and values of an attribute that a command sets for a folder, its last word; None for another command."""
+    for kind, pattern in _ATTRIBUTES.items():
+        if match := pattern.fullmatch(" ".join(words[:-1])):
+            return kind, match.groups()
+    return None, ()
 
 
 def _about(step: Step) -> Iterator[str]:

@@ -11,13 +11,13 @@ from vani.render.history.text import columns
 from vani.units import counted
 
 if TYPE_CHECKING:
-    from vani.schema.history import HistoryContents
+    from vani.schema.history import HistoryContents, MeasuredSetting
 
-__all__ = ["contents_by_month", "reasons"]
+__all__ = ["contents_by_month", "reasons", "setting_cells"]
 
 
 def contents_by_month(contents: HistoryContents) -> str:
-    """Write runs by month."""
+    """Write runs by month, and measured settings."""
     lines = [
         f"{one_line(contents.place)}: {counted(contents.runs, 'run')}, {counted(contents.profiles, 'profile')}, "
         f"{counted(contents.judged, 'run')} judged"
@@ -28,7 +28,24 @@ def contents_by_month(contents: HistoryContents) -> str:
             left=1,
         ),
     ]
+    if contents.settings:
+        rows = [*map(setting_cells, contents.settings)]
+        lines += ["", "Settings that vani tune measured:", *columns(_HEAD, rows, left=6)]
     return "\n".join([*lines, *([damaged(contents.damaged)] if contents.damaged else [])]) + "\n"
+
+
+_HEAD = ("day", "application", "machine", "setting", "by", "verdict", "processes", "times as fast", "runs")
+
+
+def setting_cells(row: MeasuredSetting) -> tuple[str, ...]:
+    """A measured setting as cells of a table: day to verdict, then numbers."""
+    speedup = "-" if row.speedup is None else f"{row.speedup:.2f}"
+    if row.low is not None and row.high is not None:
+        speedup += f" ({row.low:.2f} to {row.high:.2f})"
+    processes = "unknown" if row.processes is None else f"{row.processes:,}"
+    names = (row.application or "unknown", row.machine or "unknown", row.setting)
+    words = (row.day, *map(one_line, names), ", ".join(row.rules), row.verdict.replace("_", " "))
+    return (*words, processes, speedup, f"{row.runs:,}")
 
 
 def reasons(files: Iterable[tuple[str, str]]) -> str:
