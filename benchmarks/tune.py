@@ -1,56 +1,66 @@
-"""`vani tune` on the stand-in of `examples/closed-loop`: eight programs on three machines, beside an exhaustive sweep.
+"""`vani tune` on the stand-in of `examples/closed-loop`: eight programs on four machines, beside an exhaustive sweep.
 
 `python -m benchmarks.tune [--machine NAME] [--kind NAME] [--json FILE] [--seed N]`
 
-Each program is run under
+Seconds are modelled (`modelled_programs.py`): nothing is timed, so what else the machine does changes nothing, and the
+same seed gives the same table. Requests and runs vary by the model's noise. Each program is run under
 
-- every setting of a grid: stripe counts of 1, 2, 4 to all targets in stripes of 1, 4 and 16 MiB; of collective calls
-  those of 4 MiB also with collective buffering switched off, and with 1, 2 and 4 aggregators; and what `vani tune`
-  tries;
+- every setting of a grid, three times: stripe counts of 1, 2, 4 to all targets in stripes of 1, 4 and 16 MiB; of
+  collective calls those of 4 MiB also with collective buffering switched off, and with 1, 2 and 4 aggregators; and what
+  `vani tune` tries;
 - advice alone: the first value of each recommended knob, all together;
 - `vani tune` with five runs, by the profile of a traced run (`profiles.json.gz`);
-- random search with five runs, as it is and four settings of the grid: the median of a thousand draws. It is judged by
-  the same run of the sweep by which it chooses, which flatters it.
+- random search with five runs, as it is and four settings of the grid, a thousand times: it chooses by one sweep and is
+  judged by the others.
 
-As it is, advice alone, what `vani tune` ended with, and the three best settings of the sweep are then run again in
-turn; shares of the best are of the medians of these runs. The stand-in is no Lustre: its figures say nothing about one.
+As it is, advice alone, what `vani tune` ended with, and the best by the mean of all sweeps are then run afresh, ten
+times each. Shares of the best are of the means of these runs, so no setting is judged by a run that chose it. What is
+tried was settled on two machines; the last of the three and a drawn one had no part in it. The stand-in is no Lustre:
+its figures say nothing about one.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-import os
 import random
 import shlex
 import statistics
-import subprocess
 import sys
-import tempfile
-import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
-from vani.demo.striped_model import MACHINES
-from vani.schema.tuned import Tuned
-from vani.tune.trial import empty
+import vani
+from vani.api import advise
+from vani.api.tune_candidates import TRIAL, Run, candidates_of
+from vani.schema.profile import Profile
+from vani.schema.system import System
+from vani.schema.tuned import Tuned, TunedRun
+from vani.tune.search import next_candidates, result_of
 
 EXAMPLE: Final = Path(__file__).resolve().parents[1] / "examples" / "closed-loop"
 sys.path.insert(0, str(EXAMPLE))
 
-import stand_in  # noqa: E402 - an example, in no package
+import modelled_programs  # noqa: E402 - an example, in no package
+import stand_in  # noqa: E402
+
+from vani.demo.striped_model import MACHINES, machine_of  # noqa: E402
 
 __all__ = ["main"]
 
+MOUNT: Final = Path("/stand-in")
 GOAL: Final = 0.95
 RUNS: Final = 5
 SIZES: Final = (1, 4, 16)
+SWEEPS: Final = 3
 SWITCHES: Final[tuple[dict[str, str], ...]] = (
     {}, {"romio_cb_write": "disable"}, {"cb_nodes": "1"}, {"cb_nodes": "2"}, {"cb_nodes": "4"},
 )  # fmt: skip
 DRAWS: Final = 1000
+DRAWN: Final = "drawn 1"
+"""A machine whose figures nobody chose, and for which nothing was chosen."""
 
 
 @dataclass(frozen=True)
@@ -62,12 +72,6 @@ class Setting:
 
     def __str__(self) -> str:
         return ", ".join(filter(None, [self.layout or "", *map(" ".join, self.hints)])) or "as it is"
-
-    @staticmethod
-    def from_text(text: str) -> Setting:
-        words = [] if text == "as it is" else text.split(", ")
-        layout = words.pop(0) if words and words[0].startswith("-") else None
-        return Setting(layout, tuple((name, value) for name, value in map(str.split, words)))
 
 
 AS_IT_IS: Final = Setting()
@@ -83,66 +87,51 @@ class Case:
     runs: int
     tuned: Setting
     advised: Setting
-    swept: dict[Setting, float] = field(default_factory=dict)
+    swept: dict[Setting, list[float]] = field(default_factory=dict)
     repeated: dict[Setting, list[float]] = field(default_factory=dict)
     random_share: float = 0.0
 
     def seconds(self, setting: Setting) -> float:
-        return statistics.median(self.repeated[setting])
+        return statistics.mean(self.repeated[setting])
 
     @property
     def best(self) -> Setting:
-        return min(self.repeated, key=self.seconds)
+        return min(self.swept, key=lambda setting: statistics.mean(self.swept[setting]))
 
     def share(self, setting: Setting) -> float:
         return self.seconds(self.best) / self.seconds(setting)
 
     @property
     def noise(self) -> float:
-        """Half the range of repeated runs as it is, relative to their median."""
+        """Half the range of fresh runs as it is, relative to their mean."""
         times = self.repeated[AS_IT_IS]
-        return (max(times) - min(times)) / 2 / statistics.median(times)
+        return (max(times) - min(times)) / 2 / statistics.mean(times)
 
     def as_json(self) -> dict[str, Any]:
-        """What `from_json` takes."""
+        """Its figures, settings as text."""
         own = {
             "machine": self.machine, "kind": self.kind, "verdict": self.verdict, "runs": self.runs,
             "tuned": str(self.tuned), "advised": str(self.advised), "random_share": self.random_share,
         }  # fmt: skip
-        swept = {str(setting): seconds for setting, seconds in self.swept.items()}
         return own | {
-            "swept": swept,
+            "swept": {str(setting): times for setting, times in self.swept.items()},
             "repeated": {str(setting): times for setting, times in self.repeated.items()},
         }
 
-    @staticmethod
-    def from_json(tree: dict[str, Any]) -> Case:
-        settings = {name: Setting.from_text(name) for name in [*tree["swept"], *tree["repeated"]]}
-        return Case(
-            **tree
-            | {name: settings[tree[name]] for name in ("tuned", "advised")}
-            | {
-                name: {settings[key]: value for key, value in tree[name].items()}
-                for name in ("swept", "repeated")
-            }
-        )
-
 
 class Bench:
-    """Runs programs on a mounted stand-in."""
+    """Runs programs on a machine of the stand-in, each with other noise."""
 
-    def __init__(self, machine: str, mount: Path, folder: Path, seed: int, repeats: int) -> None:
-        self.machine, self.mount, self.folder, self.repeats = machine, mount, folder, repeats
+    def __init__(self, machine: str, seed: int, repeats: int) -> None:
+        self.machine, self.repeats = machine, repeats
         self.random = random.Random(seed)
-        self.data = mount / "run"
-        self.data.mkdir(exist_ok=True)
 
     def case(self, kind: str) -> Case:
         """Everything about one program."""
-        tuned = self._tune(kind)
+        tuned = self.tuned(kind)
         result = tuned.result
         assert result is not None
-        first = {item.rule: number for number, item in reversed(list(enumerate(tuned.candidates)))}
+        first = {item.rule: number for number, item in reversed([*enumerate(tuned.candidates)]) if item.name != TRIAL}
         kept = result.candidates if result.verdict == "proven" else []
         case = Case(
             self.machine,
@@ -154,59 +143,50 @@ class Bench:
         )
         alone = [_setting(tuned, [number]) for number in range(len(tuned.candidates))]
         grid = [*dict.fromkeys([*_grid(self.machine, kind), *alone, case.tuned, case.advised])]
-        self.random.shuffle(grid)
-        for setting in grid:
-            case.swept[setting] = self._seconds(kind, setting)
-        ranked = sorted(grid, key=lambda setting: case.swept[setting])
-        chosen = [*dict.fromkeys([AS_IT_IS, case.advised, case.tuned, *ranked[:3]])]
-        case.repeated = {setting: [] for setting in chosen}
-        for _ in range(self.repeats):
-            for setting in chosen:
-                case.repeated[setting].append(self._seconds(kind, setting))
-        case.random_share = self._random_share(case.swept)
+        case.swept = {setting: [self.seconds(kind, setting) for _ in range(SWEEPS)] for setting in grid}
+        for setting in dict.fromkeys([AS_IT_IS, case.advised, case.tuned, case.best]):
+            case.repeated[setting] = [self.seconds(kind, setting) for _ in range(self.repeats)]
+        case.random_share = self._random_share(case)
         return case
 
-    def _tune(self, kind: str) -> Tuned:
-        with tempfile.TemporaryDirectory(dir=self.folder) as name:
-            folder = Path(name)
-            (folder / "programs").symlink_to(self.folder / "programs")
-            done = stand_in.tune(self.machine, kind, self.mount, folder, "--budget", str(RUNS))
-            if done.returncode:
-                raise SystemExit(f"vani tune: {done.stderr}{done.stdout}")
-            print(done.stdout, file=sys.stderr, flush=True)
-            return Tuned.load(folder / "vani-tune-state" / "tuned.yaml")
+    def tuned(self, kind: str) -> Tuned:
+        """A session as `vani tune --budget 5` carries it out."""
+        system = System.model_validate(stand_in.described(self.machine, MOUNT))
+        advice = advise(Profile.model_validate(stand_in.profile(self.machine, kind, MOUNT)), system=system)
+        candidates, not_tried = candidates_of(advice, MOUNT / "run", Run(nodes=stand_in.PROCESSES))
+        tuned = Tuned(
+            version=vani.__version__, begun="2026-01-01T00:00:00+00:00", host="modelled", command=[kind],
+            data=str(MOUNT / "run"), fresh="emptied", most_runs=RUNS, candidates=candidates, not_tried=not_tried,
+        )  # fmt: skip
+        while (chosen := next_candidates(tuned)) is not None:
+            seconds = self.seconds(kind, _setting(tuned, chosen))
+            run = TunedRun(
+                number=len(tuned.runs) + 1, candidates=chosen, folder=tuned.data, outcome="ended", seconds=seconds
+            )
+            tuned = tuned.model_copy(update={"runs": [*tuned.runs, run]})
+        return tuned.model_copy(update={"result": result_of(tuned)})
 
-    def _seconds(self, kind: str, setting: Setting) -> float:
-        environment = stand_in.environment()
-        if setting.layout is not None:
-            line = ["lfs", "setstripe", *shlex.split(setting.layout), str(self.data)]
-            subprocess.run(line, env=environment, check=True)
-        if setting.hints:
-            file = self.folder / "hints"
-            file.write_text("".join(f"{name} {value}\n" for name, value in setting.hints))
-            environment["ROMIO_HINTS"] = str(file)
-        command = stand_in.command(self.folder / "programs", kind, str(self.data))
-        begin = time.perf_counter()
-        subprocess.run(command, env=environment, check=True, capture_output=True)
-        seconds = time.perf_counter() - begin
-        empty(self.data)
-        if setting.layout is not None:
-            subprocess.run(["lfs", "setstripe", "-d", str(self.data)], env=environment, check=True)
-        return seconds
+    def seconds(self, kind: str, setting: Setting) -> float:
+        words = shlex.split(setting.layout or "")
+        return modelled_programs.seconds(
+            self.machine, kind, words, dict(setting.hints), seed=self.random.randrange(1 << 30)
+        )
 
-    def _random_share(self, swept: dict[Setting, float]) -> float:
-        others, best = [time for setting, time in swept.items() if setting != AS_IT_IS], min(swept.values())
-        draws = [
-            best / min(swept[AS_IT_IS], *self.random.sample(others, min(RUNS - 1, len(others))))
-            for _ in range(DRAWS)
-        ]
-        return statistics.median(draws)
+    def _random_share(self, case: Case) -> float:
+        """Median share of the best, by the second sweep, of what the first one chooses of as it is and four others."""
+        others, best = [setting for setting in case.swept if setting != AS_IT_IS], case.seconds(case.best)
+        shares = []
+        for _ in range(DRAWS):
+            drawn = [AS_IT_IS, *self.random.sample(others, min(RUNS - 1, len(others)))]
+            chosen = min(drawn, key=lambda setting: case.swept[setting][0])
+            shares.append(best / statistics.mean(case.swept[chosen][1:]))
+        return statistics.median(shares)
 
 
 def _grid(machine: str, kind: str) -> Iterator[Setting]:
     yield AS_IT_IS
     counts, count = [], 1
-    while count <= MACHINES[machine].targets:
+    while count <= machine_of(machine).targets:
         counts.append(count)
         count *= 2
     for hints in SWITCHES if kind == "strided-collective" else SWITCHES[:1]:
@@ -236,6 +216,16 @@ def _table(cases: Sequence[Case]) -> str:
         times = [f"{case.seconds(AS_IT_IS):.2f} s", f"{case.seconds(case.best):.2f} s, {case.best}"]
         lines.append(f"| {' | '.join([case.machine, case.kind, *times, *cells, str(case.runs), verdict])} |")
     return "\n".join(lines)
+
+
+def _reached(cases: Sequence[Case]) -> str:
+    ways = {"as it is": AS_IT_IS, "advice alone": "advised", "vani tune": "tuned"}
+    counts = [
+        f"{name} {sum(case.share(way if isinstance(way, Setting) else getattr(case, way)) >= GOAL for case in cases)}"
+        for name, way in ways.items()
+    ]
+    counts.insert(2, f"random search {sum(case.random_share >= GOAL for case in cases)}")
+    return f"{', '.join(counts)} of {len(cases)} at {100 * GOAL:.0f} % of the best"
 
 
 def _summary(cases: Sequence[Case]) -> str:
@@ -269,39 +259,25 @@ def main(arguments: Sequence[str] | None = None) -> int:
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("--machine", choices=MACHINES, action="append")
-    parser.add_argument("--kind", choices=stand_in.KINDS, action="append")
     parser.add_argument(
-        "--json", type=Path, metavar="FILE", help="write results here; what it has is not measured again"
+        "--machine", action="append", help=f"of {', '.join(MACHINES)}, or `drawn N` for one with figures drawn by N"
     )
+    parser.add_argument("--kind", choices=stand_in.KINDS, action="append")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write all seconds here")
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--repeats", type=int, default=3, metavar="N")
+    parser.add_argument("--repeats", type=int, default=10, metavar="N", help="fresh runs of each setting")
     options = parser.parse_args(arguments)
-    if reason := stand_in.impossible() or stand_in.without_mpi():
-        print(f"there is no stand-in here: {reason}", file=sys.stderr)
-        return 2
-    begin, load = time.perf_counter(), os.getloadavg()[0]
-    known = json.loads(options.json.read_text()) if options.json and options.json.exists() else []
-    cases = [Case.from_json(tree) for tree in known]
-    with tempfile.TemporaryDirectory(prefix="vani-bench-") as name:
-        stand_in.compiled(Path(name))
-        for machine in options.machine or MACHINES:
-            with stand_in.mounted(machine, options.seed) as mount:
-                bench = Bench(machine, mount, Path(name), options.seed, options.repeats)
-                for kind in options.kind or stand_in.KINDS:
-                    if any((case.machine, case.kind) == (machine, kind) for case in cases):
-                        continue
-                    cases.append(bench.case(kind))
-                    print(_table(cases[-1:]).rpartition("\n")[2], file=sys.stderr, flush=True)
-                    if options.json:
-                        trees = [case.as_json() for case in cases]
-                        options.json.write_text(json.dumps(trees, indent=1) + "\n")
+    cases = [
+        Bench(machine, options.seed, options.repeats).case(kind)
+        for machine in options.machine or [*MACHINES, DRAWN]
+        for kind in options.kind or stand_in.KINDS
+    ]
+    if options.json:
+        options.json.write_text(json.dumps([case.as_json() for case in cases], indent=1) + "\n")
     print(_table(cases))
+    for name in dict.fromkeys(case.machine for case in cases):
+        print(f"{name}: {_reached([case for case in cases if case.machine == name])}")
     print(_summary(cases))
-    print(
-        f"{time.perf_counter() - begin:.0f} s on {os.cpu_count()} processors, load {load:.1f} at the beginning and "
-        f"{os.getloadavg()[0]:.1f} at the end"
-    )
     return 0
 
 

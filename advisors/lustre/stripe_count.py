@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from vani.advisors.commands import comment, quoted_path
 from vani.advisors.data_files import app_of, extent, folder_of
@@ -20,6 +20,9 @@ from vani.units import MiB, lfs_size
 if TYPE_CHECKING:
     from vani.schema.profile import Profile
     from vani.schema.system import System
+
+UNEVEN: Final = 1.1
+"""Times the mean that the fullest target may have of a file: it decides when a write ends (ours)."""
 
 
 class StripeCount(LayoutRule):
@@ -128,7 +131,7 @@ def _worth_trying(case: Case) -> list[dict[str, str]]:
     """Options of the layout, then with more targets and with half as many; of a site's own rule only itself.
 
     More are as many as did about as well where that was measured, at least twice as many. A file of fewer stripes gets
-    smaller ones, halved so that they still fit to what each process accesses.
+    smaller ones, halved until they still fit to what each process accesses and no target has many more than others.
     """
     layout, figures = case.layout, case.place.figures
     options = [layout.options]
@@ -137,8 +140,8 @@ def _worth_trying(case: Case) -> list[dict[str, str]]:
         knows = case.cached or case.is_measured or case.is_fewer or case.movers.collective
         alike = 0 if knows else stripe_count.ALIKE * case.nodes
         more = neat(max(2 * layout.count, alike), min(limits))
-        size = layout.size
-        while more * size > (extent(case.file) or 0) and size % (2 * MiB) == 0:
+        size, bytes_ = layout.size, extent(case.file) or 0
+        while (more * size > bytes_ or _fullest(bytes_ // size, more) > UNEVEN) and size % (2 * MiB) == 0:
             size //= 2
         options += [
             replace(layout, count=count, size=stripes).options
@@ -146,3 +149,8 @@ def _worth_trying(case: Case) -> list[dict[str, str]]:
             if count not in (0, layout.count, layout.default_count)
         ]
     return [{"options": words} for words in options]
+
+
+def _fullest(stripes: int, targets: int) -> float:
+    """Stripes of the target that has most of them, over the mean."""
+    return -(-stripes // targets) * targets / stripes

@@ -3,8 +3,8 @@
     python striped_file_system.py MOUNT BACKING MACHINE [SEED]
 
 It shows the folder BACKING at MOUNT (FUSE, needs `mfusepy` and libfuse3) until it is unmounted with `fusermount3 -u
-MOUNT`. MACHINE is one of its `MACHINES`. `lfs` in this folder sets and shows layouts, which are forgotten
-when the file system ends. It makes no claim about Lustre.
+MOUNT`. MACHINE is one that `machine_of` knows. `lfs` in this folder sets and shows layouts, which are
+forgotten when the file system ends. It makes no claim about Lustre.
 
 Each process of an MPI program is a node of its own, by the rank that its launcher gave it (PMI_RANK); all others are
 one node. With `direct_io` each call of a program arrives as it was made, in pieces of at most 1 MiB, one after another.
@@ -25,7 +25,7 @@ from typing import Any
 import mfusepy
 from slow_file_system import SlowFolder
 
-from vani.demo.striped_model import MACHINES, File, Layout, Machine, Storage, layout_of, words_of
+from vani.demo.striped_model import File, Layout, Machine, Storage, layout_of, machine_of, words_of
 
 ATTRIBUTE = "user.layout"
 """Options of `lfs setstripe`: of new files in a folder, or of a file."""
@@ -96,6 +96,7 @@ class StripedFolder(SlowFolder):
     def write(self, path: str, data: bytes, offset: int, fh: int) -> int:
         node = self.node()
         with self.one_at_a_time:
+            # That the memory of the node has it later is left to the copy below.
             self.storage.write(node, self.opened[fh], offset, len(data))
         return os.pwrite(fh, data, offset)
 
@@ -173,7 +174,7 @@ def main(mount: str, backing: str, machine: str, seed: str = "0") -> None:
         Path("/proc/self/autogroup").write_text("-10")
     # Threads that were asked take turns quickly: what they wait for is the model, not each other.
     sys.setswitchinterval(0.0002)
-    folder = StripedFolder(Path(backing).resolve(), MACHINES[machine], int(seed))
+    folder = StripedFolder(Path(backing).resolve(), machine_of(machine), int(seed))
     mfusepy.FUSE(
         folder,
         mount,

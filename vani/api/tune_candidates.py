@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from vani.advisors.measured import trial_of
 from vani.collect.tracing.launchers import mapped
@@ -18,7 +18,10 @@ if TYPE_CHECKING:
     from vani.advisors.measured import Trial
     from vani.schema.advice import Expected, Knob, Measured, NoRecommendation, Recommendation
 
-__all__ = ["Run", "candidates_of", "in_order"]
+__all__ = ["TRIAL", "Run", "candidates_of", "in_order"]
+
+TRIAL: Final = "a trial"
+"""Name of a candidate that no rule recommends."""
 
 
 @dataclass(frozen=True)
@@ -80,7 +83,7 @@ def candidates_of(advice: Advice, data: Path, run: Run) -> tuple[list[Candidate]
 
 
 def _unknown(silent: NoRecommendation, setting: Setting) -> Candidate:
-    return Candidate(rule=silent.rule, name="a trial", reason=silent.why, expected=None, setting=setting)
+    return Candidate(rule=silent.rule, name=TRIAL, reason=silent.why, expected=None, setting=setting)
 
 
 def in_order(

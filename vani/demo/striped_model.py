@@ -30,6 +30,8 @@ MiB = 1 << 20
 BLOCK = 64 << 10
 """Bytes of a block of the cache."""
 READ_AHEAD = 4 * MiB
+MEMORY_RATE = 2e9
+"""Bytes per second of a process that copies to the memory of its node."""
 NOBODY, SEVERAL = -2, -1
 """Holders of a lock that are no node."""
 
@@ -53,6 +55,11 @@ class Machine:
     mdt_bytes: int = MiB
     """Most bytes of a file that may lie on the metadata server."""
 
+    @property
+    def total_rate(self) -> float:
+        """Of all targets together."""
+        return self.targets * self.target_rate
+
 
 MACHINES = {
     "few fast targets": Machine(
@@ -69,6 +76,31 @@ MACHINES = {
     ),
 }  # fmt: skip
 """Rates are about a hundredth of those of real machines, so that a run of seconds moves 64 MiB."""
+
+
+def machine_of(name: str) -> Machine:
+    """One of `MACHINES`, or for `drawn 7` one whose figures are drawn by the seed 7, between those of these and beyond.
+
+    Raises
+    ------
+    KeyError
+        There is no such machine.
+    """
+    word, _, seed = name.partition(" ")
+    if word != "drawn" or not seed.isdigit():
+        return MACHINES[name]
+    drawn = random.Random(int(seed))
+
+    def between(least: float, most: float) -> float:
+        return float(f"{math.exp(drawn.uniform(math.log(least), math.log(most))):.2g}")
+
+    targets = drawn.choice([4, 6, 8, 12, 16, 24])
+    rate = between(12e6, 80e6)
+    return Machine(
+        targets=targets, target_rate=rate, latency_s=between(0.0005, 0.003), client_rate=between(40e6, 100e6),
+        lock_s=between(0.002, 0.006), commit_s=between(0.001, 0.005), metadata_s=between(0.0007, 0.006),
+        object_s=between(0.0003, 0.003), stripe_count=drawn.choice([1, 1, 2, 4]),
+    )  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -237,12 +269,16 @@ class Storage:
         )
         return self._server
 
-    def write(self, node: int, file: File, offset: int, size: int) -> None:
-        """Reserve what a write takes; `close` and `flush` give the time at which it is done."""
+    def write(self, node: int, file: File, offset: int, size: int) -> float:
+        """Reserve what a write takes; `close` and `flush` give the time at which it is done.
+
+        Returns the time at which the node's memory has the data.
+        """
         done = self._moved(node, file, offset, size, reads=False)
         file.written[node] = max([file.written.get(node, 0.0), *done.values()])
         for block in range(-(-offset // BLOCK), (offset + size) // BLOCK):
             self._cache(node, file, block, 0.0)
+        return self.now() + size / MEMORY_RATE
 
     def close(self, node: int, file: File) -> float:
         """Time at which all that a node wrote to a file is on the targets."""
