@@ -9,15 +9,17 @@ from vani.demo.centre_text import centre_as_text
 
 
 @pytest.mark.slow
-def test_the_hook_that_has_learned_gains_and_harms_nobody(tmp_path):
+def test_the_hook_gains_once_it_has_learned_and_changes_nothing_before(tmp_path):
     report = run_centre(tmp_path, seed=3)
-    without, chance, unknown, learned, twice = report.days
+    without, _, unknown, learned, twice = report.days
     assert (report.jobs, without.gain, unknown.expected, unknown.changed) == (40, 1.0, 0, 0)
     assert unknown.gain == pytest.approx(1.0), "a hook that knows nothing changes nothing"
     for day in (learned, twice):
         assert day.gain >= 1.3
-        assert day.slower <= chance.slower
         assert day.expected == 40
+        assert day.ost_cost < without.ost_cost
+        # Small jobs beside the wide files of others: the aim of none is not reached.
+        assert day.slower <= 0.2 * report.jobs
     assert twice.error < learned.error
     assert twice.within >= 0.5
     assert "all seconds are modelled" in centre_as_text(report)
