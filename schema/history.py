@@ -301,6 +301,9 @@ class TargetRow(Model):
     )
     lost_s: Seconds = Field(description="seconds that its files take longer than there, added up")
     slow: bool = Field(description="at least two files, five times as long in half of the runs, and a second lost")
+    jobs: list[str] = Field(
+        default_factory=list, description="at most three of the batch system, those that lost most on it first"
+    )
 
 
 class HistoryMonth(Model):

@@ -23,6 +23,7 @@ _LEAST_LOST_S: Final = 1.0
 _LEAST_FILES: Final = 2.0
 """One file may wait for its own process; that of rule LUS009, too."""
 
+_JOBS: Final = 3
 _AT_ONCE: Final = 10_000
 """Runs that are parsed before their numbers become columns."""
 _MOST_TARGETS: Final = 1 << 32
@@ -42,7 +43,10 @@ def check_target_times(text: str | None) -> None:
             raise ValueError("no times of a storage target")
 
 
-def ranked_targets(rows: Iterable[tuple[str, str, str, int, str]]) -> list[TargetRow]:
+Row = tuple[str, str, str, int, str | None, str]
+
+
+def ranked_targets(rows: Iterable[Row]) -> list[TargetRow]:
     """Rank targets by the seconds that files on them take longer than files of runs like theirs on other targets.
 
     Runs are alike that have application, user and number of processes in common. Their files on a target are held
@@ -51,15 +55,16 @@ def ranked_targets(rows: Iterable[tuple[str, str, str, int, str]]) -> list[Targe
     Parameters
     ----------
     rows
-        Of each run the mount, application, user, processes, and what `target_times` gave.
+        Of each run the mount, application, user, processes, job, and what `target_times` gave.
     """
     categories: dict[Category, int] = {}
+    jobs: list[str | None] = []
     every, parts = iter(rows), []
     while some := list(islice(every, _AT_ONCE)):
-        parts.append(_values(some, categories))
+        parts.append(_values(some, categories, jobs))
     if not categories:
         return []
-    category, target, files, seconds, moved = np.concatenate(parts, axis=1)
+    category, run, target, files, seconds, moved = np.concatenate(parts, axis=1)
     same, inverse = np.unique(category * _MOST_TARGETS + target, return_inverse=True)
     sums = np.stack([np.bincount(inverse, values, len(same)) for values in (files, seconds, moved)])
     usual = np.full((2, len(categories)), np.nan)
@@ -83,20 +88,26 @@ def ranked_targets(rows: Iterable[tuple[str, str, str, int, str]]) -> list[Targe
         own = order[begin:end]
         lost = np.maximum(0.0, seconds[own] - files[own] * expected[own])
         mount = mounts[int(number // _MOST_TARGETS)]
-        ranked.append(_row(mount, int(number % _MOST_TARGETS), files[own], mean[own], times[own], lost))
+        worst = [jobs[int(run[own[at]])] for at in np.argsort(-lost, kind="stable")[:_JOBS] if lost[at] > 0]
+        ranked.append(
+            _row(mount, int(number % _MOST_TARGETS), files[own], mean[own], times[own], lost, dict.fromkeys(worst))
+        )
     return sorted(ranked, key=lambda row: (-row.lost_s, row.mount, row.target))
 
 
-def _values(rows: Iterable[tuple[str, str, str, int, str]], categories: dict[Category, int]) -> Floats:
-    """Category, target, files, seconds and bytes of each target of some runs, shape (5, n)."""
+def _values(rows: Iterable[Row], categories: dict[Category, int], jobs: list[str | None]) -> Floats:
+    """Category, run, target, files, seconds and bytes of each target of some runs, shape (6, n)."""
+    first = len(jobs)
     lengths, codes, flat = [], [], []
-    for mount, application, user, processes, text in rows:
+    for mount, application, user, processes, job, text in rows:
         run = json.loads(text)
+        jobs.append(job)
         codes.append(categories.setdefault((mount, application, user, processes), len(categories)))
         lengths.append(len(run))
         flat += run
     values = np.array(flat, np.float64).reshape(-1, 4).T
-    return np.concatenate([np.repeat(np.array(codes, np.float64), lengths)[np.newaxis], values])
+    of_runs = np.array([codes, range(first, first + len(codes))], np.float64)
+    return np.concatenate([np.repeat(of_runs, lengths, axis=1), values])
 
 
 def _runs_of(ascending: Floats) -> Iterator[tuple[float, int, int]]:
@@ -108,7 +119,15 @@ def _runs_of(ascending: Floats) -> Iterator[tuple[float, int, int]]:
         begin = end
 
 
-def _row(mount: str, target: int, files: Floats, mean: Floats, times: Floats, lost: Floats) -> TargetRow:
+def _row(
+    mount: str,
+    target: int,
+    files: Floats,
+    mean: Floats,
+    times: Floats,
+    lost: Floats,
+    jobs: Iterable[str | None],
+) -> TargetRow:
     # Where such runs take no time, nothing is slow.
     finite = times[np.isfinite(times)]
     typical, lost_s = float(np.median(finite)) if len(finite) else 1.0, float(lost.sum())
@@ -122,4 +141,5 @@ def _row(mount: str, target: int, files: Floats, mean: Floats, times: Floats, lo
         times=typical,
         lost_s=lost_s,
         slow=typical >= _SLOW and lost_s >= _LEAST_LOST_S and float(files.sum()) >= _LEAST_FILES,
+        jobs=[job for job in jobs if job is not None],
     )

@@ -168,13 +168,15 @@ def figures_of(
     return [tuple(row) for row in rows]
 
 
-def target_times(connection: sa.Connection, period: Period) -> Iterator[tuple[str, str, str, int, str]]:
-    """Mount, application, user, processes and times on storage targets of each run that has these."""
+def target_times(
+    connection: sa.Connection, period: Period
+) -> Iterator[tuple[str, str, str, int, str | None, str]]:
+    """Mount, application, user, processes, job and times on storage targets of each run that has these."""
     of = tables.runs.c
-    columns = (of.mount, of.application, of.user, of.processes, of.target_times)
+    columns = (of.mount, of.application, of.user, of.processes, of.job, of.target_times)
     known = of.target_times.is_not(None) & period.of(of.submitted)
     for row in connection.execute(sa.select(*columns).where(known).order_by(of.digest)):
-        yield row[0], row[1], row[2], row[3], row[4]
+        yield row[0], row[1], row[2], row[3], row[4], row[5]
 
 
 def all_runs(connection: sa.Connection) -> Iterator[Run]:

@@ -43,6 +43,12 @@ def targets_as_text(rows: Sequence[TargetRow], limit: int) -> str:
     lines = [f"{counted(len(rows), 'storage target')}", *columns(head, cells, left=1)]
     lines += [
         f"Slow: OST {row.target} of {one_line(row.mount)}. `lfs osts {one_line(row.mount)}` shows its name and state."
+        f"{_of_jobs(row)}"
         for row in slow[:limit]
     ] or ["None is slow in most runs."]
     return "\n".join(lines) + "\n"
+
+
+def _of_jobs(row: TargetRow) -> str:
+    names = ", ".join(map(one_line, row.jobs))
+    return f" Most is lost by job{'s' if len(row.jobs) > 1 else ''} {names}." if names else ""
