@@ -46,6 +46,11 @@ class CategoryRuns:
     waiting_s: Floats
     moved: Floats
 
+    @property
+    def latest(self) -> float:
+        """When the last run began; -inf where no run's time is known."""
+        return float(np.nanmax(self.submitted, initial=-np.inf))
+
 
 def category_runs(user: str, processes: int, rows: Sequence[Sequence[float | None]]) -> CategoryRuns:
     """Arrays of the rows that `category_figures` reads."""
@@ -131,24 +136,27 @@ def _costs(categories: Sequence[CategoryRuns]) -> dict[str, Any]:
 
 
 def _months(categories: Sequence[CategoryRuns]) -> list[Month]:
-    by_month: dict[int, dict[str, float]] = {}
-    for some in categories:
-        timed = ~np.isnan(some.submitted)
-        seconds = some.submitted[timed].astype("datetime64[s]")
-        months, places = np.unique(seconds.astype("datetime64[M]").astype(np.int64), return_inverse=True)
-        for name, values in _sums(some).items():
-            for month, total in zip(months.tolist(), np.bincount(places, values[timed]).tolist(), strict=True):
-                costs = by_month.setdefault(month, dict.fromkeys(("runs", "core_s", "in_io_s", "waiting_s"), 0.0))
-                costs[name] += total
+    if not categories:
+        return []
+    submitted = np.concatenate([some.submitted for some in categories])
+    timed = ~np.isnan(submitted)
+    months, places = np.unique(
+        submitted[timed].astype("datetime64[s]").astype("datetime64[M]").astype(np.int64), return_inverse=True
+    )
+    sums = [_sums(some) for some in categories]
+    totals = {
+        name: np.bincount(places, np.concatenate([own[name] for own in sums])[timed], minlength=len(months)).tolist()
+        for name in ("runs", "core_s", "in_io_s", "waiting_s")
+    }
     return [
         Month(
             month=str(np.datetime64(month, "M")),
-            runs=int(costs["runs"]),
-            core_s=costs["core_s"],
-            in_io_s=costs["in_io_s"],
-            waiting_s=costs["waiting_s"],
+            runs=int(totals["runs"][at]),
+            core_s=totals["core_s"][at],
+            in_io_s=totals["in_io_s"][at],
+            waiting_s=totals["waiting_s"][at],
         )
-        for month, costs in sorted(by_month.items())
+        for at, month in enumerate(months.tolist())
     ]
 
 
@@ -194,8 +202,9 @@ def _change(values: Floats) -> int | None:
     at = int(places[np.argmax(weight * (before - after) ** 2)])
     left, right = logs[:at], logs[at:]
     apart = abs(float(np.median(left) - np.median(right)))
-    noise = max(_deviation(left), _deviation(right))
-    return at if apart >= np.log(_LEAST_RATIO) and apart >= _NOISE * noise else None
+    if apart < np.log(_LEAST_RATIO):
+        return None
+    return at if apart >= _NOISE * max(_deviation(left), _deviation(right)) else None
 
 
 def _deviation(values: Floats) -> float:

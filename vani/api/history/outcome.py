@@ -117,4 +117,5 @@ def outcomes_in(
 
 def _runs(connection: sa.Connection, application: str, user: str | None) -> list[CategoryRuns]:
     figures = read.category_figures(connection, application, user, read.ALWAYS)
-    return [category_runs(*category) for category in figures]
+    runs = [category_runs(*category) for category in figures]
+    return sorted(runs, key=lambda some: (-some.latest, some.user, some.processes))
