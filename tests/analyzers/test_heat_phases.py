@@ -165,4 +165,4 @@ def test_plans_take_what_such_phases_tell_and_say_what_they_do_not():
         ("write", 6 * MiB, 0),
         ("read", MiB, 0),
     ]
-    assert lacks == [("a", "its profile lacks the calls of phases: its opens are not played")]
+    assert lacks == [("a", "its profile lacks the calls of phases: its opens are not simulated")]

@@ -56,7 +56,7 @@ def test_advice_names_the_stripes_that_the_file_had_not_the_default():
 
     advice = next(one for one in striped(2).recommendations if one.rule == "LUS002")
     assert advice.current == {"stripe_count": 2, "stripe_size": 2 * MiB}
-    assert "which lies on 2 targets" in advice.reason
+    assert "which is on 2 targets" in advice.reason
     assert any(one.attribute == "files[0].stripe_count" and one.value == 2 for one in advice.evidence)
     wanted = advice.recommended["stripe_count"]
     again = [one for one in striped(wanted).recommendations if one.rule == "LUS002"]

@@ -168,7 +168,7 @@ def test_a_snapshot_is_of_files_or_of_publishers(run):
 def test_a_plan_of_osts_is_held_against_the_machine_as_it_is_now(run, desk):
     assert run("plan", "place", FILES, "--snapshot", EMPTY, "-o", "plan.yaml").status == 0
     check = ("plan", "check", "plan.yaml", "--snapshot")
-    assert run(*check, EMPTY).out.startswith("Holds")
+    assert run(*check, EMPTY).out.startswith("Valid")
     now = Snapshot.load(EMPTY)
     for change, why in (
         ({"state": "offline"}, "OST 0: it is offline"),

@@ -194,7 +194,7 @@ def test_a_snapshot_is_written_anew_until_it_is_ended(desk):
             "cannot be used (Cannot assign requested address)",
         ),
         (["listen", "--once", "--interval", "nan"], "--interval: is nan"),
-        (["listen", "--once", "--expect", "oss["], "'oss[': is no list of hosts"),
+        (["listen", "--once", "--expect", "oss["], "'oss[': is not a list of hosts"),
         (["listen", "--once", "--expect", "oss[1-20000]"], "--expect: are 20,000 servers"),
         (["listen"], "without --once it continues: name a file with -o"),
         (["publish", "--to", "nonsense"], "'nonsense': is no place to listen or to send to"),

@@ -90,7 +90,7 @@ def test_what_helps_is_proven_and_kept(run, scratch):
     assert tuned.result.speedup > 1.2
     assert done.out.startswith("Run 1 of 5   as it is ")
     assert "Proven: " in done.out
-    assert "POS001: asks for more than a setting from outside" in done.out
+    assert "POS001: needs more than a setting from outside" in done.out
     hinted = next(known for known in tuned.runs if 1 in known.candidates)
     assert hinted.hints == {"cb_nodes": "8"}
     # A run each in a folder of its own; what was there stays.

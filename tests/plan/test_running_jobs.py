@@ -300,5 +300,5 @@ def test_a_map_that_is_missing_is_a_line_of_the_log(site):
     site.state.register({"SLURM_JOB_ID": "1", "SLURM_JOB_NUM_NODES": "4"})
     site.plan("1")
     assert [line.partition("; ")[0] for line in site.said] == [
-        "job 1: no forwarding map: its list of hosts '': is no list of hosts"
+        "job 1: no forwarding map: its list of hosts '': is not a list of hosts"
     ]
