@@ -16,7 +16,7 @@ __all__ = ["PlannedRun", "add_planned", "planned_runs", "remove_planned"]
 class PlannedRun:
     """A job that a plan was made for, after it ended.
 
-    Attributes
+    Parameters
     ----------
     job
         The batch system's number.
