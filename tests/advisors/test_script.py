@@ -120,7 +120,7 @@ def test_a_file_that_is_there_is_left_alone(tmp_path):
     one = found.recommendations[-1].model_copy(update={"apply": [f"lfs setstripe -c 4 {tmp_path}/there"]})
     done, calls = run(render(found.model_copy(update={"recommendations": [one]}), version="1"), tmp_path, "--apply")
     assert calls == []
-    assert "left alone" in done.stdout
+    assert "unchanged, because a layout is fixed" in done.stdout
 
 
 @pytest.mark.parametrize("shell", SHELLS)
