@@ -168,7 +168,7 @@ def _limits(result: Benchmark, system: System | None, disk: FileSystem | None) -
     if not result.valid:
         yield (
             "IO500 calls the run invalid: where phases are shorter than its 300 s, caches may have answered them, and "
-            "none of these figures holds for a longer run."
+            "none of these figures applies to a longer run."
         )
 
 
@@ -287,7 +287,7 @@ def _overstriped(
         "LUS004",
         result,
         phase,
-        f"Records of all processes lie in one file on {counted(disk.targets, 'target')}: {count} objects let more of "
+        f"Records of all processes are in one file on {counted(disk.targets, 'target')}: {count} objects let more of "
         "their locks travel at a time.",
         current={"stripe_count": disk.stripe_count},
         recommended={"overstripe_count": count, "stripe_size": 1 << 20},
@@ -327,7 +327,7 @@ def _on_metadata_target(
         "LUS006",
         result,
         phase,
-        "Its files of 3,901 bytes lie on a data target each, which is a trip more than their names cost.",
+        "Its files of 3,901 bytes are on a data target each, which is a trip more than their names cost.",
         current={"stripe_count": disk.stripe_count if disk is not None else None},
         recommended={"layout": "-E 64K -L mdt -E -1 -c 1"},
         apply=_for_folder(result, "mdtest-hard", "lfs setstripe -E 64K -L mdt -E -1 -c 1"),
@@ -337,7 +337,7 @@ def _on_metadata_target(
 def _not_lustre(disk: FileSystem | None) -> str | None:
     if disk is None:
         return "the type of the file system is not known; say where the data lies with --system"
-    return None if disk.type == "lustre" else f"the data lies on {disk.type}, not on Lustre"
+    return None if disk.type == "lustre" else f"the data is on {disk.type}, not on Lustre"
 
 
 def _for_folder(result: Benchmark, name: str, command: str) -> list[str]:

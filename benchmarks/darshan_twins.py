@@ -12,6 +12,7 @@ from typing import Any
 
 import vani
 from vani.api.counted import profile_of_counts
+from vani.readers.darshan.open import open_log
 from vani.readers.darshan.reader import DarshanReader
 from vani.readers.darshan.records import read_records
 from vani.schema.advice import Recommendation
@@ -77,7 +78,7 @@ def counted(name: str) -> Profile:
     """The profile of a twin by its counters alone, as if neither DXT nor the heat map had been on."""
     readers = [DarshanReader(path) for path in logs_of(name)]
     for reader in readers:
-        reader.__dict__["_records"] = replace(read_records(reader.path), calls=None, hosts=(), heat=None)
+        reader.__dict__["_records"] = replace(read_records(open_log(reader.path)), calls=None, hosts=(), heat=None)
     return profile_of_counts(readers, None, None, None, [])[0]
 
 

@@ -44,7 +44,7 @@ class BenchmarkPhase(Model):
 
 
 class Agreement(Model):
-    """The rate that a benchmark prints, beside that of its trace."""
+    """The rate that a benchmark prints, next to that of its trace."""
 
     what: str = Field(description="read, write, or an operation of mdtest")
     benchmark: Rate = Field(description="what the benchmark prints, bytes (operations) per second")

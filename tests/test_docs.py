@@ -222,6 +222,8 @@ def test_every_command_and_option_is_on_the_page_of_commands():
         assert f"$ vani {name} --help" in page
         assert command.help, f"{name} has no help"
         for option in command.params:
+            if getattr(option, "hidden", False):
+                continue
             if option.param_type_name == "option":
                 assert option.help, f"{name} {option.opts} has no help"
                 assert option.opts[-1] in page

@@ -117,7 +117,7 @@ def test_a_read_of_minus_one_bytes_is_unknown_and_those_beside_it_count(tmp_path
         by_file = {file.path: file.io for file in profile.files}
         assert by_file["/s/a"].bytes.read is None and by_file["/s/a"].calls[0].bytes is None
         assert by_file["/s/b"].bytes.read == 100
-        assert f"calls of read ask for {size} bytes" in profile.traces[0].problems[0]
+        assert f"calls of read request {size} bytes" in profile.traces[0].problems[0]
 
 
 @pytest.mark.parametrize(("size", "calls"), [(2**53, 3), (2**55, 127), (2**55, 128), (2**55, 600)])

@@ -34,7 +34,7 @@ class JobLayout(Model):
     stripe_size: Count | None = Field(description="bytes; null: as each file's layout says")
     before: Count | None = Field(description="stripe count in earlier runs; null: not known")
     source: Literal["measured", "estimated", "unchanged"] = Field(
-        description="why this count: runs with it were faster, a model expects so, or it is that of before"
+        description="why this count: runs with it were faster, a model expects so, or it is the former one"
     )
     files: Count = Field(description="files whose names are known; the placement library makes them so")
     osts: list[Count] = Field(description="OSTs that the plan chose; empty: Lustre chooses")

@@ -194,7 +194,7 @@ def test_whether_others_wrote_before_or_behind_a_cut_at_the_same_time_is_not_kno
     ranks = [run(opened(), wrote_at(0, 100), cut(50)), run(opened(UPDATE), wrote_at(1000, 100))]
     found = profile(tmp_path, *ranks)
     assert found.files[0].size is None
-    assert "cannot tell" in found.provenance["files.size"]
+    assert "at unrecorded places" in found.provenance["files.size"]
 
 
 def test_others_that_wrote_within_what_a_cut_left_change_nothing(tmp_path):

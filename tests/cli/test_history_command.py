@@ -151,7 +151,7 @@ def bad_logs(desk: Path) -> None:
         (("show", "solvr", "--database", "h.sqlite"), "no runs of solvr in this time; did you mean 'solver'?"),
         (("letter", "solver", "nobody", "--database", "h.sqlite"), "no runs of solver by nobody in this time"),
         (("remove", "--user", "nobody", "--database", "h.sqlite"), "h.sqlite: no runs by nobody"),
-        (("import", "notes.txt", "--database", "h"), "notes.txt: is no exported history"),
+        (("import", "notes.txt", "--database", "h"), "notes.txt: its first line does not name JobIDRaw"),
         (("anonymise", "--database", "h.sqlite", "--key", "folder/none/key"), "folder/none/key: cannot be written"),
         (("upgrade", "--database", "nowhere"), "nowhere: is no history"),
         (

@@ -251,7 +251,10 @@ def test_a_plan_of_a_kind_that_nobody_knows_is_refused(run, desk):
 
 
 def test_commands_of_plans_are_listed_in_the_order_in_which_they_are_used(run):
-    order = ["snapshot", "forward", "place", "path", "simulate", "check", "job", "publish", "listen", "store", "interactions"]
+    order = [
+        "snapshot", "forward", "place", "path", "simulate", "check", "job", "rehearse", "watch", "learn",
+        "outcome", "scored", "publish", "listen", "store", "interactions",
+    ]  # fmt: skip
     listed = run("plan", "--help").out.partition("Commands:\n")[2]
     assert [line.split()[0] for line in listed.splitlines() if line.startswith("  ")] == order
     page = (EXAMPLES.parents[1] / "docs" / "commands.md").read_text(encoding="utf-8")

@@ -106,7 +106,7 @@ def test_a_dry_run_prints_the_line_and_makes_nothing(run, desk, standin):
     ("arguments", "said"),
     [
         (["--", "nonesuch-program"], "there is no such program"),
-        (["--recorder", "gone", "--", "true"], "which --recorder says"),
+        (["--recorder", "gone", "--", "true"], "though --recorder names it"),
         (["--tracer", "recorder", "--", "true"], "Recorder's library was not found"),
         (["--tracer", "dftracer", "--", "true"], "pip install dftracer in the Python of the program"),
         (["-o", "no/such/folder", "--", "true"], "cannot be made"),

@@ -188,9 +188,9 @@ def test_recorder_is_found_where_users_and_modules_say(tmp_path):
 
 
 def test_a_place_without_the_library_is_refused_when_it_was_named(tmp_path):
-    with pytest.raises(InputError, match="which --recorder says"):
+    with pytest.raises(InputError, match="though --recorder names it"):
         find_recorder(tmp_path, {})
-    with pytest.raises(InputError, match="which RECORDER_ROOT says"):
+    with pytest.raises(InputError, match="though RECORDER_ROOT names it"):
         find_recorder(None, {"RECORDER_ROOT": str(tmp_path)})
 
 

@@ -16,7 +16,7 @@ RUN = Run(
     digest="0", kind="darshan", user="ada", uid=1, application="app", processes=4, submitted=0.0, runtime_s=100.0,
     bytes_read=0, bytes_written=100 * MIB, reads=0, writes=100, opens=4, metadata=8, collective=0, independent=0, files=4,
     shared_files=0, read_s=0.0, write_s=4.0, metadata_s=0.1, in_io_s=4.0, slowest_s=10.0, waiting_s=40.0, writers=4,
-    file_system="lustre", mount="/scratch", stripes=1, complete=True, target_times=None,
+    file_system="lustre", mount="/scratch", stripes=1, complete=True, target_times=None, job=None,
 )  # fmt: skip
 PLAN = PlannedRun(
     job="1", ended=0.0, name="job", user="ada", nodes=4, digest="0", application="app", processes=4, stripe_count=8,

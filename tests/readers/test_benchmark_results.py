@@ -175,7 +175,7 @@ def test_the_benchmarks_figure_is_set_beside_that_of_the_trace(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("at", "what"), [(0.0, "holds no result"), (0.5, "ends before its first result")]
+    ("at", "what"), [(0.0, "has no result"), (0.5, "ends before its first result")]
 )
 def test_a_text_that_is_cut_before_its_results_is_refused(tmp_path, at, what):
     text = (TEXTS / "mdtest.txt").read_text()

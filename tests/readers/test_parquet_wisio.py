@@ -383,7 +383,7 @@ def test_durations_that_wrap_together_are_refused_in_one_line(tmp_path):
 def test_a_size_that_no_call_can_have_is_unknown_and_said(tmp_path, size):
     profile = vani.profile(write(tmp_path, rows(func_id=["write", "write"], size=[100, size])))
     assert profile.workflow.io.bytes.written == 100
-    assert f"calls of write ask for {size} bytes" in profile.traces[0].problems[0]
+    assert f"calls of write request {size} bytes" in profile.traces[0].problems[0]
 
 
 def test_a_rank_with_many_rows_is_read_in_pieces_with_the_same_result(tmp_path, monkeypatch):

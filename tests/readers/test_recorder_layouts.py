@@ -224,7 +224,7 @@ def test_a_size_that_is_no_number_of_bytes_is_unknown(size, tmp_path):
     reading = read_trace(tmp_path)
     assert reading.calls["bytes"].to_pylist() == [None]
     # A write of -1 (an error value passed on) is a number all the same: what came of it is not known.
-    assert [f"ask for {size} bytes" in p for p in reading.problems] == [True] * (size in ("-1", "9" * 20))
+    assert [f"request {size} bytes" in p for p in reading.problems] == [True] * (size in ("-1", "9" * 20))
 
 
 def test_a_product_beyond_64_bits_is_unknown(tmp_path):

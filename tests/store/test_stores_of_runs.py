@@ -57,14 +57,15 @@ def names(folder: Path) -> list[str]:
 @pytest.mark.parametrize("where", ["T/x", "T/x/y", "T", "T/../T/x", "link/x"])
 def test_a_store_inside_a_trace_is_refused_before_anything_is_made(trace, tmp_path, capfd, command, where):
     (trace.parent / "link").symlink_to(trace)
+    output = tmp_path / {"profile": "out.yaml", "report": "out.html"}[command]
     before = names(trace)
     with pytest.raises(SystemExit) as leaving:
-        main([command, str(trace), "--store", str(trace.parent / where), "-o", str(tmp_path / "out.html")])
+        main([command, str(trace), "--store", str(trace.parent / where), "-o", str(output)])
     out, err = capfd.readouterr()
     place = trace.parent / where
     assert (leaving.value.code, out) == (2, "")
     assert err == f"vani: {place}: is inside the trace; name a folder next to it\n"
-    assert names(trace) == before and not (tmp_path / "out.html").exists()
+    assert names(trace) == before and not output.exists()
 
 
 def test_of_a_folder_of_traces_stores_may_lie_beside_the_traces_but_not_in_them(trace):

@@ -30,7 +30,7 @@ _KINDS: Final = {"file creation": "open", "file stat": "stat", "file removal": "
 
 
 def is_result_alone(path: Path) -> bool:
-    """Whether a path is a benchmark's result and neither a document nor a trace that such a text lies in."""
+    """Whether a path is a benchmark's result and neither a document nor a trace that such a text is in."""
     if path.is_file():
         return not is_document(path) and is_result(path)
     if not path.is_dir() or not is_result(path):
@@ -65,7 +65,7 @@ def benchmark_result(result: PathLike, *, system: PathLike | System | None = Non
     Raises
     ------
     InputError
-        It holds no result, or the machine cannot be read.
+        It has no result, or the machine cannot be read.
     """
     return compared(read_result(_result(result)), system_of(system))
 
@@ -90,7 +90,7 @@ def advise_result(result: PathLike, *, system: PathLike | System | None = None) 
     Raises
     ------
     InputError
-        It holds no result, or the machine cannot be read.
+        It has no result, or the machine cannot be read.
     """
     path, machine = Path(result), system_of(system)
     files = [path] if path.is_file() else [*outputs_of(path), *path.glob("result_summary.txt")]
@@ -108,7 +108,7 @@ def advise_result(result: PathLike, *, system: PathLike | System | None = None) 
 
 
 def with_agreement(advice: Advice, profile: Profile, output: Path) -> Advice:
-    """Advice on a traced run of IOR or mdtest, with what its own output says beside what the trace says.
+    """Advice on a traced run of IOR or mdtest, with its own output next to the trace.
 
     Raises
     ------
@@ -162,7 +162,7 @@ def _agreements(result: Benchmark, profile: Profile) -> list[Agreement]:
 def _result(path: PathLike) -> Path:
     if not is_result(Path(path)):
         raise InputError(
-            "holds no result of IO500, IOR or mdtest",
+            "has no result of IO500, IOR or mdtest",
             where=path,
             todo="name the folder with result_summary.txt, or the text that `ior` or `mdtest` printed",
         )

@@ -15,7 +15,7 @@ def measured_system(result: Benchmark, system: System | None = None) -> System:
     """A description of the machine with the measured rates of the file system that the benchmark used.
 
     Rates of ior-easy are the whole file system's, and of one node also the client's; creations of mdtest-easy are its
-    metadata operations. Each is at least so much: more nodes may reach more. Where `system` tells a higher rate, that
+    metadata operations. Each is at least so much: more nodes may reach more. Where `system` has a higher rate, that
     one stays. `sources` names the phase of every figure.
     """
     known = system

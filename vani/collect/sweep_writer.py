@@ -33,7 +33,7 @@ _FLUSH_EVERY = 256 << 20
 
 
 def size_of_launch(environment: "Mapping[str, str]") -> int | None:
-    """The number of processes that a launcher began, as it tells each of them."""
+    """The number of processes that a launcher began, as its variables state."""
     values = (environment.get(variable, "") for variable in _SIZES)
     return next((int(value) for value in values if value.isdecimal()), None)
 

@@ -68,7 +68,7 @@ class Writer:
 
 
 class Writers:
-    """Processes, those of one node one behind the other."""
+    """Processes, those of one node consecutive."""
 
     def __init__(self, connected: Sequence[Writer]) -> None:
         self._writers = sorted(connected, key=lambda writer: writer.host)

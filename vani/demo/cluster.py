@@ -93,7 +93,7 @@ def run_day(machinery: Machinery, jobs: Sequence[Submitted], hook: Hook | None, 
 
 
 class _Day:
-    """Events of a day by time: a job is submitted, a process goes on."""
+    """Events of a day by time: a job is submitted, a process continues."""
 
     def __init__(self, machinery: Machinery, hook: Hook | None, mount: str) -> None:
         self.machinery, self.hook, self.mount = machinery, hook, mount

@@ -21,7 +21,7 @@ _BINS: Final = ((10 * KiB, "1K_10K"), (100 * KiB, "10K_100K"), (MiB, "100K_1M"),
 """Most bytes of a request that Darshan counts so."""
 
 Steps = Generator[float]
-"""Times at which a process goes on; infinity: when all processes of its run have come so far."""
+"""Times at which a process continues; infinity: when all processes of its run have come so far."""
 
 
 @dataclass
@@ -62,7 +62,7 @@ class Process:
         yield math.inf
 
     def write(self, path: str, offset: int, size: int, request: int, *, flush: bool = True) -> Steps:
-        """Open a file, write a part of it, flush, and close it; the first process of a run makes it anew."""
+        """Open a file, write a part of it, flush, and close it; the first process of a run makes it again."""
         run, storage = self.run, self.run.storage
         use = self._use(path)
         begin = storage.now()

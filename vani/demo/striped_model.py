@@ -5,8 +5,8 @@ It is a stand-in for a parallel file system, with figures chosen to be small and
 Everything that can be busy is a clock: the time until which it is reserved. A request reserves its targets and the link
 of its node, each for as long as it takes; whoever needs the result sleeps until then.
 
-- A file lies in objects, a target each, by count and size of its stripes. A request costs a target `latency_s`, and its
-  bytes at `target_rate`. Writes return at once; a flush and a close wait until the targets have the data.
+- A file consists of objects, a target each, by count and size of its stripes. A request costs a target `latency_s`,
+  and its bytes at `target_rate`. Writes return at once; a flush and a close wait until the targets have the data.
 - An object has a lock. A node that writes to what another node wrote or read last, or reads what it wrote, costs the
   target `lock_s`, and the other node's cache of the file is lost.
 - A flush costs each target that has new data of the node `commit_s`.
@@ -53,7 +53,7 @@ class Machine:
     cache_bytes: int = 64 * MiB
     noise: float = 0.1
     mdt_bytes: int = MiB
-    """Most bytes of a file that may lie on the metadata server."""
+    """Most bytes of a file that may be on the metadata server."""
 
     @property
     def total_rate(self) -> float:
@@ -147,7 +147,7 @@ def layout_of(words: Sequence[str], machine: Machine) -> Layout:
         part = Component(None if end == -1 else end, count, size, offset, on_mdt, on)
         if part.on_mdt and (layout or part.end is None or part.end > machine.mdt_bytes):
             raise ValueError(
-                f"only a first component of at most {machine.mdt_bytes} bytes lies on the metadata server"
+                f"only a first component of at most {machine.mdt_bytes} bytes may be on the metadata server"
             )
         if not -1 <= part.count <= machine.targets:
             raise ValueError(f"{part.count} stripes, and there are {machine.targets} targets")
@@ -293,7 +293,7 @@ class Storage:
         return done
 
     def read(self, node: int, file: File, offset: int, size: int, end: int) -> float:
-        """Time at which a node has what it reads; `end` is that of the file."""
+        """Time at which a node has what it reads; `end` is the end of the file."""
         stop = min(offset + size, end)
         if offset >= stop:
             return 0.0

@@ -1,4 +1,4 @@
-"""The accounting of a batch system beside the runs: who is charged for which run."""
+"""The accounting of a batch system for the runs: who is charged for which run."""
 
 from __future__ import annotations
 
@@ -49,9 +49,9 @@ def import_jobs(store: Store, path: Path, say: Callable[[str], None]) -> Importe
     Raises
     ------
     InputError
-        It is no such file, or holds no job.
+        It is no such file, or has no job.
     StoreError
-        The store is anonymised: names of the file would be beside hashes.
+        The store is anonymised: names of the file would be next to hashes.
     """
     jobs = new = with_runs = refused = 0
     entries = read_sacct(path)
@@ -72,5 +72,5 @@ def import_jobs(store: Store, path: Path, say: Callable[[str], None]) -> Importe
             new += add_jobs(connection, own)
             with_runs += count_with_runs(connection, [job.job for job in own])
         if not jobs:
-            raise InputError("holds no job", where=path, todo="see `vani history import --help`")
+            raise InputError("has no job", where=path, todo="see `vani history import --help`")
     return ImportedJobs(jobs, new, with_runs, refused)

@@ -152,7 +152,7 @@ def add_files(
         refuse_other_names(read.fact(connection, "names"), PlainNames(), store)
     _keep(store, [result for _, result in results], PlainNames(), Added())
     return [
-        (path, result.source.reason or "it tells no run" if result.run is None else result.run)
+        (path, result.source.reason or "it has no run" if result.run is None else result.run)
         for path, result in results
     ]
 

@@ -1,4 +1,4 @@
-"""Figures of a job to come, from the runs of one application at one scale: what `known/` tells `vani plan job`.
+"""Figures of a job to come, from the runs of one application at one scale: what `known/` has for `vani plan job`.
 
 All figures are of runs of one behaviour, the likeliest next one. Runs that a plan changed count for curves, and not for
 the usual I/O time. A setting is to be avoided where the median of its runs took longer than nine of ten others.
@@ -93,12 +93,12 @@ def job_learned(scale: Scale) -> PlannedJob:
 
 
 def plain_pattern(run: Run) -> AccessPattern | str:
-    """The pattern of a run by its sums alone, which is told where each process has files of its own."""
+    """The pattern of a run by its sums alone, which is known where each process has its own files."""
     operations, moved = (run.reads or 0) + (run.writes or 0), _moved(run)
     if not operations or not moved or run.files is None or run.shared_files is None:
-        return "its runs do not tell how it reads and writes"
+        return "its runs do not show how it reads and writes"
     if run.shared_files or run.files < run.processes:
-        return "a shared file, and no log or profile of it is there to tell the order of its requests"
+        return "a shared file, and no log or profile of it is there to show the order of its requests"
     return AccessPattern(
         operation="write" if (run.bytes_written or 0) >= (run.bytes_read or 0) else "read",
         layout="file_per_process",
@@ -220,12 +220,12 @@ def _unknown(
 ) -> list[Unknown]:
     reasons = {
         "curve": None if len(curve) > 1 else "its runs did not have different numbers of I/O nodes",
-        "by_stripes": None if stripes else "no run tells the stripes of its files",
+        "by_stripes": None if stripes else "no run has the stripes of its files",
         "pattern": scale.pattern if isinstance(scale.pattern, str) else None,
         "creations": scale.creations if isinstance(scale.creations, str) else None,
-        "demand": None if timed else "no run tells both its bytes and its I/O time",
+        "demand": None if timed else "no run has both its bytes and its I/O time",
         "io_s": None
         if seconds is not None
-        else f"none of {counted(len(scale.runs), 'run')} tells its I/O time and was left as it is by plans",
+        else f"none of {counted(len(scale.runs), 'run')} has its I/O time and was left unchanged by plans",
     }
     return [Unknown(name=name, reason=reason) for name, reason in reasons.items() if reason is not None]

@@ -133,7 +133,7 @@ def vani_profile(trace: str | Path | Profile, **options: Any) -> VaniTables:
     >>> tables.values["IX"]["Dir"]
     '/p/gpfs1'
     >>> tables.unknown["storage.shared.parallel_servers"]
-    'system: lassen does not say'
+    'system: lassen does not give it'
     """
     profile = vani.profile(trace, **options) if isinstance(trace, (str, Path)) else trace
     document = profile.model_dump(by_alias=True)

@@ -53,7 +53,7 @@ def choose_stripes(job: PlannedJob, targets: int, target_rate: float | None) -> 
     if job.io_s is None or job.usual_stripes is None:
         return "the I/O time or the stripes of earlier runs are not known"
     if job.io_s.runs < _LEAST_RUNS:
-        return f"{counted(job.io_s.runs, 'run')} of it: that does not tell how much its runs differ"
+        return f"{counted(job.io_s.runs, 'run')} of it: that does not show how much its runs differ"
     measured = _measured(job)
     if measured is not None:
         return measured
@@ -82,7 +82,7 @@ def expected_io(job: PlannedJob, choice: StripeChoice | None) -> ExpectedIo | st
             low=usual.low,
             high=usual.high,
             before=usual.median,
-            method=f"as {counted(usual.runs, 'run')} before, of which eight of ten lie in the range",
+            method=f"as {counted(usual.runs, 'run')} before, eight of ten of them within the range",
         )
     return ExpectedIo(
         seconds=usual.median / choice.speedup,
@@ -138,7 +138,7 @@ def _estimated(job: PlannedJob, targets: int, target_rate: float | None) -> Stri
     files = 1 if is_shared else job.processes
     size = job.bytes / files
     if target_rate is not None and rate < stripe_count.LEAST_SHARE * target_rate * min(files * usual, targets):
-        return "its files are slower than their targets: something else holds them up"
+        return "its files are slower than their targets: something else delays them"
     per_node = stripe_count.PER_NODE if is_shared else stripe_count.OWN_PER_NODE / files
     most = min(targets, LUSTRE_MAX_STRIPES, max(1, math.floor(size / _LEAST_STRIPE)))
     wanted = stripe_count.wanted_targets(

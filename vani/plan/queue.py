@@ -1,4 +1,4 @@
-"""A strict FIFO queue on compute nodes whose running jobs are given I/O nodes anew whenever one begins or ends.
+"""A strict FIFO queue on compute nodes whose running jobs are given I/O nodes again whenever one begins or ends.
 
 A job moves its bytes at the rate of its number of I/O nodes, and ends when all are moved (Bez et al., IPDPS 2021,
 section 5.3). Clients look for a new mapping every so many seconds: a running job changes its number no earlier, one

@@ -1,4 +1,4 @@
-"""Stripes, OSTs and path of one job that begins, beside the I/O nodes that it has, and the I/O time to expect."""
+"""Stripes, OSTs and path of one job that begins, in addition to its I/O nodes, and the I/O time to expect."""
 
 from __future__ import annotations
 
@@ -243,7 +243,7 @@ def _pins(plan: PlacePlan) -> tuple[bool, str]:
 
 
 def _plan(job: PlannedJob, count: int, targets: list[Target], reserved: Mapping[int, int]) -> PlacePlan:
-    """Place its files beside what running jobs write, by free space; of a busy OST only what its load leaves counts."""
+    """Place its files next to what running jobs write, by free space; a busy OST counts by what its load leaves."""
     from vani.schema.snapshot import Snapshot  # noqa: PLC0415 - loaded where there is a snapshot
 
     creations = [creation.model_copy(update={"layout": count}) for creation in job.creations or []]

@@ -1,4 +1,4 @@
-"""`vani plan learn` for programs: what a history tells of jobs to come, as documents that `vani plan job` reads."""
+"""`vani plan learn` for programs: what a history shows about jobs to come, as documents that `vani plan job` reads."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ _DAY_S: Final = 86400.0
 
 @dataclass(frozen=True)
 class LearnedDocument:
-    """A document about the jobs of one name and user; `is_new` where it was written anew."""
+    """A document about the jobs of one name and user; `is_new` where it was rewritten."""
 
     path: Path
     jobs: Jobs
@@ -84,7 +84,7 @@ def plan_learn(
     processes_per_node: int | None = None,
     now: datetime | None = None,
 ) -> Learned:
-    """Write what the history tells of jobs to come: `FOLDER/USER/NAME.yaml`, a job for each scale.
+    """Write what the history shows about jobs to come: `FOLDER/USER/NAME.yaml`, a job for each scale.
 
     NAME is the job's name where a plan was made for its runs, else the application's. A document that a person wrote is
     left alone, and nothing is removed. The same history writes the same bytes.
@@ -96,7 +96,7 @@ def plan_learn(
     days
         Applications without a run in so many days before `now` are passed over.
     processes_per_node
-        Of runs whose nodes nothing tells; None: these are left out.
+        For runs whose nodes are unknown; None: these are left out.
 
     Raises
     ------
@@ -165,7 +165,7 @@ def _scales(
     with store.reading() as connection:
         if read.fact(connection, "names") is not None:
             raise StoreError(
-                "holds hashes, not names", where=store.name, todo="name a history with the names of users and files"
+                "has hashes, not names", where=store.name, todo="name a history with the names of users and files"
             )
         planned = {row.digest: row for row in planned_runs(connection) if row.digest is not None}
         groups = read.groups(connection, "category", read.Period(since, None))
@@ -179,7 +179,7 @@ def _scales(
                     left.append(
                         NotLearned(
                             f"{application} of {user} on {counted(processes, 'process')}",
-                            f"nothing tells on how many nodes {counted(len(some), 'run')} ran "
+                            f"the number of nodes of {counted(len(some), 'run')} is unknown "
                             "(--processes-per-node)",
                         )
                     )
@@ -213,7 +213,7 @@ def _by_name_and_nodes(
     processes_per_node: int | None,
     category: _Category,
 ) -> dict[tuple[str, int | None], list[Run]]:
-    """Runs by the name of their job and their number of nodes; None: nothing tells it."""
+    """Runs by the name of their job and their number of nodes; None: unknown."""
     plans = [planned[run.digest] for run in runs if run.digest in planned]
     names, sizes = {plan.name for plan in plans}, {plan.nodes for plan in plans}
     usual_name = next(iter(names)) if len(names) == 1 else category.application

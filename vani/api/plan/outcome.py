@@ -1,4 +1,4 @@
-"""`vani plan outcome` for programs: what jobs took that a plan was made for, beside what the plan expected."""
+"""`vani plan outcome` for programs: what jobs took next to what their plans expected."""
 
 from __future__ import annotations
 
@@ -50,9 +50,9 @@ def plan_outcome(
     job: str | None = None,
     now: datetime | None = None,
 ) -> list[JobOutcome]:
-    """Add the logs of jobs that ended to the history, and keep what they took beside what was expected.
+    """Add the logs of jobs that ended to the history, and keep what they took next to what was expected.
 
-    Logs of Darshan have `_id` and the job's number in their names, and lie in the folder or in those of the days
+    Logs of Darshan have `_id` and the job's number in their names, and are in the folder or in those of the days
     (`2026/1/31`) since the job may have begun; of traces and other documents, the number is a part of the name. Only
     files of the job's user, of root and of whoever runs this count. A job whose log is not there is looked at again by
     the next call, for a day.
@@ -141,7 +141,7 @@ def _logs(folder: Path, plan: JobPlan, ended_s: float) -> Iterator[Path]:
             darshan = entry.name.endswith(".darshan")
             if not (is_log.search(entry.name) if darshan else is_other.fullmatch(entry.name)):
                 continue
-            # Anybody may write where Darshan does: a log that another user put there tells nothing.
+            # Anybody may write where Darshan does: a log that another user put there proves nothing.
             if not darshan and place != folder:
                 continue
             try:
@@ -163,7 +163,7 @@ def _row(plan: JobPlan, run: Run | None, ended_s: float, reason: str) -> Planned
     expected, layout = plan.io_s, plan.layout
     measured = None if run is None else run.slowest_s
     if run is not None and measured is None:
-        reason = "its log does not tell its I/O time"
+        reason = "its log does not have its I/O time"
     if expected is None and not reason:
         reason = "nothing was expected: " + next((left.reason for left in plan.unchanged if left.name == "io_s"), "?")
     return PlannedRun(

@@ -200,7 +200,7 @@ def _by_io_nodes(row: RehearsedJob, own: Allotment | None, usual: Allotment | No
 
 
 def _by_stripes(plan: JobPlan) -> Factors | None:
-    """The same of stripes, where the plan changes them: its range is that of the time of a run."""
+    """The same of stripes, where the plan changes them: its range is the range of a run's time."""
     io_s, layout = plan.io_s, plan.layout
     if io_s is None or not io_s.before or layout is None or layout.source == "unchanged":
         return None

@@ -33,10 +33,10 @@ _SHOWN = 20
     metavar="N",
     help="Pass over applications without a run in the last N days.",
 )
-@click.option("--processes-per-node", type=int, metavar="N", help="For runs whose number of nodes nothing tells.")
+@click.option("--processes-per-node", type=int, metavar="N", help="For runs whose number of nodes is unknown.")
 @quiet_option
 def learn(history: str, folder: Path, days: float, processes_per_node: int | None, quiet: bool) -> None:
-    """Write what the runs of HISTORY tell of jobs to come, for `vani plan job --known DIR`.
+    """Write what the runs of HISTORY show about jobs to come, for `vani plan job --known DIR`.
 
     Each user and name of a job gets a document, DIR/USER/NAME.yaml, with a job for each number of nodes: rates, bytes,
     files to come, I/O time and curves. Run it each night. The same history writes the same files, and nothing is

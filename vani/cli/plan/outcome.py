@@ -25,7 +25,7 @@ __all__ = ["outcome"]
 @click.option("--job", metavar="NUMBER", help="The job; by default all that ended.")
 @quiet_option
 def outcome(history: str, state: Path, logs: Path, job: str | None, quiet: bool) -> None:
-    """Add the logs of ended jobs to HISTORY, and keep what they took beside what their plans expected.
+    """Add the logs of ended jobs to HISTORY, and store what they took next to what their plans expected.
 
     The epilog runs it for its job. From its first run on, plans of jobs that end wait for it in the state's folder
     `ended`. Run it for all jobs each night: logs that come late are taken then.

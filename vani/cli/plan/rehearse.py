@@ -21,7 +21,7 @@ __all__ = ["rehearse"]
 @sharing_options
 @output_option("Also write a row for each job here, as CSV.")
 def rehearse(accounting: Path, history: str | None, output: Path | None, **rules: Any) -> None:
-    """Tell what the hook would have done with jobs of the past: a dry run before it is switched on.
+    """Show what the hook would have done with past jobs: a dry run before it is switched on.
 
     SACCT is what `sacct` wrote of them, as for `vani history import`. They begin and end once more, and the planner of
     `vani plan job` plans for each. What a job had is what `--policy static` gives it, by --nodes-per-io-node.

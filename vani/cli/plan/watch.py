@@ -41,7 +41,7 @@ def watch(
     log: Path | None,
     **rules: Any,
 ) -> None:
-    """Hold running jobs against what was foreseen and the machine as it is now, and suggest what to do.
+    """Compare running jobs with their predictions and with the machine as it is now, and suggest what to do.
 
     Of each job that has a placement database, files that it creates and nobody foresaw are counted: from a tenth on,
     predict again; after three times in a row, retrain; from half on, start over (Tarazu). Of the machine: I/O nodes of

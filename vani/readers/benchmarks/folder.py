@@ -47,7 +47,7 @@ def is_result(path: Path) -> bool:
 
 
 def outputs_of(folder: Path) -> Iterator[Path]:
-    """Texts of IOR and mdtest that lie in a folder, by name."""
+    """Texts of IOR and mdtest in a folder, by name."""
     for path in sorted(folder.iterdir())[:_MOST_FILES]:
         if path.suffix in _SUFFIXES and path.is_file() and is_output(path):
             yield path
