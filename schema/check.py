@@ -111,7 +111,9 @@ class Check(Model):
     baselines: list[Source]
     tuned: Source | None = Field(default=None, description="the tuned.yaml that the run is compared with, or null")
     fail_on: Level
-    verdict: Literal["pass", "fail"]
+    verdict: Literal["pass", "pass with warnings", "fail"] = Field(
+        description="pass with warnings: something failed below the level of `fail_on`, a warning or worse"
+    )
     counts: CheckCounts
     judgements: list[Judgement]
     causes: list[Cause] = Field(

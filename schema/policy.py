@@ -84,13 +84,17 @@ class Change(Model):
     noise: Positive = Field(
         default=3.0, description="of several baselines: how many robust standard deviations are noise"
     )
+    slower: Annotated[float, Field(ge=1, allow_inf_nan=False)] = Field(
+        default=1.5,
+        description="of three baselines or more: a time so many times theirs, and beyond their noise, is an error",
+    )
     name: Name | None = Field(
         default=None, description="name in reports; `change of` the attribute where it is left out"
     )
     level: Level | None = Field(
         default=None,
         description="how bad a larger change is; from the table of tolerances where it is left out, and an error "
-        "for a time twice as long as three or more runs of the baseline allow",
+        "for a time that is `slower` than three or more runs of the baseline",
     )
     required: bool = Field(default=False, description="that there is nothing to compare with is bad, too")
     reason: Reason | None = Field(default=None, description="why, in the words of whoever set it")

@@ -41,7 +41,7 @@ def test_a_damaged_trace_is_a_warning(tmp_path):
         "traces: v3-cm1like-16r",
         "v3-cm1like-16r is damaged, so figures may be too small: rank 3: 261 of 266 calls left out (and 1 more)",
     )
-    assert failed(tmp_path, changed(**DAMAGED)) == ([told], "pass")
+    assert failed(tmp_path, changed(**DAMAGED)) == ([told], "pass with warnings")
     assert failed(tmp_path, changed(**DAMAGED), fail_on="warning") == ([told], "fail")
 
 
@@ -64,7 +64,7 @@ def test_every_format_says_what_was_lost(tmp_path, kind):
     if kind == "text":
         first, second = text.splitlines()[0], text.partition("are of the rest.\n")[2]
         assert first.startswith(SAID[:40])
-        assert second.startswith("pass: 1 warning")
+        assert second.startswith("pass with warnings: 1 warning")
     whole = verdict(policy(tmp_path, BUDGET), changed())
     assert whole.damage is None
     text = module.summary(whole) if kind == "github" else module.render(whole, version="1")

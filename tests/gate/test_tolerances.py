@@ -136,7 +136,7 @@ class TestBuiltInList:
         checks = policy(tmp_path, "[check]\n")
         slow = verdict(checks, changed(workflow__runtime_s=39.5), [changed()])
         assert (slow.judgements[0].status, slow.judgements[0].level) == ("fail", "warning")
-        assert slow.verdict == "pass"
+        assert slow.verdict == "pass with warnings"
         assert verdict(checks, changed(workflow__runtime_s=39.5), [changed()], fail_on="warning").verdict == "fail"
         assert verdict(checks, changed(workflow__runtime_s=39.3), [changed()], fail_on="warning").verdict == "pass"
 
@@ -152,14 +152,14 @@ class TestBuiltInList:
             "and was 30 s in the baseline (median of 3 runs); allowed: +25 % or +100 ms or +44.5 s of noise, so up to 74.5 s"
         )
 
-    def test_a_time_that_is_twice_as_long_as_several_runs_allow_is_an_error(self, tmp_path):
+    def test_a_time_beyond_the_noise_of_several_runs_is_an_error(self, tmp_path):
         checks = policy(tmp_path, "[check]\n")
         runs = [changed(workflow__runtime_s=seconds) for seconds in (20.0, 30.0, 50.0)]
         # Up to 74.5 s is allowed; of two runs nobody knows how much they vary.
-        for seconds, baselines, level in ((148.0, runs, "warning"), (150.0, runs, "error"), (150.0, runs[:2], "warning")):
+        for seconds, baselines, level in ((75.0, runs, "error"), (75.0, runs[:2], "warning")):
             slow = verdict(checks, changed(workflow__runtime_s=seconds), baselines)
             assert (slow.judgements[0].attribute, slow.judgements[0].level) == ("workflow.runtime_s", level)
-            assert slow.verdict == ("fail" if level == "error" else "pass")
+            assert slow.verdict == ("fail" if level == "error" else "pass with warnings")
         own = policy(tmp_path, "[[check.change]]\nattribute = 'workflow.runtime_s'\nlevel = 'note'\n")
         assert verdict(own, changed(workflow__runtime_s=150.0), runs).verdict == "pass"
 

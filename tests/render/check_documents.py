@@ -60,7 +60,7 @@ def check(*judgements: Judgement, **changes) -> Check:
         "policy": Source(path="vani.toml", sha256="b" * 64),
         "baselines": [],
         "fail_on": "error",
-        "verdict": "fail" if counts["error"] else "pass",
+        "verdict": "fail" if counts["error"] else "pass with warnings" if counts["warning"] else "pass",
         "counts": CheckCounts(**counts),
         "judgements": list(judgements),
     }

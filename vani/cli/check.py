@@ -130,7 +130,7 @@ def check(
     emit_all([(_written(result, form), path) for form, path in wanted])
     _summarise(result, summary)
     _show(result, wanted, quiet=quiet)
-    ctx.exit(0 if result.verdict == "pass" else 1)
+    ctx.exit(1 if result.verdict == "fail" else 0)
 
 
 def _show(result: Check, wanted: Sequence[tuple[str, Path | None]], *, quiet: bool) -> None:

@@ -21,6 +21,21 @@ _BYTES: Final = {"read": "read", "write": "written"}
 _DOING: Final = {"read": "reads of", "write": "writes to"}
 _ACCEPT: Final = "if it is meant: vani check PROFILE --update-baseline"
 _LARGELY: Final = 0.5
+_CALLS: Final = {
+    "open": "open", "close": "close", "stat": "stat", "seek": "lseek", "directory": "calls on folders",
+    "remove": "unlink and rename", "other": "calls such as truncate, fcntl and dup",
+}  # fmt: skip
+_OPEN_ONCE: Final = ("open once and keep it open", ("POS003",))
+_OF_METADATA: Final[Mapping[str, tuple[str, tuple[str, ...]]]] = {
+    "open": _OPEN_ONCE,
+    "close": _OPEN_ONCE,
+    "stat": ("ask for its attributes once", ("POS003",)),
+    "seek": ("pread and pwrite, which take the offset themselves, instead of lseek", ()),
+    "directory": ("list and create folders once, in one process", ()),
+    "remove": ("fewer files, or remove them once at the end", ()),
+    "other": ("look at the calls of this file in the profile, `files[].io.calls`", ()),
+}
+"""Remedies and rules by the kind of most metadata operations."""
 
 
 def sentence(change: FileChange, phases: Sequence[Phase], earlier: Sequence[Any], names: Names) -> str:
@@ -51,7 +66,10 @@ def sentence(change: FileChange, phases: Sequence[Phase], earlier: Sequence[Any]
     if change.kind == "new_files":
         return f"{files} {'is' if len(change.files) == 1 else 'are'} new"
     operations = "metadata operations on" if change.kind == "metadata" else "flushes of"
-    return f"{format_count(int(change.after))} {operations} {files}, {format_count(int(change.before))} before{where}"
+    kind = _most_often(change) if change.kind == "metadata" else None
+    mostly = f", mostly {_CALLS[kind]}" if kind is not None else ""
+    was = f"{format_count(int(change.before))} before"
+    return f"{format_count(int(change.after))} {operations} {files}{mostly}, {was}{where}"
 
 
 def remedy(change: FileChange, *, is_collective: bool) -> tuple[str, tuple[str, ...]]:
@@ -71,10 +89,19 @@ def remedy(change: FileChange, *, is_collective: bool) -> tuple[str, tuple[str, 
             return "collective I/O, or accesses in the order of the file", ("MIO001", "POS005")
         return "accesses in the order of the file", ("POS005",)
     if change.kind == "metadata":
-        return "open once and keep it open", ("POS003",)
+        return _OF_METADATA[_most_often(change) or "open"]
     if change.kind == "flushing":
         return "flush where the data must be safe, not after each write", ("POS010",)
     return _ACCEPT, ()
+
+
+def _most_often(change: FileChange) -> str | None:
+    """The kind of most metadata operations on the files; None where no profile says."""
+    counts: dict[str, float] = {}
+    for file in change.files:
+        for kind, cost in (file.get("io", {}).get("metadata_kinds") or {}).items():
+            counts[kind] = counts.get(kind, 0.0) + (number(cost.get("count")) or 0.0)
+    return max(counts, key=lambda kind: counts[kind]) if any(counts.values()) else None
 
 
 def _order(change: FileChange) -> str:

@@ -17,10 +17,12 @@ from typing import TYPE_CHECKING, Any, Final
 from vani.errors import one_line
 from vani.gate.attribute import AttributeSyntaxError, Key, parse_attribute
 from vani.gate.cause_sentences import remedy, sentence
+from vani.gate.changes import cannot_judge
 from vani.gate.entity_names import Names
 from vani.gate.file_changes import FileChange, Kind, file_changes
 from vani.gate.matching import find, number
 from vani.gate.profile_tree import Figures, Tree
+from vani.gate.tolerance import SEVERAL
 from vani.models.verdict import verdict_of
 from vani.schema.check import Cause, Judgement
 from vani.units import counted, format_seconds, format_share
@@ -197,6 +199,8 @@ def _slower(figures: Figures, runs: Sequence[Tree]) -> _Known | None:
         if now > before
         else "look at the program's computation"
     )
+    if len(runs) < SEVERAL:
+        todo = f"{cannot_judge(len(runs))}; {todo}"
     cause = Cause(
         kind="slower", message=f"{which}; its calls explain no more", todo=todo, rules=[], files=[],
         io_time_s=now, judgements=[],

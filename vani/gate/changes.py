@@ -14,11 +14,12 @@ from vani.gate.outcome import Outcome, Pending, Status, folded, judgement, strip
 from vani.gate.policy_checks import ChangeCheck
 from vani.gate.profile_tree import Figures, Tree
 from vani.gate.quantity import Dimension, shown
-from vani.gate.tolerance import SEVERAL, TWICE, Allowed, Tolerance, allowed, tolerance_of
+from vani.gate.tolerance import SEVERAL, Allowed, Tolerance, allowed, tolerance_of
 from vani.schema.check import Level
 from vani.schema.policy import Direction
+from vani.units import counted
 
-__all__ = ["allowed_text", "change_text", "judge_change", "relative_change"]
+__all__ = ["allowed_text", "cannot_judge", "change_text", "judge_change", "relative_change"]
 
 _SIGNS: Final[dict[Direction, str]] = {"increase": "+", "decrease": "-", "both": "±"}
 _NO: Final[dict[Direction, str]] = {"increase": "no increase", "decrease": "no decrease", "both": "no change"}
@@ -135,10 +136,11 @@ class _Limits:
         self.level = check.level or tolerance.level
 
     def level_of(self, value: float, limits: Allowed, runs: int, dimension: Dimension) -> Level:
-        """The policy's own, else the table's; a time that is slow beyond doubt is an error."""
+        """The policy's own, else the table's; a time that is longer beyond the noise of several runs is an error."""
         if self.check.level is None and dimension == "seconds" and self.direction == "increase":
-            doubt = runs < SEVERAL or value < TWICE * (limits.center + limits.most)
-            return self.level if doubt else "error"
+            beyond_noise = value - limits.center > max(limits.by_noise, self.absolute)
+            is_slower = runs >= SEVERAL and beyond_noise and value >= self.check.slower * limits.center
+            return "error" if is_slower else self.level
         return self.level
 
     def of(self, known: Sequence[float]) -> Allowed:
@@ -171,6 +173,8 @@ class _Limits:
             f"{attribute} is {now}{change_text(value, center)}, and was {was}; "
             f"allowed: {limit}{_bound(limits, self.direction, dimension)}"
         )
+        if not holds and dimension == "seconds" and runs < SEVERAL:
+            message += f"; {cannot_judge(runs)}"
         return Outcome(
             judgement(
                 check.name,
@@ -191,6 +195,13 @@ class _Limits:
             ),
             stripped=None if match is None else stripped_target(match),
         )
+
+
+def cannot_judge(runs: int) -> str:
+    """Why a time that is too long is only a warning."""
+    return (
+        f"{counted(runs, 'run')} of a baseline cannot judge a time: save {SEVERAL} or more (`vani baseline save --add`)"
+    )
 
 
 def relative_change(before: float, after: float) -> float | None:

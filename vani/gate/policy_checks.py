@@ -9,7 +9,7 @@ from typing import Any
 
 from vani.gate.attribute import Attribute, parse_attribute
 from vani.gate.attribute_schema import Leaf, resolve
-from vani.gate.tolerance import DEFAULTS, NOISE
+from vani.gate.tolerance import DEFAULTS, NOISE, SLOWER
 from vani.schema import policy as spec
 from vani.schema.check import Level, PolicyPlace, Source
 from vani.schema.policy import Direction
@@ -52,6 +52,7 @@ class ChangeCheck:
     absolute: float | None = None
     direction: Direction | None = None
     noise: float = NOISE
+    slower: float = SLOWER
     level: Level | None = None
     required: bool = False
     reason: str | None = None

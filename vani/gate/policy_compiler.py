@@ -121,7 +121,7 @@ class _Compiler:
             relative, absolute = relative or 0.0, absolute or 0.0
         return ChangeCheck(
             table.name or f"change of {attribute}", attribute, leaves, relative, absolute, table.direction, table.noise,
-            table.level, table.required, table.reason, self._place("check", "change", number),
+            table.slower, table.level, table.required, table.reason, self._place("check", "change", number),
         )  # fmt: skip
 
     def _rules(self, table: spec.Rules) -> RulesCheck:

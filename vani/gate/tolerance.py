@@ -13,8 +13,8 @@ al., Detecting outliers: Do not use standard deviation around the mean, use abso
 Journal of Experimental Social Psychology 49, 2013, 764-766; 3 is their very conservative choice). max |bi - m| means
 that no run of the baseline fails against it.
 
-Times are warnings as long as their spread is unknown. Three or more runs show it: what then takes
-twice as long as the longest time that is allowed is an error.
+Times are warnings as long as their spread is unknown: one run cannot show it. Three or more runs do: a time beyond
+their noise that is 1.5 times m or more is then an error.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ from typing import Final, NamedTuple
 from vani.schema.check import Level
 from vani.schema.policy import Direction
 
-__all__ = ["DEFAULTS", "NOISE", "SEVERAL", "TABLE", "TWICE", "Allowed", "Tolerance", "allowed", "tolerance_of"]
+__all__ = ["DEFAULTS", "NOISE", "SEVERAL", "SLOWER", "TABLE", "Allowed", "Tolerance", "allowed", "tolerance_of"]
 
 NOISE: Final = 3.0
 SEVERAL: Final = 3
 """Runs of a baseline from which on their spread shows how much times vary."""
-TWICE: Final = 2.0
-"""By this factor beyond the limit, a time that several baselines know is an error."""
+SLOWER: Final = 1.5
+"""A time that is so many times that of several baselines, and beyond their noise, is an error."""
 _CONSISTENT: Final = 1.4826
 """1 / (quantile of 0.75 of the standard normal distribution): makes MAD estimate a standard deviation."""
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from datetime import date
-from typing import Final
+from typing import Final, Literal
 
 from vani.errors import InputError
 from vani.gate.advice import RulesAdvice, judge_advice
@@ -99,13 +99,19 @@ def verdict_on(
         baselines=list(baselines),
         tuned=None if tuned is None else tuned.source,
         fail_on=least,
-        verdict="fail" if bad else "pass",
+        verdict=_word(failed, bad=bad),
         counts=_counts(judgements),
         judgements=judgements,
         causes=causes_of(failed, figures, runs, names),
         storage=verdict_of(figures.model),
         io_share=io_share(figures.model) if failed else None,
     )
+
+
+def _word(failed: Sequence[Judgement], *, bad: bool) -> Literal["pass", "pass with warnings", "fail"]:
+    if bad:
+        return "fail"
+    return "pass with warnings" if any(judgement.level != "note" for judgement in failed) else "pass"
 
 
 def _order(judgement: Judgement) -> tuple[int, int, str]:

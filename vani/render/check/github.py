@@ -114,7 +114,7 @@ def summary(check: Check) -> str:
 
     Text of the policy and of traces is neither markup nor a link nor HTML there, and ends no cell.
     """
-    badge = ":white_check_mark:" if check.verdict == "pass" else ":x:"
+    badge = {"pass": ":white_check_mark:", "fail": ":x:"}.get(check.verdict, ":warning:")
     head = [
         f"## {badge} vani check",
         "",
