@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import html
 from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
+import vani
+from vani.errors import one_line
 from vani.schema.benchmark import Benchmark
 from vani.schema.document import Document
 from vani.schema.model import Model, SparseModel
@@ -302,6 +305,25 @@ class Advice(SparseModel, Document):
     )
     recommendations: list[Recommendation]
     no_recommendation: list[NoRecommendation]
+
+    def summary(self) -> str:
+        """The first screen, as `vani advise` prints it: whether I/O matters, what to do, which line to paste."""
+        return str(vani.advice_screen_of(self))
+
+    def __repr__(self) -> str:
+        """One line, however much is recommended."""
+        rules = list(dict.fromkeys(recommendation.rule for recommendation in self.recommendations))
+        first = ", ".join(rules[:3]) + (f" and {len(rules) - 3} more" if len(rules) > 3 else "")
+        rule_count = len({row.rule for row in self.recommendations} | {row.rule for row in self.no_recommendation})
+        machine = one_line(self.system.name or "an unnamed machine")
+        return f"<Advice for {machine}: {first or 'nothing to change'}, of {rule_count} rules>"
+
+    __str__ = __repr__
+
+    def _repr_html_(self) -> str:
+        """The first screen, as notebooks show it."""
+        first, *rest = html.escape(self.summary()).split("\n")
+        return f"<pre><b>{first}</b>\n" + "\n".join(rest) + "</pre>"
 
     def keys_left_out(self) -> tuple[str, ...]:
         """Each optional key that has no value: they have nothing to do with each other."""

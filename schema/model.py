@@ -5,17 +5,26 @@ Modules of `profile.yaml` do without `from __future__ import annotations`: pydan
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Final
 
 from pydantic import BaseModel, ConfigDict, SerializerFunctionWrapHandler, model_serializer
 
 __all__ = ["Model", "SparseModel"]
+
+_DEPRECATED: Final = {
+    "construct", "copy", "dict", "from_orm", "json", "parse_file", "parse_obj", "parse_raw", "schema", "schema_json",
+    "update_forward_refs", "validate",
+}  # fmt: skip
 
 
 class Model(BaseModel):
     """A part of a document. Sizes are bytes, times seconds, shares 0..1, rates bytes per second."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=True, serialize_by_alias=True)
+
+    def __dir__(self) -> list[str]:
+        """Names for completion, without the methods that pydantic keeps for its first version."""
+        return [name for name in super().__dir__() if name not in _DEPRECATED]
 
 
 class SparseModel(Model):

@@ -27,8 +27,10 @@ __version__ = "0.1.0"
 # `import vani` and `vani --help` stay quick because Dask and Arrow, about a second together,
 # are loaded only by what needs them.
 _ORIGINS = {
-    # For `Profile.summary`, which is below the code that lays out screens and judges.
+    # For methods of documents, which are below the code that lays out screens, draws and judges.
     "screen_of": "vani.render.profile.screen:screen_of",
+    "advice_screen_of": "vani.render.advice.screen:screen_of",
+    "drawing": "vani.api.plot:drawing",
     "diagnosis": "vani.advisors.diagnosis:diagnosis",
     "Advice": "vani.schema.advice:Advice",
     "Profile": "vani.schema.profile:Profile",

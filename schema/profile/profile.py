@@ -152,6 +152,24 @@ class Profile(SparseModel, Document):
         """The first screen: the run; whether I/O matters, why, when, where; with `diagnosis` the behaviour."""
         return str(vani.screen_of(self, vani.diagnosis(self) if diagnosis else ()))
 
+    def advise(self, **options: Any) -> Any:
+        """Settings for this workload (`vani.Advice`); options as of `vani.advise`, such as `system`."""
+        return vani.advise(self, **options)
+
+    def plot(self, kind: str, **options: Any) -> Any:
+        """One plot, as notebooks show it (`vani.render.plots.drawing.Drawing`); `vani plot --list` names the kinds.
+
+        Some kinds need the trace, or the store that was made of it (`store`). Without the extra `plot`
+        (`pip install 'vani-io[plot]'`) notebooks draw the specification themselves; images of files
+        are `vani.api.plot`'s.
+
+        Raises
+        ------
+        InputError
+            There is no such kind, or the profile lacks its figures.
+        """
+        return vani.drawing(kind, self, **options)
+
     def __repr__(self) -> str:
         """One line, whatever the profile contains."""
         names = ", ".join(one_line(app.name) for app in self.apps[:_NAMED])
@@ -185,6 +203,8 @@ class Profile(SparseModel, Document):
 
     def frame(self, name: FrameName) -> "pd.DataFrame":
         """One of the profile's tables, see `FRAMES`, as a pandas frame: a row per entity, columns like `io.bytes.read`.
+
+        It needs the extra `frames` (`pip install 'vani-io[frames]'`); `table` does without.
 
         For `extensions` a row per value: measure, attribute (its path in the measure's result), value.
 

@@ -123,7 +123,7 @@ class TestBudgets:
         assert words == ["pass with warnings", "fail", "fail"]
         strict = policy(tmp_path, '[check]\nfail_on = "note"\n' + text)
         assert verdict(strict).verdict == "fail"
-        assert verdict(strict, fail_on="error").verdict == "pass"
+        assert verdict(strict, fail_on="error").verdict == "pass with warnings"
 
 
 class TestNothingToCheck:

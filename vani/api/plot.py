@@ -11,6 +11,7 @@ from vani.api.run import Run
 from vani.api.source import profile_of, read_profile
 from vani.errors import InputError
 from vani.render.plots.catalogue import Missing, draw, plot_of
+from vani.render.plots.drawing import Drawing
 from vani.render.plots.image import FORMATS
 
 if TYPE_CHECKING:
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
     from vani.engine.scheduler import SchedulerLike
     from vani.schema.profile import Profile
 
-__all__ = ["plot"]
+__all__ = ["drawing", "plot"]
 
 
 def plot(
@@ -59,14 +60,27 @@ def plot(
     InputError
         There is no such kind or format, the profile cannot be read, or lacks the figures of the plot.
     """
-    wanted = plot_of(kind)
     FORMATS.check(format)
+    drawn = drawing(kind, profile, store=store, scheduler=scheduler, progress=progress)
+    return FORMATS.render(format, drawn, width_mm=width_mm, dpi=dpi, dark=dark)
+
+
+def drawing(
+    kind: str,
+    profile: PathLike | Profile,
+    *,
+    store: PathLike | None = None,
+    scheduler: SchedulerLike = None,
+    progress: Progress | None = None,
+) -> Drawing:
+    """Draw one plot of a profile as a specification, which notebooks show; parameters and errors as of `plot`."""
+    wanted = plot_of(kind)
     with Run([profile], store=store, scheduler=scheduler, progress=progress) as run:
         model = read_profile(profile_of(run, profile, files=JUDGED_FILES))
         takes_calls = wanted.needs_calls or wanted.uses_calls
         heat = heat_map_in(run, model, store=store) if takes_calls else None
-    drawing = draw(kind, model, heat=heat)
-    if isinstance(drawing, Missing):
+    drawn = draw(kind, model, heat=heat)
+    if isinstance(drawn, Missing):
         where = profile if isinstance(profile, (str, Path)) else ""
-        raise InputError(f"the plot {kind} cannot be drawn: {drawing.why}", where=where)
-    return FORMATS.render(format, drawing, width_mm=width_mm, dpi=dpi, dark=dark)
+        raise InputError(f"the plot {kind} cannot be drawn: {drawn.why}", where=where)
+    return drawn

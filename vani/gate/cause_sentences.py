@@ -29,7 +29,7 @@ _OPEN_ONCE: Final = ("open once and keep it open", ("POS003",))
 _OF_METADATA: Final[Mapping[str, tuple[str, tuple[str, ...]]]] = {
     "open": _OPEN_ONCE,
     "close": _OPEN_ONCE,
-    "stat": ("ask for its attributes once", ("POS003",)),
+    "stat": ("read its attributes once", ("POS003",)),
     "seek": ("pread and pwrite, which take the offset themselves, instead of lseek", ()),
     "directory": ("list and create folders once, in one process", ()),
     "remove": ("fewer files, or remove them once at the end", ()),

@@ -162,7 +162,7 @@ class _Limits:
     ) -> Outcome:
         """The outcome of a comparison, of a place or of an aggregate."""
         check, center = self.check, limits.center
-        holds = limits.accepts(value, self.direction)
+        is_allowed = limits.accepts(value, self.direction)
         attribute = str(check.attribute) if match is None else match.attribute
         limit = allowed_text(self.relative, self.absolute, limits, self.direction, dimension)
         now, before = shown(value, dimension), shown(center, dimension)
@@ -173,13 +173,13 @@ class _Limits:
             f"{attribute} is {now}{change_text(value, center)}, and was {was}; "
             f"allowed: {limit}{_bound(limits, self.direction, dimension)}"
         )
-        if not holds and dimension == "seconds" and runs < SEVERAL:
+        if not is_allowed and dimension == "seconds" and runs < SEVERAL:
             message += f"; {cannot_judge(runs)}"
         return Outcome(
             judgement(
                 check.name,
                 "change",
-                "pass" if holds else "fail",
+                "pass" if is_allowed else "fail",
                 self.level_of(value, limits, runs, dimension),
                 f"{attribute} is {now} as in the baseline" if value == center else message,
                 against=attribute if match is None else match.against,
@@ -190,7 +190,7 @@ class _Limits:
                 baseline=center,
                 change=relative_change(center, value),
                 reason=check.reason,
-                todo=None if holds else _ACCEPT,
+                todo=None if is_allowed else _ACCEPT,
                 place=check.place,
             ),
             stripped=None if match is None else stripped_target(match),

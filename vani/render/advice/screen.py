@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 from typing import TYPE_CHECKING
 
 from rich.padding import Padding
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
     from vani.schema.advice import Advice, NextRun, Recommendation
     from vani.schema.profile import Profile
 
-__all__ = ["render"]
+__all__ = ["render", "screen_of"]
 
 # More lines than this push the first ones off the screen.
 OTHERS = 10
@@ -87,6 +88,15 @@ def render(
     if advice.recommendations or advice.no_recommendation:
         console.print()
         console.print(Text(_silent(advice, written), style="dim"), highlight=False)
+
+
+def screen_of(advice: Advice) -> str:
+    """The screen as text of 100 columns, without a line end."""
+    from rich.console import Console  # noqa: PLC0415 - heavy, and few look at advice in a program
+
+    sink = io.StringIO()
+    render(advice, None, Console(file=sink, width=100, color_system=None, highlight=False), written="`advice.save`")
+    return "\n".join(line.rstrip() for line in sink.getvalue().rstrip("\n").split("\n"))
 
 
 def _thing_to_do(
