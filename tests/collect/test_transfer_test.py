@@ -7,6 +7,7 @@ import errno
 import os
 import pty
 import re
+import shlex
 import signal
 import subprocess
 import sys
@@ -265,7 +266,11 @@ def test_a_launcher_begins_the_processes_of_several_nodes(tmp_path, monkeypatch)
     data.mkdir()
     written = []
     curves = sweep(
-        data, 64 * MiB, 2, launcher=f"{sys.executable} {tmp_path}/launch.py", set_stripes=lambda *told: written.append(told)
+        data,
+        64 * MiB,
+        2,
+        launcher=shlex.join([sys.executable, str(tmp_path / "launch.py")]),
+        set_stripes=lambda *stripes: written.append(stripes),
     )
     assert {(curve.nodes, curve.processes_per_node) for curve in curves} == {(2, 2)}
     assert [curve.order for curve in curves] == ["contiguous", "contiguous", "strided", "contiguous"]

@@ -68,7 +68,7 @@ def test_a_document_of_a_person_is_left_alone(history, tmp_path):
 def test_runs_whose_nodes_nothing_tells_are_left_out(history, tmp_path):
     learned = learn(history, tmp_path / "known", processes_per_node=None)
     assert learned.documents == ()
-    assert "on how many nodes 5 runs ran" in learned.left[0].reason
+    assert "number of nodes of 5 runs is unknown" in learned.left[0].reason
 
 
 def test_old_applications_are_passed_over_and_hashes_refused(history, tmp_path):
