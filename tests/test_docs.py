@@ -106,20 +106,16 @@ def commands_of(block: str) -> list[tuple[str, str]]:
     return list(zip(parts[1::2], parts[2::2], strict=True))
 
 
-_LONG = {
-    f"docs/{name}.md"
-    for name in (
-        "behaviours", "creations", "history", "plan", "plan-path", "plan-place", "plan-simulate", "plots", "prediction",
-        "report", "howto/centre-loop",
-    )
-} | {f"examples/{name}/README.md" for name in ("04-check-in-ci", "05-own-analyzer-and-rule", "06-twenty-runs")}  # fmt: skip
-"""Pages that take seconds each: run by `make nightly` and `make docs`."""
+_FIRST = {"README.md"} | {f"docs/{name}.md" for name in ("tour", "commands", "check", "darshan", "ci")} | {
+    f"examples/{name}/README.md" for name in ("01-first-profile", "02-advice-for-lustre", "ci")
+}
+"""Pages that newcomers read first. The others take seconds each: run by `make nightly` and `make docs`."""
 
 
 @pytest.mark.parametrize(
     "page",
     [
-        pytest.param(page, id=name_of(page), marks=pytest.mark.slow if name_of(page) in _LONG else ())
+        pytest.param(page, id=name_of(page), marks=() if name_of(page) in _FIRST else pytest.mark.slow)
         for page in PAGES
         if blocks(page, "console") or blocks(page, "pycon")
     ],

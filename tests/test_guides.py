@@ -66,6 +66,7 @@ def test_a_guide_writes_a_test(page):
     assert [step.path for step in steps(page) if step.is_new and IS_TEST.fullmatch(step.path)]
 
 
+@pytest.mark.slow
 def test_the_tests_of_the_guides_pass_and_those_that_hold_of_all_of_a_kind(sources):
     written = [step.path for page in GUIDES for step in steps(page) if step.is_new and "test_" in step.path]
     files = (
