@@ -54,7 +54,7 @@ _BUSY: Final = 0.7
 # A quarter of a phase is worth a sentence (ours).
 _OPENING: Final = 0.25
 _SHOWS: Final = 1.01
-_ONE_RUN: Final = "what it brings is not known before a run with it"
+_ONE_RUN: Final = "its gain is unknown until a run measures it"
 
 
 def compared(result: Benchmark, system: System | None = None) -> Benchmark:
@@ -336,7 +336,7 @@ def _on_metadata_target(
 
 def _not_lustre(disk: FileSystem | None) -> str | None:
     if disk is None:
-        return "the type of the file system is not known; say where the data lies with --system"
+        return "the type of the file system is not known; name the machine with --system"
     return None if disk.type == "lustre" else f"the data is on {disk.type}, not on Lustre"
 
 

@@ -137,7 +137,7 @@ def test_without_a_machine_nothing_is_set_on_a_file_system():
     advice = vani.advise(IO500)
     assert advice.recommendations == []
     reasons = {entry.rule: entry.why for entry in advice.no_recommendation}
-    assert "say where the data lies" in reasons["LUS007"]
+    assert "name the machine with --system" in reasons["LUS007"]
 
 
 def test_a_machine_gets_the_measured_rates_and_their_sources(result):

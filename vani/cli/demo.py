@@ -145,11 +145,12 @@ def _run_again(stage: _Stage, before: Profile, advice: Advice, story: Path) -> N
     gain = next((entry.gain for entry in advice.recommendations if entry.apply), None)
     expected = "" if gain is None or gain.speedup is None else f"; expected {gain.speedup:.2g}"
     if expected and gain is not None and gain.low is not None and gain.high is not None:
-        expected += f" ({gain.low:.2g} to {gain.high:.2g})"
+        expected += f" ({gain.low:.2g} to {gain.high:.2g}) for its writes"
     stage.console.print(
         f"Measured: {format_seconds(first)} -> {format_seconds(second)}, {first / second:.2g} times as fast{expected}.",
         markup=False,
         style="bold",
+        soft_wrap=True,
     )
     stage.console.print(
         "Both runs were traced on a stand-in for a striped file system: 16 targets of 16 MB/s, on one machine.",
