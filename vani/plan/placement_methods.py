@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
@@ -21,6 +21,9 @@ if TYPE_CHECKING:
 __all__ = ["Chosen", "Pool", "choose"]
 
 Request = Sequence[int]
+
+_MOST_ORDERED = 256
+"""Stripes of a request up to which each gets its place; wider ones are only turned: the time grows as the square."""
 
 
 @dataclass(frozen=True)
@@ -118,21 +121,31 @@ def _choose(requests: Sequence[Request], largest: int, pool: Pool, settings: Pla
 
 
 def _spread(requests: Sequence[Request], rows: list[list[int]]) -> list[list[int]]:
-    """Turn the stripes of each request until it begins on an OST on which few begin.
+    """Order the OSTs of each request so that few files are on the same OST when they are equally far.
 
     Only stripes of the same bytes as the first change places, so that every OST keeps its bytes.
     """
-    begun: Counter[int] = Counter()
+    stripes_on: defaultdict[int, Counter[int]] = defaultdict(Counter)
     for request, row in zip(requests, rows, strict=True):
         alike = [n for n in range(len(row)) if request[n] == request[0]]
-        if not alike:
-            continue
         osts = [row[n] for n in alike]
-        first = min(range(len(osts)), key=lambda n: begun[osts[n]])
-        begun[osts[first]] += 1
-        for n, ost in zip(alike, osts[first:] + osts[:first], strict=True):
+        order = _ordered(osts, [stripes_on[n] for n in alike])
+        for n, ost in zip(alike, order, strict=True):
             row[n] = ost
+            stripes_on[n][ost] += 1
     return rows
+
+
+def _ordered(osts: list[int], stripes_on: Sequence[Counter[int]]) -> list[int]:
+    """The OSTs in an order in which each place has the OST with the fewest stripes at that place."""
+    if len(osts) > _MOST_ORDERED:
+        first = min(range(len(osts)), key=lambda n: stripes_on[0][osts[n]])
+        return osts[first:] + osts[:first]
+    left, order = list(osts), []
+    for at_place in stripes_on:
+        order.append(min(left, key=at_place.__getitem__))
+        left.remove(order[-1])
+    return order
 
 
 def _rows(requests: Sequence[Request], place: Ints) -> list[list[int]]:
