@@ -34,8 +34,9 @@ coverage: .venv/.test .venv/.kernels ## run the tests once more and measure what
 	.venv/bin/python .ci/coverage_of_folders.py --least 90 vani analyzers advisors schema
 
 nightly: SEED := $(SEED)
-nightly: lint .venv/.kernels ## coverage, slow tests, a thousand random runs and fuzzing; prints its seed
+nightly: lint .venv/.kernels ## audit, release, slow tests, random runs, fuzzing and coverage; prints its seed
 	@echo "Repeat this night with: make nightly SEED=$(SEED)"
+	$(MAKE) --no-print-directory audit release
 	NIGHTLY_SEED=$(SEED) $(PYTEST) -m slow --hypothesis-seed=$(SEED)
 	$(MAKE) --no-print-directory fuzz SEED=$(SEED)
 	$(MAKE) --no-print-directory coverage
