@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from vani.advisors.rule import Gain
 from vani.models import calibration
-from vani.units import format_seconds
+from vani.units import format_number, format_seconds
 
 if TYPE_CHECKING:
     from vani.schema.system import System
@@ -33,7 +33,7 @@ def anchored_gain(
         after_s=min(traced_s, anchored.after_s),
         best_s=min(traced_s, anchored.best_s),
         worst_s=anchored.worst_s,
-        method=f"{method}; range: nine of ten measured runs are within a factor {wide:.2g}",
+        method=f"{method}; range: nine of ten measured runs are within a factor {format_number(wide, 2)}",
     )
 
 

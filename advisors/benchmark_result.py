@@ -27,7 +27,7 @@ from vani.schema.advice import (
 )
 from vani.schema.benchmark import Benchmark, BenchmarkPhase
 from vani.schema.system import FileSystem, System
-from vani.units import counted, format_rate, format_share
+from vani.units import counted, format_number, format_rate, format_share
 
 __all__ = ["SUBMISSIONS", "compared", "judge_benchmark", "operations"]
 
@@ -111,7 +111,7 @@ def judge_benchmark(result: Benchmark, system: System | None, *, ref: ProfileRef
 
 def operations(rate: float) -> str:
     """Write a rate of operations: `1,230 operations/s`."""
-    return f"{rate:,.0f} operations/s" if rate >= 100 else f"{rate:.3g} operations/s"
+    return f"{rate:,.0f} operations/s" if rate >= 100 else f"{format_number(rate)} operations/s"
 
 
 def _what(phase: BenchmarkPhase) -> str:
@@ -159,8 +159,8 @@ def _limits(result: Benchmark, system: System | None, disk: FileSystem | None) -
     read = by_name.get("ior-easy-read")
     if read is not None and read.share and read.typical and read.share > read.typical[_TOP10]:
         yield (
-            f"ior-easy-read is {read.share:.2g} times as fast as ior-easy-write, more than in nine of ten of "
-            f"{SUBMISSIONS} to IO500: caches may have answered it."
+            f"ior-easy-read is {format_number(read.share, 2)} times as fast as ior-easy-write, more than in nine "
+            f"of ten of {SUBMISSIONS} to IO500: caches may have answered it."
         )
     for phase in result.phases:
         if (phase.opening_share or 0.0) >= _OPENING:

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from vani.advisors.rule import Finding, Rule
+from vani.units import format_number
 
 __all__ = ["MOOT", "Judged", "resolve"]
 
@@ -77,7 +78,7 @@ def _contradict(judged: Judged, other: Judged) -> bool:
 
 def _sentence(loser: Judged, winner: Judged, path: str) -> str:
     def worth(judged: Judged) -> str:
-        return f"{judged.seconds:.3g} s" if judged.finding.known_gain is not None else "an unknown gain"
+        return f"{format_number(judged.seconds)} s" if judged.finding.known_gain is not None else "an unknown gain"
 
     return (
         f"{path}: given up for {winner.rule.id} ({winner.rule.name}), which contradicts it "

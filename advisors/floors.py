@@ -36,18 +36,19 @@ def above_floor(finding: Finding, profile: Profile, system: System) -> Finding:
     files = [file for file in profile.files if file.path in finding.files] if directions else []
     if gain is None or not files or not gain.before_s:
         return finding
-    floor, rate = 0.0, 0.0
+    floor, rate, why = 0.0, 0.0, ""
     for reads in directions:
         moved = sum(_moved(file, reads=reads) for file in files)
         if not moved:
             continue
-        offered = _offered(finding, files, profile, system, moved / gain.before_s, reads=reads)
+        reached = moved / gain.before_s
+        offered, rated = _offered(finding, files, profile, system, reached, reads=reads)
         if math.isfinite(offered):
             floor, rate = floor + moved / offered, offered
+            why = _why_no_faster(reached, rated, reads=reads)
     if floor <= gain.best_s:
         return finding
     if gain.after_s < floor and floor * 1.05 >= gain.before_s:
-        why = f"the bytes move at {format_rate(rate)} already, all that their targets or nodes are thought to give"
         return replace(finding, gain=why)
     method = gain.method if gain.after_s >= floor else f"{gain.method}; no faster than {format_rate(rate)}"
     # The rates of a description err as much as the model may.
@@ -57,6 +58,15 @@ def above_floor(finding: Finding, profile: Profile, system: System) -> Finding:
         finding,
         gain=replace(gain, best_s=best, after_s=after, worst_s=max(after, gain.worst_s), method=method),
     )
+
+
+def _why_no_faster(reached: float, rated: float, *, reads: bool) -> str:
+    """Why there is nothing to gain, for bytes that move at `reached` on storage described with the rate `rated`."""
+    # The rates of a description err as much as the model may; beyond that, another place than the storage served.
+    if reads and reached > ANCHOR * rated:
+        return f"a cache served the reads, at {format_rate(reached)}; the storage itself delivers {format_rate(rated)}"
+    done = "reads" if reads else "writes"
+    return f"the {done} already reach {format_rate(reached)}, the most that their targets or nodes should deliver"
 
 
 def _moved(file: FileEntity, *, reads: bool) -> int:
@@ -74,34 +84,37 @@ def _offered(
     reached: float,
     *,
     reads: bool,
-) -> float:
+) -> tuple[float, float]:
     """Bytes per second of the slowest of nodes, targets and the whole file system; infinite where nothing is known.
 
-    None of them is below what was `reached`.
+    The first rate is not below what was `reached`; the second is the described rate with the present layout.
     """
     disk = system.file_system_for(files[0].path) or (
         system.file_systems[0] if len(system.file_systems) == 1 else None
     )
     path = path_of(system, disk, reads=reads, target_rate=_OBJECT_RATE)
     if disk is None or isinstance(path, str):
-        return math.inf
+        return math.inf, math.inf
     nodes = min(profile.job.nodes or profile.workflow.processes, profile.workflow.processes)
     rates = [
         disk.max_bandwidth.read if reads else disk.max_bandwidth.write,
         nodes * (path.client or CLIENT_RATE),
     ]
+    described = list(rates)
     if disk.type == "lustre":
         now, most = sum(_count(file, disk) for file in files), disk.targets or math.inf
         if reached > now * path.target and any(own_stripes(file) is None for file in files):
             # No default layout is as fast as that: the files had another.
             now = most
+        described.append(min(now, most) * path.target)
         target = max(path.target, reached / min(now, most))
         recommended = finding.recommended.get("stripe_count")
         after = (
             now if not isinstance(recommended, int) else recommended * len(files) if recommended > 0 else most
         )
         rates.append(min(after, most) * target)
-    return max(reached, min((rate for rate in rates if rate), default=math.inf))
+    slowest = min((rate for rate in rates if rate), default=math.inf)
+    return max(reached, slowest), min((rate for rate in described if rate), default=math.inf)
 
 
 def _count(file: FileEntity, disk: FileSystem) -> float:

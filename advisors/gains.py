@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Final
 from vani.advisors.rule import Finding, Gain
 from vani.models.calibration import SPREAD
 from vani.models.io_time import IOTime
+from vani.units import format_number
 
 if TYPE_CHECKING:
     from vani.schema.profile import Profile
@@ -109,7 +110,7 @@ def without_little(finding: Finding) -> Finding:
     if gain is None or gain.metric == RUNTIME or gain.worst_s < gain.before_s or gain.before_s > _LITTLE * gain.after_s:
         return finding
     most = gain.before_s / gain.best_s
-    return replace(finding, gain=f"at most {most:.2g} times as fast, and perhaps no faster")
+    return replace(finding, gain=f"at most {format_number(most, 2)} times as fast, and perhaps no faster")
 
 
 def within(gain: Gain, most: float) -> Gain:

@@ -57,6 +57,7 @@ from vani.schema.profile import Profile
 from vani.schema.profile import Verdict as ProfileVerdict
 from vani.schema.system import System
 from vani.schema.unknown import supply_of
+from vani.units import format_number
 
 __all__ = ["MATTER", "SEVERITIES", "UNKNOWN_SYSTEM", "Thresholds", "judge", "with_remedy"]
 
@@ -360,7 +361,7 @@ def _expected(gain: Gain | str, profile: Profile, *, is_bound: bool) -> Expected
     if isinstance(gain, str):
         return Direction(why_no_number=gain)
     if not is_bound and gain.worst_s > WIDEST**2 * gain.best_s * (1 + 1e-9):
-        least = f"at least {gain.before_s / gain.worst_s:.2g} times as fast"
+        least = f"at least {format_number(gain.before_s / gain.worst_s, 2)} times as fast"
         return Direction(why_no_number=f"{least}, and next to nothing may be left")
 
     def speedup(after: float) -> float | None:

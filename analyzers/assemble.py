@@ -30,6 +30,7 @@ from vani.calls import FileClass
 from vani.distinct import distinct
 from vani.models.verdict import decided
 from vani.schema.profile import Excluded, Generator, Phase, Profile, Workflow
+from vani.units import format_number
 
 __all__ = ["assemble"]
 
@@ -221,8 +222,9 @@ def _of_rates(view: View, _: Profile) -> Notes:
     ]
     for direction in {name for block in blocks for name in impossible_rates(block)}:
         notes[f"io.bandwidth.{direction}"] = (
-            f"no rate where each process would have moved more than {MEMORY_SPEED / 1e9:.3g} GB/s, which no memory "
-            "delivers: calls requested more than they moved (bytes are requests), or the clock is too coarse for "
+            f"no rate where each process would have moved more than {format_number(MEMORY_SPEED / 1e9)} GB/s, which no "
+            "memory delivers: calls requested more than they moved (bytes are requests), or the clock is too "
+            "coarse for "
             "calls this short"
         )
     early = early_reads(view)

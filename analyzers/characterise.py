@@ -24,6 +24,7 @@ from vani.errors import InputError
 from vani.schema.profile import Profile
 from vani.store.partial_results import PartialResults
 from vani.store.read import Store
+from vani.units import format_number
 
 if TYPE_CHECKING:
     from vani.schema.job import Job
@@ -178,7 +179,8 @@ def characterise(
         total = sum(getattr(store.manifest, name) for store in stores)
         if total >= MOST_SUM:
             raise InputError(
-                f"the calls of all {len(stores)} traces have {total:.3g} {unit} together, more than can be counted",
+                f"the calls of all {len(stores)} traces have {format_number(total)} {unit} together, more than can be "
+                "counted",
                 todo="give fewer traces, or trace the runs again",
             )
     options = options or Options()

@@ -20,7 +20,7 @@ WITHOUT = {"vendor", "__pycache__", "test_english.py"}
 # Words: how often in the code, how often in the pages.
 CEILINGS: dict[str, tuple[int, int]] = {
     "tell | tells | telling | told": (24, 187),
-    "holds | holding": (32, 117),
+    "holds | holding": (29, 117),
     "lies on | lie on | lies in | lie in | lies below | lies within | lie within": (7, 27),
     "lies beside | lie beside | lies above | lies there | lie there | lies near | lie near": (1, 2),
     "one behind the other": (0, 1),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from vani.units import counted, format_bytes, format_seconds, format_share, parse_bytes
+from vani.units import counted, format_bytes, format_number, format_seconds, format_share, parse_bytes
 
 
 @pytest.mark.parametrize(
@@ -58,3 +58,12 @@ def test_a_share_is_in_percent(share, text):
 def test_one_thing_is_not_written_as_many(written, text):
     # Was: "1 files were not looked into", "1 rules were asked".
     assert written == text
+
+
+@pytest.mark.parametrize(
+    ("number", "digits", "text"),
+    [(3360.4, 3, "3,360"), (3364, 2, "3,400"), (112, 2, "110"), (1.86, 3, "1.86"), (2.0, 3, "2"), (0.000012, 2, "0.000012"),
+     (999.6, 3, "1,000"), (1.1529e18, 3, "1.15e18"), (float("inf"), 3, "inf"), (-4096.0, 3, "-4,100"), (0.0, 3, "0")],
+)  # fmt: skip
+def test_a_number_has_no_exponent_that_people_would_have_to_read(number, digits, text):
+    assert format_number(number, digits) == text

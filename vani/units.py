@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from decimal import Decimal
 
 __all__ = [
     "GiB",
@@ -13,6 +14,7 @@ __all__ = [
     "counted",
     "format_bytes",
     "format_count",
+    "format_number",
     "format_rate",
     "format_seconds",
     "format_share",
@@ -66,7 +68,7 @@ def format_bytes(size: float | None) -> str:
         if abs(size) < 999.5:
             return f"{size:.0f} {unit}" if unit == "B" else f"{size:.3g} {unit}"
         size /= 1000
-    return f"{size:.3g} EB"
+    return f"{format_number(size)} EB"
 
 
 def format_rate(rate: float | None) -> str:
@@ -82,7 +84,7 @@ def format_seconds(seconds: float | None) -> str:
         return "0 s"
     # What three digits would round up to 1000 has the next unit.
     if abs(seconds) < 0.9995e-3:
-        return f"{seconds * 1e6:.3g} µs"
+        return f"{format_number(seconds * 1e6)} µs"
     if abs(seconds) < 0.9995:
         return f"{seconds * 1e3:.3g} ms"
     if abs(seconds) < 100:
@@ -100,12 +102,23 @@ def format_share(share: float | None) -> str:
     if share is None:
         return "unknown"
     percent = share * 100
-    return f"{percent:.2g} %" if percent < 10 else f"{percent:.0f} %"
+    return f"{format_number(percent, 2)} %" if percent < 10 else f"{percent:.0f} %"
 
 
 def format_count(count: int | None) -> str:
     """Write a count with thousands separated: `1,234`; `unknown` for None."""
     return "unknown" if count is None else f"{count:,}"
+
+
+def format_number(number: float, digits: int = 3) -> str:
+    """Write a factor or an amount with so many digits and without an exponent: `0.52`, `1.9`, `3,360`.
+
+    Only from 10^12 on it has one: `1.15e18`.
+    """
+    rounded = float(f"{number:.{digits}g}")
+    if not math.isfinite(rounded) or abs(rounded) >= 1e12:
+        return f"{rounded:.{digits}g}".replace("e+", "e")
+    return f"{rounded:,.0f}" if abs(rounded) >= 1000 else f"{Decimal(f'{rounded:.{digits}g}'):f}"
 
 
 def counted(count: int, noun: str, singular: str = "", plural: str = "") -> str:

@@ -13,7 +13,7 @@ from vani.advisors.launchers import launcher_name
 from vani.advisors.rule import Evidence, Finding, Gain, Rule, Target, Verdict
 from vani.models import staging
 from vani.models.checkpoint import Checkpoints, checkpoints
-from vani.units import format_bytes, format_rate, format_seconds
+from vani.units import format_bytes, format_number, format_rate, format_seconds
 
 if TYPE_CHECKING:
     from vani.schema.profile import FileEntity, Profile
@@ -123,8 +123,9 @@ class CheckpointsDrained(Rule):
         way = series.size / rate if rate else None
         if way is not None and way * self.variation > series.interval_s:
             return (
-                f"the file system needs {way:.3g} s for a checkpoint of {series.app}, and the next one comes after "
-                f"{series.interval_s:.3g} s: the run would wait for the burst buffer to empty"
+                f"the file system needs {format_number(way)} s for a checkpoint of {series.app}, and the next "
+                "one comes "
+                f"after {format_number(series.interval_s)} s: the run would wait for the burst buffer to empty"
             )
         return self._finding(
             series,

@@ -18,7 +18,7 @@ from vani.advisors.rule import Evidence, Finding, Knob, Rule, Target, Value, Ver
 from vani.models import staging
 from vani.models.costliest import calls_s
 from vani.models.run_time import files_share
-from vani.units import KiB, MiB, format_bytes, format_count, format_share
+from vani.units import KiB, MiB, format_bytes, format_count, format_number, format_share
 
 if TYPE_CHECKING:
     from vani.schema.profile import FileEntity, Profile
@@ -159,8 +159,8 @@ class StageIn(Rule):
         spent = inputs.busy_s * files_share([item.file for item in inputs.files], profile)
         if after is not None and inputs.busy_s and after >= inputs.busy_s:
             return (
-                f"copying the inputs in {inputs.folder} and reading them there would take {after:.3g} s, "
-                f"reading them as now takes {inputs.busy_s:.3g} s"
+                f"copying the inputs in {inputs.folder} and reading them there would take {format_number(after)} s, "
+                f"reading them as now takes {format_number(inputs.busy_s)} s"
             )
         now = staging.present_s(
             disk,
@@ -240,7 +240,7 @@ class StageIn(Rule):
 
     def _why(self, inputs: Inputs) -> str | None:
         if inputs.reuse >= self.min_reuse:
-            return f"each byte is read {inputs.reuse:.3g} times"
+            return f"each byte is read {format_number(inputs.reuse)} times"
         if inputs.metadata >= self.metadata_share:
             return f"{format_share(inputs.metadata)} of their I/O time is metadata"
         if inputs.transfer is not None and inputs.transfer <= self.small_read:

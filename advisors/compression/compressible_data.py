@@ -11,7 +11,7 @@ from vani.advisors.rule import Evidence, Finding, Gain, Rule, Value, Verdict
 from vani.advisors.small_requests import moved_one_way
 from vani.models.compression import Choice, best_codec
 from vani.models.staging import is_below
-from vani.units import MiB, format_bytes, format_rate, format_share
+from vani.units import MiB, format_bytes, format_number, format_rate, format_share
 
 if TYPE_CHECKING:
     from vani.schema.dataset_facts import Codec, Compression
@@ -87,7 +87,7 @@ class CompressibleData(Rule):
         if best < self.min_speedup:
             return self.nothing(
                 f"the sample of {sample.root} does not compress: {format_bytes(sample.bytes)} become at best "
-                f"{best:.3g} times smaller"
+                f"{format_number(best)} times smaller"
             )
         items = data_files(
             profile, lambda file: is_below(file.path, sample.root) and _is_of(file.format, sample.format)
@@ -169,8 +169,9 @@ class CompressibleData(Rule):
         return Finding(
             target=target_of(_folder(items), items, app),
             reason=f"A process moves data of {listed(_folder(items), items, app)} at {format_rate(rate)}. A sample of "
-            f"{format_bytes(sample.bytes)} becomes {codec.ratio:.3g} times smaller by {codec_name(choice.codec)}, at "
-            f"{format_rate(speed)} of a core: {format_share(choice.rest)} of the time is left.",
+            f"{format_bytes(sample.bytes)} becomes {format_number(codec.ratio)} times smaller by "
+            f"{codec_name(choice.codec)}, "
+            f"at {format_rate(speed)} of a core: {format_share(choice.rest)} of the time is left.",
             confidence=0.5,
             touched_s=before,
             recommended=recommended,

@@ -12,7 +12,7 @@ from vani.advisors.rule import Evidence, Finding, Gain, Rule, Target, Verdict
 from vani.models.costliest import calls_s
 from vani.models.run_time import of_profile_s
 from vani.models.staging import is_near
-from vani.units import MiB, format_bytes, format_count, format_share
+from vani.units import MiB, format_bytes, format_count, format_number, format_share
 
 if TYPE_CHECKING:
     from vani.schema.profile import NamePattern, Profile
@@ -92,7 +92,7 @@ class PackInputs(Rule):
         # A process reads whole shards: each has one at least.
         shards = max(1, min(pattern.files, max(round(size / self.shard), pattern.processes or 1)))
         epochs = pattern.opens / pattern.files
-        again = f", {epochs:.3g} times each" if epochs >= 1.5 else ""
+        again = f", {format_number(epochs)} times each" if epochs >= 1.5 else ""
         spent = of_profile_s(profile, "total") * share
         before = spent * _metadata_share(pattern)
         gain = None

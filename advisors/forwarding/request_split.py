@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from vani.advisors.commands import comment
 from vani.advisors.metadata import MAY_HOLD_FLUSHING, may_hold_flushing
 from vani.advisors.rule import Evidence, Finding, Rule, Target, Verdict
-from vani.units import counted, format_count, format_share
+from vani.units import counted, format_count, format_number, format_share
 
 if TYPE_CHECKING:
     from vani.schema.profile import Profile
@@ -75,7 +75,7 @@ class RequestSplit(Rule):
         runtime = profile.workflow.runtime_s
         rate = metadata / runtime if runtime else 0.0
         if rate < self.min_rate:
-            return self.nothing(f"{rate:.3g} metadata operations per second do not crowd a forwarding node")
+            return self.nothing(f"{format_number(rate)} metadata operations per second do not crowd a forwarding node")
         if nodes % layer.compute_nodes_per_io_node == 0:
             return self.nothing("the job fills its forwarding nodes, so no other job shares them")
         split = round(min(share, self.most), 2)
@@ -108,7 +108,7 @@ class RequestSplit(Rule):
                 ],
                 apply=comment(
                     f"for the site: on the forwarding nodes of this job serve metadata : other requests as "
-                    f"{split:g} : {1 - split:.2g}, or give the job separate forwarding nodes"
+                    f"{split:g} : {format_number(1 - split, 2)}, or give the job separate forwarding nodes"
                 ),
             )
         ]

@@ -9,7 +9,7 @@ from vani.advisors.data_files import Item, data_s, listed, target_of, wall_s
 from vani.advisors.hdf5.hdf5_files import Use, changes_chunks, hdf5_files, hdf5_uses
 from vani.advisors.rule import Evidence, Finding, Gain, Rule, Value, Verdict, seconds
 from vani.advisors.small_requests import aggregated, process_rate, small_share
-from vani.units import KiB, MiB, format_bytes, format_count
+from vani.units import KiB, MiB, format_bytes, format_count, format_number
 
 if TYPE_CHECKING:
     from vani.schema.profile import Profile
@@ -121,8 +121,8 @@ class HDF5Caches(Rule):
             evidence += [Evidence(f"{i.where}.io.ops.write", i.file.io.ops.write) for i in scattered[:3]]
         if again:
             reason += (
-                f"A process reads {listed(use.folder, again)} {self._again(again[0]):.2g} times: chunks that its "
-                "cache did not keep. "
+                f"A process reads {listed(use.folder, again)} {format_number(self._again(again[0]), 2)} times: chunks "
+                "that its cache did not keep. "
             )
             settings["chunk_cache_bytes"] = int(self.cache_bytes)
             lines += (

@@ -16,7 +16,7 @@ from vani.advisors.site_layouts import keeps_own_layout, present_stripes
 from vani.models import contention
 from vani.models.contention import Burst
 from vani.models.run_time import of_files_s
-from vani.units import MiB, format_bytes, lfs_size
+from vani.units import MiB, format_bytes, format_number, lfs_size
 
 if TYPE_CHECKING:
     from vani.advisors.placement import Lustre
@@ -202,6 +202,6 @@ def _gain(
         spent,
         contention.predict(old, path).seconds,
         contention.predict(new, path).seconds,
-        f"contention model with locks of {path.lock_s * 1e3:.2g} ms (docs/models.md)",
+        f"contention model with locks of {format_number(path.lock_s * 1e3, 2)} ms (docs/models.md)",
         system,
     )

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from vani.advisors.commands import comment
 from vani.advisors.rule import Evidence, Finding, Gain, Rule, Target, Verdict
 from vani.advisors.target_times import SlowTarget, slow_targets
-from vani.units import format_count, format_seconds
+from vani.units import format_count, format_number, format_seconds
 
 if TYPE_CHECKING:
     from vani.schema.profile import Profile
@@ -52,7 +52,7 @@ class SlowTargets(Rule):
 def _finding(slow: SlowTarget) -> Finding:
     use, mount = slow.use, slow.mount
     longer = slow.own_s / slow.next_s if slow.next_s else 101.0
-    times = f"{longer:.2g}" if longer <= 100 else "more than 100"
+    times = format_number(longer, 2) if longer <= 100 else "more than 100"
     verb = {"read": "reading", "write": "writing"}[slow.kind]
     return Finding(
         target=Target("directory", mount.dir),

@@ -14,7 +14,7 @@ from vani.advisors.site_layouts import keeps_own_layout, own_stripes, present_st
 from vani.models import contention
 from vani.models.pfl import STRIPE_UNIT
 from vani.models.run_time import of_files_s
-from vani.units import KiB, MiB, format_bytes, format_share, lfs_size
+from vani.units import KiB, MiB, format_bytes, format_number, format_share, lfs_size
 
 if TYPE_CHECKING:
     from vani.advisors.placement import Lustre
@@ -177,6 +177,7 @@ class StripeAlignment(Rule):
             after_s=spent - waiting / 2,
             best_s=spent - waiting,
             worst_s=spent,
-            method=f"contention model's locks (docs/models.md), {path.lock_s * 1e3:.2g} ms each: high, every piece "
-            "that crosses waits for one; low, none does",
+            method=f"contention model's locks (docs/models.md), {format_number(path.lock_s * 1e3, 2)} ms each: "
+            "high, every "
+            "piece that crosses waits for one; low, none does",
         )

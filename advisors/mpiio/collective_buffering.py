@@ -29,7 +29,7 @@ from vani.advisors.small_requests import (
     usual_at_most,
     usual_text,
 )
-from vani.units import KiB, format_bytes, format_count, format_share
+from vani.units import KiB, format_bytes, format_count, format_number, format_share
 
 if TYPE_CHECKING:
     from vani.schema.profile import FileEntity, Profile
@@ -246,8 +246,9 @@ def _sieving(use: Use, items: list[Item], reads: bool) -> str:
     beside = "" if reads or not use.layer.bytes.read else f" and {format_bytes(use.layer.bytes.read)} read"
     return (
         f"{use.app.name} requests {format_bytes(wanted)} of {listed(use.folder, items)} from MPI-IO in independent "
-        f"calls, but {format_bytes(moved)} are {verb}{beside}: {factor or 0:.2g} times as much, since MPI-IO moves "
-        "the holes between the pieces as well (data sieving). "
+        f"calls, but {format_bytes(moved)} are {verb}{beside}: {format_number(factor or 0, 2)} times as much, "
+        "since MPI-IO "
+        "moves the holes between the pieces as well (data sieving). "
     )
 
 
@@ -280,8 +281,9 @@ def _without_holes(use: Use, before_s: float, reads: bool) -> Gain | None:
         after_s=best + 0.1 * (before_s - best),
         best_s=best,
         worst_s=before_s,
-        method=f"requested bytes at the present rate, {factor:.3g} times less, and a tenth of the difference for the "
-        "exchange; high: without it, low: as long as now",
+        method=f"requested bytes at the present rate, {format_number(factor)} times less, and a tenth of the "
+        "difference "
+        "for the exchange; high: without it, low: as long as now",
     )
 
 

@@ -9,7 +9,7 @@ from vani.advisors.data_files import data_files
 from vani.advisors.movers import are_plain, gathers, moves_collectively
 from vani.advisors.rule import Evidence, Finding, Gain, Rule, Target, Value, Verdict, seconds
 from vani.advisors.target_times import slow_targets
-from vani.units import MiB, format_bytes, format_count, format_seconds, format_share
+from vani.units import MiB, format_bytes, format_count, format_number, format_seconds, format_share
 
 if TYPE_CHECKING:
     from vani.schema.profile import App, Profile, RankBalance
@@ -125,7 +125,8 @@ class Imbalance(Rule):
         late = slowest >= self.min_ratio * mean and _more_s(balance) >= self.min_share * seconds(app.runtime_s)
         rank = balance.slowest_rank if late else balance.busiest_rank
         more = _moves_more(balance) or not late
-        times = f"{balance.busiest_bytes / balance.mean_bytes:.2g} times" if balance.mean_bytes else "more than"
+        each = balance.mean_bytes
+        times = f"{format_number(balance.busiest_bytes / each, 2)} times" if each else "more than"
         moved = f"moves {format_bytes(balance.busiest_bytes)}, {times} the mean"
         if late:
             reason = (
@@ -213,6 +214,6 @@ def _private(app: App, profile: Profile) -> tuple[str, list[Evidence]] | None:
         return None
     text = (
         f" Among {format_count(len(moved))} files of one process each, {item.file.path} has most: "
-        f"{format_bytes(most)} are moved, {most / mean:.2g} times the mean."
+        f"{format_bytes(most)} are moved, {format_number(most / mean, 2)} times the mean."
     )
     return text, [Evidence(f"{item.where}.io.bytes.total", most)]

@@ -1,4 +1,4 @@
-"""POS005: small accesses at random places of a file."""
+"""POS005: small accesses at random offsets of a file."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ if TYPE_CHECKING:
 
 
 class RandomAccesses(Rule):
-    """Files are read or written in small pieces at random places.
+    """Files are read or written in small requests at random offsets.
 
     Looks at
-        Data files of POSIX and stdio with at least `min_random` of their accesses at random places, usually of
+        Data files of POSIX and stdio with at least `min_random` of their accesses at random offsets, usually of
         less than `max_request`, at least `min_operations` in the files of one folder.
     Why
-        Neither the client's read-ahead nor the server's cache can guess the next place: each access waits for the
+        Neither the client's read-ahead nor the server's cache can guess the next offset: each access waits for the
         disk, and on a shared file for a lock as well.
     Recommends
         To sort or batch accesses by offset before they are made; or to bring the file to memory or to storage of
-        the node first, where random places cost nothing.
+        the node first, where random offsets cost nothing.
     Stays silent when
         Accesses go forward, have large pieces, or are few; a file is moved within itself (POS011); where they begin is
         not known; files belong to MPI-IO or HDF5.
@@ -80,7 +80,7 @@ class RandomAccesses(Rule):
             return False
         if io.access_pattern is None or io.access_pattern.random < self.min_random:
             return False
-        # Accesses wholly beyond the end of the file have no place: POS008.
+        # Accesses wholly beyond the end of the file have no offset in it: POS008.
         if not (io.bytes.written or 0) and io.past_end.read and io.past_end.read >= (io.bytes.read or 0):
             return False
         sizes = io.transfer_size.read if io.ops.read >= io.ops.write else io.transfer_size.write
@@ -126,9 +126,9 @@ class RandomAccesses(Rule):
         return Finding(
             target=target_of(folder, items, app),
             reason=f"{format_share(share)} of {format_count(operations)} accesses to {listed(folder, items, app)} "
-            "are at random places, in pieces too small for disks."
+            "are at random offsets, in requests too small for disks."
             + (
-                f" {format_bytes(moved)} move where there are {format_bytes(distinct)}."
+                f" {format_bytes(moved)} transferred from {format_bytes(distinct)} of data."
                 if gain
                 else " The gain of another order is not known: supply the time of a run with the file on the node."
             ),

@@ -16,7 +16,7 @@ from vani.advisors.metadata import (
     time_of,
 )
 from vani.advisors.rule import Evidence, Finding, Gain, Rule, Value, Verdict, seconds
-from vani.units import format_count, format_share
+from vani.units import format_count, format_number, format_share
 
 if TYPE_CHECKING:
     from vani.schema.profile import App, Profile
@@ -129,7 +129,7 @@ class RedundantOpens(Rule):
         reason = f"{listed(folder, items, app)}: " + (
             f"{format_count(opens)} opens where {format_count(needed)} would do"
             if reopened
-            else f"{metadata / max(1, data):.2g} opens, closes and stats for each read or write"
+            else f"{format_number(metadata / max(1, data), 2)} opens, closes and stats for each read or write"
         )
         reason += f"; opening, closing and asking take {format_share(share)} of the I/O time on them."
         if reopened and idle:

@@ -39,7 +39,7 @@ class Again:
 
 
 class RepeatedTraffic(Rule):
-    """Calls move the same bytes of files many times over, at consecutive as well as random places.
+    """Calls move the same bytes of files many times over, at consecutive as well as random offsets.
 
     Looks at
         Bytes that are read (written) against distinct ones, at least `min_times` as many and `min_bytes` more in

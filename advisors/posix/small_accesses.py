@@ -69,7 +69,7 @@ class SmallAccesses(Rule):
         To collect data in memory and move it in pieces of 4 MiB; with stdio, a larger buffer (`setvbuf`). In C++ a line
         ends with `'\\n'`, since `std::endl` writes it at once; Fortran and Python flush no record automatically.
     Stays silent when
-        Requests are large, few, or at random places (POS005); sizes are not known; files belong to HDF5, or are shared
+        Requests are large, few, or at random offsets (POS005); sizes are not known; files belong to HDF5, or are shared
         through MPI-IO (MIO001), which have their own rules; or they are journals of a database (POS010).
     Source
         Vani paper, section IV (Montage: 90 % of the requests below 4 KB) and IV-D (buffer by granularity). Gain:

@@ -30,6 +30,7 @@ from vani.analyzers.workload.workload import Context, Workload
 from vani.calls import DIRECT, MOST_SUM, RENAMES, Flag, Kind, Layer, Occurrences
 from vani.columns import Texts, small_table, texts, to_arrow
 from vani.errors import TraceError
+from vani.units import format_number
 
 __all__ = ["Counts", "Trace", "count"]
 
@@ -169,7 +170,7 @@ class _Counter:
         self._claimed += float((size * rows.weight).sum())
         if self._claimed >= MOST_SUM:
             raise TraceError(
-                f"its calls move {self._claimed:.3g} bytes together, more than can be counted",
+                f"its calls move {format_number(self._claimed)} bytes together, more than can be counted",
                 where=self._trace.facts.source,
                 todo="the trace is damaged, trace the run again",
             )

@@ -284,7 +284,7 @@ def test_bytes_are_no_faster_than_what_carries_them(catalogue_of):
     assert one.expected.after == pytest.approx(10)
     # A trace that is faster than the description corrects it: nothing is known of what would be faster still.
     (one,) = advise(run, system(target_rate=50e6)).recommendations
-    assert "the bytes move at 200 MB/s already" in one.expected.why_no_number
+    assert "the writes already reach 200 MB/s" in one.expected.why_no_number
 
 
 def test_two_that_act_on_the_same_seconds_win_them_once(catalogue_of):

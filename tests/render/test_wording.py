@@ -62,6 +62,6 @@ def test_a_gain_that_is_none_says_so():
     assert gain(1.0, 1.0, 1.0, after=10.0) == "Expected write time: 10 s as before"
 
 
-@pytest.mark.parametrize(("confidence", "words"), [(0.2, "a guess (20 %)"), (0.48, "likely (48 %)"), (0.8, "quite sure (80 %)")])
+@pytest.mark.parametrize(("confidence", "words"), [(0.2, "uncertain (20 %)"), (0.48, "possible (48 %)"), (0.5, "likely (50 %)"), (0.8, "very likely (80 %)")])
 def test_a_confidence_is_a_word_and_a_share(confidence, words):
     assert how_sure(confidence) == words

@@ -51,13 +51,13 @@ def _none(ctx: click.Context, param: click.Parameter, value: tuple[str, ...]) ->
     help="Advise before the next run of APP, without a profile, by its predicted behaviour.",
 )
 @click.option("--user", metavar="NAME", help="With --next: user who runs the job.")
-@click.option("--processes", type=int, metavar="N", help="With --next: its processes.")
+@click.option("--processes", type=int, metavar="N", help="With --next: number of processes.")
 @click.option(
     "--history",
     "--database",
     "db",
     metavar="FILE|URL",
-    help="What `vani tune` measured comes before estimates; with --next, its runs, by default of VANI_HISTORY.",
+    help="Prefer gains measured by `vani tune` to estimates; with --next, read the runs here. By default VANI_HISTORY.",
 )
 @system_option()
 @click.option(
@@ -77,12 +77,12 @@ def _none(ctx: click.Context, param: click.Parameter, value: tuple[str, ...]) ->
     "described",
     type=FILE,
     metavar="FILE",
-    help="Of a benchmark's result: also write the machine with what was measured, a system.yaml.",
+    help="For a benchmark's result: also write a system.yaml with the measured figures.",
 )
 @click.option(
-    "--select", multiple=True, metavar="RULES", callback=_none, help="Ask only these: ids, names or families."
+    "--select", multiple=True, metavar="RULES", callback=_none, help="Use only these rules: ids, names or families."
 )
-@click.option("--ignore", multiple=True, metavar="RULES", callback=_none, help="Do not ask these.")
+@click.option("--ignore", multiple=True, metavar="RULES", callback=_none, help="Skip these rules.")
 @click.option(
     "--config",
     type=FILE,
@@ -107,7 +107,7 @@ def advise(
     described: Path | None,
     **options: Unpack[AdviseOptions],
 ) -> None:
-    """Recommend storage settings for the workload of a profile, or with --next for a run that is still to come.
+    """Recommend storage settings for the workload of a profile, or with --next for the next run.
 
     A trace, which is a folder or a file, is profiled first. Of the folder that IO500 wrote, or text of IOR or mdtest,
     the advice says what limited the run.

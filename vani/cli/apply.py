@@ -19,7 +19,7 @@ __all__ = ["apply"]
 
 @click.command()
 @click.argument("document", type=FILE, metavar="ADVICE")
-@click.option("--undo", is_flag=True, help="Bring back the layouts of before.")
+@click.option("--undo", is_flag=True, help="Restore the earlier layouts.")
 @click.option("--dry-run", is_flag=True, help="Print the commands and check the folders, and change nothing.")
 @click.option(
     "--state",
@@ -27,7 +27,7 @@ __all__ = ["apply"]
     metavar="DIR",
     default="vani-apply-state",
     show_default=True,
-    help="Folder in which the layouts of before are kept.",
+    help="Folder for the earlier layouts.",
 )
 @click.option(
     "--job-output",

@@ -34,13 +34,13 @@ class SaveOptions(TypedDict):
 
 @click.group()
 def baseline() -> None:
-    """Keep the figures of runs, for `vani check` to compare later ones with."""
+    """Store the figures of runs for `vani check` to compare with."""
 
 
 @baseline.command()
 @source_argument("profiles", nargs=-1, required=True, metavar="PROFILE|TRACE ...")
 @output_option("Write here; by default the policy's file, or .vani/baseline.yaml next to it.")
-@click.option("--add", is_flag=True, help="Keep the runs that are there, and add these.")
+@click.option("--add", is_flag=True, help="Keep the existing runs and add these.")
 @click.option(
     "--keep", type=click.IntRange(1, 100), default=10, show_default=True, help="With --add, keep the newest N runs.",
     metavar="N",

@@ -73,7 +73,7 @@ def _day(ctx: click.Context, param: click.Parameter, value: str | None) -> date 
     "--tuned",
     type=FILE,
     metavar="FILE",
-    help="What `vani tune` proved: the run should use that setting, and be as fast as the tuned runs.",
+    help="Result of `vani tune`: the run should use its setting and be as fast as the tuned runs.",
 )
 @format_option(FORMATS, default="text", help="Output format, for stdout or the file of -o.")
 @click.option(
@@ -89,7 +89,7 @@ def _day(ctx: click.Context, param: click.Parameter, value: str | None) -> date 
     type=click.Choice(["error", "warning", "note"]),
     help="The least level that makes the check fail.  [default: error, or the policy's]",
 )
-@click.option("--allow-empty", is_flag=True, help="Nothing to check is a success.")
+@click.option("--allow-empty", is_flag=True, help="Succeed if there is nothing to check.")
 @click.option(
     "--update-baseline",
     is_flag=True,

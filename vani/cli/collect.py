@@ -25,7 +25,7 @@ __all__ = ["collect"]
     "--sample",
     type=click.IntRange(0, 10_000_000),
     metavar="N",
-    help="Read so many values of the data set (8192), to find their distribution; 0: none, and compress nothing.",
+    help="Read this many values of the data set (8192) to find their distribution; 0: none, and no compression.",
 )
 @click.option(
     "--dtype",
@@ -36,7 +36,7 @@ __all__ = ["collect"]
 def collect(
     output: Path | None, dataset: Path | None, sample: int | None, dtype: str | None, quiet: bool
 ) -> None:
-    """Write down what only the running job knows: nodes, cores, limits, mounts, data set.
+    """Record what only the running job can see: nodes, cores, limits, mounts, data set.
 
     Run it inside the job, then give the file to `vani profile --job`.
     """

@@ -28,7 +28,7 @@ __all__ = ["convert"]
 @click.argument("store", type=FILE, required=False)
 @output_option("Write a timeline for Perfetto instead: .pftrace or .json, each also with .gz.")
 @click.option(
-    "--call-sites", is_flag=True, help="Keep from which place in a program or library each call was made."
+    "--call-sites", is_flag=True, help="Keep the place in the program or library that made each call."
 )
 @scheduler_options
 @quiet_option

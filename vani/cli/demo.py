@@ -21,7 +21,7 @@ from vani.atomic import new_directory, write_text
 from vani.cli.lazy_group import commands_from
 from vani.cli.options import FILE
 from vani.errors import InputError
-from vani.units import format_bytes, format_seconds
+from vani.units import format_bytes, format_number, format_seconds
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -143,11 +143,12 @@ def _run_again(stage: _Stage, before: Profile, advice: Advice, story: Path) -> N
     if first is None or second is None:
         raise RuntimeError("a bundled trace has no run time")
     gain = next((entry.gain for entry in advice.recommendations if entry.apply), None)
-    expected = "" if gain is None or gain.speedup is None else f"; expected {gain.speedup:.2g}"
+    expected = "" if gain is None or gain.speedup is None else f"; expected {format_number(gain.speedup, 2)}"
     if expected and gain is not None and gain.low is not None and gain.high is not None:
-        expected += f" ({gain.low:.2g} to {gain.high:.2g}) for its writes"
+        expected += f" ({format_number(gain.low, 2)} to {format_number(gain.high, 2)}) for its writes"
     stage.console.print(
-        f"Measured: {format_seconds(first)} -> {format_seconds(second)}, {first / second:.2g} times as fast{expected}.",
+        f"Measured: {format_seconds(first)} -> {format_seconds(second)}, "
+        f"{format_number(first / second, 2)} times as fast{expected}.",
         markup=False,
         style="bold",
         soft_wrap=True,

@@ -23,7 +23,7 @@ __all__ = ["centre"]
     metavar="DIR",
     help="Keep the hook's state, logs, history and known/ in this new folder.",
 )
-@click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Of the jobs and the noise.")
+@click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Seed of the jobs and the noise.")
 @quiet_option
 def centre(output: Path | None, seed: int, quiet: bool) -> None:
     """Run a day of forty jobs with the hook of `vani plan job` and without, before and after it has learned.

@@ -68,14 +68,14 @@ class PlotOptions(TypedDict):
     metavar="N",
     help="Pixels per inch of a .png.",
 )
-@click.option("--dark", is_flag=True, help="For a dark ground, as of slides; else for paper.")
+@click.option("--dark", is_flag=True, help="Colours for a dark background, such as slides.")
 @click.option(
     "--list", is_flag=True, is_eager=True, expose_value=False, callback=_list, help="List the kinds of plots."
 )
 @decoding_options
 @quiet_option
 def plot(kind: str, profile: Path, output: Path, quiet: bool, **options: Unpack[PlotOptions]) -> None:
-    """Draw one plot of a profile, as for a paper.
+    """Draw one plot of a profile, ready for a paper.
 
     `vani plot --list` names the kinds. Plots over time need the calls: they are found in the store that
     `vani profile` keeps, or decoded again from the trace. A trace, which is a folder or a file, is profiled first.

@@ -70,7 +70,7 @@ _OTHERS: Final = {
 @click.option(
     "--together",
     is_flag=True,
-    help="Take the traces for one workload even if they share no file, no job and no time.",
+    help="Treat the traces as one workload even if they share no file, no job and no time.",
 )
 @click.option(
     "--diagnosis", is_flag=True, help="Add the program's behaviour to the summary, whether or not it costs time."

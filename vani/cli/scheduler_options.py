@@ -48,7 +48,7 @@ def scheduler_options(command: Callable[..., None]) -> Callable[..., None]:
         "--workers",
         type=click.IntRange(min=1, max=1_000_000),
         metavar="N",
-        help="With --cluster: so many worker processes; one job by default.",
+        help="With --cluster: number of worker processes; one job by default.",
     )
     @click.option(
         "--cluster-option",

@@ -12,6 +12,7 @@ from vani.cli.options import FILE, output_option, quiet_option
 from vani.cli.output import emit
 from vani.cli.output_guard import check_outputs, system_files
 from vani.errors import InputError, one_line
+from vani.units import format_number
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -65,7 +66,7 @@ def show(name: str, output: Path | None) -> None:
     "--data",
     type=FILE,
     metavar="DIR",
-    help="Folder of the data, for its default layout; by default that of --measure, else this folder.",
+    help="Folder of the data, for its default layout; by default the folder of --measure, else this one.",
 )
 @click.option(
     "--measure",
@@ -82,7 +83,7 @@ def show(name: str, output: Path | None) -> None:
 @click.option(
     "--launcher",
     metavar="COMMAND",
-    help="With --sweep: begins its processes on all nodes of a job, such as 'srun --ntasks-per-node 8'.",
+    help="With --sweep: starts its processes on all nodes of a job, such as 'srun --ntasks-per-node 8'.",
 )
 @click.option("--yes", is_flag=True, help="With --measure: do not ask first.")
 @quiet_option
@@ -170,7 +171,7 @@ def _measured(folder: Path, size: str, disk: FileSystem | None, *, yes: bool, qu
     check_room(folder, count)
     then = ""
     if disk is not None:
-        most = f"at most {longest_s(disk.targets) / 60:.2g} min and what `lfs` and flushing take"
+        most = f"at most {format_number(longest_s(disk.targets) / 60, 2)} min and what `lfs` and flushing take"
         then = f", then writing {size} in each of up to {len(PATTERNS)} patterns on several numbers of targets, {most}"
     warning = (
         f"writing {size} to {one_line(str(folder))} and reading it again, at most {2 * LIMIT_S:g} s"

@@ -24,7 +24,7 @@ __all__ = ["table"]
 @click.command()
 @click.argument("runs", nargs=-1, required=True, metavar="RUN...", type=FILE)
 @click.option("--sort", metavar="COLUMN", help="Largest first; texts from A to Z. A column of the CSV, such as io_s.")
-@click.option("--reverse", is_flag=True, help="The other way round.")
+@click.option("--reverse", is_flag=True, help="Reverse the order.")
 @format_option(FORMATS, default=None, help="Output format; by the suffix of -o, else text.")
 @output_option()
 @decoding_options
@@ -33,7 +33,7 @@ def table(
     runs: tuple[Path, ...], sort: str | None, reverse: bool, kind: str | None, output: Path | None,
     store: Path | None, scheduler: Scheduler, quiet: bool,
 ) -> None:  # fmt: skip
-    """Compare many runs, a line each.
+    """Compare many runs, one line each.
 
     A RUN is a profile, a folder of profiles, or a trace. The text has what most ask for; CSV, JSON and Parquet have
     all columns, named as in the profile. Files that cannot be read are reported, and the rest is written.

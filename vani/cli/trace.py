@@ -25,7 +25,7 @@ __all__ = ["trace"]
     "--output",
     type=FILE,
     metavar="DIR",
-    help="Folder of the trace, which must not be there. [default: PROGRAM.trace]",
+    help="Folder for the trace; it must not exist yet. [default: PROGRAM.trace]",
 )
 @click.option("--recorder", type=FILE, metavar="PATH", help="Recorder's library, or where it was installed.")
 @click.option(

@@ -125,7 +125,7 @@ def _budget(ctx: click.Context, param: click.Parameter, value: str) -> dict[str,
     "--runs-per-job",
     type=click.IntRange(min=1),
     metavar="N",
-    help="Each job runs so many, and submits the next one. [default: one job for all]",
+    help="Runs of each job, which then submits the next one. [default: one job for all]",
 )
 @click.option("--dry-run", is_flag=True, help="With --submit: write the script, and submit nothing.")
 # Name of the scripts that --submit writes.
@@ -140,7 +140,7 @@ def _budget(ctx: click.Context, param: click.Parameter, value: str) -> dict[str,
 @click.option("--show", is_flag=True, help="Show the session in --state, and run nothing.")
 @click.option(
     "-o", "--output", type=FILE, metavar="FILE", default="tuned.yaml", show_default=True,
-    help="The result; with a script next to it that makes the kept settings.",
+    help="The result; a script next to it applies the kept settings.",
 )  # fmt: skip
 @click.argument("command", nargs=-1, metavar="-- COMMAND...")
 @click.pass_context
@@ -148,7 +148,7 @@ def tune(
     ctx: click.Context, /, data: Path | None, state: Path, resume: bool, show: bool, in_job: bool, output: Path,
     budget: dict[str, Any], command: tuple[str, ...], **options: Any,
 ) -> None:  # fmt: skip
-    """Run COMMAND as it is and with recommended settings, and keep what makes it faster beyond doubt.
+    """Run COMMAND with and without recommended settings, and keep those that measurably speed it up.
 
     COMMAND names the folder of its output as {data}, or its programs take it from $VANI_DATA: a new folder below DIR
     for each run. It tries only settings from outside the program: the layout of that folder, MPI-IO hints, and

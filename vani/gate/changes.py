@@ -17,7 +17,7 @@ from vani.gate.quantity import Dimension, shown
 from vani.gate.tolerance import SEVERAL, Allowed, Tolerance, allowed, tolerance_of
 from vani.schema.check import Level
 from vani.schema.policy import Direction
-from vani.units import counted
+from vani.units import counted, format_number
 
 __all__ = ["allowed_text", "cannot_judge", "change_text", "judge_change", "relative_change"]
 
@@ -215,7 +215,7 @@ def change_text(value: float, center: float) -> str:
     if change is None:
         return ""
     return (
-        f" ({value / center:,.3g} times as much)"
+        f" ({format_number(value / center)} times as much)"
         if change > 3 and center > 0
         else f" ({change * 100:+.3g} %)"
     )
@@ -226,7 +226,7 @@ def allowed_text(
 ) -> str:
     """`+25 % or +100 ms`, `no increase`."""
     sign = _SIGNS[direction]
-    parts = [f"{sign}{relative * 100:.4g} %"] if relative else []
+    parts = [f"{sign}{format_number(relative * 100, 4)} %"] if relative else []
     parts += [sign + shown(absolute, dimension)] if absolute else []
     if limits.by_noise > limits.by_tolerance:
         parts.append(f"{sign}{shown(limits.by_noise, dimension)} of noise")

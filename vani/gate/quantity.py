@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Final, Literal
 
-from vani.units import format_bytes, format_rate, format_seconds, format_share, parse_bytes
+from vani.units import format_bytes, format_number, format_rate, format_seconds, format_share, parse_bytes
 
 __all__ = ["QUANTITY", "Dimension", "Quantity", "parse_quantity", "shown"]
 
@@ -103,4 +103,4 @@ def shown(value: float | str | bool | None, dimension: Dimension, *, exact: bool
         return format_rate(value)
     if dimension == "share":
         return format_share(value)
-    return f"{value:,}" if isinstance(value, int) else f"{value:,.6g}"
+    return f"{value:,}" if isinstance(value, int) else format_number(value, 6)

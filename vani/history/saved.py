@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from vani.database.runs.run import Run, Verdict
 from vani.errors import one_line
-from vani.units import KiB, format_bytes, format_seconds, lfs_size
+from vani.units import KiB, format_bytes, format_number, format_seconds, lfs_size
 
 if TYPE_CHECKING:
     from vani.database.runs.read import Group
@@ -206,4 +206,4 @@ def _value(value: object) -> str:
         return " ".join(f"{name}={part}" for name, part in value.items())
     if isinstance(value, list):
         return " ".join(map(_value, value))
-    return f"{value:.3g}" if isinstance(value, float) else str(value)
+    return format_number(value) if isinstance(value, float) else str(value)

@@ -20,6 +20,7 @@ from typing import Final
 import numpy as np
 
 from vani.schema.advice import Expected
+from vani.units import format_number
 
 __all__ = ["LEAST_SESSIONS", "Correction", "corrected", "correction_of"]
 
@@ -78,7 +79,7 @@ def corrected(expected: Expected, correction: Correction) -> Expected:
             "speedup": before / after,
             "low": before / min(max(worst, after), _WIDEST * after),
             "high": before / max(min(best, after), after / _WIDEST),
-            "method": f"{expected.method}; saving times {correction.factor:.2g}, as {correction.sessions} "
-            "sessions of vani tune measured of this rule on this machine",
+            "method": f"{expected.method}; saving times {format_number(correction.factor, 2)}, as "
+            f"{correction.sessions} sessions of vani tune measured of this rule on this machine",
         }
     )

@@ -280,7 +280,7 @@ def _cause(profile: Profile) -> VerdictCause | None:
     text = f"{name}: {_times(first.count)}, {_part(share)} of the I/O time"
     if share < _SECOND and len(calls) > 1 and calls[1].time_s:
         text += f"; {_second(calls[1], whole)}"
-    return VerdictCause(call=name, share=share, count=first.count, sentence=f"{text}.{_safe(io)}")
+    return VerdictCause(call=name, share=share, count=first.count, sentence=f"{text}.{_synced(io)}")
 
 
 def _second(call: CallCost, whole: float) -> str:
@@ -306,7 +306,7 @@ def _cause_of_counts(profile: Profile) -> VerdictCause | None:
     text = f"{_kind_in_words(profile, first)}, {_part(share)} of {of}"
     if share < _SECOND and times[second]:
         text += f"; {_kind_in_words(profile, second)}, {_part(times[second] / whole)}"
-    return VerdictCause(call=first, share=share, count=counts[first], sentence=f"{text}.{_safe(io)}")
+    return VerdictCause(call=first, share=share, count=counts[first], sentence=f"{text}.{_synced(io)}")
 
 
 def _kind_in_words(profile: Profile, kind: str) -> str:
@@ -333,11 +333,11 @@ def _part(share: float) -> str:
     return "nearly all" if share >= _NEARLY_ALL else format_share(share)
 
 
-def _safe(io: IOStats) -> str:
-    """How fast data is safe, where flushing takes a part of the time that shows."""
+def _synced(io: IOStats) -> str:
+    """The rate of writes with their flushes, where flushing takes a visible part of the time."""
     if not io.bandwidth.write_synced or io.time_share is None or (io.time_share.sync or 0.0) < HARDLY:
         return ""
-    return f" Data is safe at {format_rate(io.bandwidth.write_synced)}."
+    return f" Write rate including fsync: {format_rate(io.bandwidth.write_synced)}."
 
 
 def _where(profile: Profile) -> str | None:

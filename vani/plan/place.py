@@ -30,7 +30,7 @@ from vani.schema.plan import (
     PlanInput,
     TargetUse,
 )
-from vani.units import counted, format_bytes, format_share
+from vani.units import counted, format_bytes, format_number, format_share
 
 if TYPE_CHECKING:
     from vani.models.pfl import Layout
@@ -197,7 +197,8 @@ def _server_loads(
         mean = sum(figures) / len(figures)
         lacks += [
             Left(
-                name=snapshot.oss[number].name, reason=f"no {name} figure: the mean of the others, {mean:.2g}"
+                name=snapshot.oss[number].name,
+                reason=f"no {name} figure: the mean of the others, {format_number(mean, 2)}",
             )
             for number, value in known.items()
             if value is None

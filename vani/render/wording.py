@@ -6,7 +6,7 @@ import datetime
 from typing import TYPE_CHECKING
 
 from vani.errors import one_line
-from vani.units import counted, format_count, format_seconds, format_share
+from vani.units import counted, format_count, format_number, format_seconds, format_share
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -131,15 +131,16 @@ def expected_gain(recommendation: Recommendation) -> str:
     if expected.before == 0:
         return one_line(f"Expected {what}: nothing, once those above are followed")
     if before == after and expected.before is not None:
-        most = f", at most {expected.high:.3g} times as fast" if (expected.high or 1.0) >= 1.005 else ""
+        high = expected.high or 1.0
+        most = f", at most {format_number(high)} times as fast" if high >= 1.005 else ""
         return one_line(f"Expected {what}: {before} as before{most}")
     text = f"Expected {what}: {before}{_bounds(expected)} -> {after}"
     if expected.speedup is not None and expected.speedup > _NEARLY_ALL * (1 - 1e-6):
         least = expected.low or 0.0
-        worst = f"at least {least:.3g} times as fast" if least >= 1.005 else "at worst none"
+        worst = f"at least {format_number(least)} times as fast" if least >= 1.005 else "at worst none"
         text += f", nearly all of it ({worst})"
     elif expected.speedup is not None:
-        text += f", {expected.speedup:.3g} times as fast{_range(expected.low, expected.high)}"
+        text += f", {format_number(expected.speedup)} times as fast{_range(expected.low, expected.high)}"
     elif expected.low and expected.before is not None:
         text += f" (at worst {format_seconds(expected.before / expected.low)})"
     return one_line(text)
@@ -195,9 +196,13 @@ def _bounds(expected: Expected) -> str:
     return f" (by counts: {format_seconds(low)} to {format_seconds(high)})"
 
 
+_SURE = ((0.75, "very likely"), (0.5, "likely"), (0.4, "possible"), (0.0, "uncertain"))
+"""Words by the least confidence: nothing below a half is likely."""
+
+
 def how_sure(confidence: float) -> str:
     """A confidence 0..1 in a word and in percent."""
-    word = "a guess" if confidence < 0.4 else "likely" if confidence < 0.75 else "quite sure"
+    word = next(word for least, word in _SURE if confidence >= least)
     return f"{word} ({format_share(confidence)})"
 
 
@@ -213,5 +218,7 @@ _NEARLY_ALL = 100.0
 def _range(low: float | None, high: float | None) -> str:
     """The range of a factor; without an upper end, no time at all may be left."""
     if low is None:
-        return "" if high is None else f" (at most {high:.3g})"
-    return f" ({low:.3g} or more)" if high is None or high > _NEARLY_ALL else f" ({low:.3g} to {high:.3g})"
+        return "" if high is None else f" (at most {format_number(high)})"
+    if high is None or high > _NEARLY_ALL:
+        return f" ({format_number(low)} or more)"
+    return f" ({format_number(low)} to {format_number(high)})"

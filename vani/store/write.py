@@ -28,6 +28,7 @@ from vani.store.locks import being_written
 from vani.store.manifest import OTHERS_WRITE, Manifest, PartEntry, columns_now
 from vani.store.parts import plan_parts
 from vani.store.read import FILE_TABLE, FUNCTION_TABLE, RENAME_TABLE, ROW_GROUP, InMemoryParts, Store
+from vani.units import format_number
 
 __all__ = [
     "PartTask",
@@ -338,7 +339,7 @@ def _manifest(
             functions[name] = functions.get(name, 0) + count
     moved, spent = sum(p.bytes for p in pieces), sum(p.time_ns for p in pieces)
     if max(moved, spent) >= MOST_SUM:
-        what = f"move {moved:.3g} bytes" if moved >= MOST_SUM else f"take {spent / 1e9:.3g} s"
+        what = f"move {format_number(moved)} bytes" if moved >= MOST_SUM else f"take {format_number(spent / 1e9)} s"
         raise TraceError(
             f"its calls {what} together, more than can be counted",
             where=reader.path,

@@ -20,7 +20,7 @@ from vani.models.noise import noise_of
 from vani.schema.tuned import LEAST_GAIN, Candidate, NotTried, Result, Tuned, TunedRun
 from vani.tune.comparison import compare
 from vani.tune.prior import expected_saving
-from vani.units import counted
+from vani.units import counted, format_number
 
 __all__ = ["ERROR_RATE", "next_candidates", "not_worth_a_run", "number_of_runs", "result_of"]
 
@@ -56,8 +56,9 @@ def not_worth_a_run(tuned: Tuned) -> list[NotTried]:
         saved = _expected_saving(tuned, candidate)
         if saved * tuned.later_runs < 1:
             why = (
-                f"{candidate.setting.label} is expected to save {saved * first:.2g} s of {first:.3g} s: "
-                f"{tuned.later_runs} later runs (--later-runs) do not pay for the run that tries it"
+                f"{candidate.setting.label} is expected to save {format_number(saved * first, 2)} s "
+                f"of {format_number(first)} s: {tuned.later_runs} later runs (--later-runs) do not pay for the "
+                "run that tries it"
             )
             left_out.append(NotTried(rule=candidate.rule, why=why))
     return left_out
@@ -102,8 +103,8 @@ def result_of(tuned: Tuned) -> Result:
     if _has_nothing_to_gain(tuned):
         first, gain = as_is[0], tuned.most_gain or 0.0
         why = (
-            f"I/O takes {gain * first:.2g} s of {first:.3g} s at most; without any, the run would be "
-            f"{1 / (1 - gain):.3f} times as fast"
+            f"I/O takes {format_number(gain * first, 2)} s of {format_number(first)} s at most; without any, "
+            f"the run would be {1 / (1 - gain):.3f} times as fast"
         )
         return Result(verdict="nothing_to_gain", why=why, candidates=[], as_is_runs=len(as_is))
     most = number_of_runs(tuned) or 1

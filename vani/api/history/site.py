@@ -25,7 +25,7 @@ from vani.render.history.scored import SCORE_HEAD, score_row
 from vani.render.history.site.charts import runs_chart, targets_chart, trend_chart
 from vani.render.history.site.pages import page
 from vani.render.history.story import change_sentence, letter, spread
-from vani.units import format_count, format_seconds
+from vani.units import format_count, format_number, format_seconds
 
 if TYPE_CHECKING:
     import sqlalchemy as sa
@@ -221,8 +221,8 @@ def _targets(store: Store, query: Query, common: dict[str, Any], now: datetime) 
         "targets", specs if rows else None, **common, rows=rows, shown=len(shown),
         target_rows=[
             (
-                f"{row.mount} OST {row.target}", f"{row.runs:,}", f"{row.files:,.3g}", format_seconds(row.mean_s),
-                format_seconds(row.median_s), f"{row.times:.3g}", format_seconds(row.lost_s),
+                f"{row.mount} OST {row.target}", f"{row.runs:,}", format_number(row.files), format_seconds(row.mean_s),
+                format_seconds(row.median_s), format_number(row.times), format_seconds(row.lost_s),
             )
             for row in shown
         ],

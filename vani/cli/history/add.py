@@ -40,7 +40,7 @@ class AddOptions(TypedDict):
 @click.option(
     "--totals/--profiles",
     default=None,
-    help="Keep sums of counters, or whole profiles; by default sums where 1,000 logs and more are new.",
+    help="Store sums of counters or whole profiles; by default sums for 1,000 or more new logs.",
 )
 @click.option("--workers", type=int, metavar="N", help="Processes that read; by default one for each core.")
 @click.option(

@@ -49,7 +49,7 @@ class CreationsOptions(TypedDict):
     default=0.5,
     show_default=True,
     metavar="P",
-    help="Sizes less probable are not known.",
+    help="Less probable sizes are given as unknown.",
 )
 @click.option(
     "--layout",

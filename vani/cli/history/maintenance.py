@@ -21,7 +21,7 @@ __all__ = ["anonymise", "damaged", "export", "import_", "list_", "remove", "upgr
 @output_option(help="The file.", required=True)
 @click.option("--parquet", is_flag=True, help="A row for each run, as Parquet, for other programs.")
 def export(db: str | None, output: Path, parquet: bool) -> None:
-    """Write all that is kept to one file (lines of JSON, compressed with gzip), for another database."""
+    """Export all runs to one file (lines of JSON, compressed with gzip), for another database."""
     check_outputs([output], [Path(db) if db else None])
     write = api.history_export_runs if parquet else api.history_export
     click.echo(f"{counted(write(output, db=db), 'run')} exported", err=True)
@@ -57,7 +57,7 @@ def _jobs_of(file: Path, db: str | None) -> str:
 @click.command()
 @db_option
 def upgrade(db: str | None) -> None:
-    """Bring a history that an older Vani made to the newest layout; a copy of it is kept first."""
+    """Upgrade a history of an older Vani to the newest layout, after keeping a copy."""
     layout, copy = api.history_upgrade(db=db)
     click.echo(
         "it has the newest layout already"
@@ -90,7 +90,7 @@ def damaged(db: str | None) -> None:
 @click.option("--user", required=True, metavar="NAME", help="User whose runs are deleted.")
 @click.option("--application", metavar="APP", help="Those of this application only.")
 def remove(db: str | None, user: str, application: str | None) -> None:
-    """Delete all runs of a user and all that was kept with them; nothing of them stays in the database."""
+    """Delete all runs of a user and everything stored about them."""
     removed = api.history_remove(user=user, application=application, db=db)
     click.echo(f"{counted(removed, 'run')} removed", err=True)
 

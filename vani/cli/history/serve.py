@@ -21,8 +21,10 @@ def _token(ctx: click.Context, param: click.Parameter, value: Path | None) -> st
 @click.command()
 @click.argument("place", required=False, metavar="[FILE|URL]")
 @db_option
-@click.option("--address", default="127.0.0.1", show_default=True, metavar="IP", help="Where it listens.")
-@click.option("--port", type=click.IntRange(0, 65535), default=8600, show_default=True, help="0: any that is free.")
+@click.option("--address", default="127.0.0.1", show_default=True, metavar="IP", help="Address to listen on.")
+@click.option(
+    "--port", type=click.IntRange(0, 65535), default=8600, show_default=True, help="Port to listen on; 0: any free one."
+)
 @click.option("--name", "names", multiple=True, metavar="HOST", help="Another host name that browsers use for it.")
 @click.option(
     "--token-file",

@@ -40,7 +40,7 @@ class TopOptions(TypedDict):
 )
 @period_options
 @click.option("--limit", type=int, default=20, show_default=True, metavar="N", help="Rows.")
-@click.option("--settings", is_flag=True, help="By setting: whom it would serve, and the sum.")
+@click.option("--settings", is_flag=True, help="Rank settings: who would benefit, and the total.")
 @format_option(FORMATS, default=None, help="Output format; by the suffix of -o, else text.")
 @output_option()
 def top(kind: str | None, output: Path | None, **options: Unpack[TopOptions]) -> None:  # fmt: skip

@@ -18,7 +18,7 @@ __all__ = ["fit"]
 
 @click.command()
 @samples_options
-@click.option("--method", metavar="NAME", help="Not the best one, but this.")
+@click.option("--method", metavar="NAME", help="Use this method instead of the best one.")
 @output_option("Write the model here, not to stdout.")
 def fit(method: str | None, output: Path | None, **options: Unpack[SampleOptions]) -> None:
     """Fit a model of write times to SAMPLES: CSV files, or what IOR printed, as text or JSON.

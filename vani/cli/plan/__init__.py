@@ -30,4 +30,4 @@ _COMMANDS = {
 
 @click.group(cls=commands_from(_COMMANDS))
 def plan() -> None:
-    """Plan for all jobs of a machine: the part that each gets."""
+    """Plan how the jobs of a machine share its storage."""

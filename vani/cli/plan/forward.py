@@ -43,7 +43,7 @@ _OPTIONS = (
     click.option("--io-nodes", type=int, required=True, metavar="N", help="I/O nodes of the pool."),
     _choice(
         "--policy", "mckp", "static", "size", "process", "zero", "one", "oracle",
-        help="How they are shared: mckp is the optimum, oracle needs no pool.",
+        help="How I/O nodes are shared; mckp is optimal, oracle needs no pool.",
     ),
     _choice(
         "--objective", "sum", "max-min", "proportional",
@@ -75,8 +75,8 @@ _OPTIONS = (
     ),
     click.option(
         "--poll", type=float, metavar="SECONDS",
-        help="With --replay: running jobs see a new mapping at the next multiple of so many seconds (GekkoFWD: 10); at "
-        "once by default.",
+        help="With --replay: running jobs see a new mapping at the next multiple of this many seconds (GekkoFWD: 10); "
+        "at once by default.",
     ),
     click.option(
         "--change-cost", type=float, default=0.0, metavar="SECONDS",

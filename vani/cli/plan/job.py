@@ -66,14 +66,14 @@ _SHARING: Final = (
         type=click.Choice(["mckp", "static", "size"]),
         default="mckp",
         show_default=True,
-        help="How they are shared: mckp is the optimum.",
+        help="How I/O nodes are shared; mckp is optimal.",
     ),
     click.option(
         "--objective",
         type=click.Choice(["sum", "max-min", "proportional"]),
         default="sum",
         show_default=True,
-        help="What mckp makes large.",
+        help="What mckp maximises.",
     ),
     click.option(
         "--floor", type=float, default=0.0, metavar="SHARE", help="Share of its own best that each job gets at least."
@@ -103,7 +103,7 @@ _SHARING: Final = (
         callback=_seconds,
         metavar="SECONDS",
         show_default=True,
-        help="Forget a job so long after it began, if its end was not reported.",
+        help="Forget a job this long after it began, if its end was not reported.",
     ),
 )
 _OPTIONS: Final = (
@@ -112,12 +112,12 @@ _OPTIONS: Final = (
     *_SHARING,
     click.option(
         "--budget", "budget_s", default="2s", callback=_seconds, metavar="SECONDS", show_default=True,
-        help="End after so long, start-up included, planned or not.",
+        help="Exit after this time, start-up included, with or without a plan.",
     ),
     click.option("--log", type=FILE, metavar="FILE", help="Also write the result to this file."),
-    click.option("--strict", is_flag=True, help="End with 2 where there is no plan: to try it out."),
+    click.option("--strict", is_flag=True, help="Exit with 2 if there is no plan, for tests."),
     click.option(
-        "--check", is_flag=True, help="Plan nothing: look from this node at what jobs need. It ends with 0 or 2."
+        "--check", is_flag=True, help="Plan nothing; check from this node what jobs need. Exit status 0 or 2."
     ),
     click.option(
         "--max-age", "max_age_s", default="300s", callback=_seconds, metavar="SECONDS", show_default=True,

@@ -31,10 +31,10 @@ __all__ = ["listen"]
 @click.option(
     "--interval", type=float, default=60.0, show_default=True, metavar="SECONDS", help="Between snapshots."
 )
-@click.option("--once", is_flag=True, help="End after one, as soon as all that are expected were heard.")
+@click.option("--once", is_flag=True, help="Write one snapshot once all expected servers have reported, and exit.")
 @quiet_option
 def listen(output: Path | None, at: str, expect: str, interval: float, once: bool, quiet: bool) -> None:
-    """Hear what `vani plan publish` sends from all servers, and write the state of the machine as a snapshot.
+    """Receive what `vani plan publish` sends from all servers, and write the state of the machine as a snapshot.
 
     Figures of a server that is silent for three of its intervals are null, and it is listed under no_data.
     """

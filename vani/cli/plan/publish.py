@@ -34,7 +34,7 @@ __all__ = ["publish"]
     "--interval", type=float, default=60.0, show_default=True, metavar="SECONDS", help="Between messages."
 )
 @click.option(
-    "--count", type=click.IntRange(1), metavar="N", help="Send so many messages; by default without end."
+    "--count", type=click.IntRange(1), metavar="N", help="Number of messages; by default no limit."
 )
 @click.option(
     "--lctl", type=FILE, metavar="FILE", help="Output of `lctl get_param` in a file; else the command is run."

@@ -23,7 +23,7 @@ Command = Callable[..., Any]
 
 def plan_options_in(formats: Formats[str]) -> Callable[[Command], Command]:
     """Give a command `--format` (as `kind`), `-o` (as `output`) and `--strict`, for a plan that has such formats."""
-    strict = click.option("--strict", is_flag=True, help="End with 1 if the plan leaves something out.")
+    strict = click.option("--strict", is_flag=True, help="Exit with 1 if the plan leaves something out.")
     form = format_option(formats, default=None, help="Output format; by the suffix of -o, else text.")
 
     def decorated(command: Command) -> Command:

@@ -15,7 +15,7 @@ __all__ = ["scored"]
     "--format", "kind", type=click.Choice(["text", "json"]), default="text", show_default=True, help="What is written."
 )
 def scored(history: str, kind: str) -> None:
-    """Say how good the plans were of jobs whose outcome HISTORY keeps (`vani plan outcome`).
+    """Show how good the plans were, for jobs whose outcome is in HISTORY (`vani plan outcome`).
 
     By name of the job and user: how many jobs, the median of measured over expected I/O time and what eight of ten lie
     between, how often it was in the range that was expected, how many times as fast jobs were that a plan changed, and

@@ -40,7 +40,7 @@ def _time(ctx: click.Context, param: click.Parameter, value: str | None) -> date
 @click.option(
     "--listen",
     metavar="ENDPOINT",
-    help="Not files, but what servers publish there within a minute (see `vani plan listen`).",
+    help="Instead of files: what servers publish there within a minute (see `vani plan listen`).",
 )
 def snapshot(
     files: tuple[str, ...],

@@ -26,9 +26,9 @@ __all__ = ["watch"]
     "--trace", "traces", metavar="PATH", help="The trace of a job, which may be growing; %j is the job's number."
 )
 @click.option(
-    "--interval", type=click.FloatRange(1), default=60.0, show_default=True, metavar="SECONDS", help="Between looks."
+    "--interval", type=click.FloatRange(1), default=60.0, show_default=True, metavar="SECONDS", help="Between checks."
 )
-@click.option("--once", is_flag=True, help="Look once.")
+@click.option("--once", is_flag=True, help="Check once.")
 @click.option("--apply", "is_applied", is_flag=True, help="Plan again where that is suggested.")
 @click.option("--log", type=FILE, metavar="FILE", help="Write each line to this file, too.")
 def watch(

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from vani.distinct import distinct
 from vani.errors import TraceError
 from vani.kernels import grammar as kernel
-from vani.units import counted
+from vani.units import counted, format_number
 
 __all__ = [
     "MOST_GRAMMAR_BYTES",
@@ -422,7 +422,7 @@ def heights_and_lengths(
         done += len(ready)
         most = lengths[ready].max()
         if most > _MOST_CALLS:
-            raise TraceError(f"grammar claims {most:.3g} calls of one process", where=where)
+            raise TraceError(f"grammar claims {format_number(most)} calls of one process", where=where)
         edges = ragged(uses[ready], uses[ready + 1] - uses[ready])
         above = parent[edges]
         np.add.at(lengths, above, lengths[child[edges]] * times[edges])

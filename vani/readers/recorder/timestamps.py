@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from vani.errors import TraceError
 from vani.kernels.library import call
 from vani.readers.plausible import claimed
+from vani.units import format_number
 
 __all__ = ["Clock"]
 
@@ -76,7 +77,7 @@ class Clock:
             longest = max(int(start.max()), -int(start.min())) + most
             self.spent += claimed(duration, most)
             if longest * self.resolution * 1e9 > _MOST_NS:
-                raise TraceError(f"time stamps claim a run of {longest * self.resolution:.3g} s")
+                raise TraceError(f"time stamps claim a run of {format_number(longest * self.resolution)} s")
         return self._ns(start), self._ns(duration)
 
     @property

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from vani.errors import one_line
-from vani.units import format_bytes, format_rate, format_seconds, format_share
+from vani.units import format_bytes, format_number, format_rate, format_seconds, format_share
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -203,7 +203,7 @@ def _io_time(difference: Difference) -> str:
 def _change(change: float | None) -> str:
     if not change:
         return ""
-    return f"x {change + 1:.3g}" if change > 3 else f"{change * 100:+.3g} %"
+    return f"x {format_number(change + 1)}" if change > 3 else f"{change * 100:+.3g} %"
 
 
 def _shown(difference: Difference, value: float | str | bool | None) -> str:
@@ -227,4 +227,4 @@ def _value(value: float | str | bool | None, unit: str) -> str:
         return format_rate(value)
     if unit == "share":
         return format_share(value)
-    return f"{value:,}" if isinstance(value, int) else f"{value:,.6g}"
+    return f"{value:,}" if isinstance(value, int) else format_number(value, 6)

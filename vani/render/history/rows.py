@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final
 
 from vani.errors import one_line
-from vani.units import counted, format_share
+from vani.units import counted, format_number, format_share
 
 if TYPE_CHECKING:
     from vani.schema.history import RankedRow, RankedSetting, Ranking, Saved
@@ -40,7 +40,7 @@ def hours(seconds: float) -> str:
     while value >= 999.5 and len(units) > 1:
         value /= 1000
         units.pop(0)
-    return f"{value:.3g}{units[0]}" if value < 99.5 else f"{value:.0f}{units[0]}"
+    return f"{format_number(value)}{units[0]}" if value < 99.5 else f"{value:.0f}{units[0]}"
 
 
 def headline(ranking: Ranking) -> str:

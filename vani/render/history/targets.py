@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from vani.errors import one_line
 from vani.render.history.text import columns
 from vani.schema.syntax.json_writer import json_text
-from vani.units import counted, format_seconds
+from vani.units import counted, format_number, format_seconds
 
 if TYPE_CHECKING:
     from vani.schema.history import TargetRow
@@ -31,10 +31,10 @@ def targets_as_text(rows: Sequence[TargetRow], limit: int) -> str:
             one_line(row.mount),
             str(row.target),
             f"{row.runs:,}",
-            f"{row.files:,.3g}",
+            format_number(row.files),
             format_seconds(row.mean_s),
             format_seconds(row.median_s),
-            f"{row.times:.3g}" + (" SLOW" if row.slow else ""),
+            format_number(row.times) + (" SLOW" if row.slow else ""),
             format_seconds(row.lost_s),
         )
         for row in rows[:limit]

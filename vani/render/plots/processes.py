@@ -11,7 +11,7 @@ from vani.render.plots.drawing import Drawing, Plot, Row
 from vani.render.plots.encoding import NO_TIMES, chart, name, number, seconds_axis, up_to
 from vani.schema.profile import App, Profile
 from vani.schema.timeline import HeatMap
-from vani.units import counted, format_bytes, format_seconds, format_share
+from vani.units import counted, format_bytes, format_number, format_seconds, format_share
 
 __all__ = ["PLOT"]
 
@@ -200,7 +200,7 @@ def _side(place: float) -> str:
 
 
 def _times_the_mean(ratio: float) -> str:
-    return "like the mean" if ratio < 1.05 else f"{ratio:.3g} times the mean"
+    return "like the mean" if ratio < 1.05 else f"{format_number(ratio)} times the mean"
 
 
 def _close(names: list[dict[str, Any]]) -> bool:
@@ -296,7 +296,7 @@ def _each_app(profile: Profile) -> Drawing | str:
         "far to the right of "
         f"the mean, the others wait for it.{left_out}",
         description=f"{counted(len(apps), 'app')} with I/O. The least balanced is {name(worst.name, 24)}: "
-        f"{_rank_of(worst)} spends {_times(worst):.3g} times the mean in I/O.",
+        f"{_rank_of(worst)} spends {format_number(_times(worst))} times the mean in I/O.",
         spec=spec,
         table=(
             (

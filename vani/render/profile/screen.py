@@ -18,7 +18,7 @@ from vani.render.when import when
 from vani.render.where import files_line, shortened
 from vani.schema.damage import damage
 from vani.schema.inflated import inflated_by
-from vani.units import format_bytes, format_count, format_rate, format_seconds, format_share
+from vani.units import format_bytes, format_count, format_number, format_rate, format_seconds, format_share
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -200,7 +200,7 @@ def _requested(profile: Profile) -> list[str]:
             continue
         sides = ((requested.written, "to write"), (requested.read, "to read"))
         text = f"{name} for {' and '.join(f'{format_bytes(size)} {verb}' for size, verb in sides if size)}"
-        times = "" if factor is None else f"{factor:.2g}" if factor < _EXACT else format_count(round(factor))
+        times = "" if factor is None else format_number(factor, 2) if factor < _EXACT else format_count(round(factor))
         texts[row.app] = text + (f"; {times} times as much moves" if times else "")
     return list(texts.values())[:_SHOWN]
 

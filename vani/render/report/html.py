@@ -27,7 +27,7 @@ from vani.render.report.library import LIBRARIES, library
 from vani.render.report.pictures import pictures
 from vani.render.report.report_model import Inputs, Prepared, prepare
 from vani.schema.syntax.json_writer import json_text
-from vani.units import format_share
+from vani.units import format_number, format_share
 
 __all__ = ["MOST_BYTES", "json_in_html", "render"]
 
@@ -214,7 +214,7 @@ def _value(value: Any, limits: Limits) -> _Value:
         return _Value("unknown", False)
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         return _Value(clip(str(value), limits.path), False)
-    return _Value(f"{value:,}" if isinstance(value, int) else f"{value:.6g}", True)
+    return _Value(f"{value:,}" if isinstance(value, int) else format_number(value, 6), True)
 
 
 def _safe(value: Any) -> Any:

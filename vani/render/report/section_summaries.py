@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
 from vani.schema.profile import Profile
-from vani.units import counted, format_bytes, format_count, format_seconds, format_share
+from vani.units import counted, format_bytes, format_count, format_number, format_seconds, format_share
 
 if TYPE_CHECKING:
     from vani.render.report.items import Item, Silent
@@ -60,7 +60,7 @@ def _balance(profile: Profile) -> str:
         for app in profile.apps
         if (balance := app.balance) is not None and balance.slowest_io_time_s and balance.mean_io_time_s
     ]
-    return f"the slowest has {max(ratios):.3g} times the mean I/O time" if ratios else ""
+    return f"the slowest has {format_number(max(ratios))} times the mean I/O time" if ratios else ""
 
 
 def _files(profile: Profile) -> str:

@@ -20,7 +20,7 @@ from vani.render.report.tables import (
 from vani.render.when import costliest_metadata
 from vani.schema.extensions import extension_rows
 from vani.schema.profile import App, Phase, ProcessDependencies, Profile, RankBalance
-from vani.units import format_count, format_seconds, format_share
+from vani.units import format_count, format_number, format_seconds, format_share
 
 __all__ = [
     "app_table", "balance_table", "dependency_table", "extension_table", "folder_table", "layer_table", "phase_table",
@@ -109,7 +109,7 @@ def _balance_row(app: App, balance: RankBalance, limits: Limits) -> Row:
             words("unknown" if balance.slowest_rank is None else f"rank {balance.slowest_rank}", among),
             seconds(slowest),
             seconds(mean, f"median {format_seconds(balance.median_io_time_s)}"),
-            Cell("unknown" if ratio is None else f"{ratio:.3g}", ratio),
+            Cell("unknown" if ratio is None else format_number(ratio), ratio),
             words(f"rank {balance.busiest_rank}", among),
             size(balance.busiest_bytes),
             size(balance.mean_bytes),
@@ -244,7 +244,7 @@ def _spent(phase: Phase) -> str:
 
 def _about(number: float) -> str:
     """Three digits, or all in front of the point: `0.5`, `12`, `600,000`."""
-    return f"{number:,.0f}" if abs(number) >= 1000 else f"{number:.3g}"
+    return f"{number:,.0f}" if abs(number) >= 1000 else format_number(number)
 
 
 def dependency_table(profile: Profile, limits: Limits) -> Table | None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from vani.errors import one_line
 from vani.models.io_time import HARDLY
 from vani.schema.tuned import LEAST_GAIN
-from vani.units import counted
+from vani.units import counted, format_number
 
 if TYPE_CHECKING:
     from vani.schema.tuned import Result, Tuned, TunedRun
@@ -92,13 +92,14 @@ def result_text(tuned: Tuned, saved: Path | None, goes_on: str = "") -> str:
 
 
 def _sentence(tuned: Tuned, result: Result) -> str:
-    noise = "" if result.noise is None else f" Repeated runs differ by {100 * result.noise:.2g} %."
+    noise = "" if result.noise is None else f" Repeated runs differ by {format_number(100 * result.noise, 2)} %."
     label = tuned.setting(result.candidates).label
     runs = f"{result.as_is_runs} + {result.best_runs} runs"
     interval = (
         ""
         if result.low is None or result.high is None or result.confidence is None
-        else f" ({result.low:.2f} to {result.high:.2f} at {100 * result.confidence:.3g} % confidence, {runs})"
+        else f" ({result.low:.2f} to {result.high:.2f} "
+        f"at {format_number(100 * result.confidence)} % confidence, {runs})"
     )
     if result.verdict == "proven":
         io = "" if result.io_speedup is None else f"; I/O {result.io_speedup:.2f} times"

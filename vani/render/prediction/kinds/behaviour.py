@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from vani.errors import one_line
 from vani.render.table import table
-from vani.units import counted, format_bytes, format_seconds, format_share
+from vani.units import counted, format_bytes, format_number, format_seconds, format_share
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -99,4 +99,4 @@ def _range(bounds: ExpectedRange | None, show: Callable[[float], str]) -> str:
 
 
 def _count(value: float) -> str:
-    return f"{value:,.0f}" if value < 1e6 else f"{value:,.3g}"
+    return f"{value:,.0f}" if value < 1e6 else format_number(value)
