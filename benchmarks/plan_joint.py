@@ -92,7 +92,7 @@ def best_at_once(
             LinearConstraint(of_forwarder, -np.inf, room / 1e9),
             LinearConstraint(of_storage, -np.inf, behind / 1e9),
         ],
-        options={"time_limit": 10.0},
+        options={"node_limit": 20_000},
     )
     return float(-answer.fun)
 

@@ -22,7 +22,7 @@ TABLES_AND_FIGURES = {
 """Of each paper, how many there are."""
 ROMAN = ("I", "II", "III", "IV", "V", "VI", "VII", "VIII", "IX", "X", "XI")
 PRINTED = re.compile(r"(?<![\w.,])\d[\d,]*(?:\.\d+)?")
-NUMBER = re.compile(r"(?<![\w.,])\d[\d,]*(?:\.\d+)?(?!\s?(?:ms|us|s|min)\b)(?![\w])")
+NUMBER = re.compile(r"(?<![\w.,])\d[\d,]*(?:\.\d+)?(?!\s?(?:ms|us|s|min)\b)(?!\w|\.\d)")
 
 
 def rows(section: str) -> list[list[str]]:
