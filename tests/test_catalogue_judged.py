@@ -266,6 +266,7 @@ def test_without_the_shared_traces_it_says_so_in_one_line(capsys, tmp_path, monk
 
 
 @with_shared
+@pytest.mark.slow
 def test_some_traces_are_judged_and_every_finding_is_written(capsys, tmp_path):
     folder = tmp_path / "traces"
     folder.mkdir()

@@ -175,6 +175,7 @@ esac
 
 
 @bash
+@pytest.mark.slow
 def test_the_action_installs_itself_or_the_version_asked_for(runner, fake_python, tmp_path):
     for version, what in (("", str(ROOT)), ("0.1.0", "vani-io==0.1.0")):
         done = runner.run("Install Vani", python=str(fake_python), vani_version=version)
@@ -390,6 +391,7 @@ def test_the_job_of_the_component(repository, tmp_path, version, status):
 
 @bash
 @pytest.mark.parametrize("text", HOSTILE)
+@pytest.mark.slow
 def test_hostile_inputs_of_the_component_are_only_names(repository, tmp_path, text):
     for name in ("profile", "policy", "baseline", "fail_on"):
         (job,) = component(**({"profile": "before.yaml"} | {name: text})).values()

@@ -69,6 +69,7 @@ def test_the_steps_build_trace_and_pass(place):
 
 
 @mpi
+@pytest.mark.slow
 def test_the_commands_by_hand_pass(place):
     assert "vani check field.trace" in RUN["By hand"]
     done = place("By hand")
@@ -76,6 +77,7 @@ def test_the_commands_by_hand_pass(place):
 
 
 @mpi
+@pytest.mark.slow
 def test_a_change_that_writes_cell_by_cell_fails_with_its_cause(place):
     source = place.folder / "field.c"
     whole = "MPI_File_write_at_all(file, place, part, CELLS, MPI_DOUBLE, MPI_STATUS_IGNORE);"

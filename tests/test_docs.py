@@ -106,9 +106,7 @@ def commands_of(block: str) -> list[tuple[str, str]]:
     return list(zip(parts[1::2], parts[2::2], strict=True))
 
 
-_FIRST = {"README.md"} | {f"docs/{name}.md" for name in ("tour", "commands", "check", "darshan", "ci")} | {
-    f"examples/{name}/README.md" for name in ("01-first-profile", "02-advice-for-lustre", "ci")
-}
+_FIRST = {"README.md", "docs/darshan.md", "examples/01-first-profile/README.md"}
 """Pages that newcomers read first. The others take seconds each: run by `make nightly` and `make docs`."""
 
 

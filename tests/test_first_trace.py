@@ -7,6 +7,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from tests.readers.strace_logs import strace_or_skip
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -26,6 +28,7 @@ def vani(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
     )
 
 
+@pytest.mark.slow
 def test_the_advice_that_the_tour_shows_is_that_on_its_example(tmp_path):
     strace_or_skip()
     traced = vani(tmp_path, "trace", "--", sys.executable, str(PROGRAM))

@@ -12,6 +12,7 @@ ROOT = Path(__file__).resolve().parent.parent
 @pytest.mark.parametrize(
     ("options", "collected"), [((), "1 passed, 1 deselected"), (("-m", "slow"), "2 passed")]
 )
+@pytest.mark.slow
 def test_the_slow_tests_are_those_marked_and_those_with_invented_inputs_which_are_more(
     options, collected, tmp_path
 ):

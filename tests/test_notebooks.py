@@ -137,6 +137,7 @@ def test_what_a_cell_prints_is_one_text_however_it_arrives():
 
 
 @each_notebook
+@pytest.mark.slow
 def test_a_notebook_runs_and_prints_what_is_committed(notebook, executed):
     import nbformat  # noqa: PLC0415 - slow
 

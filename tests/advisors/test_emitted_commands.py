@@ -188,6 +188,7 @@ def recorded(environment: dict[str, str]) -> list[list[str]]:
     return [call.split("\037")[:-1] for call in calls]
 
 
+@pytest.mark.slow
 def test_a_printed_command_reaches_lfs_word_by_word(tmp_path):
     environment = stand_in(tmp_path)
     lines = [line for lines in printed_lines().values() for line in lines]

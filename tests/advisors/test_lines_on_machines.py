@@ -89,6 +89,7 @@ def advice_on(name: str, families: tuple[str, ...]) -> dict[str, tuple[list, lis
 
 
 @pytest.mark.parametrize("machine", ONE_OF_EACH)
+@pytest.mark.slow
 def test_every_line_that_starts_processes_runs_on_its_machine(machine, tmp_path):
     run_all(machine, ("BB", "CKP", "FWD", "WFL"), tmp_path)
 

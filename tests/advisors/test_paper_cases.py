@@ -171,6 +171,7 @@ def test_the_montage_trace_names_the_very_files(tmp_path):
     assert one.recommended["directory"] == "/dev/shm/v3-workflow-montage"
 
 
+@pytest.mark.slow
 def test_the_montage_trace_keeps_its_chain_together_in_the_order_in_which_it_ran(real_montage):
     assert only(real_montage, "co-locate").recommended["apps"] == [
         "mImgtbl",

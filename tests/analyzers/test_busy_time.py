@@ -127,6 +127,7 @@ def test_groups_that_lie_side_by_side_are_small():
 
 
 @pytest.mark.parametrize("workers", [1, 2])
+@pytest.mark.slow
 def test_no_call_is_read_more_than_twice(tmp_path, workers):
     # Of 16 processes that are at work all the time, row groups lie side by side.
     rows = [

@@ -268,6 +268,7 @@ _DUPLICATED = {
 
 @with_twins
 @pytest.mark.parametrize("twin", _twins(), ids=lambda row: row["trace"])
+@pytest.mark.slow
 def test_totals_of_a_twin_are_those_of_the_comparison(twin):
     name = twin["trace"]
     logs = [TWINS / f"{name}.darshan", *sorted(TWINS.glob(f"{name}.[0-9]*.darshan"))]

@@ -112,6 +112,7 @@ def test_edges_are_those_of_loops_over_bytes(traces, cuts, rows):
 
 @given(traces=programs(), cuts=st.lists(st.integers(1, 2), max_size=2), rows=st.sampled_from([1, 2, 1000]))
 @program_settings
+@pytest.mark.slow
 def test_of_many_calls_what_was_merged_loses_no_edge_and_does_not_depend_on_how_the_store_is_cut(traces, cuts, rows):
     with patch.object(extents, "_FEW_CALLS", -1):
         with characterised(traces) as (profile, view):

@@ -82,6 +82,7 @@ def check(profile):
 
 
 @pytest.mark.parametrize("trace", TRACES, ids=[trace.name for trace in TRACES])
+@pytest.mark.slow
 def test_patterns_of_a_bundled_trace_add_up_to_its_workload(trace):
     check(vani.profile(trace, files=None, scheduler="synchronous"))
 
@@ -102,6 +103,7 @@ def test_patterns_counted_without_times_are_those_of_the_full_profile(name):
 
 @settings(max_examples=examples(60))
 @given(st.integers(0, 10**6))
+@pytest.mark.slow
 def test_patterns_of_a_run_drawn_at_random_add_up_to_its_workload(seed):
     with TemporaryDirectory() as folder:
         random_run(seed).write(Path(folder) / "run")

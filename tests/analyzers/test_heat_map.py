@@ -268,6 +268,7 @@ def stores(tmp_path_factory) -> Path:
 
 
 @pytest.mark.parametrize("name", REAL)
+@pytest.mark.slow
 def test_a_real_trace_adds_up_to_its_profile(name, stores):
     profile = vani.profile(TRACES / name, store=stores, files=0, scheduler="synchronous")
     found = [open_store(p) for p in sorted(stores.glob(f"{name}-*"))][:1]

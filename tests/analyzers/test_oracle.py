@@ -83,6 +83,7 @@ def test_iostats_of_one_trace_equal_those_counted_call_by_call(traces):
 
 @given(traces=invented_traces(most=3))
 @settings(checked, max_examples=examples(40))
+@pytest.mark.slow
 def test_iostats_of_a_workflow_of_traces_equal_those_counted_call_by_call(traces):
     agree(traces)
 

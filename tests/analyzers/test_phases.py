@@ -109,6 +109,7 @@ PROGRAMS = {
 
 @pytest.mark.parametrize("noise", [QUIET, BUSY, CROWDED], ids=["quiet", "busy", "crowded"])
 @pytest.mark.parametrize("program", PROGRAMS)
+@pytest.mark.slow
 def test_delays_make_no_phase_and_hide_none(program, noise):
     ranks, steps, truth = PROGRAMS[program]
     for seed in range(3):

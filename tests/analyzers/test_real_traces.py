@@ -159,6 +159,7 @@ def test_cm1_spends_its_io_time_in_open(stores):
 # Workflows
 
 
+@pytest.mark.slow
 def test_montage_is_a_graph_of_the_programs_that_read_what_others_wrote(stores):
     profile = profile_of(TRACES / "v3-workflow-montage", stores)
     edges = {(d.producer, d.consumer): d.files for d in profile.workflow.app_dependencies}

@@ -182,6 +182,7 @@ def test_a_folder_with_some_damaged_logs_is_fine(run, desk):
 
 @pytest.mark.parametrize("library", ["sqlalchemy", "alembic"])
 @pytest.mark.parametrize("command", ["top", "list", "damaged", "upgrade", "show solver", "export -o e", "add logs"])
+@pytest.mark.slow
 def test_no_command_is_a_fault_or_makes_a_file_without_its_libraries(tmp_path, command, library):
     # A process of its own: here they are loaded.
     write_log(tmp_path / "logs")

@@ -124,6 +124,7 @@ def test_samples_that_cannot_be_used_are_refused_and_no_model_is_written(run, de
         "nodes,machine,seconds\n" + "".join(f"{n},{m},{n + 1}\n" for n in (1, 2, 4, 8) for m in "ab"),
     ],
 )
+@pytest.mark.slow
 def test_samples_at_the_edge_of_sense_give_a_model_that_answers(run, desk, text):
     (desk / "s.csv").write_text(text)
     done = run("model", "fit", "s.csv", "-o", "m.yaml")

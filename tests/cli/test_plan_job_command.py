@@ -170,6 +170,7 @@ def test_what_is_known_of_other_numbers_of_nodes_is_said(prolog, desk):
 
 
 @pytest.mark.parametrize("name", ["../secret", "a\nb", "", "x" * 500, "a'b\"c$(touch x)`y`;|", "\udcff"])
+@pytest.mark.slow
 def test_names_of_any_kind_are_harmless(prolog, desk, name):
     (desk / "known").mkdir()
     (desk / "secret.yaml").write_text(curve_of("bt", _1=1e8))
@@ -188,6 +189,7 @@ def test_names_of_any_kind_are_harmless(prolog, desk, name):
 
 @pytest.mark.parametrize("text", ["schema: vani.jobs/1\n", "{", "\0", "schema: vani.jobs/1\njobs: [{name: bt, nodes: 4, curve: [{io_nodes: 3, bandwidth: 1}]}]\n"],
                          ids=["short", "cut", "bytes", "no legal number"])  # fmt: skip
+@pytest.mark.slow
 def test_a_document_about_the_job_that_cannot_be_used_is_said_in_its_plan(prolog, desk, text):
     (desk / "known").mkdir()
     (desk / "known" / "bt.yaml").write_text(text)
@@ -247,6 +249,7 @@ def test_a_damaged_state_is_set_aside_and_planned_anew(prolog, desk):
 
 
 @pytest.mark.parametrize("entry", [7, {"has": {"access": "own"}}])
+@pytest.mark.slow
 def test_a_job_that_was_written_down_wrongly_is_looked_up_anew(prolog, desk, entry):
     prolog(slurm(1))
     place = desk / "state" / "state.json"
@@ -266,6 +269,7 @@ def test_a_disk_without_room_ends_with_0(prolog, desk):
     assert not list((desk / "state").rglob("*.partial"))
 
 
+@pytest.mark.slow
 def test_a_lock_that_is_never_let_go_costs_no_more_than_the_budget(prolog, desk):
     prolog(slurm(1))
     code = "import fcntl, sys, time\nf = open('state/lock', 'r+')\nfcntl.lockf(f, fcntl.LOCK_EX)\nprint(flush=True)\ntime.sleep(60)"
@@ -300,6 +304,7 @@ def test_a_document_that_takes_longer_than_the_budget_is_given_up_after_three_ti
     assert plan_of(4).no_data[0].reason == "known/bt.yaml takes longer than the budget"
 
 
+@pytest.mark.slow
 def test_many_prologs_at_once_lose_no_job(prolog, desk):
     command = [
         sys.executable,
@@ -330,6 +335,7 @@ def test_many_prologs_at_once_lose_no_job(prolog, desk):
         assert plan_of(number).job.id == str(number)
 
 
+@pytest.mark.slow
 def test_check_prints_a_line_each_and_ends_with_0_or_2(prolog, desk):
     prolog(slurm(7))
     done = prolog({}, "--check", "--known", "gone")

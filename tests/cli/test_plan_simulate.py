@@ -21,6 +21,7 @@ MACHINE = "machine: {targets: 2, target: 1.0e+9}\n"
 JOB = "workload: [{name: a, phases: [{operation: write, bytes: 1.0e+9}]}]\n"
 
 
+@pytest.mark.slow
 def test_variants_stand_side_by_side_and_a_file_is_what_its_name_ends_in(run, desk):
     shown = run("plan", "simulate", TWO)
     assert (shown.status, shown.err) == (0, "")

@@ -73,6 +73,7 @@ def loaded(arguments, folder):
         " ".join(v.name if isinstance(v, Path) else v for v in value) if isinstance(value, list) else ""
     ),
 )
+@pytest.mark.slow
 def test_a_command_loads_only_what_it_needs(arguments, allowed, tmp_path):
     assert loaded(arguments, tmp_path) - allowed == set()
 
@@ -84,6 +85,7 @@ def test_a_part_of_the_library_is_loaded_when_it_is_used():
     assert names == {"profile", "characterise", "counted", "arguments", "quick", "run"}
 
 
+@pytest.mark.slow
 def test_functions_of_the_library_are_found_whoever_loaded_their_modules():
     code = (
         "import vani.api.plan.check, vani.api.history.add\n"

@@ -86,6 +86,7 @@ def shell(line: str, **environment: str) -> subprocess.CompletedProcess[str]:
         pytest.param(NOBODY + "$V report $P -q | head -c 15", 0, "<!doctype html>", "", marks=needs_root),
     ],
 )  # fmt: skip
+@pytest.mark.slow
 def test_the_surroundings_decide_on_nothing(desk, line, status, out, err):
     (desk / "strict.toml").write_text(
         'schema = "vani.policy/1"\n[[check.budget]]\nexpect = "workflow.processes < 1"\n'
@@ -100,6 +101,7 @@ def test_the_surroundings_decide_on_nothing(desk, line, status, out, err):
     assert (done.returncode, done.stdout.strip(), done.stderr.strip()) == (status, out, err)
 
 
+@pytest.mark.slow
 def test_a_document_is_the_same_in_any_locale(desk):
     here = shell("$V profile $T -q --quick")
     for locale in (

@@ -77,7 +77,7 @@ def test_a_profile_is_the_same_here_and_on_a_cluster(tmp_path, dask, a_part_per_
     assert there == here
 
 
-@pytest.mark.parametrize("kernels", [True, False])
+@pytest.mark.parametrize("kernels", [True, pytest.param(False, marks=pytest.mark.slow)])
 def test_a_profile_is_the_same_in_threads_processes_and_on_one_worker(
     tmp_path, monkeypatch, a_part_per_rank, kernels
 ):
@@ -91,6 +91,7 @@ def test_a_profile_is_the_same_in_threads_processes_and_on_one_worker(
     assert len(set(found.values())) == 1
 
 
+@pytest.mark.slow
 def test_a_workflow_of_several_traces_is_the_same(tmp_path, dask, a_part_per_rank):
     traces = [TRACES / "v3-posix-mix-4r", TRACES / "v3-haccio-ssf-8r", TRACES / "v25g-mpiio-mix-4r"]
     here = vani.profile(*traces, store=tmp_path / "here", files=None).to_yaml()
@@ -408,6 +409,7 @@ def test_a_worker_that_may_not_write(asked, tmp_path, monkeypatch):
     assert check_folders(asked)[1:] == ("write", str(tmp_path))
 
 
+@pytest.mark.slow
 def test_what_the_answers_mean():
     told = [str(trouble("node7", what, "/scratch/x")) for what in ("trace", "store", "write")]
     assert told == [

@@ -138,6 +138,7 @@ def test_a_system_that_refuses_threads_gets_the_work_done_by_this_one(monkeypatc
 
 
 @pytest.mark.parametrize(("scheduler", "status"), [("threads", 0), ("processes", 2)])
+@pytest.mark.slow
 def test_a_command_that_gets_no_threads_works_or_says_so_in_one_line(tmp_path, scheduler, status):
     arguments = ["profile", str(TRACE), "-q", "-o", str(tmp_path / "p.yaml"), "--scheduler", scheduler]
     run = subprocess.run(
@@ -176,6 +177,7 @@ def test_a_process_that_is_killed_once_changes_no_result(tmp_path):
         assert (tmp_path / "killed").exists()
 
 
+@pytest.mark.slow
 def test_a_task_that_kills_every_process_is_one_line():
     with (
         patch.object(dask_connection, "available_processors", return_value=1),

@@ -39,6 +39,7 @@ def test_what_was_found_is_taken_as_it_should(kept, tmp_path):
     assert [f for seed in range(3) for f in judge.findings(judged, tmp_path, random.Random(seed))] == []
 
 
+@pytest.mark.slow
 def test_a_short_run_finds_nothing(tmp_path):
     done = subprocess.run(
         [

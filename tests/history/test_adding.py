@@ -180,6 +180,7 @@ def test_a_process_that_only_reads_logs_loads_no_database_and_no_other_reader():
     assert done.stdout.strip() == "[]"
 
 
+@pytest.mark.slow
 def test_processes_read_on_while_the_database_is_written(logs, tmp_path, monkeypatch):
     """At the first transaction, as many logs again were handed to the processes as it writes."""
     monkeypatch.setattr(ingest, "_AT_ONCE", 4)
@@ -200,6 +201,7 @@ def test_processes_read_on_while_the_database_is_written(logs, tmp_path, monkeyp
     assert at_writing[0] - 4 >= 8
 
 
+@pytest.mark.slow
 def test_processes_read_while_other_files_are_found(logs, tmp_path, monkeypatch):
     monkeypatch.setattr(reading, "_CHUNK", 1)
     handed, at_the_end, found = [], [], ingest.discover

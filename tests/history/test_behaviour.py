@@ -87,6 +87,7 @@ def test_behaviours_that_no_run_links_are_those_of_dbscan():
     ]
 
 
+@pytest.mark.slow
 def test_a_million_runs_of_a_category_get_ids_in_seconds():
     begin = time.process_time()
     ids = behaviour_ids(

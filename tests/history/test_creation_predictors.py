@@ -31,6 +31,7 @@ def test_plain_predictors_come_first_and_each_is_found_by_its_file():
     ]  # fmt: skip
 
 
+@pytest.mark.slow
 def test_the_next_run_of_ten_families_is_foreseen_as_far_as_it_can_be():
     found = {}
     for family in FAMILIES:
@@ -73,6 +74,7 @@ def test_a_probability_grows_with_what_was_held_out_and_is_unknown_without():
     assert 0.5 < two.min() < all_.min() < 0.9  # Seven runs show no law that breaks in one of ten.
 
 
+@pytest.mark.slow
 def test_where_probabilities_are_high_they_hold():
     given_, right = [], []
     for family in (*FAMILIES, *HARDER):
@@ -95,6 +97,7 @@ def test_a_law_that_broke_in_a_run_before_the_last_four_is_not_sure():
     assert choose_next(past, PLAIN).probability.max() < 0.85
 
 
+@pytest.mark.slow
 def test_a_run_followed_file_by_file_is_predicted_again_only_where_it_misses():
     *past, came = category("by rank", 0)
     assert follow(past, came).done == ()

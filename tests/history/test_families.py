@@ -26,6 +26,7 @@ def history(request, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder / "h.sqlite"
 
 
+@pytest.mark.slow
 def test_who_gains_ranks_before_who_does_not(history):
     rows = api.history_top(db=history, by="app").rows
     assert {row.application for row in rows} == set(GAIN)
@@ -37,6 +38,7 @@ def test_who_gains_ranks_before_who_does_not(history):
         assert not row.saved.typical_machine
 
 
+@pytest.mark.slow
 def test_no_letter_contradicts_the_advice_on_a_log(history):
     assert_letters_follow_the_advice(history, history.parent / "machine.yaml")
 

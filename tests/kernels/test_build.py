@@ -41,6 +41,7 @@ def test_a_kernel_compiles_without_a_warning(tmp_path):
 
 
 @needs_compiler
+@pytest.mark.slow
 def test_compiled_kernels_are_loaded_and_replace_older_files(tmp_path, fresh):
     (tmp_path / "kernels-0123456789abcdef.so").write_bytes(b"")
     compiled = build.compile_kernels(tmp_path)

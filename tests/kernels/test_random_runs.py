@@ -25,7 +25,7 @@ pytestmark = needs_kernels
 SHARED = Path(__file__).resolve().parents[3] / "shared"
 REAL = sorted(path for path in (SHARED / "traces").glob("*") if path.is_dir())
 MANY, AT_ONCE = 1000, 50
-FEW = range(MANY, MANY + 15)
+FEW = range(MANY, MANY + 8)
 DECODING = {"calls", "grammar", "rules", "rules_used", "times"}
 MEASURING = {
     "activity",

@@ -34,6 +34,7 @@ def assert_same(trace: Path, folder: Path) -> None:
 
 
 @pytest.mark.parametrize("trace", REAL, ids=[trace.name for trace in REAL])
+@pytest.mark.slow
 def test_of_a_real_trace(trace, tmp_path):
     assert_same(trace, tmp_path)
 

@@ -127,6 +127,7 @@ def test_the_lists_of_tables_4_and_5_are_less_even_than_they_can_be():
 
 
 @pytest.mark.parametrize("name", [name for name in BY_NAME if len(BY_NAME[name].files) == 1])
+@pytest.mark.slow
 def test_the_cost_of_the_paper_s_cases_is_the_least_possible(name):
     case = BY_NAME[name]
     plan = planned(case, seeds=1)

@@ -40,7 +40,7 @@ def site(tmp_path):
     return folder
 
 
-def settings(folder, vani=None, budget=20, options="--io-nodes 64 --no-direct --nodes-per-io-node 16", more=""):
+def settings(folder, vani=None, budget=100, options="--io-nodes 64 --no-direct --nodes-per-io-node 16", more=""):
     (folder / "vani.conf").write_text(
         f"VANI='{vani or folder / 'vani'}'\nVANI_STATE='{folder}/state'\nVANI_BUDGET={budget}\nVANI_OPTIONS='{options}'\n{more}"
     )
@@ -117,6 +117,7 @@ def test_names_of_users_are_no_commands(site):
     assert not list(site.rglob("hacked"))
 
 
+@pytest.mark.slow
 def test_of_many_jobs_that_begin_at_once_none_is_lost_and_few_planners_start(site):
     numbers = range(1, 41)
     begun = [

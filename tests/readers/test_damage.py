@@ -136,6 +136,7 @@ def test_the_smallest_real_traces_cut_at_any_byte_are_refused_or_read_with_the_l
 
 
 @pytest.mark.parametrize("name", REAL)
+@pytest.mark.slow
 def test_a_real_trace_cut_anywhere_is_refused_or_read_with_the_loss_listed(name, tmp_path):
     shutil.copytree(BUNDLED / name, tmp_path / name)
     for file in sorted((tmp_path / name).iterdir()):

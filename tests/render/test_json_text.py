@@ -78,6 +78,7 @@ def hostile(tmp_path, monkeypatch):
         "rules --format json",
     ],
 )
+@pytest.mark.slow
 def test_no_command_hands_them_on_to_a_terminal(hostile, tmp_path, capfd, command):
     (tmp_path / "p.yaml").write_text(yaml.safe_dump(hostile))
     hostile["workflow"]["io"]["bytes"]["written"] += 1 << 40

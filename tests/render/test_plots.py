@@ -606,6 +606,7 @@ HOSTILE = [
 
 
 @pytest.mark.parametrize("text", HOSTILE, ids=range(len(HOSTILE)))
+@pytest.mark.slow
 def test_hostile_names_are_data_and_stay_on_one_short_line(text):
     names = [text, text + "2", "plain"]
     profile = chained(golden("v3-cm1like-16r"), names, [(0, 1), (1, 2)])

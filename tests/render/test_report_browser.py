@@ -424,6 +424,7 @@ def colours_of(pdf: bytes) -> set[str]:
     return found
 
 
+@pytest.mark.slow
 def test_without_scripts_texts_and_tables_are_there(workflow, opened):
     profile, _, path = workflow
     page = opened(path, java_script_enabled=False)

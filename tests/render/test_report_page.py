@@ -87,6 +87,7 @@ def test_a_page_of_many_files_with_long_names_has_at_most_two_megabytes(count):
     assert "rows of the file table with less I/O time than those shown." in Page(text).text()
 
 
+@pytest.mark.slow
 def test_a_page_of_the_longest_names_everywhere_is_still_small():
     profile, advice = hostile(2000)
     rows = [one.model_copy(update={"rule": f"TST{i:03}"}) for i in range(200) for one in advice.recommendations]

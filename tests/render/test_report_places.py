@@ -18,12 +18,17 @@ from vani.schema.timeline import HeatMap, HeatRow, ProcessTotals
 sync_api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed (the extra `test` has it)")
 pytestmark = pytest.mark.skipif(PROGRAM is None, reason=NO_PROGRAM)
 
-FAST = ("examples/coupled", "tests/data/traces/v3-cm1like-16r")
 SIX = [
-    *FAST,
+    "examples/coupled",
     *(
         pytest.param(f"tests/data/traces/{name}", marks=pytest.mark.slow)
-        for name in ("v2-cm1like-8r", "v3-ckpt-then-restart-8r", "v3-ior-ssf-hdf5-4r", "v3-netcdf-pnetcdf-4r")
+        for name in (
+            "v3-cm1like-16r",
+            "v2-cm1like-8r",
+            "v3-ckpt-then-restart-8r",
+            "v3-ior-ssf-hdf5-4r",
+            "v3-netcdf-pnetcdf-4r",
+        )
     ),
 ]
 """A workflow of several programs, nothing to do, an older Recorder, checkpoints, and two kinds of libraries."""
@@ -240,6 +245,7 @@ def lone_writer(ranks: int, writer: int) -> HeatMap:
 
 
 @pytest.mark.parametrize(("writer", "width"), [(777, 1280), (1279, 390)])
+@pytest.mark.slow
 def test_the_only_writer_among_1280_ranks_is_seen(tmp_path, opened, writer, width):
     path = tmp_path / "report.html"
     path.write_text(written(inputs_of(golden(), heat=lone_writer(1280, writer))))
@@ -281,6 +287,7 @@ def test_a_range_of_time_that_is_chosen_is_shown_by_all_plots_over_time(tmp_path
     assert page.complaints == []
 
 
+@pytest.mark.slow
 def test_plots_are_drawn_within_a_second_of_loading(reports, browser):
     """On an idle core: of several loads the fastest counts."""
     path = reports("examples/coupled")

@@ -49,6 +49,7 @@ def test_numbers_of_a_profile_that_was_computed_are_the_same_in_json_as_in_yaml(
     assert json.loads(FORMATS.render("json", computed)) == parse(FORMATS.render("yaml", computed), "x")
 
 
+@pytest.mark.slow
 def test_numbers_of_many_files_are_rounded_as_in_yaml(profile):
     chance = random.Random(1)
     numbers = [10.0**power * sign for power in range(-30, 31) for sign in (1, -1)] + [0.0, -0.0]

@@ -93,6 +93,7 @@ def test_so_it_is_of_runs_drawn_at_random_and_of_damaged_ones(tmp_path, monkeypa
 
 @pytest.mark.parametrize("scheduler", ["threads", "synchronous"])
 @pytest.mark.parametrize("trace", [t for t in ALL if "killed" not in t.name and "truncated" not in t.name])
+@pytest.mark.slow
 def test_a_profile_is_the_same(trace, tmp_path, monkeypatch, scheduler, request):
     expected = vani.profile(trace, scheduler=scheduler).to_yaml()
     request.getfixturevalue("no_room")
@@ -192,6 +193,7 @@ def test_files_are_written_where_numpy_decodes(cache, monkeypatch):
     assert len(list((cache / "stores").iterdir())) == 1
 
 
+@pytest.mark.slow
 def test_files_are_written_for_processes_that_share_no_memory(no_room, cache):
     vani.profile(TRACE, scheduler="processes")
     assert len(list((cache / "stores").iterdir())) == 1

@@ -92,6 +92,7 @@ WHOLE = [
 
 
 @pytest.mark.parametrize("trace", WHOLE, ids=lambda path: path.name)
+@pytest.mark.slow
 def test_every_trace_is_told_the_same_by_what_is_known(monkeypatch, decoded, trace):
     first = vani.profile(trace).to_yaml()
     decoded.clear()

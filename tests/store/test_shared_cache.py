@@ -134,6 +134,7 @@ def test_whatever_another_user_does_to_the_cache_results_are_right(cache, fresh,
     ],
     ids=["folder", "link", "file", "pipe"],
 )
+@pytest.mark.slow
 def test_a_private_folder_that_another_user_made_is_not_used(cache, fresh, make):
     names = f"import os; own, other = {str(cache / f'user-{VICTIM}')!r}, {str(cache / 'other')!r}; "
     assert run_as(ATTACKER, names + make).returncode == 0
