@@ -9,6 +9,7 @@ the labelled runs of `benchmarks.diagnosis` are.
 from __future__ import annotations
 
 import csv
+import re
 import sys
 import tempfile
 from dataclasses import dataclass
@@ -43,53 +44,50 @@ HEAD = """# Accuracy
 
 Written by `python -m benchmarks.accuracy`; do not edit.
 
-Vani's numbers come from a Recorder trace. This page puts them beside two other witnesses: Darshan, which ran under the
-same programs, and the tables of the Vani paper, whose CM1 run we have as a trace. What the diagnosis names is put
-beside labelled runs.
+This page compares Vani with Darshan on the same programs, with the tables of the Vani paper, whose CM1 run is
+available as a trace, and with labelled runs.
 
-## Bytes asked for and bytes moved
+## Bytes requested and bytes moved
 
-Recorder stores what a call asked for, not what it returned. `bytes` in a profile is therefore a request. `past_end` is
-the part of it that lay beyond the end of the file, as far as the trace shows where files end, and `bytes - past_end`
-is the best figure for what was moved. Darshan counts what was moved.
+Recorder stores the size that a call requested, not the size that it returned. `past_end` is the requested part beyond
+the end of the file, where the trace shows that end, so `bytes - past_end` is the best estimate of moved bytes.
+Darshan counts moved bytes.
 
-The programs ran twice, once under each tracer, so the two runs are not the same run; sizes and counts of calls are,
-but for what the last column says. Darshan looked at files of the job's directory only, so files elsewhere are left
-out here as well. Times are not compared.
+The programs ran twice, once under each tracer. Darshan recorded the job's directory only, so other files are left
+out. Times are not compared.
 """
 
 NOTES = """
-What remains between `bytes - past_end` and Darshan:
+Remaining differences between `bytes - past_end` and Darshan:
 
-- **Inputs that were there before the run.** Where such a file ends, the trace does not tell, so `past_end` is null
-  (written `?`) and nothing is guessed. With `vani collect` inside the job the sizes are in `job.yaml`, and known.
-- **Writes that Recorder does not trace** (`aio_write`, `pwritev`, `fprintf`, stores to mapped memory). A file that grew
-  by them is longer than the trace shows, and a read of the new part looks as if it were past the end. Files that were
-  made and never seen written are therefore taken as of unknown end. That is the difference in v3-medium-smallio-8r:
-  24 of its files are made and read, and stay empty.
-- **Seeks that Recorder does not trace** (`fseeko64` in CFITSIO): what is read after one is taken to follow what was
-  read before, which can lie past the end.
-- **Clocks.** Ranks of one trace begin at moments that the trace does not store. A read that by the clocks comes before
-  the write that it waited for looks past the end. A file that by the clocks was read before it was made is taken as of
-  unknown end for these reads.
+- **Existing inputs.** The trace does not show where such a file ends, so `past_end` is null (`?`). `vani collect`
+  inside the job records the sizes in `job.yaml`.
+- **Untraced writes** (`aio_write`, `pwritev`, `fprintf`, stores to mapped memory). A file that grew by them is longer
+  than the trace shows. Files that were created and never visibly written therefore have an unknown end: 24 files in
+  v3-medium-smallio-8r.
+- **Untraced seeks** (`fseeko64` in CFITSIO). The next read is taken to follow the previous one.
+- **Clocks.** Ranks start at moments that the trace does not store, so a read may appear before the write that it
+  waited for.
 """
 
 CM1_HEAD = """
 ## CM1: attribute by attribute
 
-The trace is the paper's own kind of run: CM1 on Lassen, 32 nodes, 1,280 processes, as Recorder and WisIO left it. It is
-a trace of POSIX calls alone, with times in float32.
+The trace is the same kind of run as the paper's: CM1 on Lassen, 32 nodes, 1,280 processes, POSIX calls only, with
+times in float32.
 """
 
 
 RULES_HEAD = """
 ## Rules: labelled traces
 
-Recorder traces of known programs, judged by `python -m tests.catalogue`, whose labels say what is wrong with each
-program and why. Precision is the share of right recommendations, recall that of the labelled problems that a rule
-finds. The diagnosis names a problem where it sees a pattern that one of the problem's rules acts on. The traces are
-miniatures, whose requests are often too few for a pattern.
+`python -m tests.catalogue` judges rules on Recorder traces of known programs. Labels name the problems of each
+program, with reasons. Precision is the share of right recommendations, recall the share of labelled problems that a
+rule reports. The diagnosis counts where it names a pattern that one of the problem's rules acts on. The traces are
+small, often too small for a pattern.
 """
+
+_BRACKETS = re.compile(r" *(\([^()]*\)|\[[^]]*\])")
 
 
 @dataclass(frozen=True)
@@ -123,24 +121,35 @@ def twins(shared: Path, store: Path) -> list[str]:
         rows = [row for row in csv.DictReader(file) if "/" not in row["trace"]]
     lines = [
         "",
-        "| run | read: asked for | past end | asked for - past end | Darshan | difference "
-        "| written: asked for | Darshan | why |",
-        "| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | --- |",
+        "| run | read: requested | past end | Darshan | difference | written: requested | Darshan | causes |",
+        "| --- | ---: | ---: | ---: | ---: | ---: | ---: | --- |",
     ]
-    exact = 0
+    exact = equal = 0
     for row in rows:
         read, past, written = in_the_job(vani.profile(shared / "traces" / row["trace"], store=store, files=None))
         moved = read - (past or 0)
         seen, put = int(row["darshan_bytes_read"]), int(row["darshan_bytes_written"])
         exact += moved == seen
+        if (moved, written) == (seen, put):
+            equal += 1
+            continue
         share = f" ({(moved - seen) / seen:+.2%})" if seen and moved != seen else ""
-        why = row["explanation"].replace("|", "/") or "equal file by file"
         lines.append(
-            f"| {row['trace']} | {number(read)} | {number(past)} | {number(moved)} | {number(seen)} "
-            f"| {moved - seen:+,}{share} | {number(written)} | {number(put)} | {why} |"
+            f"| {row['trace']} | {number(read)} | {number(past)} | {number(seen)} | {moved - seen:+,}{share} "
+            f"| {number(written)} | {number(put)} | {causes(row['explanation'])} |"
         )
-    summary = f"Of {len(rows)} runs, `bytes - past_end` is exactly what Darshan saw read in {exact}."
+    summary = (
+        f"Of {len(rows)} runs, `bytes - past_end` is exactly what Darshan saw read in {exact}. "
+        f"Read and written bytes are equal in {equal}. The others:"
+    )
     return ["", summary, *lines]
+
+
+def causes(explanation: str) -> str:
+    """Why bytes of the two tracers differ: the causes of an explanation, without its counts and details."""
+    parts = [part for part in explanation.replace("|", "/").split("]; ") if "bytes" in part.rpartition("[")[2]]
+    named = [re.split("[:;]", _BRACKETS.sub("", part.rstrip("]") + "]"))[0] for part in parts]
+    return "; ".join(dict.fromkeys(named)).replace("asks for", "requests")
 
 
 def cm1_rows(p: Profile) -> list[Row]:
@@ -157,7 +166,7 @@ def cm1_rows(p: Profile) -> list[Row]:
     largest = max(p.files, key=lambda f: f.size or 0)
     gigabytes = io.bytes.read / 1e9, io.bytes.written / 1e9
     busy = io.busy_s
-    settings = "given by `vani collect` and `--system lassen`; a trace does not hold it"
+    settings = "not in a trace; from `vani collect` and `--system lassen`"
     return [
         Row("II", "nodes, cores, GPUs, directories, job time", "null", "32, 40, 4, /p/gpfs1, 2 h", settings),
         Row(
@@ -165,7 +174,7 @@ def cm1_rows(p: Profile) -> list[Row]:
             "run time",
             f"{p.workflow.runtime_s:.1f} s",
             "664 s",
-            "ours runs from the start of the first clock to the end of the last call",
+            "from the start of the first clock to the end of the last call",
         ),
         Row("III, IV", "processes", f"{p.workflow.processes:,}", "1,280"),
         Row(
@@ -173,16 +182,15 @@ def cm1_rows(p: Profile) -> list[Row]:
             "files: one process / shared",
             f"{files.file_per_process} / {files.shared}",
             "737 / 37",
-            "the same; the trace names a 38th shared path, /dev/null, which is no file of the data set (`excluded`)",
+            "the same; /dev/null is excluded",
         ),
         Row(
             "I, III",
             "read",
             f"{io.bytes.read:,} B ({gigabytes[0]:.1f} GB)",
             "20 GB",
-            "the same within rounding: 20.0 GiB. It is what was asked for: every rank reads a "
-            "small file through a "
-            f"16 MiB buffer. At most {io.footprint.read or 0:,} B of distinct bytes can have been touched",
+            "the same within rounding: 20.0 GiB requested, as every rank reads a small file through a 16 MiB buffer. "
+            f"At most {io.footprint.read or 0:,} B are distinct",
         ),
         Row(
             "I, III",
@@ -196,18 +204,16 @@ def cm1_rows(p: Profile) -> list[Row]:
             "operations, data / metadata, by number",
             f"{io.ops_share.data:.0%} / {io.ops_share.metadata:.0%}",
             "30 % / 70 %",
-            f"{io.ops.read + io.ops.write:,} reads and writes and {io.ops.metadata:,} other calls "
-            "on data-set files are in "
-            "the trace. The paper mixes shares by number and by time in this row, and its text says 87.5 %",
+            f"{io.ops.read + io.ops.write:,} reads and writes, {io.ops.metadata:,} other calls on data-set files. The "
+            "paper's text has 87.5 %",
         ),
         Row(
             "text",
             "share of I/O time in metadata",
             f"{io.time_share.metadata:.1%}",
             "87.5 %",
-            "open takes 96.2 s of 97.1 s summed over processes. The paper does not say over what "
-            "it divides; by the "
-            f"time in which any process is busy it is {busy.metadata / busy.total:.0%}",
+            "of the sum over processes; of the time in which any process is busy it is "
+            f"{busy.metadata / busy.total:.0%}. The paper does not define its denominator",
         ),
         Row(
             "I",
@@ -216,11 +222,8 @@ def cm1_rows(p: Profile) -> list[Row]:
             f"{balance.slowest_io_time_s / app.runtime_s:.2%} slowest process, "
             f"{busy.total / app.runtime_s:.2%} any process",
             "11 %",
-            f"11 % of 664 s are the 73 s of table X. Ours: {io.time_s.total:.1f} s summed over "
-            "1,280 processes, of which "
-            f"the slowest has {balance.slowest_io_time_s:.2f} s. 73 s fit neither; they are of the "
-            "order of the sum, "
-            "which is no share of a run",
+            f"11 % of 664 s are the 73 s of table X. Ours: {io.time_s.total:.1f} s over all 1,280 processes, "
+            f"{balance.slowest_io_time_s:.2f} s in the slowest",
         ),
         Row("X", "I/O time", f"{io.time_s.total:.1f} s summed, {busy.total:.2f} s union", "73 s", "as above"),
         Row(
@@ -235,17 +238,15 @@ def cm1_rows(p: Profile) -> list[Row]:
             "first phase: read",
             f"{sum(f.io.bytes.read or 0 for f in reads):,} B in {counted(len(reads), 'phase')}",
             "20 GB",
-            "by its own clock rank 17 reads 2 s before all others; the first output file follows the other 1,279 "
-            f"reads. No pause of all processes in between is longer than the gap found, {app.phase_gap_s:.2f} s",
+            f"no pause of all processes is longer than the gap of {app.phase_gap_s:.2f} s",
         ),
         Row(
             "V",
             "first phase: length",
             " and ".join(f"{f.runtime_s:.3f} s" for f in reads),
             "0.3 s (text: 3 s)",
-            "by the clocks of the ranks but one the reads are spread over 0.6 s, and the phase goes on with output. "
-            "The reads keep "
-            f"at least one process busy for {busy.read:.3f} s",
+            "the phase includes the first output, and one rank's clock is 2 s early. The reads keep at least one "
+            f"process busy for {busy.read:.3f} s",
         ),
         Row("V", "frequency", f"{reads[-1].frequency.ops_per_process:.2f} operations per process", "1 op"),
         Row(
@@ -253,18 +254,15 @@ def cm1_rows(p: Profile) -> list[Row]:
             "read rate",
             "null" if io.bandwidth.read is None else f"{io.bandwidth.read / 1e9:,.0f} GB/s",
             "64 GB/s",
-            "requests over the time in which any process reads would be more than memory delivers, as `provenance` "
-            "says, since the file is small. 20 GB in 0.3 s are 64 GB/s",
+            "requests over the time of reading exceed the rate of memory. 20 GB in 0.3 s are 64 GB/s",
         ),
         Row(
             "text",
             "write rate",
             f"{(io.bandwidth.write or 0) / 1e9:.2f} GB/s",
             "64 MB/s",
-            "ours divides by the time in write calls. 1.23 GB in the roughly 19 s which rank 0 "
-            "would need at 64 MB/s are "
-            f"not in the trace's write calls ({io.time_s.write:.2f} s): the paper's rate must hold "
-            "more, such as open and close",
+            f"ours divides by the time in write calls ({io.time_s.write:.2f} s); the paper's must include more, such "
+            "as open and close",
         ),
         Row(
             "VI",
@@ -286,15 +284,14 @@ def cm1_rows(p: Profile) -> list[Row]:
             "data distribution",
             "null" if p.dataset.distribution is None else f"{p.dataset.distribution.name}",
             "normal",
-            "a trace holds no values: `vani collect --dataset` reads a sample of them and tells the law and "
-            "how well it fits",
+            "a trace has no values; `vani collect --dataset` samples them",
         ),
         Row(
             "VII",
             "middleware: granularity, access pattern",
             "null, null" if p.middleware.granularity is None else f"{p.middleware.granularity.data:,} B",
             "4 KB - 16 MB, Seq",
-            "no library above POSIX is in use, so there is none to describe; the paper repeats table VI",
+            "no library above POSIX is in use; the paper repeats table VI",
         ),
         Row(
             "X",
@@ -308,9 +305,7 @@ def cm1_rows(p: Profile) -> list[Row]:
             "size of the data set",
             f"{p.dataset.size or 0:,} B in {p.dataset.size_distribution.known} files",
             "20.32 GB",
-            "the paper's is what was read in all; ours is how far files are known to reach. The "
-            "two inputs were only "
-            "read, so their sizes are unknown",
+            "the paper's is the total read; ours the extent of files, without two inputs of unknown size",
         ),
         Row("X", "files", f"{p.dataset.files}", "774"),
         Row(

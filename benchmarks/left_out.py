@@ -20,18 +20,17 @@ __all__ = ["section"]
 _HEAD: Final = """
 ## Stripes: machines left out
 
-Published measurements of one file by its stripe count. Targets per node (and, where nodes are unknown, the processes
-that count for a node) are chosen on all machines but one, and judged on that one: the mean share of the best bandwidth
-that the advised count reaches. The fixed rule is the one with the best mean of all machines (keep, 4, 8, 16, all, and
-where nodes are known one and two for each), chosen with a look at all of them.
+Published measurements of one file by its stripe count. Targets per node (and, for unknown nodes, processes per node)
+are chosen on all machines but one and judged on that one: mean share of the best bandwidth. The fixed rule (keep, 4,
+8, 16, all, or one or two per node) is the best over all machines.
 
 | | {machines} | mean | runs below half of the best | best fixed rule |
 | --- |{lines} ---: | ---: | --- |
 """
 
 _GAINS: Final = """
-Gains of more targets, every measured count as a start. Node rate, power and range are fitted to the other machines.
-*In use* are the round figures of `vani/models/stripe_count.py`, which all machines have seen.
+Gains of more targets, from every measured count. Node rate, power and range are fitted to the other machines. *In
+use* are the rounded constants of `vani/models/stripe_count.py`, chosen with all machines.
 
 | machine left out | starts | in the range | above | below | median of measured / expected | in use: in it | median |
 | --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: |
@@ -117,7 +116,7 @@ def _given(points: Sequence[Change], nodes: str) -> str:
     inside = statistics.fmean(is_inside(measured, expected) for measured, expected in given)
     number = statistics.fmean(point.expected is not None for point in large)
     return (
-        f"Advice itself, nodes {nodes}: of {len(large)} changes that were measured to give more than {MEASURABLE} "
-        f"times, {number:.0%} get a number; {inside:.0%} of {len(given)} ranges contain what was measured; median of "
+        f"Advice, nodes {nodes}: of {len(large)} changes measured above {MEASURABLE} "
+        f"times, {number:.0%} get a number; {inside:.0%} of {len(given)} ranges contain the measurement; median of "
         f"measured / expected {statistics.median(ratios):.2f}."
     )

@@ -25,11 +25,10 @@ FOLDERS: Final = ("traces", "traces-new", "traces-parquet")
 _HEAD: Final = """
 ## Gains: shared traces
 
-What recommendations on the shared traces promise, as on generic-lustre and as on generic-gpfs together
-(`python -m benchmarks.promises` adds the reasons why numbers are missing). A number has a range of at most a factor 10.
-A direction is faster, with the reason why no number says by how much. Null: nobody knows whether it gets faster. Most
-of the traces are miniatures of milliseconds, and the generic descriptions have no rates: what rests on them has no
-number.
+Gains of recommendations on the shared traces, for generic-lustre and generic-gpfs together (`python -m
+benchmarks.promises` adds traces and reasons). A number has a range of at most a factor 10, a direction is faster
+without a number, null is unknown. Most traces last milliseconds, and the generic descriptions have no rates, which
+rules out many numbers.
 """
 
 ROOT: Final = Path(__file__).resolve().parents[1]
@@ -74,16 +73,8 @@ def _table(rows: Sequence[Promise], name: str) -> list[str]:
 
 
 def section(shared: Path, store: Path) -> list[str]:
-    """Tables for a page: by trace, then by rule."""
-    rows = promises(shared, store)
-    return [
-        _HEAD,
-        *_table(rows, "trace"),
-        "",
-        "The same by rule:",
-        "",
-        *_table(rows, "rule"),
-    ]
+    """A table for a page, by rule."""
+    return [_HEAD, *_table(promises(shared, store), "rule")]
 
 
 def main(arguments: Sequence[str] = ()) -> None:
