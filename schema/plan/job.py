@@ -18,6 +18,10 @@ class StartedJob(Model):
     """The job, as the batch system calls it."""
 
     id: str = Field(description="its number")
+    array: str | None = Field(
+        default=None, description="number of its array, `_` and its index there; null: it is in none"
+    )
+    start: Amount | None = Field(default=None, description="when it began, in seconds since 1970; null: not known")
     name: str | None = Field(description="name given by its user; null: not given")
     user: str | None = Field(description="user who submitted it; null: not given")
     account: str | None = Field(default=None, description="account that it is charged to; null: not given")

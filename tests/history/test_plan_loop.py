@@ -11,6 +11,7 @@ import pytest
 from tests.history.logs import NOVEMBER, write_log
 from vani import api
 from vani.api.plan.known_jobs import known_file, known_job
+from vani.api.plan.outcome import _logs
 from vani.errors import InputError
 from vani.prolog.job_facts import JobFacts
 from vani.prolog.state import State
@@ -130,6 +131,42 @@ def test_logs_lie_in_folders_of_days_and_other_jobs_have_other_numbers(ended, tm
     write_log(tmp_path / "logs", number=17, seconds=9.0)
     (outcome,) = api.plan_outcome(tmp_path / "h.sqlite", ended.folder, tmp_path / "logs", job="7")
     assert outcome.row.measured == 3.0
+
+
+def test_the_log_of_a_job_of_an_array_is_the_one_from_its_time(ended, tmp_path):
+    """Under PBS and LSF, logs of all jobs of an array have the array's number: Darshan reads the digits in front."""
+    plan = JobPlan.load(ended.ended / "7.yaml")
+    for index, (begin, end) in enumerate([(0, 110), (100, 210), (300, 410), (300, 412)], start=1):
+        began = {"id": f"5_{index}", "array": f"5_{index}", "start": NOVEMBER + begin}
+        place = ended.ended / f"5_{index}.yaml"
+        plan.model_copy(update={"job": plan.job.model_copy(update=began)}).save(place)
+        os.utime(place, (NOVEMBER + end, NOVEMBER + end))
+    (ended.ended / "7.yaml").unlink()
+    for number, (start, seconds) in enumerate([(5, 11.0), (105, 12.0), (304, 13.0), (306, 14.0)], start=1):
+        log = write_log(tmp_path / "logs", number=number, seconds=seconds, job_id=5, start_s=NOVEMBER + start)
+        log.rename(log.with_name(f"u1_solver_id5-{number}_11-1-100-{number}_1.darshan"))
+    write_log(tmp_path / "logs", number=54, seconds=9.0, start_s=NOVEMBER + 5)
+    later = datetime.fromtimestamp(NOVEMBER + 1000, UTC)
+    first, second, *beside = api.plan_outcome(tmp_path / "h.sqlite", ended.folder, tmp_path / "logs", now=later)
+    assert (first.job, first.row.measured, second.row.measured) == ("5_1", 11.0, 12.0)
+    assert [outcome.row for outcome in beside] == [None, None]
+    late = later + timedelta(days=2)
+    left = api.plan_outcome(tmp_path / "h.sqlite", ended.folder, tmp_path / "logs", now=late)
+    assert {outcome.row.reason for outcome in left} == {
+        "2 logs of its array are from its time: which one is its own is not known"
+    }
+
+
+@pytest.mark.parametrize("name", ["id12-7-1", "run.5_3", "run.5[3]", "run.12"])
+def test_logs_and_traces_of_an_array_of_slurm_have_the_jobs_number_or_the_arrays(ended, tmp_path, name):
+    plan = JobPlan.load(ended.ended / "7.yaml")
+    job = plan.job.model_copy(update={"id": "12", "array": "5_3", "start": NOVEMBER + 0.5})
+    plan = plan.model_copy(update={"job": job})
+    (tmp_path / "logs").mkdir()
+    for other in (f"u1_solver_{name}.darshan" if "id" in name else name, "run.5_31", "run.15_3", "u1_a_id5-1-1.darshan"):
+        (tmp_path / "logs" / other).touch()
+    own = [path.name for path in _logs(tmp_path / "logs", plan, NOVEMBER + 10.0)]
+    assert own == [f"u1_solver_{name}.darshan" if "id" in name else name]
 
 
 def test_a_job_without_a_log_waits_a_day_and_is_kept_without_a_figure(ended, tmp_path):

@@ -74,6 +74,24 @@ def test_jobs_of_an_array_have_numbers_of_their_own(environment):
     assert number_of(environment) == "12_3"
 
 
+ARRAYS = [
+    # Slurm gives each job a number of its own; one of them has that of the array.
+    ({"SLURM_JOB_ID": "105", "SLURM_ARRAY_JOB_ID": "101", "SLURM_ARRAY_TASK_ID": "4"}, "105", "101_4"),
+    ({"SLURM_JOB_ID": "101", "SLURM_ARRAY_JOB_ID": "101", "SLURM_ARRAY_TASK_ID": "0"}, "101", "101_0"),
+    ({"SLURM_JOB_ID": "105"}, "105", None),
+    ({"PBS_JOBID": "123[4].server", "PBS_ARRAY_ID": "123[].server", "PBS_ARRAY_INDEX": "4"}, "123_4", "123_4"),
+    ({"PBS_JOBID": "123.server"}, "123", None),
+    ({"LSB_JOBID": "9", "LSB_JOBINDEX": "4"}, "9_4", "9_4"),
+    ({"LSB_JOBID": "9", "LSB_JOBINDEX": "0"}, "9", None),
+]
+
+
+@pytest.mark.parametrize(("environment", "number", "array"), ARRAYS)
+def test_the_array_of_a_job_is_known_by_its_number_and_the_index(environment, number, array):
+    job = facts_of(variables_of(environment), 0.0)
+    assert (job.job, job.array) == (number, array)
+
+
 def test_what_the_batch_system_says_comes_before_what_its_script_says():
     own = {"VANI_JOB_ID": "1", "VANI_JOB_ACCOUNT": "mine", "VANI_JOB_USER": "eve", "VANI_JOB_NODES": "99"}
     job = facts_of(SLURM | {"SLURM_JOB_ACCOUNT": "climate"} | own, 0.0)

@@ -9,6 +9,7 @@
 | QOS | SLURM_JOB_QOS | | | |
 | partition, queue | SLURM_JOB_PARTITION | | PBS_QUEUE | LSB_QUEUE |
 | nodes | SLURM_JOB_NUM_NODES | | of PBS_NODEFILE | of the hosts |
+| array | SLURM_ARRAY_JOB_ID, SLURM_ARRAY_TASK_ID | | of the number | of the number |
 | hosts | SLURM_JOB_NODELIST | | PBS_NODEFILE | LSB_MCPU_HOSTS, LSB_HOSTS |
 | time limit | SLURM_JOB_END_TIME | | PBS_WALLTIME | |
 
@@ -64,6 +65,8 @@ class JobFacts:
     """As Slurm writes lists: n[1-64]."""
     end_s: float | None = None
     """When its time limit runs out."""
+    array: str | None = None
+    """Of a job of an array: the array's number and the index in it, as 123_4."""
 
 
 _TEXTS: Final = {
@@ -147,7 +150,16 @@ def facts_of(environment: Mapping[str, str], now_s: float) -> JobFacts:
         nodes=nodes,
         hosts=hosts,
         end_s=end_s,
+        array=_array_of(environment),
     )
+
+
+def _array_of(environment: Mapping[str, str]) -> str | None:
+    """Jobs of an array of Slurm have numbers of their own; in PBS and LSF the number has both parts."""
+    number = number_of(environment)
+    if "SLURM_ARRAY_TASK_ID" in environment:
+        number = f"{environment.get('SLURM_ARRAY_JOB_ID')}_{environment['SLURM_ARRAY_TASK_ID']}"
+    return number if "_" in number and is_number(number) else None
 
 
 def _hosts_of_lsf(environment: Mapping[str, str]) -> str:

@@ -338,6 +338,8 @@ def _plan(entry: _Entry, of: _SharedPool, running: int, place: str | None, why: 
         inputs=[*entry.known.inputs, *of.pool.inputs],
         job=StartedJob(
             id=job.job,
+            array=job.array,
+            start=job.start_s,
             name=job.name,
             user=job.user,
             account=job.account,

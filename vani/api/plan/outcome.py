@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 from vani.api.arguments import PathLike
 from vani.api.profile import profile
 from vani.database.runs.connect import Store
-from vani.database.runs.planned import PlannedRun, add_planned
+from vani.database.runs.planned import PlannedRun, add_planned, planned_runs
 from vani.errors import InputError
 from vani.history.contents import default_place
 from vani.history.ingest import add_files
@@ -31,7 +31,9 @@ __all__ = ["JobOutcome", "plan_outcome"]
 _WAIT_S: Final = 86400.0
 """A log that is not there so long after its job ended is not expected any more."""
 _LONGEST_RUN: Final = timedelta(days=31)
-_MOST_LOGS: Final = 100
+_MOST_LOGS: Final = 1000
+_CLOCKS_S: Final = 2.0
+"""Darshan writes whole seconds, by another host's clock."""
 
 
 @dataclass(frozen=True)
@@ -56,6 +58,10 @@ def plan_outcome(
     (`2026/1/31`) since the job may have begun; of traces and other documents, the number is a part of the name. Only
     files of the job's user, of root and of whoever runs this count. A job whose log is not there is looked at again by
     the next call, for a day.
+
+    Slurm gives each job of an array a number of its own. Under PBS and LSF, Darshan notes the number of the array: the
+    log of a job is the one that began and ended while the job ran and that no other job has; of several, none is
+    taken.
 
     Parameters
     ----------
@@ -116,7 +122,28 @@ def _run_of(store: Store, plan: JobPlan, folder: Path, ended_s: float) -> tuple[
     if not runs:
         _, reason = added[0]
         return None, f"its log cannot be used: {reason}"
+    if "_" in plan.job.id and all(run.kind == "darshan" for run in runs):
+        runs = _of_array(store, plan, runs, ended_s)
+        if not runs:
+            return None, "no log of its array is from its time"
+        if len(runs) > 1:
+            return None, f"{len(runs):,} logs of its array are from its time: which one is its own is not known"
     return max(runs, key=lambda run: (run.slowest_s or 0.0, run.digest)), ""
+
+
+def _of_array(store: Store, plan: JobPlan, runs: list[Run], ended_s: float) -> list[Run]:
+    """Runs that began and ended while the job ran, but those of other jobs of its array."""
+    begin_s = (plan.job.start or 0.0) - _CLOCKS_S
+    with store.reading() as connection:
+        others = {row.digest for row in planned_runs(connection) if row.job != plan.job.id}
+    return [
+        run
+        for run in runs
+        if run.digest not in others
+        and run.submitted is not None
+        and begin_s <= run.submitted
+        and run.submitted + (run.runtime_s or 0.0) <= ended_s + _CLOCKS_S
+    ]
 
 
 def _profile_of(path: Path) -> Profile:
@@ -125,9 +152,11 @@ def _profile_of(path: Path) -> Profile:
 
 def _logs(folder: Path, plan: JobPlan, ended_s: float) -> Iterator[Path]:
     """Logs and traces of a job by its number."""
-    number = plan.job.id
-    is_log = re.compile(rf"_id{number}[-_].*\.darshan")
-    is_other = re.compile(rf"(.*[^0-9])?{number}([^0-9].*)?")
+    number, array = plan.job.id, plan.job.array
+    # Darshan reads the digits in front: of `123[4].server`, and of LSF's number of an array, 123.
+    is_log = re.compile(rf"_id{number.partition('_')[0]}[-_].*\.darshan")
+    numbers = [number] if array is None else [number, array, f"{array.replace('_', '[')}]"]
+    is_other = re.compile(rf"(.*[^0-9])?({'|'.join(map(re.escape, numbers))})([^0-9].*)?")
     owners = _owners(plan.job.user)
     day = datetime.fromtimestamp(ended_s, UTC)
     # Darshan names folders by the local time of the program's end or beginning: a day either way.
@@ -145,10 +174,13 @@ def _logs(folder: Path, plan: JobPlan, ended_s: float) -> Iterator[Path]:
             if not darshan and place != folder:
                 continue
             try:
-                if owners is None or entry.stat().st_uid in owners:
-                    yield entry
+                status = entry.stat()
             except OSError:
                 continue
+            # A log is written when its program ends: those of an array that ended before are not opened.
+            is_older = darshan and "_" in number and status.st_mtime < (plan.job.start or 0.0)
+            if not is_older and (owners is None or status.st_uid in owners):
+                yield entry
 
 
 def _owners(user: str | None) -> set[int] | None:
