@@ -82,7 +82,9 @@ def _many_small_files(run: Run) -> Seen | None:
     files = sum(row.files for _, row in small)
     if files < SMALL_FILES or files < MOST * sum(row.files for _, row in run.names):
         return None
-    return run.in_names(small, "files", "bytes.total", "opens")
+    most = max(row.files for _, row in small)
+    # A script or a list of the data set is small as well, and not what there is many of.
+    return run.in_names([(at, row) for at, row in small if 10 * row.files >= most], "files", "bytes.total", "opens")
 
 
 def _metadata_bound(run: Run) -> Seen | None:

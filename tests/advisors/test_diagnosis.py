@@ -170,6 +170,12 @@ def test_many_small_files_are_a_hundred_of_a_stripe(files, size, expected):
     assert ("many_small_files" in seen) is expected
 
 
+def test_a_script_of_the_run_is_no_evidence_of_many_small_files():
+    rows = [name_pattern("/d/f%d", files=1000, read=1000 * 4096), name_pattern("/d/run.py", files=1, read=4096)]
+    [entry] = [seen for seen in diagnosis(profile(change={"patterns": rows})) if seen.pattern == "many_small_files"]
+    assert {str(fact.attribute).split(".")[0] for fact in entry.evidence} == {"patterns[0]"}
+
+
 def test_metadata_bound_is_half_of_the_time():
     assert "metadata_bound" in metadata_run(metadata_s=50.0)
     assert "metadata_bound" not in metadata_run(metadata_s=49.0)
