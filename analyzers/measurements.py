@@ -60,7 +60,7 @@ class TraceFacts:
     @property
     def has_results(self) -> bool:
         """The tracer keeps what calls returned: bytes are those that were moved."""
-        return self.tool in ("strace", "dftracer")
+        return self.tool in ("strace", "dftracer", "otf2")
 
 
 @dataclass(frozen=True, eq=False)

@@ -165,12 +165,12 @@ def test_a_format_that_cannot_be_loaded_is_named_where_no_other_fits(site, tmp_p
     sys.modules.pop("bad_format", None)
     (site / "bad_format.py").write_text(code)
     declared(site, {"vani.readers": {"bad": "bad_format:FORMAT"}})
-    log = tmp_path / "run.otf2"
+    log = tmp_path / "run.trc"
     log.write_text("x")
     with pytest.raises(UnknownFormatError) as caught:
         vani.open_trace(log)
     line = str(caught.value)
-    assert line.startswith(f"{log}: is an OTF2 trace") and "bad_format:FORMAT: " in line and said in line
+    assert line.startswith(f"{log}: is a TAU trace") and "bad_format:FORMAT: " in line and said in line
     assert "; update or uninstall the package that brings it, or " in line
     with pytest.raises(InputError, match=r"bad_format:FORMAT: .*; update or uninstall"):
         formats.formats()

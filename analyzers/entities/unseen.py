@@ -87,7 +87,7 @@ def unseen(view: View, interfaces: Sequence[Interface] | None) -> tuple[list[Uns
     else:
         entries += [*_by_files(view, mapped), *_workers(view), *_outside_mpiio(view), *_launches(view)]
         entries += _without_events(view)
-        entries += _non_blocking(view, interfaces or ())
+        entries += [*_non_blocking(view, interfaces or ()), *_below_libraries(view)]
     return sorted(entries, key=lambda entry: (entry.most_s is not None, -(entry.most_s or 0.0))), {}
 
 
@@ -352,6 +352,14 @@ def _non_blocking(view: View, interfaces: Sequence[Interface]) -> Iterator[Unsee
                 "that moved it was recorded: MPI-IO may use POSIX aio",
                 see_with="a log of Darshan",
             )
+
+
+def _below_libraries(view: View) -> list[Unseen]:
+    """Calls of libraries in an archive without the file-system calls that they make."""
+    cause = "calls of libraries (MPI-IO, HDF5) are recorded, and none of the file system, which they make"
+    see_with = "Score-P with `--io=runtime:posix` at linking, or vani trace -- PROGRAM"
+    counts = [count for name, _, count in _facts(view) if name == "file_system_calls_missing"]
+    return [Unseen(kind="module_off", files=[], count=count, cause=cause, see_with=see_with) for count in counts]
 
 
 def _counts(file: Ints, count: Ints, codes: Ints) -> Ints:

@@ -48,7 +48,9 @@ class TraceEntity(Model):
     """One trace directory."""
 
     path: str = Field(description="its absolute path")
-    tool: str = Field(description="tool that wrote it: recorder, recorder2parquet, wisio, darshan, dftracer or strace")
+    tool: str = Field(
+        description="tool that wrote it: recorder, recorder2parquet, wisio, darshan, dftracer, otf2 or strace"
+    )
     format: str = Field(description="version that the trace claims")
     layout: str | None = Field(
         default=None, description="layout on disk, where the format's number does not determine it"

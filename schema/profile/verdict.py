@@ -38,8 +38,8 @@ class Unseen(Model):
         "copied_in_kernel: copy_file_range, sendfile or splice; forked_processes: child processes without calls; "
         "mpiio_calls_missing: file-system calls in MPI-IO files outside any recorded MPI-IO data call; "
         "several_launches: programs that overwrote each other's trace; other_api: DAOS and other interfaces; "
-        "module_off, module_partial: modules of Darshan that were off or ran out of memory; names_excluded: files that "
-        "the tracer was set to skip"
+        "module_off, module_partial: modules of Darshan that were off or ran out of memory, layers that Score-P left "
+        "out; names_excluded: files that the tracer was set to skip"
     )
     files: list[str] = Field(description="paths of such files, at most ten, those open for the longest first")
     count: Count = Field(description="how many files, else calls, processes or modules")

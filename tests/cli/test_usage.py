@@ -122,10 +122,10 @@ def test_a_folder_of_something_else(run, desk):
     (desk / "other").mkdir()
     (desk / "other" / "photo.jpg").write_bytes(b"\xff\xd8")
     assert run("profile", "other").line.startswith("other: is not a trace, but has ")
-    (desk / "other" / "run.otf2").write_bytes(b"")
+    (desk / "other" / "run.cubex").write_bytes(b"")
     done = run("profile", "other")
     assert done.status == 2
-    assert "an OTF2 trace (Score-P, TAU), which Vani does not read; " in done.line
+    assert "a profile of Score-P, which Vani does not read; " in done.line
 
 
 @pytest.mark.parametrize("name", ["v3-killed-2r", "v3-truncated-s3dio-8r"])

@@ -44,7 +44,6 @@ def test_the_original_is_read_where_a_converted_copy_lies_in_it(tmp_path):
 @pytest.mark.parametrize(
     ("name", "tool"),
     [
-        ("traces.otf2", "an OTF2 trace"),
         ("tautrace.0.0.0.trc", "a TAU trace"),
         ("profile.0.0.0", "a TAU profile"),
         ("profile.cubex", "a profile of Score-P"),

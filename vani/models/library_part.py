@@ -52,7 +52,10 @@ class LibraryPart:
 
 
 def library_part(profile: Profile, time: IOTime) -> LibraryPart | None:
-    """The part outside file-system calls; None where no library spends any, or its time is not known."""
+    """The part outside file-system calls; None where no library spends any, or it is not known."""
+    if not profile.workflow.io.ops.all:
+        # What libraries call was not recorded.
+        return None
     seconds = time.calls_s - time.slowest_s
     app = next((app for app in profile.apps if time.caller is not None and app.name == time.caller.app), None)
     times = (

@@ -113,7 +113,7 @@ def _time(profile: Profile) -> IOTime | None:
 def decided(profile: Profile) -> Verdict:
     """Decide whether storage matters, from all that the profile has but its own verdict."""
     workflow, missed, lost, time = profile.workflow, could_matter(profile), damage(profile), _time(profile)
-    if missed and not _matters_anyway(profile, time):
+    if missed and not (workflow.io.ops.all and _matters_anyway(profile, time)):
         why = unseen_sentence(missed)
         return _open(profile, why, f"{_capital(why)}: the verdict is open.", _look_again(missed[0]))
     if not workflow.io.ops.all and not workflow.io.time_s.total:

@@ -14,6 +14,7 @@ from vani.errors import InputError, VaniError
 from vani.plug_ins import described, plug_ins
 from vani.readers.darshan.probe import is_darshan, is_darshan_part, is_named_darshan, is_parser_text
 from vani.readers.dftracer.probe import is_dftracer, is_dftracer_part
+from vani.readers.otf2.probe import is_otf2, is_otf2_part
 from vani.readers.parquet import is_converted, is_parquet, is_parquet_part, open_parquet
 from vani.readers.recorder.probe import has_recorder_parts, is_recorder, is_recorder_part
 from vani.readers.recorder.reader import RecorderReader
@@ -40,6 +41,12 @@ def _open_dftracer(path: Path) -> TraceReader:
     return DFTracerReader(path)
 
 
+def _open_otf2(path: Path) -> TraceReader:
+    from vani.readers.otf2.reader import Otf2Reader  # noqa: PLC0415
+
+    return Otf2Reader(path)
+
+
 def _open_strace(path: Path) -> TraceReader:
     from vani.readers.strace.reader import StraceReader  # noqa: PLC0415
 
@@ -52,6 +59,7 @@ BUILT_IN = (
     Format("parquet", is_parquet, open_parquet, is_parquet_part, is_converted),
     Format("darshan", is_darshan, _open_darshan, is_darshan_part, is_named_darshan),
     Format("dftracer", is_dftracer, _open_dftracer, is_dftracer_part),
+    Format("otf2", is_otf2, _open_otf2, is_otf2_part),
     Format("strace", is_strace, _open_strace, is_strace_part, is_named_strace),
 )
 

@@ -26,8 +26,8 @@ _RECORDER_SUFFIXES = (".cst", ".cfg", ".ts", ".mt", ".itf", ".callsites")
 _RECORDER_NAMES = ("VERSION", "recorder.dat")
 _WITH_RECORDER = "trace the run with Recorder 2.3 or newer"
 _READ = (
-    "name the folder of a Recorder trace (recorder.dat, or recorder.mt and VERSION), a .darshan log, .pfw files or a "
-    "log of strace -f -ttt -T -y"
+    "name the folder of a Recorder trace (recorder.dat, or recorder.mt and VERSION), a .darshan log, .pfw files, "
+    "an archive of OTF2 or a log of strace -f -ttt -T -y"
 )
 
 
@@ -46,7 +46,6 @@ class _Foreign:
 
 # The first that fits counts where a directory has several kinds: summaries are often kept beside full traces.
 _FOREIGN = (
-    _Foreign("an OTF2 trace (Score-P, TAU)", (".otf2",), "OTF2 has events of other layers; " + _WITH_RECORDER),
     _Foreign(
         "a profile of Score-P", (".cubex",), "it has sums per function and no file; " + _WITH_RECORDER
     ),

@@ -82,6 +82,23 @@ class Signatures:
             *self.unbelieved.values(),
         ]
 
+    @classmethod
+    def of_calls(cls, **columns: NDArray[Any]) -> Signatures:
+        """Calls of a tracer that stores each with its own arguments; a column that is not given is empty."""
+        n = len(columns["func"])
+        empty: dict[str, NDArray[Any]] = {
+            "depth": np.zeros(n, np.int8),
+            "site": np.full(n, -1, np.int32),
+            "slope": np.zeros(n, np.int64),
+            "slope_group": np.full(n, -1, np.int8),
+            "running": np.full(n, -1, np.int8),
+            "handle": np.full(n, -1, np.int32),
+            "binds": np.zeros(n, np.bool_),
+            "rename_to": np.full(n, -1, np.int32),
+        }
+        more: dict[str, Any] = empty | columns
+        return cls(**more)
+
     @staticmethod
     def columns() -> tuple[str, ...]:
         """Names of the columns."""

@@ -33,7 +33,7 @@ class Spool:
 
     def __init__(self, schema: pa.Schema, by: str) -> None:
         """`by`: the column of numbers, of threads or processes, by which batches are requested."""
-        self._schema, self._by = schema, by
+        self.schema, self.by = schema, by
         self._file = tempfile.SpooledTemporaryFile(max_size=_IN_MEMORY)  # noqa: SIM115 - lives as long as this
         self._stored: list[_StoredBatch] = []
         self._lock = threading.Lock()
@@ -60,7 +60,7 @@ class Spool:
                     where=tempfile.gettempdir(),
                     todo="name another folder for temporary files in TMPDIR",
                 ) from error
-        numbers = distinct(to_numpy(batch.column(self._by)))
+        numbers = distinct(to_numpy(batch.column(self.by)))
         self._stored.append(_StoredBatch(at, data.size, numbers))
 
     def batches(self, wanted: NDArray[np.bool_]) -> Iterator[pa.RecordBatch]:
@@ -71,4 +71,4 @@ class Spool:
             with self._lock:
                 self._file.seek(stored.at)
                 data = self._file.read(stored.size)
-            yield pa.ipc.read_record_batch(pa.py_buffer(data), self._schema)
+            yield pa.ipc.read_record_batch(pa.py_buffer(data), self.schema)

@@ -34,6 +34,8 @@ def library_words(profile: Profile) -> str:
     share = format_share(time.of_run(time.caller.time_s))
     if any(entry.kind == "mpiio_calls_missing" for entry in profile.unseen or ()):
         return f"{who} is inside {library} calls for at least {share} of the run: its data calls were not recorded."
+    if not profile.workflow.io.ops.all:
+        return f"{who} is inside {library} calls for {share} of the run: what these called was not recorded."
     what = library_part(profile, time)
     words = what.words if what is not None else "exchange and waiting between processes"
     return f"{who} is inside {library} calls for {share} of the run; {part} of that time is {words}, not storage."

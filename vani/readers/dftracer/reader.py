@@ -21,15 +21,15 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from vani.calls import FILES, FUNCTIONS, FileClass, Layer
-from vani.columns import small_table, to_numpy
+from vani.columns import small_table
 from vani.errors import TraceError
 from vani.readers.app_names import app_name
 from vani.readers.delivery import Delivery, Rows
 from vani.readers.dftracer.probe import logs_of
 from vani.readers.dftracer.processes import Missing
-from vani.readers.dftracer.rows import ROWS
 from vani.readers.dftracer.scan import Known, scan
 from vani.readers.identity import identity_of
+from vani.readers.process_batches import Columns, process_batches
 from vani.readers.signatures import Signatures
 from vani.readers.tables import file_table
 from vani.readers.trace_reader import BATCH_ROWS, Limit, Piece
@@ -37,10 +37,8 @@ from vani.readers.trace_reader import BATCH_ROWS, Limit, Piece
 __all__ = ["DFTracerReader"]
 
 Ints = NDArray[np.int64]
-Columns = dict[str, NDArray[Any]]
 
-_GROUP_ROWS = 4 * BATCH_ROWS
-_HELD = BATCH_ROWS
+_LATE = BATCH_ROWS
 """Rows of a process read in pieces that wait for calls that ended later and began before."""
 _MOST_FACTS = 10_000
 _LIMITS = (
@@ -180,22 +178,16 @@ class DFTracerReader:
         """See `TraceReader.batches`."""
         known = self.known
         private = known.users == 1
-        for group in _groups(ranks, known.calls):
-            delivery = Delivery(private, known.functions.names, piece, by_time=True)
-            rank = known.rank_of_process
-            is_selected = (rank >= group.start) & (rank < group.stop)
-            alone = int(known.calls[group.start : group.stop].sum()) > _GROUP_ROWS
-            waiting: list[Columns] = []
-            for batch in known.rows.batches(is_selected):
-                rows = np.flatnonzero(is_selected[to_numpy(batch.column("process"))])
-                waiting.append({name: to_numpy(batch.column(name))[rows] for name in ROWS.names})
-                # A process with many calls is delivered in pieces.
-                if alone and sum(len(columns["start"]) for columns in waiting) >= _GROUP_ROWS + _HELD:
-                    ordered = _in_order(waiting, known)
-                    yield from delivery.batches(_rows(_part(ordered, slice(None, -_HELD)), known))
-                    waiting = [_part(ordered, slice(-_HELD, None))]
-            if waiting:
-                yield from delivery.batches(_rows(_in_order(waiting, known), known))
+        yield from process_batches(
+            known.rows,
+            known.rank_of_process,
+            known.calls,
+            ranks,
+            lambda: Delivery(private, known.functions.names, piece, by_time=True),
+            lambda column: _order(column, known),
+            lambda column: _rows(column, known),
+            late=_LATE,
+        )
 
 
 def _name_of(path: Path) -> str:
@@ -229,52 +221,26 @@ def _of_app(path: Path, known: Known, app: str) -> Known:
     )
 
 
-def _groups(ranks: range, calls: Ints) -> Iterator[range]:
-    """Cut a range of ranks where about `_GROUP_ROWS` calls are reached."""
-    first, rows = ranks.start, 0
-    for rank in range(ranks.start, ranks.stop):
-        if rows and rows + int(calls[rank]) > _GROUP_ROWS:
-            yield range(first, rank)
-            first, rows = rank, 0
-        rows += int(calls[rank])
-    if rows:
-        yield range(first, ranks.stop)
-
-
-def _part(columns: Columns, rows: slice) -> Columns:
-    return {name: values[rows] for name, values in columns.items()}
-
-
-def _in_order(parts: list[Columns], known: Known) -> Columns:
-    """Rows rank by rank in the order in which calls began, a call of a library before those that it made."""
-    column = {name: np.concatenate([part[name] for part in parts]) for name in ROWS.names}
+def _order(column: Columns, known: Known) -> NDArray[np.intp]:
+    """Rank by rank in the order in which calls began, a call of a library before those that it made."""
     layers = np.array([call.layer for call in known.functions.calls], np.int64)[column["func"]]
     # Many calls begin in the same microsecond. Calls of the C library do not nest, and stay in the order of events.
     depth = Layer.USER - np.maximum(layers, Layer.STDIO)
-    order = np.lexsort((depth, column["start"], known.rank_of_process[column["process"]]))
-    return {name: values[order] for name, values in column.items()}
+    return np.lexsort((depth, column["start"], known.rank_of_process[column["process"]]))
 
 
 def _rows(column: Columns, known: Known) -> Rows:
     n, func = len(column["start"]), column["func"]
-    layer = np.array([call.layer for call in known.functions.calls], np.int8)[func]
-    signatures = Signatures(
+    signatures = Signatures.of_calls(
         func=func,
-        layer=layer,
+        layer=np.array([call.layer for call in known.functions.calls], np.int8)[func],
         kind=column["kind"].copy(),
-        depth=np.zeros(n, np.int8),
-        site=np.full(n, -1, np.int32),
         thread=column["tid"],
         file=_files(column, "name", known),
         bytes=column["bytes"],
         rule=column["rule"],
         flags=column["flags"].copy(),
         value=column["value"],
-        slope=np.zeros(n, np.int64),
-        slope_group=np.full(n, -1, np.int8),
-        running=np.full(n, -1, np.int8),
-        handle=np.full(n, -1, np.int32),
-        binds=np.zeros(n, np.bool_),
         rename_to=_files(column, "rename_to", known),
     )
     rank = known.rank_of_process[column["process"]]

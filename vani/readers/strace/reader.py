@@ -21,27 +21,26 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from vani.calls import FILES, FUNCTIONS, FileClass, Kind, Layer
-from vani.columns import small_table, texts, to_numpy
+from vani.columns import small_table, texts
 from vani.errors import TraceError
 from vani.readers.commands import app_of, is_launcher
 from vani.readers.delivery import Delivery, Rows
 from vani.readers.identity import identity_of
 from vani.readers.plausible import NO_VALUE
+from vani.readers.process_batches import Columns, process_batches
 from vani.readers.signatures import Signatures
 from vani.readers.strace import system_calls
 from vani.readers.strace.app import command_of
 from vani.readers.strace.probe import host_of, logs_of, rank_of
-from vani.readers.strace.rows import ROWS
 from vani.readers.strace.scan import Known, scan
 from vani.readers.strace.system_calls import RING, kind_of
 from vani.readers.tables import file_table
-from vani.readers.trace_reader import BATCH_ROWS, Limit, Piece
+from vani.readers.trace_reader import Limit, Piece
 
 __all__ = ["StraceReader"]
 
 Ints = NDArray[np.int64]
 
-_GROUP_ROWS = 4 * BATCH_ROWS
 _LOADER = ("/etc/ld.so.cache", "/etc/ld.so.preload")
 """Read to load shared libraries, and classed as these are."""
 _KINDS = tuple(kind_of(name) for name in system_calls.FUNCTIONS)
@@ -208,21 +207,15 @@ class StraceReader:
         """See `TraceReader.batches`."""
         known = self.known
         private = known.users == 1
-        for group in _groups(ranks, known.calls):
-            delivery = Delivery(private, list(system_calls.FUNCTIONS), piece, by_time=False)
-            is_selected = np.zeros(len(known.rank_of_thread), np.bool_)
-            is_selected[(known.rank_of_thread >= group.start) & (known.rank_of_thread < group.stop)] = True
-            alone = int(known.calls[group.start : group.stop].sum()) > _GROUP_ROWS
-            waiting: list[dict[str, NDArray[Any]]] = []
-            for batch in known.rows.batches(is_selected):
-                rows = np.flatnonzero(is_selected[to_numpy(batch.column("thread"))])
-                waiting.append({name: _column(batch, name)[rows] for name in ROWS.names})
-                # A process with many calls is delivered in pieces.
-                if alone and sum(len(columns["start"]) for columns in waiting) >= _GROUP_ROWS:
-                    yield from delivery.batches(_rows(waiting, known))
-                    waiting = []
-            if waiting:
-                yield from delivery.batches(_rows(waiting, known))
+        yield from process_batches(
+            known.rows,
+            known.rank_of_thread,
+            known.calls,
+            ranks,
+            lambda: Delivery(private, list(system_calls.FUNCTIONS), piece, by_time=False),
+            lambda column: np.lexsort((column["start"], known.rank_of_thread[column["thread"]])),
+            lambda column: _rows(column, known),
+        )
 
 
 def _apps(path: Path, known: Known) -> list[str]:
@@ -248,55 +241,23 @@ def _of_app(path: Path, known: Known, app: str) -> Known:
     return replace(part, problems=[], maps=[], functions=np.zeros_like(known.functions))
 
 
-def _column(batch: pa.RecordBatch, name: str) -> NDArray[Any]:
-    return to_numpy(batch.column(name))
-
-
-def _groups(ranks: range, calls: Ints) -> Iterator[range]:
-    """Cut a range of ranks where about `_GROUP_ROWS` calls are reached."""
-    first, rows = ranks.start, 0
-    for rank in range(ranks.start, ranks.stop):
-        if rows and rows + int(calls[rank]) > _GROUP_ROWS:
-            yield range(first, rank)
-            first, rows = rank, 0
-        rows += int(calls[rank])
-    if rows:
-        yield range(first, ranks.stop)
-
-
-def _rows(parts: list[dict[str, NDArray[Any]]], known: Known) -> Rows:
+def _rows(column: Columns, known: Known) -> Rows:
     """Rows of some ranks, rank by rank in the order in which they began."""
-    column = {name: np.concatenate([part[name] for part in parts]) for name in ROWS.names}
-    rank = known.rank_of_thread[column["thread"]]
-    order = np.lexsort((column["start"], rank))
-    column = {name: values[order] for name, values in column.items()}
-    n, func = len(order), column["func"]
+    n, func = len(column["start"]), column["func"]
     kind = np.array(_KINDS, np.int8)[func]
     # A call that moves no bytes, such as a failed one or a read at the end of a file, is no data operation.
     kind[((kind == Kind.READ) | (kind == Kind.WRITE)) & (column["bytes"] == NO_VALUE)] = Kind.METADATA
-    signatures = Signatures(
+    signatures = Signatures.of_calls(
         func=func,
         layer=np.full(n, Layer.POSIX, np.int8),
         kind=kind,
-        depth=np.zeros(n, np.int8),
-        site=np.full(n, -1, np.int32),
         thread=column["pid"],
         file=column["file"],
         bytes=column["bytes"],
         rule=column["rule"],
         flags=column["flags"],
         value=column["value"],
-        slope=np.zeros(n, np.int64),
-        slope_group=np.full(n, -1, np.int8),
-        running=np.full(n, -1, np.int8),
-        handle=np.full(n, -1, np.int32),
-        binds=np.zeros(n, np.bool_),
         rename_to=column["rename_to"],
     )
-    return Rows(
-        rank[order],
-        signatures,
-        np.arange(n, dtype=np.int32),
-        column["start"] - known.first_ns,
-        column["took"],
-    )
+    rank, ids = known.rank_of_thread[column["thread"]], np.arange(n, dtype=np.int32)
+    return Rows(rank, signatures, ids, column["start"] - known.first_ns, column["took"])

@@ -146,7 +146,8 @@ def _what_ran(profile: Profile) -> Text:
 
 
 def _tracer(tool: str, version: str) -> str:
-    name = {"recorder": "Recorder", "wisio": "WisIO", "darshan": "Darshan", "dftracer": "DFTracer"}.get(tool, tool)
+    names = {"recorder": "Recorder", "wisio": "WisIO", "darshan": "Darshan", "dftracer": "DFTracer", "otf2": "OTF2"}
+    name = names.get(tool, tool)
     short = version.removesuffix(".0")
     return one_line(f"{name} {short}" if short[:1].isdecimal() else name)
 

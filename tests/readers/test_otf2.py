@@ -1,0 +1,268 @@
+"""Archives of OTF2, made by its own writer: calls are what was written."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from collections import Counter
+
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+pytest.importorskip("otf2")
+
+import _otf2
+from otf2_archives import UNDEFINED, archive, enums, opened, operation
+
+import vani
+from vani.calls import CALLS, Flag, Kind, Layer
+from vani.errors import InputError, TraceError
+from vani.readers import open_trace
+from vani.readers.trace_reader import Piece
+
+LAYERS = {"posix": Layer.POSIX, "stdio": Layer.STDIO, "mpiio": Layer.MPIIO}
+
+
+def read(path) -> tuple[pa.Table, Piece]:
+    reader, piece = open_trace(path), Piece()
+    batches = list(reader.batches(range(reader.ranks), piece))
+    for batch in batches:
+        batch.validate(full=True)
+    table = pa.Table.from_batches(batches, CALLS)
+    names, paths = reader.functions()["name"].to_pylist(), reader.files()["path"].to_pylist()
+    table = table.append_column("name", pa.array([names[code] for code in table["func"].to_pylist()]))
+    path = [None if code is None else paths[code] for code in table["file"].to_pylist()]
+    return table.append_column("path", pa.array(path, pa.string())), piece
+
+
+def test_a_run_of_two_ranks_is_profiled(tmp_path):
+    with archive(tmp_path / "scorep-solver", hosts=("n1", "n2"), processes=2) as a:
+        posix, mpi = a.region("write"), a.region("MPI_File_write_all", paradigm="MPI")
+        for rank in range(2):
+            location, start = a.locations[rank, 0], 1_000_000_000 + rank * 1000
+            shared, own = a.handle("/s/out", "mpiio", f"c{rank}"), a.handle("/s/out", "posix", f"p{rank}")
+            main = a.region("main", "FUNCTION", "COMPILER")
+            location.program_begin(start, "/opt/bin/solver", ["-v"])
+            location.enter(start, main)
+            opened(location, start + 10, shared, a.region("MPI_File_open", "FILE_IO_METADATA", "MPI"))
+            opened(location, start + 20, own, a.region("open64", "FILE_IO_METADATA"))
+            # The collective call makes the one below it.
+            location.enter(start + 100, mpi)
+            location.io_operation_begin(
+                *(start + 100, shared, enums.IoOperationMode.WRITE, enums.IoOperationFlag.COLLECTIVE, 4096, 1),
+                attributes={a.offset: rank * 4096},
+            )
+            operation(location, start + 200, 300, own, "write", [4096], posix, offset={a.offset: rank * 4096})
+            location.io_operation_complete(start + 900, shared, 4096, 1)
+            location.leave(start + 1000, mpi)
+            location.leave(start + 10_000_000_000, main)
+    profile = vani.profile(tmp_path / "scorep-solver", store=tmp_path / "store")
+    io = profile.workflow.io
+    assert (profile.traces[0].tool, profile.traces[0].app, profile.workflow.processes) == ("otf2", "solver", 2)
+    assert (io.bytes.written, io.ops.write, io.ops.metadata, io.footprint.written) == (8192, 2, 2, 8192)
+    assert profile.workflow.runtime_s == pytest.approx(10.000001)
+    assert [(i.layer, i.bytes.written) for i in profile.interfaces if i.layer == "mpiio"] == [("mpiio", 8192)]
+    assert [(f.path, f.size, f.processes) for f in profile.files] == [("/s/out", 8192, 2)]
+    assert profile.job.nodes == 2
+    table, _ = read(tmp_path / "scorep-solver")
+    below = table.filter(pa.compute.equal(table["name"], "write"))
+    assert set(below["via"].to_pylist()) == {Layer.MPIIO} and set(below["depth"].to_pylist()) == {1}
+
+
+calls = st.tuples(
+    st.sampled_from(["posix", "stdio", "mpiio"]),
+    st.sampled_from(["read", "write"]),
+    st.lists(st.integers(0, 1 << 40) | st.just(UNDEFINED), min_size=1, max_size=3),
+    st.integers(0, 10**6),
+    st.booleans(),
+)
+
+
+@given(
+    ranks=st.lists(st.lists(calls, max_size=6), min_size=1, max_size=3).filter(any),
+    resolution=st.sampled_from([1, 1000, 10**9, 2_399_999_987, 10**12]),
+    start=st.integers(0, 1 << 40),
+)
+def test_totals_are_what_was_written(tmp_path_factory, ranks, resolution, start):
+    folder = tmp_path_factory.mktemp("otf2")
+    moved: Counter[tuple[int, int, str]] = Counter()
+    number, time_ns = Counter(), 0
+    with archive(folder / "run", resolution=resolution, processes=len(ranks)) as a:
+        regions = {key: a.region(f"some_{key}") for key in LAYERS}
+        for rank, wanted in enumerate(ranks):
+            time = start
+            for paradigm, mode, drawn, took, in_region in wanted:
+                handle = a.handle(f"/s/{rank}/{paradigm}", paradigm)
+                sizes = drawn if in_region else drawn[:1]
+                operation(a.locations[rank, 0], time, took, handle, mode, sizes, regions[paradigm] if in_region else None)
+                since, until = ((t - start) * 10**9 // resolution for t in (time, time + took))
+                time_ns += until - since
+                time += took + 1
+                layer, is_known = LAYERS[paradigm], UNDEFINED not in sizes
+                if layer <= Layer.STDIO and is_known and not sum(sizes):
+                    number[rank, Kind.METADATA] += 1
+                else:
+                    number[rank, Kind.READ if mode == "read" else Kind.WRITE] += 1
+                    moved[rank, layer, mode] += sum(sizes) if is_known else 0
+    table, piece = read(folder / "run")
+    shutil.rmtree(folder)
+    got: Counter[tuple[int, int, str]] = Counter()
+    rows = table.select(["rank", "layer", "kind", "bytes"]).to_pylist()
+    for row in rows:
+        if row["kind"] <= Kind.WRITE:
+            got[row["rank"], row["layer"], "read" if row["kind"] == Kind.READ else "write"] += row["bytes"] or 0
+    assert got == moved
+    assert Counter((row["rank"], row["kind"]) for row in rows) == number
+    assert (piece.bytes, piece.time_ns, piece.records) == (sum(moved.values()), time_ns, len(rows))
+
+
+def test_positions_are_followed_and_files_end(tmp_path):
+    with archive(tmp_path / "run") as a:
+        location, file, folder = a.locations[0, 0], a.handle("/s/x"), a.region("opendir", "FILE_IO_METADATA")
+        opened(location, 0, file, a.region("open"))
+        operation(location, 10, 1, file, "write", [100], a.region("write"))
+        operation(location, 20, 1, file, "write", [30, 20], a.region("writev"))
+        location.io_seek(30, file, 5, enums.IoSeekOption.FROM_START, 5)
+        operation(location, 40, 1, file, "read", [0], a.region("read"))
+        operation(location, 50, 1, file, "flush", [UNDEFINED], a.region("fsync"))
+        copy = a.handle("/s/x", name="copy")
+        location.io_duplicate_handle(60, file, copy, enums.IoStatusFlag.NONE)
+        operation(location, 70, 1, copy, "read", [7], a.region("read"))
+        location.io_destroy_handle(80, file)
+        location.io_delete_file(90, a.paradigms["posix"], a.file("/s/x"))
+        location.enter(95, folder)
+        location.leave(96, folder)
+    table, _ = read(tmp_path / "run")
+    rows = table.select(["name", "kind", "offset", "bytes", "path", "flags"]).to_pylist()
+    assert [(row["name"], row["offset"], row["bytes"]) for row in rows] == [
+        ("open", None, None),
+        ("write", 0, 100),
+        ("writev", 100, 50),
+        ("lseek", 5, None),
+        ("read", None, None),
+        ("fsync", None, None),
+        ("dup", None, None),
+        ("read", 5, 7),
+        ("close", None, None),
+        ("unlink", None, None),
+        ("opendir", None, None),
+    ]
+    assert [row["kind"] for row in rows][4:6] == [Kind.METADATA, Kind.SYNC]
+    assert {row["path"] for row in rows[:-1]} == {"/s/x"} and rows[-1]["path"] is None
+    assert [bool(row["flags"] & flag) for row, flag in ((rows[0], Flag.CREATE), (rows[9], Flag.REMOVE))] == [True, True]
+
+
+def test_a_call_that_does_not_wait_gets_its_bytes_where_it_ends(tmp_path):
+    with archive(tmp_path / "run") as a:
+        location, file = a.locations[0, 0], a.handle("/s/x", "mpiio")
+        begin, wait = a.region("MPI_File_iwrite", paradigm="MPI"), a.region("MPI_Wait", "POINT2POINT", "MPI")
+        for number in (1, 2):
+            location.enter(number * 10, begin)
+            location.io_operation_begin(
+                number * 10, file, enums.IoOperationMode.WRITE, enums.IoOperationFlag.NON_BLOCKING, 64, number
+            )
+            location.io_operation_issued(number * 10 + 1, file, number)
+            location.leave(number * 10 + 2, begin)
+        location.enter(50, wait)
+        location.io_operation_complete(60, file, 64, 1)
+        location.leave(70, wait)
+        # The second is not waited for.
+    table, _ = read(tmp_path / "run")
+    assert table.select(["name", "bytes", "duration_ns"]).to_pylist() == [
+        {"name": "MPI_File_iwrite", "bytes": 64, "duration_ns": 2},
+        {"name": "MPI_File_iwrite", "bytes": None, "duration_ns": 2},
+    ]
+
+
+def test_numbers_and_clocks_of_a_location_are_unified(tmp_path):
+    with archive(tmp_path / "run", processes=2) as a:
+        regions = [a.region("pwrite"), a.region("pread")]
+        file = a.handle("/s/x")
+        for rank in range(2):
+            operation(a.locations[rank, 0], 1000, 10, file, "read", [rank + 1], regions[1 - rank])
+        # Rank 1 numbers regions the other way round, and its clock is 100 behind.
+        writer = a.locations[1, 0]._def_handle
+        numbers = _otf2.IdMap_CreateFromUint64Array([1, 0], False)
+        _otf2.DefWriter_WriteMappingTable(writer, _otf2.MAPPING_REGION, numbers)
+        for time in (0, 2000):
+            _otf2.DefWriter_WriteClockOffset(writer, time, 100, 0.0)
+    table, _ = read(tmp_path / "run")
+    assert table["name"].to_pylist() == ["pread", "pread"]
+    assert table["bytes"].to_pylist() == [1, 2]
+    assert table["start_ns"].to_pylist() == [0, 100]
+    (tmp_path / "run" / "traces" / "1.def").unlink()
+    reader = open_trace(tmp_path / "run")
+    assert reader.calls_per_rank().tolist() == [1, 0]
+    assert reader.problems == [
+        "location Master thread of MPI Rank 1: its definitions are damaged or missing; the calls before are read"
+    ]
+
+
+def test_mpi_io_alone_leaves_the_verdict_open(tmp_path):
+    with archive(tmp_path / "run", processes=2) as a:
+        call, compute = a.region("MPI_File_write_all", paradigm="MPI"), a.region("compute", "FUNCTION", "COMPILER")
+        for rank in range(2):
+            location, file = a.locations[rank, 0], a.handle("/s/x", "mpiio", f"h{rank}")
+            operation(location, 0, 10**9, file, "write", [1 << 20], call)
+            location.enter(10**9 + 1, compute)
+            location.leave(2 * 10**9, compute)
+    profile = vani.profile(tmp_path / "run", store=tmp_path / "store")
+    assert (profile.verdict.matters, profile.unseen[0].kind, profile.unseen[0].count) == ("open", "module_off", 2)
+    assert "none of the file system" in profile.verdict.sentence
+    assert profile.interfaces[0].asked.written == 2 << 20
+
+
+def test_an_archive_without_calls_on_files_tells_what_it_has(tmp_path):
+    with archive(tmp_path / "run") as a:
+        main = a.region("main", "FUNCTION", "COMPILER")
+        a.locations[0, 0].enter(0, main)
+        a.locations[0, 0].leave(10, main)
+    with pytest.raises(TraceError) as caught:
+        vani.profile(tmp_path / "run")
+    assert str(caught.value) == (
+        f"{tmp_path}/run/traces.otf2: has no call on files: 2 events of 1 location, with 1 region (1 of compiler); trace "
+        "again with I/O recording (`scorep --io=runtime:posix` at linking), or trace the run with Recorder"
+    )
+
+
+def written(folder, processes=2):
+    with archive(folder, processes=processes) as a:
+        for rank in range(processes):
+            opened(a.locations[rank, 0], 0, a.handle(f"/s/{rank}"), a.region("open"))
+            operation(a.locations[rank, 0], 10, 5, a.handle(f"/s/{rank}"), "write", [100], a.region("write"))
+    return folder
+
+
+def test_damage_is_left_out_and_said(tmp_path):
+    run = written(tmp_path / "run")
+    events = run / "traces" / "1.evt"
+    events.write_bytes(events.read_bytes()[:40])
+    profile = vani.profile(run, store=tmp_path / "store")
+    assert profile.traces[0].complete is False and profile.workflow.io.bytes.written == 100
+    assert "location Master thread of MPI Rank 1: " in profile.traces[0].problems[0]
+    shutil.rmtree(run / "traces")
+    with pytest.raises(TraceError, match=r"has no call on files: location .*; copy it again, with its folder$"):
+        vani.profile(run)
+    (run / "traces.def").unlink()
+    with pytest.raises(TraceError, match=r"traces\.def: cannot be read \(No such file or directory\)$"):
+        vani.profile(run / "traces.otf2")
+
+
+def test_bad_anchors_are_one_line(tmp_path, capfd):
+    for name in ("traces.otf2", "traces.def"):
+        (tmp_path / name).write_bytes(b"")
+    with pytest.raises(TraceError, match="cannot be read as an archive of OTF2"):
+        vani.profile(tmp_path)
+    (tmp_path / "other.otf2").write_bytes(b"x")
+    with pytest.raises(TraceError, match=r"contains 2 archives of OTF2; name one, such as .*other.otf2"):
+        vani.profile(tmp_path)
+    assert capfd.readouterr() == ("", "")
+
+
+def test_without_the_extra_it_is_named(tmp_path, monkeypatch):
+    run = written(tmp_path / "run", 1)
+    monkeypatch.setitem(sys.modules, "_otf2", None)
+    with pytest.raises(InputError, match=r"takes the package otf2 .*; pip install 'vani-io\[otf2\]'$"):
+        vani.profile(run)

@@ -1,0 +1,62 @@
+"""Recognise archives of OTF2 by their files: an anchor, definitions, and a folder with a file for each location."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from vani.errors import TraceError
+from vani.readers.natural_order import natural
+
+__all__ = ["anchor_of", "files_of", "is_otf2", "is_otf2_part"]
+
+_ANCHOR = ".otf2"
+_PARTS = (_ANCHOR, ".def", ".evt")
+
+
+def is_otf2(path: Path) -> bool:
+    """Return whether a path is the anchor of an archive, or a folder with one, damaged or not."""
+    try:
+        return bool(_anchors(path)) if path.is_dir() else path.name.endswith(_ANCHOR)
+    except OSError:
+        return False
+
+
+def is_otf2_part(name: str) -> bool:
+    """Return whether a file of this name in an archive is a part of it."""
+    return name.endswith(_PARTS)
+
+
+def anchor_of(path: Path) -> Path:
+    """The anchor of an archive, which names all else.
+
+    Raises
+    ------
+    TraceError
+        The folder cannot be listed, or has several.
+    """
+    if not path.is_dir():
+        return path
+    try:
+        anchors = _anchors(path)
+    except OSError as error:
+        raise TraceError(f"cannot be listed ({error.strerror})", where=path) from error
+    if not anchors:
+        raise TraceError("contains no archive of OTF2", where=path, todo="trace the run again")
+    if len(anchors) > 1:
+        raise TraceError(
+            f"contains {len(anchors)} archives of OTF2", where=path, todo=f"name one, such as {anchors[0]}"
+        )
+    return anchors[0]
+
+
+def files_of(path: Path) -> list[Path]:
+    """The files of an archive, the anchor first, those of locations in natural order."""
+    anchor = anchor_of(path)
+    folder = anchor.with_suffix("")
+    locations = [file for file in folder.iterdir() if is_otf2_part(file.name)] if folder.is_dir() else []
+    return [anchor, anchor.with_suffix(".def"), *sorted(locations, key=lambda file: natural(file.name))]
+
+
+def _anchors(folder: Path) -> list[Path]:
+    anchors = [entry for entry in folder.iterdir() if entry.name.endswith(_ANCHOR)]
+    return sorted(anchors, key=lambda file: natural(file.name))

@@ -1,0 +1,87 @@
+"""Batches of whole ranks from rows that were parsed in another order, where lines of several processes are mixed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from vani.columns import to_numpy
+from vani.readers.delivery import Delivery, Rows
+from vani.readers.spool import Spool
+from vani.readers.trace_reader import BATCH_ROWS
+
+__all__ = ["Columns", "process_batches"]
+
+Ints = NDArray[np.int64]
+Columns = dict[str, NDArray[Any]]
+"""Columns of a spool by name."""
+
+_GROUP_ROWS = 4 * BATCH_ROWS
+
+
+def process_batches(
+    spool: Spool,
+    rank_of_number: NDArray[np.int32],
+    calls: Ints,
+    ranks: range,
+    delivery: Callable[[], Delivery],
+    order: Callable[[Columns], NDArray[np.intp]],
+    rows: Callable[[Columns], Rows],
+    *,
+    late: int = 0,
+) -> Iterator[pa.RecordBatch]:
+    """Yield the calls of `ranks`, in rank order, in batches that fit `vani.calls.CALLS`.
+
+    Parameters
+    ----------
+    rank_of_number
+        The rank of each number, of a thread or process, by which the spool finds batches; -1 for none.
+    calls
+        Number of calls by rank.
+    delivery
+        Makes what delivers some ranks.
+    order
+        Places of rows, rank by rank in the order in which calls began.
+    rows
+        Makes rows of ordered columns.
+    late
+        Rows of a process read in pieces that wait for calls that ended later and began before.
+    """
+    for group in _groups(ranks, calls):
+        deliver = delivery()
+        is_selected = (rank_of_number >= group.start) & (rank_of_number < group.stop)
+        # A process with many calls is delivered in pieces.
+        piece = _GROUP_ROWS + late if int(calls[group.start : group.stop].sum()) > _GROUP_ROWS else None
+        waiting: list[Columns] = []
+        for batch in spool.batches(is_selected):
+            own = np.flatnonzero(is_selected[to_numpy(batch.column(spool.by))])
+            waiting.append({name: to_numpy(batch.column(name))[own] for name in spool.schema.names})
+            if piece is not None and sum(len(columns[spool.by]) for columns in waiting) >= piece:
+                ordered = _joined(waiting, order)
+                cut = len(ordered[spool.by]) - late
+                yield from deliver.batches(rows({name: values[:cut] for name, values in ordered.items()}))
+                waiting = [{name: values[cut:] for name, values in ordered.items()}]
+        if waiting:
+            yield from deliver.batches(rows(_joined(waiting, order)))
+
+
+def _joined(parts: list[Columns], order: Callable[[Columns], NDArray[np.intp]]) -> Columns:
+    columns = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+    places = order(columns)
+    return {name: values[places] for name, values in columns.items()}
+
+
+def _groups(ranks: range, calls: Ints) -> Iterator[range]:
+    """Cut a range of ranks where about `_GROUP_ROWS` calls are reached."""
+    first, rows = ranks.start, 0
+    for rank in range(ranks.start, ranks.stop):
+        if rows and rows + int(calls[rank]) > _GROUP_ROWS:
+            yield range(first, rank)
+            first, rows = rank, 0
+        rows += int(calls[rank])
+    if rows:
+        yield range(first, ranks.stop)
