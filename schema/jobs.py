@@ -145,6 +145,7 @@ class PlannedJob(SparseModel):
         "usual_stripes",
         "by_stripes",
         "mpi_io",
+        "reads_from",
         "avoid",
         "unknown",
     )
@@ -187,6 +188,9 @@ class PlannedJob(SparseModel):
         default=None, description="measured bandwidth by stripe count of its main file"
     )
     mpi_io: bool | None = Field(default=None, description="whether it opens its files by MPI-IO")
+    reads_from: Annotated[list[Count], Field(min_length=1, max_length=10_000)] | None = Field(
+        default=None, description="OSTs of files that were there when it began, in most of its runs"
+    )
     avoid: Annotated[list[AvoidedSetting], Field(max_length=1000)] = Field(
         default_factory=list, description="settings that made earlier runs slower"
     )

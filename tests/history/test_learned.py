@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 
 import pytest
@@ -42,6 +43,16 @@ def test_rates_are_medians_of_the_runs_while_they_do_io():
     assert (job.demand.iops, job.demand.mdops) == (10.0, 0.8)
     assert (job.bytes, job.runs, job.usual_stripes) == (100 * MIB, 3, 1)
     assert (job.io_s.low, job.io_s.median, job.io_s.high) == pytest.approx((6.0, 10.0, 18.0))
+
+
+def test_osts_that_most_of_its_runs_read_from_are_known():
+    def reads(*targets, read=100 * MIB):
+        times = json.dumps([[target, 1.0, 2.0, 1e6] for target in targets])
+        return replace(RUN, bytes_read=read, bytes_written=0, target_times=times)
+
+    assert learned([reads(3, 4), reads(4, 3), reads(4, 9)]).reads_from == [3, 4]
+    assert learned([reads(3), reads(4), reads(5)]).reads_from is None
+    assert learned([replace(reads(3, read=0), bytes_written=MIB)] * 3).reads_from is None
 
 
 def test_what_is_not_known_is_null_and_has_a_reason():

@@ -84,9 +84,29 @@ def test_files_to_come_get_stripes_and_osts_by_the_placement_library(site):
 def test_a_second_job_keeps_off_what_the_first_one_is_going_to_write(site):
     _, first = site.begin(1)
     _, second = site.begin(2)
-    assert len(first.layout.osts) == 16 or not set(first.layout.osts) & set(second.layout.osts)
+    assert (first.layout.stripe_count, second.layout.stripe_count) == (8, 4)
+    assert not set(first.layout.osts) & set(second.layout.osts)
     saved = site.state.load(site.said.append)["jobs"]
     assert sum(saved["1"]["design"]["reserved"].values()) in {0, 160 * MIB}
+
+
+def test_nothing_is_placed_where_a_running_job_reads(site):
+    reads = {"layout": "file_per_process", "operation": "read", "request": MIB}
+    site.knows(pattern=reads, reads_from=[0, 1, 2], creations=None)
+    site.begin(1)
+    site.knows()
+    _, plan = site.begin(2)
+    assert len(plan.layout.osts) >= 8
+    assert not {0, 1, 2} & set(plan.layout.osts)
+
+
+def test_files_that_are_created_together_lie_apart(site):
+    own = {"layout": "file_per_process", "request": 65536}
+    files = [{"path": f"/scratch/{rank}.{n}", "size": 65536, "rank": rank} for rank in range(2) for n in range(24)]
+    site.knows(processes=2, pattern=own, creations=files, bytes=48 * 65536, io_s={"low": 0.1, "median": 0.2, "high": 1, "runs": 8})
+    _, plan = site.begin(1)
+    osts = {row.file: row.osts for row in read(plan.layout.database)}
+    assert all(osts[f"/scratch/0.{n}"] != osts[f"/scratch/1.{n}"] for n in range(24))
 
 
 def test_jobs_that_use_mpi_io_get_hints(site):

@@ -32,6 +32,19 @@ def test_without_runs_with_other_stripes_a_model_is_asked():
     assert expected.low < expected.seconds == 10.0 / choice.speedup < expected.high
 
 
+def test_small_files_are_not_widened_however_many_they_are():
+    files = [{"path": f"/scratch/sample.{n}", "size": 65536} for n in range(2560)]
+    own = AccessPattern(layout="file_per_process", request=65536)
+    assert choose_stripes(job(pattern=own), 16, 16e6).count == 4
+    assert "as many as it is known to need" in choose_stripes(job(pattern=own, creations=files), 16, 16e6)
+
+
+def test_no_count_is_taken_for_which_there_are_too_few_targets():
+    measured = job(by_stripes=[item(1, 16), item(4, 64), item(8, 100)])
+    assert choose_stripes(measured, 16, 16e6).count == 8
+    assert choose_stripes(measured, 6, 16e6).count == 4
+
+
 def test_what_was_measured_to_be_faster_comes_before_the_model():
     choice = choose_stripes(job(by_stripes=[item(1, 16), item(4, 64), item(8, 40)]), 16, 16e6)
     assert (choice.count, choice.source) == (4, "measured")

@@ -6,8 +6,9 @@ the usual I/O time. A setting is to be avoided where the median of its runs took
 
 from __future__ import annotations
 
+import json
 import statistics
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
@@ -87,6 +88,7 @@ def job_learned(scale: Scale) -> PlannedJob:
         usual_stripes=_usual_stripes(usual),
         by_stripes=stripes or None,
         mpi_io=_mpi_io(scale.runs),
+        reads_from=_reads_from(scale.runs),
         avoid=_avoided(scale, seconds),
         unknown=list(_unknown(scale, timed, curve, stripes, seconds)),
     )
@@ -193,6 +195,13 @@ def _mpi_io(runs: Sequence[Run]) -> bool | None:
         if run.collective is not None and run.independent is not None
     ]
     return any(calls) if calls else None
+
+
+def _reads_from(runs: Sequence[Run]) -> list[int] | None:
+    """OSTs of the files of runs that read most of their bytes, in more than half of these."""
+    reading = [run for run in runs if (run.bytes_read or 0) > (run.bytes_written or 0) and run.target_times]
+    seen = Counter(target for run in reading for target, *_ in json.loads(run.target_times or "[]"))
+    return sorted(target for target, number in seen.items() if number > len(reading) / 2) or None
 
 
 def _avoided(scale: Scale, usual: IoSeconds | None) -> list[AvoidedSetting]:

@@ -7,6 +7,7 @@ end of its gain is no gain, nor where runs with it took longer than others.
 from __future__ import annotations
 
 import math
+import statistics
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal
 
@@ -54,7 +55,7 @@ def choose_stripes(job: PlannedJob, targets: int, target_rate: float | None) -> 
         return "the I/O time or the stripes of earlier runs are not known"
     if job.io_s.runs < _LEAST_RUNS:
         return f"{counted(job.io_s.runs, 'run')} of it: that does not show how much its runs differ"
-    measured = _measured(job)
+    measured = _measured(job, targets)
     if measured is not None:
         return measured
     estimated = _estimated(job, targets, target_rate)
@@ -93,9 +94,9 @@ def expected_io(job: PlannedJob, choice: StripeChoice | None) -> ExpectedIo | st
     )
 
 
-def _measured(job: PlannedJob) -> StripeChoice | None:
+def _measured(job: PlannedJob, targets: int) -> StripeChoice | None:
     """The count with the best measured bandwidth, if that is surely better than the usual one's."""
-    items = {item.stripe_count: item for item in job.by_stripes or ()}
+    items = {item.stripe_count: item for item in job.by_stripes or () if item.stripe_count <= targets}
     usual = items.get(job.usual_stripes or 0)
     avoided = {entry.stripe_count for entry in job.avoid}
     better = [item for item in items.values() if item.stripe_count not in avoided and item.runs >= _LEAST_RUNS]
@@ -136,7 +137,8 @@ def _estimated(job: PlannedJob, targets: int, target_rate: float | None) -> Stri
     is_shared = job.pattern.layout == "shared"
     # Files of their own are written side by side.
     files = 1 if is_shared else job.processes
-    size = job.bytes / files
+    sizes = [creation.size for creation in job.creations or ()]
+    size = statistics.median_high(sizes) if sizes else job.bytes / files
     if target_rate is not None and rate < stripe_count.LEAST_SHARE * target_rate * min(files * usual, targets):
         return "its files are slower than their targets: something else delays them"
     per_node = stripe_count.PER_NODE if is_shared else stripe_count.OWN_PER_NODE / files

@@ -125,6 +125,7 @@ def _spread(requests: Sequence[Request], rows: list[list[int]]) -> list[list[int
 
     Only stripes of the same bytes as the first change places, so that every OST keeps its bytes.
     """
+    _deal(requests, rows)
     stripes_on: defaultdict[int, Counter[int]] = defaultdict(Counter)
     for request, row in zip(requests, rows, strict=True):
         alike = [n for n in range(len(row)) if request[n] == request[0]]
@@ -134,6 +135,23 @@ def _spread(requests: Sequence[Request], rows: list[list[int]]) -> list[list[int
             row[n] = ost
             stripes_on[n][ost] += 1
     return rows
+
+
+def _deal(requests: Sequence[Request], rows: list[list[int]]) -> None:
+    """Give files of one stripe and one size their OSTs in turn: those that follow one another are written together."""
+    by_size: defaultdict[int, list[int]] = defaultdict(list)
+    for number, request in enumerate(requests):
+        if len(request) == 1 and rows[number]:
+            by_size[request[0]].append(number)
+    for numbers in by_size.values():
+        turns: Counter[int] = Counter()
+        order = []
+        for number in numbers:
+            (ost,) = rows[number]
+            order.append((turns[ost], ost))
+            turns[ost] += 1
+        for number, (_, ost) in zip(numbers, sorted(order), strict=True):
+            rows[number] = [ost]
 
 
 def _ordered(osts: list[int], stripes_on: Sequence[Counter[int]]) -> list[int]:

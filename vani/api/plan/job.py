@@ -143,12 +143,9 @@ def _design(
     pool: Pool,
     rules: SharingRules,
 ) -> Design:
-    reserved: dict[int, int] = {}
-    for other in entries.values():
-        for index, size in (other.design.reserved if other.design is not None else {}).items():
-            reserved[index] = reserved.get(index, 0) + size
+    running = [other.design for other in entries.values() if other.design is not None]
     return design_job(
-        state, entry.known.planned, has.io_nodes, pool.snapshot, reserved, _library(rules.place_library)
+        state, entry.known.planned, has.io_nodes, pool.snapshot, running, _library(rules.place_library)
     )
 
 

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, Self
 
 from vani.api.plan.store import extents_of
 from vani.database.interactions import store
 from vani.errors import InputError
+from vani.plan.job_osts import InUse, osts_for
 from vani.plan.job_stripes import StripeChoice, choose_stripes, expected_io
 from vani.plan.path import path
 from vani.plan.place import place
@@ -18,7 +20,7 @@ from vani.units import counted
 
 if TYPE_CHECKING:
     from vani.prolog.state import State
-    from vani.schema.jobs import PlannedJob
+    from vani.schema.jobs import Creation, PlannedJob
     from vani.schema.plan import PlacedExtent, PlacePlan
     from vani.schema.snapshot import Snapshot, Target
 
@@ -32,6 +34,8 @@ _EVEN: Final = 1.001
 """As in `vani.plan.placement_advice`: times within the first factor, and costs within the second, are alike."""
 _LEAST_SHARE: Final = 0.05
 """A busy OST still takes something."""
+_LEVEL: Final = 0.9
+"""OSTs with at least this share of the room of the emptiest are filled alike."""
 _SETTINGS: Final = PlaceSettings(
     method="balanced", past_weight=1.0, ceiling=_CEILING, cpu_weight=0.5, memory_weight=0.5, turn="going-on",
     window=0.17, seed=0, seeds=_DRAWS,
@@ -45,7 +49,7 @@ class Design:
     Attributes
     ----------
     reserved
-        Bytes that it is going to write, by OST.
+        Bytes that it is going to write, by OST; 0 where it reads.
     """
 
     layout: JobLayout | None = None
@@ -53,6 +57,11 @@ class Design:
     io_s: ExpectedIo | None = None
     unchanged: tuple[Left, ...] = ()
     reserved: Mapping[int, int] = field(default_factory=dict)
+
+    @property
+    def is_widened(self) -> bool:
+        """Whether its files get more stripes than before."""
+        return self.layout is not None and self.layout.source != "unchanged"
 
     def as_json(self) -> dict[str, Any]:
         """The design as it stands in the state."""
@@ -80,7 +89,7 @@ def design_job(
     job: PlannedJob,
     io_nodes: tuple[str, ...],
     snapshot: Snapshot | None,
-    reserved: Mapping[int, int],
+    running: Sequence[Design],
     library: str | None,
 ) -> Design:
     """Plan stripes, OSTs and path of a job, and write its placement database and hints.
@@ -91,8 +100,8 @@ def design_job(
     ----------
     io_nodes
         Names of its I/O nodes; empty: direct access.
-    reserved
-        Bytes that running jobs are still going to write, by OST.
+    running
+        Designs of the jobs that run.
     library
         Path of the placement library; None: nothing gives files their layout by name.
     """
@@ -101,19 +110,22 @@ def design_job(
     if isinstance(route, str):
         unchanged.append(Left(name="path", reason=route))
     targets = [] if snapshot is None else _targets(snapshot, io_nodes)
-    choice = _choice(job, targets, library)
+    in_use = _in_use(running)
+    choice = _choice(job, targets, in_use, library)
     if isinstance(choice, str):
         unchanged.append(Left(name="stripes", reason=choice))
     chosen = None if isinstance(choice, str) else choice
     layout: JobLayout | None = None
     bytes_by_ost: dict[int, int] = {}
-    placed = _placed(state, job, chosen, targets, reserved, library)
+    placed = _placed(state, job, chosen, targets, running, in_use, library)
     if isinstance(placed, str):
         unchanged.append(Left(name="OSTs", reason=placed))
     else:
         layout, bytes_by_ost = placed
     if layout is None and chosen is not None:
         layout = _hinted(state, job, chosen)
+    if job.reads_from and job.pattern is not None and job.pattern.operation == "read":
+        bytes_by_ost = {**dict.fromkeys(job.reads_from, 0), **bytes_by_ost}
     expected = expected_io(job, chosen)
     if isinstance(expected, str):
         unchanged.append(Left(name="io_s", reason=expected))
@@ -164,11 +176,24 @@ def _targets(snapshot: Snapshot, io_nodes: tuple[str, ...]) -> list[Target]:
     return [target for target in serving if target.oss in reached]
 
 
-def _choice(job: PlannedJob, targets: list[Target], library: str | None) -> StripeChoice | str:
+def _in_use(running: Sequence[Design]) -> InUse:
+    written = [{index for index, size in design.reserved.items() if size} for design in running]
+    wide = [osts for osts, design in zip(written, running, strict=True) if design.is_widened]
+    narrow = [osts for osts, design in zip(written, running, strict=True) if not design.is_widened]
+    read = {index for design in running for index, size in design.reserved.items() if not size}
+    return InUse(frozenset().union(*wide), frozenset().union(*narrow), read)
+
+
+def _choice(job: PlannedJob, targets: list[Target], in_use: InUse, library: str | None) -> StripeChoice | str:
+    """The stripe count; one for which enough targets are free, where that gains half as much at least."""
     if not targets:
         return "no snapshot names an OST that serves"
-    rates = [target.peak.iobw for target in targets if target.peak is not None and target.peak.iobw]
-    choice = choose_stripes(job, len(targets), min(rates, default=None))
+    choice = choose_stripes(job, len(targets), _rate(targets))
+    free = in_use.free(targets)
+    if not isinstance(choice, str) and 0 < free < choice.count:
+        fewer = choose_stripes(job, free, _rate(targets))
+        if not isinstance(fewer, str) and fewer.speedup >= choice.speedup / 2:
+            choice = fewer
     if isinstance(choice, str) or job.mpi_io or (job.creations and library is not None):
         return choice
     return (
@@ -177,12 +202,19 @@ def _choice(job: PlannedJob, targets: list[Target], library: str | None) -> Stri
     )
 
 
+def _rate(targets: list[Target]) -> float | None:
+    """Bytes per second of the slowest target; None: not known."""
+    rates = [target.peak.iobw for target in targets if target.peak is not None and target.peak.iobw]
+    return min(rates, default=None)
+
+
 def _placed(
     state: State,
     job: PlannedJob,
     choice: StripeChoice | None,
     targets: list[Target],
-    reserved: Mapping[int, int],
+    running: Sequence[Design],
+    in_use: InUse,
     library: str | None,
 ) -> tuple[JobLayout, dict[int, int]] | str:
     """Layouts of the files whose names are known, in a database of their own; in words why there is none."""
@@ -197,11 +229,19 @@ def _placed(
         return "the stripes of its files are not known"
     if choice is None and any(entry.stripe_count == count for entry in job.avoid):
         return "chosen OSTs made earlier runs slower"
+    reserved: Counter[int] = Counter()
+    for design in running:
+        reserved.update(design.reserved)
+    to_be = [target.model_copy(update={"used": target.used + reserved[target.index]}) for target in targets]
+    own = {
+        target.index
+        for target in osts_for(job, count, to_be, in_use, is_widened=choice is not None, target_rate=_rate(targets))
+    }
     try:
-        plan = _plan(job, count, targets, reserved)
+        plan = _plan(job, count, [target for target in targets if target.index in own], reserved)
     except InputError as error:
         return str(error)
-    pin, why = _pins(plan)
+    pin, why = (True, "apart from the files of other jobs") if len(own) < len(targets) else _pins(plan)
     if choice is None and not pin:
         return why
     extents = [extent for file in plan.files for extent in file.extents]
@@ -246,15 +286,27 @@ def _plan(job: PlannedJob, count: int, targets: list[Target], reserved: Mapping[
     """Place its files next to what running jobs write, by free space; a busy OST counts by what its load leaves."""
     from vani.schema.snapshot import Snapshot  # noqa: PLC0415 - loaded where there is a snapshot
 
-    creations = [creation.model_copy(update={"layout": count}) for creation in job.creations or []]
+    creations = [creation.model_copy(update={"layout": count}) for creation in _by_turn(job.creations or [])]
     free = []
-    for target in targets:
-        size = max(1, round((target.size - target.used) * max(_LEAST_SHARE, 1 - (target.load or 0.0))))
+    rooms = [(target.size - target.used) * max(_LEAST_SHARE, 1 - (target.load or 0.0)) for target in targets]
+    for target, room in zip(targets, rooms, strict=True):
+        # Otherwise the OST that is emptier by a little gets all small files.
+        size = max(1, round(max(rooms) if room >= _LEVEL * max(rooms) else room))
         used = min(reserved.get(target.index, 0), size)
         free.append(target.model_copy(update={"oss": None, "size": size, "used": used}))
     return place(
         Jobs(jobs=[job.model_copy(update={"creations": creations})]), Snapshot(ost=free), _SETTINGS
     )
+
+
+def _by_turn(creations: Sequence[Creation]) -> list[Creation]:
+    """The first file of each process, then the second of each: those that are created together are placed apart."""
+    turns: Counter[int | None] = Counter()
+    order = []
+    for number, creation in enumerate(creations):
+        order.append((turns[creation.rank], number))
+        turns[creation.rank] += 1
+    return [creations[number] for _, number in sorted(order)]
 
 
 def _hinted(state: State, job: PlannedJob, choice: StripeChoice) -> JobLayout:
@@ -290,4 +342,4 @@ def _bytes_by_ost(extents: list[PlacedExtent]) -> dict[int, int]:
     for extent in extents:
         for ost, size in zip(extent.osts, extent.bytes, strict=True):
             sums[ost] = sums.get(ost, 0) + size
-    return sums
+    return {ost: size for ost, size in sums.items() if size}

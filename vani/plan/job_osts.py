@@ -1,0 +1,82 @@
+"""OSTs for the files of a job that begins, so that they and the files of running jobs keep out of each other's way.
+
+A file on more targets than before is written in bursts that fill all of them, and a small file there
+waits for the end of such a burst. So jobs with widened files leave OSTs to others, which take these, and no job writes
+where another one reads.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence, Set
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from vani.schema.jobs import PlannedJob
+    from vani.schema.snapshot import Target
+
+__all__ = ["InUse", "osts_for"]
+
+_LEFT: Final = 0.25
+"""Share of the OSTs that widened files leave to others, together."""
+_AMPLE: Final = 4
+"""Times as many OSTs as its rate fills, and a job does not notice that it has no more."""
+
+
+@dataclass(frozen=True)
+class InUse:
+    """Indexes of the OSTs that running jobs use: with widened files, with others, and to read from."""
+
+    wide: Set[int] = frozenset()
+    narrow: Set[int] = frozenset()
+    read: Set[int] = frozenset()
+
+    def most_widened(self, targets: Sequence[Target]) -> int:
+        """OSTs that widened files may use together."""
+        writable = sum(target.index not in self.read for target in targets)
+        return writable - math.ceil(_LEFT * writable)
+
+    def free(self, targets: Sequence[Target]) -> int:
+        """OSTs that no job uses, and that one more job with widened files may; all, where it is the only one."""
+        unused = sum(target.index not in self.wide | self.narrow | self.read for target in targets)
+        return max(0, min(unused, self.most_widened(targets) - len(self.wide))) if self.wide else unused
+
+
+def osts_for(
+    job: PlannedJob,
+    count: int,
+    targets: Sequence[Target],
+    in_use: InUse,
+    *,
+    is_widened: bool,
+    target_rate: float | None,
+) -> list[Target]:
+    """The part of `targets` on which to place the files of a job, `count` stripes each.
+
+    Parameters
+    ----------
+    target_rate
+        Bytes per second of one; None: not known.
+    """
+    files = 1 if job.pattern is not None and job.pattern.layout == "shared" else job.processes or len(targets)
+    least, most_free = files * count, len(targets)
+    if is_widened:
+        least, most_free = count, in_use.free(targets)
+        wanted = min(files * count, in_use.most_widened(targets) // 2)
+        worse = (in_use.read, in_use.narrow, in_use.wide)
+    elif target_rate is None or job.bytes is None or job.io_s is None or not job.io_s.low:
+        return list(targets)
+    else:
+        wanted = max(least, math.ceil(_AMPLE * job.bytes / job.io_s.low / target_rate))
+        worse = (in_use.read, in_use.wide, in_use.narrow)
+    # Of those in use no more than it needs.
+    chosen: list[Target] = []
+    for target in sorted(
+        targets,
+        key=lambda target: (*(target.index in some for some in worse), target.used - target.size, target.index),
+    ):
+        is_free = not any(target.index in some for some in worse)
+        if len(chosen) < (min(most_free, max(least, wanted)) if is_free else least):
+            chosen.append(target)
+    return chosen
