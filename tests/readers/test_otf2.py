@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import sys
 from collections import Counter
@@ -18,7 +19,7 @@ from otf2_archives import UNDEFINED, archive, enums, opened, operation
 
 import vani
 from vani.calls import CALLS, Flag, Kind, Layer
-from vani.errors import InputError, TraceError
+from vani.errors import InputError, TraceError, UnknownFormatError
 from vani.readers import open_trace
 from vani.readers.trace_reader import Piece
 
@@ -196,7 +197,7 @@ def test_numbers_and_clocks_of_a_location_are_unified(tmp_path):
     reader = open_trace(tmp_path / "run")
     assert reader.calls_per_rank().tolist() == [1, 0]
     assert reader.problems == [
-        "location Master thread of MPI Rank 1: its definitions are damaged or missing; the calls before are read"
+        "location Master thread of MPI Rank 1: its definitions are damaged or missing"
     ]
 
 
@@ -259,6 +260,16 @@ def test_bad_anchors_are_one_line(tmp_path, capfd):
     with pytest.raises(TraceError, match=r"contains 2 archives of OTF2; name one, such as .*other.otf2"):
         vani.profile(tmp_path)
     assert capfd.readouterr() == ("", "")
+
+
+def test_what_is_no_anchor_is_not_opened(tmp_path):
+    run = written(tmp_path / "run", 1)
+    with pytest.raises(UnknownFormatError, match=r"0.evt: is one file of an archive of OTF2; name the archive"):
+        open_trace(run / "traces" / "0.evt")
+    (tmp_path / "pipe").mkdir()
+    os.mkfifo(tmp_path / "pipe" / "traces.otf2")
+    with pytest.raises(UnknownFormatError, match=r"is not a trace, but has 1 \.otf2 file"):
+        open_trace(tmp_path / "pipe")
 
 
 def test_without_the_extra_it_is_named(tmp_path, monkeypatch):

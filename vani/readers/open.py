@@ -290,6 +290,10 @@ def _about_file(path: Path) -> UnknownFormatError:
         return UnknownFormatError(
             "is one file of a Recorder trace", where=path, todo=f"name its folder, {path.parent}"
         )
+    if path.suffix in (".evt", ".def"):
+        return UnknownFormatError(
+            "is one file of an archive of OTF2", where=path, todo="name the archive, a file such as traces.otf2"
+        )
     if path.suffix == ".parquet":
         return UnknownFormatError("is one Parquet file", where=path, todo=f"name its folder, {path.parent}")
     foreign = _foreign([name])

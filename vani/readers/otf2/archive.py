@@ -101,7 +101,7 @@ class Archive:
                 pass
             _otf2.Reader_CloseEvtReader(handle, events)
         except _otf2.Error as error:
-            return _why(error)
+            return f"{_why(error)}; its calls before that are read"
         return None
 
     def _open(self, library: Any) -> None:

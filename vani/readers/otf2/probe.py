@@ -16,7 +16,7 @@ _PARTS = (_ANCHOR, ".def", ".evt")
 def is_otf2(path: Path) -> bool:
     """Return whether a path is the anchor of an archive, or a folder with one, damaged or not."""
     try:
-        return bool(_anchors(path)) if path.is_dir() else path.name.endswith(_ANCHOR)
+        return bool(_anchors(path)) if path.is_dir() else _is_anchor(path)
     except OSError:
         return False
 
@@ -58,5 +58,9 @@ def files_of(path: Path) -> list[Path]:
 
 
 def _anchors(folder: Path) -> list[Path]:
-    anchors = [entry for entry in folder.iterdir() if entry.name.endswith(_ANCHOR)]
-    return sorted(anchors, key=lambda file: natural(file.name))
+    return sorted(filter(_is_anchor, folder.iterdir()), key=lambda file: natural(file.name))
+
+
+def _is_anchor(path: Path) -> bool:
+    # A named pipe would be waited for without end.
+    return path.name.endswith(_ANCHOR) and path.is_file()

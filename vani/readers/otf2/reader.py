@@ -212,7 +212,7 @@ def _read(archive: Archive, anchor: Path) -> _Known:
         threads[rank] += 1
         problem = archive.read(location._ref, of_location.callbacks)
         if problem is not None:
-            problems.append(f"location {location.name} of {processes[rank].name}: {problem}; the calls before are read")
+            problems.append(f"location {location.name} of {processes[rank].name}: {problem}")
         if of_location.program is not None:
             programs.add(definitions.strings[of_location.program])
         batch = of_location.batch()
