@@ -1,6 +1,6 @@
 """`vani tune` on the stand-in of `examples/closed-loop`: eight programs on four machines, beside an exhaustive sweep.
 
-`python -m benchmarks.tune [--machine NAME] [--kind NAME] [--json FILE] [--seed N]`
+`python -m benchmarks.tune [--machine NAME] [--kind NAME] [--json FILE] [--seed N] [--noise SESSIONS]`
 
 Seconds are modelled (`modelled_programs.py`): nothing is timed, so what else the machine does changes nothing, and the
 same seed gives the same table. Requests and runs vary by the model's noise. Each program is run under
@@ -27,18 +27,22 @@ import random
 import shlex
 import statistics
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
+
+import numpy as np
+from scipy.stats import binomtest
 
 import vani
 from vani.api import advise
 from vani.api.tune_candidates import TRIAL, Run, candidates_of
 from vani.schema.profile import Profile
 from vani.schema.system import System
-from vani.schema.tuned import Tuned, TunedRun
-from vani.tune.search import next_candidates, result_of
+from vani.schema.tuned import Candidate, Tuned, TunedRun
+from vani.schema.tuned import Setting as TunedSetting
+from vani.tune.search import ERROR_RATE, next_candidates, result_of
 
 EXAMPLE: Final = Path(__file__).resolve().parents[1] / "examples" / "closed-loop"
 sys.path.insert(0, str(EXAMPLE))
@@ -59,6 +63,8 @@ SWITCHES: Final[tuple[dict[str, str], ...]] = (
     {}, {"romio_cb_write": "disable"}, {"cb_nodes": "1"}, {"cb_nodes": "2"}, {"cb_nodes": "4"},
 )  # fmt: skip
 DRAWS: Final = 1000
+NOISE: Final = 0.2
+SESSIONS: Final = 1000
 DRAWN: Final = "drawn 1"
 """A machine whose figures nobody chose, and for which nothing was chosen."""
 
@@ -158,13 +164,7 @@ class Bench:
             version=vani.__version__, begun="2026-01-01T00:00:00+00:00", host="modelled", command=[kind],
             data=str(MOUNT / "run"), fresh="emptied", most_runs=RUNS, candidates=candidates, not_tried=not_tried,
         )  # fmt: skip
-        while (chosen := next_candidates(tuned)) is not None:
-            seconds = self.seconds(kind, _setting(tuned, chosen))
-            run = TunedRun(
-                number=len(tuned.runs) + 1, candidates=chosen, folder=tuned.data, outcome="ended", seconds=seconds
-            )
-            tuned = tuned.model_copy(update={"runs": [*tuned.runs, run]})
-        return tuned.model_copy(update={"result": result_of(tuned)})
+        return _carried_out(tuned, lambda chosen: self.seconds(kind, _setting(tuned, chosen)))
 
     def seconds(self, kind: str, setting: Setting) -> float:
         words = shlex.split(setting.layout or "")
@@ -181,6 +181,41 @@ class Bench:
             chosen = min(drawn, key=lambda setting: case.swept[setting][0])
             shares.append(best / statistics.mean(case.swept[chosen][1:]))
         return statistics.median(shares)
+
+
+def _carried_out(tuned: Tuned, seconds: Callable[[Sequence[int]], float]) -> Tuned:
+    """A session whose runs take `seconds` with these candidates, with its result."""
+    while (chosen := next_candidates(tuned)) is not None:
+        run = TunedRun(
+            number=len(tuned.runs) + 1, candidates=chosen, folder=tuned.data, outcome="ended", seconds=seconds(chosen)
+        )
+        tuned = tuned.model_copy(update={"runs": [*tuned.runs, run]})
+    return tuned.model_copy(update={"result": result_of(tuned)})
+
+
+def false_winners(runs: int, sessions: int, seed: int) -> int:
+    """Sessions that call a setting proven, of a program with `NOISE` whose three settings change nothing."""
+    settings = [Setting(f"-c {count}") for count in (2, 4, 8)]
+    session = Tuned(
+        version=vani.__version__, begun="2026-01-01T00:00:00+00:00", host="modelled", command=["a"], data="/d",
+        fresh="emptied", most_runs=runs, candidates=[
+            Candidate(rule="R", name="r", reason="", expected=None, setting=TunedSetting(layout=setting.layout))
+            for setting in settings
+        ],
+    )  # fmt: skip
+    random = np.random.default_rng(seed)
+    ended = (_carried_out(session, lambda _: float(np.exp(random.normal(0, NOISE)))) for _ in range(sessions))
+    return sum(tuned.result is not None and tuned.result.verdict == "proven" for tuned in ended)
+
+
+def _false_winners(runs: int, sessions: int, seed: int) -> str:
+    count = false_winners(runs, sessions, seed)
+    interval = binomtest(count, sessions).proportion_ci(0.95)
+    return (
+        f"nothing helps, runs differ by {100 * NOISE:.0f} %, {runs} runs: {count} of {sessions} sessions call a "
+        f"setting proven, {100 * count / sessions:.1f} % ({100 * interval.low:.1f} to {100 * interval.high:.1f} %; "
+        f"{100 * ERROR_RATE:.0f} % at most is what it says)"
+    )
 
 
 def _grid(machine: str, kind: str) -> Iterator[Setting]:
@@ -266,7 +301,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--json", type=Path, metavar="FILE", help="write all seconds here")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--repeats", type=int, default=10, metavar="N", help="fresh runs of each setting")
+    parser.add_argument(
+        "--noise", type=int, metavar="SESSIONS", help="only count false winners, in so many sessions of 5 and of 9 runs"
+    )
     options = parser.parse_args(arguments)
+    if options.noise:
+        print("\n".join(_false_winners(runs, options.noise, options.seed) for runs in (RUNS, 9)))
+        return 0
     cases = [
         Bench(machine, options.seed, options.repeats).case(kind)
         for machine in options.machine or [*MACHINES, DRAWN]
@@ -278,6 +319,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     for name in dict.fromkeys(case.machine for case in cases):
         print(f"{name}: {_reached([case for case in cases if case.machine == name])}")
     print(_summary(cases))
+    print(_false_winners(RUNS, SESSIONS, options.seed))
     return 0
 
 

@@ -43,8 +43,12 @@ open(os.path.join(folder, "out.dat"), "w").write(hints.get("cb_nodes", "right"))
 if "DARSHAN_LOGPATH" in os.environ:
     log = f"{getpass.getuser()}_program_id{os.getpid()}-{os.getpid()}_1.darshan"
     shutil.copyfile(os.environ["LOG"], os.path.join(os.environ["DARSHAN_LOGPATH"], log))
-time.sleep(float(os.environ.get("SECONDS", "0.4")) / (4 if stripes == 8 else 1))
+time.sleep(float(os.environ.get("SECONDS", "0")))
+# A clock of its own, which a busy machine does not slow down; runs differ by 1 %.
+runs = len(os.listdir(os.path.dirname(folder))) if os.path.basename(folder) != "scratch" else 0
+print("took", (0.1 if stripes == 8 else 0.4) * (1 + runs % 2 / 100), "s")
 """
+CLOCK = "sed -n 's/^took \\(.*\\) s$/\\1/p' \"$VANI_LOG\""
 
 
 @pytest.fixture
@@ -71,9 +75,10 @@ def scratch(run, desk: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return scratch
 
 
-def words(*options: str) -> list[str]:
+def words(*options: str, clock: str = CLOCK) -> list[str]:
+    timed = ["--time", clock] if clock else []
     program = [sys.executable, "program.py", "{data}"]
-    return ["tune", "--data", "scratch", "--advice", "advice.yaml", *options, "--", *program]
+    return ["tune", "--data", "scratch", "--advice", "advice.yaml", *timed, *options, "--", *program]
 
 
 def layouts() -> list[Path]:
@@ -85,9 +90,9 @@ def test_what_helps_is_proven_and_kept(run, scratch):
     done = run(*words())
     assert (done.status, done.err) == (0, "")
     tuned = Tuned.load("tuned.yaml")
-    assert [known.candidates for known in tuned.runs] == [[], [0], [0, 1], [], [0]] or tuned.runs[-1].candidates == [0, 1]
+    assert [known.candidates for known in tuned.runs] == [[], [0], [0, 1], [], [0]]
     assert tuned.result.verdict == "proven"
-    assert tuned.result.speedup > 1.2
+    assert tuned.result.low < 4 < tuned.result.high
     assert done.out.startswith("Run 1 of 5   as it is ")
     assert "Proven: " in done.out
     assert "POS001: needs more than a setting from outside" in done.out
@@ -119,7 +124,6 @@ def test_a_folder_that_is_emptied_is_empty_and_without_layout_afterwards(run, sc
 
 @pytest.mark.parametrize("way", ["fails", "wrong"])
 def test_a_setting_under_which_the_program_fails_is_not_kept(run, scratch, way, monkeypatch):
-    monkeypatch.setenv("SECONDS", "0.1")
     if way == "fails":
         monkeypatch.setenv("FAILS_WITH", "8")
     done = run(*words("--verify", 'test "$(cat "$VANI_DATA/out.dat")" = right'))
@@ -129,7 +133,6 @@ def test_a_setting_under_which_the_program_fails_is_not_kept(run, scratch, way, 
 
 
 def test_a_layout_that_cannot_be_set_is_not_kept(run, scratch, monkeypatch):
-    monkeypatch.setenv("SECONDS", "0.1")
     program = Path(os.environ["PATH"].split(os.pathsep)[0], "lfs")
     program.write_text("#!/bin/sh\ncase \"$1 $2\" in 'setstripe -c') echo 'error: too many stripes' >&2; exit 22 ;; esac\n")
     done = run(*words())
@@ -177,7 +180,7 @@ def test_the_io_time_of_a_run_is_that_of_the_log_that_darshan_left(run, scratch,
 def test_the_io_time_of_a_run_is_that_of_its_trace_where_one_is_asked_for(run, scratch, monkeypatch):
     strace_or_skip()
     monkeypatch.setenv("SECONDS", "0.1")
-    done = run(*words("--io-time", "strace", "--budget", "1"))
+    done = run(*words("--io-time", "strace", "--budget", "1", clock=""))
     tuned = Tuned.load("vani-tune-state/tuned.yaml")
     assert 0 < tuned.runs[0].io_s < tuned.runs[0].seconds
     gain = tuned.most_gain
@@ -193,7 +196,6 @@ def test_a_budget_in_node_hours_needs_to_know_the_nodes(run, scratch, monkeypatc
     assert "the number of nodes of a run is not known" in done.line
     monkeypatch.setenv("SLURM_JOB_ID", "1")
     monkeypatch.setenv("SLURM_JOB_NUM_NODES", "8")
-    monkeypatch.setenv("SECONDS", "0.1")
     assert run(*words("--budget", "1nh", "--nodes", "900")).status == 0
     tuned = Tuned.load("vani-tune-state/tuned.yaml")
     assert (tuned.nodes, tuned.most_node_hours, tuned.most_runs) == (900, 1, None)
@@ -234,6 +236,7 @@ MOMENTS = [pytest.param(s, marks=() if s == 1.3 else pytest.mark.slow) for s in 
 @pytest.mark.parametrize("after_s", MOMENTS)
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT])
 def test_a_session_that_is_killed_goes_on_or_says_why_not(run, scratch, after_s, number, monkeypatch):
+    monkeypatch.setenv("SECONDS", "0.6")
     (scratch / "mine").write_text("mine")
     process = subprocess.Popen([sys.executable, "-m", "vani", *words()], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     while not Path("vani-tune-state/run-1.log").exists():
@@ -251,9 +254,8 @@ def test_a_session_that_is_killed_goes_on_or_says_why_not(run, scratch, after_s,
     assert done.status == 0, done.err
     assert "under way" not in done.out
     tuned = Tuned.load("vani-tune-state/tuned.yaml")
-    # On a busy machine four runs may not decide.
-    assert tuned.result.verdict in ("proven", "not_proven")
-    assert sum(known.outcome == "ended" for known in tuned.runs) in (4, 5)
+    assert tuned.result.verdict == "proven"
+    assert sum(known.outcome == "ended" for known in tuned.runs) == 5
     assert layouts() == []
     assert run("tune", "--show").out.splitlines()[-2:] != []
 
@@ -281,7 +283,6 @@ main(sys.argv[3:])
 @pytest.mark.parametrize("moment", ["before", "after"])
 @pytest.mark.parametrize("number", range(1, 8))
 def test_a_session_that_is_killed_while_it_is_saved_loses_no_run_that_was_saved(run, scratch, number, moment, monkeypatch):
-    monkeypatch.setenv("SECONDS", "0.2")
     line = [sys.executable, "-c", KILLED_AT_A_SAVE, str(number), moment, *words()]
     assert subprocess.run(line, check=False, capture_output=True).returncode == -signal.SIGKILL
     if (number, moment) == (1, "before"):
@@ -301,7 +302,6 @@ def test_a_session_that_is_killed_while_it_is_saved_loses_no_run_that_was_saved(
 
 
 def test_a_history_remembers_what_was_measured_for_advice_and_for_the_next_session(run, scratch, monkeypatch):
-    monkeypatch.setenv("SECONDS", "0.8")
     monkeypatch.setenv("FAILS_WITH", "8")
     golden, named = ROOT / "tests" / "golden" / "v3-haccio-ssf-8r.yaml", ("--system", "titan", "--history", "h.sqlite")
     done = run(*words(*named))

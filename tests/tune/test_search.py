@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from vani.schema.tuned import Candidate, RunIO, Setting, Tuned, TunedRun
+from vani.tune.comparison import compare
 from vani.tune.prior import expected_saving
 from vani.tune.search import ERROR_RATE, next_candidates, not_worth_a_run, result_of
 
@@ -148,6 +149,23 @@ def test_a_setting_is_tried_if_later_runs_pay_for_its_run():
     assert [0] in [run.candidates for run in simulated(more, simulation).runs]
     alone = tuned.model_copy(update={"candidates": [first]})
     assert simulated(alone, simulation).result.verdict == "nothing_helps"
+
+
+@given(
+    before=st.lists(st.floats(1, 100), min_size=2, max_size=6, unique=True),
+    after=st.lists(st.floats(1, 100), min_size=2, max_size=6, unique=True),
+    error_rate=st.floats(0.001, 0.2),
+)
+def test_the_interval_is_that_of_students_test(before, after, error_rate):
+    interval = stats.ttest_ind(np.log(before), np.log(after)).confidence_interval(1 - 2 * error_rate)
+    compared = compare(before, after, error_rate)
+    assert np.log([compared.low, compared.high]) == pytest.approx([interval.low, interval.high], rel=1e-6, abs=1e-6)
+
+
+@pytest.mark.parametrize("after", [[1.0, 1.1], [1.0, 1.0]])
+def test_runs_that_took_the_same_time_can_be_compared(after):
+    compared = compare([2.0, 2.0], after, 0.05)
+    assert compared.low <= compared.speedup <= compared.high
 
 
 @given(

@@ -74,10 +74,10 @@ def next_candidates(tuned: Tuned) -> list[int] | None:
     most = number_of_runs(tuned) or 1
     if len(_counted(tuned)) >= most or _is_spent(tuned) or _has_nothing_to_gain(tuned):
         return None
-    explored, wanted = _exploration(tuned, most)
+    explored, helped, wanted = _exploration(tuned, most)
     if wanted is not None:
         return list(wanted)
-    best = _best(tuned, explored)
+    best = _best(tuned, helped)
     if best is None:
         # Its second run shows the noise, and that the first one was not fast by chance.
         return [] if len(as_is) < 2 and explored else None
@@ -108,8 +108,8 @@ def result_of(tuned: Tuned) -> Result:
         )
         return Result(verdict="nothing_to_gain", why=why, candidates=[], as_is_runs=len(as_is))
     most = number_of_runs(tuned) or 1
-    explored, _ = _exploration(tuned, most)
-    best = _best(tuned, explored)
+    explored, helped, _ = _exploration(tuned, most)
+    best = _best(tuned, helped)
     noise = noise_of([as_is, *(_seconds(tuned, item) for item in explored)])
     if best is None:
         if not explored:
@@ -216,9 +216,13 @@ def _io_speedup(tuned: Tuned, best: Combination) -> float | None:
     return _mean(both[0]) / _mean(both[1]) if all(both) else None
 
 
-def _exploration(tuned: Tuned, most: int) -> tuple[list[Combination], Combination | None]:
-    """Combinations that were tried, and the next one; decided by the first run of each, so that it never changes."""
+def _exploration(tuned: Tuned, most: int) -> tuple[list[Combination], list[Combination], Combination | None]:
+    """Combinations that were tried, those of them that helped, and the next one.
+
+    The first run of each decides, so that it never changes.
+    """
     explored: list[Combination] = []
+    helped: list[Combination] = []
     best: Combination = ()
     fastest = _first(tuned, ()) or math.inf
     for index in _worth_trying(tuned)[: max(1, most - _REPEATED)]:
@@ -227,22 +231,25 @@ def _exploration(tuned: Tuned, most: int) -> tuple[list[Combination], Combinatio
             continue
         seconds = _first(tuned, combination)
         if seconds is None and not _has_failed(tuned, combination):
-            return explored, combination if most >= 2 else None
+            return explored, helped, combination if most >= 2 else None
         explored.append(combination)
         if seconds is not None and seconds < fastest * (1 - LEAST_GAIN):
             best, fastest = combination, seconds
-    return explored, None
+            helped.append(combination)
+    return explored, helped, None
 
 
-def _best(tuned: Tuned, explored: Sequence[Combination]) -> Combination | None:
+def _best(tuned: Tuned, helped: Sequence[Combination]) -> Combination | None:
     """The combination whose first run was fastest; None where none is faster than as it is by `LEAST_GAIN`.
+
+    What was added without being faster by as much is no part of it, even if its run was a little shorter by chance.
 
     Repetitions do not change the order: of two that are as fast, each would be repeated half as often as it takes.
     """
     limit = _mean(_seconds(tuned, ())) * (1 - LEAST_GAIN)
     firsts = {
         item: seconds[0]
-        for item in explored
+        for item in helped
         if not _has_failed(tuned, item) and (seconds := _seconds(tuned, item)) and _mean(seconds) < limit
     }
     return min(firsts, key=lambda item: firsts[item], default=None)
