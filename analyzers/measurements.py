@@ -54,8 +54,8 @@ class TraceFacts:
     facts: Sequence[tuple[str, Sequence[str], int]]
     """Library calls whose arguments were kept: function, arguments, how often."""
     job: JobFacts = field(default_factory=JobFacts)
-    hints: Mapping[str, str] = field(default_factory=dict)
-    """Hints of MPI-IO that the trace's header names."""
+    hints_passed: int | None = None
+    """Opens and views of MPI-IO that passed hints, where that alone was counted."""
 
     @property
     def has_results(self) -> bool:

@@ -194,8 +194,8 @@ class RunCounts:
     dropped: frozenset[Beside] = frozenset()
     """Kinds of records that were dropped while the program ran, or that are not taken."""
     job: JobFacts = field(default_factory=JobFacts)
-    hints: Mapping[str, str] = field(default_factory=dict)
-    """Hints of MPI-IO in the log's header."""
+    hints_passed: int | None = None
+    """Opens and views of MPI-IO that passed hints; None where that was not counted."""
     not_counted: Sequence[NotCounted] = ()
     targets: TargetsOfFiles | None = None
     """None where the log does not record targets."""

@@ -94,7 +94,7 @@ class DeferredOpen(Rule):
             )
         current: dict[str, Value] = {
             "opens": opens,
-            "romio_no_indep_rw": own.get("romio_no_indep_rw", "false"),
+            "romio_no_indep_rw": own.get("romio_no_indep_rw", None if use.layer.hints is None else "false"),
         }
         return Finding(
             target=target_of(use.folder, items, use.app),

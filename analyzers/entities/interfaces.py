@@ -32,6 +32,7 @@ from vani.analyzers.measures.libraries import (
 from vani.analyzers.tables.int_table import NO_VALUE
 from vani.calls import FileClass, Layer
 from vani.schema.profile import Amplification, ByteCounts, DataRepresentation, Granularity, Interface
+from vani.units import counted
 
 __all__ = ["interfaces", "middleware_access"]
 
@@ -75,18 +76,15 @@ def interfaces(view: View) -> tuple[list[Interface] | None, Notes]:
     notes |= _why_not_asked(use, entities)
     if any(i.layer == "mpiio" and i.hints is None for i in entities):
         notes["interfaces.hints"] = "MPI_Info_set is in no record (MPI tracing is off by default)"
-    if any(trace.hints for trace in view.measured.traces):
-        notes["interfaces.hints"] = _OF_HEADER
+    counts = [trace.hints_passed for trace in view.measured.traces if trace.hints_passed is not None]
+    if counts:
+        notes["interfaces.hints"] = f"Darshan counts {counted(sum(counts), 'open')} and views with hints, not which"
     if not view.knows_callers:
         of_callers = ("interfaces.bytes", "interfaces.files", "interfaces.granularity")
         notes |= dict.fromkeys(of_callers, view.measured.why(LibraryUse))
     return entities, notes
 
 
-_OF_HEADER = (
-    "`h` in the metadata of the log: the hints that Darshan was given for files it opens by MPI-IO, its own log first "
-    "(by default romio_no_indep_rw=true;cb_nodes=4); those that the program sets itself are not recorded"
-)
 _NOT_OF_IO = (Layer.MPI, Layer.GPU, Layer.USER)
 _NO_GRANULARITY = Granularity(data=None, metadata=None)
 _CALLER_UNKNOWN = {
@@ -312,6 +310,6 @@ def _most_common(values: list[tuple[str, int]]) -> int | None:
 
 def _hints(view: View, app: int) -> dict[str, str] | None:
     hints = {args[1]: args[2] for _, args, _ in view.facts_of(app, "MPI_Info_set") if len(args) > 2}
-    for trace, of in zip(view.measured.traces, view.workload.app_of_trace, strict=True):
-        hints |= trace.hints if of == app else {}
-    return hints or None
+    pairs = zip(view.measured.traces, view.workload.app_of_trace, strict=True)
+    passes_none = all(trace.hints_passed == 0 for trace, of in pairs if of == app)
+    return hints if hints or passes_none else None

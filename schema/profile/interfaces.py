@@ -70,7 +70,9 @@ class Interface(Model):
         default=None,
         description="how its data calls are made; HDF5 without a call that sets it follows MPI-IO",
     )
-    hints: dict[str, str] | None = Field(default=None, description="MPI-IO hints that the program set")
+    hints: dict[str, str] | None = Field(
+        default=None, description="MPI-IO hints that the program set; empty where it passed none"
+    )
 
 
 class Middleware(Model):

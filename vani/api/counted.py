@@ -110,7 +110,7 @@ def _run(reader: TraceReader) -> CountedRun:
             limits=[(limit.attribute, limit.why) for limit in reader.limits],
             facts=[],
             job=counts.job,
-            hints=counts.hints,
+            hints_passed=counts.hints_passed,
         ),
         files=reader.files(),
         counts=counts,

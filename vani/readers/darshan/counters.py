@@ -23,7 +23,7 @@ from vani.distinct import distinct
 from vani.readers.darshan.blind_spots import STREAMS, not_counted
 from vani.readers.darshan.calls import dropped_of, heat_of, hosts_of, segments_of
 from vani.readers.darshan.contradictions import without_contradictions
-from vani.readers.darshan.header_facts import hints_of, job_of
+from vani.readers.darshan.header_facts import hints_passed, job_of
 from vani.readers.darshan.layouts import layouts_of, targets_of
 from vani.readers.darshan.records import Module, Records
 from vani.readers.paths import classify_path
@@ -192,7 +192,7 @@ def counts_of(records: Records) -> tuple[RunCounts, list[str]]:
             unsound=unsound,
             dropped=dropped_of(records),
             job=job_of(records),
-            hints=hints_of(records),
+            hints_passed=hints_passed(records),
             not_counted=not_counted(records, name_of),
             targets=targets_of(records, files),
         ),

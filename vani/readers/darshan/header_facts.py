@@ -1,4 +1,4 @@
-"""Facts in a log's header besides its counters: the job, its user and command, and hints of MPI-IO."""
+"""Facts in a log about the whole job: its number, user and command, and whether the program passed hints to MPI-IO."""
 
 from __future__ import annotations
 
@@ -7,9 +7,8 @@ from typing import Final
 from vani.counts import JobFacts
 from vani.readers.darshan.records import Records
 
-__all__ = ["hints_of", "job_of"]
+__all__ = ["hints_passed", "job_of"]
 
-_HINTS: Final = "h"
 _SOURCE: Final = "the log's header"
 
 
@@ -24,7 +23,13 @@ def job_of(records: Records) -> JobFacts:
     )
 
 
-def hints_of(records: Records) -> dict[str, str]:
-    """Hints of MPI-IO by name: `romio_no_indep_rw=true;cb_nodes=4`."""
-    pairs = (part.partition("=") for part in records.metadata.get(_HINTS, "").split(";"))
-    return {name.strip(): value.strip() for name, equals, value in pairs if equals and name.strip()}
+def hints_passed(records: Records) -> int | None:
+    """Opens and views of MPI-IO that passed hints, by the program or a library; None where that was not counted.
+
+    Which hints they were is in no log: `h` of the header are those that Darshan writes the log itself with.
+    """
+    module = records.modules.get("MPI-IO")
+    if module is None or "MPI-IO" in records.partial or "MPIIO_HINTS" not in module.counters:
+        return None
+    counts = module.counters["MPIIO_HINTS"]
+    return None if (counts < 0).any() else int(counts.sum())

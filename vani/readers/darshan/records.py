@@ -65,7 +65,7 @@ class Records:
     user: int | None = None
     job_id: int | None = None
     metadata: Mapping[str, str] = field(default_factory=dict)
-    """Notes in the log's header: `lib_ver`, `h` (hints), and what a site adds."""
+    """Notes in the log's header: `lib_ver`, `h` (hints for writing the log), and what a site adds."""
     targets: Mapping[str, NDArray[Any]] | None = None
     """Targets of Lustre: `id` of a file and `target`, the number of an OST that it is on; a row each."""
     many_calls: bool = False
