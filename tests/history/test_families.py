@@ -12,6 +12,8 @@ from tests.traces.darshan_families import FAMILIES, MACHINE, SLOW_TARGET, family
 from tests.traces.darshan_month import generate_month
 from vani import api
 from vani.readers.darshan.open import open_log
+from vani.readers.darshan.records import read_records
+from vani.readers.darshan.target_times import printed_target_times, target_times
 
 GAIN = {family.app: family.gain for family in FAMILIES}
 
@@ -56,6 +58,34 @@ def test_targets_are_carried_to_another_database(history, tmp_path):
     api.history_export(tmp_path / "h.jsonl.gz", db=history)
     api.history_import(tmp_path / "h.jsonl.gz", db=tmp_path / "copy.sqlite")
     assert api.history_targets(db=tmp_path / "copy.sqlite") == api.history_targets(db=history)
+
+
+def test_the_records_of_a_profile_name_the_same_targets(history):
+    path = next((history.parent / "logs").rglob("*_scatter_*"))
+    times = target_times(open_log(path), "/scratch")
+    assert times is not None
+    assert printed_target_times(read_records(open_log(path)), "/scratch") == times
+
+
+def test_a_text_of_darshan_parser_counts_for_targets(tmp_path):
+    for job in (1, 2):
+        text = f"# darshan log version: 3.41\n# exe: /opt/a\n# jobid: {job}\n# start_time: 1725936007\n# nprocs: 4\n"
+        text += "# run time: 60\n# mount entry:\t/lustre\tlustre\n"
+        seconds = {5: 40.0 if job == 2 else 8.0}
+        rows = [("POSIX", "POSIX_OPENS", 1), ("POSIX", "POSIX_WRITES", 9), ("POSIX", "POSIX_BYTES_WRITTEN", 9000)]
+        for file in range(6):
+            for module, name, value in [
+                *rows, ("POSIX", "POSIX_F_WRITE_TIME", seconds.get(file, 1.0)), ("LUSTRE", "LUSTRE_OST_ID_0", file),
+                ("LUSTRE", "LUSTRE_STRIPE_SIZE", 1048576), ("LUSTRE", "LUSTRE_STRIPE_WIDTH", 1),
+            ]:  # fmt: skip
+                text += f"{module}\t-1\t{file + 1}\t{name}\t{value}\t/lustre/{file}\t/lustre\tlustre\n"
+        (tmp_path / f"{job}.txt").write_text(text)
+    added = api.history_add(tmp_path, db=tmp_path / "h.sqlite", judge=0)
+    assert added.added.runs == 2
+    first = api.history_targets(db=tmp_path / "h.sqlite")[0]
+    assert (first.target, first.lost_s, first.jobs) == (5, 46.0, ["2", "1"])
+    own = api.history_targets(db=tmp_path / "h.sqlite", job="1")[0]
+    assert (own.target, own.lost_s) == (5, 7.0)
 
 
 def test_targets_of_files_are_those_of_pydarshan(history):

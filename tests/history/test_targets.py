@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from vani.errors import InputError
 from vani.history.targets import ranked_targets
 
 TIMES = st.dictionaries(
@@ -51,6 +52,15 @@ def test_targets_lose_what_loops_over_their_runs_add_up(runs):
     }
     assert [row.lost_s for row in ranked] == sorted((row.lost_s for row in ranked), reverse=True)
     assert all(row.runs == len(expected[row.mount, row.target]) for row in ranked)
+
+
+def test_a_job_is_ranked_by_its_own_time_beside_all_runs_like_it():
+    even = dict.fromkeys(range(5), (1.0, 1.0, 1e6))
+    runs = [("/a", "x", even | {3: (1.0, seconds, 1e6)}) for seconds in (2.0, 90.0, 5.0)]
+    first, *_ = ranked_targets(rows(runs), "2")
+    assert (first.target, first.lost_s, first.runs) == (3, 4.0, 1)
+    with pytest.raises(InputError, match="no run of job 9"):
+        ranked_targets(rows(runs), "9")
 
 
 def test_the_jobs_that_lose_most_are_named():

@@ -1,4 +1,4 @@
-"""Runs below the named paths: logs of Darshan, profiles and traces; and sessions of `vani tune`."""
+"""Runs below the named paths: logs of Darshan or their text, profiles and traces; and sessions of `vani tune`."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Literal
 
 from vani.errors import InputError
-from vani.readers.darshan.probe import SUFFIXES
+from vani.readers.darshan.probe import SUFFIXES, is_parser_text
 from vani.readers.strace.probe import MARK, is_named_strace
 from vani.schema.syntax.detection import first_bytes, is_document
 
@@ -18,6 +18,8 @@ __all__ = ["Candidate", "Kind", "discover"]
 
 Kind = Literal["darshan", "profile", "trace", "tuned", "unreadable"]
 _DOCUMENTS = (".yaml", ".yml", ".json")
+_TEXTS = (".txt", ".txt.gz")
+"""Names of what darshan-parser printed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +69,7 @@ def discover(paths: Sequence[Path]) -> Iterator[Candidate]:
         if stat.S_ISDIR(state.st_mode):
             yield from _below(place, entered)
         elif stat.S_ISREG(state.st_mode):
-            log: Kind = "trace" if is_named_strace(path) else "darshan"
+            log: Kind = "trace" if is_named_strace(path) or is_parser_text(path) else "darshan"
             kind: Kind = (_kind_of_document(path) or "profile") if is_document(path) else log
             yield Candidate(place, kind, state.st_size, state.st_mtime_ns, named=True)
         else:
@@ -102,6 +104,9 @@ def _below(top: str, entered: set[tuple[int, int]]) -> Iterator[Candidate]:
                     state = entry.stat()
                     if stat.S_ISREG(state.st_mode):
                         yield Candidate(entry.path, "darshan", state.st_size, state.st_mtime_ns)
+                elif entry.name.endswith(_TEXTS) and is_parser_text(Path(entry.path)):
+                    state = entry.stat()
+                    yield Candidate(entry.path, "trace", state.st_size, state.st_mtime_ns)
                 elif entry.name.endswith(_DOCUMENTS) and (document := _kind_of_document(Path(entry.path))):
                     state = entry.stat()
                     yield Candidate(entry.path, document, state.st_size, state.st_mtime_ns)

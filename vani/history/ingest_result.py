@@ -20,7 +20,8 @@ from vani.history.discovery import Candidate
 from vani.history.names import PlainNames
 from vani.readers.darshan.created import read_created
 from vani.readers.darshan.open import open_log
-from vani.readers.darshan.target_times import target_times
+from vani.readers.darshan.probe import is_parser_text
+from vani.readers.darshan.target_times import printed_target_times, target_times
 from vani.readers.darshan.totals import Totals, read_totals
 
 if TYPE_CHECKING:
@@ -145,7 +146,12 @@ def _read(candidate: Candidate, make: MakeProfile, *, totals: bool) -> tuple[Run
         profile, digest = make(path), open_trace(path).digest()
         of_run = creations_of_trace(path)
         of_run = creations_of_profile(profile) if of_run is None else of_run
-    return _of_profile(profile, digest, candidate.kind, _owner(path)), pack_profile(profile), of_run
+    run = _of_profile(profile, digest, candidate.kind, _owner(path))
+    if candidate.kind == "trace" and path.is_file() and is_parser_text(path):
+        from vani.readers.darshan.parser_text import printed_records  # noqa: PLC0415 - few histories have such texts
+
+        run = replace(run, target_times=printed_target_times(printed_records(path), run.mount))
+    return run, pack_profile(profile), of_run
 
 
 def _profile_if_any(path: Path, make: MakeProfile) -> bytes | None:

@@ -11,6 +11,7 @@ from typing import Any, Final, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from vani.errors import InputError, one_line
 from vani.schema.history import TargetRow
 
 __all__ = ["check_target_times", "ranked_targets"]
@@ -46,7 +47,7 @@ def check_target_times(text: str | None) -> None:
 Row = tuple[str, str, str, int, str | None, str]
 
 
-def ranked_targets(rows: Iterable[Row]) -> list[TargetRow]:
+def ranked_targets(rows: Iterable[Row], job: str | None = None) -> list[TargetRow]:
     """Rank targets by the seconds that files on them take longer than files of runs like theirs on other targets.
 
     Runs are alike that have application, user and number of processes in common. Their files on a target are held
@@ -56,12 +57,25 @@ def ranked_targets(rows: Iterable[Row]) -> list[TargetRow]:
     ----------
     rows
         Of each run the mount, application, user, processes, job, and what `target_times` gave.
+    job
+        Rank by what this job lost, compared with all runs like it.
+
+    Raises
+    ------
+    InputError
+        No run of that job has such times.
     """
     categories: dict[Category, int] = {}
     jobs: list[str | None] = []
     every, parts = iter(rows), []
     while some := list(islice(every, _AT_ONCE)):
         parts.append(_values(some, categories, jobs))
+    if job is not None and job not in jobs:
+        raise InputError(
+            f"has no run of job {one_line(job)} whose log names storage targets",
+            where="the history",
+            todo="leave out --job",
+        )
     if not categories:
         return []
     category, run, target, files, seconds, moved = np.concatenate(parts, axis=1)
@@ -78,6 +92,8 @@ def ranked_targets(rows: Iterable[Row]) -> list[TargetRow]:
         expected = usual_s * np.fmax(1.0, moved / files / usual_bytes)
         times = mean / expected
     known = np.isfinite(usual_s)
+    if job is not None:
+        known &= np.array([name == job for name in jobs])[run.astype(np.int64)]
     mounts = list(dict.fromkeys(mount for mount, *_ in categories))
     of_mount = np.array([mounts.index(mount) for mount, *_ in categories])[category.astype(np.int64)]
     order = np.lexsort((target, of_mount))

@@ -18,7 +18,7 @@ __all__ = ["history_targets"]
 
 
 def history_targets(
-    *, db: PathLike | None = None, since: str | None = None, until: str | None = None
+    *, db: PathLike | None = None, since: str | None = None, until: str | None = None, job: str | None = None
 ) -> list[TargetRow]:
     """Rank Lustre targets by the time that files on them take longer than files of runs like theirs on others.
 
@@ -26,6 +26,8 @@ def history_targets(
     ----------
     db, since, until
         As in `history_top`.
+    job
+        A job of the batch system: what it lost, compared with runs like it.
 
     Returns
     -------
@@ -35,8 +37,8 @@ def history_targets(
     Raises
     ------
     InputError
-        There is no history, or no such day.
+        There is no history, no such day, or no such job.
     """
     period = period_of(since, until)
     with Store(db if db is not None else default_place()).reading() as connection:
-        return ranked_targets(read.target_times(connection, period))
+        return ranked_targets(read.target_times(connection, period), job)

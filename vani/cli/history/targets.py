@@ -13,6 +13,7 @@ __all__ = ["targets"]
 @click.command()
 @db_option
 @period_options
+@click.option("--job", metavar="NUMBER", help="What this job of the batch system lost, compared with runs like it.")
 @click.option("--limit", type=click.IntRange(1), default=10, show_default=True, metavar="N", help="Rows.")
 @click.option(
     "--format",
@@ -22,13 +23,13 @@ __all__ = ["targets"]
     show_default=True,
     help="Output format.",
 )
-def targets(db: str | None, since: str | None, until: str | None, limit: int, kind: str) -> None:
+def targets(db: str | None, since: str | None, until: str | None, job: str | None, limit: int, kind: str) -> None:
     """Rank Lustre targets (OSTs) by the time that files on them lose.
 
     Files on a target are compared with those of similar runs (application, user, processes) on all other targets.
-    Darshan logs with the Lustre module name the targets.
+    Darshan logs with the Lustre module, and their text, name the targets.
     """
     from vani.render.history.targets import targets_as_json, targets_as_text  # noqa: PLC0415
 
-    rows = api.history_targets(db=db, since=since, until=until)
+    rows = api.history_targets(db=db, since=since, until=until, job=job)
     click.echo(targets_as_json(rows[:limit]) if kind == "json" else targets_as_text(rows, limit), nl=False)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -18,7 +18,7 @@ from vani.readers.darshan.record_ends import GROWING, checked_records, damaged_l
 from vani.readers.darshan.record_layouts import LAYOUTS, RecordLayout, module_numbers
 from vani.readers.darshan.regions import LogFile
 
-__all__ = ["Job", "Log", "job_of"]
+__all__ = ["Job", "Log", "job_of", "mount_of"]
 
 Ints = NDArray[np.int64]
 
@@ -52,10 +52,15 @@ class Job:
 
     def mount_of(self, name: str) -> tuple[str, str]:
         """Folder and type of a file's file system; empty where none is known."""
-        for folder, kind in self.mounts if name.startswith("/") else ():
-            if folder in ("/", name) or name.startswith(f"{folder}/"):
-                return folder, kind
-        return "", ""
+        return mount_of(name, self.mounts)
+
+
+def mount_of(name: str, mounts: Iterable[tuple[str, str]]) -> tuple[str, str]:
+    """Folder and type of the first of `mounts`, longest first, that contains a file; empty where none does."""
+    for folder, kind in mounts if name.startswith("/") else ():
+        if folder in ("/", name) or name.startswith(f"{folder}/"):
+            return folder, kind
+    return "", ""
 
 
 def job_of(path: Path, numbers: tuple[int, int, int], times: tuple[float, float], notes: bytes, text: bytes) -> Job:

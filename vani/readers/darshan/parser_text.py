@@ -18,7 +18,7 @@ from vani.readers.darshan.printed_texts import is_total, refuse_head_alone, refu
 from vani.readers.darshan.reader import DarshanReader
 from vani.readers.darshan.records import Module, Records, refuse_impossible
 
-__all__ = ["ParserTextReader", "parsed"]
+__all__ = ["ParserTextReader", "parsed", "printed_records"]
 
 _MOST = 1 << 31
 _COMPONENT = re.compile(r"LUSTRE_COMP(\d{1,4})_(STRIPE_COUNT|STRIPE_SIZE|EXT_START|EXT_END)")
@@ -46,6 +46,11 @@ class ParserTextReader(DarshanReader):
         refuse_impossible(path, records)
         self.format = records.version
         self.__dict__["_records"] = records
+
+
+def printed_records(path: Path) -> Records:
+    """The records of a log by its text; raises TraceError as `parsed`."""
+    return parsed(path, _text(path).decode(errors="surrogateescape"))
 
 
 def _text(path: Path) -> bytes:

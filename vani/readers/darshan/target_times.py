@@ -1,21 +1,26 @@
-"""The time that files take on each Lustre target, from the records of a log."""
+"""The time that files take on each Lustre target, from the records of a log, or of its text by darshan-parser."""
 
 from __future__ import annotations
 
 import json
-from typing import Final
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from vani.readers.darshan.log import Log
+from vani.readers.darshan.log import Log, mount_of
+from vani.readers.darshan.records import Records
 
-__all__ = ["target_times"]
+__all__ = ["printed_target_times", "target_times"]
+
+Floats = NDArray[np.float64]
 
 _MOST_TARGETS: Final = 8
 """Files on more targets show little about one of them (ours)."""
 _MOST_FILES: Final = 100_000
 """Beyond, files are looked up no further."""
+_STREAMS: Final = ("<STDIN>", "<STDOUT>", "<STDERR>")
 
 
 def target_times(log: Log, mount: str) -> str | None:
@@ -31,26 +36,59 @@ def target_times(log: Log, mount: str) -> str | None:
     targets = log.targets()
     if not targets:
         return None
-    job = log.job
     modules = [log.records("POSIX"), log.records("STDIO")]
-    ids = np.concatenate([module.id for module in modules])
-    spent = []
-    for module in modules:
-        data = module.read_s + module.write_s
-        # A record of all processes has the time of the slowest one.
-        slowest = np.minimum(module.slowest[1], data)
-        spent.append(np.where((module.rank < 0) & (slowest > 0), slowest, data))
-    moved = np.concatenate([module.count("BYTES_READ", "BYTES_WRITTEN") for module in modules])
-    files, place = np.unique(ids, return_inverse=True)
-    seconds, size = np.zeros(len(files)), np.bincount(place, moved, len(files))
+    spent = [_of_slowest(m.rank, m.read_s + m.write_s, m.slowest[1]) for m in modules]
+    moved = [module.count("BYTES_READ", "BYTES_WRITTEN") for module in modules]
+    return _written([m.id for m in modules], spent, moved, targets, log.names(), log.job.mounts, mount)
+
+
+def printed_target_times(records: Records, mount: str) -> str | None:
+    """The same by the records that a profile is made of, as the text of a log gives them."""
+    if records.targets is None:
+        return None
+    targets: dict[int, tuple[int, ...]] = {}
+    for file, target in zip(records.targets["id"].tolist(), records.targets["target"].tolist(), strict=True):
+        targets[file] = (*targets.get(file, ()), target)
+    modules = {name: records.modules[name] for name in ("POSIX", "STDIO") if name in records.modules}
+    if not targets or not modules:
+        return None
+    names = dict(zip(records.ids.tolist(), records.names, strict=True))
+    mounts = sorted(records.mounts, key=lambda entry: -len(entry[0]))
+    spent, moved = [], []
+    for name, module in modules.items():
+        none = np.zeros(len(module))
+        read_s, write_s, slowest_s = (
+            np.maximum(module.times.get(f"{name}_F_{kind}_TIME", none), 0) for kind in ("READ", "WRITE", "SLOWEST_RANK")
+        )
+        spent.append(_of_slowest(module.rank, read_s + write_s, slowest_s))
+        counts = (module.counters.get(f"{name}_BYTES_{kind}", none) for kind in ("READ", "WRITTEN"))
+        moved.append(sum(np.maximum(count, 0) for count in counts))
+    return _written([m.id for m in modules.values()], spent, moved, targets, names, mounts, mount)
+
+
+def _of_slowest(rank: NDArray[np.int64], data: Floats, slowest: Floats) -> Floats:
+    """Seconds of data calls; a record of all processes has the time of the slowest one."""
+    return np.where((rank < 0) & (slowest > 0), np.minimum(slowest, data), data)
+
+
+def _written(
+    ids_by_module: Sequence[NDArray[np.uint64]],
+    spent: Sequence[Floats],
+    moved: Sequence[Any],
+    targets: Mapping[int, tuple[int, ...]],
+    names: Mapping[int, str],
+    mounts: Sequence[tuple[str, str]],
+    mount: str,
+) -> str | None:
+    files, place = np.unique(np.concatenate(ids_by_module), return_inverse=True)
+    seconds, size = np.zeros(len(files)), np.bincount(place, np.concatenate(moved), len(files))
     np.maximum.at(seconds, place, np.concatenate(spent))
-    names = log.names()
-    of_target: dict[int, NDArray[np.float64]] = {}
+    of_target: dict[int, Floats] = {}
     for number, file in enumerate(files[:_MOST_FILES].tolist()):
-        own = targets.get(file, ())
-        if not 0 < len(own) <= _MOST_TARGETS or not size[number]:
+        own, name = targets.get(file, ()), names.get(file, "")
+        if not 0 < len(own) <= _MOST_TARGETS or not size[number] or name in _STREAMS:
             continue
-        if job.mount_of(names.get(file, ""))[0] != mount:
+        if mount_of(name, mounts)[0] != mount:
             continue
         share = np.array([1.0, seconds[number], size[number]]) / len(own)
         for target in own:
