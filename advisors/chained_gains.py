@@ -19,6 +19,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from vani.advisors.gains import is_measurable, within
+from vani.advisors.rule import Perhaps
 from vani.units import format_seconds
 
 if TYPE_CHECKING:
@@ -62,7 +63,7 @@ def together(ranked: Sequence[Judged], time: IOTime | None, profile: Profile) ->
                 those = format_seconds(min(bound.before_s, most))
                 bound = replace(bound, method=f"{gain.method}; of the {those} that those above leave")
             left.take(now, bound)
-            now = replace(now, gain=bound if is_measurable(bound) else NOTHING_LEFT)
+            now = replace(now, gain=bound if is_measurable(bound) else Perhaps(NOTHING_LEFT))
         followed.append(now)
     return followed
 

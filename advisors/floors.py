@@ -6,6 +6,7 @@ import math
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
+from vani.advisors.rule import Perhaps
 from vani.advisors.site_layouts import own_stripes, present_stripes
 from vani.models.calibration import ANCHOR
 from vani.models.contention import CLIENT_RATE, path_of
@@ -49,7 +50,7 @@ def above_floor(finding: Finding, profile: Profile, system: System) -> Finding:
     if floor <= gain.best_s:
         return finding
     if gain.after_s < floor and floor * 1.05 >= gain.before_s:
-        return replace(finding, gain=why)
+        return replace(finding, gain=Perhaps(why))
     method = gain.method if gain.after_s >= floor else f"{gain.method}; no faster than {format_rate(rate)}"
     # The rates of a description err as much as the model may.
     best = max(gain.best_s, floor / ANCHOR)

@@ -12,7 +12,7 @@ import math
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from vani.advisors.rule import Finding, Gain
+from vani.advisors.rule import Finding, Gain, Perhaps
 from vani.models.calibration import SPREAD
 from vani.models.io_time import IOTime
 from vani.units import format_number
@@ -110,7 +110,7 @@ def without_little(finding: Finding) -> Finding:
     if gain is None or gain.metric == RUNTIME or gain.worst_s < gain.before_s or gain.before_s > _LITTLE * gain.after_s:
         return finding
     most = gain.before_s / gain.best_s
-    return replace(finding, gain=f"at most {format_number(most, 2)} times as fast, and perhaps no faster")
+    return replace(finding, gain=Perhaps(f"at most {format_number(most, 2)} times as fast"))
 
 
 def within(gain: Gain, most: float) -> Gain:

@@ -30,6 +30,7 @@ from vani.advisors.rule import (
     MatchingRule,
     NoAdvice,
     Number,
+    Perhaps,
     Rule,
     Verdict,
 )
@@ -356,11 +357,15 @@ def _trials(rule: Rule, profile: Profile, system: System) -> Sequence[RuleKnob]:
         raise _fault(rule, f"failed ({described(error)})") from error
 
 
-def _expected(gain: Gain | str, profile: Profile, *, is_bound: bool) -> Expected | Direction:
+def _expected(gain: Gain | str | Perhaps, profile: Profile, *, is_bound: bool) -> Expected | Direction:
     """The number, or the direction where there is none or where its range is too wide."""
     if isinstance(gain, str):
         return Direction(why_no_number=gain)
+    if isinstance(gain, Perhaps):
+        return Direction(direction="perhaps faster", why_no_number=gain.why)
     if not is_bound and gain.worst_s > WIDEST**2 * gain.best_s * (1 + 1e-9):
+        if gain.worst_s >= gain.before_s:
+            return Direction(direction="perhaps faster", why_no_number="nothing to nearly all of it may be saved")
         least = f"at least {format_number(gain.before_s / gain.worst_s, 2)} times as fast"
         return Direction(why_no_number=f"{least}, and next to nothing may be left")
 

@@ -35,6 +35,7 @@ __all__ = [
     "NoAdvice",
     "Number",
     "Page",
+    "Perhaps",
     "Rule",
     "Stripes",
     "Target",
@@ -92,6 +93,13 @@ class Gain:
 
 
 @dataclass(frozen=True)
+class Perhaps:
+    """The reason why a change may gain nothing, in place of a gain."""
+
+    why: str
+
+
+@dataclass(frozen=True)
 class Stripes:
     """The stripes that a recommendation of `rule` gives a file: `count` (-1: on all targets) of `size` bytes.
 
@@ -142,6 +150,7 @@ class Finding:
         them.
     gain
         A phrase where the change makes the run faster, but by an unknown amount: why, or what to supply.
+        `Perhaps` where it may gain nothing.
         None where it is unknown whether it gets faster.
     stripes
         What `files` get if it is followed, where rules about what uses the files must match them.
@@ -156,7 +165,7 @@ class Finding:
     recommended: Mapping[str, Value]
     current: Mapping[str, Value]
     evidence: Sequence[Evidence]
-    gain: Gain | str | None = None
+    gain: Gain | str | Perhaps | None = None
     apply: Sequence[str] = ()
     stripes: Stripes | None = None
     files: frozenset[str] = frozenset()

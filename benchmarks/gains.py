@@ -192,7 +192,11 @@ def _print_aiio(folder: Path) -> None:
         before, after = (_slowest_s(p) for p in profiles)
         answer = vani.advise(profiles[0], system="generic-lustre", select=[rule])
         words = [_words(entry.expected) for entry in answer.recommendations]
-        print(f"  {name}: {before:.1f} s -> {after:.1f} s, x{before / after:.3g}; {rule}: {', '.join(words)}")
+        contains = any(is_inside(before / after, entry.gain) for entry in answer.recommendations if entry.gain)
+        print(
+            f"  {name}: {before:.1f} s -> {after:.1f} s, x{before / after:.3g}; {rule}: {', '.join(words)}, "
+            f"which {'contains' if contains else 'does not contain'} it"
+        )
 
 
 def _slowest_s(profile: Profile) -> float:

@@ -84,7 +84,9 @@ class Expected(SparseModel):
 class Direction(Model):
     """The expected effect where its size is not known."""
 
-    direction: Literal["faster"] = "faster"
+    direction: Literal["faster", "perhaps faster"] = Field(
+        default="faster", description="perhaps faster: it may gain nothing"
+    )
     why_no_number: str = Field(description="the reason, or what to supply for a number")
 
 

@@ -211,12 +211,17 @@ def target(recommendation: Recommendation) -> str:
     return recommendation.target.path or recommendation.target.app or recommendation.target.kind
 
 
+_NOISE = 1.05
+"""Repeated runs differ by more than smaller factors."""
 _NEARLY_ALL = 100.0
 """A larger factor only means that next to nothing is left."""
 
 
 def _range(low: float | None, high: float | None) -> str:
     """The range of a factor; without an upper end, no time at all may be left."""
+    if low is not None and low < _NOISE:
+        most = "" if high is None or high > _NEARLY_ALL else f", at most {format_number(high)}"
+        return f" (may gain nothing{most})"
     if low is None:
         return "" if high is None else f" (at most {format_number(high)})"
     if high is None or high > _NEARLY_ALL:
