@@ -79,11 +79,15 @@ def candidates_of(advice: Advice, data: Path, run: Run) -> tuple[list[Candidate]
     for values in rounds:
         for candidate in values:
             candidates.setdefault(candidate.setting.label, candidate)
+    if not candidates and advice.system.name is None:
+        why = "no machine is described: with --system NAME, or a system.yaml, layouts of the folder can be tried"
+        not_tried.append(NotTried(rule="layouts", why=why))
     return [*candidates.values()], not_tried
 
 
 def _unknown(silent: NoRecommendation, setting: Setting) -> Candidate:
-    return Candidate(rule=silent.rule, name=TRIAL, reason=silent.why, expected=None, setting=setting)
+    reason = f"no rule knows whether this helps, so it was tried ({silent.why})"
+    return Candidate(rule=silent.rule, name=TRIAL, reason=reason, expected=None, setting=setting)
 
 
 def in_order(
@@ -126,7 +130,7 @@ def _refusal(knob: Knob, data: Path, run: Run) -> str | None:
         return f"brings {knob.folder} near, which the command does not name"
     if knob.kind in ("stage_in", "stage_out") and run.nodes != 1:
         nodes = "an unknown number of nodes" if run.nodes is None else counted(run.nodes, "node")
-        return f"needs storage that all nodes of the run share: it has {nodes} (--nodes)"
+        return f"is tried for runs on one node alone, since no other node sees a copy there: this has {nodes} (--nodes)"
     if knob.kind == "mapping" and mapped(run.command, "cyclic") is None:
         return "sets how a launcher deals processes out: the command begins with none that is known, or sets it already"
     return None

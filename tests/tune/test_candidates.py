@@ -1,0 +1,42 @@
+"""Which settings of an advice are tried, and what is said of the others."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from vani.api.tune_candidates import Run, candidates_of
+from vani.schema.advice import Advice, Knob, NoRecommendation, SystemRef
+
+ADVICE = Advice.load(Path(__file__).parents[2] / "examples" / "tune" / "advice.yaml")
+DATA = Path("/lustre/run")
+
+
+def advice(*knobs: Knob, trial: Knob | None = None, machine: str | None = None) -> Advice:
+    silent = [] if trial is None else [NoRecommendation(rule="LUS010", why="no file is large", knobs=[trial])]
+    return ADVICE.model_copy(
+        update={
+            "system": SystemRef(name=machine, sha256=""),
+            "recommendations": [ADVICE.recommendations[0].model_copy(update={"knobs": list(knobs)})] if knobs else [],
+            "no_recommendation": silent,
+        }
+    )
+
+
+def test_a_trial_says_that_no_rule_recommends_it():
+    trial = Knob(kind="layout", folder=str(DATA), values=[{"options": "-c 8"}])
+    (candidate,), _ = candidates_of(advice(trial=trial), DATA, Run())
+    assert candidate.reason == "no rule knows whether this helps, so it was tried (no file is large)"
+
+
+def test_staging_is_for_runs_on_one_node():
+    staging = Knob(kind="stage_out", folder=str(DATA), values=[{"near": "/tmp"}])
+    assert [item.setting.stage_out for item in candidates_of(advice(staging), DATA, Run(nodes=1))[0]] == ["/tmp"]
+    for nodes, words in ((2, "this has 2 nodes"), (None, "an unknown number of nodes")):
+        candidates, (refused,) = candidates_of(advice(staging, machine="titan"), DATA, Run(nodes=nodes))
+        assert candidates == []
+        assert words in refused.why
+
+
+def test_where_nothing_can_be_tried_a_description_of_the_machine_is_asked_for():
+    assert "--system" in candidates_of(advice(), DATA, Run())[1][-1].why
+    assert candidates_of(advice(machine="titan"), DATA, Run()) == ([], [])
