@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 __all__ = ["SUPPLY", "anchored_gain", "staging_gain"]
 
-SUPPLY = "supply rates of the file system and of the burst buffer in --system"
+SUPPLY = "supply rates of the file system and of the burst buffer (--system; `vani systems detect --measure`)"
 
 
 def anchored_gain(

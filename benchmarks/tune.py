@@ -64,7 +64,7 @@ SWITCHES: Final[tuple[dict[str, str], ...]] = (
 )  # fmt: skip
 DRAWS: Final = 1000
 NOISE: Final = 0.2
-SESSIONS: Final = 1000
+SESSIONS: Final = 5000
 DRAWN: Final = "drawn 1"
 """A machine whose figures nobody chose, and for which nothing was chosen."""
 

@@ -143,7 +143,8 @@ class ReadByAll(Rule):
                 Evidence(f"{where}.io.busy_s.total", file.io.busy_s.total),
                 Evidence(f"{where}.io.time_s.total", file.io.time_s.total),
             ],
-            gain=gain or "supply a rate per target or per server (--system): how fast one process alone reads it",
+            gain=gain or "supply a rate per target or per server, as one process alone reads it (--system; "
+            "`vani systems detect --measure`)",
             apply=_commands(file, size, system),
             files=frozenset({file.path}),
         )

@@ -12,7 +12,7 @@ from vani.render.wording import MATTERS
 from vani.units import counted, format_bytes, format_seconds, format_share
 
 if TYPE_CHECKING:
-    from vani.schema.history import Behaviour, Spread, Story
+    from vani.schema.history import Behaviour, Saved, Spread, Story
 
 __all__ = ["change_sentence", "letter", "spread", "story"]
 
@@ -87,14 +87,14 @@ def letter(history: Story) -> str:
     elif saved.state == "nothing_found":
         lines += [
             f"We looked at {counted(saved.judged_runs, 'run')} for a setting that would make it faster and found none: "
-            "there is nothing to do."
+            f"there is nothing to do{_typical(saved)}."
         ]
     else:
         lines += [
             f"{one_line(saved.why)}",
             "What could be saved is not known until a run shows its I/O. Look again with:"
             if saved.rule == MATTERS
-            else "How much could be saved is not known: measure a run with this change."
+            else f"How much could be saved is not known{_typical(saved)}: measure a run with this change."
             if saved.state == "gain_unknown"
             else f"About {hours(saved.expected_s)} core-hours could be saved ({hours(saved.low_s)} to "
             f"{hours(saved.high_s)}), as a model expects from {judged_by(saved)}:",
@@ -107,6 +107,11 @@ def letter(history: Story) -> str:
             f"    vani explain {saved.rule}",
         ]
     return "\n".join([*lines, "", "We are glad to help.", ""])
+
+
+def _typical(saved: Saved) -> str:
+    """The source of figures for advice without a number, as the end of a sentence; empty: this machine's."""
+    return ", by the figures of a typical machine" if saved.typical_machine else ""
 
 
 def _time(history: Story) -> str:
@@ -167,11 +172,12 @@ def _advice(history: Story) -> list[str]:
         ]
     saved = history.saved
     if saved.state == "nothing_found":
-        return [f"Looked at {judged_by(saved)} for a setting that would save time, and found none."]
+        return [f"Looked at {judged_by(saved)} for a setting that would save time, and found none{_typical(saved)}."]
     could = f"Could be saved: {saved_text(saved)} core-hours"
     how_much = "Advised, gain not known" if saved.state == "gain_unknown" else could
+    figures = _typical(saved) if saved.state == "gain_unknown" else ""
     return [
-        f"{how_much} ({judged_by(saved)}). {one_line(saved.why)}",
+        f"{how_much} ({judged_by(saved)}{figures}). {one_line(saved.why)}",
         *(f"  {one_line(line)}" for line in history.lines),
         f"  (vani explain {saved.rule})",
     ]
