@@ -42,6 +42,12 @@ def test_a_gain_has_its_range():
     assert gain(5.0, 1.25, 8.0) == "Expected write time: 10 s -> 2 s, 5 times as fast (1.25 to 8)"
 
 
+@pytest.mark.parametrize(("high", "most"), [(4.3, ", at most 4.3"), (None, "")])
+def test_a_range_that_begins_at_no_gain_says_so(high, most):
+    assert gain(5.0, 1.0, high) == f"Expected write time: 10 s -> 2 s, 5 times as fast (may gain nothing{most})"
+    assert gain(5.0, 0.8, high).endswith(f"(may gain nothing{most})")
+
+
 def test_a_range_without_an_upper_end_says_so():
     assert gain(5.0, 1.25, None) == "Expected write time: 10 s -> 2 s, 5 times as fast (1.25 or more)"
 
