@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 __all__ = ["NOTHING_LEFT", "together"]
 
-NOTHING_LEFT: Final = "alone, for those above leave next to nothing of the time that it acts on"
+NOTHING_LEFT: Final = "alone: the settings above leave next to nothing of the time that it acts on"
 """Of a finding that wins something alone, and nothing after the others."""
 
 _EVERY: Final = frozenset({"read", "write", "sync", "metadata"})

@@ -97,7 +97,7 @@ def test_a_report_prints_as_one_sheet_for_a_ticket(reports, opened, name, paper)
     words = page.locator("#ticket").inner_text()
     assert page.locator("#h-verdict").text_content() in words
     assert "Recorder 3.0.0" in words and "UTC" in words
-    causes = page.locator("#ticket li")
+    causes = page.locator("#ticket ol > li")
     assert 1 <= causes.count() <= 3
     assert not page.locator("main").is_visible()
     # Nothing is cut off at the end of the sheet.

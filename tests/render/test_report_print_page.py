@@ -11,7 +11,9 @@ from report_inputs import Page, golden, inputs_of, judged, profiled
 from vani import api
 from vani.readers.app_names import app_of_folder
 from vani.render.plots.catalogue import draw, theme
+from vani.render.report.first_picture import first_picture
 from vani.render.report.html import render as page
+from vani.render.report.print_page import whole_sentences
 from vani.render.report.report_model import prepare
 
 
@@ -26,7 +28,7 @@ def test_the_first_screen_says_which_run_it_is():
     found = said(prepare(inputs).identity)
     assert found == {
         "Run": "2026-11-21 02:25:32 UTC", "Program": "v3-cm1like-16r", "Job": "slurm 4711", "User": "alice", "Nodes": "2",
-        "Traced by": "Recorder 3.0.0", "Trace": "whole",
+        "Traced by": "Recorder 3.0.0", "Trace": "complete",
     }  # fmt: skip
     summary = page(inputs).partition('id="summary"')[2].partition("</section>")[0]
     assert all(value in summary for value in found.values())
@@ -68,13 +70,43 @@ def test_a_remark_is_a_line_and_a_recommendation_an_article():
 def test_the_sheet_has_a_whole_line_to_paste_or_none():
     advice = judged()
     one = advice.recommendations[1].model_copy(update={"severity": "high", "apply": ["# first", "echo short", "echo other"]})
-    long = one.model_copy(update={"apply": ["echo " + "x" * 500]})
+    long = one.model_copy(update={"apply": ["echo " + "x" * 1900, "echo " + "y" * 1900, "echo short"]})
 
-    def line(item):
+    def pasted(item):
         made = prepare(inputs_of(golden(), advice.model_copy(update={"recommendations": [item]})))
-        return made.ticket.causes[0].line
+        return made.ticket.causes[0].lines, made.ticket.causes[0].left_lines
 
-    assert (line(one), line(long)) == ("echo short", "")
+    assert pasted(one) == (("# first", "echo short", "echo other"), 0)
+    assert pasted(long) == ((), 3)
+
+
+def test_the_sheet_cuts_no_word_and_ends_with_a_sentence():
+    long = "The first sentence is short. " + "It has words that fill a line of paper " * 40 + "to the end."
+    assert whole_sentences(long, 420) == "The first sentence is short."
+    cut = whole_sentences(long.partition(". ")[2], 420)
+    assert len(cut) <= 420 and cut.endswith(" …") and long.count(cut.removesuffix(" …")) >= 1
+
+
+def test_a_log_of_counts_names_job_user_and_command_and_draws_its_phases():
+    profile = golden().model_copy(update={"job": golden().job.model_copy(update={"id": "7", "user": "28751", "command": "mpi-io-test -i 4"})})
+    made = prepare(inputs_of(profile))
+    assert {"Job": "7", "User": "28751", "Command": "mpi-io-test -i 4"}.items() <= said(made.identity).items()
+    # No calls are at hand.
+    assert made.picture.title == "Phases of I/O over time"
+    assert {part.kind for part in made.picture.parts} <= {"read", "write", "mixed", "metadata"}
+
+
+def test_the_first_picture_has_the_time_of_every_kind_by_process(tmp_path):
+    heat = api.heat_map("tests/data/traces/v3-ckpt-then-restart-8r", store=tmp_path)
+    picture = first_picture(profiled(), heat)
+    assert [label for _, label in picture.labels] == [f"rank {rank}" for rank in range(8)]
+    assert {words.split()[0] for _, _, words in picture.legend} == {"reading", "writing", "flushing", "metadata"}
+    flushing = "".join(part.path for part in picture.parts if part.kind == "sync")
+    # Every rank flushes, in each of five checkpoints.
+    assert {int(row) for row in re.findall(r"M\d+ (\d+)h", flushing)} == set(range(8))
+    answered = {fact.label: fact.value for fact in prepare(inputs_of(profiled(), heat=heat)).answers}
+    assert list(answered) == ["Why", "When", "Where", "Data", "Slowest"]
+    assert re.fullmatch(r"The slowest 5 % of calls take (about )?\d+ % of the time in calls\.", answered["Slowest"])
 
 
 def test_a_plot_of_one_colour_is_a_sentence():

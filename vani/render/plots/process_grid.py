@@ -70,9 +70,9 @@ def rows_in_words(heat: HeatMap) -> tuple[str, str]:
     return each, "each process" if largest == 1 else f"each row of up to {each}"
 
 
-def coarse(heat: HeatMap) -> HeatMap:
-    """The same with at most `_COARSE_ROWS` rows and `_COARSE_BINS` bins; itself where it has no more."""
-    per_row, per_bin = -(-len(heat.rows) // _COARSE_ROWS), -(-heat.bins // _COARSE_BINS)
+def coarse(heat: HeatMap, rows: int = _COARSE_ROWS, bins: int = _COARSE_BINS) -> HeatMap:
+    """The same with at most so many rows and bins; itself where it has no more."""
+    per_row, per_bin = -(-len(heat.rows) // rows), -(-heat.bins // bins)
     if per_row == per_bin == 1:
         return heat
     return _joined(_fewer_rows(heat, per_row), per_bin)

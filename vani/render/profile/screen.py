@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from vani.schema.advice import Observation
     from vani.schema.profile import Profile, Unseen
 
-__all__ = ["render", "screen_of", "shortened"]
+__all__ = ["by_app", "moved", "render", "screen_of", "shortened"]
 
 _SHOWN = 3
 """Apps that fit a line; the profile has them all."""
@@ -96,10 +96,10 @@ def _lines(profile: Profile, room: int) -> list[tuple[str, str]]:
         ("Why", cause.sentence if cause is not None else ""),
         ("", library_words(profile)),
         ("When", when(profile)),
-        ("Where", _by_app(profile)),
+        ("Where", by_app(profile)),
     ]
     lines.append(("" if lines[-1][1] else "Where", files_line(profile, room)))
-    lines.append(("Data", _moved(profile)))
+    lines.append(("Data", moved(profile)))
     lines += [("Asked", text) for text in _requested(profile)]
     return [(label, text) for label, text in lines if text]
 
@@ -156,7 +156,7 @@ def _plural(count: int, singular: str, plural: str | None = None) -> str:
     return f"{format_count(count)} {singular if count == 1 else plural or singular + 's'}"
 
 
-def _by_app(profile: Profile) -> str:
+def by_app(profile: Profile) -> str:
     """Apps that spend the I/O time, where there are several."""
     times = [(app.io.time_s.total or 0.0, one_line(app.name)) for app in profile.apps]
     whole = sum(time for time, _ in times)
@@ -166,7 +166,8 @@ def _by_app(profile: Profile) -> str:
     return f"{', '.join(f'{name} {format_share(time / whole)}' for time, name in most)} of the I/O time"
 
 
-def _moved(profile: Profile) -> str:
+def moved(profile: Profile) -> str:
+    """Bytes written and read, by how many calls, at which rate."""
     io = profile.workflow.io
     parts = []
     for done, amount, count, rate, side in (

@@ -1,4 +1,4 @@
-"""Identity of the run of a report: time, program, job, user, number of nodes, and tracer.
+"""Identity of the run of a report: time, program, command, job, user, number of nodes, and tracer.
 
 The page and the ticket show it first, so a copy on paper can be distinguished from another run's.
 """
@@ -40,7 +40,7 @@ def identity(profile: Profile, users: Sequence[str], limits: Limits) -> tuple[Fa
     Parameters
     ----------
     users
-        User who ran it, by the names of the traces' folders; empty where they have none.
+        User who ran it, by the names of the traces' folders; empty where these have none: the profile may.
     """
     tools = dict.fromkeys(f"{trace.tool.capitalize()} {trace.format}" for trace in profile.traces)
     programs = dict.fromkeys(app.name for app in profile.apps)
@@ -48,8 +48,9 @@ def identity(profile: Profile, users: Sequence[str], limits: Limits) -> tuple[Fa
     return (
         Fact("Run", _when(profile)),
         Fact("Program", _some(list(programs), limits)),
+        *_command(profile, limits),
         _job(profile, limits),
-        Fact("User", _some(list(dict.fromkeys(users)), limits)),
+        Fact("User", _some(list(dict.fromkeys(users or filter(None, [profile.job.user]))), limits)),
         Fact("Nodes", format_count(nodes), "" if nodes is not None else "`vani collect` records it"),
         Fact("Traced by", _some(list(tools), limits)),
         Fact("Trace", _state(profile)),
@@ -70,6 +71,12 @@ def _job(profile: Profile, limits: Limits) -> Fact:
     return Fact("Job", clip(" ".join(filter(None, (profile.job.scheduler, job_id))), limits.path // 4))
 
 
+def _command(profile: Profile, limits: Limits) -> tuple[Fact, ...]:
+    """The command line, which few tracers record."""
+    command = profile.job.command
+    return (Fact("Command", clip(command, 2 * limits.path)),) if command else ()
+
+
 def _some(names: Sequence[str], limits: Limits) -> str:
     shown = [clip(name, limits.path // 4) for name in names[:_SHOWN]]
     more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
@@ -84,4 +91,4 @@ def _state(profile: Profile) -> str:
             if broken
             else "damaged"
         )
-    return "whole" if all(trace.complete for trace in profile.traces) else "not checked (no times were read)"
+    return "complete" if all(trace.complete for trace in profile.traces) else "not checked (no times were read)"

@@ -1,13 +1,14 @@
 """The page as it is printed by default: one sheet of paper to go with a ticket, however long the report is.
 
-It has the verdict, three causes, a line to paste for each, and which run it is. All texts are short enough that the
-sheet is never full; what does not fit whole, such as a long line to paste, is left to the page.
+It has the verdict with its reasons and the picture, three causes with their lines to paste, and which run it is. No
+sentence and no command is cut: what does not fit whole is left to the page, and the sheet names it.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from vani.render.report.bounds import clip
@@ -17,11 +18,15 @@ from vani.render.report.items import Item
 if TYPE_CHECKING:
     from vani.render.report.report_model import Verdict
 
-__all__ = ["Cause", "Ticket", "ticket"]
+__all__ = ["Cause", "Ticket", "ticket", "whole_sentences"]
 
 CAUSES: Final = 3
-_TITLE, _SENTENCE, _REASON, _LINE, _NAME = 100, 420, 420, 240, 90
-"""Letters. Three causes of the longest texts, in letters that are wide, fill two thirds of a sheet."""
+_TITLE, _SENTENCE, _REASON, _NAME = 100, 420, 600, 240
+"""Letters of the longest texts."""
+_LETTERS: Final = 100
+"""Letters of a line of paper."""
+_LINES: Final = 40
+"""Lines of a sheet without its headings and the picture."""
 
 
 @dataclass(frozen=True)
@@ -35,8 +40,10 @@ class Cause:
     reason: str
     gain: str
     """Empty where none is estimated."""
-    line: str
-    """Lines to paste; empty where there are none, or none that are short."""
+    lines: tuple[str, ...]
+    """Lines to paste, all or none."""
+    left_lines: int
+    """Number of lines that the sheet has no room for."""
 
 
 @dataclass(frozen=True)
@@ -47,7 +54,7 @@ class Ticket:
     damage: str
     facts: tuple[Fact, ...]
     headline: str
-    sentence: str
+    answers: tuple[Fact, ...]
     heading: str
     causes: tuple[Cause, ...]
 
@@ -57,30 +64,56 @@ def ticket(
     damage: str,
     facts: Sequence[Fact],
     verdict: Verdict,
+    answers: Sequence[Fact],
     todo: Sequence[Item],
     advice: Sequence[Item],
 ) -> Ticket:
-    """Shorten the first screen; where there is nothing to do, list what was noticed."""
-    shown = todo or advice[:CAUSES]
+    """The first screen for one sheet; where there is nothing to do, it lists what was noticed."""
+    shown = (todo or advice)[:CAUSES]
+    causes = [_cause(item) for item in shown]
+    room = _LINES - sum(_taken(fact.value) for fact in facts) // 2 - sum(_taken(fact.value) for fact in answers)
+    room -= sum(_taken(cause.title + cause.target + cause.reason + cause.gain) for cause in causes)
+    for place, cause in enumerate(causes):
+        taken = sum(map(_taken, cause.lines)) + 1
+        if taken > room:
+            causes[place] = replace(cause, lines=(), left_lines=len(cause.lines) + cause.left_lines)
+            taken = 1
+        room -= taken
     return Ticket(
         title=clip(title, _TITLE),
-        damage=clip(damage, _SENTENCE),
+        damage=whole_sentences(damage, _SENTENCE),
         facts=tuple(Fact(clip(fact.label, _NAME), clip(fact.value, _NAME)) for fact in facts),
-        headline=clip(verdict.headline, _SENTENCE // 2),
-        sentence=clip(verdict.sentence, _SENTENCE),
+        headline=whole_sentences(verdict.headline, _SENTENCE),
+        answers=tuple(Fact(fact.label, whole_sentences(fact.value, _SENTENCE)) for fact in answers),
         heading="What to do" if todo else f"{verdict.without_advice}; also noticed",
-        causes=tuple(_cause(item) for item in shown),
+        causes=tuple(causes),
     )
+
+
+def _taken(text: str) -> int:
+    """Lines of paper."""
+    return -(-max(1, len(text)) // _LETTERS)
 
 
 def _cause(item: Item) -> Cause:
-    lines = [line for line in item.lines if len(line) <= _LINE and not line.lstrip().startswith("#")]
     return Cause(
-        title=clip(item.title, _TITLE),
+        title=whole_sentences(item.title, _TITLE),
         rule=item.rule,
         severity=item.severity,
         target=clip(item.target, _NAME),
-        reason=clip(item.reason, _REASON),
-        gain=clip(item.gain, _LINE) if item.has_gain else "",
-        line=lines[0] if lines else "",
+        reason=whole_sentences(item.reason, _REASON),
+        gain=whole_sentences(item.gain, _SENTENCE) if item.has_gain else "",
+        lines=item.lines,
+        left_lines=item.left_lines,
     )
+
+
+def whole_sentences(text: str, most: int) -> str:
+    """As many whole sentences as fit into `most` letters; of a longer sentence, as many whole words."""
+    if len(text) <= most:
+        return text
+    sentences = [match.end() for match in re.finditer(r"[.!?](?= [A-Z])", text[: most + 1])]
+    if sentences:
+        return text[: sentences[-1]]
+    words = text.rfind(" ", 0, most - 1)
+    return f"{text[:words]} …" if words > most // 2 else clip(text, most)

@@ -15,11 +15,13 @@ from vani.models.verdict import verdict_of
 from vani.render.plots.catalogue import draw, kinds
 from vani.render.plots.drawing import Drawing, Missing
 from vani.render.plots.process_grid import coarse
+from vani.render.report.answers import answers
 from vani.render.report.bounds import LEVELS, Limits, clip
 from vani.render.report.cost import call_table, kind_table, library_table, metadata_table
 from vani.render.report.datasets import file_groups
 from vani.render.report.diagnosis_table import diagnosis_table
 from vani.render.report.file_table import file_table
+from vani.render.report.first_picture import FirstPicture, first_picture
 from vani.render.report.glossary import GLOSSARY
 from vani.render.report.identity import Fact, identity
 from vani.render.report.items import Item, Silent, item, silent
@@ -96,8 +98,6 @@ class Verdict:
     """None: not in the advice."""
     share: float | None
     """Time in which any process does I/O, as a share of the run."""
-    slowest_share: float | None
-    """I/O time of the slowest process as a share of the run; None also where there is one process only."""
     called_share: float | None
     """The same with its time in calls of I/O libraries; None where that adds nothing."""
     is_damaged: bool
@@ -129,6 +129,15 @@ class Gap:
 
 
 @dataclass(frozen=True)
+class SilentRules:
+    """Rules with nothing to recommend for the same reason."""
+
+    rules: tuple[tuple[str, str], ...]
+    """Id and name of each."""
+    why: str
+
+
+@dataclass(frozen=True)
 class Sources:
     """The sources of the report, for those who want to make it again."""
 
@@ -149,6 +158,10 @@ class Prepared:
     """Identity of the run."""
     facts: tuple[Fact, ...]
     verdict: Verdict
+    answers: tuple[Fact, ...]
+    """Why, when, where: a line each."""
+    picture: FirstPicture | None
+    """None: the profile has no time of any call, or the format shows no pictures."""
     todo: tuple[Item, ...]
     advice: tuple[Item, ...]
     """All recommendations, those of `todo` first."""
@@ -200,6 +213,14 @@ class Prepared:
         """There is a plot over time."""
         return any(isinstance(plot, Drawing) and plot.kind in _OVER_TIME for plot in self.plots)
 
+    @property
+    def silent_by_reason(self) -> list[SilentRules]:
+        """Rules with nothing to recommend, those with one reason together."""
+        rules: defaultdict[str, list[tuple[str, str]]] = defaultdict(list)
+        for rule in self.silent:
+            rules[rule.why].append((rule.rule, rule.name))
+        return [SilentRules(tuple(some), why) for why, some in rules.items()]
+
     def plot(self, kind: str) -> Drawing | Missing | None:
         """The plot of a kind; None: there is no such kind."""
         return next((plot for plot in self.plots if plot.kind == kind), None)
@@ -240,6 +261,7 @@ def prepare(
     unknown = unknowns(inputs.profile)
     gaps = _gaps([missing for missing in unknown if not missing.is_expected], limits)
     title, damaged = _title(profile, limits), clip(damage(profile) or "", limits.prose)
+    why, picture = answers(profile, inputs.heat, limits), first_picture(profile, inputs.heat) if with_plots else None
     whose, verdict = identity(profile, inputs.users, limits), _verdict(inputs, limits)
     todo, unadvised = tuple(ordered[: len(first)]), silent(advice, inputs.rule_names, limits)
     tables = (
@@ -253,7 +275,11 @@ def prepare(
         for table in tables
         if table is not None and table.left_out
     ]
-    origins = [(clip(key, limits.path), clip(why, limits.prose)) for key, why in profile.provenance.items()]
+    none = _gaps([missing for missing in unknown if missing.is_expected], limits)
+    # What is null has its reason there already.
+    explained = {gap.reason for gap in (*gaps, *none)}
+    sourced = [(key, clip(why, limits.prose)) for key, why in profile.provenance.items()]
+    origins = [(clip(key, limits.path), why) for key, why in sourced if why not in explained]
     if len(origins) > limits.rows:
         left_out.append(f"{format_count(len(origins) - limits.rows)} entries of `provenance` in the profile.")
     return Prepared(
@@ -262,6 +288,8 @@ def prepare(
         identity=whose,
         facts=(*_facts(profile), *_predicted(inputs)),
         verdict=verdict,
+        answers=why,
+        picture=picture,
         todo=todo,
         advice=tuple(ordered),
         silent=unadvised,
@@ -288,7 +316,7 @@ def prepare(
         traces=tables[5],
         gaps=gaps,
         gists=gists(profile, ordered, unadvised, gaps, len(GLOSSARY)),
-        none=_gaps([missing for missing in unknown if missing.is_expected], limits),
+        none=none,
         origins=tuple(origins[: limits.rows]),
         left_out=tuple(left_out),
         sources=Sources(
@@ -297,7 +325,7 @@ def prepare(
             clip(advice.system.name or "none", 80),
             advice.system.sha256,
         ),
-        ticket=ticket(title, damaged, whose, verdict, todo, ordered),
+        ticket=ticket(title, damaged, whose, verdict, why, todo, ordered),
     )
 
 
@@ -386,13 +414,11 @@ def _verdict(inputs: Inputs, limits: Limits) -> Verdict:
     cause = verdict.cause.sentence if verdict.cause is not None else ""
     time = None if inputs.profile.workflow.runtime_s is None else io_time(inputs.profile)
     in_libraries = time is not None and time.is_in_libraries
-    several = inputs.profile.workflow.processes > 1
     return Verdict(
         headline=clip(verdict.sentence.removesuffix("."), limits.prose),
         sentence=clip(f"Why: {cause}" if cause else "", limits.prose),
         does_matter={"yes": True, "no": False}.get(verdict.matters),
         share=verdict.share,
-        slowest_share=verdict.share_slowest if several else None,
         called_share=verdict.share_calls if in_libraries and verdict.share is not None else None,
         is_damaged=damage(inputs.profile) is not None,
         is_in_libraries=in_libraries,

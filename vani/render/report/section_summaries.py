@@ -32,7 +32,7 @@ def gists(
         f"{counted(len(silent), 'rule')} with nothing to recommend",
         "unknown": counted(sum(len(gap.attributes) for gap in gaps), "attribute"),
         "about": counted(len(profile.traces), "trace"),
-        "terms": f"{format_count(terms)} words of the field",
+        "terms": f"{format_count(terms)} terms",
     }
 
 

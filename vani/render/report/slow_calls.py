@@ -9,7 +9,7 @@ from vani.render.report.tables import Column, Row, Table, seconds, size, words
 from vani.schema.timeline import HeatMap
 from vani.units import counted, format_count, format_seconds, format_share
 
-__all__ = ["slow_table"]
+__all__ = ["slow_table", "slowest_part"]
 
 _PART: Final = 0.05
 _LISTED: Final = 20
@@ -44,6 +44,19 @@ def slow_table(heat: HeatMap | str, limits: Limits) -> Table | None:
         Column("Bytes", number=True),
     )
     return Table("slow", _caption(heat, total, slow, len(shown)), columns, rows)
+
+
+def slowest_part(heat: HeatMap | str) -> str:
+    """Which share of the time the slowest calls take; empty where the calls are not at hand, or take no time."""
+    if isinstance(heat, str):
+        return ""
+    whole = sum(call_class.seconds for call_class in heat.calls)
+    total = sum(call_class.calls for call_class in heat.calls)
+    if not whole or total < 1 / _PART:
+        return ""
+    time, _, about = _slowest(heat, max(1, round(total * _PART)))
+    share = format_share(min(1.0, time / whole))
+    return f"The slowest {format_share(_PART)} of calls take {about}{share} of the time in calls."
 
 
 def _caption(heat: HeatMap, total: int, slow: int, shown: int) -> str:
