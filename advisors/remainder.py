@@ -33,8 +33,8 @@ def remainder(profile: Profile, time: IOTime | None, acted_on_s: float) -> Remai
         text = f"{format_share(share)} of the time in I/O calls is {part.words}: {_NOT_REDUCED}."
         return Remainder(kind=part.kind, seconds=part.seconds, share=share, sentence=text)
     left = time.calls_s - acted_on_s
-    text = (
-        f"Recommendations act on at most {format_seconds(acted_on_s)} of the {format_seconds(time.calls_s)} in I/O "
-        "calls: no rule has a setting for the rest."
-    )
+    whole = format_seconds(time.calls_s)
+    text = f"Recommendations act on at most {format_seconds(acted_on_s)} of the {whole} in I/O calls."
+    if not acted_on_s:
+        text = f"No rule has a setting for the {whole} in I/O calls."
     return Remainder(kind="file_system", seconds=left, share=left / time.calls_s, sentence=text)

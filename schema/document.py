@@ -274,6 +274,22 @@ def _begin(model: type[BaseModel], syntax: Syntax) -> str:
     return syntax.assign.format("schema", name if syntax is YAML else f'"{name}"')
 
 
+_TAKEN_BY = {
+    "advice": "advice, which `vani apply ADVICE` and `vani report PROFILE --advice ADVICE` take",
+    "baseline": "a baseline, which `vani check PROFILE --baseline FILE` takes",
+    "job": "facts of a job, which `vani profile TRACE --job FILE` takes",
+    "jobs": "jobs, which `vani plan` takes",
+    "plan": "a plan, which `vani plan check PLAN` takes",
+    "policy": "a policy, which `vani check PROFILE --policy FILE` takes",
+    "profile": "a profile, which `vani advise`, `report`, `check` and `diff` take",
+    "scenario": "a scenario, which `vani plan simulate SCENARIO` takes",
+    "snapshot": "the state of a machine, which `vani plan` takes with --snapshot",
+    "system": "a machine, which most commands take with --system",
+    "tuned": "a result of `vani tune`, which `vani check PROFILE --tuned FILE` takes",
+}
+"""Each kind of document, and the commands that it is for."""
+
+
 def _lifted(tree: Doc, model: type[BaseModel], text: str, where: str, syntax: Syntax) -> Doc:
     """Bring a document to the version that `model` describes, step by step."""
     known = schema_name(model)
@@ -284,7 +300,10 @@ def _lifted(tree: Doc, model: type[BaseModel], text: str, where: str, syntax: Sy
     match = _NAME.fullmatch(declared) if isinstance(declared, str) else None
     if match is None or match[1] != kind:
         place = f"{where}:{syntax.line_of(text, ('schema',))}"
-        raise DocumentError(f"schema is {shown(declared)}", where=place, todo=f"known here is {known}")
+        what = f"schema is {shown(declared)}"
+        if match is not None and match[1] in _TAKEN_BY:
+            what += f", {_TAKEN_BY[match[1]]}"
+        raise DocumentError(what, where=place, todo=f"known here is {known}")
     version = int(match[2])
     if version > int(newest):
         older = [number for number in LIFTS.get(kind, {}) if number < int(newest)]

@@ -33,6 +33,12 @@ def test_the_first_line_says_whether_io_matters():
     assert re.search(r"\n\d+ rules had nothing to recommend \(see `-o advice.yaml`\)", text)
 
 
+@pytest.mark.parametrize("width", [40, 80, 97])
+def test_no_line_ends_with_blanks_which_a_pipe_would_keep(width):
+    text = screen(advise_document(profile(files(3)), system()), width)
+    assert [line for line in text.splitlines() if line != line.rstrip()] == []
+
+
 def recommendation(rule, path, severity="low"):
     return Recommendation(
         rule=rule, name="plain", severity=severity, confidence=0.5, target=Target(kind="file", path=path),

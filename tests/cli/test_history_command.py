@@ -81,6 +81,15 @@ def test_names_from_logs_are_no_markup(run, db):
     assert "u1\\|x" in run("history", "top", "--database", db, "--format", "markdown").out
 
 
+def test_the_user_is_a_word_or_an_option_of_every_command_about_one_application(run, db):
+    by_word = run("history", "show", "solver", "<b>u1|x", "--database", db)
+    assert by_word.status == 0 and by_word.out
+    assert run("history", "show", "solver", "--user", "<b>u1|x", "--database", db).out == by_word.out
+    for command in ("show", "predict", "creations"):
+        done = run("history", command, "solver", "ada", "--user", "bob", "--database", db)
+        assert (done.status, "USER is 'ada' and --user is 'bob'" in done.line) == (2, True)
+
+
 def test_days_choose_the_runs(run, db):
     assert run("history", "top", "--database", db, "--since", "2026-12").out.startswith("December 2026: 2 runs")
     assert run("history", "top", "--database", db, "--until", "2026-11-01").out.startswith(
@@ -149,7 +158,7 @@ def bad_logs(desk: Path) -> None:
             "--since: 'soon' is no day; write YYYY-MM-DD or YYYY-MM",
         ),
         (("show", "solvr", "--database", "h.sqlite"), "no runs of solvr in this time; did you mean 'solver'?"),
-        (("letter", "solver", "nobody", "--database", "h.sqlite"), "no runs of solver by nobody in this time"),
+        (("letter", "solver", "nobody", "--database", "h.sqlite"), "no runs of solver by nobody in this time; its users are <b>u1|x"),
         (("remove", "--user", "nobody", "--database", "h.sqlite"), "h.sqlite: no runs by nobody"),
         (("import", "notes.txt", "--database", "h"), "notes.txt: its first line does not name JobIDRaw"),
         (("anonymise", "--database", "h.sqlite", "--key", "folder/none/key"), "folder/none/key: cannot be written"),

@@ -158,7 +158,7 @@ TODO = "name the folder with recorder.dat, or recorder.mt and VERSION, or name a
         ("recorder.mt", b"\x93\xff\0", "recorder.mt: is one file of a Recorder trace; name its folder, ., or name a profile"),
         ("x.tar.gz", b"\x93\xff\0", "x.tar.gz: is an archive; unpack it and name the trace's folder, or name a profile"),
         ("folder", None, "folder: is an empty folder; name a folder with recorder.dat, or recorder.mt and VERSION"),
-        ("advice.yaml", b"schema: vani.advice/2\n", "advice.yaml:1: schema is 'vani.advice/2'; known here is vani.profile/3"),
+        ("advice.yaml", b"schema: vani.advice/2\n", "advice.yaml:1: schema is 'vani.advice/2', advice, which `vani apply ADVICE` and `vani report PROFILE --advice ADVICE` take; known here is vani.profile/3"),
     ],
 )  # fmt: skip
 def test_what_is_neither_is_one_line(run, desk, command, name, content, line):

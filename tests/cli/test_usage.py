@@ -176,7 +176,7 @@ def test_a_profile_that_is_none(run, desk):
     assert run("advise", "nowhere.yaml").status == 2
     done = run("advise", "p.yaml")
     assert done.status == 2
-    assert done.line == "p.yaml:1: schema is 'vani.job/1'; known here is vani.profile/3"
+    assert done.line == "p.yaml:1: schema is 'vani.job/1', facts of a job, which `vani profile TRACE --job FILE` takes; known here is vani.profile/3"
 
 
 def test_a_graph_in_an_unknown_format(run, mix, desk):

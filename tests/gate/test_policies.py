@@ -169,7 +169,7 @@ def test_a_fault_is_told_with_its_line(tmp_path, text, line, error):
     [
         ("[check]\n", 'vani.toml: has no `schema:`; begin it with `schema = "vani.policy/1"`'),
         ('schema = "vani.policy/9"\n', "vani.toml:1: schema vani.policy/9 is newer than this Vani"),
-        ('schema = "vani.profile/1"\n', "vani.toml:1: schema is 'vani.profile/1'; known here is vani.policy/1"),
+        ('schema = "vani.profile/1"\n', "vani.toml:1: schema is 'vani.profile/1', a profile, which `vani advise`, `report`, `check` and `diff` take; known here is vani.policy/1"),
         ("a = " + "[" * 5000 + "]" * 5000, "vani.toml: is nested too deeply"),
         ("x = 1\n" * 200_000, "vani.toml: is longer than 1 MiB"),
     ],

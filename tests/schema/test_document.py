@@ -296,7 +296,7 @@ def test_a_missing_key_is_named():
         ("note: a\n", "profile.yaml: has no `schema:`; begin it with `schema: vani.profile/1`"),
         (
             "note: a\nschema: vani.advice/1\n",
-            "profile.yaml:2: schema is 'vani.advice/1'; known here is vani.profile/1",
+            "profile.yaml:2: schema is 'vani.advice/1', advice, which `vani apply ADVICE` and `vani report PROFILE --advice ADVICE` take; known here is vani.profile/1",
         ),
         ("schema: 1\n", "profile.yaml:1: schema is 1; known here is vani.profile/1"),
         (

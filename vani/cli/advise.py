@@ -145,6 +145,9 @@ def _write(
     quiet: bool,
 ) -> None:
     by_name = FORMATS.of_file(output) if output is not None else None
+    if output is not None and kind is None and output.suffix.lower() in (".html", ".htm"):
+        todo = "write it as .yaml; `vani report PROFILE --advice ADVICE -o run.html` makes a page of it"
+        raise InputError("advice is no page", where=str(output), todo=todo)
     kind = kind or by_name or "yaml"
     emit_all([*_texts(advice, kind, output, script), *more])
     if shows_summary(output, quiet=quiet) and not (kind == "text" and output is None):

@@ -79,14 +79,21 @@ def story_and_runs(
     return summary, categories
 
 
+_USERS = 3
+"""Users of an application that an error names."""
+
+
 def nothing_found(application: str, user: str | None, pairs: list[tuple[str, str]]) -> InputError:
-    """Error for runs that are not among those of `pairs`; it names the nearest application."""
+    """Error for runs that are not among those of `pairs`; it names the nearest user or application."""
     whose = "" if user is None else f" by {one_line(user)}"
     names = [user_ for app, user_ in pairs if app == application] if user is not None else []
-    near = difflib.get_close_matches(user or "", names, 1) or difflib.get_close_matches(
-        application, {app for app, _ in pairs}, 1
-    )
-    return InputError(
-        f"no runs of {one_line(application)}{whose} in this time",
-        todo=f"did you mean {one_line(near[0])!r}?" if near else "`vani history top` lists applications and users",
-    )
+    near = difflib.get_close_matches(user or "", names, 1)
+    if not near and not names:
+        near = difflib.get_close_matches(application, {app for app, _ in pairs}, 1)
+    todo = "`vani history top` lists applications and users"
+    if near:
+        todo = f"did you mean {one_line(near[0])!r}?"
+    elif names:
+        more = f" and {len(names) - _USERS} more" if len(names) > _USERS else ""
+        todo = f"its users are {', '.join(map(one_line, sorted(names)[:_USERS]))}{more}"
+    return InputError(f"no runs of {one_line(application)}{whose} in this time", todo=todo)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, TypedDict, Unpack
 import click
 
 from vani import api
-from vani.cli.history.options import db_option
+from vani.cli.history.options import db_option, user_options
 from vani.cli.options import FILE, format_option, output_option
 from vani.cli.output import emit_all
 from vani.cli.output_guard import check_outputs
@@ -33,7 +33,7 @@ class CreationsOptions(TypedDict):
 
 @click.command()
 @click.argument("application", metavar="APP")
-@click.option("--user", metavar="NAME", help="User who ran the jobs; by default the latest run's.")
+@user_options("The same as USER, who ran the jobs; by default the latest run's.")
 @click.option("--processes", type=int, metavar="N", help="Processes of each run; by default as in the latest.")
 @db_option
 @click.option(

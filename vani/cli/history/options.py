@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import wraps
 from typing import Any
 
 import click
 
-__all__ = ["db_option", "period_options"]
+__all__ = ["db_option", "period_options", "user_options"]
 
 db_option = click.option(
     "--database",
@@ -24,4 +25,21 @@ def period_options(command: Callable[..., Any]) -> Callable[..., Any]:
     )
     until = click.option("--until", metavar="DAY", help="Last day of the runs, or last month.")
     decorated: Callable[..., Any] = since(until(command))
+    return decorated
+
+
+def user_options(help: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Give a command the user who runs the job, as USER or as `--user NAME`; it gets `user`."""
+
+    def decorated(command: Callable[..., Any]) -> Callable[..., Any]:
+        @wraps(command)
+        def with_user(*args: Any, user: str | None, named: str | None, **others: Any) -> Any:
+            if user is not None and named is not None and user != named:
+                raise click.UsageError(f"USER is {user!r} and --user is {named!r}: give one of them")
+            return command(*args, user=user if user is not None else named, **others)
+
+        option = click.option("--user", "named", metavar="NAME", help=help)
+        wrapped: Callable[..., Any] = click.argument("user", required=False)(option(with_user))
+        return wrapped
+
     return decorated

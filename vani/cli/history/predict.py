@@ -8,7 +8,7 @@ from typing import TypedDict, Unpack
 import click
 
 from vani import api
-from vani.cli.history.options import db_option
+from vani.cli.history.options import db_option, user_options
 from vani.cli.options import format_option, output_option
 from vani.cli.output import emit
 from vani.cli.output_guard import check_outputs
@@ -27,7 +27,7 @@ class PredictOptions(TypedDict):
 
 @click.command()
 @click.argument("application", metavar="APP")
-@click.option("--user", metavar="NAME", help="User who runs the job; by default the latest run's.")
+@user_options("The same as USER, who runs the job; by default the latest run's.")
 @click.option("--processes", type=int, metavar="N", help="Its processes; by default as the latest run had.")
 @db_option
 @format_option(FORMATS, default=None, help="Output format; by the suffix of -o, else text.")

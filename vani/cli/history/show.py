@@ -8,7 +8,7 @@ from typing import TypedDict, Unpack
 import click
 
 from vani import api
-from vani.cli.history.options import db_option, period_options
+from vani.cli.history.options import db_option, period_options, user_options
 from vani.cli.options import output_option
 from vani.cli.output import emit
 from vani.cli.output_guard import check_outputs
@@ -26,7 +26,7 @@ class ShowOptions(TypedDict):
 
 @click.command()
 @click.argument("application", metavar="APP")
-@click.argument("user", required=False)
+@user_options("The same as USER.")
 @db_option
 @period_options
 @output_option()

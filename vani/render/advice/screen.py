@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 from typing import TYPE_CHECKING
 
-from rich.padding import Padding
 from rich.text import Text
 
 from vani.errors import one_line
@@ -51,22 +50,22 @@ def render(
     written = one_line(written or "`-o advice.yaml`")
     todo, others = things_to_do(advice)
     if advice.damage is not None:
-        console.print(Text(one_line(advice.damage), style="bold red"), highlight=False)
+        _wrapped(Text(one_line(advice.damage), style="bold red"), console)
     if advice.next_run is not None:
         for line in _before_run(advice.next_run):
             console.print(Text(line), soft_wrap=True, highlight=False)
         if advice.next_run.default is not None:
             return
-    console.print(Text(matters(advice, profile), style="bold"), highlight=False)
+    _wrapped(Text(matters(advice, profile), style="bold"), console)
     if advice.verdict is not None and advice.verdict.cause is not None:
-        console.print(Text(f"Why: {one_line(advice.verdict.cause.sentence)}"), highlight=False)
+        _wrapped(Text(f"Why: {one_line(advice.verdict.cause.sentence)}"), console)
     if advice.remainder is not None:
-        console.print(Text(one_line(advice.remainder.sentence)), highlight=False)
+        _wrapped(Text(one_line(advice.remainder.sentence)), console)
     for line in benchmark_lines(advice.benchmark) if advice.benchmark is not None else ():
-        console.print(Text(f"- {line}"), highlight=False)
-    console.print(Text(judged_by(advice), style="dim"), highlight=False)
+        _wrapped(Text(f"- {line}"), console)
+    _wrapped(Text(judged_by(advice), style="dim"), console)
     if advice.profile.files is not None:
-        console.print(Text(judged_part(advice.profile.files), style="dim"), highlight=False)
+        _wrapped(Text(judged_part(advice.profile.files), style="dim"), console)
     for number, recommendation in enumerate(todo, 1):
         console.print()
         same = [other for other in others if other.rule == recommendation.rule]
@@ -79,7 +78,7 @@ def render(
         for some in rules[:OTHERS]:
             _one_line(some, console)
         if len(rules) > OTHERS:
-            console.print(Text(f"  and {len(rules) - OTHERS} more (see {written})"), highlight=False)
+            _wrapped(Text(f"  and {len(rules) - OTHERS} more (see {written})"), console)
     if advice.diagnosis:
         console.print()
         console.print(Text(HEADING))
@@ -87,7 +86,7 @@ def render(
             console.print(Text(f"   {line}"), no_wrap=True, overflow="ellipsis", highlight=False)
     if advice.recommendations or advice.no_recommendation:
         console.print()
-        console.print(Text(_silent(advice, written), style="dim"), highlight=False)
+        _wrapped(Text(_silent(advice, written), style="dim"), console)
 
 
 def screen_of(advice: Advice) -> str:
@@ -110,7 +109,7 @@ def _thing_to_do(
     heading = Text(f"{number}. {one_line(recommendation.name)} ({recommendation.rule}), ")
     heading.append(recommendation.severity, style=_STYLES[recommendation.severity])
     heading.append(f", {how_sure(recommendation.confidence)}")
-    console.print(heading, highlight=False)
+    _wrapped(heading, console)
     _indented(one_line(recommendation.reason), console)
     if recommendation.patterns:
         _indented(acts_on(recommendation.patterns), console)
@@ -130,7 +129,14 @@ def _thing_to_do(
 
 
 def _indented(text: str, console: Console) -> None:
-    console.print(Padding(Text(text), (0, 0, 0, 3)), highlight=False)
+    _wrapped(Text(text), console, indent=3)
+
+
+def _wrapped(text: Text, console: Console, *, indent: int = 0) -> None:
+    """Print text in lines without blanks at their ends, which a log or a pipe would keep."""
+    for line in text.wrap(console, console.width - indent):
+        line.rstrip()
+        console.print(Text(" " * indent).append_text(line), soft_wrap=True, highlight=False)
 
 
 def _one_line(some: Sequence[Recommendation], console: Console) -> None:
