@@ -41,6 +41,16 @@ def test_the_recipe_of_conda_has_the_dependencies_of_the_project():
     assert recipe["build"]["python"]["entry_points"] == [f"vani = {PROJECT['scripts']['vani']}"]
 
 
+def test_both_recipes_have_what_building_takes():
+    build = tomllib.loads((ROOT / "pyproject.toml").read_text())["build-system"]["requires"]
+    recipe = yaml.safe_load((PACKAGING / "conda" / "recipe.yaml").read_text())
+    spack = (PACKAGING / "spack" / "package.py").read_text()
+    for needed in build:
+        name, version = needed.split(">=")
+        assert f"{name} >={version}" in recipe["requirements"]["host"]
+        assert f'depends_on("py-{name}@{version}:", type="build")' in spack
+
+
 def test_the_container_copies_what_it_installs_and_names_the_command():
     lines = (PACKAGING / "container" / "Containerfile").read_text().splitlines()
     assert 'ENTRYPOINT ["vani"]' in lines

@@ -14,6 +14,7 @@ class PyVaniIo(PythonPackage):
 
     depends_on("python@3.11:", type=("build", "run"))
     depends_on("py-hatchling@1.25:", type="build")
+    depends_on("py-hatch-fancy-pypi-readme@24.1:", type="build")
 
     depends_on("py-click@8.2:", type=("build", "run"))
     depends_on("py-cryptography@46.0.5:", type=("build", "run"))
