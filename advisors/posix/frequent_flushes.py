@@ -203,11 +203,11 @@ def _after_each_write(app: App | None, folder: str, items: list[Item]) -> Findin
     }
     return Finding(
         target=target_of(folder, items, app),
-        reason=f"{format_count(flushes)} flushes come to {format_count(writes)} writes of "
-        f"{listed(folder, items, app)}, on average of {format_bytes(round(written / writes))}, and "
-        f"{'with these writes they ' if hidden else ''}take {format_seconds(spent)} of the run. "
-        f"Each waits until the disks have the bytes; pieces of {LARGE // MiB} MiB and "
-        "one flush before the file is closed keep as much."
+        reason=f"{format_count(flushes)} flushes for {format_count(writes)} writes to "
+        f"{listed(folder, items, app)}, {format_bytes(round(written / writes))} on average, "
+        f"{'take, with these writes, ' if hidden else 'take '}{format_seconds(spent)} of the run. "
+        f"Each flush waits until the data is on disk. Requests of {LARGE // MiB} MiB and "
+        "one flush before the file is closed are as safe."
         + (_APART if hidden else ""),
         confidence=0.6,
         touched_s=spent,
@@ -282,8 +282,8 @@ def _commits(app: App, items: list[Item], profile: Profile) -> Finding:
     return Finding(
         target=Target("app", None, app.name),
         reason=f"{app.name} commits changes of {where} one by one: {format_count(flushes)} flushes take "
-        f"{format_seconds(spent)} of the run, since each commit waits until the disks have it. Many changes in one "
-        "transaction flush once.",
+        f"{format_seconds(spent)} of the run, since each commit waits until it is on disk. Many changes in one "
+        "transaction need one flush.",
         confidence=0.6,
         touched_s=spent,
         recommended={"flushes": "one transaction for many changes"},

@@ -131,7 +131,7 @@ class RedundantOpens(Rule):
             if reopened
             else f"{format_number(metadata / max(1, data), 2)} opens, closes and stats for each read or write"
         )
-        reason += f"; opening, closing and asking take {format_share(share)} of the I/O time on them."
+        reason += f"; open, close and stat take {format_share(share)} of the I/O time on them."
         if reopened and idle:
             reason += f" {format_count(idle)} of the opening processes move no data."
         if gain is None:

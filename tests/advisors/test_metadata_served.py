@@ -95,4 +95,4 @@ def test_what_opens_cost_is_their_time_and_not_that_of_seeks():
     ((one,), _) = of("POS003", profile([a_file], slowest_s=None, change={"apps[0].io.busy_s.metadata": 10.0}))
     # A quarter of the 10 s in which any process is in metadata.
     assert one.direction is not None or one.gain.before == pytest.approx(2.5)
-    assert "opening, closing and asking take 17 % of the I/O time" in one.reason
+    assert "open, close and stat take 17 % of the I/O time" in one.reason

@@ -214,9 +214,9 @@ def test_the_screen_names_what_was_asked_where_other_bytes_move(tmp_path):
     def line(profile):
         return next((text for text in screen_of(profile).splitlines() if text.startswith("Asked")), None)
 
-    assert line(vani.profile(case("indep-recorder"))) == "Asked  MPI-IO for 5.12 MB to write; 7.9 times as much moves"
+    assert line(vani.profile(case("indep-recorder"))) == "Asked  MPI-IO to write 5.12 MB; 7.9 times as much was transferred"
     unseen = vani.profile(case("iwa-recorder"))
-    assert line(unseen) == "Asked  MPI-IO for 16.8 MB to write and 16.8 MB to read"
+    assert line(unseen) == "Asked  MPI-IO to write 16.8 MB and read 16.8 MB"
     full, _ = made(tmp_path / "t", *OPEN, data_call("MPI_File_write_at", 1000), pwrite(1000, 1))
     assert line(full) is None
 

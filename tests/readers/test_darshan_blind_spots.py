@@ -246,7 +246,7 @@ def test_target_on_which_files_take_far_longer_is_named(tmp_path):
 
 @pytest.mark.parametrize(
     ("case", "rule", "part"),
-    [("slow-ost.txt.gz", "LUS009", "OST 14"), ("ior-fsync-each.txt", "POS010", "25,604 flushes come to 25,600 writes")],
+    [("slow-ost.txt.gz", "LUS009", "OST 14"), ("ior-fsync-each.txt", "POS010", "25,604 flushes for 25,600 writes")],
 )
 def test_first_advice_on_a_log_that_users_sent(case, rule, part):
     if not (CASES / case).is_file():

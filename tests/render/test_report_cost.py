@@ -141,7 +141,7 @@ def test_where_functions_and_kinds_are_not_told_there_is_no_table():
 def test_metadata_is_split_by_what_it_does():
     kinds = profiled().workflow.io.metadata_kinds
     table = metadata_table(profiled())
-    assert [one.cells[0].text for one in table.rows] == ["opening", "working on folders", "closing"]
+    assert [one.cells[0].text for one in table.rows] == ["opening", "directory operations", "closing"]
     assert (row(table, "opening")["Calls"].value, row(table, "opening")["Time"].value) == (61, kinds.open.time_s)
     assert sum(one.cells[1].value for one in table.rows) == profiled().workflow.io.ops.metadata
     assert sum(one.cells[3].value for one in table.rows) == pytest.approx(1)
@@ -215,7 +215,7 @@ def test_texts_have_a_short_form(write):
     lines = made.splitlines()
     assert sum("fsync" in line and "88 %" in line and not re.search(r"Why|open", line) for line in lines) == 1
     assert "all others" in made and "fclose" not in made
-    assert "Metadata: opening 61 (37 ms), working on folders 10 (3.21 ms), closing" in " ".join(made.replace("\\", "").split())
+    assert "Metadata: opening 61 (37 ms), directory operations 10 (3.21 ms), closing" in " ".join(made.replace("\\", "").split())
     assert sum(line.strip("| ").startswith("Flushing") and "545 MB/s" in line for line in lines) == 1
     assert "HDF5" in write(inputs_of(profiled("v3-ior-ssf-hdf5-4r")))
 

@@ -17,9 +17,9 @@ _ENOUGH = 0.9
 _METADATA = {
     "open": "opening files",
     "close": "closing files",
-    "stat": "asking about files",
+    "stat": "querying files",
     "seek": "seeking",
-    "directory": "working on folders",
+    "directory": "directory operations",
     "remove": "removing or renaming files",
     "other": "metadata operations",
 }

@@ -200,10 +200,10 @@ def _requested(profile: Profile) -> list[str]:
         factor = None if row.amplification is None else row.amplification.total
         if row.app in texts or (factor is not None and _AS_MUCH[0] <= factor < _AS_MUCH[1]):
             continue
-        sides = ((requested.written, "to write"), (requested.read, "to read"))
-        text = f"{name} for {' and '.join(f'{format_bytes(size)} {verb}' for size, verb in sides if size)}"
+        sides = ((requested.written, "write"), (requested.read, "read"))
+        text = f"{name} to {' and '.join(f'{verb} {format_bytes(size)}' for size, verb in sides if size)}"
         times = "" if factor is None else format_number(factor, 2) if factor < _EXACT else format_count(round(factor))
-        texts[row.app] = text + (f"; {times} times as much moves" if times else "")
+        texts[row.app] = text + (f"; {times} times as much was transferred" if times else "")
     return list(texts.values())[:_SHOWN]
 
 

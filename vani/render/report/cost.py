@@ -15,9 +15,9 @@ __all__ = ["call_table", "kind_table", "library_table", "metadata_table"]
 _METADATA: Final = {
     "open": "opening",
     "close": "closing",
-    "stat": "asking about files (stat, access, ...)",
+    "stat": "querying files (stat, access, ...)",
     "seek": "seeking",
-    "directory": "working on folders",
+    "directory": "directory operations",
     "remove": "removing and renaming",
     "other": "other",
 }

@@ -94,7 +94,7 @@ def share(number: float | None, note: str = "") -> Cell:
 
 
 def one_by_one(table: Table) -> str:
-    """A short table as a part of a sentence: `opening 61 (37 ms), working on folders 10 (3.21 ms)`."""
+    """A short table as a part of a sentence: `opening 61 (37 ms), directory operations 10 (3.21 ms)`."""
     said = []
     for row in table.rows:
         name, number, *more = (cell.text for cell in row.cells)
