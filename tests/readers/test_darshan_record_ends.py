@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -28,11 +29,13 @@ LIBRARIES = Path(__file__).parents[1] / "data" / "darshan" / "v3-netcdf-pnetcdf-
     ],
 )
 @pytest.mark.parametrize("lost", [8, 40])
-@pytest.mark.parametrize("read", [open_log, read_totals])
-def test_a_cut_record_of_any_module_is_damage(tmp_path, module, number, lost, read):
-    (tmp_path / "a.darshan").write_bytes(changed(LIBRARIES, number + 2, lambda region: region[:-lost]))
+def test_a_cut_record_of_any_module_is_damage(tmp_path, module, number, lost):
+    path = tmp_path / "a.darshan"
+    path.write_bytes(changed(LIBRARIES, number + 2, lambda region: region[:-lost]))
     with pytest.raises(TraceError, match=f"{module} has [0-9,]+ bytes, and .* cut"):
-        read(tmp_path / "a.darshan")
+        open_log(path)
+    # Sums come from other modules, and read no region but theirs.
+    assert replace(read_totals(path), digest="") == replace(read_totals(LIBRARIES), digest="")
 
 
 def test_a_record_that_counts_what_cannot_be_is_damage(tmp_path):

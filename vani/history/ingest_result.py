@@ -129,7 +129,7 @@ def ingest_file(candidate: Candidate, make: MakeProfile, *, totals: bool, user: 
 def _read(candidate: Candidate, make: MakeProfile, *, totals: bool) -> tuple[Run, bytes | None, Creations | None]:
     path = Path(candidate.path)
     if candidate.kind == "darshan":
-        log = open_log(path)
+        log = open_log(path, whole=not totals)
         totals_of_log = read_totals(log)
         run = _of_totals(path, totals_of_log, target_times(log, totals_of_log.mount))
         created = read_created(log)

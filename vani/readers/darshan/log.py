@@ -101,32 +101,49 @@ def job_of(path: Path, numbers: tuple[int, int, int], times: tuple[float, float]
 
 
 class Log:
-    """Regions of a log: all are inflated and checked, and those that are read are kept, but for the calls of DXT."""
+    """Regions of a log, inflated and checked on first use. All that are read are kept, but for the calls of DXT."""
 
     def __init__(self, file: LogFile) -> None:
         self._file, header = file, file.header
         self.path, self.version, self.digest = file.path, header.version, file.digest
         self._order = header.order
         self._number, self._versions = module_numbers(header.version), header.versions
+        self._places = {file.name(number): number for number, (_, length) in enumerate(header.regions) if length}
         self._regions: dict[str, bytes] = {}
-        for number, (_, length) in enumerate(header.regions):
-            if not length:
-                continue
-            name = file.name(number)
-            keep = name not in _STREAMED and (number < 2 or name in LAYOUTS or name in GROWING)
-            pieces = file.pieces(number, keep=keep)
-            if number > 1 and name in self._number:
-                pieces = checked_records(self.path, name, header.versions[number - 2], header.order, pieces)
-            if keep:
-                self._regions[name] = b"".join(pieces)
+
+    def check(self) -> None:
+        """Inflate and check all regions.
+
+        Raises
+        ------
+        TraceError
+            One does not inflate whole, or ends inside a record.
+        """
+        for name, number in self._places.items():
+            if name not in _STREAMED and (number < 2 or name in LAYOUTS or name in GROWING):
+                self._region(name)
             else:
-                for _ in pieces:
+                for _ in self._pieces(name, number, keep=False):
                     pass
+
+    def _region(self, name: str) -> bytes:
+        """The whole content of a region; empty where the log has none."""
+        region = self._regions.get(name)
+        if region is None:
+            number = self._places.get(name)
+            region = b"" if number is None else b"".join(self._pieces(name, number, keep=True))
+            self._regions[name] = region
+        return region
+
+    def _pieces(self, name: str, number: int, *, keep: bool) -> Iterator[bytes]:
+        pieces = self._file.pieces(number, keep=keep)
+        if name not in self._number:
+            return pieces
+        return checked_records(self.path, name, self._versions[number - 2], self._order, pieces)
 
     def has(self, module: str) -> bool:
         """Whether the log has a region of a module."""
-        number = self._number.get(module)
-        return number is not None and self._file.header.regions[number + 2][1] > 0
+        return module in self._number and module in self._places
 
     @property
     def is_big_endian(self) -> bool:
@@ -148,7 +165,7 @@ class Log:
     @cached_property
     def job(self) -> Job:
         """The job: user, command and times; raises TraceError where it claims something impossible."""
-        region = self._regions.get("the job's region", b"")[:_JOB]
+        region = self._region("the job's region")[:_JOB]
         numbers = 7 if self.version >= _WIDE else 5
         begin = 8 * numbers + _METADATA
         if len(region) < begin:
@@ -170,7 +187,7 @@ class Log:
         TraceError
             They have another form, or an invalid rank.
         """
-        layouts, region = LAYOUTS[module], self._regions.get(module, b"")
+        layouts, region = LAYOUTS[module], self._region(module)
         version = self._versions[self._number[module]] if region else max(layouts)
         layout = self._known(module, layouts, version)
         rows = np.frombuffer(region, f"{self._order}i8").reshape(-1, layout.size // 8)
@@ -193,7 +210,7 @@ class Log:
 
     def mixed(self) -> int:
         """Records of POSIX that `rows` leaves out, because calls of streams were added to them."""
-        region, layout = self._regions.get("POSIX", b""), LAYOUTS["POSIX"][1]
+        region, layout = self._region("POSIX"), LAYOUTS["POSIX"][1]
         if not region or self._versions[self._number["POSIX"]] != 1:
             return 0
         rows = np.frombuffer(region, f"{self._order}i8").reshape(-1, layout.size // 8)
@@ -218,8 +235,8 @@ class Log:
             return iter(())
         number = self._number[module]
         growing = self._known(module, GROWING[module], self._versions[number])
-        region = self._regions.get(module)
-        pieces = self._file.pieces(number + 2, keep=False) if region is None else iter((region,))
+        streamed = module in _STREAMED
+        pieces = self._file.pieces(number + 2, keep=False) if streamed else iter((self._region(module),))
         return record_parts(self.path, module, growing, self._order, pieces)
 
     def numbers(self, part: bytes, kind: str = "i8") -> NDArray[Any]:
@@ -233,7 +250,7 @@ class Log:
 
     def name_of(self, file: int | None) -> str:
         """The path of a file; empty without one. Faster than `names` for one file."""
-        table = self._regions.get("the name table", b"")
+        table = self._region("the name table")
         at = -1 if file is None else table.find(struct.pack(f"{self._order}Q", file))
         if at < 0:
             return ""
@@ -250,7 +267,7 @@ class Log:
         TraceError
             The table ends inside a name.
         """
-        table, at, names = self._regions.get("the name table", b""), 0, dict[int, str]()
+        table, at, names = self._region("the name table"), 0, dict[int, str]()
         number, length = struct.Struct(f"{self._order}Q"), struct.Struct(f"{self._order}QI")
         while at < len(table):
             if self.version < "3.10":
@@ -270,7 +287,7 @@ class Log:
 
     def targets(self) -> dict[int, tuple[int, ...]]:
         """The Lustre targets of each file; for a composite layout those of all its components."""
-        region = self._regions.get("LUSTRE", b"")
+        region = self._region("LUSTRE")
         numbers = np.frombuffer(region[: len(region) // 8 * 8], f"{self._order}i8").tolist()
         version = self.version_of("LUSTRE") if region else 0
         targets, at = {}, 0
@@ -290,7 +307,7 @@ class Log:
 
     def stripes_of(self, file: int | None) -> int | None:
         """Lustre targets under a file: for a composite layout those of its widest component."""
-        region = self._regions.get("LUSTRE", b"")
+        region = self._region("LUSTRE")
         at = -1 if file is None else region.find(struct.pack(f"{self._order}Q", file))
         if at < 0:
             return None

@@ -11,8 +11,13 @@ from vani.readers.darshan.regions import LogFile
 __all__ = ["open_log"]
 
 
-def open_log(path: Path) -> Log:
-    """Open a log and inflate it.
+def open_log(path: Path, *, whole: bool = True) -> Log:
+    """Open a log.
+
+    Parameters
+    ----------
+    whole
+        Inflate and check all of it now; otherwise each region where it is read, as sums need few of them.
 
     Raises
     ------
@@ -22,4 +27,9 @@ def open_log(path: Path) -> Log:
         It is damaged, or claims something impossible.
     """
     file = LogFile(path)
-    return Log(file) if file.old_version is None else OldLog(file)
+    if file.old_version is not None:
+        return OldLog(file)
+    log = Log(file)
+    if whole:
+        log.check()
+    return log

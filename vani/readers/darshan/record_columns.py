@@ -41,7 +41,7 @@ class RecordColumns:
         self._counters: Ints = rows[:, layout.first : behind].astype(np.int64)
         times = np.ascontiguousarray(rows[:, behind:])
         seconds = times.view(times.dtype.str.replace("i", "f")).astype(np.float64)
-        sound = np.isfinite(seconds) & (seconds > 0) & (seconds < MOST_SECONDS)
+        sound = (seconds > 0) & (seconds < MOST_SECONDS)
         self._seconds: Floats = np.where(sound, seconds, 0.0)
         self.read_s, self.write_s, self.metadata_s = (
             self._time(f"F_{kind}_TIME") for kind in ("READ", "WRITE", "META")

@@ -79,9 +79,12 @@ class Totals:
 
 
 def read_totals(log: Log | Path) -> Totals:
-    """Add up the counters of a log; raises as `vani.readers.darshan.open.open_log` does."""
+    """Add up the counters of a log; raises as `vani.readers.darshan.open.open_log` does.
+
+    Of a path, only the regions that have these counters are read.
+    """
     if isinstance(log, Path):
-        log = open_log(log)
+        log = open_log(log, whole=False)
     path, job = log.path, log.job
     moving = [log.records("POSIX"), log.records("STDIO")]
     through = log.records("MPI-IO")
