@@ -53,7 +53,7 @@ class LibraryPart:
 
 def library_part(profile: Profile, time: IOTime) -> LibraryPart | None:
     """The part outside file-system calls; None where no library spends any, or it is not known."""
-    if not profile.workflow.io.ops.all:
+    if not profile.workflow.io.ops.all and not time.slowest_s:
         # What libraries call was not recorded.
         return None
     seconds = time.calls_s - time.slowest_s
