@@ -62,7 +62,7 @@ docs: .venv/.test .venv/.kernels ## regenerate pages, schemas and shown output f
 	.venv/bin/python -m vani.advisors.pages docs/rules
 	.venv/bin/python -m vani.systems.pages docs/machines.md
 	.venv/bin/python -m vani.render.report.glossary_page docs/glossary.md
-	UPDATE_DOCS=1 .venv/bin/python -m pytest --quiet -m "slow or not slow" tests/test_docs.py tests/test_notebooks.py
+	UPDATE_DOCS=1 .venv/bin/python -m pytest --quiet -m "slow or not slow" tests/test_docs.py tests/test_notebooks.py tests/test_gallery.py
 
 site: .venv/.test ## build the site: these pages and the reference of the library
 	.venv/bin/python -m sphinx --fresh-env --fail-on-warning --keep-going --nitpicky --quiet -c docs . build/site

@@ -33,15 +33,6 @@ navigation_indexes = [
     "docs/rules/README",
     "examples/README",
 ]
-navigation_rest = [
-    "examples/README",
-    "docs/api/README",
-    "docs/check",
-    "docs/ci",
-    "docs/plots",
-    "docs/report",
-    "CHANGELOG",
-]
 
 man_pages = [("docs/commands", "vani", "storage settings for HPC programs, from a trace", [author], 1)]
 

@@ -183,12 +183,16 @@ def test_navigation_follows_the_lists_of_an_index(monkeypatch):
     monkeypatch.syspath_prepend(str(ROOT / "docs" / "extensions"))
     groups = importlib.import_module("navigation").groups
     text = """\
-To use it:
+# Title
+
+Begin with the [README](../README.md), or with [a page that no heading has](first.md).
+
+## To use it
 
 - [README](../README.md#start): all
 - [Rules](rules/README.md) and [README](../README.md) again, [elsewhere](https://example.org/a.md)
 
-To change it
+## To change it
 
 | page | for |
 | --- | --- |
@@ -202,4 +206,5 @@ To change it
         "To use it": ["README", "docs/rules/README"],
         "To change it": ["docs/api/README", "docs/api/functions"],
         "To explain it": ["docs/models"],
+        "": ["docs/first"],
     }

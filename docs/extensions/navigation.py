@@ -1,6 +1,7 @@
 """Sphinx: the lists of an index page are the navigation of the site.
 
-Readers of the code host and of the site follow the same lists, and a page that no list names fails the build.
+Readers of the code host and of the site follow the same lists, and a page that no list names fails the build. The headings of the
+root page are the captions of the sidebar; links above its first heading only help readers to begin.
 """
 
 from __future__ import annotations
@@ -20,23 +21,22 @@ _LINK = re.compile(r"\]\((?![a-z]+:)([^)#\s]+)\.(?:md|rst)(?:#[^)]*)?\)")
 
 
 def groups(text: str, page: str) -> dict[str, list[str]]:
-    """Pages that an index links to, each once, under the heading or the line of text above their list or table.
+    """Pages that an index links to, each once, by the heading of the second level above; "" is above the first.
 
-    `page` is the name of the index ("docs/index"); pages are named like it.
+    `page` is the name of the index ("docs/index"); pages are named like it. Links above the first heading count only
+    where no heading has them.
     """
-    found: dict[str, list[str]] = {}
-    caption, seen = "", {page}
-    for line in text.splitlines():
-        links = [
-            posixpath.normpath(posixpath.join(posixpath.dirname(page), link)) for link in _LINK.findall(line)
-        ]
-        if not links and (text_line := re.match(r"(?:##+ )?(\w.*)", line)):
-            caption = text_line[1].rstrip(":.")
-        for link in links:
-            if link not in seen:
-                seen.add(link)
-                found.setdefault(caption, []).append(link)
-    return found
+    first, *sections = re.split(r"^## ", text, flags=re.MULTILINE)
+    listed: dict[str, list[str]] = {}
+    seen = {page}
+    for section in [*sections, f"\n{first}"]:
+        caption, _, body = section.partition("\n")
+        for link in _LINK.findall(body):
+            name = posixpath.normpath(posixpath.join(posixpath.dirname(page), link))
+            if name not in seen:
+                seen.add(name)
+                listed.setdefault(caption.strip(), []).append(name)
+    return listed
 
 
 def _toctree(pages: Iterable[str], caption: str) -> str:
@@ -48,17 +48,13 @@ def _append(app: Sphinx, page: str, source: list[str]) -> None:
     if page not in app.config.navigation_indexes:
         return
     root = page == app.config.root_doc
-    found = groups(source[0], page)
+    listed = groups(source[0], page)
     if root:
-        named = {name for pages in found.values() for name in pages}
-        rest = [name for name in app.config.navigation_rest if name in app.env.found_docs - named]
-        if rest:
-            found["More"] = rest
-        source[0] += "".join(_toctree(pages, caption) for caption, pages in found.items())
+        source[0] += "".join(_toctree(pages, caption) for caption, pages in listed.items())
     else:
         # Of an index in a folder, the pages there: others have their place elsewhere.
         folder = posixpath.dirname(page) + "/"
-        source[0] += _toctree((n for pages in found.values() for n in pages if n.startswith(folder)), "")
+        source[0] += _toctree((n for pages in listed.values() for n in pages if n.startswith(folder)), "")
 
 
 def _front_door(app: Sphinx, error: Exception | None) -> None:
@@ -72,9 +68,8 @@ def _front_door(app: Sphinx, error: Exception | None) -> None:
 
 def setup(app: Sphinx) -> dict[str, Any]:
     """Called by Sphinx."""
-    # Names of index pages, and pages that belong to the root where no list of it names them.
+    # Names of index pages.
     app.add_config_value("navigation_indexes", [], "env", [list])
-    app.add_config_value("navigation_rest", [], "env", [list])
     app.connect("source-read", _append)
     app.connect("build-finished", _front_door)
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

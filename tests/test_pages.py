@@ -1,0 +1,179 @@
+"""Promises about all pages together: their place, their length, and that no command or option in them is invented.
+
+Pages that the code generates are listed by name: their length is that of what they describe.
+"""
+
+from __future__ import annotations
+
+import importlib
+import re
+import shlex
+import tomllib
+from functools import cache
+from pathlib import Path
+
+import click
+import pytest
+
+from vani.cli.main import commands
+
+ROOT = Path(__file__).resolve().parent.parent
+GENERATED = {f"docs/{name}.md" for name in ("commands", "glossary", "machines", "profile")}
+PAGES = sorted(
+    path.relative_to(ROOT).as_posix()
+    for path in (*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "examples").rglob("*.md"))
+)
+PARTS = ["Tutorials", "How-to guides", "Reference", "Explanation"]
+MOST_WORDS = 85_000
+
+FOREIGN = {
+    "docs/benchmarks.md": {"--only", "--calls", "--trace", "--peer-calls", "--peer-input", "--peer-limit"},
+    "docs/darshan.md": {"--total", "--perf", "--file"},
+    "docs/howto/tune.md": {"--machine"},
+    "docs/models.md": {"--forwarding"},
+    "docs/prediction.md": {"--drawn"},
+    "docs/tracing.md": {"--seccomp-bpf", "--cap-add"},
+    "docs/centre.md": {"--db"},
+}
+"""Options of other programs, by page: benchmarks, darshan-parser, strace, Docker, and the daemon of Slurm's database."""
+
+
+def is_generated(page: str) -> bool:
+    return page in GENERATED or page.startswith("docs/rules/") or page == "CHANGELOG.md"
+
+
+def test_the_pages_have_no_more_words_than_people_read():
+    words = {
+        page: sum(bool(re.search(r"\w", word)) for word in (ROOT / page).read_text().split())
+        for page in PAGES
+        if not is_generated(page)
+    }
+    longest = sorted(words.items(), key=lambda item: -item[1])[:5]
+    assert sum(words.values()) <= MOST_WORDS, f"shorten; the longest are {longest}"
+
+
+def test_the_index_lists_every_page_in_one_of_four_parts(monkeypatch):
+    monkeypatch.syspath_prepend(str(ROOT / "docs" / "extensions"))
+    groups = importlib.import_module("navigation").groups
+    parts = groups((ROOT / "docs" / "index.md").read_text(), "docs/index")
+    parts.pop("", None)
+    assert list(parts) == PARTS
+    listed = {name for names in parts.values() for name in names} | {"docs/index"}
+    # An index in a folder lists the pages there.
+    for index in [name for name in listed if name.endswith("/README")]:
+        folder = f"{index.rpartition('/')[0]}/"
+        inner = groups((ROOT / f"{index}.md").read_text(), index).values()
+        listed |= {name for names in inner for name in names if name.startswith(folder)}
+    pages = {page.removesuffix(".md") for page in PAGES}
+    pages |= {path.relative_to(ROOT).as_posix().removesuffix(".rst") for path in (ROOT / "docs").rglob("*.rst")}
+    assert sorted(pages - listed) == []
+
+
+@cache
+def option_names(command: click.Command) -> frozenset[str]:
+    options = [option for option in command.params if isinstance(option, click.Option)]
+    names = [name for option in options for name in (*option.opts, *option.secondary_opts)]
+    return frozenset([*names, "--help", "-h", "--version"])
+
+
+def command_of(words: list[str]) -> tuple[click.Command, list[str]] | None:
+    """The command that a line begins with, and what follows; None if there is none of that name."""
+    command: click.Command = commands
+    while isinstance(command, click.Group) and words and re.fullmatch(r"[a-z][a-z-]*", words[0]):
+        inner = command.get_command(click.Context(commands), words[0])
+        if inner is None:
+            return (command, words) if command.invoke_without_command and command is not commands else None
+        command, words = inner, words[1:]
+    return command, words
+
+
+def fault(line: str) -> str:
+    """What is wrong with `vani ...`, up to the end of the command; empty if nothing is."""
+    end = re.search(r"\s(?:--\s|[|;>&)#]|\\$|2>)|[`…]|, (?=then|`)", line + " ")
+    text = line[: end.start()] if end else line
+    try:
+        words = shlex.split(text)[1:]
+    except ValueError:
+        words = text.split()[1:]
+    found = command_of(words)
+    if found is None:
+        return f"no such command: {text}"
+    command, rest = found
+    # A word with a blank is a value.
+    options = (re.match(r"-{1,2}[a-zA-Z][\w-]*", word) for word in rest if " " not in word)
+    wrong = [one[0] for one in options if one and one[0] not in option_names(command)]
+    # Letters of one dash may stand together.
+    wrong = [one for one in wrong if one.startswith("--") or f"-{one[1]}" not in option_names(command)]
+    return f"no such option {', '.join(wrong)}: {text}" if wrong else ""
+
+
+def lines_of(page: str) -> list[str]:
+    """Every `vani ...` in code of a page: in a block where it begins a command, or between backticks."""
+    text = (ROOT / page).read_text()
+    blocks = re.findall(r"^```\w*\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
+    rest = re.sub(r"^```\w*\n.*?^```$", "", text, flags=re.MULTILINE | re.DOTALL)
+    in_blocks = [
+        line
+        for block in blocks
+        for line in re.findall(r"^(?:\$ )?(?:\w+=\S+ )*(vani [a-z-].*)$", block, re.MULTILINE)
+        # A shown line of output that happens to begin so names a place: `vani: FILE: ...`.
+    ]
+    spans = [" ".join(span.split()) for span in re.findall(r"(?<!`)`([^`]+)`(?!`)", rest)]
+    return [*in_blocks, *(span for span in spans if re.match(r"vani (?:[a-z-]|$)", span))]
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_every_command_and_option_of_a_page_exists(page):
+    assert [message for line in lines_of(page) if (message := fault(line)) and not added(page, line)] == []
+
+
+def added(page: str, line: str) -> bool:
+    """Whether a guide adds this command itself, in a copy of the sources."""
+    return page == "docs/contributing/command.md" and line.startswith("vani notes")
+
+
+@cache
+def options_of_all() -> frozenset[str]:
+    groups: list[click.Command] = [commands]
+    names: set[str] = set()
+    for command in groups:
+        names |= option_names(command)
+        if isinstance(command, click.Group):
+            context = click.Context(command)
+            inner = (command.get_command(context, name) for name in command.list_commands(context))
+            groups += [one for one in inner if one is not None]
+    return frozenset(names)
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_an_option_that_a_page_names_alone_is_one_of_a_command(page):
+    text = re.sub(r"^```\w*\n.*?^```$", "", (ROOT / page).read_text(), flags=re.MULTILINE | re.DOTALL)
+    named = set(re.findall(r"(?<!`)`(--[a-z][\w-]*)", text))
+    assert sorted(named - options_of_all() - FOREIGN.get(page, set())) == []
+
+
+def test_texts_of_the_code_name_commands_and_options_that_exist():
+    """Between backticks in docstrings and messages, which users see as help, advice and errors."""
+    faults = []
+    for folder in ("vani", "schema", "analyzers", "advisors"):
+        for path in sorted((ROOT / folder).rglob("*.py")):
+            for span in re.findall(r"`(vani [a-z][^`\n{]*)`", path.read_text()):
+                if message := fault(span):
+                    faults.append(f"{path.relative_to(ROOT)}: {message}")
+    assert faults == []
+
+
+
+
+def test_an_invented_option_is_noticed():
+    assert fault("vani history add LOGS --db history.sqlite") == "no such option --db: vani history add LOGS --db history.sqlite"
+    assert fault("vani histroy add LOGS").startswith("no such command")
+    assert fault("vani trace -o t -- srun --export=ALL ./a") == ""
+    assert fault("vani advise p.yaml -q -o a.yaml | grep --colour x") == ""
+
+
+def test_every_extra_that_a_page_installs_exists():
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
+    for page in PAGES:
+        for names in re.findall(r"vani-io\[([\w,]+)\]", (ROOT / page).read_text()):
+            assert set(names.split(",")) <= set(extras), page
