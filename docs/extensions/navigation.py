@@ -1,7 +1,7 @@
 """Sphinx: the lists of an index page are the navigation of the site.
 
-Readers of the code host and of the site follow the same lists, and a page that no list names fails the build. The headings of the
-root page are the captions of the sidebar; links above its first heading only help readers to begin.
+Readers of the code host and of the site follow the same lists, and a page that no list names fails the build. The
+headings of the root page are the captions of the sidebar; links above its first heading only help readers to begin.
 """
 
 from __future__ import annotations
