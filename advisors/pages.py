@@ -8,7 +8,21 @@ from pathlib import Path
 from vani.advisors.catalogue import rules
 from vani.advisors.rule import SECTIONS, Rule
 
-__all__ = ["pages", "write_pages"]
+__all__ = ["WITHOUT_CODE", "pages", "write_pages"]
+
+WITHOUT_CODE = {
+    "CKP001": "the interval is a parameter of each program",
+    "FWD001": "the batch system assigns I/O nodes",
+    "FWD002": "administrators set forwarding nodes",
+    "FWD003": "administrators set forwarding nodes",
+    "GPF001": "the transfer size is a parameter of each program",
+    "GPF003": "FLD001 shows how to pack files",
+    "LUS009": "the target needs repair",
+    "MAT001": "a verdict, not a setting",
+    "POS006": "it depends on how the program divides its work",
+    "WFL001": "the scheduler places programs",
+}
+"""Rules whose example has neither code nor a line to paste, and why."""
 
 _MADE = "<!-- Made from the rule's docstring by `make docs`; edit that. -->\n\n"
 
@@ -20,7 +34,8 @@ def pages() -> dict[str, str]:
     index = [
         "# Rules",
         "",
-        "What `vani advise` looks at. `vani explain RULE` prints a rule's page.",
+        "The rules of `vani advise`. `vani explain RULE` prints a rule's page, with the line to paste or code before and",
+        "after. Rules without: " + "; ".join(f"{rule} ({why})" for rule, why in WITHOUT_CODE.items()) + ".",
         "",
         "| id | name | finding |",
         "| --- | --- | --- |",

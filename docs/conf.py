@@ -39,7 +39,7 @@ man_pages = [("docs/commands", "vani", "storage settings for HPC programs, from 
 html_theme = "furo"
 html_title = f"Vani {release}"
 html_show_sourcelink = False
-# The JSON Schemas, beside the first page.
+# The JSON Schemas, next to the first page.
 html_extra_path = ["../schema/json"]
 html_copy_source = False
 
@@ -57,9 +57,9 @@ autodoc_preserve_defaults = True
 python_use_unqualified_type_names = True
 
 nitpicky = True
-# A column is called `bytes` in several tables: Sphinx cannot tell them from the type that a function returns.
+# A column is called `bytes` in several tables: Sphinx confuses them with the type that a function returns.
 suppress_warnings = ["ref.python"]
-# Objects of other projects: their pages are not asked for, so that a build needs no network.
+# Objects of other projects: their pages are not loaded, so that a build needs no network.
 _FOREIGN = ["collections", "datetime", "date", "enum", "pathlib", "Path", "types", "typing"]
 _FOREIGN += ["networkx", "numpy", "np", "NDArray", "pandas", "pd", "pyarrow", "pa", "pydantic"]
 nitpick_ignore_regex = [("py:.*", rf"({'|'.join(_FOREIGN)})(\..*)?")]

@@ -1,4 +1,4 @@
-"""Make the pictures of `docs/report.md` anew, from traces of this repository, in a headless Chromium.
+"""Make the pictures of `docs/report.md` again, from traces of this repository, in a headless Chromium.
 
 python docs/make_screenshots.py
 """

@@ -37,7 +37,7 @@ _FUNCTIONS = {
 
 
 def is_csv(path: Path) -> bool:
-    """Tell whether a folder, or a file, is such a trace."""
+    """Return whether a folder, or a file, is such a trace."""
     table = _table_in(path)
     return table.name == "calls.csv" and table.is_file()
 
@@ -53,7 +53,7 @@ class CsvReader:
     format = "1"
     layout = "1"
     start_unix_s = None
-    limits = (Limit("io.bytes", "calls.csv holds what calls asked for"),)
+    limits = (Limit("io.bytes", "calls.csv has requested bytes"),)
     problems: tuple[str, ...] = ()
 
     def __init__(self, path: Path) -> None:

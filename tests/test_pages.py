@@ -15,6 +15,8 @@ from pathlib import Path
 import click
 import pytest
 
+from vani.advisors.catalogue import rules
+from vani.advisors.pages import WITHOUT_CODE
 from vani.cli.main import commands
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -179,3 +181,9 @@ def test_every_extra_that_a_page_installs_exists():
     for page in PAGES:
         for names in re.findall(r"vani-io\[([\w,]+)\]", (ROOT / page).read_text()):
             assert set(names.split(",")) <= set(extras), page
+
+
+def test_the_example_of_a_rule_has_code_or_a_line_unless_there_is_a_reason():
+    examples = {rule.id: rule.page().sections["Example"] for rule in rules()}
+    plain = {rule for rule, text in examples.items() if not re.search(r"^    \S|`[^`]+[ =(/][^`]*`", text, re.MULTILINE)}
+    assert plain == set(WITHOUT_CODE)

@@ -88,7 +88,7 @@ def test_the_example_reader_makes_a_profile(trace):
     # 10 + 40 + 5 + 5 + 1 us by rank 0, 10 + 20 + 1 us by rank 1.
     assert io.time_s.total == pytest.approx(92e-6)
     assert profile.apps[0].process_dependencies.edges == 1
-    assert profile.provenance["io.bytes"] == "calls.csv holds what calls asked for"
+    assert profile.provenance["io.bytes"] == "calls.csv has requested bytes"
 
 
 def test_the_example_reader_says_what_is_no_call(trace):

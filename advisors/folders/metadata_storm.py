@@ -42,6 +42,9 @@ class MetadataStorm(Rule):
     Example
         4 processes write 300 images of 20 KiB into one folder, and 96 % of the I/O time is making them: one HDF5 file
         or tar archive per process makes four files of them.
+
+            cv2.imwrite(f"out/{i}.png", image)    # before: a file for each image
+            images[i] = image    # after: h5py data set, one file per process
     """
 
     id = "FLD001"

@@ -43,6 +43,9 @@ class SharedFolder(Rule):
         process a folder (`-u`).
     Example
         4 nodes make 1,600 files in one folder, and 98 % of the I/O time is making and removing them: `out/RANK/`.
+
+            open(f"out/{rank}_{step}", "wb")    # before: all files in one folder
+            open(f"out/{rank}/{step}", "wb")    # after
     """
 
     id = "GPF002"

@@ -50,6 +50,9 @@ class ChunksInParts(Rule):
     Example
         One process writes 64 steps of 262 kB, compressed, into one chunk of 64 steps: 173 MB are read and 179 MB
         written for a file of 5 MB, in 5.5 s; with a cache that fits the chunk, in 0.5 s.
+
+            file = h5py.File(name, "r+")    # before: 1 MiB of chunk cache
+            file = h5py.File(name, "r+", rdcc_nbytes=2**25)    # after: room for a chunk of 16 MiB
     """
 
     id = "HD5008"

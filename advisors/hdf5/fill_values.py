@@ -54,6 +54,10 @@ class FillValues(Rule):
     Example
         Four processes write 134 MB into contiguous data sets with a fill value: 268 MB are written, 168 MB of it by
         process 0.
+
+            H5Dcreate2(file, name, type, space, lcpl, dcpl, dapl);    // before: fill values first
+            H5Pset_fill_time(dcpl, H5D_FILL_TIME_NEVER);    // after; in netCDF: nc_set_fill(nc, NC_NOFILL, &old)
+            H5Dcreate2(file, name, type, space, lcpl, dcpl, dapl);
     """
 
     id = "HD5007"

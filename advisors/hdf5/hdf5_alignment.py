@@ -36,6 +36,10 @@ class HDF5Alignment(MatchingRule):
         HDF5 reference manual, H5Pset_alignment. Lustre manual, section 19.2 (one client per stripe).
     Example
         Stripes of 4 MiB: `H5Pset_alignment(fapl, 2097152, 4194304)`.
+
+            H5Fcreate(name, H5F_ACC_TRUNC, H5P_DEFAULT, fapl);    // before
+            H5Pset_alignment(fapl, 2097152, 4194304);    // after: large objects begin at stripes
+            H5Fcreate(name, H5F_ACC_TRUNC, H5P_DEFAULT, fapl);
     """
 
     id = "HD5001"

@@ -37,6 +37,9 @@ class HDF5Caches(Rule):
         HDF5 reference manual: H5Pset_meta_block_size, H5Pset_cache, H5Pset_chunk_cache.
     Example
         3,000 of 3,100 writes to `plot.h5` have less than 4 KiB: with blocks of 1 MiB they become few.
+
+            file = h5py.File("plot.h5", "w")    # before
+            file = h5py.File("plot.h5", "w", meta_block_size=1048576)   # after: H5Pset_meta_block_size in C
     """
 
     id = "HD5004"

@@ -36,6 +36,9 @@ class HDF5Chunking(Rule):
         knowledge).
     Example
         A data set of 2 dimensions, contiguous, read in columns of 4 KiB: chunks of 1 MiB make one request of 256.
+
+            dset = file.create_dataset("t", shape)    # before, h5py: one contiguous block
+            dset = file.create_dataset("t", shape, chunks=(1024, 128))  # after: chunks of 1 MiB of doubles
     """
 
     id = "HD5002"

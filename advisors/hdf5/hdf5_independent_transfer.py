@@ -35,6 +35,10 @@ class HDF5IndependentTransfer(Rule):
         HDF5 reference manual, H5Pset_dxpl_mpio. Gain: `vani/models/small_io.py`.
     Example
         Each of 64 processes writes 4 KiB of every row of a matrix: collective, these are whole rows.
+
+            H5Dwrite(dset, type, mem, space, H5P_DEFAULT, row);    // before
+            H5Pset_dxpl_mpio(dxpl, H5FD_MPIO_COLLECTIVE);    // after
+            H5Dwrite(dset, type, mem, space, dxpl, row);
     """
 
     id = "HD5005"

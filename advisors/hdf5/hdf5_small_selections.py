@@ -45,6 +45,9 @@ class HDF5SmallSelections(Rule):
         HDF5 reference manual, H5Pset_chunk_cache. Gain: `vani/models/small_io.py`.
     Example
         100,000 `nc_get_vara` of 8 kB from contiguous variables: 200 of 4 MiB move the same.
+
+            for i in range(100000): block[i] = dset[i]    # before, h5py: a request for each row
+            block = dset[0:100000]    # after: one selection
     """
 
     id = "HD5006"

@@ -35,7 +35,8 @@ class FirstTarget(Rule):
     Source
         lfs-setstripe(1): -1, the choice of the metadata server, is recommended. ROMIO users' guide.
     Example
-        A program sets `start_iodevice` to 0 for all its files: unset it, or give -1.
+        A program sets `start_iodevice` to 0 for all its files: unset it, or set -1,
+        `MPI_Info_set(info, "start_iodevice", "-1")`.
     """
 
     id = "LUS005"

@@ -92,6 +92,9 @@ class CollectiveBuffering(Rule):
     Example
         Four processes write every fourth piece of 64 KiB of `indep.out` with `MPI_File_write_at`: with
         `MPI_File_write_at_all` and `romio_cb_write enable` few requests of 4 MiB are left.
+
+            MPI_File_write_at(file, offset, piece, n, type, &status);    // before
+            MPI_File_write_at_all(file, offset, piece, n, type, &status);  // after, with romio_cb_write = enable
     """
 
     id = "MIO001"

@@ -56,6 +56,10 @@ class DataSieving(Rule):
         sieving and collective I/O in ROMIO", 1999. CSCS documentation, pull request 421 (sieving on VAST).
     Example
         A view with holes: 1 MiB is written in four blocks of 256 KiB, and MPI-IO reads 1 MiB before.
+
+            MPI_File_open(comm, name, mode, MPI_INFO_NULL, &file);    // before
+            MPI_Info_set(info, "romio_ds_write", "disable");    // after
+            MPI_File_open(comm, name, mode, info, &file);
     """
 
     id = "MIO003"

@@ -35,6 +35,10 @@ class DeferredOpen(Rule):
         ROMIO users guide (`romio_no_indep_rw`, deferred open).
     Example
         1,024 processes on 16 nodes open each of 40 plot files, 40,960 opens; with deferred open 640 are left.
+
+            MPI_File_open(comm, name, mode, MPI_INFO_NULL, &file);    // before: every process opens it
+            MPI_Info_set(info, "romio_no_indep_rw", "true");    // after: only aggregators do
+            MPI_File_open(comm, name, mode, info, &file);
     """
 
     id = "MIO005"

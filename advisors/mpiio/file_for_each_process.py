@@ -37,6 +37,10 @@ class FileForEachProcess(Rule):
         ior-easy: large files for each process are the fastest there is.
     Example
         4,096 processes write 200 kB each: 90 % of the time is in making 4,096 files.
+
+            sprintf(name, "out.%d", rank); fd = creat(name, 0644); write(fd, part, n);    // before
+            MPI_File_open(comm, "out", mode, info, &file);    // after
+            MPI_File_write_at_all(file, (MPI_Offset)rank * n, part, n, MPI_BYTE, &status);
     """
 
     id = "MIO006"

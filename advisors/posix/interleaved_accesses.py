@@ -64,6 +64,9 @@ class InterleavedAccesses(MatchingRule):
         `vani/models/small_io.py`.
     Example
         `ior -a POSIX -b 64k -t 64k -s 16` with eight processes: eight of them write into every stripe of 1 MiB.
+
+            pwrite(fd, row, size, offset);    // before: between others' rows
+            MPI_File_write_at_all(file, offset, row, size, MPI_BYTE, &status);   // after: whole stripes
     """
 
     id = "POS009"

@@ -37,6 +37,10 @@ class RandomAccesses(Rule):
     Example
         Eight processes read 115 MB of a file of 17 MB in pieces of 64 B to 47 kB: read once into memory, that
         is 17 MB.
+
+            for i in order: file.seek(at[i]); rows.append(file.read(size))    # before
+            data = file.read()    # after: the file fits in memory
+            rows = [data[at[i] : at[i] + size] for i in order]
     """
 
     id = "POS005"

@@ -42,6 +42,10 @@ class ReadByAll(Rule):
     Example
         1,280 processes of CM1 open `namelist.input` and read the same 16 MiB each: rank 0 reads it, MPI_Bcast
         sends it, and 1,279 opens are gone.
+
+            read_namelist("namelist.input", &list);    // before: on every process
+            if (rank == 0) read_namelist("namelist.input", &list);    // after
+            MPI_Bcast(&list, sizeof list, MPI_BYTE, 0, comm);
     """
 
     id = "POS001"

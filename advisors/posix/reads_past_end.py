@@ -33,6 +33,9 @@ class ReadsPastEnd(Rule):
         read(2): a read at or behind the end returns 0. The profile's `past_end` is a lower bound.
     Example
         A file that stays empty is read 100,000 times, 686 MB: not one byte arrives.
+
+            while not os.read(fd, 8192): pass    # before: polls the end of the file
+            while os.fstat(fd).st_size == 0: time.sleep(1)    # after: waits, then reads once
     """
 
     id = "POS008"

@@ -48,6 +48,11 @@ class RedundantOpens(Rule):
         operations as reads or writes, half of the I/O time).
     Example
         HACC-IO opens each file of a process four times, twice to write it and twice to read it.
+
+            for (i = 0; i < n; i++) { fd = open(name, flags); write(fd, row[i], size); close(fd); }    // before
+            fd = open(name, flags);    // after
+            for (i = 0; i < n; i++) write(fd, row[i], size);
+            close(fd);
     """
 
     id = "POS003"

@@ -61,6 +61,10 @@ class RepeatedTraffic(Rule):
         a copy of the bytes in memory (`vani/models/small_io.py`).
     Example
         Eight processes read 1.9 GB of files of 49 MB: each byte 38 times, each process each byte 5 times.
+
+            for epoch in range(5): train(load(name))    # before: reads the file in each epoch
+            data = load(name)    # after
+            for epoch in range(5): train(data)
     """
 
     id = "POS011"

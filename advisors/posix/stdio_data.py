@@ -35,6 +35,10 @@ class StdioData(Rule):
         Drishti (Bez et al. 2022): stdio moves more than 10 % of the bytes. Gain: `vani/models/small_io.py`.
     Example
         8 GB of particles in `fread`s of 256 KiB: 32,768 requests, where 2,048 of 4 MiB would do.
+
+            fread(block, 1, 262144, file);    // before: requests of 256 KiB
+            setvbuf(file, NULL, _IOFBF, 4194304);    // after, before the first access
+            fread(block, 1, 262144, file);
     """
 
     id = "POS012"

@@ -1,7 +1,7 @@
 """Sphinx: what autodoc and napoleon lack for the objects of Vani.
 
-A document's model is shown with a table of its fields: the name as it stands in YAML, the JSON type with the unit where
-its type tells one, and the description. A name without its module finds its object.
+A document's model is shown with a table of its fields: the name in YAML, the JSON type with the unit of
+its type, and the description. A name without its module finds its object.
 """
 
 from __future__ import annotations
@@ -101,7 +101,7 @@ _COLON = "\x00"
 
 
 def _hide_colons(app: Sphinx, what: str, name: str, obj: Any, options: Any, lines: list[str]) -> None:
-    """Napoleon takes what precedes a colon for the type of an attribute; here annotations tell types."""
+    """Napoleon takes what precedes a colon for the type of an attribute; here annotations give types."""
     del app, name, obj, options
     if what in ("attribute", "data", "property"):
         lines[:] = [line.replace(":", _COLON) for line in lines]

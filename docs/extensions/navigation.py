@@ -58,7 +58,7 @@ def _append(app: Sphinx, page: str, source: list[str]) -> None:
 
 
 def _front_door(app: Sphinx, error: Exception | None) -> None:
-    """A site is asked for index.html at its top, and the root page may lie deeper."""
+    """Browsers open index.html at the top of a site; the root page may be deeper."""
     if error is None and app.builder.format == "html" and app.config.root_doc != "index":
         target = f"{app.config.root_doc}.html"
         page = f'<!doctype html><meta charset="utf-8"><meta http-equiv="refresh" content="0; url={target}">'

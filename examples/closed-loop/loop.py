@@ -1,4 +1,4 @@
-"""The closed loop: run slowly, advise, apply, run again, and hold the measured speed-up against the predicted one.
+"""The closed loop: run slowly, advise, apply, run again, and compare the measured speed-up with the predicted one.
 
     python loop.py [FOLDER] [LATENCY_S] [BYTES_PER_S]
 
@@ -59,7 +59,7 @@ def slow_folder(folder: Path, latency_s: float, bytes_per_s: float) -> Iterator[
 
 
 def measure(folder: Path) -> Costs:
-    """Seconds per operation by kind, with a file that is written, flushed, read and asked for piece by piece."""
+    """Seconds per operation by kind, with a file that is written, flushed, read and queried piece by piece."""
     path, piece = folder / "calibration", b"x" * PIECE
 
     def timed(work: Any) -> float:

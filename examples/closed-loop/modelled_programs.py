@@ -2,7 +2,7 @@
 
     seconds("many slow targets", "large-requests", ["-c", "16", "-S", "1M"], {}, seed=1)
 
-gives the seconds that such a run takes by `vani.demo.striped_model`, at once: nobody sleeps, nothing is timed, and the
+gives the seconds that such a run takes by `vani.demo.striped_model`, at once: nothing sleeps, nothing is timed, and the
 same seed gives the same number. Of collective calls it follows what ROMIO does with its hints: each aggregator writes a
 part of the region of a call, in pieces of `cb_buffer_size`; without them each process reads, changes and writes back
 pieces of 512 KiB (data sieving). On the mounted file system real programs run, with MPICH's ROMIO.
@@ -30,7 +30,7 @@ START_S = 0.3
 """A program begins and ends (MPI's start, a usual value on one node)."""
 
 RUN_NOISE = 0.02
-"""Others use the file system, too: deviation of the logarithm of a run's time, beside the noise of each request."""
+"""Others use the file system, too: deviation of the logarithm of a run's time, in addition to the noise of each request."""
 
 Steps = Generator["float | None", None, None]
 """What a process does: it waits until a time, or for all others (None)."""

@@ -169,7 +169,7 @@ def wait_until(done: float) -> None:
 
 def main(mount: str, backing: str, machine: str, seed: str = "0") -> None:
     with suppress(OSError):
-        # Times are those of the model only where nobody waits for a processor. On a busy machine root may go first.
+        # Times match the model only where no process waits for a processor. On a busy machine root may go first.
         os.nice(-15)
         Path("/proc/self/autogroup").write_text("-10")
     # Threads that were asked take turns quickly: what they wait for is the model, not each other.

@@ -1,4 +1,4 @@
-"""Stands for a training run: four workers load images, and a checkpoint is written in small pieces.
+"""A stand-in for a training run: four workers load images, and a checkpoint is written in small pieces.
 
 `python train.py [FOLDER]` makes its data in the folder (`train-data`) when it is not there.
 """

@@ -18,7 +18,7 @@ class TinyWrites(Rule):
     Looks at
         The median size of the workload's writes.
     Why
-        Every write is a system call, and on a parallel file system often a message, whatever its size.
+        Every write is a system call, and on a parallel file system often a message, at any size.
     Recommends
         A larger buffer.
     Stays silent when
