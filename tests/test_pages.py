@@ -187,3 +187,15 @@ def test_the_example_of_a_rule_has_code_or_a_line_unless_there_is_a_reason():
     examples = {rule.id: rule.page().sections["Example"] for rule in rules()}
     plain = {rule for rule, text in examples.items() if not re.search(r"^    \S|`[^`]+[ =(/][^`]*`", text, re.MULTILINE)}
     assert plain == set(WITHOUT_CODE)
+
+
+TUTORIALS = [page for page in PAGES if re.match(r"examples/\d|docs/tour\.md", page)]
+_FIGURE = re.compile(r"(?<![\w.])\d[\d,]*(?:\.\d+)? ?(?:%|[kMGT]i?B\b|ms\b|us\b)|(?<![\w.])\d+(?:\.\d+| times\b)|\d+,\d{3}")
+
+
+@pytest.mark.parametrize("page", TUTORIALS)
+def test_a_figure_in_the_text_of_a_tutorial_is_in_an_output_that_it_shows(page):
+    """Was: a text about 9.2 % below a screen that says 33 %."""
+    shown = " ".join(re.findall(r"^```\w*\n(.*?)^```$", (ROOT / page).read_text(), re.MULTILINE | re.DOTALL))
+    text = re.sub(r"`[^`]*`|\]\([^)]*\)", "", prose(page))
+    assert [figure for figure in _FIGURE.findall(text) if figure not in " ".join(shown.split())] == []
