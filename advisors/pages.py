@@ -34,7 +34,7 @@ def pages() -> dict[str, str]:
     index = [
         "# Rules",
         "",
-        "The rules of `vani advise`. `vani explain RULE` prints a rule's page, with the line to paste or code before and",
+        "The rules of `vani advise`. `vani explain RULE` prints a rule's page: a line to paste, or code before and",
         "after. Rules without: " + "; ".join(f"{rule} ({why})" for rule, why in WITHOUT_CODE.items()) + ".",
         "",
         "| id | name | finding |",

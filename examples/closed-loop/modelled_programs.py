@@ -30,7 +30,7 @@ START_S = 0.3
 """A program begins and ends (MPI's start, a usual value on one node)."""
 
 RUN_NOISE = 0.02
-"""Others use the file system, too: deviation of the logarithm of a run's time, in addition to the noise of each request."""
+"""Others use the file system, too: deviation of the logarithm of a run's time, added to the noise of requests."""
 
 Steps = Generator["float | None", None, None]
 """What a process does: it waits until a time, or for all others (None)."""
