@@ -151,7 +151,7 @@ def test_plug_ins_are_loaded_only_where_no_built_in_format_fits(site, monkeypatc
 
 
 def test_all_formats_are_listed_built_in_ones_first(trace):
-    assert [known.name for known in formats.formats()] == ["recorder", "parquet", "darshan", "dftracer", "strace", "csv"]
+    assert [known.name for known in formats.formats()] == ["recorder", "parquet", "darshan", "dftracer", "otf2", "strace", "csv"]
 
 
 @pytest.mark.parametrize(
