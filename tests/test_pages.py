@@ -33,11 +33,12 @@ FOREIGN = {
     "docs/benchmarks.md": {"--only", "--calls", "--trace", "--peer-calls", "--peer-input", "--peer-limit"},
     "docs/darshan.md": {"--total", "--perf", "--file"},
     "docs/howto/tune.md": {"--machine"},
+    "docs/plan-at-run-time.md": {"--enable-mmap-logs"},
     "docs/models.md": {"--forwarding"},
     "docs/prediction.md": {"--drawn", "--trust"},
     "docs/tracing.md": {"--seccomp-bpf", "--cap-add"},
 }
-"""Options of other programs, by page: benchmarks, darshan-parser, strace, and Docker."""
+"""Options of other programs, by page: benchmarks, Darshan, strace, and Docker."""
 
 
 def is_generated(page: str) -> bool:
