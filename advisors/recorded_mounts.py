@@ -67,19 +67,19 @@ def notes_on_mounts(system: System | None, profile: Profile) -> list[str]:
         described = None if system is None else system.file_system_for(mount.dir)
         if described is not None and system is not None and not _is_same(described.type, mount.type):
             notes.append(
-                f"{mount.dir} is {mount.type} by the trace's mount table, {described.type} by {system.name}: the trace "
-                "counts."
+                f"{mount.dir} is {mount.type} in the trace's mount table and {described.type} in {system.name}: the "
+                "trace takes precedence."
             )
         elif described is not None and system is not None and mount.targets and mount.targets != described.targets:
             had = format_count(described.targets) if described.targets else "not stated"
             notes.append(
-                f"{mount.dir} has {format_count(mount.targets)} storage targets by the trace, {had} by {system.name}"
-                + (": the trace counts." if system.generic else ".")
+                f"{mount.dir} has {format_count(mount.targets)} storage targets in the trace, {had} in {system.name}"
+                + (": the trace takes precedence." if system.generic else ".")
             )
         if mount.type not in (*_WITH_RULES, *_OF_ONE_NODE):
             notes.append(
-                f"{mount.dir} is {mount.type}, and Vani knows no settings of it: advice for files there is generic, "
-                "about the program alone."
+                f"Vani has no settings for {mount.type} ({mount.dir}): advice for files there is generic and concerns "
+                "the program only."
             )
     for before, observed in _corrected(system, profile):
         faster = [
@@ -88,7 +88,8 @@ def notes_on_mounts(system: System | None, profile: Profile) -> list[str]:
             if getattr(observed, kind) != getattr(before, kind)
         ]
         if faster and system is not None:
-            notes.append(f"A storage target moved {' and '.join(faster)} by {system.name}: the trace counts.")
+            rates = " and ".join(faster)
+            notes.append(f"A storage target reached {rates} in {system.name}: the trace takes precedence.")
     return list(dict.fromkeys(notes))
 
 

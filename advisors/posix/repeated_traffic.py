@@ -233,7 +233,7 @@ class RepeatedTraffic(Rule):
         lines = ["in the program:"]
         if any(traffic.reads for traffic in again):
             lines.append(
-                "  read the needed bytes once, keep them in memory, and take them from there the next time"
+                "  read the data once, keep it in memory, and reuse it"
             )
         if any(not traffic.reads for traffic in again):
             lines.append("  change data in memory, and write it when it is final")

@@ -33,14 +33,14 @@ def test_file_on_another_file_system_gets_no_stripes_of_lustre(kind):
     advice = advise_document(run_on(kind), load_system("generic-lustre"))
     assert first(advice, "LUS002") is None
     assert why(advice, "LUS002") == f"the data is on /work, which is {kind} by the trace's mount table, not Lustre"
-    assert advice.notes[0] == f"/work is {kind} by the trace's mount table, lustre by generic-lustre: the trace counts."
+    assert advice.notes[0] == f"/work is {kind} in the trace's mount table and lustre in generic-lustre: the trace takes precedence."
     assert advice.notes[0] in judged_by(advice)
 
 
 @pytest.mark.parametrize(("kind", "generic"), [("nfs", True), ("wekafs", True), ("gpfs", False), ("ext4", False)])
 def test_advice_says_where_it_is_generic(kind, generic):
     advice = advise_document(run_on(kind), load_system("generic-lustre"))
-    assert any(f"/work is {kind}, and Vani knows no settings of it" in note for note in advice.notes) is generic
+    assert any(f"Vani has no settings for {kind} (/work)" in note for note in advice.notes) is generic
 
 
 def test_mount_of_the_described_type_needs_no_word():
@@ -54,7 +54,7 @@ def test_mount_of_lustre_goes_before_a_machine_with_gpfs_there():
     machine = system(file_system="gpfs", mount="/work")
     advice = advise_document(run_on("lustre"), machine)
     assert "not Lustre" not in (why(advice, "LUS002") or "")
-    assert "/work is lustre by the trace's mount table, gpfs by testbed: the trace counts." in advice.notes
+    assert "/work is lustre in the trace's mount table and gpfs in testbed: the trace takes precedence." in advice.notes
 
 
 def test_targets_that_the_trace_counts_bound_the_stripes_of_a_generic_description():
@@ -62,7 +62,7 @@ def test_targets_that_the_trace_counts_bound_the_stripes_of_a_generic_descriptio
     of_few = advise_document(run_on("lustre", targets=6), load_system("generic-lustre"))
     assert first(of_many, "LUS002").recommended["stripe_count"] > 6
     assert first(of_few, "LUS002").recommended["stripe_count"] <= 6
-    assert of_few.notes == ["/work has 6 storage targets by the trace, 48 by generic-lustre: the trace counts."]
+    assert of_few.notes == ["/work has 6 storage targets in the trace, 48 in generic-lustre: the trace takes precedence."]
 
 
 def test_machine_stays_as_it_is_where_the_trace_agrees_or_recorded_nothing():

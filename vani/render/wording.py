@@ -97,7 +97,7 @@ def by_rule(recommendations: Iterable[Recommendation]) -> list[list[Recommendati
 def judged_by(advice: Advice) -> str:
     """Which machine's figures the advice rests on, and where the trace recorded other file systems."""
     if advice.system.name is None:
-        text = "No machine was described: --system NAME makes the advice better (`vani systems` lists them)."
+        text = "No machine was described. --system NAME gives better advice (`vani systems` lists machines)."
     elif advice.system.name.startswith("generic-"):
         text = f"Judged by {one_line(advice.system.name)}: typical figures, not those of your machine."
     else:

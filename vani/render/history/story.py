@@ -97,7 +97,7 @@ def letter(history: Story) -> str:
             else f"How much could be saved is not known{_typical(saved)}: measure a run with this change."
             if saved.state == "gain_unknown"
             else f"About {hours(saved.expected_s)} core-hours could be saved ({hours(saved.low_s)} to "
-            f"{hours(saved.high_s)}), as a model expects from {judged_by(saved)}:",
+            f"{hours(saved.high_s)}), estimated by a model for {judged_by(saved)}:",
             "",
             *(f"    {one_line(line)}" for line in history.lines or [saved.setting]),
             "",
