@@ -20,6 +20,7 @@ from vani.database.runs.connect import Store
 from vani.errors import InputError
 from vani.history import ingest, ingest_result, reading
 from vani.history.discovery import discover
+from vani.schema.profile import Profile
 
 ROOT = Path(__file__).resolve().parents[2]
 PROFILE = ROOT / "tests" / "golden" / "v3-cm1like-16r.yaml"
@@ -150,6 +151,14 @@ def test_a_profile_is_kept_whole_where_totals_are_not_enough(tmp_path):
         ((digest, content),) = read.all_profiles(connection)
     assert len(digest) == 64
     assert ingest_result.unpack_profile(content).traces[0].path == str(path)
+
+
+def test_a_profile_that_names_its_user_is_not_of_the_owner_of_the_file(tmp_path):
+    profile = Profile.load(PROFILE)
+    job = profile.job.model_copy(update={"user": "ada"})
+    profile.model_copy(update={"job": job}).save(tmp_path / "run.yaml")
+    add(tmp_path / "run.yaml", db=tmp_path / "h.sqlite")
+    assert [user for user, _, _ in runs_in(tmp_path / "h.sqlite")] == ["ada"]
 
 
 def test_what_the_user_named_must_be_a_run(logs, tmp_path):

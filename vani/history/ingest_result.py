@@ -89,7 +89,7 @@ def ingest_file(candidate: Candidate, make: MakeProfile, *, totals: bool, user: 
     totals
         Of logs, the sums of counters are enough.
     user
-        User who ran the job; None: the user in the log, or the owner of the file.
+        User who ran the job; None: the user in the log or the profile, else the owner of the file.
 
     Raises
     ------
@@ -146,7 +146,7 @@ def _read(candidate: Candidate, make: MakeProfile, *, totals: bool) -> tuple[Run
         profile, digest = make(path), open_trace(path).digest()
         of_run = creations_of_trace(path)
         of_run = creations_of_profile(profile) if of_run is None else of_run
-    run = _of_profile(profile, digest, candidate.kind, _owner(path))
+    run = _of_profile(profile, digest, candidate.kind, profile.job.user or _owner(path))
     if candidate.kind == "trace" and path.is_file() and is_parser_text(path):
         from vani.readers.darshan.parser_text import printed_records  # noqa: PLC0415 - few histories have such texts
 

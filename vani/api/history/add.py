@@ -74,7 +74,7 @@ def history_add(
     system
         The machine; None: one of middling size with the type of file system that a run used.
     user
-        User who ran the jobs; None: as in logs, or the owner of a profile or a trace.
+        User who ran the jobs; None: as in logs and profiles, else the owner of the file.
     key
         File of the key of an anonymised history.
 
