@@ -92,9 +92,9 @@ def test_what_vanishes_meanwhile_is_passed_over(logs, tmp_path):
 def test_a_file_that_vanishes_before_it_is_read_is_listed_as_such(logs, tmp_path, monkeypatch):
     real = ingest_result.open_log
 
-    def vanishing(path):
+    def vanishing(path, **options):
         path.unlink()
-        return real(path)
+        return real(path, **options)
 
     monkeypatch.setattr(ingest_result, "open_log", vanishing)
     added = add(logs, db=tmp_path / "h.sqlite")
