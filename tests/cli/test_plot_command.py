@@ -55,7 +55,7 @@ def test_dark_and_width_are_followed(run, profiled, desk):
         (["ops", "profile.yaml", "-o", "x"], "x: no image format is named; end the name in .svg, .png or .json"),
         (["ops", "profile.yaml"], "Missing option '-o' / '--output'; see `vani plot --help`"),
         (["ops", "nowhere.yaml", "-o", "x.svg"], "nowhere.yaml: no such file"),
-        (["ops", ".", "-o", "x.svg"], ".: is not a trace, but has 1 .yaml file; name the folder of a Recorder trace (recorder.dat, or recorder.mt and VERSION), a .darshan log, .pfw files or a log of strace -f -ttt -T -y"),
+        (["ops", ".", "-o", "x.svg"], ".: is not a trace, but has 1 .yaml file; name the folder of a Recorder trace (recorder.dat, or recorder.mt and VERSION), a .darshan log, .pfw files, an archive of OTF2 or a log of strace -f -ttt -T -y"),
         (["ops", "profile.yaml", "-o", "no/x.svg"], "no/x.svg: cannot be written: its folder does not exist; make no first"),
         (["layers", "profile.yaml", "-o", "x.svg", "--store", "no"], "no: no such folder; name a store, or the folder of stores"),
         (["apps", "profile.yaml", "-o", "x.svg"], "profile.yaml: the plot apps cannot be drawn: the workload is one app; the plot data-flow shows which of its processes share files"),
