@@ -292,7 +292,7 @@ def test_exchanges_that_are_too_many_to_keep_are_unknown(monkeypatch):
 def test_more_bytes_than_can_be_counted_are_refused(tmp_path):
     calls = [Call("write", ("/s/a", "%p", "9" * 16), 0, 0, i, i + 1) for i in range(1000)]
     write_trace(tmp_path / "t", [calls], layout="3.0", functions=["write"])
-    with pytest.raises(InputError, match="its calls move 1e\\+19 bytes"):
+    with pytest.raises(InputError, match="its calls move 1e19 bytes"):
         vani.profile(tmp_path / "t", quick=True)
 
 
