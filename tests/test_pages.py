@@ -20,14 +20,14 @@ from vani.advisors.pages import WITHOUT_CODE
 from vani.cli.main import commands
 
 ROOT = Path(__file__).resolve().parent.parent
-GENERATED = {f"docs/{name}.md" for name in ("commands", "glossary", "machines", "profile")}
+GENERATED = {f"docs/{name}.md" for name in ("accuracy", "commands", "glossary", "machines", "profile")}
 PAGES = sorted(
     path.relative_to(ROOT).as_posix()
     for path in (*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "examples").rglob("*.md"))
 )
 PARTS = ["Tutorials", "How-to guides", "Reference", "Explanation"]
 MOST_WORDS = 50_000
-"""Of prose and tables: what commands print, and code, is in blocks, which commands write."""
+"""Of prose, tables, code and what commands print."""
 
 FOREIGN = {
     "docs/benchmarks.md": {"--only", "--calls", "--trace", "--peer-calls", "--peer-input", "--peer-limit"},
@@ -52,7 +52,7 @@ def prose(page: str) -> str:
 
 def test_the_pages_have_at_most_fifty_thousand_words():
     words = {
-        page: sum(bool(re.search(r"\w", word)) for word in prose(page).split())
+        page: sum(bool(re.search(r"\w", word)) for word in (ROOT / page).read_text().split())
         for page in PAGES
         if not is_generated(page)
     }
