@@ -21,7 +21,10 @@ from vani.schema.system import System
 
 STEP = 0.05
 
-WITHOUT_A_CASE: dict[str, str] = {}
+WITHOUT_A_CASE: dict[str, str] = {
+    "FLD001.spare": "names a knob of `vani tune` alone, no recommendation: as in BB002, whose cases are at its borders",
+    "FLD001.memory_share": "the same",
+}
 """Thresholds that no case holds, with the reason."""
 
 

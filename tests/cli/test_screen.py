@@ -15,7 +15,8 @@ from terminal import on_terminal
 
 from tests.traces.recorder_writer import Call, write_trace
 from vani import Profile, profile
-from vani.render.profile.screen import render, shortened
+from vani.render.profile.screen import render
+from vani.render.where import shortened
 
 VANI = [sys.executable, "-m", "vani"]
 # Recorder writes _ for a space.

@@ -13,12 +13,13 @@ from rich.text import Text
 from vani.errors import one_line
 from vani.models.verdict import could_matter, verdict_of
 from vani.render.diagnosis import HEADING, observation_lines
+from vani.render.transferred import SHOWN, by_app, moved, plural
 from vani.render.verdict import LIBRARIES, library_words
 from vani.render.when import when
 from vani.render.where import files_line, shortened
 from vani.schema.damage import damage
 from vani.schema.inflated import inflated_by
-from vani.units import format_bytes, format_count, format_number, format_rate, format_seconds, format_share
+from vani.units import format_bytes, format_count, format_number, format_seconds
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -28,10 +29,7 @@ if TYPE_CHECKING:
     from vani.schema.advice import Observation
     from vani.schema.profile import Profile, Unseen
 
-__all__ = ["by_app", "moved", "render", "screen_of", "shortened"]
-
-_SHOWN = 3
-"""Apps that fit a line; the profile has them all."""
+__all__ = ["render", "screen_of"]
 
 _LABEL, _LEAST_WIDTH = 7, 80
 
@@ -129,12 +127,12 @@ def _what_ran(profile: Profile) -> Text:
     names = [
         one_line(app.name) + (f" x {app.instances}" if app.instances > 1 else "") for app in profile.apps
     ]
-    text = Text(", ".join(names[:_SHOWN]), style="bold")
-    if len(names) > _SHOWN:
-        text.append(f" and {_plural(len(names) - _SHOWN, 'more app')}")
-    rest = [_plural(workflow.processes, "process", "processes")]
+    text = Text(", ".join(names[:SHOWN]), style="bold")
+    if len(names) > SHOWN:
+        text.append(f" and {plural(len(names) - SHOWN, 'more app')}")
+    rest = [plural(workflow.processes, "process", "processes")]
     if profile.job.nodes:
-        rest.append(_plural(profile.job.nodes, "node"))
+        rest.append(plural(profile.job.nodes, "node"))
     if workflow.runtime_s is not None:
         rest.append(format_seconds(workflow.runtime_s))
     starts = [trace.start_unix_s for trace in profile.traces if trace.start_unix_s]
@@ -150,39 +148,6 @@ def _tracer(tool: str, version: str) -> str:
     name = names.get(tool, tool)
     short = version.removesuffix(".0")
     return one_line(f"{name} {short}" if short[:1].isdecimal() else name)
-
-
-def _plural(count: int, singular: str, plural: str | None = None) -> str:
-    return f"{format_count(count)} {singular if count == 1 else plural or singular + 's'}"
-
-
-def by_app(profile: Profile) -> str:
-    """Apps that spend the I/O time, where there are several."""
-    times = [(app.io.time_s.total or 0.0, one_line(app.name)) for app in profile.apps]
-    whole = sum(time for time, _ in times)
-    if len(times) < 2 or not whole:
-        return ""
-    most = sorted(times, key=lambda pair: (-pair[0], pair[1]))[:_SHOWN]
-    return f"{', '.join(f'{name} {format_share(time / whole)}' for time, name in most)} of the I/O time"
-
-
-def moved(profile: Profile) -> str:
-    """Bytes written and read, by how many calls, at which rate."""
-    io = profile.workflow.io
-    parts = []
-    for done, amount, count, rate, side in (
-        ("written", io.bytes.written, io.ops.write, io.bandwidth.write, "write"),
-        ("read", io.bytes.read, io.ops.read, io.bandwidth.read, "read"),
-    ):
-        if not count:
-            continue
-        text = f"{format_bytes(amount)} {done} by {_plural(count, 'call')}"
-        if f"io.bandwidth.{side}" in profile.provenance and rate is None:
-            text += " (at an impossible rate: see below)"
-        elif rate:
-            text += f" at {_rate(profile, side, amount, rate)}"
-        parts.append(text)
-    return "; ".join(parts)
 
 
 _EXACT = 10
@@ -204,17 +169,7 @@ def _requested(profile: Profile) -> list[str]:
         text = f"{name} to {' and '.join(f'{verb} {format_bytes(size)}' for size, verb in sides if size)}"
         times = "" if factor is None else format_number(factor, 2) if factor < _EXACT else format_count(round(factor))
         texts[row.app] = text + (f"; {times} times as much was transferred" if times else "")
-    return list(texts.values())[:_SHOWN]
-
-
-def _rate(profile: Profile, side: str, amount: int | None, rate: float) -> str:
-    """A rate, or its range."""
-    low, high = profile.bounds.get(f"workflow.io.busy_s.{side}", (0.0, 0.0))
-    if not high or not amount:
-        return format_rate(rate)
-    least = format_rate(amount / high)
-    most = format_rate(amount / low) if low else ""
-    return f"{least} or more" if not most else least if least == most else f"{least} to {most}"
+    return list(texts.values())[:SHOWN]
 
 
 def _remarks(profile: Profile) -> list[str]:
@@ -249,7 +204,7 @@ def _remarks(profile: Profile) -> list[str]:
 
 def _unseen(entry: Unseen) -> str:
     """The files of unseen activity, its probable cause, and how to see it."""
-    names = [shortened(path, _LEAST_WIDTH - _LABEL - 4) for path in entry.files[:_SHOWN]]
+    names = [shortened(path, _LEAST_WIDTH - _LABEL - 4) for path in entry.files[:SHOWN]]
     more = len(entry.files) - len(names)
     rest = f"\nand {format_count(more)} more" if more > 0 else ""
     listed = "".join(f"\n{name}" for name in names)

@@ -7,11 +7,11 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Final
 
-from vani.render.profile.screen import shortened
 from vani.render.report.bounds import LEVELS
 from vani.render.report.items import Item
 from vani.render.report.report_model import Inputs, Prepared, prepare
 from vani.render.report.tables import Cell, Column, Table, one_by_one
+from vani.render.where import shortened
 
 __all__ = ["render"]
 
