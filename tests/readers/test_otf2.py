@@ -247,7 +247,7 @@ def test_damage_is_left_out_and_said(tmp_path):
     with pytest.raises(TraceError, match=r"has no call on files: location .*; copy it again, with its folder$"):
         vani.profile(run)
     (run / "traces.def").unlink()
-    with pytest.raises(TraceError, match=r"traces\.def: cannot be read \(No such file or directory\)$"):
+    with pytest.raises(TraceError, match=r"definitions, traces\.def, are missing; copy the archive whole$"):
         vani.profile(run / "traces.otf2")
 
 

@@ -52,6 +52,12 @@ def anchor_of(path: Path) -> Path:
 def files_of(path: Path) -> list[Path]:
     """The files of an archive, the anchor first, those of locations in natural order."""
     anchor = anchor_of(path)
+    if not anchor.with_suffix(".def").exists():
+        raise TraceError(
+            f"is the anchor of an archive whose definitions, {anchor.with_suffix('.def').name}, are missing",
+            where=anchor,
+            todo="copy the archive whole",
+        )
     folder = anchor.with_suffix("")
     locations = [file for file in folder.iterdir() if is_otf2_part(file.name)] if folder.is_dir() else []
     return [anchor, anchor.with_suffix(".def"), *sorted(locations, key=lambda file: natural(file.name))]
