@@ -14,7 +14,7 @@ from vani.readers.delivery import Delivery, Rows
 from vani.readers.spool import Spool
 from vani.readers.trace_reader import BATCH_ROWS
 
-__all__ = ["Columns", "process_batches"]
+__all__ = ["Columns", "process_batches", "rank_groups"]
 
 Ints = NDArray[np.int64]
 Columns = dict[str, NDArray[Any]]
@@ -51,7 +51,7 @@ def process_batches(
     late
         Rows of a process read in pieces that wait for calls that ended later and began before.
     """
-    for group in _groups(ranks, calls):
+    for group in rank_groups(ranks, calls, _GROUP_ROWS):
         deliver = delivery()
         is_selected = (rank_of_number >= group.start) & (rank_of_number < group.stop)
         # A process with many calls is delivered in pieces.
@@ -75,11 +75,14 @@ def _joined(parts: list[Columns], order: Callable[[Columns], NDArray[np.intp]]) 
     return {name: values[places] for name, values in columns.items()}
 
 
-def _groups(ranks: range, calls: Ints) -> Iterator[range]:
-    """Cut a range of ranks where about `_GROUP_ROWS` calls are reached."""
+def rank_groups(ranks: range, calls: Ints, most: int) -> Iterator[range]:
+    """Cut a range of ranks where about `most` calls are reached; ranks that do not follow each other are alone."""
+    if ranks.step != 1:
+        yield from (range(rank, rank + 1) for rank in ranks)
+        return
     first, rows = ranks.start, 0
-    for rank in range(ranks.start, ranks.stop):
-        if rows and rows + int(calls[rank]) > _GROUP_ROWS:
+    for rank in ranks:
+        if rows and rows + int(calls[rank]) > most:
             yield range(first, rank)
             first, rows = rank, 0
         rows += int(calls[rank])

@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from vani.errors import one_line
-from vani.units import format_bytes, format_count, format_rate, format_share
+from vani.units import counted, format_bytes, format_rate, format_share
 
 if TYPE_CHECKING:
     from vani.schema.profile import Profile
 
-__all__ = ["SHOWN", "by_app", "moved", "plural"]
+__all__ = ["SHOWN", "by_app", "moved"]
 
 SHOWN = 3
 """Apps that fit a line; the profile has them all."""
@@ -36,18 +36,13 @@ def moved(profile: Profile) -> str:
     ):
         if not count:
             continue
-        text = f"{format_bytes(amount)} {done} by {plural(count, 'call')}"
+        text = f"{format_bytes(amount)} {done} by {counted(count, 'call')}"
         if f"io.bandwidth.{side}" in profile.provenance and rate is None:
             text += " (at an impossible rate: see below)"
         elif rate:
             text += f" at {_rate(profile, side, amount, rate)}"
         parts.append(text)
     return "; ".join(parts)
-
-
-def plural(count: int, singular: str, plural: str | None = None) -> str:
-    """A count and its noun."""
-    return f"{format_count(count)} {singular if count == 1 else plural or singular + 's'}"
 
 
 def _rate(profile: Profile, side: str, amount: int | None, rate: float) -> str:

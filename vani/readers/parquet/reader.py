@@ -23,6 +23,7 @@ from vani.readers.delivery import Delivery, Rows
 from vani.readers.identity import identity_of
 from vani.readers.parquet.parts import DamagedPartError, Parts, find_parts, rows_left_out
 from vani.readers.paths import PathTable
+from vani.readers.process_batches import rank_groups
 from vani.readers.tables import file_table, function_table
 from vani.readers.trace_reader import BATCH_ROWS, Limit, Piece, some_ranks
 from vani.units import counted
@@ -339,7 +340,7 @@ class ParquetReader(ABC):
         known = self.known
         private = known.users == 1
         left_out: Counter[str] = Counter()
-        for group in _groups(ranks, known.calls):
+        for group in rank_groups(ranks, known.calls, _GROUP_ROWS):
             lost = int(known.calls[group.start : group.stop].sum())
             try:
                 if lost > _GROUP_ROWS and len(group) == 1:
@@ -403,18 +404,3 @@ def _joined(parts: list[Columns]) -> Columns | None:
     if not parts:
         return None
     return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
-
-
-def _groups(ranks: range, calls: Ints) -> Iterator[range]:
-    """Cut a range of ranks where about `_GROUP_ROWS` calls are reached."""
-    if ranks.step != 1:
-        yield from (range(r, r + 1) for r in ranks)
-        return
-    first, rows = ranks.start, 0
-    for rank in ranks:
-        if rows and rows + int(calls[rank]) > _GROUP_ROWS:
-            yield range(first, rank)
-            first, rows = rank, 0
-        rows += int(calls[rank])
-    if rows:
-        yield range(first, ranks.stop)

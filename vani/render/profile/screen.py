@@ -13,13 +13,13 @@ from rich.text import Text
 from vani.errors import one_line
 from vani.models.verdict import could_matter, verdict_of
 from vani.render.diagnosis import HEADING, observation_lines
-from vani.render.transferred import SHOWN, by_app, moved, plural
+from vani.render.transferred import SHOWN, by_app, moved
 from vani.render.verdict import LIBRARIES, library_words
 from vani.render.when import when
 from vani.render.where import files_line, shortened
 from vani.schema.damage import damage
 from vani.schema.inflated import inflated_by
-from vani.units import format_bytes, format_count, format_number, format_seconds
+from vani.units import counted, format_bytes, format_count, format_number, format_seconds
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -129,10 +129,10 @@ def _what_ran(profile: Profile) -> Text:
     ]
     text = Text(", ".join(names[:SHOWN]), style="bold")
     if len(names) > SHOWN:
-        text.append(f" and {plural(len(names) - SHOWN, 'more app')}")
-    rest = [plural(workflow.processes, "process", "processes")]
+        text.append(f" and {counted(len(names) - SHOWN, 'more app')}")
+    rest = [counted(workflow.processes, "process")]
     if profile.job.nodes:
-        rest.append(plural(profile.job.nodes, "node"))
+        rest.append(counted(profile.job.nodes, "node"))
     if workflow.runtime_s is not None:
         rest.append(format_seconds(workflow.runtime_s))
     starts = [trace.start_unix_s for trace in profile.traces if trace.start_unix_s]
