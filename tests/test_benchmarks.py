@@ -135,6 +135,7 @@ class TestPeers:
             "vani convert", "vani profile", "vani advise", "vani report"
         ]  # fmt: skip
 
+    @pytest.mark.slow
     def test_those_that_are_there_get_a_copy_of_each_input_they_read(self, tmp_path, monkeypatch):
         monkeypatch.setattr("benchmarks.peers.VANI", NO_COMMAND)
         monkeypatch.setenv("PATH", "/usr/bin:/bin")
@@ -195,6 +196,7 @@ def test_generated_files_keep_their_names_where_numbers_get_longer(tmp_path, ran
 
 
 class TestCommand:
+    @pytest.mark.slow
     def test_one_command_gives_text_and_json(self, tmp_path, monkeypatch, capsys, nothing_installed):
         monkeypatch.setenv("PYTHONPATH", str(ROOT))
         figures, over_time = tmp_path / "figures.json", tmp_path / "memory.csv"

@@ -215,6 +215,7 @@ def test_traces_of_one_program_count_once(small):
     assert recall == pytest.approx(1 / 3)
 
 
+@pytest.mark.slow
 def test_rules_that_never_spoke_are_named_with_the_cases_that_make_them(small):
     judged = Judged(
         machines=["m"],

@@ -61,12 +61,14 @@ def verdict(place: Path, version: str, status: int) -> dict:
 # --- the two runs ---------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_the_accepted_version_passes(place):
     found = verdict(place, "before", 0)
     assert found["verdict"] == "pass"
     assert {one["status"] for one in found["judgements"]} == {"pass"}
 
 
+@pytest.mark.slow
 def test_the_change_fails_where_it_asks_for_more_and_nowhere_else(place):
     found = verdict(place, "after", 1)
     assert found["verdict"] == "fail"
@@ -227,6 +229,7 @@ def test_run_without_a_version_says_how(place, arguments):
 
 
 @compiled
+@pytest.mark.slow
 def test_with_recorder_the_program_is_traced(place, tmp_path):
     """A library in Recorder's place: it leaves the bundled trace where Recorder would, if it is asked as Recorder is."""
     source = tmp_path / "recorder.c"

@@ -242,6 +242,7 @@ def test_a_regression_fails_the_step_with_annotations_and_a_summary(runner):
 
 
 @bash
+@pytest.mark.slow
 def test_text_for_eyes_is_never_read_as_a_command(runner):
     """The runner executes nothing between `stop-commands` and the token, which nobody can guess."""
     done = runner.run("vani check", profile="after.yaml")
@@ -287,6 +288,7 @@ def test_policy_baseline_and_level_are_handed_on(runner):
 
 
 @bash
+@pytest.mark.slow
 def test_a_trace_is_checked_as_well(runner, tmp_path, monkeypatch):
     monkeypatch.setenv("VANI_CACHE", str(tmp_path / "cache"))
     done = runner.run("vani check", trace=str(EXAMPLE / "traces" / "after" / "heat"))

@@ -60,6 +60,7 @@ def place(tmp_path):
 
 
 @mpi
+@pytest.mark.slow
 def test_the_steps_build_trace_and_pass(place):
     for name in ("Build", "Trace", "Check"):
         done = place(name)

@@ -82,6 +82,7 @@ def test_scalars_and_small_tables():
     assert small_table([(), ()], schema).num_rows == 0
 
 
+@pytest.mark.slow
 def test_profiling_loads_no_pandas_though_it_is_installed(tmp_path):
     """Arrow's own conversions would; it takes longer than reading a small trace."""
     code = (

@@ -94,6 +94,7 @@ def test_the_tests_of_the_guides_pass_and_those_that_hold_of_all_of_a_kind(sourc
     assert int(re.search(r"(\d+) passed", said)[1]) >= 40
 
 
+@pytest.mark.slow
 def test_what_the_guides_add_passes_the_linter_and_keeps_to_the_rooms(sources):
     pytest.importorskip("importlinter")
     run(sources, "-m", "ruff", "check", "--no-cache", ".")
@@ -104,6 +105,7 @@ def test_what_the_guides_add_passes_the_linter_and_keeps_to_the_rooms(sources):
     run(sources, "-c", "from importlinter.cli import lint_imports_command as c; c(['--no-cache'])")
 
 
+@pytest.mark.slow
 def test_a_fault_of_code_that_a_contributor_added_names_its_file_and_line(sources, tmp_path):
     # The class of the guide without what stands above it.
     block = re.search(r"^class LongestCall:\n(.*?)^```$", (ROOT / "docs/contributing/analyzer.md").read_text(), re.M | re.S)[0]

@@ -42,6 +42,7 @@ def fault(path: Path) -> str | None:
     return None
 
 
+@pytest.mark.slow
 def test_every_source_compiles_without_a_warning_on_all_versions():
     assert len(sources()) > 300
     assert [message for path in sources() if (message := fault(path))] == []

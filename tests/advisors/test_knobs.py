@@ -30,6 +30,7 @@ def test_more_targets_are_tried_in_stripes_so_small_that_the_file_lies_on_all_of
     assert [value["options"] for value in knob.values] == ["-c 6 -S 32M", "-c 12 -S 32M", "-c 3 -S 32M"]
 
 
+@pytest.mark.slow
 def test_no_layout_beyond_what_the_machine_or_the_site_has_is_tried():
     for case in ("LUS002-never_more_than_the_targets_there_are", "LUS002-never_more_than_the_site_allows"):
         (knob,) = knobs(case)

@@ -95,6 +95,7 @@ program_settings = settings(deadline=None, max_examples=examples(50), suppress_h
 
 @given(traces=programs(), cuts=st.lists(st.integers(1, 2), max_size=2), rows=st.sampled_from([1, 2, 1000]))
 @program_settings
+@pytest.mark.slow
 def test_edges_are_those_of_loops_over_bytes(traces, cuts, rows):
     proven, perhaps = by_hand(traces)
     for trace in traces:

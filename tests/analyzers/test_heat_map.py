@@ -98,6 +98,7 @@ checked = settings(
 
 @given(traces=invented_traces(most=3), cuts=st.lists(st.integers(1, 3), max_size=2))
 @checked
+@pytest.mark.slow
 def test_cells_hold_what_lies_in_them_and_add_up_exactly(traces, cuts):
     with tempfile.TemporaryDirectory() as folder:
         heat = heat_of(traces, Path(folder), cuts)

@@ -122,6 +122,7 @@ def test_a_stretch_behind_the_end_of_the_run_ends_with_it():
     assert (phase.start_s, phase.end_s) == (9.0, 10.0)
 
 
+@pytest.mark.slow
 def test_the_profile_is_written_read_and_told():
     profile = loads(dumps(written_and_read()), Profile)
     assert profile.phases == written_and_read().phases

@@ -90,6 +90,7 @@ def test_iostats_of_a_workflow_of_traces_equal_those_counted_call_by_call(traces
 
 @given(traces=invented_traces(most=1, unit=MILLISECOND // 500_000))
 @settings(checked, max_examples=examples(40))
+@pytest.mark.slow
 def test_iostats_of_a_run_of_some_hundred_nanoseconds_equal_those_counted_call_by_call(traces):
     agree(traces)
 
@@ -119,6 +120,7 @@ def test_a_profile_is_the_same_from_processes_that_run_beside_each_other(tmp_pat
     scheduler=st.sampled_from(SCHEDULERS),
 )
 @settings(checked, max_examples=examples(30))
+@pytest.mark.slow
 def test_a_profile_does_not_depend_on_partitions_row_groups_or_scheduler(traces, cuts, rows, scheduler):
     with tempfile.TemporaryDirectory() as folder:
         plain = profile_of(traces, Path(folder) / "a")

@@ -201,6 +201,7 @@ def test_generated_traces(tmp_path, pattern, shared_grammar):
 # ---------------------------------------------------------------- what only a quick profile has to do
 
 
+@pytest.mark.slow
 def test_a_trace_without_time_stamps_is_counted(tmp_path):
     made = generate_trace(
         tmp_path / "t",

@@ -277,6 +277,7 @@ def simulated(steps: list[tuple]) -> dict[str, int | None]:
 
 @settings(max_examples=examples(60), deadline=None)
 @given(steps=st.lists(STEP, min_size=1, max_size=14))
+@pytest.mark.slow
 def test_files_and_sizes_are_those_of_a_simulated_file_system(tmp_path_factory, steps):
     folder = tmp_path_factory.mktemp("renames")
     calls = [

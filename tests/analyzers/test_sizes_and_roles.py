@@ -229,6 +229,7 @@ STEPS = st.one_of(
 
 
 @given(rows=st.lists(STEPS, min_size=1, max_size=12), batch=st.integers(1, 12))
+@pytest.mark.slow
 def test_a_file_of_one_process_has_the_length_that_its_calls_leave(tmp_path_factory, rows, batch):
     for i, row in enumerate(rows):
         row["start_ns"] = i * MILLISECOND // 100

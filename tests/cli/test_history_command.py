@@ -205,6 +205,7 @@ def test_no_command_is_a_fault_or_makes_a_file_without_its_libraries(tmp_path, c
     assert [path.name for path in tmp_path.iterdir()] == ["logs"]
 
 
+@pytest.mark.slow
 def test_a_report_of_a_history_is_a_page_of_its_ranking(run, desk, month):
     run("history", "add", month, "--database", "h.sqlite", "--totals", "--judge", 3, "-q")
     for name, kind in (("team.html", "html"), ("team.md", "markdown"), ("team.txt", "text")):

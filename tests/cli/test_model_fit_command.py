@@ -35,6 +35,7 @@ def test_large_writes_are_predicted_from_small_ones(run):
     assert whole["mean"] < 20 < whole["log_linear"] < 80
 
 
+@pytest.mark.slow
 def test_a_model_is_asked_for_what_it_was_fitted_to(run, fitted):
     done = run("model", "predict", "--model", fitted, *ASKED)
     assert (done.status, done.err) == (0, "")
@@ -179,6 +180,7 @@ def test_a_model_of_another_version_or_that_contradicts_itself_is_refused(run, f
         assert part in done.line
 
 
+@pytest.mark.slow
 def test_a_fit_that_cannot_be_trusted_is_not_written(run, desk):
     rows = "".join(f"{n},{b},{1 + (n * b * 7919) % 997}\n" for n in (1, 2, 4, 8) for b in range(1, 12))
     (desk / "s.csv").write_text(HEAD + rows)
@@ -194,6 +196,7 @@ def test_a_method_and_a_scale_that_are_not_there_are_refused(run):
     assert "no samples are larger than 100" in run("model", "evaluate", WRITES, "--up-to", "100").line
 
 
+@pytest.mark.slow
 def test_runs_of_a_history_are_samples(run, desk):
     pytest.importorskip("sqlalchemy")
     from history.test_story import a_run  # noqa: PLC0415
@@ -279,6 +282,7 @@ def test_bandwidths_are_shown_with_ranges_and_what_never_binds_is_not_identified
     assert run("model", "show", WRITES).status == 2
 
 
+@pytest.mark.slow
 def test_numbers_at_the_limits_of_floats_are_answered_in_a_line(run, tmp_path):
     # Was: warnings of numpy, among them paths of its modules.
     rows = [

@@ -37,6 +37,7 @@ def test_a_file_holds_what_stdout_would(run, mix, desk):
     assert [path.name for path in desk.iterdir()] == ["p.yaml"]
 
 
+@pytest.mark.slow
 def test_a_document_does_not_depend_on_the_encoding_of_the_terminal(run, mix, desk):
     # The trace has file names with letters beyond ASCII (its README says so).
     run("profile", mix, "-o", "p.yaml")

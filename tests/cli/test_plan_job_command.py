@@ -239,6 +239,7 @@ def test_a_command_line_that_cannot_be_understood_ends_with_0_too(prolog, wrong)
     assert done.stderr.endswith("; nothing was planned\n")
 
 
+@pytest.mark.slow
 def test_a_damaged_state_is_set_aside_and_planned_anew(prolog, desk):
     prolog(slurm(1))
     (desk / "state" / "state.json").write_text('{"jobs": {"1": ')

@@ -107,6 +107,7 @@ def test_a_cut_profile_in_json_is_refused_in_one_line(folder, capfd, tmp_path):
     assert not (tmp_path / "r.html").exists()
 
 
+@pytest.mark.slow
 def test_a_report_reads_its_profile_once(folder, monkeypatch):
     paths, read = [], SavedProfile.read.__func__
 

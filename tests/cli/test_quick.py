@@ -101,6 +101,7 @@ def test_nothing_is_imported_that_only_decoding_needs(desk, mix):
     assert not loaded & unwanted
 
 
+@pytest.mark.slow
 def test_a_billion_calls_take_seconds_where_decoding_takes_minutes(desk):
     workload = Workload(calls=10**9, pattern="random", symbols=10_000, times=False)
     made = generate_trace(desk / "t", workload)

@@ -125,6 +125,7 @@ def test_where_all_was_lost_it_is_not_said_that_nothing_is_to_be_done(desk):
     assert lines[-1] == "Next   trace it again"
 
 
+@pytest.mark.slow
 def test_colours_go_where_they_are_understood(desk, monkeypatch, mix):
     monkeypatch.delenv("NO_COLOR", raising=False)
     _, coloured = on_terminal([*VANI, "profile", mix, "-o", "p.yaml"], desk, environment={"TERM": "xterm"})
@@ -163,6 +164,7 @@ def test_what_was_lost_is_said_first(desk, cut):
     assert "storage is not what" not in " ".join(lines)
 
 
+@pytest.mark.slow
 def test_a_long_run_shows_its_progress_and_wipes_it(desk, mix):
     # What takes a second is imitated: Dask and Arrow are slow to load only the first time.
     code = (

@@ -112,6 +112,7 @@ def test_a_document_is_the_same_in_any_locale(desk):
         assert (there.returncode, there.stdout, there.stderr) == (0, here.stdout, ""), locale
 
 
+@pytest.mark.slow
 def test_names_that_are_no_utf_8_are_names(desk):
     # Was: exit status 3, of Parquet files and of JSON.
     line = (
@@ -125,6 +126,7 @@ def test_names_that_are_no_utf_8_are_names(desk):
     assert len(list((desk / os.fsdecode(b"st\xfe") / "calls").iterdir())) == 1
 
 
+@pytest.mark.slow
 def test_an_interrupt_while_modules_are_loaded_is_one_line(desk):
     # Was: tracebacks, for the first 90 ms. Each module that the command loads first interrupts it.
     (desk / "sitecustomize.py").write_text(

@@ -58,6 +58,7 @@ def test_figures_are_those_of_the_profile():
     assert (row.run, row.start, row.costliest) == ("x", "2026-11-21T02:26:35Z", "open")
 
 
+@pytest.mark.slow
 def test_runs_are_sorted_by_a_column_largest_first(run):
     for column in ("io_s", "written", "processes"):
         found = [

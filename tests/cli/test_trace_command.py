@@ -156,6 +156,7 @@ def test_each_rank_of_an_mpi_run_is_traced(run, desk, standin, mpi, monkeypatch)
 
 
 @pytest.mark.usefixtures("no_recorder")
+@pytest.mark.slow
 def test_a_signal_ends_the_program_and_the_trace_is_still_told(desk):
     strace_or_skip()
     command = [sys.executable, "-m", "vani", "trace", "-o", "t", "--no-collect", "--", "sleep", "60"]

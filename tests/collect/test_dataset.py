@@ -87,6 +87,7 @@ def test_what_cannot_be_read_is_told(tmp_path, monkeypatch):
     ]
 
 
+@pytest.mark.slow
 def test_codecs_see_pieces_of_the_whole_file(tmp_path):
     # One part in eight compresses, and it is at the head.
     noise = np.random.default_rng(1).bytes(14 << 20)
@@ -100,6 +101,7 @@ def test_codecs_see_pieces_of_the_whole_file(tmp_path):
     assert all(codec.compress > 1e6 and codec.decompress > 1e6 for codec in sample.codecs)
 
 
+@pytest.mark.slow
 def test_filters_of_hdf5_are_tried_with_shuffling(tmp_path):
     h5py = pytest.importorskip("h5py", reason="an extra: pip install 'vani-io[collect]'")
     with h5py.File(tmp_path / "x.h5", "w") as file:

@@ -223,6 +223,7 @@ def test_the_rates_are_those_of_what_holds_the_folder(tmp_path, folder, place):
     assert sum(one.write is not None for one in others) == 1
 
 
+@pytest.mark.slow
 def test_a_sweep_measures_each_count_of_each_pattern_twice_and_leaves_nothing(tmp_path):
     made = []
 
@@ -331,6 +332,7 @@ def test_a_curve_is_that_of_the_file_system_that_was_measured(tmp_path):
     assert "measured in /scratch/me" in system.source_of("file_systems[0].stripe_curves")
 
 
+@pytest.mark.slow
 def test_a_sweep_is_of_measure_and_of_lustre(tmp_path):
     assert "--size, --sweep and --yes are of --measure" in run("--sweep").stderr
     assert "--launcher is of --sweep" in run("--measure", tmp_path, "--launcher", "srun", "--yes").stderr

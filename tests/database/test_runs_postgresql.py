@@ -110,6 +110,7 @@ def test_a_history_on_a_server_is_the_same_as_in_a_file(url, logs, tmp_path):
     )
 
 
+@pytest.mark.slow
 def test_two_who_add_to_a_server_at_once_add_each_run_once(url, logs):
     words = [
         sys.executable,

@@ -131,6 +131,7 @@ def test_a_client_that_is_given_is_used_and_stays_open(tmp_path, dask):
         assert client.submit(abs, -1).result() == 1
 
 
+@pytest.mark.slow
 def test_a_report_made_on_a_cluster_is_the_same_and_asks_its_workers_once(tmp_path, dask, monkeypatch):
     checks, real = [], DaskClient.check_workers
 

@@ -171,6 +171,7 @@ def _killed(item: int, once: str = "") -> int:
     return item
 
 
+@pytest.mark.slow
 def test_a_process_that_is_killed_once_changes_no_result(tmp_path):
     with patch.object(dask_connection, "available_processors", return_value=2), open_executor("processes") as executor:
         assert executor.map(_killed, range(4), broadcast=[str(tmp_path / "killed")]) == [0, 1, 2, 3]
@@ -192,6 +193,7 @@ def test_a_task_that_kills_every_process_is_one_line():
     )
 
 
+@pytest.mark.slow
 def test_an_interrupt_does_not_wait_for_what_runs():
     with subprocess.Popen(
         [sys.executable, "-c", SLEEPER],

@@ -132,6 +132,7 @@ def test_the_profile_is_the_same_if_a_worker_is_killed_and_gone(trace, at_home, 
     check_store(tmp_path)
 
 
+@pytest.mark.slow
 def test_a_task_that_kills_its_workers_is_told_in_one_line():
     with dask.config.set({"distributed.scheduler.allowed-failures": 0}), local_cluster(1) as cluster:
         engine = open_executor(cluster.scheduler_address)

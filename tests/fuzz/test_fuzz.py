@@ -31,6 +31,7 @@ def surroundings_as_before():
 
 
 @pytest.mark.parametrize("kept", CORPUS, ids=lambda p: p.name)
+@pytest.mark.slow
 def test_what_was_found_is_taken_as_it_should(kept, tmp_path):
     kind = json.loads((kept / "found.json").read_text())["kind"]
     shutil.copytree(kept / "input", tmp_path / "input")

@@ -251,6 +251,7 @@ def test_nothing_is_read_before_it_is_certain_whether_sums_are_enough(
     assert bool(handed) is early
 
 
+@pytest.mark.slow
 def test_two_who_add_at_once_add_each_run_once(tmp_path):
     for number in range(120):
         write_log(tmp_path / "logs", number=number)
@@ -290,6 +291,7 @@ def test_what_was_killed_is_continued_and_nothing_was_half_added(tmp_path, monke
     assert (added.runs, added.unchanged, added.copies) == (1, 2, 0)
 
 
+@pytest.mark.slow
 def test_processes_that_read_end_with_the_one_that_was_killed(tmp_path):
     for number in range(60):
         write_log(tmp_path / "logs", number=number)

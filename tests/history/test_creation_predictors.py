@@ -159,6 +159,7 @@ def test_a_constant_series_is_not_fitted():
     assert found.cost_s < 0.2
 
 
+@pytest.mark.slow
 def test_arima_goes_on_with_a_trend_and_says_its_order():
     random = np.random.default_rng(0)
     series = np.rint(1000 + 50 * np.arange(60) + random.normal(0, 3, 60)).astype(np.int64)

@@ -141,6 +141,7 @@ def test_the_rest_of_a_run_is_predicted_from_its_beginning(db, tmp_path):
     assert {one.size for one in found.creations} == {5_000_000}
 
 
+@pytest.mark.slow
 def test_the_table_is_taken_by_the_interaction_database_and_the_jobs_by_a_plan(db, tmp_path):
     found = api.history_creations("solver", db=db)
     (tmp_path / "rows.csv").write_text(_csv(found, "-E 16M -c 1 -E -1 -c 4"))
@@ -194,6 +195,7 @@ def test_times_out_of_order_are_put_in_order(tmp_path):
     assert {one.size for one in found.creations} == {32_000}
 
 
+@pytest.mark.slow
 def test_creations_are_hidden_exported_imported_and_deleted_with_their_run(db, tmp_path):
     api.history_export(tmp_path / "all.gz", db=db)
     api.history_import(tmp_path / "all.gz", db=tmp_path / "copy.sqlite")

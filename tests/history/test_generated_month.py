@@ -96,6 +96,7 @@ def test_what_is_well_striped_is_not_first_and_who_writes_by_one_process_is_foun
     assert {(saved.expected_s, saved.rule.startswith("LUS")) for saved in striped} == {(0.0, False)}
 
 
+@pytest.mark.slow
 def test_no_letter_contradicts_the_advice_on_a_log(history):
     assert_letters_follow_the_advice(history)
 

@@ -59,6 +59,7 @@ def _split(samples: Samples) -> tuple[Samples, np.ndarray, Samples]:
     return samples.only(~large), samples.numbers["nodes"][~large], samples.only(large)
 
 
+@pytest.mark.slow
 def test_the_method_is_chosen_without_the_scale_it_is_judged_on():
     samples = grid()
     found = choose(samples, samples.numbers["nodes"])
@@ -120,6 +121,7 @@ def test_the_search_names_the_scales_and_the_shrinkage_that_it_chose():
     assert set(found["coefficients"]) <= set(linear_features(samples, {}))
 
 
+@pytest.mark.slow
 def test_trees_that_were_written_down_are_those_that_were_grown():
     samples = grid()
     matrix = np.stack(list(described(samples, {}).values()), axis=1)

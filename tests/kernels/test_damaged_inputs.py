@@ -83,6 +83,7 @@ def compare_mutants(numbers: range, sound: list[Seed], folder: Path, monkeypatch
     return profiled
 
 
+@pytest.mark.slow
 def test_of_some_mutants(sound, tmp_path, monkeypatch):
     assert compare_mutants(range(MANY, MANY + FEW), sound, tmp_path, monkeypatch) > FEW // 3
 

@@ -146,6 +146,7 @@ def test_each_measure_finds_the_same_with_kernels_and_without(data, trace):
 
 @given(traces=invented_traces(most=2), gap=st.sampled_from([None, 0.002]), files=st.sampled_from([None, 1]))
 @FEW
+@pytest.mark.slow
 def test_profiles_are_the_same_with_kernels_and_without(traces, gap, files):
     with tempfile.TemporaryDirectory() as folder:
         compiled = profile_of(traces, Path(folder) / "a", gap_s=gap, files=files)

@@ -109,6 +109,7 @@ def used_by(seeds: range, folder: Path) -> dict[str, int]:
     return {name: often - before.get(name, (0, 0))[0] for name, (often, _) in times_used().items()}
 
 
+@pytest.mark.slow
 def test_of_some_runs_drawn_at_random(tmp_path):
     used = used_by(FEW, tmp_path)
     assert {name for name, often in used.items() if often} >= DECODING | MEASURING

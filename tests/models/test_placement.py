@@ -188,6 +188,7 @@ def test_balanced_is_as_good_as_the_best_of_all_placements(requests, kinds):
     st.integers(1, 12),
     st.integers(200, 4000),
 )
+@pytest.mark.slow
 def test_stripes_of_a_request_lie_on_distinct_targets_with_room_and_whole_or_not_at_all(
     requests, count, room
 ):

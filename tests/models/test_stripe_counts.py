@@ -31,6 +31,7 @@ def test_advised_counts_reach_more_than_any_rule_of_thumb(kind):
         assert reached > _mean_of_machines(rule, measured) + 0.05
 
 
+@pytest.mark.slow
 def test_gains_contain_what_is_measured():
     points = changes()
     large = [point for point in points if point.measured > 1.3]

@@ -70,6 +70,7 @@ def test_algorithm_1_is_the_maximum_where_every_forwarding_node_reaches_every_st
 
 @given(machines(), demands(), st.booleans(), st.booleans())
 @settings(max_examples=60)
+@pytest.mark.slow
 def test_the_mapping_is_the_best_of_all_with_one_forwarding_node_for_each_compute_node(
     snapshot, asked, exact, pack
 ):

@@ -123,6 +123,7 @@ def crowd(flows: int, targets: int, stripes: int) -> tuple[Workload, Resources]:
     return work, Resources(np.ones(members), np.zeros(members, dtype=np.int64), 1)
 
 
+@pytest.mark.slow
 def test_ends_with_a_tolerance_are_within_one_percent_of_exact_ones():
     work, resources = crowd(1000, 3600, 8)
     exact, near = run(work, resources), run(work, resources, tolerance=0.005)

@@ -258,6 +258,7 @@ def test_a_handler_of_a_signal_looks_nothing_up(desk):
     assert (desk.folder / "work" / "a.open").read_text() == "crash\n"
 
 
+@pytest.mark.slow
 def test_threads_and_forks_make_all_their_files_with_a_layout(desk):
     names = [f"s.{thread}.{i}" for thread in range(16) for i in range(100 if thread < 8 else 20)]
     desk.plan(*names)

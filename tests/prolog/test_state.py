@@ -25,6 +25,7 @@ def registers(folder, number):
     State(folder).register(env(number))
 
 
+@pytest.mark.slow
 def test_a_hundred_processes_that_register_at_once_lose_no_job(tmp_path):
     with multiprocessing.get_context("fork").Pool(16) as pool:
         pool.starmap(registers, [(tmp_path / "s", number) for number in range(1, 101)], chunksize=1)

@@ -331,6 +331,7 @@ def traces(draw) -> list:
 
 @settings(max_examples=examples(200), deadline=None)
 @given(traces(), st.booleans(), st.lists(st.integers(0, 1000), max_size=3))
+@pytest.mark.slow
 def test_counts_on_the_grammar_are_those_of_the_expanded_calls(made, by_origin, cuts):
     resolver, wanted = Callers(by_origin=by_origin), Counter()
     for number, (grammar, stored, thread, layer, origin) in enumerate(made):

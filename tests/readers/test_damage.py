@@ -308,6 +308,7 @@ def test_random_damage_ends_in_batches_or_in_one_line(name, damage, files_of, tm
 
 @settings(max_examples=examples(120), suppress_health_check=QUIET)
 @given(name=st.sampled_from(REAL), damage=DAMAGE)
+@pytest.mark.slow
 def test_random_damage_of_real_traces_ends_in_batches_or_in_one_line(
     name, damage, files_of, tmp_path, peak_memory
 ):

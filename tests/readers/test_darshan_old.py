@@ -143,6 +143,7 @@ def test_damage_is_named_in_one_line(tmp_path, content, said):
     assert "\n" not in str(caught.value)
 
 
+@pytest.mark.slow
 def test_random_bytes_never_raise_anything_else(tmp_path):
     random = np.random.default_rng(7)
     for number in range(300):

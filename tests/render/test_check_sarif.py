@@ -34,6 +34,7 @@ def test_a_document_is_valid_against_the_schema(valid):
 
 @settings(max_examples=examples(60), deadline=None)
 @given(checks())
+@pytest.mark.slow
 def test_any_document_is_valid_has_unique_rules_and_no_character_that_an_upload_refuses(valid, document):
     text = render(document, version="1.2.3")
     assert text == render(document, version="1.2.3")

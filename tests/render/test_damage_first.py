@@ -217,6 +217,7 @@ def test_the_markdown_begins_with_it(lossy):
     assert first.startswith("**Damaged trace") and first.replace("\\", "") == f"**{said}**"
 
 
+@pytest.mark.slow
 def test_the_page_begins_with_it(lossy):
     profile, said = lossy
     made = page(report_of(profile))

@@ -95,6 +95,7 @@ def rows_with(page: Any, kind: str, *fields: str) -> list[dict[str, Any]]:
 # --- nothing goes wrong, nothing goes out --------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_every_plot_of_the_workflow_is_drawn(workflow, shared):
     profile, heat, _ = workflow
     plots = {kind: draw(kind, profile, heat=heat) for kind in kinds()}

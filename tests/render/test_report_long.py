@@ -36,6 +36,7 @@ def test_the_page_about_a_profile_in_json_is_that_about_one_in_yaml(long_profile
     assert pages[0] == pages[1]
 
 
+@pytest.mark.slow
 def test_no_file_of_a_long_profile_outlives_its_report(long_profiles):
     for one in long_profiles:
         report(one)

@@ -133,6 +133,7 @@ def test_where_nothing_needs_to_be_done_the_page_has_four_screens(reports, opene
     assert page.complaints == []
 
 
+@pytest.mark.slow
 def test_remarks_are_folded_to_one_line_each(reports, opened):
     # Without a machine, rules have no rate by which a change would gain next to nothing.
     page = opened(reports("v3-cm1like-16r", system=None))
@@ -230,6 +231,7 @@ def test_no_label_lies_on_another_on_a_phone(reports, opened, name):
 
 
 @pytest.mark.parametrize("name", SIX)
+@pytest.mark.slow
 def test_axe_finds_no_violation_of_wcag_2_2_aa(reports, opened, name):
     axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="axe-playwright-python is not installed")
     page = opened(reports(name))
@@ -281,6 +283,7 @@ def test_the_only_writer_among_1280_ranks_is_seen(tmp_path, opened, writer, widt
     assert frame[2] - 1 <= cell[2] and cell[3] <= frame[3] + 1
 
 
+@pytest.mark.slow
 def test_a_range_of_time_that_is_chosen_is_shown_by_all_plots_over_time(tmp_path, opened):
     store, path = tmp_path / "store", tmp_path / "report.html"
     path.write_text(api.report(ROOT / "examples" / "coupled", store=store))

@@ -32,6 +32,7 @@ def test_a_document_of_many_nodes_is_refused_by_their_number(peak_memory, text, 
     assert time.process_time() - began < 20
 
 
+@pytest.mark.slow
 def test_a_list_of_entries_that_are_wrong_tells_the_first(peak_memory):
     # Was: twenty errors for each of them; 2,000,000 took 23 GiB.
     text = HEAD + "files:\n" + "- {a: 1}\n" * 200_000
@@ -62,6 +63,7 @@ def test_a_toml_key_behind_many_spaces_is_found_at_once():
     assert time.process_time() - began < 2
 
 
+@pytest.mark.slow
 def test_what_has_no_end_is_no_document(peak_memory):
     # Was: read until the memory was full.
     with peak_memory(below=800 << 20):

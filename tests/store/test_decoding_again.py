@@ -204,6 +204,7 @@ def test_files_are_written_where_they_are_asked_for(no_room, tmp_path):
     assert len(list((tmp_path / "here").iterdir())) == 1
 
 
+@pytest.mark.slow
 def test_a_page_decodes_again_as_well(no_room, cache):
     assert "<svg" in vani.report(TRACE)
     assert [path for path in cache.rglob("*") if path.is_file()] == []

@@ -142,6 +142,7 @@ def test_a_private_folder_that_another_user_made_is_not_used(cache, fresh, make)
     assert not any((cache / "other").glob("*"))
 
 
+@pytest.mark.slow
 def test_results_are_those_of_their_key_whatever_their_file_is_called(cache, fresh):
     profiles(cache)
     files = sorted((cache / f"user-{VICTIM}" / "results").iterdir())
@@ -152,6 +153,7 @@ def test_results_are_those_of_their_key_whatever_their_file_is_called(cache, fre
     assert profiles(cache) == fresh
 
 
+@pytest.mark.slow
 def test_a_cache_that_cannot_be_entered_is_no_fault(cache, fresh):
     cache.chmod(0o700)
     assert profiles(cache) == profiles(cache / "below") == fresh

@@ -192,6 +192,7 @@ def test_what_killed_runs_left_is_swept_after_a_day(tmp_path):
     assert {p.name for p in tmp_path.iterdir()} == {young.name, store.name}
 
 
+@pytest.mark.slow
 def test_two_runs_at_a_time_make_one_whole_store(tmp_path):
     script = SLOWLY.format(seconds=0.2)
     command = [sys.executable, "-c", script, str(SMALL), str(tmp_path / "stores")]
@@ -212,6 +213,7 @@ def write_over_and_over(place: Path, writer: int, errors: Queue) -> None:
             errors.put(repr(error))
 
 
+@pytest.mark.slow
 def test_folders_that_take_one_name_at_the_same_time_replace_each_other(tmp_path):
     # Was: "cannot write here (Directory not empty)" where two were done in the same moment.
     context = get_context("spawn")
