@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import json
 import os
 import re
 import shutil
@@ -11,6 +12,7 @@ import sys
 import tomllib
 from pathlib import Path
 
+import jsonschema
 import pytest
 import yaml
 
@@ -29,16 +31,29 @@ def test_the_recipe_of_spack_has_the_dependencies_of_the_project():
     found = dict(re.findall(r'depends_on\("py-([\w-]+)@([\d.]+):", type=\("build", "run"\)\)', text))
     assert found == NEEDED
     assert f'version("{vani.__version__}")' in text
+    # Since 1.0 `spack.package` has no build systems; its style check takes 99 letters a line.
+    assert "from spack_repo.builtin.build_systems.python import PythonPackage" in text.splitlines()
+    assert max(map(len, text.splitlines()[1:])) <= 99
 
 
 def test_the_recipe_of_conda_has_the_dependencies_of_the_project():
     recipe = yaml.safe_load((PACKAGING / "conda" / "recipe.yaml").read_text())
     names = {"dask-core": "dask", "python-isal": "isal"}
-    run = dict(re.match(r"([\w-]+) >=([\d.]+)", one).groups() for one in recipe["requirements"]["run"])
-    assert run.pop("python") == PROJECT["requires-python"].removeprefix(">=")
+    python, *others = recipe["requirements"]["run"]
+    run = dict(re.match(r"([\w-]+) >=([\d.]+)", one).groups() for one in others)
+    assert python == "python >=${{ python_min }}"
+    assert recipe["context"]["python_min"] == PROJECT["requires-python"].removeprefix(">=")
     assert {names.get(name, name): version for name, version in run.items()} == NEEDED
     assert recipe["context"]["version"] == vani.__version__
     assert recipe["build"]["python"]["entry_points"] == [f"vani = {PROJECT['scripts']['vani']}"]
+
+
+def test_the_recipe_of_conda_is_valid_by_the_schema_of_its_format():
+    schema = json.loads((ROOT / "tests" / "data" / "conda-recipe-schema.json").read_text())
+    valid = jsonschema.Draft202012Validator(schema).is_valid
+    recipe = yaml.safe_load((PACKAGING / "conda" / "recipe.yaml").read_text())
+    assert valid(recipe)
+    assert not valid(recipe | {"build": recipe["build"] | {"noarch": "pyton"}})
 
 
 def test_both_recipes_have_what_building_takes():

@@ -1,4 +1,6 @@
-# Put it at REPO/packages/py-vani-io/package.py of a Spack repository.
+# Put it at REPO/packages/py_vani_io/package.py of a Spack repository (Spack 1.0 or newer).
+from spack_repo.builtin.build_systems.python import PythonPackage
+
 from spack.package import *
 
 
@@ -9,7 +11,8 @@ class PyVaniIo(PythonPackage):
     pypi = "vani-io/vani_io-0.1.0.tar.gz"
     license("MIT AND BSD-3-Clause AND ISC")
 
-    # From a checkout: spack dev-build py-vani-io@0.1.0; `spack checksum py-vani-io` adds what is published.
+    # From a checkout: spack dev-build py-vani-io@0.1.0. `spack checksum py-vani-io` adds what is
+    # published.
     version("0.1.0")
 
     depends_on("python@3.11:", type=("build", "run"))

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
+import jsonschema
 import pytest
 from check_documents import check, checks, judgement, mixed
 from hypothesis import given, settings
@@ -12,9 +14,50 @@ from invented import examples
 from vani.render.check.gitlab import render
 from vani.schema.check import PolicyPlace
 
+DATA = Path(__file__).resolve().parents[1] / "data"
+# What GitLab itself checks each entry with: one that is not valid is dropped without a word.
+DROPPED_UNLESS = jsonschema.Draft202012Validator(json.loads((DATA / "gitlab-codeclimate.json").read_text()))
+# What its documentation requires ("Code Quality report format", doc/ci/testing/code_quality.md).
+DOCUMENTED = jsonschema.Draft202012Validator({
+    "type": "array",
+    "items": {
+        "type": "object",
+        "required": ["description", "check_name", "fingerprint", "severity", "location"],
+        "properties": {
+            "check_name": {"type": "string", "minLength": 1},
+            "description": {"type": "string", "minLength": 1, "pattern": "^[^\\n]*$"},
+            "fingerprint": {"type": "string", "minLength": 1},
+            "severity": {"enum": ["info", "minor", "major", "critical", "blocker"]},
+            "location": {
+                "required": ["path", "lines"],
+                "properties": {
+                    "path": {"type": "string", "minLength": 1, "not": {"pattern": "^(/|\\./|\\.\\./)"}},
+                    "lines": {"required": ["begin"], "properties": {"begin": {"type": "integer", "minimum": 1}}},
+                },
+            },
+        },
+    },
+})  # fmt: skip
+
 
 def entries(document) -> list[dict]:
-    return json.loads(render(document, version="1.2.3"))
+    text = render(document, version="1.2.3")
+    # Its parser takes no byte order mark.
+    assert text.startswith("[")
+    report = json.loads(text)
+    DOCUMENTED.validate(report)
+    for entry in report:
+        DROPPED_UNLESS.validate(entry)
+    return report
+
+
+@pytest.mark.parametrize("left_out", ["description", "fingerprint", "severity", "location", "check_name"])
+def test_the_schemas_refuse_an_entry_without_what_gitlab_requires(left_out):
+    entry = entries(mixed())[0]
+    del entry[left_out]
+    assert not DOCUMENTED.is_valid([entry])
+    # GitLab's own does not look at the name of the check.
+    assert DROPPED_UNLESS.is_valid(entry) == (left_out == "check_name")
 
 
 def test_what_failed_is_an_entry_and_nothing_else_is():
@@ -76,7 +119,7 @@ def test_a_fingerprint_depends_on_the_id_alone():
 def test_any_document_has_all_that_gitlab_requires(document):
     text = render(document, version="1.2.3")
     assert text == render(document, version="1.2.3")
-    found = json.loads(text)
+    found = entries(document)
     assert len(found) == sum(one.status == "fail" for one in document.judgements)
     assert len({entry["fingerprint"] for entry in found}) == len(found)
     for entry in found:
@@ -86,4 +129,3 @@ def test_any_document_has_all_that_gitlab_requires(document):
         path = entry["location"]["path"]
         assert path and not path.startswith(("/", "./", "../")) and ".." not in path.split("/")
         assert path.isprintable()
-        assert entry["location"]["lines"]["begin"] >= 1
