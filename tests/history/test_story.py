@@ -14,9 +14,11 @@ from vani.history.daily import daily_runs
 from vani.history.days import period_of
 from vani.history.ranking import ranking
 from vani.history.saved import Share, pairs_that_matter, shares, state_of, verdict_from
-from vani.history.story import category_runs, story
+from vani.history.story import CategoryRuns, story
 from vani.render.history.daily import daily_text
 from vani.render.history.rows import hours, table
+from vani.render.history.story import change_sentence
+from vani.render.history.story import story as story_text
 from vani.schema.advice import Advice, Expected, ProfileRef, Recommendation, SystemRef, Target
 
 NOVEMBER = 1_793_491_200
@@ -249,12 +251,13 @@ def test_what_is_no_day_is_refused(words):
 def told(runs: list[Run]):
     categories: dict[tuple[str, int], list[tuple]] = {}
     for run in runs:
-        figures = (run.submitted, run.runtime_s, run.in_io_s, run.waiting_s, run.bytes_read, run.bytes_written)
+        moved = (run.bytes_read or 0) + (run.bytes_written or 0)
+        figures = (run.submitted, run.runtime_s, run.in_io_s, run.waiting_s, moved)
         categories.setdefault((run.user, run.processes), []).append(figures)
     return story(
         "app",
         None,
-        [category_runs(*names, rows) for names, rows in categories.items()],
+        [CategoryRuns(*names, *np.array(rows, np.float64).T) for names, rows in categories.items()],
         worst=max(runs, key=lambda run: run.waiting_s),
         saved=None,
         lines=(),
@@ -275,6 +278,19 @@ def test_a_change_of_behaviour_is_found_where_it_began():
     (change,) = told(runs).changes
     assert (change.figure, change.at) == ("waiting_s", runs[60].submitted)
     assert (change.before, change.after) == (pytest.approx(40, rel=0.05), pytest.approx(120, rel=0.05))
+
+
+def test_a_terminal_shows_the_latest_ten_changes():
+    runs = [
+        a_run(n, user=f"u{user:02}", waiting_s=1.0 if n < 10 + user else 9.0, in_io_s=20.0, submitted=NOVEMBER + n * DAY)
+        for user in range(12)
+        for n in range(40)
+    ]
+    found = told(runs)
+    lines = story_text(found).splitlines()
+    assert [change.user for change in found.changes] == [f"u{user:02}" for user in range(12)]
+    assert [line for line in lines if line.startswith("Since")] == [*map(change_sentence, found.changes[2:])]
+    assert "and 2 earlier changes" in lines
 
 
 def test_noise_is_no_change_of_behaviour():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Final, Literal
+from typing import Final, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from vani.database.runs.run import Run
 from vani.schema.history import Behaviour, Category, Month, Saved, Spread, Story, WorstRun
 
-__all__ = ["CategoryRuns", "category_runs", "story"]
+__all__ = ["CategoryRuns", "story"]
 
 _LEAST_RUNS: Final = 5
 """On either side of a change."""
@@ -52,14 +52,6 @@ class CategoryRuns:
         return float(np.nanmax(self.submitted, initial=-np.inf))
 
 
-def category_runs(user: str, processes: int, rows: Sequence[Sequence[float | None]]) -> CategoryRuns:
-    """Arrays of the rows that `category_figures` reads."""
-    columns = np.array(rows, np.float64).reshape(-1, 6).T
-    submitted, runtime_s, in_io_s, waiting_s, read, written = columns
-    moved = np.nan_to_num(read) + np.nan_to_num(written)
-    return CategoryRuns(user, processes, submitted, runtime_s, in_io_s, waiting_s, moved)
-
-
 def story(
     application: str,
     user: str | None,
@@ -81,11 +73,13 @@ def story(
     paths
         Files of the run that cost most.
     """
+    submitted, costs = np.concatenate([some.submitted for some in categories]), _costs(categories)
     return Story(
         application=application,
         user=user,
-        **_costs(categories),
-        months=_months(categories),
+        runs=len(submitted),
+        **{name: float(cost.sum()) for name, cost in costs.items()},
+        months=_months(submitted, costs),
         categories=sorted(
             (
                 Category(
@@ -119,44 +113,34 @@ def story(
     )  # fmt: skip
 
 
-def _sums(some: CategoryRuns) -> dict[str, Floats]:
-    """Parts of each run in the costs."""
-    return {
-        "runs": np.ones(len(some.submitted)),
-        "core_s": some.processes * np.nan_to_num(some.runtime_s),
-        "in_io_s": np.nan_to_num(some.in_io_s),
-        "waiting_s": np.nan_to_num(some.waiting_s),
+def _costs(categories: Sequence[CategoryRuns]) -> dict[str, Floats]:
+    """Parts of the runs of all categories in the costs."""
+    processes = np.repeat([some.processes for some in categories], [len(some.submitted) for some in categories])
+    costs = {
+        "core_s": processes * np.concatenate([some.runtime_s for some in categories]),
+        "in_io_s": np.concatenate([some.in_io_s for some in categories]),
+        "waiting_s": np.concatenate([some.waiting_s for some in categories]),
     }
+    return {name: np.where(np.isnan(cost), 0.0, cost) for name, cost in costs.items()}
 
 
-def _costs(categories: Sequence[CategoryRuns]) -> dict[str, Any]:
-    sums = [_sums(some) for some in categories]
-    costs = {name: sum(float(own[name].sum()) for own in sums) for name in ("core_s", "in_io_s", "waiting_s")}
-    return {"runs": sum(len(some.submitted) for some in categories), **costs}
-
-
-def _months(categories: Sequence[CategoryRuns]) -> list[Month]:
-    if not categories:
-        return []
-    submitted = np.concatenate([some.submitted for some in categories])
+def _months(submitted: Floats, costs: dict[str, Floats]) -> list[Month]:
     timed = ~np.isnan(submitted)
     months, places = np.unique(
         submitted[timed].astype("datetime64[s]").astype("datetime64[M]").astype(np.int64), return_inverse=True
     )
-    sums = [_sums(some) for some in categories]
     totals = {
-        name: np.bincount(places, np.concatenate([own[name] for own in sums])[timed], minlength=len(months)).tolist()
-        for name in ("runs", "core_s", "in_io_s", "waiting_s")
+        name: np.bincount(places, cost[timed], minlength=len(months)).tolist() for name, cost in costs.items()
     }
     return [
         Month(
             month=str(np.datetime64(month, "M")),
-            runs=int(totals["runs"][at]),
+            runs=runs,
             core_s=totals["core_s"][at],
             in_io_s=totals["in_io_s"][at],
             waiting_s=totals["waiting_s"][at],
         )
-        for at, month in enumerate(months.tolist())
+        for at, (month, runs) in enumerate(zip(months.tolist(), np.bincount(places).tolist(), strict=True))
     ]
 
 
@@ -164,16 +148,28 @@ def _spread(values: Floats) -> Spread | None:
     known = values[~np.isnan(values)]
     if not len(known):
         return None
-    return Spread(least=float(known.min()), median=float(np.median(known)), most=float(known.max()))
+    return Spread(least=float(known.min()), median=_median(known), most=float(known.max()))
+
+
+def _median(values: Floats) -> float:
+    """Of known values: for thousands of short arrays, the checks of numpy's median take longer than the work."""
+    middle = len(values) // 2
+    if len(values) % 2:
+        return float(np.partition(values, middle)[middle])
+    low, high = np.partition(values, (middle - 1, middle))[middle - 1 : middle + 1].tolist()
+    return float((low + high) / 2)
 
 
 def _changes(some: CategoryRuns) -> list[Behaviour]:
     timed = ~np.isnan(some.submitted)
     submitted = some.submitted[timed]
+    if len(submitted) < 2 * _LEAST_RUNS:
+        return []
     figures: dict[Figure, Floats] = {"bytes": some.moved, "in_io_s": some.in_io_s, "waiting_s": some.waiting_s}
     changes = []
     for figure, values in figures.items():
-        numbers = np.nan_to_num(values[timed])
+        numbers = values[timed]
+        numbers[np.isnan(numbers)] = 0.0
         at = _change(numbers)
         if at is not None:
             changes.append(
@@ -182,8 +178,8 @@ def _changes(some: CategoryRuns) -> list[Behaviour]:
                     processes=some.processes,
                     at=float(submitted[at]),
                     figure=figure,
-                    before=float(np.median(numbers[:at])),
-                    after=float(np.median(numbers[at:])),
+                    before=_median(numbers[:at]),
+                    after=_median(numbers[at:]),
                 )
             )
     return changes
@@ -191,8 +187,6 @@ def _changes(some: CategoryRuns) -> list[Behaviour]:
 
 def _change(values: Floats) -> int | None:
     """The place where the values before and after differ most for their spread; None where they do not."""
-    if len(values) < 2 * _LEAST_RUNS:
-        return None
     logs = np.log(np.maximum(values, 1e-9))
     places = np.arange(_LEAST_RUNS, len(logs) - _LEAST_RUNS + 1)
     # Means of both sides for every place at once; that place is then tested with medians.
@@ -201,11 +195,11 @@ def _change(values: Floats) -> int | None:
     weight = places * (len(logs) - places) / len(logs)
     at = int(places[np.argmax(weight * (before - after) ** 2)])
     left, right = logs[:at], logs[at:]
-    apart = abs(float(np.median(left) - np.median(right)))
+    apart = abs(_median(left) - _median(right))
     if apart < np.log(_LEAST_RATIO):
         return None
     return at if apart >= _NOISE * max(_deviation(left), _deviation(right)) else None
 
 
 def _deviation(values: Floats) -> float:
-    return float(np.median(np.abs(values - np.median(values))))
+    return _median(np.abs(values - _median(values)))

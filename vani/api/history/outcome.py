@@ -9,18 +9,18 @@ from vani.api.arguments import PathLike
 from vani.api.history.show import nothing_found, story_and_runs
 from vani.database.runs import read
 from vani.database.runs.connect import Store
+from vani.database.runs.figures import category_figures
 from vani.database.runs.letters import Letter, add_letter, letters
 from vani.errors import InputError, one_line
 from vani.history.contents import default_place
 from vani.history.days import period_of
 from vani.history.outcome import outcome
-from vani.history.story import category_runs
+from vani.history.story import CategoryRuns
 from vani.schema.history import Promise
 
 if TYPE_CHECKING:
     import sqlalchemy as sa
 
-    from vani.history.story import CategoryRuns
     from vani.schema.history import Outcome
 
 __all__ = ["history_outcome", "history_record_letter", "outcomes_in"]
@@ -116,6 +116,6 @@ def outcomes_in(
 
 
 def _runs(connection: sa.Connection, application: str, user: str | None) -> list[CategoryRuns]:
-    figures = read.category_figures(connection, application, user, read.ALWAYS)
-    runs = [category_runs(*category) for category in figures]
+    categories = category_figures(connection, application, user, read.ALWAYS)
+    runs = [CategoryRuns(name, processes, *figures) for name, processes, figures in categories]
     return sorted(runs, key=lambda some: (-some.latest, some.user, some.processes))

@@ -8,17 +8,17 @@ from typing import TYPE_CHECKING
 from vani.api.arguments import PathLike
 from vani.database.runs import read
 from vani.database.runs.connect import Store
+from vani.database.runs.figures import category_figures
 from vani.errors import InputError, one_line
 from vani.history.contents import default_place
 from vani.history.days import period_of
 from vani.history.ranking import saved_of
 from vani.history.saved import shares
-from vani.history.story import category_runs, story
+from vani.history.story import CategoryRuns, story
 
 if TYPE_CHECKING:
     import sqlalchemy as sa
 
-    from vani.history.story import CategoryRuns
     from vani.schema.history import Story
 
 __all__ = ["history_show", "nothing_found", "story_and_runs"]
@@ -60,8 +60,8 @@ def story_and_runs(
     if not own:
         raise nothing_found(application, user, [group.pair for group in pairs])
     categories = [
-        category_runs(*category)
-        for category in read.category_figures(connection, application, user, period)
+        CategoryRuns(name, processes, *figures)
+        for name, processes, figures in category_figures(connection, application, user, period)
     ]
     known = shares(read.verdicts(connection))
     judged = [group for group in own if group.pair in known]

@@ -5,10 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import fields
-from functools import partial
-from itertools import chain, groupby
-from operator import itemgetter
-from typing import Any, Final
+from typing import Any
 
 import sqlalchemy as sa
 
@@ -41,7 +38,6 @@ __all__ = [
     "all_runs",
     "all_sources",
     "categories_of",
-    "category_figures",
     "costliest_runs",
     "count_damaged",
     "count_profiles",
@@ -71,9 +67,6 @@ __all__ = [
     "whole",
 ]
 
-_AT_ONCE: Final = 10_000
-"""Rows that are fetched at a time."""
-
 
 def known_files(connection: sa.Connection) -> dict[str, tuple[int, int]]:
     """Size and time of change of each file that was looked at, by its key."""
@@ -102,28 +95,6 @@ def telling_runs(connection: sa.Connection, pairs: Sequence[tuple[str, str]]) ->
             row = connection.execute(ordered.limit(1).offset(place)).mappings().one()
             by_digest[row["digest"]] = _run(row)
     return list(by_digest.values())
-
-
-def category_figures(
-    connection: sa.Connection, application: str, user: str | None, period: Period
-) -> Iterator[tuple[str, int, Sequence[Sequence[Any]]]]:
-    """User, processes, and a row for each run of that category, the oldest first: all columns of an index.
-
-    A row is `submitted`, `runtime_s`, `in_io_s`, `waiting_s`, `bytes_read` and `bytes_written`. One query in the order
-    of the index reads all of them: one for each of thousands of categories takes longer than what they find.
-    """
-    of = tables.runs.c
-    key = (of.user, of.processes)
-    figures = (of.submitted, of.runtime_s, of.in_io_s, of.waiting_s, of.bytes_read, of.bytes_written)
-    whose = of.application == application
-    if user is not None:
-        whose &= of.user == user
-    ordered = sa.select(*figures, *key).where(whose & period.of(of.submitted)).order_by(*key, of.submitted)
-    # The driver's own tuples: rows of SQLAlchemy take numpy ten times as long.
-    cursor = connection.execute(ordered).cursor
-    rows = chain.from_iterable(iter(partial(cursor.fetchmany, _AT_ONCE), []))
-    for (name, processes), some in groupby(rows, itemgetter(6, 7)):
-        yield name, processes, [row[:6] for row in some]
 
 
 def costliest_runs(

@@ -62,10 +62,12 @@ def story(history: Story) -> str:
     if len(history.categories) > _SHOWN:
         lines.append(f"  and {counted(len(history.categories) - _SHOWN, 'more category')}")
     lines += (
-        ["", *(change_sentence(change) for change in history.changes)]
+        ["", *(change_sentence(change) for change in history.changes[-_SHOWN:])]
         if history.changes
         else ["", "No change of behaviour."]
     )
+    if len(history.changes) > _SHOWN:
+        lines.append(f"and {counted(len(history.changes) - _SHOWN, 'earlier change')}")
     return "\n".join([*lines, *_worst(history), "", *_advice(history)]) + "\n"
 
 
