@@ -30,8 +30,8 @@ if TYPE_CHECKING:
 
 __all__ = ["NOTHING_LEFT", "together"]
 
-NOTHING_LEFT: Final = "alone: the settings above leave next to nothing of the time that it acts on"
-"""Of a finding that wins something alone, and nothing after the others."""
+NOTHING_LEFT: Final = "the settings above already save almost all of the time that it affects"
+"""Of a finding that gains something alone, and nothing after the others."""
 
 _EVERY: Final = frozenset({"read", "write", "sync", "metadata"})
 _KINDS: Final = {

@@ -365,9 +365,9 @@ def _expected(gain: Gain | str | Perhaps, profile: Profile, *, is_bound: bool) -
         return Direction(direction="perhaps faster", why_no_number=gain.why)
     if not is_bound and gain.worst_s > WIDEST**2 * gain.best_s * (1 + 1e-9):
         if gain.worst_s >= gain.before_s:
-            return Direction(direction="perhaps faster", why_no_number="nothing to nearly all of it may be saved")
+            return Direction(direction="perhaps faster", why_no_number="it may save nothing, or nearly all of it")
         least = f"at least {format_number(gain.before_s / gain.worst_s, 2)} times as fast"
-        return Direction(why_no_number=f"{least}, and next to nothing may be left")
+        return Direction(why_no_number=f"{least}, and almost nothing may be left")
 
     def speedup(after: float) -> float | None:
         # Nothing left is no finite factor.

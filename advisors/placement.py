@@ -25,7 +25,7 @@ class Lustre:
     """A Lustre file system below a path.
 
     `figures` are the description's, None where no description has any. `certainty`, 0..1, multiplies a rule's
-    confidence, and `because` gives its basis as part of a sentence where it is below 1.
+    confidence, and `because` gives its basis as part of a sentence, where the machine's figures do not.
     """
 
     figures: FileSystem | None
@@ -110,7 +110,7 @@ def _without_mount(path: str, profile: Profile, system: System) -> Lustre | str:
     if shared.type is not None and _holds(shared.dir, path):
         if shared.type.lower() != "lustre":
             return f"the data is on {shared.type}, not on Lustre"
-        typical = (0.7, "the figures of its targets are typical ones")
+        typical = (0.7, "the figures of its targets are typical")
         return Lustre(figures, prefix, *(_sure(system) if figures else typical))
     if system.generic and figures is not None:
         return Lustre(figures, prefix, *_sure(system))
@@ -122,8 +122,8 @@ def _without_mount(path: str, profile: Profile, system: System) -> Lustre | str:
 
 
 def _sure(system: System) -> tuple[float, str]:
-    because = f"the figures are the typical ones of {system.name}, not this machine's"
-    return certainty(system), because if system.generic else ""
+    # The first lines of advice name a generic machine once.
+    return certainty(system), ""
 
 
 def _holds(folder: str | None, path: str) -> bool:

@@ -16,7 +16,7 @@ from vani.advisors.data_files import extent
 from vani.advisors.gains import WIDEST
 from vani.advisors.movers import Movers, moved_in, movers_of, nodes_between
 from vani.advisors.placement import Lustre, lustre_under
-from vani.advisors.rule import Gain
+from vani.advisors.rule import Gain, Perhaps
 from vani.advisors.site_layouts import (
     keeps_own_layout,
     own_stripes,
@@ -296,8 +296,8 @@ def knows_offsets(profile: Profile) -> bool:
     return all(trace.tool != "darshan" for trace in profile.traces)
 
 
-def gain(group: Sequence[Case], profile: Profile) -> Gain | str:
-    """Seconds of the run for moving bytes of these files; a sentence where that is not known, or none is expected."""
+def gain(group: Sequence[Case], profile: Profile) -> Gain | Perhaps | str:
+    """Seconds of the run for moving bytes of these files; a reason where that is unknown, or no gain is expected."""
     first = group[0]
     before, after = first.layout.default_count, first.layout.count
     if before is None:
@@ -313,12 +313,12 @@ def gain(group: Sequence[Case], profile: Profile) -> Gain | str:
     rate = moved / (busy or spent)
     least = stripe_count.LEAST_SHARE * before * first.target_rate
     if rate < least:
-        return (
+        return Perhaps(
             f"the file moves at {format_rate(rate)}, far less than {targets_text(before)} can give, so something else "
             "slows it, too"
         )
     if (why := _slowed_by(first.file, reads=first.reads)) is not None:
-        return f"{why}, which more targets do not change"
+        return Perhaps(f"{why}, which more targets do not change")
     wide = after if after > 0 else first.targets or before
     client_rate = (first.client_rate or contention.CLIENT_RATE) if first.knows_nodes else math.inf
     # On more nodes more targets gain more: between the least and the most, the middle of their logarithms.
@@ -328,9 +328,9 @@ def gain(group: Sequence[Case], profile: Profile) -> Gain | str:
     if faster == 1 and first.layout.rule is not None:
         return ""
     if (faster < spread or first.per_node * first.least_nodes <= before) and first.least_nodes < first.nodes:
-        return (
-            f"{targets_text(before)} may be nearly enough: how many nodes move the file is not known, "
-            f"perhaps only {first.least_nodes}"
+        return Perhaps(
+            f"{targets_text(before)} may be nearly enough: the number of nodes is unknown, perhaps only "
+            f"{first.least_nodes}"
         )
     nodes = counted(first.nodes, "node")
     if first.least_nodes < first.nodes:

@@ -18,10 +18,10 @@ if TYPE_CHECKING:
 __all__ = ["evidence", "sentence"]
 
 _BECAUSE: Final[Mapping[SizeFrom, str]] = {
-    "distance": "the distance between what neighbours access at the same time",
-    "largest": "the largest that is of use, since neighbours access places further apart",
-    "transfer": "after the usual transfer",
-    "aggregators": "what an aggregator writes at a time",
+    "distance": "the distance between places that neighbours access at the same time",
+    "largest": "the largest useful size, since neighbours access places further apart",
+    "transfer": "which follows the usual transfer size",
+    "aggregators": "the size of an aggregator's writes",
     "site": "as the site has it",
 }
 
@@ -39,11 +39,11 @@ def sentence(group: Sequence[Case]) -> str:
     who = f"{first.movers.processes} processes"
     if first.movers.collective:
         who += " in collective calls"
-    text = f"{who} {verb} {files_text} ({format_bytes(extent(first.file))}){has}: "
+    text = f"{who} {verb} {files_text} ({format_bytes(extent(first.file))}){has}. "
     text += (
         _site_sentence(layout, layout.rule)
         if layout.rule is not None
-        else f"{targets_text(layout.count)}{_why_so_many(first)}, in stripes of {lfs_size(layout.size)}, "
+        else f"Use {targets_text(layout.count)}{_why_so_many(first)}, in stripes of {lfs_size(layout.size)}, "
         f"{_BECAUSE[first.size_from]}.{_as_good(first)}"
     )
     if first.interleaved and not first.cached:
@@ -62,11 +62,11 @@ def _why_so_many(case: Case) -> str:
     """The reason for the count: memory that takes the bytes, or the nodes that move them."""
     count, wanted = case.layout.count, case.per_node * case.nodes
     if case.cached:
-        return f" {'is' if count == 1 else 'are'} enough while the memory of the nodes takes it"
+        return ", enough while the memory of the nodes takes the data"
     if case.may_be_cached:
         return ", one for each GiB, since the nodes may keep the file in memory"
     if count < wanted and count == case.targets:
-        return ", all that there are"
+        return ", all of them"
     if count < wanted and case.movers.collective and count == case.movers.processes:
         return ", one for each process"
     about = "" if count == wanted else "at most " if count < wanted else "about "
@@ -85,8 +85,8 @@ def _as_good(case: Case) -> str:
         return " Far more targets than writers keep busy make these wait for each other."
     if case.least_nodes < case.nodes and case.layout.rule is None and not case.cached:
         return (
-            " How many nodes they run on is not known, and too few targets cost more than too many. Fewer may do where "
-            "several processes share a node: name the nodes with `--job`."
+            " The number of nodes is unknown, and too few targets cost more than too many. Name the nodes with "
+            "`--job`: fewer targets may do where processes share a node."
         )
     alike = stripe_count.COLLECTIVE_ALIKE if case.movers.collective else stripe_count.ALIKE
     upto = min(round(count * alike / case.per_node), case.targets or 0)
@@ -104,7 +104,7 @@ def _as_good(case: Case) -> str:
 def _site_sentence(layout: Striping, rule: StripingRule) -> str:
     pool = f" in the pool {rule.pool}" if rule.pool else ""
     text = (
-        f"for files from {format_bytes(rule.above)} on the site asks for {targets_text(layout.count)}{pool}, in "
+        f"For files of {format_bytes(rule.above)} and more the site asks for {targets_text(layout.count)}{pool}, in "
         f"stripes of {lfs_size(layout.size)}"
     )
     return f"{text}: {rule.reason.rstrip('.')}." if rule.reason else f"{text}."

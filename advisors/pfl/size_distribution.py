@@ -171,10 +171,11 @@ class SizeDistribution(Rule):
         sizes = [extent(file) or 0 for _, file in files]
         gain = self._gain(files, layout, disk, path, profile, system)
         reason = (
-            f"{format_count(len(files))} files in {folder or '.'} have {format_bytes(sizes[len(sizes) // 2])} in the "
-            f"middle and {format_bytes(sizes[0])} at most: a layout that grows with them gives the small one stripe "
-            f"and the largest {usage(layout, sizes[0], disk.targets).allocated} in all, the last "
-            f"{targets_text(layout.components[-1].count or 1)} wide."
+            f"{format_count(len(files))} files in {folder or '.'} have a median size of "
+            f"{format_bytes(sizes[len(sizes) // 2])}, and the largest has {format_bytes(sizes[0])}. "
+            "A layout that grows with the file gives small ones one stripe and the largest "
+            f"{usage(layout, sizes[0], disk.targets).allocated} in all, its last part on "
+            f"{targets_text(layout.components[-1].count or 1)}."
         )
         if place.because:
             reason += f" Note: {place.because}."

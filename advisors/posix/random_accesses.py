@@ -5,11 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from vani.advisors.commands import comment, quoted_path
-from vani.advisors.data_files import Item, by_folder, data_files, data_s, listed, target_of
+from vani.advisors.data_files import Item, by_folder, data_files, data_s, extent, listed, target_of
 from vani.advisors.movers import is_moved_within
 from vani.advisors.rule import Evidence, Finding, Gain, Rule, Value, Verdict
 from vani.advisors.small_requests import usual_at_most
-from vani.units import KiB, format_bytes, format_count, format_share
+from vani.models import staging
+from vani.units import GiB, KiB, format_bytes, format_count, format_share
 
 if TYPE_CHECKING:
     from vani.schema.profile import App, Profile
@@ -58,6 +59,12 @@ class RandomAccesses(Rule):
     min_operations = 1000
     # Ours: bytes are moved more than once beyond a tenth of them.
     again = 1.1
+    # Ours, as in BB001: a fifth of the node's storage stays free.
+    spare = 0.2
+    # tmpfs takes half of the memory unless mounted otherwise (tmpfs(5)).
+    memory_share = 0.5
+    # Ours: where the room on a node is unknown, a file of this size has room.
+    small = GiB
 
     def check(self, profile: Profile, system: System) -> Verdict:
         data = data_files(profile, lambda file: file.interface in (None, "posix", "stdio"))
@@ -70,7 +77,7 @@ class RandomAccesses(Rule):
         if not items:
             return self.nothing("most accesses go forward in their file, or have large pieces")
         findings = [
-            self._finding(app, folder, group, system)
+            self._finding(app, folder, group, self._node_local_folder(group, profile, system))
             for app, folder, group in by_folder(items, profile)
             if sum(i.file.io.ops.read + i.file.io.ops.write for i in group) >= self.min_operations
         ]
@@ -91,7 +98,17 @@ class RandomAccesses(Rule):
         usual = usual_at_most(sizes)
         return usual is not None and usual < self.max_request
 
-    def _finding(self, app: App | None, folder: str, items: list[Item], system: System) -> Finding:
+    def _node_local_folder(self, items: list[Item], profile: Profile, system: System) -> str | None:
+        """Folder on the node into which the only file of a group is known to fit."""
+        size = extent(items[0].file)
+        tiers = staging.tiers(profile, system, spare=self.spare, memory_share=self.memory_share)
+        near = next((tier for tier in tiers if not tier.is_shared), None)
+        if len(items) > 1 or size is None or near is None:
+            return None
+        room = self.small if near.capacity is None else near.capacity
+        return near.plain_dir if size <= room else None
+
+    def _finding(self, app: App | None, folder: str, items: list[Item], node_local: str | None) -> Finding:
         operations = sum(i.file.io.ops.read + i.file.io.ops.write for i in items)
         weighted = sum(
             i.file.io.access_pattern.random * (i.file.io.ops.read + i.file.io.ops.write)
@@ -113,16 +130,12 @@ class RandomAccesses(Rule):
                 "low: a cache holds them already, high: all of it",
             )
         current: dict[str, Value] = {"random": share}
-        near = system.node_local()
-        is_input = all(not item.file.writers for item in items)
         settings: dict[str, Value] = {"order": "by offset"}
-        lines = [
-            "in the program: collect requests, sort them by offset, join neighbours, then read or write,",
-            "or read the file into memory once and access it there",
-        ]
-        if is_input and near is not None and near.dir is not None and "$" not in near.dir and len(items) == 1:
-            path, copy = quoted_path(items[0].file.path), quoted_path(near.dir)
-            if path and copy:
+        lines = ["in the program: collect requests, sort them by offset, join neighbours, then read or write"]
+        if node_local is not None:
+            lines += ["  or read the file into memory once and access it there"]
+            path, copy = quoted_path(items[0].file.path), quoted_path(node_local)
+            if path and copy and not items[0].file.writers:
                 lines += [
                     "or without changing it, once on every node, then name the copy:",
                     f"  cp {path} {copy}/",
@@ -134,7 +147,7 @@ class RandomAccesses(Rule):
             + (
                 f" {format_bytes(moved)} transferred from {format_bytes(distinct)} of data."
                 if gain
-                else " The gain of another order is not known: supply the time of a run with the file on the node."
+                else " The gain of another order is unknown: measure it."
             ),
             confidence=0.5,
             touched_s=before,

@@ -89,6 +89,7 @@ def test_case(rule, case):
             assert found.gain is None
         elif "direction" in wanted:
             assert found.direction is not None
+            assert found.direction.direction == wanted["direction"]
         else:
             tolerance = expect.get("tolerance", 1e-3)
             assert {k: got[k] for k in wanted} == pytest.approx(wanted, rel=tolerance)

@@ -99,7 +99,7 @@ def test_a_profile_whose_trace_is_gone_says_what_is_missing(desk):
 def test_advice_that_was_given_is_shown(desk):
     assert run("advise", "profile.yaml", "--system", "lassen", "-o", "advice.yaml", "--quiet") == 0
     assert run("report", "profile.yaml", "--advice", "advice.yaml", "-o", "r.txt") == 0
-    assert "Judged by the machine lassen." in (desk / "r.txt").read_text()
+    assert "Machine: lassen." in (desk / "r.txt").read_text()
 
 
 def test_advice_about_another_profile_is_refused(desk, capsys):

@@ -249,7 +249,7 @@ def _described(
         # A collected job describes this job; the description covers any.
         size, figure = of_profile, ("storage.node_local.capacity_per_node", of_profile)
     sure = certainty(system)
-    because = f"the figures are the typical ones of {system.name}" if system.generic else ""
+    because = f"the figures are typical of {system.name}" if system.generic else ""
     if size is None and is_node and near.in_memory:
         size, figure, because = _part_of_memory(profile, system, memory_share)
         sure = min(sure, 0.7)

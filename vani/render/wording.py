@@ -99,9 +99,9 @@ def judged_by(advice: Advice) -> str:
     if advice.system.name is None:
         text = "No machine was described. --system NAME gives better advice (`vani systems` lists machines)."
     elif advice.system.name.startswith("generic-"):
-        text = f"Judged by {one_line(advice.system.name)}: typical figures, not those of your machine."
+        text = f"Machine: {one_line(advice.system.name)} (typical figures, not your machine's)."
     else:
-        text = f"Judged by the machine {one_line(advice.system.name)}."
+        text = f"Machine: {one_line(advice.system.name)}."
     return " ".join([text, *map(one_line, advice.notes or ())])
 
 
@@ -121,7 +121,7 @@ def expected_gain(recommendation: Recommendation) -> str:
     if recommendation.direction is not None:
         direction = recommendation.direction
         return one_line(
-            f"Expected: {direction.direction}; by how much is not known, so measure it ({direction.why_no_number})"
+            f"Expected: {direction.direction}, by an unknown factor: measure it ({direction.why_no_number})"
         )
     if recommendation.gain is None:
         return ""
