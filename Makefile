@@ -21,7 +21,7 @@ help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1|\2/p' Makefile | while IFS='|' read -r target text; \
 	  do printf '%-20s %s\n' "$$target" "$$text"; done
 
-demo: .venv/.run .venv/.kernels ## set up Vani, then profile, advise and report on the bundled trace
+demo: .venv/.run .venv/.kernels ## set up Vani, then show a slow run, its cause, and the run after one line
 	@.venv/bin/vani demo
 
 PYTEST = .venv/bin/python -m pytest -n auto --maxprocesses 8 --dist worksteal
@@ -126,15 +126,16 @@ environment: .venv/.created
 	}
 	@touch $@
 
+# Extras: those that the blocks of README.md need.
 .venv/.run: .venv/.created pyproject.toml
 	@echo "Installing Vani and its dependencies into .venv" >&2
-	@.venv/bin/python -m pip install --quiet --no-compile --editable '.[plot]'
+	@.venv/bin/python -m pip install --quiet --no-compile --editable '.[history,plot]'
 	@touch $@
 
 # The tools' extras contain all that .run installs, so the demo need not install again.
 .venv/.test: .venv/.created pyproject.toml
 	@echo "Installing Vani, its dependencies and the development tools into .venv" >&2
-	@.venv/bin/python -m pip install --quiet --no-compile --editable '.[plot,cluster,docs,lint,test]'
+	@.venv/bin/python -m pip install --quiet --no-compile --editable '.[plot,cluster,docs,history,lint,test]'
 	@touch .venv/.run $@
 
 # Installing compiles them, too; this is for those who change them. Without a compiler numpy does their work.

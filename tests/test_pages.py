@@ -60,6 +60,16 @@ def test_the_pages_have_at_most_fifty_thousand_words():
     assert sum(words.values()) <= MOST_WORDS, f"shorten; the longest are {longest}"
 
 
+def test_the_readme_is_short_and_its_blocks_need_what_make_demo_installs():
+    text = (ROOT / "README.md").read_text()
+    assert 500 <= sum(bool(re.search(r"\w", word)) for word in text.split()) <= 700
+    assert text.count("![") == 1 and text.count("\n**I ") == 3
+    assert len(re.findall(r"^- \[", text.partition("## Read on")[2], re.MULTILINE)) == 4
+    # `vani history` is in a block that a newcomer runs after `make demo`.
+    installed = re.search(r"^\.venv/\.run:.*?--editable '\.\[([\w,]+)\]'", (ROOT / "Makefile").read_text(), re.MULTILINE | re.DOTALL)
+    assert installed and {"history", "plot"} <= set(installed[1].split(","))
+
+
 def test_the_index_lists_every_page_in_one_of_four_parts(monkeypatch):
     monkeypatch.syspath_prepend(str(ROOT / "docs" / "extensions"))
     groups = importlib.import_module("navigation").groups

@@ -7,9 +7,10 @@ import shlex
 import shutil
 import sys
 import tempfile
+import textwrap
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -34,6 +35,8 @@ __all__ = ["demo"]
 _STORY = "striping"
 """Folder with two runs of one program on one machine: before and after the advised line was pasted."""
 _BEFORE, _AFTER = "before/shared-write", "after/shared-write"
+_PROGRAM = "4 processes write a file to a stand-in: 16 storage targets of 16 MB/s"
+_LABEL = 10
 _JOB, _SYSTEM = "job.yaml", "system.yaml"
 _PROFILE, _ADVICE, _PROFILE_AFTER, _REPORT = _DOCUMENTS = ("profile.yaml", "advice.yaml", "after.yaml", "report.html")
 
@@ -49,6 +52,8 @@ class _Stage:
     folder: Path
     """The folder that is written."""
     store: Path
+    commands: list[str] = field(default_factory=list)
+    """Command lines that were run, as the user would type them."""
 
     def shown(self, name: str) -> str:
         """A document as the user would type it."""
@@ -88,10 +93,11 @@ def demo(ctx: click.Context, output: Path | None, copy: Path | None) -> None:
     bundled = _near(Path(vani.__file__).parent / "demo" / _STORY)
     story = bundled if copy is None else _copied(bundled, copy)
     with _stage(output) as stage:
-        before = _profile(stage, story)
-        advice = _advise(stage, before, story)
-        _run_again(stage, before, advice, story)
-        size = _report(stage)
+        before = _profiled(stage, story, _BEFORE, _PROFILE)
+        advice = _advised(stage, story)
+        after = _profiled(stage, story, _AFTER, _PROFILE_AFTER)
+        size = _reported(stage)
+        _tell(stage, before, advice, after)
     _farewell(stage, size)
 
 
@@ -106,70 +112,60 @@ def _stage(output: Path | None) -> Iterator[_Stage]:
         yield _Stage(console, program, output, folder, Path(scratch) / "store")
 
 
-def _profile(stage: _Stage, story: Path) -> Profile:
-    from vani.render.profile.screen import render  # noqa: PLC0415
-
-    profile = _profiled(stage, "Profile the run", story, _BEFORE, _PROFILE)
-    saved = Path(_PROFILE) if stage.output is None else stage.folder / _PROFILE
-    render(profile, stage.console, saved=saved, program=stage.program)
-    stage.console.print()
-    return profile
-
-
-def _profiled(stage: _Stage, purpose: str, story: Path, trace: str, document: str) -> Profile:
-    words = f"profile {_typed(story / trace)} --job {_typed(story / _JOB)} -o {stage.shown(document)}"
-    _show(stage, purpose, words)
+def _profiled(stage: _Stage, story: Path, trace: str, document: str) -> Profile:
+    stage.commands.append(f"profile {_typed(story / trace)} --job {_typed(story / _JOB)} -o {stage.shown(document)}")
     profile = api.profile(story / trace, job=story / _JOB, store=stage.store)
     write_text(stage.folder / document, profile.to_yaml())
     return profile
 
 
-def _advise(stage: _Stage, profile: Profile, story: Path) -> Advice:
-    from vani.render.advice.screen import render  # noqa: PLC0415
-
-    words = f"advise {stage.shown(_PROFILE)} --system {_typed(story / _SYSTEM)} -o {stage.shown(_ADVICE)}"
-    _show(stage, "Ask for settings", words)
+def _advised(stage: _Stage, story: Path) -> Advice:
+    machine = _typed(story / _SYSTEM)
+    stage.commands.append(f"advise {stage.shown(_PROFILE)} --system {machine} -o {stage.shown(_ADVICE)}")
     advice = api.advise(stage.folder / _PROFILE, system=story / _SYSTEM)
     write_text(stage.folder / _ADVICE, advice.to_yaml())
-    render(advice, profile, stage.console, written=_ADVICE)
-    stage.console.print()
     return advice
 
 
-def _run_again(stage: _Stage, before: Profile, advice: Advice, story: Path) -> None:
-    """Show the second run beside the gain that was expected."""
-    after = _profiled(stage, "The line was pasted, and the program ran again", story, _AFTER, _PROFILE_AFTER)
-    first, second = before.workflow.runtime_s, after.workflow.runtime_s
-    if first is None or second is None:
-        raise RuntimeError("a bundled trace has no run time")
-    gain = next((entry.gain for entry in advice.recommendations if entry.apply), None)
-    expected = "" if gain is None or gain.speedup is None else f"; expected {format_number(gain.speedup, 2)}"
-    if expected and gain is not None and gain.low is not None and gain.high is not None:
-        expected += f" ({format_number(gain.low, 2)} to {format_number(gain.high, 2)}) for its writes"
-    stage.console.print(
-        f"Measured: {format_seconds(first)} -> {format_seconds(second)}, "
-        f"{format_number(first / second, 2)} times as fast{expected}.",
-        markup=False,
-        style="bold",
-        soft_wrap=True,
-    )
-    stage.console.print(
-        "Both runs were traced on a stand-in for a striped file system: 16 targets of 16 MB/s, on one machine.",
-        markup=False,
-    )
-    stage.console.print()
-
-
-def _report(stage: _Stage) -> str:
+def _reported(stage: _Stage) -> str:
     """Write the page; returns its size as text."""
-    words = f"report {stage.shown(_PROFILE)} --advice {stage.shown(_ADVICE)} -o {stage.shown(_REPORT)}"
-    _show(stage, "Write it as a page", words)
+    stage.commands.append(f"report {stage.shown(_PROFILE)} --advice {stage.shown(_ADVICE)} -o {stage.shown(_REPORT)}")
     page = api.report(stage.folder / _PROFILE, advice=stage.folder / _ADVICE, store=stage.store)
     write_text(stage.folder / _REPORT, page)
     return format_bytes(len(page.encode()))
 
 
+def _tell(stage: _Stage, before: Profile, advice: Advice, after: Profile) -> None:
+    """Print the story in ten lines: the run, its cause, the line that was pasted, and the run after it."""
+    from vani.models.verdict import verdict_of  # noqa: PLC0415
+    from vani.render.wording import expected_gain  # noqa: PLC0415
+
+    first, second = before.workflow.runtime_s, after.workflow.runtime_s
+    verdict = verdict_of(before)
+    setting = next(entry for entry in advice.recommendations if entry.apply)
+    if first is None or second is None or verdict.cause is None:
+        raise RuntimeError("a bundled trace has no run time or no cause")
+    times = f"{format_seconds(first)} -> {format_seconds(second)}, {format_number(first / second, 2)} times as fast"
+    for label, text in (
+        ("Run", _PROGRAM),
+        ("Verdict", verdict.sentence),
+        ("Cause", verdict.cause.sentence),
+        ("Setting", f"{setting.reason.partition(':')[0]} ({setting.rule})."),
+        ("Line", setting.apply[0]),
+        ("Expected", expected_gain(setting).removeprefix("Expected ")),
+        ("Measured", f"run time: {times}, after pasting it"),
+    ):
+        for place, line in enumerate(textwrap.wrap(text, stage.console.width - _LABEL, break_on_hyphens=False)):
+            stage.console.print(f"{'' if place else label:<{_LABEL}}{line}", markup=False, soft_wrap=True)
+
+
 def _farewell(stage: _Stage, size: str) -> None:
+    from rich.text import Text  # noqa: PLC0415
+
+    stage.console.print("\nThe commands that found this; the third is for the run after:")
+    for words in stage.commands:
+        # A line that is broken could not be copied.
+        stage.console.print(Text(f"  {stage.program} {words}", style="bold"), soft_wrap=True)
     documents = f"{_PROFILE}, {_ADVICE}, {_PROFILE_AFTER} and {_REPORT} ({size})"
     if stage.output is None:
         stage.console.print(f"-o DIR keeps {documents}.", markup=False)
@@ -222,15 +218,6 @@ def _copied(story: Path, folder: Path) -> Path:
             # Contents alone: an installed package may be read-only.
             shutil.copyfile(path, target)
     return folder
-
-
-def _show(stage: _Stage, purpose: str, words: str) -> None:
-    from rich.text import Text  # noqa: PLC0415
-
-    stage.console.print(f"{purpose}:", markup=False)
-    # A line that is broken could not be copied.
-    stage.console.print(Text(f"  {stage.program} {words}", style="bold"), soft_wrap=True)
-    stage.console.print()
 
 
 def _program() -> str:
