@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from vani.demo.mounting import impossible, mounted
 from vani.schema.tuned import Tuned
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "examples" / "closed-loop"))
@@ -22,7 +23,7 @@ ROOT = Path(__file__).resolve().parent.parent
 
 pytestmark = [
     pytest.mark.slow,
-    pytest.mark.skipif(bool(stand_in.impossible()), reason=f"no stand-in here: {stand_in.impossible()}"),
+    pytest.mark.skipif(bool(impossible()), reason=f"no stand-in here: {impossible()}"),
 ]
 MiB = 1 << 20
 
@@ -34,7 +35,7 @@ def lfs(*words: object) -> subprocess.CompletedProcess[str]:
 
 @pytest.fixture
 def mount():
-    with stand_in.mounted("few fast targets") as place:
+    with mounted("few fast targets") as place:
         yield place
 
 
@@ -104,7 +105,7 @@ def test_tuning_a_program_ends_with_what_helps_and_leaves_nothing_behind(kind, t
     if reason := stand_in.without_mpi():
         pytest.skip(reason)
     stand_in.compiled(tmp_path)
-    with stand_in.mounted("many slow targets") as mount:
+    with mounted("many slow targets") as mount:
         done = stand_in.tune("many slow targets", kind, mount, tmp_path)
         assert done.returncode == 0, done.stderr
         assert list((mount / "run").iterdir()) == []

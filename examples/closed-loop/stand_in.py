@@ -1,9 +1,9 @@
-"""The stand-in at work: the file system of `striped_file_system.py` mounted, its programs compiled, its description.
+"""The stand-in at work: `vani.demo.striped_file_system` mounted, its programs compiled, its description.
 
     python stand_in.py [KIND [MACHINE]]
 
 mounts it, and lets `vani tune` run one of the programs of `programs.c` there, with the advice that follows from the
-profile of a traced run in `profiles.json.gz`. It needs Linux with FUSE, MPICH, and `vani-io[tune]` and `mfusepy`.
+profile of a traced run in `profiles.json.gz`. It needs Linux with FUSE, MPICH, and `vani-io[demo,tune]`.
 """
 
 from __future__ import annotations
@@ -15,15 +15,14 @@ import shutil
 import subprocess
 import sys
 import tempfile
-import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import yaml
 
+from vani.demo.mounting import impossible, mounted
 from vani.demo.striped_model import MACHINES, machine_of
 
 HERE = Path(__file__).resolve().parent
@@ -36,59 +35,12 @@ TRACED = "/stand-in"
 """The mount in `profiles.json.gz`."""
 
 
-def impossible() -> str:
-    """Why there is no stand-in here; empty where there is one."""
-    if not os.access("/dev/fuse", os.R_OK | os.W_OK):
-        return "/dev/fuse is not there, or not for this user"
-    if shutil.which("fusermount3") is None:
-        return "fusermount3 is not installed (Debian: apt install fuse3)"
-    try:
-        import mfusepy  # noqa: F401, PLC0415 - libfuse is looked up on import
-    except (ImportError, OSError) as error:
-        return f"mfusepy cannot be imported ({error})"
-    return ""
-
-
 def without_mpi() -> str:
     """Why its programs cannot run here; empty where they can."""
     for program in ("mpicc.mpich", "mpiexec.mpich"):
         if shutil.which(program) is None:
             return f"{program} is not installed (Debian: apt install mpich libmpich-dev)"
     return ""
-
-
-@contextmanager
-def served(mount: Path, program: str, *arguments: str) -> Iterator[Path]:
-    """Mount a file system of this folder at `mount` for a while."""
-    command = [sys.executable, str(HERE / program), str(mount), *arguments]
-    # In a session of its own, whose priority it may change.
-    server = subprocess.Popen(command, stderr=subprocess.DEVNULL, start_new_session=True)
-    try:
-        for _ in range(100):
-            if os.path.ismount(mount):
-                break
-            if server.poll() is not None:
-                raise SystemExit(f"{program} did not start (status {server.returncode})")
-            time.sleep(0.1)
-        yield mount
-    finally:
-        subprocess.run(["fusermount3", "-u", "-z", str(mount)], check=False)
-        server.terminate()
-        server.wait(timeout=30)
-
-
-@contextmanager
-def mounted(machine: str, seed: int = 0) -> Iterator[Path]:
-    """Mount the stand-in of a machine; its data is in memory where there is a file system for that."""
-    memory = Path("/dev/shm")
-    with (
-        tempfile.TemporaryDirectory(prefix="vani-stand-in-") as mount,
-        tempfile.TemporaryDirectory(
-            prefix="vani-stand-in-", dir=memory if memory.is_dir() else None
-        ) as backing,
-        served(Path(mount), "striped_file_system.py", backing, machine, str(seed)) as place,
-    ):
-        yield place
 
 
 def described(machine: str, mount: Path) -> dict[str, Any]:

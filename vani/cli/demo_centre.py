@@ -24,18 +24,33 @@ __all__ = ["centre"]
     help="Keep the hook's state, logs, history and known/ in this new folder.",
 )
 @click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Seed of the jobs and the noise.")
+@click.option(
+    "--slurm",
+    is_flag=True,
+    help="Run the jobs under a Slurm on this host, with real I/O calls: ten minutes; needs root, Slurm and FUSE.",
+)
 @quiet_option
-def centre(output: Path | None, seed: int, quiet: bool) -> None:
+def centre(output: Path | None, seed: int, slurm: bool, quiet: bool) -> None:
     """Run a day of forty jobs with the hook of `vani plan job` and without, before and after it has learned.
 
     Five programs run on a model of a striped file system, by a small scheduler: all seconds are modelled. The hook, its
     plans, logs, history and `known/` are real.
     """
-    from vani.demo.centre import run_centre  # noqa: PLC0415 - loads the history
     from vani.demo.centre_text import centre_as_text  # noqa: PLC0415
 
+    def progress(text: str) -> None:
+        if not quiet:
+            click.echo(text, err=True)
+
     with _folder(output) as folder:
-        report = run_centre(folder, seed=seed, progress=lambda text: None if quiet else click.echo(text, err=True))
+        if slurm:
+            from vani.demo.slurm_day import run_slurm_days  # noqa: PLC0415 - loads the history
+
+            report = run_slurm_days(folder, seed=seed, progress=progress)
+        else:
+            from vani.demo.centre import run_centre  # noqa: PLC0415
+
+            report = run_centre(folder, seed=seed, progress=progress)
     click.echo(centre_as_text(report), nl=False)
 
 

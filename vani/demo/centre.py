@@ -22,16 +22,26 @@ from vani.api.plan.outcome import plan_outcome
 from vani.api.plan.pools import SharingRules
 from vani.database.interactions import read as read_interactions
 from vani.database.runs.planned import PlannedRun
-from vani.demo.cluster import Ended, Machinery, Submitted, run_day
+from vani.demo.cluster import Ended, Machinery, Measured, Submitted, run_day
 from vani.demo.darshan_log import log_bytes
-from vani.demo.programs import PROGRAMS
+from vani.demo.programs import PROGRAMS, Program
 from vani.demo.striped_model import MACHINES, Component, Layout, Machine, Storage
 from vani.errors import InputError
 from vani.prolog.state import State
 from vani.schema.jobs import Demand
 from vani.schema.snapshot import Snapshot, Target
 
-__all__ = ["CentreDay", "CentreReport", "DayCosts", "run_centre"]
+__all__ = [
+    "CentreDay",
+    "CentreReport",
+    "DayCosts",
+    "Progress",
+    "day_costs",
+    "jobs_of_day",
+    "run_centre",
+    "silent",
+    "snapshot_of",
+]
 
 MACHINE: Final = "many slow targets"
 NODES: Final = 12
@@ -97,13 +107,25 @@ class CentreDay:
 
 @dataclass(frozen=True)
 class CentreReport:
-    """All days, the one without the hook first, and the machine that was modelled."""
+    """All days, the one without the hook first, and the machine that was modelled.
+
+    Attributes
+    ----------
+    pace
+        Under Slurm with real I/O calls: share of the seconds and bytes of the modelled day. None: the modelled day.
+    """
 
     machine: str
     jobs: int
     nodes: int
     days: tuple[CentreDay, ...]
     seconds: float
+    pace: float | None = None
+
+
+def silent(text: str) -> None:
+    """Show no progress."""
+    del text
 
 
 class _SlurmHook:
@@ -132,7 +154,7 @@ class _SlurmHook:
                 "SLURM_JOB_NODELIST": f"n[1-{nodes}]",
             }
         )
-        plan_running_jobs(self.state, self._rules, number, now_s=time.time(), say=_silent)
+        plan_running_jobs(self.state, self._rules, number, now_s=time.time(), say=silent)
         variables = (line.removeprefix("export ").partition("=") for line in self._exported(number))
         database = {name: value for name, _, value in variables}.get("VANI_PLACE_DB")
         return lambda path: None if database is None else _layout_in(database, path)
@@ -149,23 +171,24 @@ class _SlurmHook:
         path = self.logs / f"{program.user}_{program.name}_id{number}-1_1-1-1-1_1.darshan"
         path.write_bytes(log_bytes(log))
         self.state.forget(number)
-        plan_running_jobs(self.state, self._rules, None, now_s=time.time(), say=_silent)
+        plan_running_jobs(self.state, self._rules, None, now_s=time.time(), say=silent)
         for outcome in plan_outcome(self.history, self.state.folder, self.logs, job=number):
             if outcome.row is not None:
                 self.rows.append(outcome.row)
 
     def _observe(self, storage: Storage) -> None:
         """Write the snapshot that the collector would."""
-        rates = Demand(iobw=self._machine.target_rate)
-        targets = [
-            Target(index=index, size=_TARGET_BYTES, used=used, load=min(1.0, busy), peak=rates)
-            for index, (used, busy) in enumerate(zip(storage.stored, storage.busy_s(), strict=True))
-        ]
-        Snapshot(ost=targets).save(self.snapshot)
+        snapshot_of(self._machine, storage.stored, storage.busy_s()).save(self.snapshot)
 
 
-def _silent(text: str) -> None:
-    del text
+def snapshot_of(machine: Machine, stored: Iterable[int], busy_s: Iterable[float]) -> Snapshot:
+    """The state of a stand-in: bytes on each target, and seconds that it has to do."""
+    rates = Demand(iobw=machine.target_rate)
+    targets = [
+        Target(index=index, size=_TARGET_BYTES, used=used, load=min(1.0, busy), peak=rates)
+        for index, (used, busy) in enumerate(zip(stored, busy_s, strict=True))
+    ]
+    return Snapshot(ost=targets)
 
 
 def _layout_in(database: str, path: str) -> Layout | None:
@@ -180,7 +203,7 @@ def _layout_in(database: str, path: str) -> Layout | None:
     )
 
 
-def run_centre(folder: Path, *, seed: int = 0, progress: Progress = _silent) -> CentreReport:
+def run_centre(folder: Path, *, seed: int = 0, progress: Progress = silent) -> CentreReport:
     """Run the days in a new folder.
 
     The same seed gives the same figures. Each day has the same jobs and the same noise.
@@ -192,7 +215,7 @@ def run_centre(folder: Path, *, seed: int = 0, progress: Progress = _silent) -> 
     """
     begin = time.perf_counter()
     machine = MACHINES[MACHINE]
-    jobs = _jobs(random.Random(seed))
+    jobs = jobs_of_day(seed)
     progress("a day without the hook")
     plain = Machinery(machine, NODES, seed)
     without = run_day(plain, jobs, None)
@@ -200,8 +223,8 @@ def run_centre(folder: Path, *, seed: int = 0, progress: Progress = _silent) -> 
     other = Machinery(machine, NODES, seed + 1)
     again = run_day(other, jobs, None)
     days = [
-        _day("without the hook", without, without, [], plain.storage),
-        _day("without, other noise", again, without, [], other.storage),
+        day_costs("without the hook", without, without, [], plain.storage.stored),
+        day_costs("without, other noise", again, without, [], other.storage.stored),
     ]
     for number, name in enumerate(("hook, nothing known", "hook, learned a day", "hook, learned two days")):
         progress(f"a day: {name}")
@@ -209,28 +232,33 @@ def run_centre(folder: Path, *, seed: int = 0, progress: Progress = _silent) -> 
         machinery = Machinery(machine, NODES, seed)
         numbered = [replace(job, number=job.number + 1000 * number) for job in jobs]
         ended = run_day(machinery, numbered, hook)
-        days.append(_day(name, ended, without, hook.rows, machinery.storage))
+        days.append(day_costs(name, ended, without, hook.rows, machinery.storage.stored))
         plan_learn(hook.history, hook.known, processes_per_node=1, days=100_000)
     return CentreReport(MACHINE, len(jobs), NODES, tuple(days), time.perf_counter() - begin)
 
 
-def _jobs(draw: random.Random) -> list[Submitted]:
-    programs = [program for program in PROGRAMS for _ in range(JOBS // len(PROGRAMS))]
-    draw.shuffle(programs)
+def jobs_of_day(
+    seed: int, each: int = JOBS // len(PROGRAMS), programs: Sequence[Program] = PROGRAMS
+) -> list[Submitted]:
+    """Jobs of a day: some of each program, in a random order and with random pauses."""
+    draw = random.Random(seed)
+    drawn = [program for program in programs for _ in range(each)]
+    draw.shuffle(drawn)
     jobs, when = [], 0.0
-    for number, program in enumerate(programs, start=101):
+    for number, program in enumerate(drawn, start=101):
         jobs.append(Submitted(number, program, when))
         when += draw.expovariate(1 / _PAUSE_S)
     return jobs
 
 
-def _day(
+def day_costs(
     name: str,
-    ended: Sequence[Ended],
-    without: Sequence[Ended],
+    ended: Sequence[Measured],
+    without: Sequence[Measured],
     rows: Iterable[PlannedRun],
-    storage: Storage,
+    stored: Sequence[int],
 ) -> CentreDay:
+    """Costs of a day; job 2103 is the same one as 103 of the day without the hook. `stored`: bytes by target."""
     before = {entry.job.number % 1000: entry.io_s for entry in without}
     ratios = [entry.io_s / before[entry.job.number % 1000] for entry in ended]
     io_s = statistics.fmean(entry.io_s for entry in ended)
@@ -243,12 +271,12 @@ def _day(
     costs = []
     for program in PROGRAMS:
         times = [entry.io_s for entry in ended if entry.job.program is program]
-        costs.append(DayCosts(program.name, len(times), statistics.fmean(times)))
+        costs.append(DayCosts(program.name, len(times), statistics.fmean(times) if times else 0.0))
     return CentreDay(
         name=name,
         io_s=io_s,
         makespan_s=max(entry.end_s for entry in ended),
-        ost_cost=max(storage.stored) / statistics.fmean(storage.stored),
+        ost_cost=max(stored) / statistics.fmean(stored),
         gain=statistics.fmean(entry.io_s for entry in without) / io_s,
         slower=sum(ratio > _SLOWER for ratio in ratios),
         worst=max(ratios),

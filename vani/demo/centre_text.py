@@ -23,7 +23,7 @@ def centre_as_text(report: CentreReport) -> str:
     lines = [
         f"{report.jobs} jobs of {len(programs)} programs on {report.nodes} nodes and {machine.targets} targets of "
         f"{format_rate(machine.target_rate)}.",
-        "The file system is a model: all seconds are modelled, and say nothing about Lustre.",
+        *_what_is_real(report),
         "",
         *columns(head, [_row(day) for day in report.days], left=0),
         "",
@@ -42,6 +42,16 @@ def centre_as_text(report: CentreReport) -> str:
         _verdict(report),
     ]
     return "\n".join(lines) + "\n"
+
+
+def _what_is_real(report: CentreReport) -> list[str]:
+    if report.pace is None:
+        return ["The file system is a model: all seconds are modelled, and say nothing about Lustre."]
+    return [
+        "Real: Slurm, the hook's scripts, the placement library, I/O calls on a mount, and all seconds. Stand-ins: the",
+        "file system behind the mount (it waits as a model says, not as Lustre), and liblustreapi. Pauses, computation",
+        f"and files are {report.pace:g} times those of the modelled day.",
+    ]
 
 
 def _row(day: CentreDay) -> tuple[str, ...]:

@@ -15,10 +15,12 @@ from itertools import count
 from typing import Final, Protocol
 
 from vani.demo.darshan_log import LoggedRun
-from vani.demo.programs import INPUTS, MOUNT, Process, Program, Run
+from vani.demo.modelled_process import ModelledProcess, Run
+from vani.demo.noted import Notes
+from vani.demo.programs import INPUTS, MOUNT, Program
 from vani.demo.striped_model import File, Layout, Machine, MiB, Storage, layout_of
 
-__all__ = ["Ended", "Hook", "Machinery", "Submitted", "run_day"]
+__all__ = ["Ended", "Hook", "Machinery", "Measured", "Submitted", "run_day"]
 
 _REQUEST: Final = 4 * MiB
 
@@ -33,13 +35,19 @@ class Submitted:
 
 
 @dataclass(frozen=True)
-class Ended:
-    """A job that ended; times in seconds of the day, `io_s` of its slowest process."""
+class Measured:
+    """Times of a job in seconds of the day; `io_s` of its slowest process."""
 
     job: Submitted
     begin_s: float
     end_s: float
     io_s: float
+
+
+@dataclass(frozen=True)
+class Ended(Measured):
+    """A job that ended, and its log."""
+
     log: LoggedRun
 
 
@@ -135,11 +143,12 @@ class _Day:
             return (None if planned is None else planned(path)) or plain
 
         nodes, self.free = self.free[: job.program.nodes], self.free[job.program.nodes :]
-        run = Run(machinery.storage, layout, machinery.files, machinery.now_s)
+        notes = Notes(machinery.storage.now, machinery.now_s)
+        run = Run(machinery.storage, layout, machinery.files, notes)
         running = _Running(job, run, nodes, len(nodes))
         self.active.add(job.program.name)
         for rank, node in enumerate(nodes):
-            process = Process(run, rank, len(nodes), node)
+            process = ModelledProcess(run, rank, len(nodes), node)
             self._go_on(running, job.program.steps(process))
 
     def _go_on(self, running: _Running, steps: Generator[float]) -> None:
@@ -165,20 +174,20 @@ class _Day:
         self.free = sorted([*self.free, *running.nodes])
         self.active.remove(job.program.name)
         by_rank = dict.fromkeys(range(len(running.nodes)), 0.0)
-        for use in run.uses.values():
+        for use in run.notes.uses.values():
             by_rank[use.rank] += sum(use.counters.get(f"F_{kind}_TIME", 0.0) for kind in ("READ", "WRITE", "META"))
         now_s = self.machinery.now_s
         log = LoggedRun(
             program=f"/apps/{job.program.name}",
             job=job.number,
             processes=len(running.nodes),
-            start_s=run.begin_s,
+            start_s=run.notes.begin_s,
             end_s=now_s,
-            uses=list(run.uses.values()),
-            stripes={path: self._stripes(path) for path in dict.fromkeys(path for path, _ in run.uses)},
+            uses=list(run.notes.uses.values()),
+            stripes={path: self._stripes(path) for path in dict.fromkeys(path for path, _ in run.notes.uses)},
             mount=self.mount,
         )
-        ended = Ended(job, run.begin_s - self.begin_s, now_s - self.begin_s, max(by_rank.values()), log)
+        ended = Ended(job, run.notes.begin_s - self.begin_s, now_s - self.begin_s, max(by_rank.values()), log)
         if self.hook is not None:
             self.hook.ended(ended)
         self._ended.append(ended)

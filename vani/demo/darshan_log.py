@@ -5,15 +5,16 @@ from __future__ import annotations
 import struct
 import zlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from hashlib import blake2b
 from typing import Final
 
 import numpy as np
 
+from vani.demo.noted import FileUse
 from vani.readers.darshan.record_layouts import LAYOUTS, module_numbers
 
-__all__ = ["FileUse", "LoggedRun", "log_bytes"]
+__all__ = ["LoggedRun", "log_bytes"]
 
 _VERSION: Final = "3.41"
 _MAGIC: Final = 6567223
@@ -24,19 +25,6 @@ _LUSTRE: Final = 2
 _HEADER: Final = 32
 _JOB: Final = 1024
 """Bytes for facts about the library, behind the numbers of the job."""
-
-
-@dataclass
-class FileUse:
-    """The use of a file by one process: counters of POSIX by their names, 0 where they are not there."""
-
-    path: str
-    rank: int
-    counters: dict[str, float] = field(default_factory=dict)
-
-    def add(self, name: str, value: float = 1) -> None:
-        """Add to a counter."""
-        self.counters[name] = self.counters.get(name, 0) + value
 
 
 @dataclass(frozen=True)

@@ -1,34 +1,41 @@
 """A stand-in for a striped parallel file system, whose programs wait as `vani.demo.striped_model` says.
 
-    python striped_file_system.py MOUNT BACKING MACHINE [SEED]
+    python -m vani.demo.striped_file_system MOUNT BACKING MACHINE [SEED]
 
 It shows the folder BACKING at MOUNT (FUSE, needs `mfusepy` and libfuse3) until it is unmounted with `fusermount3 -u
-MOUNT`. MACHINE is one that `machine_of` knows. `lfs` in this folder sets and shows layouts, which are
+MOUNT`. MACHINE is one that `machine_of` knows. `examples/closed-loop/lfs` sets and shows layouts, which are
 forgotten when the file system ends. It makes no claim about Lustre.
 
-Each process of an MPI program is a node of its own, by the rank that its launcher gave it (PMI_RANK); all others are
-one node. With `direct_io` each call of a program arrives as it was made, in pieces of at most 1 MiB, one after another.
+Each process of an MPI program is a node of its own, by the rank that its launcher gave it (PMI_RANK), or by the node
+that Slurm gave it in its job (SLURM_NODEID); all others are one node. The nodes of a job have empty caches, as where an
+epilog drops them. With `direct_io` each call of a program arrives as it was made, in pieces of at most 1 MiB, one after
+another.
+
 Names and attributes stay in the kernel: nothing else changes the folder.
 """
 
 from __future__ import annotations
 
 import errno
+import json
 import os
 import sys
 import threading
 import time
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import mfusepy
-from slow_file_system import SlowFolder
 
+from vani.demo.slow_file_system import SlowFolder
 from vani.demo.striped_model import File, Layout, Machine, Storage, layout_of, machine_of, words_of
 
 ATTRIBUTE = "user.layout"
-"""Options of `lfs setstripe`: of new files in a folder, or of a file."""
+"""Options of `lfs setstripe`: of new files in a folder, or of a file, which takes them while it is new and empty."""
+TARGETS = "user.targets"
+"""Of the mount: bytes that were written to each target, and seconds that it has still to do."""
 
 
 class StripedFolder(SlowFolder):
@@ -42,6 +49,7 @@ class StripedFolder(SlowFolder):
         self.folders: dict[int, Layout] = {}
         self.opened: dict[int, File] = {}
         self.nodes: dict[int, int] = {}
+        self.numbers: dict[tuple[bytes, ...], int] = {}
         self.one_at_a_time = threading.Lock()
 
     def arrive(self, objects: int = 1) -> None:
@@ -50,15 +58,15 @@ class StripedFolder(SlowFolder):
         wait_until(done)
 
     def node(self) -> int:
-        """The node of the process that asks."""
+        """The node of the calling process."""
         pid = mfusepy.fuse_get_context()[2]
         if pid not in self.nodes:
             try:
                 variables = Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
             except OSError:
                 variables = []
-            ranks = [word[9:] for word in variables if word.startswith(b"PMI_RANK=")]
-            self.nodes[pid] = int(ranks[0]) if ranks else 0
+            ranks = [word for word in variables if word.startswith((b"PMI_RANK=", b"SLURM_JOB_ID=", b"SLURM_NODEID="))]
+            self.nodes[pid] = self.numbers.setdefault(tuple(sorted(ranks)), len(self.numbers))
         return self.nodes[pid]
 
     def file(self, number: int) -> File:
@@ -139,19 +147,36 @@ class StripedFolder(SlowFolder):
         return 0
 
     def setxattr(self, path: str, name: str, value: bytes, options: int, position: int = 0) -> int:
-        if name != ATTRIBUTE or not os.path.isdir(self.place(path)):
+        if name != ATTRIBUTE:
             raise OSError(errno.EOPNOTSUPP, "")
         try:
             layout = layout_of(value.decode().split(), self.machine)
         except ValueError:
             raise OSError(errno.ERANGE, "") from None
-        self.folders[os.lstat(self.place(path)).st_ino] = layout
+        number = os.lstat(self.place(path)).st_ino
+        if os.path.isdir(self.place(path)):
+            self.folders[number] = layout
+            return 0
+        # As on Lustre: whoever opens it meanwhile gives it the layout of its folder.
+        file = self.file(number)
+        with self.one_at_a_time:
+            if file.written or sum(other is file for other in self.opened.values()) > 1:
+                raise OSError(errno.EEXIST, "")
+            created = self.storage.create(layout)
+            file.layout, file.first = created.layout, created.first
+        self.arrive(file.objects)
         return 0
 
     def getxattr(self, path: str, name: str, position: int = 0) -> bytes:
+        if (path, name) == ("/", TARGETS):
+            with self.one_at_a_time:
+                return json.dumps([self.storage.stored, self.storage.busy_s()]).encode()
         number = os.lstat(self.place(path)).st_ino
         file = self.files.get(number)
-        layout = file.layout if file else self.folders.get(number)
+        layout = self.folders.get(number)
+        if file:
+            parts = zip(file.layout, file.first, strict=True)
+            layout = tuple(replace(part, offset=first) for part, first in parts)
         if name != ATTRIBUTE or layout is None:
             raise OSError(errno.ENODATA, "")
         return " ".join(words_of(layout)).encode()
@@ -183,6 +208,7 @@ def main(mount: str, backing: str, machine: str, seed: str = "0") -> None:
         attr_timeout=3600,
         entry_timeout=3600,
         max_threads=32,
+        allow_other=os.geteuid() == 0,
         fsname="stand-in",
     )
 

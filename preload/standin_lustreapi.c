@@ -1,5 +1,6 @@
 /* Stands in for liblustreapi where there is no Lustre: notes what it is asked for in the file STANDIN_LOG, and makes
- * files by open(2), as the real one does. STANDIN_FAIL says where it fails: alloc, extent, before, after. */
+ * files by open(2), as the real one does. STANDIN_FAIL says where it fails: alloc, extent, before, after.
+ * Without STANDIN_LOG, it gives the new file its layout as vani/demo/striped_file_system.py takes it. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
@@ -8,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/xattr.h>
 #include <unistd.h>
 
 struct component {
@@ -122,6 +124,28 @@ static void note(const char *path, int flags, mode_t mode, const struct llapi_la
     close(fd);
 }
 
+/* Options of `lfs setstripe`. */
+static int set(int fd, const struct llapi_layout *layout)
+{
+    char words[65536];
+    int length = 0;
+
+    for (int i = 0; i < layout->count; i++) {
+        const struct component *one = &layout->one[i];
+        if (layout->composite)
+            length += snprintf(words + length, 40, "-E %ld ", (long)one->end);
+        if (one->on_mdt) {
+            length += snprintf(words + length, 40, "-L mdt ");
+            continue;
+        }
+        length += snprintf(words + length, 80, "-c %lu -S %lu ", (unsigned long)one->count, (unsigned long)one->size);
+        for (int ost = 0; ost < one->listed; ost++)
+            length += snprintf(words + length, 30, ost ? ",%lu" : "-o %lu", (unsigned long)one->osts[ost]);
+        words[length++] = ' ';
+    }
+    return fsetxattr(fd, "user.layout", words, (size_t)length, 0);
+}
+
 int llapi_layout_file_open(const char *path, int flags, mode_t mode, const struct llapi_layout *layout)
 {
     int fd;
@@ -137,6 +161,11 @@ int llapi_layout_file_open(const char *path, int flags, mode_t mode, const struc
     if (fails("after")) {
         close(fd);
         return errno = ENOTTY, -1;
+    }
+    if (getenv("STANDIN_LOG") == NULL && set(fd, layout) != 0) {
+        int why = errno;
+        close(fd);
+        return errno = why, -1;
     }
     note(path, flags, mode, layout);
     return fd;

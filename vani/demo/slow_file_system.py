@@ -1,6 +1,6 @@
 """A file system that is slow on purpose: every operation waits, and data flows at a limited rate.
 
-    python slow_file_system.py MOUNT BACKING [LATENCY_S] [BYTES_PER_S]
+    python -m vani.demo.slow_file_system MOUNT BACKING [LATENCY_S] [BYTES_PER_S]
 
 It shows the folder BACKING at MOUNT (FUSE, needs `mfusepy` and libfuse3) until it is unmounted with
 `fusermount3 -u MOUNT`. Nothing is cached: each call of a program arrives here, as on a loaded parallel file
@@ -33,7 +33,7 @@ def late(method: Callable[..., Any]) -> Callable[..., Any]:
     return waiting
 
 
-class SlowFolder(mfusepy.Operations):
+class SlowFolder(mfusepy.Operations):  # type: ignore[misc]
     """Passes everything through to a folder, late."""
 
     use_ns = True
@@ -55,10 +55,10 @@ class SlowFolder(mfusepy.Operations):
 
     @late
     def getattr(self, path: str, fh: int | None = None) -> dict[str, Any]:
-        found = os.lstat(self.place(path))
+        status = os.lstat(self.place(path))
         names = ("st_mode", "st_nlink", "st_uid", "st_gid", "st_size", "st_ino", "st_blocks")
-        times = {f"st_{one}time": getattr(found, f"st_{one}time_ns") for one in "amc"}
-        return {name: getattr(found, name) for name in names} | times
+        times = {f"st_{kind}time": getattr(status, f"st_{kind}time_ns") for kind in "amc"}
+        return {name: getattr(status, name) for name in names} | times
 
     @late
     def readdir(self, path: str, fh: int) -> list[str]:
@@ -139,7 +139,7 @@ class SlowFolder(mfusepy.Operations):
         return 0
 
     @late
-    def utimens(self, path: str, times: tuple[int, int] | None = None) -> int:
+    def utimens(self, path: str, times: tuple[int, int]) -> int:
         os.utime(self.place(path), ns=times)
         return 0
 
@@ -154,9 +154,9 @@ class SlowFolder(mfusepy.Operations):
 
     @late
     def statfs(self, path: str) -> dict[str, int]:
-        found = os.statvfs(self.place(path))
+        status = os.statvfs(self.place(path))
         names = ("f_bsize", "f_frsize", "f_blocks", "f_bfree", "f_bavail", "f_files", "f_ffree", "f_namemax")
-        return {name: getattr(found, name) for name in names}
+        return {name: getattr(status, name) for name in names}
 
 
 def main(mount: str, backing: str, latency_s: str = "0.0005", bytes_per_s: str = "50e6") -> None:
