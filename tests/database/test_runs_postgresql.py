@@ -110,6 +110,16 @@ def test_a_history_on_a_server_is_the_same_as_in_a_file(url, logs, tmp_path):
     )
 
 
+def test_a_reader_sees_one_state_while_runs_are_added(url, logs):
+    api.history_add(logs, db=url, totals=True, workers=1, judge=0)
+    write_log(logs, user="u9", number=99)
+    with Store(url).reading() as connection:
+        before = read.whole(connection, read.Period()).runs
+        api.history_add(logs, db=url, totals=True, workers=1, judge=0)
+        assert read.whole(connection, read.Period()).runs == before == 40
+    assert api.history_list(db=url).runs == 41
+
+
 @pytest.mark.slow
 def test_two_who_add_to_a_server_at_once_add_each_run_once(url, logs):
     words = [

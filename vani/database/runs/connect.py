@@ -99,7 +99,9 @@ class Store:
             if not self.exists():
                 raise StoreError("is no history", where=self.name, todo="`vani history add PATH` makes one")
             with self.engine.connect().execution_options(vani_writes=False) as connection, connection.begin():
-                connection.exec_driver_sql("PRAGMA query_only = ON" if self.is_file else "SET TRANSACTION READ ONLY")
+                # All queries see the state of the first one. SQLite's transactions do so by themselves.
+                one_state = "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY"
+                connection.exec_driver_sql("PRAGMA query_only = ON" if self.is_file else one_state)
                 refuse_other_versions(connection, self.name)
                 yield connection
 
