@@ -158,8 +158,10 @@ class Profile(SparseModel, Document):
         """Settings for this workload (`vani.Advice`); options as of `vani.advise`, such as `system`."""
         return vani.advise(self, **options)
 
-    def plot(self, kind: str, **options: Any) -> Any:
-        """One plot, as notebooks show it (`vani.render.plots.drawing.Drawing`); `vani plot --list` names the kinds.
+    def plot(self, kind: str = "layers", **options: Any) -> Any:
+        """One plot, by default the time in each layer, as notebooks show it (`vani.render.plots.drawing.Drawing`).
+
+        `vani plot --list` names the kinds.
 
         Some kinds need the trace, or the store that was made of it (`store`). Without the extra `plot`
         (`pip install 'vani-io[plot]'`) notebooks draw the specification themselves; images of files

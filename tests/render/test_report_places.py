@@ -30,8 +30,9 @@ SIX = [
             "v3-netcdf-pnetcdf-4r",
         )
     ),
+    pytest.param("tests/data/darshan/v3-ior-ssf-posix-8r.darshan", marks=pytest.mark.slow),
 ]
-"""A workflow of several programs, nothing to do, an older Recorder, checkpoints, and two kinds of libraries."""
+"""A workflow of several programs, nothing to do, an older Recorder, checkpoints, two kinds of libraries, and Darshan."""
 
 
 @pytest.fixture(scope="module")
@@ -102,6 +103,20 @@ def test_a_report_prints_as_one_sheet_for_a_ticket(reports, opened, name, paper)
     assert not page.locator("main").is_visible()
     # Nothing is cut off at the end of the sheet.
     assert page.locator("#ticket").evaluate("e => e.scrollHeight <= e.clientHeight")
+
+
+@pytest.mark.slow
+def test_the_sheet_of_a_log_has_command_cause_and_line_whole(reports, opened):
+    page = opened(reports("tests/data/darshan/v3-ior-ssf-posix-8r.darshan"))
+    assert pages_of(page.pdf(format="A4")) == 1
+    page.emulate_media(media="print")
+    words = " ".join(page.locator("#ticket").inner_text().split())
+    assert "/opt/apps/bin/ior -a POSIX -w -r -b 4m -t 1m -s 4 -e -o /lustre/scratch/proj/ior/ssf_posix.dat" in words
+    assert "flush: 8 calls, 75 % of the I/O time" in words and "lfs setstripe -c 2 -S 1M /lustre/scratch/proj/ior" in words
+    assert "…" not in words
+    # Every box is as wide as its words, and no number is parted from its sign.
+    assert page.evaluate("[...document.querySelectorAll('#ticket *')].filter(e => e.scrollWidth > e.clientWidth + 1 && e.clientWidth).length") == 0
+    assert "23\u00a0%" in page.locator("#ticket").text_content()
 
 
 def test_the_longest_names_still_print_as_one_sheet(tmp_path, opened):
@@ -232,9 +247,10 @@ def test_no_label_lies_on_another_on_a_phone(reports, opened, name):
 
 @pytest.mark.parametrize("name", SIX)
 @pytest.mark.slow
-def test_axe_finds_no_violation_of_wcag_2_2_aa(reports, opened, name):
+@pytest.mark.parametrize("width", [1280, pytest.param(390, marks=pytest.mark.slow)])
+def test_axe_finds_no_violation_of_wcag_2_2_aa(reports, opened, name, width):
     axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="axe-playwright-python is not installed")
-    page = opened(reports(name))
+    page = opened(reports(name), width)
     unfold(page)
     tags = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa"]
     for scheme in ("light", "dark"):

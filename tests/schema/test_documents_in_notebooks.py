@@ -33,6 +33,7 @@ def test_advice_is_one_line_and_its_summary_the_screen(profile):
 
 
 def test_a_profile_draws_itself(profile):
+    assert profile.plot().kind == "layers"
     drawing = profile.plot("phases")
     assert drawing.kind == "phases"
     assert "application/vnd.vegalite.v6+json" in drawing._repr_mimebundle_()

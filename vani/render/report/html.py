@@ -249,6 +249,8 @@ def _environment() -> Environment:
         "thousands": lambda number: f"{number:,}",
         "number": lambda number: f"{number:.10g}",
         "breakable": _breakable,
+        # No line ends between a number and its sign.
+        "unbroken": lambda text: Markup(re.sub(r"(?<=\d) %", "&nbsp;%", str(escape(one_line(text))))),
         "arrow": lambda text: text.replace(" -> ", " → "),
     }
     return environment
