@@ -89,6 +89,16 @@ class IoSeconds(Model):
     runs: AtLeastOne = Field(description="runs that were measured, without those that a plan changed")
 
 
+class PlannedIoSeconds(Model):
+    """I/O time of earlier runs whose files a plan laid out."""
+
+    stripe_count: AtLeastOne = Field(description="of its files, by the plan")
+    low: Amount = Field(description="one in ten runs took less")
+    median: Amount
+    high: Amount = Field(description="one in ten runs took more")
+    runs: AtLeastOne = Field(description="runs that were measured")
+
+
 class AvoidedSetting(Model):
     """A setting that made runs slower beyond their noise. Plans do not repeat it."""
 
@@ -144,6 +154,7 @@ class PlannedJob(SparseModel):
         "io_s",
         "usual_stripes",
         "by_stripes",
+        "by_plan",
         "mpi_io",
         "reads_from",
         "avoid",
@@ -186,6 +197,9 @@ class PlannedJob(SparseModel):
     )
     by_stripes: Annotated[list[StripeItem], Field(max_length=1000)] | None = Field(
         default=None, description="measured bandwidth by stripe count of its main file"
+    )
+    by_plan: Annotated[list[PlannedIoSeconds], Field(max_length=1000)] | None = Field(
+        default=None, description="I/O time of runs whose files a plan laid out, by their stripe count"
     )
     mpi_io: bool | None = Field(default=None, description="whether it opens its files by MPI-IO")
     reads_from: Annotated[list[Count], Field(min_length=1, max_length=10_000)] | None = Field(

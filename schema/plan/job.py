@@ -54,6 +54,7 @@ class ExpectedIo(Model):
     low: Amount = Field(description="one in ten runs is expected to take less")
     high: Amount = Field(description="one in ten runs is expected to take more")
     before: Amount | None = Field(description="without the plan; null: not known")
+    bytes: Amount | None = Field(default=None, description="that it reads and writes in this time; null: not known")
     method: str = Field(description="what it rests on")
 
 

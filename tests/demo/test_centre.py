@@ -21,7 +21,7 @@ def test_the_hook_gains_once_it_has_learned_and_changes_nothing_before(tmp_path)
         # Small jobs beside the wide files of others: the aim of none is not reached.
         assert day.slower <= 0.1 * report.jobs
     assert twice.error < learned.error
-    assert twice.within >= 0.5
+    assert twice.within >= 0.65, "ranges claim 0.78, and days have noise of their own"
     assert "all seconds are modelled" in centre_as_text(report)
 
 

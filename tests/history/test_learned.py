@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
 from vani.database.runs.planned import PlannedRun
@@ -42,7 +43,17 @@ def test_rates_are_medians_of_the_runs_while_they_do_io():
     assert job.demand.iobw == 10 * MIB
     assert (job.demand.iops, job.demand.mdops) == (10.0, 0.8)
     assert (job.bytes, job.runs, job.usual_stripes) == (100 * MIB, 3, 1)
-    assert (job.io_s.low, job.io_s.median, job.io_s.high) == pytest.approx((6.0, 10.0, 18.0))
+    assert (job.io_s.low, job.io_s.median, job.io_s.high) == (5.0, 10.0, 20.0)
+
+
+def test_eight_of_ten_further_runs_are_within_the_range_of_earlier_ones():
+    random = np.random.default_rng(0)
+    within = []
+    for _ in range(2000):
+        *earlier, one_more = random.lognormal(1.0, 0.5, 13).tolist()
+        io_s = learned(runs(*earlier)).io_s
+        within.append(io_s.low <= one_more <= io_s.high)
+    assert np.mean(within) == pytest.approx(0.8, abs=0.03)
 
 
 def test_osts_that_most_of_its_runs_read_from_are_known():
@@ -71,6 +82,7 @@ def test_runs_that_a_plan_changed_make_the_curve_and_not_the_usual_time():
         (8, 50 * MIB, 2),
     ]
     assert (job.io_s.median, job.io_s.runs, job.usual_stripes, job.avoid) == (10.0, 3, 1, [])
+    assert [(item.stripe_count, item.median, item.runs) for item in job.by_plan] == [(8, 2.0, 2)]
 
 
 def test_numbers_of_io_nodes_that_plans_gave_make_a_curve():

@@ -39,6 +39,18 @@ def test_small_files_are_not_widened_however_many_they_are():
     assert "as many as it is known to need" in choose_stripes(job(pattern=own, creations=files), 16, 16e6)
 
 
+def test_files_that_are_written_side_by_side_share_their_osts():
+    own = job(pattern=AccessPattern(layout="file_per_process", request=MIB))
+    alone = choose_stripes(own, 16, 16e6)
+    shared = choose_stripes(own, 16, 16e6, together=12)
+    assert (alone.count, shared.count) == (4, 4)
+    assert 1 < shared.speedup < alone.speedup, "three OSTs for each file, not four"
+    assert choose_stripes(own, 16, 16e6, together=6) == (
+        "its 4 files would share 6 OSTs: no more for each than with 1 stripe"
+    )
+    assert choose_stripes(job(), 16, 16e6, together=6) == choose_stripes(job(), 16, 16e6), "a shared file has its own"
+
+
 def test_no_count_is_taken_for_which_there_are_too_few_targets():
     measured = job(by_stripes=[item(1, 16), item(4, 64), item(8, 100)])
     assert choose_stripes(measured, 16, 16e6).count == 8
@@ -83,3 +95,15 @@ def test_as_before_is_expected_where_nothing_changes():
     expected = expected_io(job(), None)
     assert (expected.low, expected.seconds, expected.high) == (9.0, 10.0, 12.0)
     assert isinstance(expected_io(job(io_s=None), None), str)
+
+
+def test_runs_with_such_a_plan_say_what_to_expect():
+    laid_out = {"stripe_count": 8, "low": 2.0, "median": 2.5, "high": 4.0}
+    expected = expected_io(job(by_plan=[{**laid_out, "runs": 4}]), None, laid_out=8)
+    assert (expected.low, expected.seconds, expected.high, expected.before) == (2.0, 2.5, 4.0, 10.0)
+    assert expected.method == "as 4 runs with such a plan, 60 % of further ones within the range"
+    for unlike in (
+        expected_io(job(by_plan=[{**laid_out, "runs": 4}]), None, laid_out=4),
+        expected_io(job(by_plan=[{**laid_out, "runs": 2}]), None, laid_out=8),
+    ):
+        assert (unlike.low, unlike.seconds, unlike.high) == pytest.approx((9 / 1.61, 10, 12 * 1.61)), "not known yet"

@@ -206,7 +206,8 @@ def _layout_in(database: str, path: str) -> Layout | None:
 def run_centre(folder: Path, *, seed: int = 0, progress: Progress = silent) -> CentreReport:
     """Run the days in a new folder.
 
-    The same seed gives the same figures. Each day has the same jobs and the same noise.
+    The same seed gives the same figures. All days have the same jobs. Each day with the hook has its own noise, and is
+    compared with a day without the hook that has the same noise.
 
     Raises
     ------
@@ -219,20 +220,21 @@ def run_centre(folder: Path, *, seed: int = 0, progress: Progress = silent) -> C
     progress("a day without the hook")
     plain = Machinery(machine, NODES, seed)
     without = run_day(plain, jobs, None)
+    days = [day_costs("without the hook", without, without, [], plain.storage.stored)]
     progress("the same day without the hook once more, with other noise")
-    other = Machinery(machine, NODES, seed + 1)
+    other = Machinery(machine, NODES, seed, day=1)
     again = run_day(other, jobs, None)
-    days = [
-        day_costs("without the hook", without, without, [], plain.storage.stored),
-        day_costs("without, other noise", again, without, [], other.storage.stored),
-    ]
-    for number, name in enumerate(("hook, nothing known", "hook, learned a day", "hook, learned two days")):
+    days.append(day_costs("without, other noise", again, without, [], other.storage.stored))
+    third = run_day(Machinery(machine, NODES, seed, day=2), jobs, None)
+    names = ("hook, nothing known", "hook, learned a day", "hook, learned two days")
+    for number, (name, same_noise) in enumerate(zip(names, (without, again, third), strict=True)):
         progress(f"a day: {name}")
         hook = _SlurmHook(folder, machine, number)
-        machinery = Machinery(machine, NODES, seed)
+        # What was learned is judged with noise that it did not see.
+        machinery = Machinery(machine, NODES, seed, day=number)
         numbered = [replace(job, number=job.number + 1000 * number) for job in jobs]
         ended = run_day(machinery, numbered, hook)
-        days.append(day_costs(name, ended, without, hook.rows, machinery.storage.stored))
+        days.append(day_costs(name, ended, same_noise, hook.rows, machinery.storage.stored))
         plan_learn(hook.history, hook.known, processes_per_node=1, days=100_000)
     return CentreReport(MACHINE, len(jobs), NODES, tuple(days), time.perf_counter() - begin)
 

@@ -72,11 +72,12 @@ class _Running:
 
 @dataclass
 class Machinery:
-    """Nodes and the file system of one day."""
+    """Nodes and the file system of one day: days of one seed differ in noise, and have the same inputs in one place."""
 
     machine: Machine
     nodes: int
     seed: int
+    day: int = 0
     now_s: float = 0.0
     storage: Storage = field(init=False)
     files: dict[str, File] = field(default_factory=dict)
@@ -90,6 +91,8 @@ class Machinery:
                 self.storage.write(-1, file, at, _REQUEST)
         # Inputs were written yesterday.
         self.now_s = max(self.storage.busy_s())
+        if self.day:
+            self.storage.draw_anew(f"{self.seed} {self.day}")
 
 
 def run_day(machinery: Machinery, jobs: Sequence[Submitted], hook: Hook | None, mount: str = MOUNT) -> list[Ended]:

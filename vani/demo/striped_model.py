@@ -245,6 +245,11 @@ class Storage:
         self._files = 0
         self._next_target = self._random.randrange(machine.targets)
 
+    def draw_anew(self, seed: int | str) -> None:
+        """Draw noise and the target of the next file from another seed; files stay where they are."""
+        self._random = random.Random(seed)
+        self._next_target = self._random.randrange(self.machine.targets)
+
     def busy_s(self) -> list[float]:
         """Seconds that each target has still to do from now on."""
         now = self.now()

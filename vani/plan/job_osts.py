@@ -37,6 +37,10 @@ class InUse:
         writable = sum(target.index not in self.read for target in targets)
         return writable - math.ceil(_LEFT * writable)
 
+    def most_of_one(self, targets: Sequence[Target]) -> int:
+        """OSTs that the widened files of one more job may have together."""
+        return min(self.free(targets), self.most_widened(targets) // 2)
+
     def free(self, targets: Sequence[Target]) -> int:
         """OSTs that no job uses, and that one more job with widened files may; all, where it is the only one."""
         unused = sum(target.index not in self.wide | self.narrow | self.read for target in targets)

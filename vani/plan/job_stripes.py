@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal
 
 from vani.models import stripe_count
+from vani.models.calibration import SPREAD
 from vani.models.contention import LUSTRE_MAX_STRIPES, neat
 from vani.schema.plan import ExpectedIo
 from vani.units import KiB, counted
@@ -41,7 +42,9 @@ class StripeChoice:
     method: str
 
 
-def choose_stripes(job: PlannedJob, targets: int, target_rate: float | None) -> StripeChoice | str:
+def choose_stripes(
+    job: PlannedJob, targets: int, target_rate: float | None, *, together: int | None = None
+) -> StripeChoice | str:
     """The stripe count that earns most; in words why it stays as it is.
 
     Parameters
@@ -50,6 +53,8 @@ def choose_stripes(job: PlannedJob, targets: int, target_rate: float | None) -> 
         That serve.
     target_rate
         Bytes per second of one; None: not known.
+    together
+        OSTs that all its files may have, if these are more than the stripes of a file; None: all.
     """
     if job.io_s is None or job.usual_stripes is None:
         return "the I/O time or the stripes of earlier runs are not known"
@@ -58,7 +63,7 @@ def choose_stripes(job: PlannedJob, targets: int, target_rate: float | None) -> 
     measured = _measured(job, targets)
     if measured is not None:
         return measured
-    estimated = _estimated(job, targets, target_rate)
+    estimated = _estimated(job, targets, target_rate, together)
     if isinstance(estimated, str):
         return estimated
     for entry in job.avoid:
@@ -72,26 +77,54 @@ def choose_stripes(job: PlannedJob, targets: int, target_rate: float | None) -> 
     return estimated
 
 
-def expected_io(job: PlannedJob, choice: StripeChoice | None) -> ExpectedIo | str:
-    """The I/O time with a choice, or as it was; in words why it is not known."""
+def expected_io(job: PlannedJob, choice: StripeChoice | None, *, laid_out: int | None = None) -> ExpectedIo | str:
+    """The I/O time with a choice, or as it was; in words why it is not known.
+
+    Runs whose files a plan laid out the same way say more than others and a model.
+
+    Parameters
+    ----------
+    laid_out
+        Stripes of each file on chosen OSTs; None: the plan chooses none.
+    """
     usual = job.io_s
     if usual is None or not usual.median:
         return "the I/O time of earlier runs is not known"
+    for item in job.by_plan or ():
+        if item.stripe_count == laid_out and item.runs >= _LEAST_RUNS:
+            return ExpectedIo(
+                seconds=item.median,
+                low=item.low,
+                high=item.high,
+                before=usual.median,
+                bytes=job.bytes,
+                method=f"as {counted(item.runs, 'run')} with such a plan, {_share_within(item.runs)}",
+            )
     if choice is None:
+        # No run shows yet how long it takes apart from others: the range is that of a change that should be none.
+        factor = 1.0 if laid_out is None else SPREAD
+        why = "" if laid_out is None else f"; a factor {SPREAD:g} more either way, since the plan chooses its OSTs"
         return ExpectedIo(
             seconds=usual.median,
-            low=usual.low,
-            high=usual.high,
+            low=usual.low / factor,
+            high=usual.high * factor,
             before=usual.median,
-            method=f"as {counted(usual.runs, 'run')} before, eight of ten of them within the range",
+            bytes=job.bytes,
+            method=f"as {counted(usual.runs, 'run')} before, {_share_within(usual.runs)}{why}",
         )
     return ExpectedIo(
         seconds=usual.median / choice.speedup,
         low=min(usual.low, usual.median) / choice.high,
         high=max(usual.high, usual.median) / choice.low,
         before=usual.median,
+        bytes=job.bytes,
         method=choice.method,
     )
+
+
+def _share_within(runs: int) -> str:
+    """The share of further runs within the range of these, if nothing else changes."""
+    return f"{min(0.8, (runs - 1) / (runs + 1)):.0%} of further ones within the range".replace("%", " %")
 
 
 def _measured(job: PlannedJob, targets: int) -> StripeChoice | None:
@@ -126,7 +159,9 @@ def _width(item: StripeItem) -> float:
     return max(_LEAST_WIDTH, item.deviation / item.bandwidth)
 
 
-def _estimated(job: PlannedJob, targets: int, target_rate: float | None) -> StripeChoice | str:
+def _estimated(
+    job: PlannedJob, targets: int, target_rate: float | None, together: int | None
+) -> StripeChoice | str:
     assert job.io_s is not None
     usual = job.usual_stripes or 1
     if job.pattern is None or not job.bytes or not job.processes:
@@ -155,8 +190,16 @@ def _estimated(job: PlannedJob, targets: int, target_rate: float | None) -> Stri
     count = neat(wanted, most)
     if count <= usual:
         return f"{counted(usual, 'stripe')}, as before, are as many as it is known to need"
-    gain = stripe_count.speedup(usual, count, rate, nodes=job.nodes)
-    spread = stripe_count.range_factor(usual, count)
+    # Files that are written side by side share their OSTs.
+    osts = targets if together is None else max(count, together)
+    each = min(count, osts // files)
+    if each <= usual:
+        return (
+            f"its {counted(files, 'file')} would share {counted(osts, 'OST')}: no more for each than with "
+            f"{counted(usual, 'stripe')}"
+        )
+    gain = stripe_count.speedup(usual, each, rate, nodes=job.nodes)
+    spread = stripe_count.range_factor(usual, each)
     if gain / spread <= 1:
         return f"{count:,} stripes for {usual:,} are expected to make it {gain:.2f} times as fast, or slower"
     return StripeChoice(

@@ -126,7 +126,7 @@ def design_job(
         layout = _hinted(state, job, chosen)
     if job.reads_from and job.pattern is not None and job.pattern.operation == "read":
         bytes_by_ost = {**dict.fromkeys(job.reads_from, 0), **bytes_by_ost}
-    expected = expected_io(job, chosen)
+    expected = expected_io(job, chosen, laid_out=None if layout is None or not layout.osts else layout.stripe_count)
     if isinstance(expected, str):
         unchanged.append(Left(name="io_s", reason=expected))
     return Design(
@@ -188,13 +188,15 @@ def _choice(job: PlannedJob, targets: list[Target], in_use: InUse, library: str 
     """The stripe count; one for which enough targets are free, where that gains half as much at least."""
     if not targets:
         return "no snapshot names an OST that serves"
-    choice = choose_stripes(job, len(targets), _rate(targets))
+    is_placed = bool(job.creations) and library is not None
+    together = in_use.most_of_one(targets) if is_placed else None
+    choice = choose_stripes(job, len(targets), _rate(targets), together=together)
     free = in_use.free(targets)
     if not isinstance(choice, str) and 0 < free < choice.count:
-        fewer = choose_stripes(job, free, _rate(targets))
+        fewer = choose_stripes(job, free, _rate(targets), together=together)
         if not isinstance(fewer, str) and fewer.speedup >= choice.speedup / 2:
             choice = fewer
-    if isinstance(choice, str) or job.mpi_io or (job.creations and library is not None):
+    if isinstance(choice, str) or job.mpi_io or is_placed:
         return choice
     return (
         f"{counted(choice.count, 'stripe')} would help, and nothing applies it: the job does not use MPI-IO, and "

@@ -25,7 +25,7 @@ _LONGEST: Final = 16 << 20
 """Bytes: a prolog has no time for profiles of very many files."""
 
 _OF_ANY_SCALE: Final = ("bytes", "curve", "profile", "pattern", "demand", "mpi_io", "runs", "unknown")
-_OF_THIS_SCALE: Final = ("creations", "io_s", "usual_stripes", "by_stripes", "reads_from", "avoid")
+_OF_THIS_SCALE: Final = ("creations", "io_s", "usual_stripes", "by_stripes", "by_plan", "reads_from", "avoid")
 
 _FILE_NAME: Final = re.compile(r"[^/\x00-\x1f\x7f.][^/\x00-\x1f\x7f]{0,199}")
 
