@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import time
+from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
 
 from vani.api.plan.job import plan_running_jobs
 from vani.api.plan.pools import SharingRules
+from vani.api.plan.rates import Moved, Watched, moved_so_far, why_slow
 from vani.api.plan.watch import Created, Suggestion, created_files, look
 from vani.cli.main import commands
 from vani.database.interactions import Interaction, store
 from vani.prolog.state import State
+from vani.schema.plan import JobPlan
+from vani.schema.snapshot import Target
 
+MAPPED = Path(__file__).parents[1] / "data" / "darshan" / "v3-mmap-1r.darshan.gz"
 FORESEEN = [f"/scratch/out.{n}" for n in range(20)]
 
 
@@ -84,6 +90,46 @@ def test_a_growing_trace_stands_for_the_log(site):
     (site / "7.strace").write_text("".join(lines) + "11 1790000100.0 openat(AT_FD")
     (suggestion,) = looked(site, traces=str(site / "%j.strace"))
     assert suggestion.action == "start over"
+
+
+def test_darshan_shows_the_bytes_of_a_program_that_runs(tmp_path):
+    content = gzip.decompress(MAPPED.read_bytes())
+    log = tmp_path / "root_w_id7_mmap-log-17-0.darshan"
+    log.write_bytes(content)
+    moved = moved_so_far("7", None, tmp_path)
+    assert (moved.bytes, moved.io_s) == (20 << 20, pytest.approx(0.0077, abs=1e-4))
+    (tmp_path / "root_w_id7_mmap-log-17-1.darshan").write_bytes(content)
+    assert moved_so_far("7", None, tmp_path) == Moved(40 << 20, moved.io_s), "two processes"
+    assert moved_so_far("77", None, tmp_path) is None
+    log.write_bytes(content[: len(content) // 50])
+    assert moved_so_far("7", None, tmp_path) is None, "while it is written, nothing is known"
+
+
+def test_a_growing_trace_shows_them_as_well(tmp_path):
+    lines = [f'11 {1790000000 + n}.000000 write(3</scratch/new>, "x"..., 1048576) = 1048576 <0.500000>\n' for n in range(12)]
+    lines.insert(0, '11 1789999999.000000 openat(AT_FDCWD, "/scratch/new", O_WRONLY|O_CREAT, 0666) = 3</scratch/new> <0.100000>\n')
+    (tmp_path / "7.strace").write_text("".join(lines) + "11 1790000100.0 write(3")
+    assert moved_so_far("7", str(tmp_path / "%j.strace"), None) == Moved(12 << 20, pytest.approx(6.1))
+
+
+def test_a_job_below_the_rate_that_its_plan_expects_is_named_once_with_its_slow_osts(site):
+    plan = JobPlan.load(site / "state" / "7.yaml")
+    layout = {"stripe_count": 1, "before": 1, "source": "unchanged", "files": 1, "osts": [3, 4], "osts_reason": ""}
+    layout |= {"stripe_size": None, "database": None, "hints": None}
+    plan = JobPlan.model_validate(
+        plan.model_dump(by_alias=True)
+        | {"io_s": {"seconds": 10, "low": 8, "high": 20, "bytes": 2e9, "before": 10, "method": ""}, "layout": layout}
+    )
+    osts = [Target(index=n, size=1 << 40, used=0, load=0.95 if n in (3, 9) else 0.2) for n in range(10)]
+    before = Watched(Moved(0, 0.0), at_s=1790000040.0)
+    assert why_slow(plan, Moved(10**6, 4.0), before, osts) is None, "too few seconds to judge"
+    assert why_slow(plan, Moved(10**9, 10.0), before, osts) is None, "100 MB/s are in the range"
+    before.at_s = 1790000040.0
+    assert why_slow(plan, Moved(2 * 10**9, 30.0), before, osts) == (
+        "50 MB/s in 20 s of I/O since 14:14 UTC, 200 MB/s (at least 100 MB/s) expected; OST 3 is 95 % busy"
+    )
+    assert why_slow(plan, Moved(3 * 10**9, 50.0), before, osts) is None, "no news"
+    assert "none of its 2 OSTs is busy" in why_slow(plan, Moved(4 * 10**9, 70.0), before, osts[4:])
 
 
 def test_an_io_node_that_fails_is_replaced_where_that_is_wanted(site):

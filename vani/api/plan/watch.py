@@ -3,7 +3,8 @@
 Of a job with a placement database, files that it creates and that are not in it are misses. The rules are Tarazu's
 (sections 5.5.1 and 5.7, `vani.history.creations.following`): misses of a tenth of the files that were foreseen, the
 fourth time in a row (the paper's 30 %), and of more than half of all files. Of the machine, an I/O node of a running
-job that does not serve any more, or one that serves again and belongs to no job.
+job that does not serve any more, or one that serves again and belongs to no job. Of a job whose bytes and I/O time are
+foreseen, a rate below the range that its plan expects.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from typing import TYPE_CHECKING, Final, Literal
 
 from vani.api.plan.job import plan_running_jobs
 from vani.api.plan.pools import SharingRules, pools_of
+from vani.api.plan.rates import Moved, Watched, moved_so_far, why_slow
 from vani.database.interactions import read
 from vani.errors import InputError
 from vani.history.creations.following import Misses, ToDo
@@ -30,7 +32,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Created", "Suggestion", "created_files", "look", "plan_again"]
 
-Action = Literal["plan again", "predict again", "retrain", "start over", "wait"]
+Action = Literal["plan again", "predict again", "retrain", "start over", "wait", "slow"]
 
 _LINE: Final = re.compile(r"\d+ (placed|default|unknown)\b[^/]*(/.*)")
 """Of the placement library's log: files that it was to create, and whether the database had them."""
@@ -66,14 +68,20 @@ def look(
     *,
     logs: str | None = None,
     traces: str | None = None,
+    running: Path | None = None,
+    watched: dict[str, Watched] | None = None,
 ) -> Iterator[Suggestion]:
-    """Suggestions for jobs that run; nothing is changed.
+    """Suggestions for jobs that run; nothing of them is changed.
 
     Parameters
     ----------
     logs, traces
         Paths of what the placement library logs of a job (VANI_PLACE_LOG), and of its growing trace; %j is the job's
         number. A missing file means nothing.
+    running
+        Folder of the files that a Darshan with --enable-mmap-logs updates while programs run.
+    watched
+        What the last look saw of each job, which this one replaces: rates are those since then. None: since it began.
 
     Raises
     ------
@@ -84,6 +92,8 @@ def look(
     yield from _of_machine(plans, rules)
     for number in plans:
         yield from _of_creations(state, number, logs, traces)
+    if running is not None or traces is not None:
+        yield from _of_rates(plans, rules, traces, running, {} if watched is None else watched)
 
 
 def plan_again(state: State, rules: SharingRules, *, now_s: float, say: Callable[[str], None]) -> str:
@@ -152,6 +162,24 @@ def _of_creations(state: State, number: str, logs: str | None, traces: str | Non
         return
     of = f"{missed:,} of {counted(len(created), 'file')} were not foreseen, {len(foreseen):,} were"
     yield Suggestion(number, _ACTIONS[done][0], f"{of}; {_ACTIONS[done][1]}")
+
+
+def _of_rates(
+    plans: dict[str, JobPlan],
+    rules: SharingRules,
+    traces: str | None,
+    running: Path | None,
+    watched: dict[str, Watched],
+) -> Iterator[Suggestion]:
+    targets = [] if rules.snapshot is None else Snapshot.load(rules.snapshot).ost
+    for number, plan in plans.items():
+        moved = moved_so_far(number, traces, running)
+        if moved is None:
+            continue
+        before = watched.setdefault(number, Watched(Moved(0, 0.0), plan.job.start or time.time()))
+        why = why_slow(plan, moved, before, targets)
+        if why is not None:
+            yield Suggestion(number, "slow", why)
 
 
 _ORDER: Final = (ToDo.NOTHING, ToDo.PREDICT, ToDo.RETRAIN, ToDo.START_OVER)
