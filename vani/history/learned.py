@@ -173,8 +173,8 @@ def _by_plan(runs: Sequence[Run], scale: Scale) -> list[PlannedIoSeconds]:
 def _eight_of_ten(times: Sequence[float]) -> tuple[float, float, float]:
     """The median, and the range of eight of ten further runs like these; of fewer than nine, the least and the most.
 
-    With Weibull's places, one more run is below the lower end with probability 0.1 whatever the distribution is; with
-    numpy's usual ones it is so more often, since they describe these runs alone.
+    With Weibull's places, a further run is below the lower end with probability 0.1, for every law. With numpy's
+    usual ones it is so more often, since they describe these runs alone.
     """
     low, median, high = np.quantile(times, [0.1, 0.5, 0.9], method="weibull").tolist()
     return low, median, high

@@ -101,7 +101,7 @@ def expected_io(job: PlannedJob, choice: StripeChoice | None, *, laid_out: int |
                 method=f"as {counted(item.runs, 'run')} with such a plan, {_share_within(item.runs)}",
             )
     if choice is None:
-        # No run shows yet how long it takes apart from others: the range is that of a change that should be none.
+        # No run shows yet how long it takes apart from others: its range has the error of a model.
         factor = 1.0 if laid_out is None else SPREAD
         why = "" if laid_out is None else f"; a factor {SPREAD:g} more either way, since the plan chooses its OSTs"
         return ExpectedIo(

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 __all__ = ["Moved", "Watched", "moved_so_far", "why_slow"]
 
 _LEAST_S: Final = 5.0
-"""Seconds in I/O calls of which a rate says something."""
+"""Seconds in I/O calls without which a rate says little (ours)."""
 _BUSY: Final = 0.9
 
 
@@ -39,7 +39,7 @@ class Moved:
 
 @dataclass
 class Watched:
-    """What an earlier look saw of a job, and when, in seconds since 1970; why it is slow, None where it is not."""
+    """An earlier look at a job, its time in seconds since 1970, and why the job is slow; None where it is not."""
 
     moved: Moved
     at_s: float
@@ -47,7 +47,7 @@ class Watched:
 
 
 def moved_so_far(number: str, traces: str | None, running: Path | None) -> Moved | None:
-    """What a job moved so far, by the logs of a Darshan that maps them, else by its growing trace; None: not known."""
+    """Bytes and seconds of a job so far, by Darshan's mapped logs, else by its growing trace; None: not known."""
     try:
         return _by_logs(number, running) or _by_trace(number, traces)
     except VaniError:
