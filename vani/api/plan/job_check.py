@@ -26,6 +26,7 @@ __all__ = ["NodeCheck", "check_node"]
 
 _EXPORT: Final = re.compile(r"export [A-Z_]+=[^\n]*")
 _TASK_PROLOG_S: Final = 10.0
+_SAME_PLACE: Final = "copy it to the same place on all nodes, or export it to them"
 _SEE_KNOWN: Final = "see --known in `vani plan job --help`"
 
 
@@ -156,7 +157,7 @@ def _known(folder: Path | None) -> str:
 
 def _task_prolog(script: Path, folder: Path) -> str:
     if not os.access(script, os.X_OK):
-        raise InputError("is not here, or cannot be run", where=script, todo="copy it to the same folder on all nodes")
+        raise InputError("is not here, or cannot be run", where=script, todo=_SAME_PLACE)
     number = next(_planned(folder), None)
     if number is None:
         raise LookupError("no job has a plan: start one, and check again")
@@ -195,6 +196,14 @@ def _own_job(folder: Path, environment: Mapping[str, str]) -> str:
     if environment.get("VANI_PLAN") != str(plan):
         what = f"VANI_PLAN is {environment.get('VANI_PLAN') or 'not set'}, not {plan}"
         raise InputError(what, where="environment", todo="see TaskProlog in slurm.conf")
+    libraries = environment.get("LD_PRELOAD", "").split(":") if environment.get("VANI_PLACE_DB") else []
+    for name, place in (
+        ("VANI_PLACE_DB", environment.get("VANI_PLACE_DB")),
+        ("ROMIO_HINTS", environment.get("ROMIO_HINTS")),
+        *(("LD_PRELOAD", library) for library in libraries if library.startswith("/")),
+    ):
+        if place and not os.access(place, os.R_OK):
+            raise InputError(f"is not here, or cannot be read ({name})", where=place, todo=_SAME_PLACE)
     named = environment.get("VANI_FORWARDING_MAP")
     if not named:
         return f"{number}: VANI_PLAN is set, and it needs no forwarding map"
@@ -202,5 +211,7 @@ def _own_job(folder: Path, environment: Mapping[str, str]) -> str:
     lines = [line.split() for line in Path(named).read_text().splitlines()]
     node = next((words[1] for words in lines if len(words) == 2 and words[0].partition(".")[0] == host), None)
     if node is None:
-        raise InputError(f"has no line of {host}", where=named, todo="compare the names of hosts with Slurm's")
+        own = environment.get("SLURMD_NODENAME", host)
+        what = f"has no line of {host}" + ("" if own == host else f", which Slurm calls {own}")
+        raise InputError(what, where=named, todo="clients of GekkoFWD look for the name of their host: use it in Slurm")
     return f"{number}: its map leads {host} to I/O node {node}"
