@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
 
@@ -25,6 +26,13 @@ pytestmark = [
 ]
 
 
+@pytest.fixture
+def short_path():
+    """Slurm's sockets are below it."""
+    with tempfile.TemporaryDirectory(prefix="vani-", dir="/tmp") as name:
+        yield Path(name)
+
+
 def left_behind(folder):
     """Processes and mounts of a folder."""
     lines = [place.read_bytes().replace(b"\0", b" ").decode() for place in running()]
@@ -37,19 +45,19 @@ def running():
     return [place / "cmdline" for place in Path("/proc").glob("[0-9]*") if place.name not in own and place.is_dir()]
 
 
-def test_plans_reach_the_files_and_outcomes_the_history(tmp_path):
+def test_plans_reach_the_files_and_outcomes_the_history(short_path):
     jobs = jobs_of_day(0, 3, [program for program in PROGRAMS if program.name in ("checkpoint", "samples")])
-    report = run_slurm_days(tmp_path, jobs=jobs, pace=0.25)
-    assert not left_behind(tmp_path)
+    report = run_slurm_days(short_path, jobs=jobs, pace=0.25)
+    assert not left_behind(short_path)
     without, _, unknown, learned = report.days
     assert (unknown.expected, unknown.changed, learned.expected) == (0, 0, 6)
     assert learned.changed >= 3
-    with Store(tmp_path / "history.sqlite").reading() as connection:
+    with Store(short_path / "history.sqlite").reading() as connection:
         rows = {int(row.job): row for row in planned_runs(connection)}
     assert sorted(rows) == [1000 * day + 100 + number for day in (3, 4) for number in range(1, 7)]
     wide = 0
     for number, row in rows.items():
-        (log,) = (tmp_path / "logs").glob(f"*_id{number}-*")
+        (log,) = (short_path / "logs").glob(f"*_id{number}-*")
         totals = read_totals(log)
         assert row.measured == pytest.approx(totals.slowest_s)
         # Darshan's record has the layout that the file system gave the file.
@@ -57,24 +65,24 @@ def test_plans_reach_the_files_and_outcomes_the_history(tmp_path):
         wide += totals.stripes > 1
     assert wide >= 2
     for day in range(1, 5):
-        records = (tmp_path / f"day{day}" / "jobs.txt").read_text().splitlines()
+        records = (short_path / f"day{day}" / "jobs.txt").read_text().splitlines()
         assert sum("Restarts=0 " in record and "JobState=COMPLETED" in record for record in records) == 6
-    assert " placed 1 " in (tmp_path / "placed.log").read_text()
+    assert " placed 1 " in (short_path / "placed.log").read_text()
     checkpoints = {day.name: day.programs[0].io_s for day in report.days}
     assert checkpoints[learned.name] < checkpoints[without.name] / 1.5
     assert "Real: Slurm" in centre_as_text(report)
 
 
-def test_nothing_is_left_behind_after_ctrl_c(tmp_path):
+def test_nothing_is_left_behind_after_ctrl_c(short_path):
     with subprocess.Popen(
         [sys.executable, "-m", "vani", "demo", "centre", "--slurm"],
-        env=os.environ | {"TMPDIR": str(tmp_path)},
+        env=os.environ | {"TMPDIR": str(short_path)},
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
     ) as demo:
         end = time.monotonic() + 60
-        while not [*tmp_path.glob("*/day1/*.ranks")]:
+        while not [*short_path.glob("*/day1/*.ranks")]:
             assert time.monotonic() < end
             assert demo.poll() is None
             time.sleep(0.1)
@@ -82,5 +90,5 @@ def test_nothing_is_left_behind_after_ctrl_c(tmp_path):
         _, errors = demo.communicate(timeout=60)
     assert demo.returncode == 130
     assert "Traceback" not in errors
-    assert not left_behind(tmp_path)
-    assert [*tmp_path.iterdir()] == []
+    assert not left_behind(short_path)
+    assert [*short_path.iterdir()] == []

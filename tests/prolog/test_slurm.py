@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,13 +16,14 @@ OPTIONS = "--io-nodes 4 --no-direct"
 
 
 @pytest.fixture(scope="module")
-def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+def cluster() -> Iterator[Cluster]:
     if reason := impossible():
         pytest.skip(f"no Slurm here: {reason}")
-    cluster = Cluster(tmp_path_factory.mktemp("slurm"))
-    cluster.configure(OPTIONS)
-    with cluster.running():
-        yield cluster
+    with tempfile.TemporaryDirectory(prefix="vani-", dir="/tmp") as folder:
+        cluster = Cluster(Path(folder))
+        cluster.configure(OPTIONS)
+        with cluster.running():
+            yield cluster
 
 
 def submit(cluster: Cluster, seconds: float, *options: str) -> int:

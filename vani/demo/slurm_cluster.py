@@ -30,6 +30,8 @@ SOURCES: Final = Path(vani.__file__).resolve().parents[1]
 _PROGRAMS: Final = ("munged", "slurmctld", "slurmd", "srun", "sbatch", "squeue", "sinfo", "scontrol", "scancel")
 _PATH: Final = os.pathsep.join([os.environ.get("PATH", ""), "/usr/sbin", "/usr/local/sbin"])
 _END_S: Final = 20
+_LONGEST_FOLDER: Final = 74
+"""Letters. The path of a socket has 107 at most, and that of a step is `spool/n12/n12_4140.4294967291`."""
 
 _CONF: Final = """
 ClusterName=vani
@@ -86,11 +88,16 @@ class Cluster:
     Parameters
     ----------
     folder
-        Absolute; its path is short, as it has sockets.
+        Absolute.
     hook
         Whether slurm.conf names the scripts.
     variables
         Of the environment of all jobs.
+
+    Raises
+    ------
+    InputError
+        The path of the folder is too long.
     """
 
     def __init__(
@@ -103,6 +110,9 @@ class Cluster:
         hook: bool = True,
         variables: dict[str, str] | None = None,
     ) -> None:
+        if len(str(folder)) > _LONGEST_FOLDER:
+            what = f"has more than {_LONGEST_FOLDER} letters, too many for the sockets of Slurm"
+            raise InputError(what, where=folder, todo="use a folder with a shorter path")
         self.folder, self.state, self.nodes = folder, folder / "vani", nodes
         self._variables = variables or {}
         self._begun: list[subprocess.Popen[bytes]] = []
