@@ -6,6 +6,7 @@ Pages that the code generates are listed by name: their length is that of what t
 from __future__ import annotations
 
 import importlib
+import math
 import re
 import shlex
 import tomllib
@@ -14,6 +15,7 @@ from pathlib import Path
 
 import click
 import pytest
+import yaml
 
 from vani.advisors.catalogue import rules
 from vani.advisors.pages import WITHOUT_CODE
@@ -201,12 +203,88 @@ def test_the_example_of_a_rule_has_code_or_a_line_unless_there_is_a_reason():
 
 
 TUTORIALS = [page for page in PAGES if re.match(r"examples/\d|docs/tour\.md", page)]
-_FIGURE = re.compile(r"(?<![\w.])\d[\d,]*(?:\.\d+)? ?(?:%|[kMGT]i?B\b|ms\b|us\b)|(?<![\w.])\d+(?:\.\d+| times\b)|\d+,\d{3}")
+_NUMBER = re.compile(r"(?<![\w.])\d[\d,]*(?:\.\d+)? ?(?:%|[kMGT]i?B\b|ms\b|us\b)|(?<![\w.])\d+(?:\.\d+| times\b)|\d+,\d{3}")
+_FIGURE = re.compile(r"(?<![\w.,])(\d[\d,]*(?:\.\d+)?) ?(%|[kMGT]i?B(?:/s)?\b|ms\b|us\b|s\b|min\b|times\b)")
+_BITS = {"KiB": 10, "MiB": 20, "GiB": 30}
+SOURCES = yaml.safe_load((ROOT / "tests" / "figures.yaml").read_text())
+"""Of each page, where the figures are from that no output on it shows."""
+
+
+def shown_and_text(page: str) -> tuple[str, str]:
+    """Blocks of a page, and its text without code and targets of links, each on one line."""
+    blocks = re.findall(r"^```\w*\n(.*?)^```$", (ROOT / page).read_text(), re.MULTILINE | re.DOTALL)
+    return " ".join(" ".join(blocks).split()), re.sub(r"`[^`]*`|\]\([^)]*\)", "", prose(page))
 
 
 @pytest.mark.parametrize("page", TUTORIALS)
 def test_a_figure_in_the_text_of_a_tutorial_is_in_an_output_that_it_shows(page):
     """Was: a text about 9.2 % below a screen that says 33 %."""
-    shown = " ".join(re.findall(r"^```\w*\n(.*?)^```$", (ROOT / page).read_text(), re.MULTILINE | re.DOTALL))
-    text = re.sub(r"`[^`]*`|\]\([^)]*\)", "", prose(page))
-    assert [figure for figure in _FIGURE.findall(text) if figure not in " ".join(shown.split())] == []
+    shown, text = shown_and_text(page)
+    assert [figure for figure in _NUMBER.findall(text) if figure not in shown] == []
+
+
+def spelled(figure: str) -> set[str]:
+    """A figure as texts, tables and code write it; alone a number of one or two digits could be any other."""
+    number, unit = _FIGURE.fullmatch(figure).groups()
+    value = float(number.replace(",", ""))
+    forms = {f"{number} {unit}", f"{number}{unit}", f"{number} * {unit}", f"{number} << {_BITS.get(unit, 'x')}"}
+    if len(number) > 2:
+        forms |= {number, f"{value:g}"}
+    if unit == "%":
+        forms |= {f"{value / 100:g}", f"{value / 100:.2f}", f"{1 + value / 100:g}"}
+    if unit in ("s", "ms"):
+        forms.add(f"{value if unit == 's' else value / 1000:.{1 if unit == 's' else 4}f}")
+    if decimal := re.match(r"([kMGT])B", unit):
+        forms.add(f"{number}e{3 * ' kMGT'.index(decimal[1])}")
+    return forms
+
+
+def value_of(figure: str) -> float:
+    number, unit = _FIGURE.fullmatch(figure).groups()
+    factor = {"%": 0.01, "ms": 1e-3, "us": 1e-6, "min": 60.0}.get(unit, 1.0)
+    if sized := re.match(r"([kMGT])(i?)B", unit):
+        factor = (1024.0 if sized[2] else 1000.0) ** (" kMGT".index(sized[1]))
+    return float(number.replace(",", "")) * factor
+
+
+def unfounded(page: str, figure: str, source: str) -> str:
+    """What is wrong with the source of a figure; empty if nothing is."""
+    if source in ("by hand", "paper", "example") or source.startswith("setting of "):
+        return ""
+    if source.startswith("benchmarks."):
+        return "" if (ROOT / f"{source.replace('.', '/')}.py").is_file() else f"{figure}: no {source}"
+    if ":" in source:
+        module, _, name = source.partition(":")
+        value = getattr(importlib.import_module(module), name)
+        return "" if math.isclose(value, value_of(figure)) else f"{figure}: {source} is {value}"
+    source, _, literal = source.partition("#")
+    text = (ROOT / source).read_text() if (ROOT / source).is_file() else ""
+    if literal:
+        stated = literal in text and any(form in literal for form in (figure.split(maxsplit=1)[0], *spelled(figure)))
+        return "" if stated else f"{figure}: not in {source}"
+    named = page.rpartition("/")[2] in text
+    if named or any(re.search(rf"(?<![\d.]){re.escape(form)}(?![\d.]*\d)", text) for form in spelled(figure)):
+        return ""
+    return f"{figure}: not in {source}"
+
+
+def figures_in_text(page: str) -> set[str]:
+    """Figures with a unit in a page's text, tables left out, that no output on the page shows."""
+    shown, text = shown_and_text(page)
+    lines = " ".join(" ".join(line for line in text.splitlines() if not line.startswith("|")).split())
+    return {" ".join(figure) for figure in _FIGURE.findall(lines)} - {" ".join(figure) for figure in _FIGURE.findall(shown)}
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if not is_generated(page) and not page.startswith("docs/decisions/")])
+def test_a_figure_in_the_text_of_a_page_is_in_an_output_or_has_a_source(page):
+    """Decisions are records of their day, and are left out."""
+    sources = SOURCES.get(page, {})
+    assert sorted(figures_in_text(page) ^ set(sources)) == [], "see tests/figures.yaml"
+    assert [fault for figure, source in sources.items() if (fault := unfounded(page, figure, source))] == []
+
+
+def test_a_figure_without_its_source_or_with_another_value_is_noticed():
+    assert unfounded("docs/store.md", "20 GiB", "vani.store.cache:MOST_BYTES") == ""
+    assert unfounded("docs/store.md", "21 GiB", "vani.store.cache:MOST_BYTES").startswith("21 GiB: vani.store.cache:MOST_BYTES is ")
+    assert unfounded("docs/models.md", "26 %", "advisors/judge.py") == "26 %: not in advisors/judge.py"
+    assert unfounded("docs/models.md", "26 %", "benchmarks.nothing") == "26 %: no benchmarks.nothing"
