@@ -66,10 +66,11 @@ class SmallAccesses(Rule):
         A request costs its way to the server and back, whether it moves ten bytes or four million. Client
         caches hide that for one process and its own file, not where files are shared, synced or read once.
     Recommends
-        To collect data in memory and move it in pieces of 4 MiB; with stdio, a larger buffer (`setvbuf`). In C++ a line
-        ends with `'\\n'`, since `std::endl` writes it at once; Fortran and Python flush no record automatically.
+        To collect data in memory and move it in pieces of 4 MiB; with stdio, whole arrays in a call or a larger
+        buffer (`setvbuf`); in files of HDF5 and netCDF, larger chunks. In C++ a line ends with `'\\n'`, since
+        `std::endl` writes it at once; Fortran and Python flush no record automatically.
     Stays silent when
-        Requests are large, few, or at random offsets (POS005); sizes are not known; files belong to HDF5, or are shared
+        Requests are large, few, or at random offsets (POS005); sizes are not known; HDF5 made them, or files are shared
         through MPI-IO (MIO001), which have their own rules; or they are journals of a database (POS010).
     Source
         Vani paper, section IV (Montage: 90 % of the requests below 4 KB) and IV-D (buffer by granularity). Gain:
@@ -234,13 +235,26 @@ def _lines(file: FileEntity, language: Language | None, *, reads: bool) -> list[
     if file.interface == "mpiio":
         many = "read" if reads else "collect records in memory, and write"
         return comment(f"in the program: {many} {LARGE} bytes at once")
+    if file.format in _LIBRARIES:
+        # A library that is linked statically leaves no calls of its own in a trace.
+        return comment(f"in the program: {_LIBRARIES[file.format]}")
     if file.interface == "stdio":
         # Calls of C and libraries on it: Fortran and Python have their own buffers.
-        return code_lines({"C": f"right after fopen:\n{_SPACE}  setvbuf(file, space, _IOFBF, sizeof space);"}, None)
+        many = "fread(values, size, count, file)" if reads else "fwrite(values, size, count, file)"
+        whole = f"whole arrays at once:  {many};\n"
+        return code_lines(
+            {"C": f"{whole}or right after fopen:\n{_SPACE}  setvbuf(file, space, _IOFBF, sizeof space);"}, None
+        )
     return code_lines(_READS if reads else _WRITES, language)
 
 
 _SPACE = f"static char space[{LARGE}];"
+
+_LIBRARIES: dict[str | None, str] = {
+    "hdf5": "more elements in each H5Dwrite and H5Dread, and chunks of 1 MiB or more (H5Pset_chunk);\n"
+    "H5Pset_meta_block_size(access_list, 1048576) joins metadata",
+    "netcdf": "more elements in each nc_put_vara and nc_get_vara, and chunks of 1 MiB or more (nc_def_var_chunking)",
+}
 
 _READS: dict[Language, str] = {
     "C": f"read {LARGE} bytes at once into memory, and take the pieces from there",
