@@ -49,6 +49,14 @@ def test_the_commands_make_what_the_demo_made_and_kept(run, desk):
 
     commands = commands_of(done.out)
     assert len(commands) == 4
+    story = done.out.partition("\n\n")[0].splitlines()
+    assert len(story) == 10
+    assert [line.partition(" ")[0] for line in story if line[0] != " "] == [
+        "Run", "Verdict", "Cause", "Setting", "Line", "Expected", "Measured",
+    ]  # fmt: skip
+    assert "Line      lfs setstripe -c 4 -S 16M /scratch/run" in story
+    assert "Expected  write time: 4.38 s -> 1.67 s, 2.62 times as fast (1.63 to 4.22)" in story
+    assert story[-1] == "Measured  run time: 4.47 s -> 1.71 s, 2.6 times as fast, after pasting it"
     assert "'a copy/of it/before/shared-write'" in commands[0]
     run_in_a_shell(commands)
     assert contents(desk / "it's my run") == made
@@ -65,14 +73,6 @@ def test_without_options_nothing_is_kept_and_the_commands_name_the_bundled_trace
     assert f" profile {shlex.quote(f'{STORY}/before/shared-write')} --job " in profile
     run_in_a_shell(commands)
     assert sorted(path.name for path in desk.iterdir()) == sorted(DOCUMENTS)
-    story = done.out.partition("\n\n")[0].splitlines()
-    assert len(story) == 10
-    assert [line.partition(" ")[0] for line in story if line[0] != " "] == [
-        "Run", "Verdict", "Cause", "Setting", "Line", "Expected", "Measured",
-    ]  # fmt: skip
-    assert "Line      lfs setstripe -c 4 -S 16M /scratch/run" in story
-    assert "Expected  write time: 4.38 s -> 1.67 s, 2.62 times as fast (1.63 to 4.22)" in story
-    assert story[-1] == "Measured  run time: 4.47 s -> 1.71 s, 2.6 times as fast, after pasting it"
     assert done.out.splitlines()[-2].startswith("-o DIR keeps profile.yaml, advice.yaml, after.yaml and report.html (")
 
 
