@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import shutil
 import subprocess
 import sys
@@ -111,6 +112,19 @@ def test_the_epilog_keeps_what_a_job_took(site, tmp_path):
     run(site, "epilog-slurmctld", slurm(8))
     assert log_of(site, "job 8: no log of it yet")
     assert (site / "state" / "ended" / "8.yaml").exists(), "it is looked at again"
+
+
+def test_of_jobs_that_end_together_one_starts_a_planner(site):
+    for number in (1, 2, 3, 4):
+        run(site, "prolog-slurmctld", slurm(number))
+    (site / "starts").unlink()
+    with (site / "state" / "turn").open() as turn:
+        fcntl.flock(turn, fcntl.LOCK_EX)
+        for number in (1, 2, 3):
+            run(site, "epilog-slurmctld", slurm(number))
+    assert log_of(site, "ended; 1 job running")
+    time.sleep(0.5)
+    assert (site / "starts").read_text() == "started\n"
 
 
 def test_what_the_user_has_set_stays(site):
