@@ -67,6 +67,12 @@ def test_a_second_plan_of_the_same_jobs_writes_nothing(site, known):
     assert site.said == []
 
 
+def test_a_plan_that_another_jobs_prolog_made_has_a_line_of_its_own(site):
+    site.state.register(env(1))
+    assert site.begin(2) == "gets 2 of 4 I/O nodes, 2 jobs running"
+    assert site.said == ["job 1: gets 2 of 4 I/O nodes"]
+
+
 def test_files_that_were_not_written_are_written_by_the_next_one(site, known):
     site.begin(1, known=known)
     saved = site.state.load(site.said.append)

@@ -78,7 +78,7 @@ def plan_running_jobs(
         planned = entry.known.planned.model_copy(update={"weight": weights.weight_of(entry.facts.qos)})
         entry.known = replace(entry.known, planned=planned)
     _share(entries, pools, rules)
-    changed = []
+    changed, first = [], []
     for key, entry in entries.items():
         assert entry.shared is not None
         has = entry.shared.shared.has.get(key)
@@ -86,6 +86,8 @@ def plan_running_jobs(
             # How its files are laid out is decided when it begins.
             entry.design = _design(state, entry, has, entries, entry.shared.pool, rules)
         if has != entry.has or not entry.published:
+            if entry.has is None and key != number:
+                first.append(key)
             entry.has, entry.published = has, False
             changed.append(key)
     state.commit(_as_json(entries, saved))
@@ -103,7 +105,10 @@ def plan_running_jobs(
         entries[key].published = entries[key].has is not None
     if changed:
         state.commit(_as_json(entries, saved))
-    return _summary(number, entries, [key for key in changed if key != number])
+    # Their own prologs wait for the turn, and start no planner then.
+    for key in first:
+        say(f"job {key}: {', '.join(_parts(key, entries))}")
+    return _summary(number, entries, [key for key in changed if key != number and key not in first])
 
 
 def _share(entries: Mapping[str, _Entry], pools: Sequence[Pool], rules: SharingRules) -> None:
