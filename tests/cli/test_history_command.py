@@ -165,7 +165,7 @@ def bad_logs(desk: Path) -> None:
         (("upgrade", "--database", "nowhere"), "nowhere: is no history"),
         (
             ("export", "--database", "h.sqlite", "-o", "h.sqlite"),
-            "h.sqlite: is read by this command: it is not overwritten",
+            "h.sqlite: is a history: it is not overwritten",
         ),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import os
 import shutil
+import sqlite3
 import stat
 import subprocess
 import sys
 import threading
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -86,6 +88,15 @@ def test_no_command_writes_over_a_document_that_it_reads(run, desk, trace, docum
     (desk / "vani.toml").write_text("[advise]\n")
     (desk / "named.toml").write_text('schema = "vani.policy/1"\n[check]\nbaseline = "kept.yaml"\n')
     assert refused(run, desk, *command.split()).endswith(READ)
+
+
+@pytest.mark.parametrize("command", ["top", "show app", "letter app ada", "metrics", "export", "export --parquet"])
+def test_no_command_writes_over_a_history(run, desk, command, monkeypatch):
+    with closing(sqlite3.connect(desk / "h.sqlite")) as database:
+        database.execute("CREATE TABLE history_runs (id)")
+    monkeypatch.setenv("VANI_HISTORY", str(desk / "h.sqlite"))
+    said = refused(run, desk, "history", *command.split(), "-o", "h.sqlite")
+    assert said.endswith("is a history: it is not overwritten; name another file")
 
 
 @pytest.mark.parametrize("link", [os.symlink, os.link], ids=["link", "hard link"])

@@ -76,7 +76,7 @@ def test_a_state_that_anybody_may_write_is_a_fault(site):
 
 @pytest.mark.parametrize(
     ("time", "line"),
-    [((NOW - timedelta(hours=1)).isoformat(), "and --max-age allows 5 min"), (None, "contains no time")],
+    [((NOW - timedelta(hours=1)).isoformat(), "and --max-age allows 5 min"), (None, "contains no time of its load; let `vani plan listen`")],
 )
 def test_an_old_snapshot_is_a_fault(site, time, line):
     (site / "now.yaml").write_text(json.dumps({"schema": "vani.snapshot/1", "time": time, "forwarding": [{"name": "ion0"}]}))
@@ -86,6 +86,15 @@ def test_an_old_snapshot_is_a_fault(site, time, line):
 
 def test_a_folder_of_known_jobs_that_is_not_here_is_named(site):
     assert checked(site, known=site / "gone")["known jobs"][1].startswith(f"{site}/gone: no such folder")
+
+
+def test_a_placement_library_that_no_task_could_load_is_a_fault(site):
+    assert checked(site, place_library="lib/x.so")["placement library"][0] is False
+    assert checked(site, place_library=str(site / "x.so"))["placement library"] == (
+        False, f"{site}/x.so: is not here; install it in the same folder on all nodes"
+    )  # fmt: skip
+    (site / "x.so").touch()
+    assert checked(site, place_library=str(site / "x.so"))["placement library"][0] is True
 
 
 def test_a_task_prolog_that_prints_nothing_is_a_fault(site):

@@ -91,6 +91,12 @@ def test_no_jobs_are_no_rehearsal(month):
         rehearse([], SharingRules(**RULES))
 
 
+def test_what_is_wrong_with_the_options_is_said_once_and_not_of_each_job(month):
+    for wrong in ({"io_nodes": -3}, {"known": month[0].parent / "gone"}, {"settings": month[0]}):
+        with pytest.raises(InputError):
+            rehearsed(month, a_job(1), **wrong)
+
+
 def test_sums_by_name_are_those_of_the_jobs(month):
     sacct, known, io_s = month
     done = rehearse(read_sacct(sacct), SharingRules(**RULES, known=known), io_seconds=io_s.get)
@@ -126,4 +132,5 @@ def test_the_command_says_it_in_one_page(month, tmp_path):
     assert "Not counted:" in done.stdout
     rows = list(csv.DictReader(io.StringIO((tmp_path / "jobs.csv").read_text())))
     assert len(rows) == 40
+    assert all(float(row["started"]).is_integer() and "e" not in row["started"] for row in rows)
     assert {row["job"] for row in rows} == set(io_s)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import closing
 from pathlib import Path
 
 from vani.atomic import descriptor, destination, refuse_read_only
@@ -114,6 +115,8 @@ def _check_output(path: Path) -> None:
     if path.exists() and not path.is_file():
         return
     refuse_read_only(path)
+    if path.exists() and _is_history(path):
+        raise InputError("is a history: it is not overwritten", where=path, todo="name another file")
     folder = destination(path).parent
     if not folder.is_dir():
         raise InputError(
@@ -121,6 +124,20 @@ def _check_output(path: Path) -> None:
         )
     if not os.access(folder, os.W_OK | os.X_OK):
         raise InputError("cannot be written: its folder is read-only", where=path, todo="name another one")
+
+
+def _is_history(path: Path) -> bool:
+    """Whether it is the database of a history, which no command writes as its output."""
+    import sqlite3  # noqa: PLC0415 - only where an output exists
+
+    try:
+        with path.open("rb") as file:
+            if file.read(16) != b"SQLite format 3\0":
+                return False
+        with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)) as database:
+            return database.execute("SELECT 1 FROM sqlite_master WHERE name = 'history_runs'").fetchone() is not None
+    except (OSError, sqlite3.Error):
+        return False
 
 
 def _keep_traces_and_stores(path: Path) -> None:

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from vani.prolog.job_facts import JobFacts
     from vani.prolog.state import State
 
-__all__ = ["plan_running_jobs"]
+__all__ = ["library_path", "plan_running_jobs"]
 
 _TRIES: Final = 3
 """A document that was begun so often and never read to its end takes longer than the budget."""
@@ -150,12 +150,12 @@ def _design(
 ) -> Design:
     running = [other.design for other in entries.values() if other.design is not None]
     return design_job(
-        state, entry.known.planned, has.io_nodes, pool.snapshot, running, _library(rules.place_library)
+        state, entry.known.planned, has.io_nodes, pool.snapshot, running, library_path(rules.place_library)
     )
 
 
-def _library(path: str | None) -> str | None:
-    """The path of the placement library as LD_PRELOAD can name it.
+def library_path(path: str | None) -> str | None:
+    """The path of the placement library, as LD_PRELOAD can name it.
 
     Raises
     ------

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Final
 
 from vani.api.plan.inputs import refuse_old
+from vani.api.plan.job import library_path
 from vani.api.plan.pools import SharingRules, pools_of, sharing_settings
 from vani.errors import InputError
 from vani.prolog.job_facts import is_number, number_of
@@ -72,6 +73,8 @@ def check_node(
         checks.append(_tried("snapshot", partial(_snapshot, place, max_age_s, now or datetime.now(UTC))))
     if rules.known is not None:
         checks.append(_tried("known jobs", lambda: _known(rules.known)))
+    if rules.place_library is not None:
+        checks.append(_tried("placement library", lambda: _library(rules.place_library)))
     if task_prolog is not None:
         checks.append(_tried("task-prolog", lambda: _task_prolog(task_prolog, folder)))
     checks.append(_tried("this job", lambda: _own_job(folder, environment)))
@@ -139,8 +142,9 @@ def _snapshots(rules: SharingRules) -> list[Path]:
 
 def _snapshot(place: Path, max_age_s: float, now: datetime) -> str:
     snapshot = Snapshot.load(place)
+    if snapshot.time is None:
+        raise InputError("contains no time of its load", where=place, todo="let `vani plan listen` write it")
     refuse_old(snapshot, max_age_s, now, str(place))
-    assert snapshot.time is not None
     taken = snapshot.time if snapshot.time.tzinfo is not None else snapshot.time.replace(tzinfo=UTC)
     return f"{place}: {(now - taken).total_seconds():.0f} s old"
 
@@ -153,6 +157,13 @@ def _known(folder: Path | None) -> str:
     if not number:
         raise InputError("no documents: nothing is known of any job", where=folder, todo=_SEE_KNOWN)
     return f"{folder}: {counted(number, 'document')}"
+
+
+def _library(path: str | None) -> str:
+    place = Path(library_path(path) or "")
+    if not place.is_file():
+        raise InputError("is not here", where=place, todo="install it in the same folder on all nodes")
+    return str(place)
 
 
 def _task_prolog(script: Path, folder: Path) -> str:

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from vani.api.plan.job import plan_running_jobs
+from vani.api.plan.pools import pools_of, sharing_settings
 from vani.errors import InputError
 from vani.prolog.state import State
 from vani.schema.plan import JobPlan
@@ -52,6 +53,11 @@ def rehearse(
     if not listed or len(listed) > _MOST_JOBS:
         todo = "write the jobs of a month" if listed else "see `vani plan rehearse --help`"
         raise InputError(f"has {len(listed):,} jobs", where="the accounting", todo=todo)
+    # Otherwise each job would have the same reason.
+    pools_of(rules)
+    sharing_settings(rules)
+    if rules.known is not None and not rules.known.is_dir():
+        raise InputError("no such folder", where=rules.known, todo="name the folder that `vani plan learn` writes")
     whole = [job for job in listed if _lack(job) is None]
     planned = _played(whole, rules)
     usual = _played(whole, replace(rules, policy="static"))

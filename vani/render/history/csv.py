@@ -46,7 +46,8 @@ def cell(value: object) -> str:
     if value is None:
         return ""
     if isinstance(value, float):
-        return f"{value:.9g}"
+        # A time in seconds since 1970 has ten digits.
+        return f"{value:.0f}" if value.is_integer() and abs(value) < 1e15 else f"{value:.9g}"
     text = one_line(str(value))
     # A spreadsheet would take it for a formula.
     return f"'{text}" if text.startswith(("=", "+", "-", "@")) else text
