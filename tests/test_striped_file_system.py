@@ -133,5 +133,6 @@ def test_tuning_a_program_ends_with_what_helps_and_leaves_nothing_behind(kind, t
             assert min(after) == pytest.approx(float(figures[2]), rel=0.5)
     elif kind in ("flush-bound", "compute"):
         assert verdict in ("nothing_helps", "nothing_to_gain"), done.stdout
-        assert "No setting was tried: " in done.stdout or "Nothing to tune: " in done.stdout
+        ends = ("No setting was tried: ", "Nothing to tune: ", " tried, none at least 2 % faster than as it is")
+        assert any(words in done.stdout for words in ends), done.stdout
         assert not (tmp_path / "tuned.sh").exists()
