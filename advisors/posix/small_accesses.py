@@ -188,7 +188,9 @@ class SmallAccesses(Rule):
         )
         rate = process_rate(items[0].file.path, system, reads=small[0].reads)
         gain = aggregated("data_time_s", before, [access.moved for access in small], rate)
-        usual = sizes_of(items[0].file.io, reads=small[0].reads)
+        # The direction of most of them.
+        reads = sum(access.count if access.reads else -access.count for access in small) > 0
+        usual = sizes_of(items[0].file.io, reads=reads)
         current: dict[str, Value] = {"requests": moved, "small_share": count / moved if moved else None}
         return Finding(
             target=target_of(folder, items, app),
@@ -202,9 +204,7 @@ class SmallAccesses(Rule):
             current=current,
             evidence=[entry for access in small[:5] for entry in _evidence(access)],
             gain=gain or "supply a trace with times",
-            apply=_lines(
-                items[0].file, language_of(app, profile), reads=all(access.reads for access in small)
-            ),
+            apply=_lines(items[0].file, language_of(app, profile), reads=reads),
             files=frozenset(item.file.path for item in items),
         )
 

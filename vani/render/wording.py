@@ -29,6 +29,7 @@ __all__ = [
     "measured_gain",
     "target",
     "things_to_do",
+    "tracer_of",
 ]
 
 MATTERS = "MAT001"
@@ -112,6 +113,13 @@ def judged_part(files: JudgedFiles) -> str:
         f"The {format_count(files.judged)} of {format_count(files.listed)} listed files with the most I/O time "
         f"({share} of it) were judged: gains are at least these (--files all judges all)."
     )
+
+
+def tracer_of(tool: str, version: str) -> str:
+    """A tracer as its authors write it, with the version of its format where that is a number."""
+    names = {"recorder": "Recorder", "wisio": "WisIO", "darshan": "Darshan", "dftracer": "DFTracer", "otf2": "OTF2"}
+    name = names.get(tool, tool)
+    return one_line(f"{name} {version}" if version[:1].isdecimal() else name)
 
 
 def expected_gain(recommendation: Recommendation) -> str:

@@ -17,6 +17,7 @@ from vani.render.transferred import SHOWN, by_app, moved
 from vani.render.verdict import LIBRARIES, library_words
 from vani.render.when import when
 from vani.render.where import files_line, shortened
+from vani.render.wording import tracer_of
 from vani.schema.damage import damage
 from vani.schema.inflated import inflated_by
 from vani.units import counted, format_bytes, format_count, format_number, format_seconds
@@ -138,16 +139,9 @@ def _what_ran(profile: Profile) -> Text:
     starts = [trace.start_unix_s for trace in profile.traces if trace.start_unix_s]
     if starts:
         rest.append(f"{datetime.fromtimestamp(min(starts), UTC):%-d %b %Y}")
-    rest += [", ".join(sorted({_tracer(trace.tool, trace.format) for trace in profile.traces}))]
+    rest += [", ".join(sorted({tracer_of(trace.tool, trace.format.removesuffix(".0")) for trace in profile.traces}))]
     text.append(": " + ", ".join(rest), style="not bold")
     return text
-
-
-def _tracer(tool: str, version: str) -> str:
-    names = {"recorder": "Recorder", "wisio": "WisIO", "darshan": "Darshan", "dftracer": "DFTracer", "otf2": "OTF2"}
-    name = names.get(tool, tool)
-    short = version.removesuffix(".0")
-    return one_line(f"{name} {short}" if short[:1].isdecimal() else name)
 
 
 _EXACT = 10

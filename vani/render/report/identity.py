@@ -11,6 +11,7 @@ from datetime import UTC, datetime
 from typing import Final
 
 from vani.render.report.bounds import Limits, clip
+from vani.render.wording import tracer_of
 from vani.schema.damage import damage
 from vani.schema.profile import Profile
 from vani.units import counted, format_count
@@ -42,7 +43,7 @@ def identity(profile: Profile, users: Sequence[str], limits: Limits) -> tuple[Fa
     users
         User who ran it, by the names of the traces' folders; empty where these have none: the profile may.
     """
-    tools = dict.fromkeys(f"{trace.tool.capitalize()} {trace.format}" for trace in profile.traces)
+    tools = dict.fromkeys(tracer_of(trace.tool, trace.format) for trace in profile.traces)
     programs = dict.fromkeys(app.name for app in profile.apps)
     nodes = profile.job.nodes
     return (
