@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 from vani.database.runs.read import Period
 from vani.errors import InputError, one_line
 
-__all__ = ["period_of"]
+__all__ = ["begin_of", "period_of"]
 
 _DAY = re.compile(r"(\d{4})-(\d{2})(?:-(\d{2}))?")
 
@@ -26,6 +26,17 @@ def period_of(since: str | None, until: str | None) -> Period:
     if begin is not None and end is not None and end <= begin:
         raise InputError(f"{until} is before --since {since}", where="--until", todo="name a later day")
     return Period(begin, end)
+
+
+def begin_of(day: str, option: str) -> float:
+    """The beginning of a day or month that an option names, in seconds since 1970.
+
+    Raises
+    ------
+    InputError
+        No day.
+    """
+    return _day(day, option)[0]
 
 
 def _day(text: str, option: str) -> tuple[float, float]:

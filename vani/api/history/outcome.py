@@ -13,7 +13,7 @@ from vani.database.runs.figures import category_figures
 from vani.database.runs.letters import Letter, add_letter, letters
 from vani.errors import InputError, one_line
 from vani.history.contents import default_place
-from vani.history.days import period_of
+from vani.history.days import begin_of
 from vani.history.outcome import outcome
 from vani.history.story import CategoryRuns
 from vani.schema.history import Promise
@@ -42,8 +42,7 @@ def history_record_letter(
         There is no history, no such run in it, or no such day.
     """
     day = sent or datetime.now(UTC).strftime("%Y-%m-%d")
-    written = period_of(day, None).since
-    assert written is not None
+    written = begin_of(day, "--sent")
     with Store(db if db is not None else default_place()).writing() as connection:
         story, _ = story_and_runs(connection, application, user, read.ALWAYS)
         saved = story.saved
@@ -79,8 +78,7 @@ def history_outcome(
             pairs = [group.pair for group in read.groups(connection, "pair", read.ALWAYS)]
             raise nothing_found(application, user, pairs)
         if changed is not None:
-            at = period_of(changed, None).since
-            assert at is not None
+            at = begin_of(changed, "--changed")
             return [outcome(application, user, _runs(connection, application, user), at)]
         outcomes = outcomes_in(connection, application, user)
     if not outcomes:
