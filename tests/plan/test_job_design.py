@@ -109,6 +109,19 @@ def test_files_that_are_created_together_lie_apart(site):
     assert all(osts[f"/scratch/0.{n}"] != osts[f"/scratch/1.{n}"] for n in range(24))
 
 
+def test_files_of_one_turn_share_no_ost_that_is_emptier_than_others(site):
+    own = {"layout": "file_per_process", "request": MIB}
+    files = [{"path": f"/scratch/{n}/{rank}", "size": 16 * MIB, "rank": rank} for n in range(2) for rank in range(4)]
+    site.knows(pattern=own, creations=files, bytes=128 * MIB, io_s={"low": 2.0, "median": 2.1, "high": 2.2, "runs": 8})
+    free = [{"index": n, "size": 1 << 30, "used": 240 * MIB if n < 4 else 0, "peak": {"iobw": 16e6}, "load": 0.0} for n in range(6)]
+    site.now(ost=free)
+    _, plan = site.begin(1)
+    osts = {row.file: row.osts for row in read(plan.layout.database)}
+    assert plan.layout.stripe_count == 1
+    for n in range(2):
+        assert len({osts[f"/scratch/{n}/{rank}"] for rank in range(4)}) == 4, osts
+
+
 def test_jobs_that_use_mpi_io_get_hints(site):
     site.knows(mpi_io=True, creations=None)
     _, plan = site.begin(7, library=None)

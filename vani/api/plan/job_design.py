@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import groupby
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Final, Self
 
 from vani.api.plan.store import extents_of
@@ -21,7 +23,7 @@ from vani.units import counted
 if TYPE_CHECKING:
     from vani.prolog.state import State
     from vani.schema.jobs import Creation, PlannedJob
-    from vani.schema.plan import PlacedExtent, PlacePlan
+    from vani.schema.plan import PlacedExtent, PlacedFile, PlacePlan
     from vani.schema.snapshot import Snapshot, Target
 
 __all__ = ["Design", "design_job"]
@@ -246,9 +248,10 @@ def _placed(
     pin, why = (True, "apart from the files of other jobs") if len(own) < len(targets) else _pins(plan)
     if choice is None and not pin:
         return why
-    extents = [extent for file in plan.files for extent in file.extents]
+    files = _apart(plan.files, job.creations)
+    extents = [extent for file in files for extent in file.extents]
     database = state.file_of(job.name, "sqlite")
-    rows = [row for file in plan.files if file.command is not None for row in extents_of(file, pin=pin)]
+    rows = [row for file in files if file.command is not None for row in extents_of(file, pin=pin)]
     if not rows:
         return "below 95 % no OSTs have room for its files"
     try:
@@ -260,7 +263,7 @@ def _placed(
         stripe_size=_common([extent.set_stripe_size for extent in extents]),
         before=job.usual_stripes,
         source="unchanged" if choice is None else choice.source,
-        files=len(plan.files),
+        files=len(files),
         osts=sorted({ost for extent in extents for ost in extent.osts}) if pin else [],
         osts_reason=why,
         database=str(database),
@@ -301,14 +304,44 @@ def _plan(job: PlannedJob, count: int, targets: list[Target], reserved: Mapping[
     )
 
 
+def _turns(creations: Sequence[Creation]) -> list[int]:
+    """Of each file the turn, in which each process creates one."""
+    turns: Counter[int | None] = Counter()
+    numbers = []
+    for creation in creations:
+        numbers.append(turns[creation.rank])
+        turns[creation.rank] += 1
+    return numbers
+
+
 def _by_turn(creations: Sequence[Creation]) -> list[Creation]:
     """The first file of each process, then the second of each: those that are created together are placed apart."""
-    turns: Counter[int | None] = Counter()
-    order = []
-    for number, creation in enumerate(creations):
-        order.append((turns[creation.rank], number))
-        turns[creation.rank] += 1
-    return [creations[number] for _, number in sorted(order)]
+    return [creation for _, creation in sorted(zip(_turns(creations), creations, strict=True), key=itemgetter(0))]
+
+
+def _apart(files: Sequence[PlacedFile], creations: Sequence[Creation]) -> Sequence[PlacedFile]:
+    """Files of a stripe and a size each, with the OSTs of all dealt anew: in each turn those that are left most often.
+
+    Placed one by one, two files of a turn could share an OST that was emptier than others, and take twice as long.
+    """
+    if any(len(file.extents) != 1 or len(file.extents[0].osts) != 1 for file in files):
+        return files
+    if len({file.extents[0].bytes[0] for file in files}) != 1:
+        return files
+    left = Counter(file.extents[0].osts[0] for file in files)
+    turn_of = dict(zip((creation.path for creation in creations), _turns(creations), strict=True))
+    dealt = []
+    for _, group in groupby(sorted(files, key=lambda file: turn_of[file.path]), key=lambda file: turn_of[file.path]):
+        turn = [*group]
+        osts: list[int] = []
+        while len(osts) < len(turn):
+            most = [ost for ost, _ in left.most_common(len(turn) - len(osts))]
+            osts += most
+            left = +(left - Counter(most))
+        for file, ost in zip(turn, osts, strict=True):
+            extent = file.extents[0].model_copy(update={"osts": [ost]})
+            dealt.append(file.model_copy(update={"extents": [extent]}))
+    return dealt
 
 
 def _hinted(state: State, job: PlannedJob, choice: StripeChoice) -> JobLayout:
