@@ -320,7 +320,7 @@ def _by_turn(creations: Sequence[Creation]) -> list[Creation]:
 
 
 def _apart(files: Sequence[PlacedFile], creations: Sequence[Creation]) -> Sequence[PlacedFile]:
-    """Files of a stripe and a size each, with the OSTs of all dealt anew: in each turn those that are left most often.
+    """Files of a stripe and a size each, with the OSTs of all dealt again: in each turn those that are left most often.
 
     Placed one by one, two files of a turn could share an OST that was emptier than others, and take twice as long.
     """
