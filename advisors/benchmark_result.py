@@ -262,8 +262,8 @@ def _collective(result: Benchmark, phase: BenchmarkPhase, disk: FileSystem | Non
         "MIO001",
         result,
         phase,
-        "Its records of 47,008 bytes lie between those of other processes in one file. Collective calls of MPI-IO "
-        "gather them before they are written.",
+        "Its records of 47,008 bytes are interleaved with other processes' records in one file. Collective MPI-IO "
+        "calls gather them before writing.",
         current={"API": result.api, "collective": result.collective},
         recommended={"API": "MPIIO", "collective": True} | hints,
         apply=[*comment("in the ini file:\n[ior-hard]\nAPI = MPIIO\ncollective = TRUE"), *hint_lines(hints)],
@@ -302,7 +302,7 @@ def _striped_folder(
     if why is None and (disk is None or (disk.metadata_targets or 0) < 2):
         why = "there is one metadata target, or their number is not known"
     if phase is None or disk is None or disk.metadata_targets is None or why is not None:
-        return NoRecommendation(rule="LUS007", why=why or "nothing is known of the file system")
+        return NoRecommendation(rule="LUS007", why=why or "the file system is unknown")
     return _recommendation(
         "LUS007",
         result,
@@ -322,7 +322,7 @@ def _on_metadata_target(
     if why is None and not (disk is not None and disk.dom_size):
         why = "the largest Data-on-MDT component is not known, or it is off; supply `dom_size` in --system"
     if phase is None or why is not None:
-        return NoRecommendation(rule="LUS006", why=why or "nothing is known of the file system")
+        return NoRecommendation(rule="LUS006", why=why or "the file system is unknown")
     return _recommendation(
         "LUS006",
         result,

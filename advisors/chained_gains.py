@@ -4,7 +4,8 @@ Two findings act on the same seconds where their metrics name a common kind of c
 
 - of the same files, the second acts on what the first leaves, and leaves no less than it would alone: both may remove
   the same cause;
-- a finding without files acts on all of its kind. Of two, the shorter part is taken to lie in the longer one, which is
+- a finding without files acts on all of its kind. Of two, the shorter part is assumed to be inside the longer one,
+which is
   the most that they can share: what is left of it keeps the second's factor.
 
 The time in which any process is at calls of a kind bounds all gains on it together, whatever files they are of, and the
@@ -93,7 +94,7 @@ class _Left:
         return max(0.0, min(left))
 
     def take(self, finding: Finding, gain: Gain) -> None:
-        """Note what a finding wins."""
+        """Record what a finding saves."""
         self._whole["libraries"] -= gain.seconds
         if finding.acts_on == "file_system":
             self._whole["file_system"] -= gain.seconds

@@ -173,7 +173,7 @@ def listed(folder: str, items: Sequence[Item], app: App | None = None) -> str:
 
 
 def folder_of(path: str) -> str:
-    """The folder that a file lies in; `.` for a bare name."""
+    """The folder of a file; `.` for a bare name."""
     return posixpath.dirname(path) or "."
 
 

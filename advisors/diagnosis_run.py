@@ -56,7 +56,7 @@ class Seen(NamedTuple):
 
 @dataclass(frozen=True)
 class Run:
-    """A profile, with what several patterns ask for."""
+    """A profile, with the facts that several patterns need."""
 
     profile: Profile
 

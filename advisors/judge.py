@@ -261,7 +261,7 @@ def _fault(rule: Rule, problem: str) -> VaniError:
     return (InputError if is_plug_in else VaniError)(
         f"rule {rule.id} ({rule.name}) {problem}",
         where=type(rule).__module__,
-        todo=f"mend the rule, or report it if it came with Vani; `--ignore {rule.id}` continues without it",
+        todo=f"fix the rule, or report it if it came with Vani; `--ignore {rule.id}` continues without it",
     )
 
 

@@ -1,4 +1,4 @@
-"""Knobs of a recommendation: settings that `vani tune` can try from outside of the program.
+"""Knobs of a recommendation: settings that `vani tune` can try from outside the program.
 
 They follow from the lines that a rule gives, so that there is no second list of settings.
 """
@@ -21,8 +21,8 @@ _HINT_VARIABLES = ("export ROMIO_HINTS=", "export MPICH_MPIIO_HINTS=")
 def knobs_of(finding: Finding) -> Sequence[Knob]:
     """Knobs that a rule names; where it names none itself, those that its lines turn.
 
-    Empty where a line does something else, or where the lines do not set a recommended hint: such advice asks
-    for a change of the program or of the job, of which the knobs would be only a part.
+    Empty where a line does something else, or where the lines do not set a recommended hint: such advice requires
+    a change of the program or of the job, of which the knobs would be only a part.
     """
     if finding.knobs is not None:
         return finding.knobs

@@ -45,7 +45,7 @@ class OverlappingRule(Rule):
         for number, app in enumerate(profile.apps):
             if app.instances > 1:
                 # Its phases belong to several runs of the program, each with its own end.
-                reasons.append(f"{app.name} runs several times: its phases are not those of one run")
+                reasons.append(f"{app.name} runs several times: its phases are not from one run")
                 continue
             phases = sorted(by_app[app.name], key=lambda phase: phase.start_s)
             overlapping = self._overlap(app, phases, profile)

@@ -51,7 +51,7 @@ def read_settings(path: Path) -> Settings:
 def settings_of(table: object, path: Path) -> Settings:
     """Make settings of the table `advise` in the file at `path`. See `read_settings` for errors."""
     if not isinstance(table, dict):
-        raise InputError("`advise` is no table", where=path, todo="write it as [advise]")
+        raise InputError("`advise` is not a table", where=path, todo="write it as [advise]")
     for key in table:
         if key not in _KEYS:
             raise InputError(f"unknown key {key!r} in [advise]", where=path, todo=nearest(key, _KEYS))

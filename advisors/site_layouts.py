@@ -65,7 +65,7 @@ def own_stripes(file: FileEntity) -> tuple[int, int] | None:
 
 
 def keeps_own_layout(disk: FileSystem | None) -> str | None:
-    """The reason to set nothing by hand, if the site asks for that; None if its description does not.
+    """The reason to set nothing by hand, if the site requests that; None if its description does not.
 
     That the default layout is composite silences nothing: only its author knows the site's rules.
     """

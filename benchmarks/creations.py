@@ -62,7 +62,7 @@ class Checked:
         brier = float(((probability - right) ** 2).mean())
         return (
             f"given 0.9 or more: {100 * sure.mean():.0f} % of files"
-            + (f", {100 * right[sure].mean():.1f} % of these right" if sure.any() else "")
+            + (f", {100 * right[sure].mean():.1f} % correct" if sure.any() else "")
             + f"; Brier score {brier:.3f}; nine-of-ten intervals contain {100 * np.mean(self.inside):.0f} %"
         )
 
@@ -209,7 +209,7 @@ def traced() -> dict[str, list[Creations]]:
 
 
 def on_traces() -> tuple[Rows, Rows]:
-    """Each run from all before it; and each run from its beginning, block by block."""
+    """Each run from all earlier runs; and each run from its beginning, block by block."""
     ahead: dict[str, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
     online: dict[str, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
     for name, runs in traced().items():

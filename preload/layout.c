@@ -1,4 +1,4 @@
-/* Layouts of Lustre, by llapi_layout_*(3) of liblustreapi, which is opened when the program begins. */
+/* Layouts of Lustre, by llapi_layout_*(3) of liblustreapi, which is opened when the program starts. */
 #include "place.h"
 
 #include <dlfcn.h>
@@ -62,14 +62,14 @@ static bool fill(struct llapi_layout *layout, const struct extents *wanted)
 {
     for (size_t i = 0; i < wanted->count; i++) {
         const struct extent *extent = &wanted->extent[i];
-        /* To the end of the file, so that one that grows beyond what was expected can. */
+        /* To the end of the file, so that a file can grow beyond its expected size. */
         uint64_t end = i + 1 == wanted->count ? LUSTRE_EOF : extent->end;
 
         if (i != 0 && lustre.comp_add(layout) != 0)
             return false;
         if (wanted->count != 1 && lustre.comp_extent_set(layout, extent->start, end) != 0)
             return false;
-        /* Without stripes: data on the metadata target, whose size is that of the component. */
+        /* Without stripes: data on the metadata target, as large as the component. */
         if (extent->stripe_count == 0) {
             if (lustre.pattern_set == NULL || lustre.pattern_set(layout, PATTERN_MDT) != 0)
                 return false;

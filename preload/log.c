@@ -1,4 +1,4 @@
-/* VANI_PLACE_LOG: a line for each file that is made, by one write, so that processes share a file. */
+/* VANI_PLACE_LOG: a line for each created file, in one write, so that processes can share the log. */
 #include "place.h"
 
 #include <fcntl.h>

@@ -1,8 +1,8 @@
-/* Where a file is to lie: looked up in the interaction database, which is opened read-only and taken for immutable.
+/* The layout of a file, from the interaction database, which is opened read-only and assumed to be immutable.
  *
  * The connection stays open and is shared by the threads of the process. A child opens its own: SQLite forbids to
- * carry one across fork(). Its descriptor is a high one, out of the way of shells; programs that close all of theirs
- * close it, too, and may get its number for a file of their own, so it is looked at before each use. */
+ * carry one across fork(). Its descriptor is a high number, out of the way of shells. Programs that
+ * close all descriptors close it, too, and may reuse its number, so it is checked before each use. */
 #include "place.h"
 
 #include <dlfcn.h>
@@ -14,7 +14,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* Of sqlite3.h, whose figures are promised never to change. */
+/* From sqlite3.h, whose values are guaranteed not to change. */
 enum { SQLITE_OK = 0, SQLITE_ROW = 100, SQLITE_DONE = 101, SQLITE_NULL = 5 };
 enum { SQLITE_DBCONFIG_ENABLE_VIEW = 1015 };
 enum { SQLITE_OPEN_READONLY = 0x1, SQLITE_OPEN_URI = 0x40, SQLITE_OPEN_NOMUTEX = 0x8000 };
@@ -40,7 +40,7 @@ static struct {
     int (*db_config)(struct sqlite3 *, int, ...);
 } sqlite;
 
-/* Guards all that follows, and is held across fork(). */
+/* Guards all that follows, and is locked across fork(). */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static bool gave_up;
 static pid_t owner;
@@ -54,7 +54,7 @@ static void after_fork(void) { pthread_mutex_unlock(&lock); }
 
 static void in_child(void)
 {
-    /* Left as it is: to close what the parent opened is forbidden, too. */
+    /* Left open: closing the parent's connection is forbidden, too. */
     database = NULL;
     query = NULL;
     owner = getpid();
@@ -134,7 +134,7 @@ static bool connect_database(void)
     status = sqlite.open_v2(name, &database, SQLITE_OPEN_READONLY | SQLITE_OPEN_URI | SQLITE_OPEN_NOMUTEX, NULL);
     vani_doing = LOOKING_UP;
     if (status != SQLITE_OK || database_fd < 0 || fstat(database_fd, &database_stat) != 0 ||
-        /* A view in place of the table could keep the program busy for ever; SQLite before 3.30 cannot forbid it. */
+        /* A view instead of the table could block the program for ever; SQLite before 3.30 cannot forbid it. */
         (sqlite.db_config(database, SQLITE_DBCONFIG_ENABLE_VIEW, 0, (int *)NULL), false) ||
         sqlite.prepare_v2(database, QUERY, -1, &query, NULL) != SQLITE_OK) {
         database = NULL;
@@ -173,7 +173,7 @@ static bool read_rows(const char *name, struct extents *found)
     while (sound && (status = sqlite.step(query)) == SQLITE_ROW)
         sound = add(found);
     sqlite.reset(query);
-    /* The name goes with the caller. */
+    /* The name is valid only during the call. */
     sqlite.bind_text(query, 2, "", 0, NULL);
     return sound && status == SQLITE_DONE;
 }

@@ -1,4 +1,4 @@
-/* The name that a path stands for: the database has absolute ones. */
+/* The absolute name of a path, as in the database. */
 #include "place.h"
 
 #include <fcntl.h>

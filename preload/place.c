@@ -1,6 +1,6 @@
-/* libvani_place.so: gives a file that is about to be made the layout that a plan has for it.
+/* libvani_place.so: creates files with the layouts that a plan has for them.
  *
- * Whatever goes wrong, the program's own call is made, and its result is what the program gets. */
+ * On any error, the program's own call is made, and the program gets its result. */
 #include "place.h"
 
 #include <errno.h>
@@ -61,7 +61,7 @@ int vani_inner_opened(int fd, const char *path, int flags)
 {
     int other, saved = errno;
 
-    /* Not what a handler of a signal opens meanwhile. */
+    /* Not the opens of a signal handler meanwhile. */
     if (vani_doing == CREATING && (flags & O_EXCL) && made < 0 && path != NULL && strcmp(path, making) == 0)
         made = fcntl(fd, F_DUPFD_CLOEXEC, 0);
     if (vani_doing == CONNECTING && (flags & O_CREAT) == 0) {
@@ -76,7 +76,7 @@ int vani_inner_opened(int fd, const char *path, int flags)
     return fd;
 }
 
-/* Open a file that was made without its layout; what its mode forbids was allowed to the one who made it. */
+/* Open a file that was created without its layout; its creator may do what its mode forbids to others. */
 static int reopen(const char *path, int flags)
 {
     char name[64];
@@ -126,7 +126,7 @@ static int create(int folder, const char *path, int flags, mode_t mode, const st
     return fd;
 }
 
-/* A handler of a signal, as far as that can be told: it may have stopped the program while memory was allocated. */
+/* Probably a signal handler: it may have interrupted the program while memory was allocated. */
 static bool handles_signal(void)
 {
     stack_t stack;

@@ -1,4 +1,4 @@
-/* What the parts of libvani_place.so know of each other. */
+/* Interfaces between the parts of libvani_place.so. */
 #ifndef VANI_PLACE_H
 #define VANI_PLACE_H
 
@@ -10,7 +10,7 @@
 
 #define EXPORTED __attribute__((visibility("default")))
 
-/* Of the environment, as it was when the program began. */
+/* From the environment, at the start of the program. */
 struct config {
     const char *database;  /* VANI_PLACE_DB, absolute; NULL: the library does nothing */
     const char *log;       /* VANI_PLACE_LOG, or NULL */
@@ -22,7 +22,7 @@ extern struct config vani_config;
 enum doing { NOTHING, LOOKING_UP, CONNECTING, CREATING };
 extern _Thread_local enum doing vani_doing __attribute__((tls_model("initial-exec")));
 
-/* What MPI_File_open was asked for on this thread, or NULL: absolute names of the file. Some libraries take the kind
+/* The file that MPI_File_open opens on this thread, or NULL: absolute names of the file. Some libraries take the kind
  * of file system in front of the name for a part of it, others do not. */
 struct mpi_names {
     char whole[PATH_MAX], without_kind[PATH_MAX];
@@ -46,13 +46,13 @@ int vani_place(int folder, const char *path, int flags, mode_t mode);
 /* For a file that was opened while this thread does something: gives the descriptor to hand on. */
 int vani_inner_opened(int fd, const char *path, int flags);
 
-/* name.c: the absolute name that a path stands for, into PATH_MAX bytes; false where there is none. */
+/* name.c: the absolute name of a path, into PATH_MAX bytes; false where there is none. */
 bool vani_name(int folder, const char *path, char *name);
 
 /* lookup.c */
 bool vani_lookup_begin(void); /* false: there is no SQLite */
 void vani_lookup_opened(int fd);
-bool vani_lookup(const char *name, struct extents *found); /* false: in trouble, which the log tells */
+bool vani_lookup(const char *name, struct extents *found); /* false: an error, which is in the log */
 void vani_free(struct extents *found);
 
 /* layout.c */

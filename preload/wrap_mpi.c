@@ -1,5 +1,5 @@
-/* MPI_File_open. The MPI library makes the file by open(), on the process that it chooses, and other files beside it,
- * such as one to test locks: within the call, only the file itself gets a layout. */
+/* MPI_File_open. The MPI library makes the file by open(), on the process that it chooses, and other files next to
+ * it, such as a lock test: within the call, only the file itself gets a layout. */
 #include "place.h"
 
 #include <dlfcn.h>

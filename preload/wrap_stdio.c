@@ -42,7 +42,7 @@ static FILE *placed(const char *path, const char *mode)
     return stream;
 }
 
-/* The stream is opened anew by libc, so the file is only made; one that must not exist is not made ahead. */
+/* libc opens the stream again, so the file is only created; a file that must not exist is not created in advance. */
 static int made_ahead(const char *path, const char *mode)
 {
     int flags = path == NULL ? 0 : flags_of(mode);
@@ -58,7 +58,7 @@ static FILE *reopened(freopen_call *real, const char *path, const char *mode, FI
 
     if (fd < 0)
         return real(path, mode, stream);
-    /* With some masks a program may make what it may not open again. */
+    /* With some masks a program can create a file that it cannot open again. */
     denied = fstat(fd, &found) == 0 && (found.st_mode & 0600) != 0600;
     if (denied && fchmod(fd, (found.st_mode & 07777) | 0600) != 0)
         denied = false;

@@ -85,7 +85,7 @@ class Direction(Model):
     """The expected effect where its size is not known."""
 
     direction: Literal["faster", "perhaps faster"] = Field(
-        default="faster", description="perhaps faster: it may gain nothing"
+        default="faster", description="perhaps faster: the gain may be zero"
     )
     why_no_number: str = Field(description="the reason, or what to supply for a number")
 
@@ -96,7 +96,7 @@ class Measured(Model):
     verdict: Literal["proven", "not_proven", "no_gain", "failed"] = Field(
         description="not_proven: it looked faster, and may be so by chance; failed: the program failed with it"
     )
-    speedup: float | None = Field(description="times as fast as without it; null where the program failed")
+    speedup: float | None = Field(description="speedup over runs without it; null where the program failed")
     low: float | None = Field(description="lower end of its interval; null: too few runs")
     high: float | None = Field(description="upper end")
     runs: int = Field(description="with this setting")
@@ -121,7 +121,7 @@ class Knob(Model):
 
     kind: Literal["layout", "hints", "environment", "stage_in", "stage_out", "mapping"] = Field(
         description="the layout of new files in a folder, hints of MPI-IO, variables, a folder that is read or written "
-        "near the nodes during the run, or how the launcher deals processes out to nodes"
+        "near the nodes during the run, or how the launcher places processes on nodes"
     )
     folder: str | None = Field(default=None, description="of a layout, or the one that is staged; else null")
     values: list[dict[str, str]] = Field(
@@ -154,16 +154,16 @@ class Recommendation(SparseModel):
         "null where it is unknown whether it gets faster, and where `measured` gives the result"
     )
     measured: Measured | None = Field(
-        default=None, description="in place of `expected`; absent where no history was given or knows of it"
+        default=None, description="instead of `expected`; absent without a history or without a measurement"
     )
     apply: list[str]
     knobs: list[Knob] = Field(
-        default=[], description="what `vani tune` can try of it; absent where there is nothing"
+        default=[], description="what `vani tune` can try of it; absent where there is nothing to try"
     )
     source: list[str]
     patterns: list[str] = Field(
         default=[],
-        description="of what the diagnosis names, the patterns that the rule acts on; absent where there is none",
+        description="patterns of the diagnosis that the rule acts on; absent where there are none",
     )
 
     @property
@@ -173,12 +173,12 @@ class Recommendation(SparseModel):
 
     @property
     def direction(self) -> Direction | None:
-        """The expected effect where it is no number."""
+        """The expected effect where it is not a number."""
         return self.expected if isinstance(self.expected, Direction) else None
 
 
 class NoRecommendation(SparseModel):
-    """A rule that was looked at and has nothing to recommend."""
+    """A rule that was evaluated and has nothing to recommend."""
 
     optional_keys: ClassVar[tuple[str, ...]] = ("knobs",)
 
@@ -186,8 +186,9 @@ class NoRecommendation(SparseModel):
     why: str
     knobs: list[Knob] = Field(
         default=[],
-        description="what `vani tune` can try all the same, where I/O matters: nobody knows whether it helps; absent "
-        "where there is nothing",
+        description="what `vani tune` can try anyway where I/O matters; whether it helps is unknown; absent "
+        "where there "
+        "is nothing to try",
     )
 
 
@@ -196,11 +197,11 @@ class Observation(Model):
 
     pattern: str = Field(description="its name, from the closed list of docs/diagnosis.md")
     target: Target = Field(
-        description="the costliest place where it was seen: a file, a name pattern (`dataset`), an app, or the job"
+        description="its costliest place: a file, a name pattern (`dataset`), an app, or the job"
     )
     evidence: list[Evidence] = Field(description="numbers of the profile that show it")
     share: Annotated[float, Field(ge=0, le=1)] | None = Field(
-        description="share of the I/O time of all files, calls or processes in which it was seen; null: not known"
+        description="share of the I/O time of all files, calls or processes with it; null: not known"
     )
     rules: list[str] = Field(description="rules that act on it, whether or not they recommend something here")
 
@@ -209,7 +210,7 @@ class Remainder(Model):
     """Most of the time in I/O calls, where no recommendation acts on half of it."""
 
     kind: Literal["exchange", "opening", "independent", "data", "metadata", "unknown", "file_system"] = Field(
-        description="where most of it goes. exchange: exchange and waiting in collective calls that move data; "
+        description="its main part. exchange: exchange and waiting in collective calls that move data; "
         "opening: waiting in other calls that all processes make together; independent: packing and locks in "
         "independent calls; data: compression, conversion or copying inside HDF5 or netCDF; metadata: that of the "
         "library itself; unknown: inside libraries; file_system: file-system calls that no recommendation is about"
@@ -223,9 +224,9 @@ class JudgedFiles(Model):
     """How much of a long list of files was judged: those with the most I/O time (`--files`)."""
 
     listed: Annotated[int, Field(ge=0)] = Field(description="files that the profile lists")
-    judged: Annotated[int, Field(ge=0)] = Field(description="of these, the files that the rules were shown")
+    judged: Annotated[int, Field(ge=0)] = Field(description="of these, the files that the rules judged")
     io_time_share: Annotated[float, Field(ge=0, le=1)] = Field(
-        description="share of the listed files' I/O time that these take"
+        description="share of the listed files' I/O time in these files"
     )
 
 
@@ -261,11 +262,11 @@ class NextRun(Model):
     user: str | None
     processes: Annotated[int, Field(ge=0)] | None
     behaviours: list[NextRunBehaviour] = Field(description="the most probable first")
-    default: str | None = Field(description="why nothing is to be changed; null: enough is known")
+    default: str | None = Field(description="why nothing should be changed; null: enough is known")
 
 
 class Advice(SparseModel, Document):
-    """Every rule that was looked at is in one of the two lists."""
+    """Every evaluated rule is in one of the two lists."""
 
     optional_keys: ClassVar[tuple[str, ...]] = ("next_run", "notes", "remainder", "benchmark")
 
@@ -294,11 +295,11 @@ class Advice(SparseModel, Document):
     )
     notes: list[str] | None = Field(
         default=None,
-        description="file systems on which trace and machine description differ, and those "
-        "for which advice is generic, a sentence each; absent where there are none",
+        description="file systems on which trace and machine description differ, or for "
+        "which advice is generic, one sentence each; absent if there are none",
     )
     next_run: NextRun | None = Field(
-        default=None, description="absent where the advice is for a run that is there"
+        default=None, description="absent where the advice is for an existing run"
     )
     benchmark: Benchmark | None = Field(
         default=None,

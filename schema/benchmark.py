@@ -39,7 +39,7 @@ class BenchmarkPhase(Model):
         description="that share in public submissions to IO500: 10, 25, 50, 75 and 90 % of them have less",
     )
     score_at_median: Rate | None = Field(
-        default=None, description="times the score that IO500 would give if the share were the median one"
+        default=None, description="factor on IO500's score if the share were the median"
     )
 
 
@@ -48,7 +48,7 @@ class Agreement(Model):
 
     what: str = Field(description="read, write, or an operation of mdtest")
     benchmark: Rate = Field(description="what the benchmark prints, bytes (operations) per second")
-    trace: Rate = Field(description="what the calls in the trace reach while at least one process is in such a call")
+    trace: Rate = Field(description="rate of the calls in the trace while at least one process is in such a call")
     share: Rate = Field(description="benchmark / trace")
     sentence: str
 
@@ -68,8 +68,8 @@ class Benchmark(SparseModel):
     collective: bool | None = Field(default=None, description="whether the shared file was written by collective calls")
     folder: str | None = Field(default=None, description="where its files were")
     phases: list[BenchmarkPhase]
-    limits: list[str] = Field(default=[], description="what limited the run, the most first, a sentence each")
-    problems: list[str] = Field(default=[], description="what could not be read, or contradicts itself")
+    limits: list[str] = Field(default=[], description="limits of the run, most important first, one sentence each")
+    problems: list[str] = Field(default=[], description="unreadable or contradictory parts")
     agreement: list[Agreement] = Field(default=[], description="with the trace of the run, where there is one")
 
     def keys_left_out(self) -> tuple[str, ...]:

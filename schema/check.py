@@ -81,7 +81,7 @@ class Cause(Model):
     todo: str = Field(description="one line: what to do about it")
     rules: list[str] = Field(description="ids of rules with details: `vani explain ID`")
     files: list[str] = Field(description="paths of the files that changed so; empty where no file is involved")
-    io_time_s: float | None = Field(description="I/O time of this run that goes to what changed, or null")
+    io_time_s: float | None = Field(description="I/O time of this run in the changed parts, or null")
     judgements: list[str] = Field(description="ids of the failures that follow from it")
 
 
@@ -118,7 +118,7 @@ class Check(Model):
     judgements: list[Judgement]
     causes: list[Cause] = Field(
         default_factory=list,
-        description="what failures follow from, the costliest first; each failure is in one at most",
+        description="causes of failures, costliest first; each failure has at most one",
     )
     storage: StorageVerdict | None = Field(
         default=None, description="whether storage matters to the run, as the profile has it"

@@ -17,7 +17,7 @@ from vani.errors import one_line
 from vani.units import format_count, format_share
 
 if TYPE_CHECKING:
-    # Rules ask for damage, and listing rules loads no pydantic.
+    # Rules check for damage, and listing rules loads no pydantic.
     from vani.schema.profile import Profile, TraceEntity
 
 __all__ = ["UNKNOWN_LOSS", "damage", "whole_share"]

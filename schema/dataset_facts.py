@@ -40,10 +40,10 @@ class Distribution(Model):
         description="null where none of these fits"
     )
     closest: str | None = Field(
-        default=None, description="the one that comes closest, whether it fits or not"
+        default=None, description="the closest law, whether it fits or not"
     )
     parameters: dict[str, float] = Field(default_factory=dict, description="of the closest")
-    test: str = Field(description="how it was tested, and when a law is taken to fit")
+    test: str = Field(description="test, and the criterion for a fit")
     statistic: float | None = Field(
         default=None,
         ge=0,
@@ -68,11 +68,11 @@ class Codec(Model):
     level: int | None = Field(
         default=None, description="its level; null where it has none, or its default was tried"
     )
-    shuffle: bool = Field(description="whether the bytes of values were put in order of significance before")
-    library: str = Field(description="what ran it: h5py (as a filter of HDF5), zlib, pyarrow, blosc2")
+    shuffle: bool = Field(description="whether bytes were shuffled by significance first")
+    library: str = Field(description="library: h5py (as a filter of HDF5), zlib, pyarrow, blosc2")
     bytes: Count = Field(description="bytes that it was tried on")
     ratio: Ratio = Field(
-        description="bytes before / bytes after; below 1 it makes them more"
+        description="bytes before / bytes after; below 1: larger after compression"
     )
     compress: Rate = Field(description="bytes before, per second of one core")
     decompress: Rate = Field(description="bytes after decompressing, per second of one core")

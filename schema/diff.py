@@ -28,7 +28,7 @@ class Difference(Model):
     after: Figure = Field(description="in B")
     change: float | None = Field(description="(after - before) / before; null where there is no such number")
     status: Literal["worse", "better", "changed", "within", "new", "gone", "unknown"] = Field(
-        description="within: no more than the tolerance; changed: neither direction is the better one; "
+        description="within: within the tolerance; changed: neither direction is better; "
         "unknown: null in one of the two"
     )
     matters: bool = Field(description="beyond the tolerance, and the entity has at least 1 % of the I/O time")

@@ -107,7 +107,7 @@ def loads(text: str, model: type[AnyDocument], *, where: str = "document", synta
 
 def read_tree(text: str, model: type[BaseModel], *, where: str, syntax: Syntax = YAML) -> Doc:
     """Parse a document and lift it to the version of `model`, but check no more than its `schema:`."""
-    begin = f"begin it with `{_begin(model, syntax)}`"
+    begin = f"start it with `{_begin(model, syntax)}`"
     tree = syntax.parse(text, where)
     if tree is None:
         raise DocumentError("is empty", where=where, todo=begin)
@@ -275,17 +275,17 @@ def _begin(model: type[BaseModel], syntax: Syntax) -> str:
 
 
 _TAKEN_BY = {
-    "advice": "advice, which `vani apply ADVICE` and `vani report PROFILE --advice ADVICE` take",
-    "baseline": "a baseline, which `vani check PROFILE --baseline FILE` takes",
-    "job": "facts of a job, which `vani profile TRACE --job FILE` takes",
+    "advice": "advice, for `vani apply ADVICE` and `vani report PROFILE --advice ADVICE`",
+    "baseline": "a baseline, for `vani check PROFILE --baseline FILE`",
+    "job": "facts of a job, for `vani profile TRACE --job FILE`",
     "jobs": "jobs, which `vani plan` takes",
-    "plan": "a plan, which `vani plan check PLAN` takes",
-    "policy": "a policy, which `vani check PROFILE --policy FILE` takes",
-    "profile": "a profile, which `vani advise`, `report`, `check` and `diff` take",
-    "scenario": "a scenario, which `vani plan simulate SCENARIO` takes",
-    "snapshot": "the state of a machine, which `vani plan` takes with --snapshot",
-    "system": "a machine, which most commands take with --system",
-    "tuned": "a result of `vani tune`, which `vani check PROFILE --tuned FILE` takes",
+    "plan": "a plan, for `vani plan check PLAN`",
+    "policy": "a policy, for `vani check PROFILE --policy FILE`",
+    "profile": "a profile, for `vani advise`, `report`, `check` and `diff`",
+    "scenario": "a scenario, for `vani plan simulate SCENARIO`",
+    "snapshot": "the state of a machine, for --snapshot of `vani plan`",
+    "system": "a machine, for --system of most commands",
+    "tuned": "a result of `vani tune`, for `vani check PROFILE --tuned FILE`",
 }
 """Each kind of document, and the commands that it is for."""
 
@@ -295,7 +295,7 @@ def _lifted(tree: Doc, model: type[BaseModel], text: str, where: str, syntax: Sy
     known = schema_name(model)
     kind, newest = known.removeprefix("vani.").split("/")
     if "schema" not in tree:
-        raise DocumentError("has no `schema:`", where=where, todo=f"begin it with `{_begin(model, syntax)}`")
+        raise DocumentError("has no `schema:`", where=where, todo=f"start it with `{_begin(model, syntax)}`")
     declared = tree["schema"]
     match = _NAME.fullmatch(declared) if isinstance(declared, str) else None
     if match is None or match[1] != kind:

@@ -37,7 +37,7 @@ def document_json(document: BaseModel) -> str:
             raise InputError(
                 "contains a number that is not finite; JSON has none",
                 where="extensions of the profile",
-                todo="write YAML, or mend the plug-in that measured it",
+                todo="write YAML, or fix the plug-in that measured it",
             ) from None
         try:
             return harmless(to_json(tree).decode())

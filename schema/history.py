@@ -60,7 +60,8 @@ class Saved(Model):
     """The expected gain of following the advice, in the unit of `waiting_s`."""
 
     state: State = Field(
-        description="saves: so much; gain_unknown: something is recommended, and no number says what it saves; "
+        description="saves: the saving is estimated; gain_unknown: something is recommended, but its saving is "
+        "not known; "
         "nothing_found: no rule recommends anything"
     )
     low_s: Seconds
@@ -106,14 +107,14 @@ class RankedSetting(Model):
     """A setting, and whom it would serve."""
 
     rule: str
-    setting: str = Field(description="as the pair that it serves most would set it")
+    setting: str = Field(description="as for the pair with the largest saving")
     why: str
     low_s: Seconds
     expected_s: Seconds
     high_s: Seconds
     judged_runs: Count = Field(description="runs that were judged")
     typical_machine: bool = Field(description="as in `saved`")
-    members: list[Member] = Field(description="those that it would serve most first")
+    members: list[Member] = Field(description="largest saving first")
 
 
 class WholeHistory(Costs):
@@ -138,10 +139,10 @@ class Ranking(Model):
     groups: Count = Field(description="of which `rows` are the first")
     concentration: Count = Field(description="groups that take 70 % of the time in I/O calls")
     rows: list[RankedRow] = Field(
-        description="first those that save most, then those whose gain is not known, the costliest first; then those "
-        "that save less than 0.1 % of all waiting; then all others, the costliest first"
+        description="first the largest savings, then those with unknown gain, costliest first; then savings "
+        "below 0.1 % of all waiting; then all others, costliest first"
     )
-    settings: list[RankedSetting] | None = Field(default=None, description="asked for by `--settings`")
+    settings: list[RankedSetting] | None = Field(default=None, description="requested by `--settings`")
 
 
 class Spread(Model):
@@ -226,7 +227,7 @@ class CategoryOutcome(Model):
     before_s: Seconds | None = Field(description="mean waiting of a run before, in core-seconds")
     after_s: Seconds | None = Field(description="mean waiting of a run after")
     saved_s: float | None = Field(
-        description="runs after, times the difference of the means; null where the verdict says why"
+        description="runs after, times the difference of the means; null where the verdict gives the reason"
     )
     low_s: float | None = Field(description="nine of ten resamplings are from here")
     high_s: float | None = Field(description="to here")
@@ -242,7 +243,7 @@ class PlanScore(Model):
     name: str = Field(description="of the job")
     user: str
     jobs: Count = Field(description="that ended with a plan")
-    judged: Count = Field(description="of which both expected and measured time are known")
+    judged: Count = Field(description="with both expected and measured times")
     ratio: Seconds | None = Field(description="median of measured / expected; null: none is judged")
     low: Seconds | None = Field(description="one in ten had less")
     high: Seconds | None = Field(description="one in ten had more")
@@ -280,9 +281,12 @@ class Daily(Model):
     last_s: Seconds = Field(description="time of its slowest process in I/O calls")
     usual_s: Seconds = Field(description="median of the seven runs before it")
     low: Annotated[float, Field(ge=0)] | None = Field(
-        description="nine of ten runs take from so many times the median of the seven before them; null: not known"
+        description="nine of ten runs take at least this many times the median of the seven before them; null: "
+        "not known"
     )
-    high: Annotated[float, Field(ge=0)] | None = Field(description="to so many times")
+    high: Annotated[float, Field(ge=0)] | None = Field(
+        description="nine of ten runs take at most this many times that median"
+    )
     verdict: Literal["slower", "usual", "faster", "unknown"] = Field(description="of the latest run")
     next_s: Seconds = Field(description="expected of the next run: the median of the last seven")
 
@@ -294,15 +298,15 @@ class TargetRow(Model):
     target: Count = Field(description="its number, as `lfs osts` prints it")
     runs: Count = Field(description="runs with a file on it that can be compared with others")
     files: Annotated[float, Field(ge=0)]
-    mean_s: Seconds = Field(description="time in reads and writes of a file on it; mean over the runs")
+    mean_s: Seconds = Field(description="time in reads and writes of a file on it, mean over the runs")
     median_s: Seconds = Field(description="median over the runs")
     times: Annotated[float, Field(ge=0)] = Field(
         description="how many times as long as on the median target of runs like these; median over the runs"
     )
-    lost_s: Seconds = Field(description="seconds that its files take longer than there, added up")
+    lost_s: Seconds = Field(description="total extra seconds of its files")
     slow: bool = Field(description="at least two files, five times as long in half of the runs, and a second lost")
     jobs: list[str] = Field(
-        default_factory=list, description="at most three of the batch system, those that lost most on it first"
+        default_factory=list, description="at most three jobs of the batch system, largest losses first"
     )
 
 

@@ -86,7 +86,7 @@ class HostList:
         Raises
         ------
         ValueError
-            Not a list of hosts, more than `MOST_HOSTS`, or one host twice; the text says which.
+            Not a list of hosts, more than `MOST_HOSTS`, or one host twice; the text states which.
         """
         parts = _PARTS.findall(text)
         # What is between the parts is commas alone; an unpaired bracket is not.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
-    # Rules ask for it, and listing rules loads no pydantic.
+    # Rules check it, and listing rules loads no pydantic.
     from vani.schema.profile import Profile
 
 __all__ = ["OVERHEAD_S", "inflated_by"]

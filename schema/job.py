@@ -1,7 +1,7 @@
 """job.yaml: facts that only the running job knows: its size, its limits, its mounts, its data set.
 
 A person may write one by hand with few keys; `vani collect` writes all of them. Null is "not known",
-and `unknown` says why; an empty list is "known that there is none".
+and `unknown` gives the reason; an empty list is "known that there is none".
 """
 
 from __future__ import annotations
@@ -141,7 +141,7 @@ class Job(Document):
         default=None, description="folders on storage of the node itself"
     )
     node_local_memory_dirs: list[str] | None = Field(
-        default=None, description="those of them whose files are in the node's memory (tmpfs, ramfs): no disk"
+        default=None, description="mounts whose files are in the node's memory (tmpfs, ramfs)"
     )
     shared_bb_dirs: list[str] | None = Field(
         default=None, description="folders on a burst buffer that nodes share"

@@ -168,7 +168,7 @@ class PlannedJob(SparseModel):
         default=None, description="names of its nodes, as Slurm writes lists: n[1-64]"
     )
     submit_s: Amount = Field(default=0.0, description="seconds after the first job when it was submitted")
-    bytes: Bytes | None = Field(default=None, description="bytes that it is still going to read and write")
+    bytes: Bytes | None = Field(default=None, description="bytes that it will still read and write")
     curve: Annotated[list[CurveItem], Field(min_length=1, max_length=1000)] | None = Field(
         default=None, description="measured bandwidth by number of I/O nodes"
     )
@@ -186,7 +186,7 @@ class PlannedJob(SparseModel):
     )
     demand: Demand | None = Field(default=None, description="rates that it needs")
     creations: Annotated[list[Creation], Field(max_length=1_000_000)] | None = Field(
-        default=None, description="files that it is going to create"
+        default=None, description="files that it will create"
     )
     runs: Count | None = Field(
         default=None, description="runs that these figures rest on; null: a person gave them"
@@ -203,7 +203,7 @@ class PlannedJob(SparseModel):
     )
     mpi_io: bool | None = Field(default=None, description="whether it opens its files by MPI-IO")
     reads_from: Annotated[list[Count], Field(min_length=1, max_length=10_000)] | None = Field(
-        default=None, description="OSTs of files that were there when it began, in most of its runs"
+        default=None, description="OSTs of files that existed when it started, in most of its runs"
     )
     avoid: Annotated[list[AvoidedSetting], Field(max_length=1000)] = Field(
         default_factory=list, description="settings that made earlier runs slower"
@@ -229,6 +229,6 @@ class Jobs(Document):
         for job in self.jobs:
             if job.name in seen:
                 raise InputError(
-                    f"two jobs are named {job.name!r}", where=where, todo="give each its own name"
+                    f"two jobs are named {job.name!r}", where=where, todo="give each a different name"
                 )
             seen.add(job.name)

@@ -56,7 +56,7 @@ def profile_3(tree: Doc) -> Doc:
 def system_2(tree: Doc) -> Doc:
     """`vani.system/1` to `/2`: curves of the forwarding layer state how they were measured.
 
-    The one curve of /1 did not: its conditions are null, and it decides nothing until somebody fills them in.
+    The one curve of /1 did not: its conditions are null, and it decides nothing until they are filled in.
     """
     lifted = {**tree, "schema": "vani.system/2"}
     layer = tree.get("forwarding")

@@ -1,6 +1,6 @@
 """The base of every document model: unknown keys are errors, and a document never changes.
 
-Modules of `profile.yaml` do without `from __future__ import annotations`: pydantic would parse each annotation again.
+Modules of `profile.yaml` omit `from __future__ import annotations`: pydantic would parse each annotation again.
 """
 
 from __future__ import annotations

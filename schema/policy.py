@@ -56,11 +56,11 @@ class Budget(Model):
     name: Name | None = Field(
         default=None, description="name in reports; the attribute where it is left out"
     )
-    level: Level = Field(default="error", description="how bad it is if the bound is not kept")
+    level: Level = Field(default="error", description="level of a violation")
     required: bool = Field(
-        default=False, description="that the attribute is null, or nothing matches, is bad, too"
+        default=False, description="a null attribute, or no match, is a failure, too"
     )
-    reason: Reason | None = Field(default=None, description="why, in the words of whoever set it")
+    reason: Reason | None = Field(default=None, description="reason, as given by the author of the policy")
 
 
 class Change(Model):
@@ -86,7 +86,8 @@ class Change(Model):
     )
     slower: Annotated[float, Field(ge=1, allow_inf_nan=False)] = Field(
         default=1.5,
-        description="of three baselines or more: a time so many times theirs, and beyond their noise, is an error",
+        description="with three or more baseline runs: a time this many times theirs, and beyond their noise, "
+        "is an error",
     )
     name: Name | None = Field(
         default=None, description="name in reports; `change of` the attribute where it is left out"
@@ -96,8 +97,8 @@ class Change(Model):
         description="how bad a larger change is; from the table of tolerances where it is left out, and an error "
         "for a time that is `slower` than three or more runs of the baseline",
     )
-    required: bool = Field(default=False, description="that there is nothing to compare with is bad, too")
-    reason: Reason | None = Field(default=None, description="why, in the words of whoever set it")
+    required: bool = Field(default=False, description="a missing baseline value is a failure, too")
+    reason: Reason | None = Field(default=None, description="reason, as given by the author of the policy")
 
 
 class Rules(Model):
@@ -117,7 +118,7 @@ class Rules(Model):
     levels: dict[str, Level] = Field(
         default_factory=dict, description="the same for single rules, by id or name"
     )
-    reason: Reason | None = Field(default=None, description="why, in the words of whoever set it")
+    reason: Reason | None = Field(default=None, description="reason, as given by the author of the policy")
 
 
 class ExceptionSpec(Model):

@@ -52,6 +52,6 @@ class Rehearsal(Document):
     schema_: Literal["vani.rehearsal/1"] = Field(
         alias="schema", default="vani.rehearsal/1", description="name and version of this schema"
     )
-    jobs: list[RehearsedJob] = Field(description="in the order in which they began")
+    jobs: list[RehearsedJob] = Field(description="by start time")
     applications: list[RehearsedApplication] = Field(description="by name, those that save most in front")
     reasons: dict[str, int] = Field(description="by reason, how many jobs nothing can be said of")

@@ -16,7 +16,7 @@ class RunRow(Model):
 
     run: str = Field(description="path of the profile or the trace, as it was named")
     apps: str = Field(description="names of its apps, separated by commas")
-    start: str | None = Field(description="when it began, ISO 8601 in UTC")
+    start: str | None = Field(description="start, ISO 8601 in UTC")
     tracer: str | None = Field(description="tool that recorded it, and its format")
     processes: int = Field(description="workflow.processes")
     nodes: int | None = Field(description="job.nodes")

@@ -1,7 +1,7 @@
 """scenario.yaml: a machine, jobs and failures, as `vani plan simulate` simulates them.
 
 Bytes, seconds, bytes per second. Values missing from `machine` come from `system` or `snapshot`; a stage
-without a rate limits nothing, and the plan says so.
+without a rate limits nothing, and the plan states that.
 """
 
 from __future__ import annotations
@@ -140,7 +140,7 @@ class Placement(Model):
 
     policy: Literal["round_robin", "random_start", "random", "weighted", "lsa", "least_used"] = Field(
         default="lsa",
-        description="round_robin goes on from a random start; random_start begins again at random for each component "
+        description="round_robin continues from a random start; random_start starts at random for each component "
         "of a file; random draws targets, weighted by their free bytes; lsa: round_robin while free bytes differ by "
         "less than `window`, then weighted; least_used: those with the fewest bytes, of servers first",
     )
@@ -178,7 +178,7 @@ class Variant(Model):
     stages: Stages | None = Field(default=None, description="other stages")
     pieces: Pieces | None = Field(default=None, description="other pieces")
     layout: AtLeastOne | str | None = Field(
-        default=None, description="layout of all files, whatever phases say"
+        default=None, description="layout of all files, overriding phases"
     )
 
 
@@ -230,7 +230,7 @@ class Scenario(Document):
             name, times = Counter(names).most_common(1)[0] if names else ("", 0)
             if times > 1:
                 raise DocumentError(
-                    f"two {what}s are named {name!r}", where=where, todo="give each its own name"
+                    f"two {what}s are named {name!r}", where=where, todo="give each a different name"
                 )
         for job in self.workload:
             given = [what for what in ("phases", "profile", "store") if getattr(job, what) is not None]

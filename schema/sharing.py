@@ -26,20 +26,20 @@ class JobPool(Model):
     """I/O nodes, and the jobs that share them: those that are in every list that is given."""
 
     name: Name = Field(description="what plans and the log call it; unique in the document")
-    file_system: str | None = Field(default=None, description="where its I/O nodes lead to; null: not told")
+    file_system: str | None = Field(default=None, description="where its I/O nodes lead to; null: not stated")
     partitions: Names | None = Field(default=None, description="partitions or queues of its jobs; null: all")
     accounts: Names | None = Field(default=None, description="accounts of its jobs; null: all")
     qos: Names | None = Field(default=None, description="qualities of service of its jobs; null: all")
     io_nodes: Annotated[int, Field(ge=0, le=100_000)] | Names | None = Field(
         default=None,
-        description="names: these, and no other pool uses them; a number: so many at most; null: all that are left",
+        description="names: these, and no other pool uses them; a number: at most so many; null: all remaining ones",
     )
     snapshot: PathText | None = Field(
-        default=None, description="state of its machine, seen from this document's folder; null: that of the command"
+        default=None, description="state of its machine, seen from this document's folder; null: the command's"
     )
     hosts_file: PathText | None = Field(
         default=None,
-        description="GekkoFS' file of its hosts, seen from this document's folder; null: that of the command",
+        description="GekkoFS' file of its hosts, seen from this document's folder; null: the command's",
     )
 
     def takes(self, *, partition: str | None, account: str | None, qos: str | None) -> bool:

@@ -187,7 +187,7 @@ def _unique(what: str, names: Sequence[str | int], where: str) -> set[str | int]
     seen: set[str | int] = set()
     for name in names:
         if name in seen:
-            raise DocumentError(f"{what} {name!r} is there twice", where=where, todo="leave one of them out")
+            raise DocumentError(f"{what} {name!r} appears twice", where=where, todo="leave one of them out")
         seen.add(name)
     return seen
 

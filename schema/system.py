@@ -187,7 +187,7 @@ class BurstBuffer(Model):
     bandwidth_per_node: Rates = Field(default_factory=Rates, description="of one node")
     max_bandwidth: Rates = Field(default_factory=Rates, description="over the whole machine")
     parallel_ops: Count | None = Field(default=None, description="operations at the same time, per node")
-    request: list[str] = Field(default_factory=list, description="lines of a job script that ask for it")
+    request: list[str] = Field(default_factory=list, description="job script lines that request it")
 
     @property
     def in_memory(self) -> bool:
@@ -252,7 +252,7 @@ class Forwarding(Model):
     )
     link_bandwidth: Rate | None = Field(default=None, description="of one link to it, bytes per second")
     choices: list[Count] = Field(default_factory=list, description="numbers of I/O nodes a job may be given")
-    direct_access: bool | None = Field(default=None, description="true where jobs may do without")
+    direct_access: bool | None = Field(default=None, description="true where jobs may bypass them")
     user_can_choose: bool | None = Field(default=None, description="true where a user can set the number")
     variable: Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")] | None = Field(
         default=None, description="environment variable by which a user sets the number for a job"
@@ -289,7 +289,7 @@ class System(Document):
     )
     description: str | None = Field(default=None, description="one sentence")
     generic: bool = Field(
-        False, description="true where the figures are typical values and not of one machine; advice says so"
+        False, description="true where the figures are typical values and not from one machine; advice then states that"
     )
     scheduler: str | None = Field(default=None, description="of jobs: slurm, lsf, pbs, pjm or flux")
     launcher: str | None = Field(

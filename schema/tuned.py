@@ -32,7 +32,7 @@ documentation, section 11.9.1). They are for all files of a run."""
 
 
 class Setting(Model):
-    """A setting from outside of a program."""
+    """A setting from outside a program."""
 
     layout: str | None = Field(
         default=None,
@@ -50,8 +50,8 @@ class Setting(Model):
     )
     mapping: Literal["block", "cyclic"] | None = Field(
         default=None,
-        description="order in which the launcher deals processes out: fill one node after another, or all in turn; "
-        "null: as it is",
+        description="placement of processes by the launcher: fill one node after another, or all in "
+        "turn; null: unchanged",
     )
 
     @staticmethod
@@ -162,8 +162,9 @@ class TunedRun(Model):
     )
     io_s: float | None = Field(
         default=None,
-        description="time in which any process is in a file-system call, or of the slowest process in I/O calls, those "
-        "of libraries included, whichever is longer; at least this where the source knows no more; null: see `io_why`",
+        description="time in which any process is in a file-system call, or of the slowest process in I/O "
+        "calls, including "
+        "library calls, whichever is longer; at least this where the source gives no more; null: see `io_why`",
     )
     io: RunIO | None = Field(default=None, description="its parts; null with `io_s`")
     io_why: str = Field(default="", description="why `io_s` is not known; else empty")
@@ -218,7 +219,7 @@ class Tuned(Document):
     version: str = Field(description="of Vani")
     begun: str = Field(description="ISO 8601 in UTC")
     ended: str | None = Field(
-        default=None, description="when the result was known, ISO 8601 in UTC; null: the session goes on"
+        default=None, description="time of the result, ISO 8601 in UTC; null: the session continues"
     )
     host: str
     application: str | None = Field(
@@ -230,7 +231,7 @@ class Tuned(Document):
     processes: int | None = Field(
         default=None, ge=1, lt=1 << 63, description="of the run in the profile; null: unknown"
     )
-    command: list[str] = Field(description="its words; `{data}` stands for the folder of a run's output")
+    command: list[str] = Field(description="its words; `{data}` is the output folder of a run")
     data: str = Field(description="the folder of the output")
     fresh: Literal["subfolder", "emptied"] = Field(
         description="each run writes into a new folder below `data`, or into `data`, which is emptied after it"
@@ -249,7 +250,7 @@ class Tuned(Document):
         default=None,
         ge=1,
         lt=1 << 63,
-        description="nodes of a run: those of the job, else those in the profile; null: not known",
+        description="nodes of a run, from the job, else from the profile; null: not known",
     )
     later_runs: int = Field(
         default=100, description="runs that will use it: a setting is tried if it is expected to save a run in them"
@@ -257,7 +258,7 @@ class Tuned(Document):
     io_time: Literal["auto", "recorder", "dftracer", "strace", "off"] = Field(
         default="auto", description="how the I/O time of runs is measured; auto: by the log that Darshan leaves"
     )
-    jobs: Jobs | None = Field(default=None, description="null: the session runs where it was begun")
+    jobs: Jobs | None = Field(default=None, description="null: the session runs where it was started")
     candidates: list[Candidate]
     not_tried: list[NotTried] = Field(default=[])
     runs: list[TunedRun] = Field(default=[])

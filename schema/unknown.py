@@ -1,6 +1,6 @@
 """Why a way of making a profile leaves attributes null, in the words of `provenance`, and how to get them.
 
-Sources give these reasons; whoever reads a profile looks up what to do instead.
+Sources give these reasons; readers of a profile look up what to do instead.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ NO_NAMES: Final = (
 )
 NO_RANKING: Final = "--quick does not know which of the file systems in use has most I/O time"
 NO_CHOICE: Final = (
-    f"--quick does not know the I/O time by which {MOST_LOOKED_AT:,} files are chosen to be looked at"
+    f"--quick does not know the I/O time by which {MOST_LOOKED_AT:,} files are chosen to be examined"
 )
 NO_CALLS: Final = "--quick decodes no calls"
 

@@ -70,10 +70,10 @@ class WriteModel(Document):
         description="writes left out, since their repetitions differ too much for a mean"
     )
     confidence: Annotated[float, Field(ge=0.5, lt=1)] = Field(
-        description="with which the mean of repetitions lies within a tenth of the true one"
+        description="that the mean of repetitions is within a tenth of the true mean"
     )
     held_out: Annotated[int, Field(ge=1)] = Field(
-        description="writes that made the interval: those above half of the largest scale, if few of smaller ones too"
+        description="writes for the interval: above half of the largest scale, and smaller ones if these are few"
     )
     columns: Annotated[dict[str, Envelope], Field(min_length=1, max_length=100)] = Field(
         description="numbers that a question has to give, and what the samples covered"

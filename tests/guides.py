@@ -56,7 +56,7 @@ def follow(page: Path, place: Path) -> None:
     for step in steps(page):
         path = place / step.path
         if step.is_new:
-            assert not path.exists(), f"{page.name} writes {step.path}, which is there already"
+            assert not path.exists(), f"{page.name} writes {step.path}, which already exists"
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(step.text)
         else:

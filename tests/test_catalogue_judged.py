@@ -243,7 +243,7 @@ def run(capsys, *arguments: str | Path) -> tuple[int, str, str]:
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (("--traces", "{tmp}/none"), "{tmp}/none: is no folder of traces"),
+        (("--traces", "{tmp}/none"), "{tmp}/none: is not a folder of traces"),
         (("--traces", "{tmp}"), "none of the traces is labelled"),
         (("--machine", "nowhere"), "no machine and no file is called 'nowhere'"),
         (("--labels", "{tmp}/none.yaml"), "{tmp}/none.yaml: "),

@@ -328,7 +328,7 @@ def test_a_name_that_is_taken_is_refused_when_the_measure_is_loaded(measure, nam
 @pytest.mark.parametrize(
     ("code", "said"),
     [
-        ("raise KeyError('magic')", "the plug-in vani-measure failed: KeyError: 'magic' at {file}:20; update, mend or"),
+        ("raise KeyError('magic')", "the plug-in vani-measure failed: KeyError: 'magic' at {file}:20; update, fix or"),
         # The exception is raised in a library that the plug-in called.
         ("return np.zeros(-1)", "the plug-in vani-measure failed: ValueError: negative dimensions are not allowed at {file}:20;"),
         ("return (", "the measure 'their_measure:Measure' cannot be loaded (SyntaxError: '(' was never closed at {file}:20)"),

@@ -56,7 +56,7 @@ def destination(path: Path) -> Path:
         return path
     place = Path(os.path.realpath(path))
     if place.is_symlink():
-        raise InputError("is a link that leads round in a circle", where=path, todo="name another file")
+        raise InputError("is a circular link", where=path, todo="name another file")
     return place
 
 
@@ -102,7 +102,7 @@ def write_together(contents: Mapping[Path, bytes]) -> None:
         for path, content in contents.items():
             if descriptor(path) is None and (not path.exists() or path.is_file()):
                 partial[path] = _partial(path, content)
-        # Devices and pipes take nothing back, so they come when all else is known to fit.
+        # Output to devices and pipes cannot be undone, so they come last.
         for path, content in contents.items():
             if path not in partial:
                 try:

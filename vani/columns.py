@@ -37,7 +37,7 @@ def _dtype(kind: pa.DataType) -> np.dtype[Any]:
     try:
         return _DTYPES[kind]
     except KeyError:
-        raise TypeError(f"{kind} is no type of numbers") from None
+        raise TypeError(f"{kind} is not a number type") from None
 
 
 def to_arrow(values: NDArray[Any], null: NDArray[np.bool_] | None = None) -> pa.Array:

@@ -1,6 +1,6 @@
 """Files that belong together by their names: 10,000 files `out_00000`, `out_00001`, ... are one pattern, `out_%05d`.
 
-Names are all that is looked at, so a pattern is a guess about how a program names its files, good enough for a table:
+Names are all that is examined, so a pattern is a guess about how a program names its files, good enough for a table:
 every file is in exactly one pattern, and nothing is computed from patterns but sums. Files belong together
 
 - if they are installed Python software below one `lib/pythonX.Y` (or one `site-packages`): `/env/lib/python3.11/**`;

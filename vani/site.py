@@ -28,8 +28,8 @@ KEYS: Final[Mapping[str, str]] = {
     "system": "the machine: a bundled name or a system.yaml",
     "cache": "folder for decoded calls and measurements",
     "history": "the history of runs: a file or postgresql://...",
-    "contact": "whom to ask, in a line below advice and reports",
-    "documentation": "address of the centre's own pages about storage",
+    "contact": "the contact, shown below advice and reports",
+    "documentation": "address of the centre's pages about storage",
 }
 """Settings that are one text each, and their meaning; there is also the table `[thresholds.RULE]`."""
 
@@ -154,7 +154,7 @@ def _checked(table: Mapping[str, Any], path: Path) -> Mapping[str, Any]:
                 todo = "write them as [thresholds.LUS002] with a line `name = number` each"
                 raise InputError("[thresholds] contains no tables of rules", where=path, todo=todo)
         elif not isinstance(value, str) or not value.strip() or len(value) > _LONGEST:
-            raise InputError(f"{key} is no text", where=path, todo=f"{key} is {KEYS[key]}")
+            raise InputError(f"{key} is not text", where=path, todo=f"{key} is {KEYS[key]}")
         elif any(not letter.isprintable() for letter in value):
             raise InputError(f"{key} contains characters that do not print", where=path)
     return table

@@ -102,8 +102,8 @@ class StripePattern(Rule):
         return Finding(
             target=target_of(folder, items, app),
             reason=f"{users} processes use {listed(folder, items)}, {format_bytes(longest)} long, on {now} of "
-            f"{targets} targets: {stripes} can serve them. The trace cannot show the gain: a run with the new pattern "
-            "tells.",
+            f"{targets} targets: {stripes} can serve them. The trace cannot show the gain: a run with the new "
+            "pattern shows it.",
             confidence=round(
                 (0.6 if disk.stripe_count and profile.job.nodes else 0.4) * certainty(system), 2
             ),

@@ -24,7 +24,7 @@ SHOWN = 3
 
 
 class CheckpointsDrained(Rule):
-    """A run waits for its checkpoints to reach the file system, though it could go on while they do.
+    """A run waits for its checkpoints to reach the file system, though it could continue meanwhile.
 
     Looks at
         Apps that write about the same amount again and again: the size of a checkpoint, the time between two,

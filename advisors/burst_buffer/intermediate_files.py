@@ -40,12 +40,12 @@ class IntermediateFiles(Rule):
         share of the I/O time, their size per node, their users, and the space in storage of the node.
     Why
         They cross the network twice and wait for servers that all jobs share, although their consumer
-        runs beside their producer, or could. On the node, small accesses cost a call, not a message.
+        runs on their producer's node, or could. On the node, small accesses cost a call, not a message.
     Recommends
         A folder on the node for them, by the program's arguments or by a link in place of the old folder, which is
         removed and filled with the remaining files when the job's script ends. With one node this is certain; with
-        several it holds if the reader of a file runs on the node of its writer (WFL001 places them so), or on a burst
-        buffer that all nodes of the job see.
+        several it is valid if the reader of a file runs on the node of its writer (WFL001 places them so), or on a
+        burst buffer that all nodes of the job see.
     Stays silent when
         Nothing is written and read again; the files read again are checkpoints by their names, empty files (locks),
         results of which an app looks at some, or what the same app wrote and keeps, or reads back once (a check, a
@@ -78,7 +78,7 @@ class IntermediateFiles(Rule):
     metadata_share = 0.5
     # A folder with more bytes of results than of such files belongs to the results (ours).
     handed_share = 0.5
-    # 10 to 20 % of a node's memory stay free beside the program (practice; page cache counts as use).
+    # 10 to 20 % of a node's memory stay free next to the program (practice; page cache counts as use).
     spare = 0.2
     # tmpfs takes half of the memory unless mounted otherwise (tmpfs(5)).
     memory_share = 0.5

@@ -68,8 +68,8 @@ def own_files(profile: Profile, by: Limits) -> list[Numbered] | str:
     }
     if not own:
         return (
-            "the run rereads only results, or what it has just written: nothing is handed "
-            "from app to app, or read again and again and then removed"
+            "the run rereads only results, or what it has just written: no file "
+            "is passed between apps, or read repeatedly and then removed"
         )
     return [own[index] for index in sorted(own)]
 

@@ -104,7 +104,7 @@ class PersistenceOff(Rule):
                     f"{format_count(len(passing))} of {format_count(len(written))} files that the run writes "
                     f"({format_bytes(inner)}, {format_share(share)}) {'is' if len(passing) == 1 else 'are'} "
                     f"read or removed within the run and need not survive it: "
-                    f"ask for space of {near.name} that ends with the job. The gain is not known: "
+                    f"request space of {near.name} that ends with the job. The gain is not known: "
                     "measure both, or ask the site what persistence costs there."
                 ),
                 confidence=0.7,

@@ -96,7 +96,7 @@ class StageIn(Rule):
     small_read = 4 * KiB
     # Half: more time goes into finding the data than into the data. CosmoFlow has 98 % (Vani paper, section V-A).
     metadata_share = 0.5
-    # 10 to 20 % of a node's memory stay free beside the program (practice; page cache counts as use).
+    # 10 to 20 % of a node's memory stay free next to the program (practice; page cache counts as use).
     spare = 0.2
     # tmpfs takes half of the memory unless mounted otherwise (tmpfs(5)).
     memory_share = 0.5
@@ -120,7 +120,7 @@ class StageIn(Rule):
             )
         groups = [folder for folder in _folders(known, profile) if folder.distinct]
         if not groups:
-            return self.nothing("no byte of the inputs arrives: there is nothing to copy")
+            return self.nothing("no byte of the inputs is read: no data to copy")
         large = [
             group for group in groups if group.distinct >= self.min_bytes or group.count > self.min_files
         ]

@@ -1,7 +1,7 @@
 """Lines of a job script that bring files near the compute nodes, and the results back, for each kind of tier.
 
 Lines for the shell are POSIX sh with every path quoted. Directives of batch systems (`#DW`, `#BB_LUA`, `#SBATCH`)
-are not shell: they have no quotes, so they cannot contain a path with white space, and a comment says so.
+are not shell: they have no quotes, so they cannot contain a path with white space; a comment states that.
 What each line means: Slurm's and HPE's burst-buffer guides, BeeGFS, UnifyFS and GekkoFS documentation, mpiFileUtils.
 """
 
@@ -155,7 +155,7 @@ def _linked(tier: Tier, plan: Plan) -> list[str]:
     lines.append(
         f'to_node_{word}() {{ {each}mkdir -p "$2" || return 1; if {_OWN_LINK}; then return 0; fi; '
         f"if {_IS_THERE.format('$1')}; then if {_IS_THERE.format('$1.before')}; then "
-        'echo "$1.before is there already: move it away" >&2; return 1; fi; mv "$1" "$1.before" || return 1; fi; '
+        'echo "$1.before already exists: move it away" >&2; return 1; fi; mv "$1" "$1.before" || return 1; fi; '
         'mkdir -p "$(dirname "$1")" && ln -s "$2" "$1"; }'
     )
     # Whatever happens in between: copied only once the folder is real again, removed only once copied.

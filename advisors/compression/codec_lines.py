@@ -35,7 +35,7 @@ def lines(codec: Codec, file_format: str, language: Language | None, *, parallel
         )
     if codec.name in ("zstd", "lz4", "blosc"):
         text += comment(
-            "whoever reads the files needs the filter's plug-in, too (hdf5plugin, HDF5_PLUGIN_PATH)"
+            "readers of the files need the filter's plug-in, too (hdf5plugin, HDF5_PLUGIN_PATH)"
         )
     return text
 

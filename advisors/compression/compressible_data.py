@@ -213,7 +213,7 @@ def _folder(items: list[Item]) -> str:
 
 
 def _usable(sample: Compression, app: App | None, profile: Profile) -> list[Codec]:
-    """Codecs that whoever reads the files has: zlib for netCDF, and h5py's lzf for Python."""
+    """Codecs that every reader of the files has: zlib for netCDF, and h5py's lzf for Python."""
     if sample.format == "netcdf":
         return [codec for codec in sample.codecs if codec.name == "gzip"]
     is_python = language_of(app, profile) == "Python"

@@ -23,7 +23,7 @@ class MetadataStorm(Rule):
 
     Looks at
         All folders of the run with data (not only the listed files): at least `min_files` files together in
-        folders where nine in ten have at most `max_size`, whose opening, closing, asking for and removing, with the
+        folders where nine in ten have at most `max_size`, whose opening, closing, querying and removing, with the
         making and removing of folders, takes at least `min_metadata_share` of the I/O time.
     Why
         Each file costs several trips to a metadata server, however few bytes it has, and these servers are few and
@@ -121,8 +121,8 @@ class MetadataStorm(Rule):
             after_s=(before + left) / 2,
             best_s=left,
             worst_s=before,
-            method=f"operations on names go with the number of files, {packs} in place of {files}: high, only those of "
-            "the new files are left; middle, half of the others stay for what is kept inside them; low, all",
+            method=f"operations on names scale with the number of files, {packs} instead of {files}: high, only "
+            "the new files' remain; middle, half of the others remain for their contents; low, all",
         )
         where = f"{format_count(files)} files" if everywhere else small.words()
         usual = max(
@@ -136,12 +136,12 @@ class MetadataStorm(Rule):
         sizes = "" if usual is None else f", nine in ten with {format_bytes(usual)} or less"
         return Finding(
             target=Target("dataset") if everywhere else small.target(profile),
-            reason=f"{where}{sizes}: making, opening, closing, asking for and removing them (and "
+            reason=f"{where}{sizes}: creating, opening, closing, querying and removing them (and "
             f"their folders) takes {format_share(share)} of the I/O time. {_advice(small)} "
             + (
-                "One file for all would do."
+                "One file for all is enough."
                 if packs == 1
-                else f"{format_count(packs)} files would do, one per process."
+                else f"{format_count(packs)} files are enough, one per process."
             ),
             confidence=0.7,
             touched_s=before,

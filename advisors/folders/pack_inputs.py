@@ -104,7 +104,8 @@ class PackInputs(Rule):
                 after_s=(before + left) / 2,
                 best_s=left,
                 worst_s=before,
-                method=f"operations on names go with the number of files, {shards} in place of {pattern.files}: low, "
+                method=f"operations on names scale with the number of files, {shards} in place of "
+                f"{pattern.files}: low, "
                 "only those of the shards are left; middle, half of the others stay for what is inside them; high, "
                 "all",
             )

@@ -28,7 +28,7 @@ class IONodes(Rule):
     Looks at
         The direction of most bytes, compute nodes, processes (those that use the shared files, if known), whether they
         have a file each or share one, contiguous or strided, the usual size of a request; the numbers of I/O nodes
-        that the machine offers, and whether jobs may do without. Where I/O nodes are fixed (LNet routers, Blue Gene's
+        that the machine offers, and whether jobs may bypass them. Where I/O nodes are fixed (LNet routers, Blue Gene's
         and Sunway's I/O nodes): how many serve the job at least, and how much of their bandwidth it moves.
     Why
         Too few I/O nodes are a bottleneck, too many add contention and are idle; and direct access of
@@ -240,7 +240,7 @@ class IONodes(Rule):
         reached = traffic.rate / (fewest * each)
         if reached < self.busy:
             return self.nothing(
-                f"{fixed}, and there is nothing to do: the job moves {format_share(reached)} of what "
+                f"{fixed}, and no change is needed: the job moves {format_share(reached)} of what "
                 f"{few} of them pass{es}, the fewest that can serve {counted(nodes, 'node')}"
             )
         if reached > 1:

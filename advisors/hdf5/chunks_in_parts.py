@@ -110,7 +110,7 @@ class ChunksInParts(Rule):
         return Finding(
             target=target_of(use.folder, items, use.app),
             reason=f"HDF5 reads {format_bytes(read)} and writes {format_bytes(written)} of "
-            f"{listed(use.folder, items)}, where {format_bytes(distinct)} would do: each part of a chunk that is "
+            f"{listed(use.folder, items)}, where {format_bytes(distinct)} are enough: each part of a chunk that is "
             "written costs the whole chunk. "
             + (
                 "Several processes write: chunks should be inside of the part of one of them, and contain what it "

@@ -35,7 +35,7 @@ class DataOnMDT(Rule):
     Recommends
         A first component on the metadata target, as small as `min_share` of the files allow, the rest of a file
         on one target (`lfs setstripe -E SIZE -L mdt -E -1 -c 1`); with the bytes that it takes there. Where room or
-        load of the metadata targets are not known, the rule says so with less confidence.
+        load of the metadata targets are not known, the rule reports it with less confidence.
     Stays silent when
         No folders have many small files; the largest component allowed there is not known; Data-on-MDT is off; the
         metadata targets have too little room (the files may take `max_room`, or `unknown_room` if it is not known what
@@ -60,7 +60,7 @@ class DataOnMDT(Rule):
     min_files = 100
     # Each larger file leaves its head on the metadata target for nothing: ours, one in ten.
     min_share = 0.9
-    # Share of the free room of the metadata targets that one data set may take: ours. When they are full, nobody
+    # Share of the free room of the metadata targets that one data set may take: ours. When they are full, no user
     # can make files.
     max_room = 0.01
     # If the free space is not known: a thousandth of the smallest metadata target of a bundled machine (1.6 TiB).

@@ -27,7 +27,7 @@ class FirstTarget(Rule):
         machine's description has it (`-i` in a composite layout).
     Why
         With an index, every file's first stripe is on that target. Files of one stripe are all on it: it is full
-        and busy while the others are idle. Left alone, the metadata server chooses, by turns or by free space.
+        and busy while the others are idle. By default, the metadata server chooses, by turns or by free space.
     Recommends
         To leave the index out: the hint unset, or -1 for it. Vani itself never writes `-i` into a command.
     Stays silent when
@@ -96,8 +96,8 @@ def _from_default(profile: Profile, system: System) -> list[Finding]:
             Finding(
                 target=Target("job"),
                 reason=(
-                    f"The default layout of {disk.name} puts the first stripe of every file on target {fixed[0]}. Ask "
-                    "the site, or ask for a folder of yours without `-i`."
+                    f"The default layout of {disk.name} puts the first stripe of every file on target "
+                    f"{fixed[0]}. Contact the site, or request a folder without `-i`."
                 ),
                 confidence=0.6,
                 gain="supply how full and how busy that target is",

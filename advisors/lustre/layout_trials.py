@@ -1,4 +1,4 @@
-"""The folder whose layout is worth a trial where no rule can tell which layout is best.
+"""The folder whose layout is worth a trial where no rule can determine the best layout.
 
 Models know large files that several processes use. Of all others a trial knows more: the two ends of what users can
 set, all targets in small stripes and a single target, show in which direction a program is faster.

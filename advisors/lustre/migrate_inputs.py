@@ -29,7 +29,7 @@ class MigrateInputs(LayoutRule):
     Why
         A file's layout is fixed when it is made: an input that was copied or downloaded by one process is on
         few targets, and all readers queue there, in every run. A folder's default does not change files that
-        are there already.
+        already exist.
     Recommends
         `lfs migrate`, which copies the file into a new layout under its name: count and size as LUS002 finds
         them. It reads and writes the whole file once, so it pays where the file is read again by later runs. Nothing

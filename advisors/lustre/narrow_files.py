@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class NarrowFiles(Rule):
-    """Many files of one process each are striped over several targets, where one target per file would do.
+    """Many files of one process each are striped over several targets, where one target per file is enough.
 
     Looks at
         Files on Lustre that one process writes, by folder: how many there are, how large the largest is, and the

@@ -140,7 +140,7 @@ class WideFiles(Rule):
             "Stripes make each create and unlink ask more servers."
         )
         if measured is not None:
-            reason += " So many were enough where that was measured on this machine."
+            reason += " This number was enough in measurements on this machine."
         if not known_nodes:
             reason += " A node for each file is assumed: fewer need fewer targets, so supply the nodes with --job."
         if place.because:

@@ -72,7 +72,7 @@ class CollectiveBuffering(Rule):
         Shared files that are accessed through MPI-IO (or PnetCDF): the usual size of the requests that reach
         the file system, below `max_request`, at least `min_operations` of them; the share of them that is strided or
         random, `min_interleaved` where pieces are between those of others; and the share of MPI-IO calls that are
-        collective. Where they are independent, also whether at least twice as much moves as they ask for: then requests
+        collective. Where they are independent, also whether at least twice as much moves as they request: then requests
         may be large.
     Why
         Every small piece is a separate request, also where a process's pieces are consecutive, and
@@ -160,7 +160,7 @@ class CollectiveBuffering(Rule):
             return f"the shared files have fewer than {self.min_operations} requests in a direction"
         share = use.layer.collective_share or 0.0
         if share >= self.min_collective and operations <= (1 - share) * use.layer.calls:
-            return "the few small requests may be those of the few independent calls"
+            return "the few small requests may be from the few independent calls"
         return None
 
     def _is_split(self, file: FileEntity, use: Use, *, reads: bool) -> bool:

@@ -48,9 +48,9 @@ class DataSieving(Rule):
         belongs to it (MIO001).
     Stays silent when
         No app uses MPI-IO, or no file is shared through it; nothing that is written is read; the program reads
-        itself, and no more than that shows; independent calls ask for much less than moves (MIO001); HDF5 stores
+        itself, and no more than that shows; independent calls request much less than moves (MIO001); HDF5 stores
         chunks, which it reads to change them; the hint is set already; the file system is reached by NFS (VAST too),
-        where sites ask for sieving to stay on.
+        where sites recommend sieving to stay on.
     Source
         ROMIO users guide (`romio_ds_write`, `ind_wr_buffer_size`); the name is of Thakur, Gropp and Lusk, "Data
         sieving and collective I/O in ROMIO", 1999. CSCS documentation, pull request 421 (sieving on VAST).
@@ -87,7 +87,9 @@ class DataSieving(Rule):
                 reasons.append("independent calls make MPI-IO sieve: collective ones come first, see MIO001")
                 continue
             if leaves_sieving(use.items[0].file.path, profile, system):
-                reasons.append("sieving stays on where the file system is reached by NFS, as such sites ask for (CSCS)")
+                reasons.append(
+                    "sieving stays on where the file system is reached by NFS, as such sites recommend (CSCS)"
+                )
                 continue
             calls = _reading_calls(use, profile)
             read_back = [item for item in use.items if self._reads_back(item)]

@@ -76,7 +76,7 @@ class FileForEachProcess(Rule):
             findings += [self._finding(number, app, folder, items) for folder, items in groups]
             if not groups:
                 reasons.append(
-                    f"making files takes little of the time on those of {app.name}, or they are large"
+                    f"creating files takes little of the time on files of {app.name}, or they are large"
                 )
         return self.verdict(findings, list(dict.fromkeys(reasons))[:3] or ["there is no app"])
 

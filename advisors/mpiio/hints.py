@@ -1,7 +1,7 @@
 """Hints for MPI-IO: which there are, their limits, and the lines that set them.
 
-From the ROMIO users guide, HPE's intro_mpi and the Lustre manual. ROMIO ignores a hint that it does not know
-without a word, so a wrong name must not leave this module.
+From the ROMIO users guide, HPE's intro_mpi and the Lustre manual. ROMIO silently ignores unknown
+hints, so a wrong name must not leave this module.
 """
 
 from __future__ import annotations

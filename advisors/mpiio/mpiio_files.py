@@ -113,7 +113,7 @@ def calls_collectively_later(use: Use, profile: Profile) -> bool:
 
 
 def sieves(use: Use, profile: Profile, *, reads: bool) -> bool:
-    """True if MPI-IO moves several times what independent calls ask for, since pieces have holes between them."""
+    """True if MPI-IO moves several times what independent calls request, because pieces have holes between them."""
     factors = use.layer.amplification
     factor = None if factors is None else factors.read if reads else factors.written
     share = collective_share(use, profile, reads=reads)

@@ -37,8 +37,8 @@ class FrequentFlushes(Rule):
         share of the I/O time and of the run.
     Why
         A flush waits until all servers have the bytes on disk. Nothing else happens meanwhile, and data that caches on
-        the way would join to large requests goes out in small ones. One flush at the end of a file is as safe for
-        whoever reads the file when it is whole.
+        the way would join to large requests goes out in small ones. One flush at the end of a file is as safe
+        for readers of the complete file.
     Recommends
         Where at least `min_per_write` flushes come to a write, and more than one to a file: to write pieces of 4 MiB,
         and to flush once, before the file is closed; so also where the source counts the time of flushes with that of
@@ -109,7 +109,7 @@ class FrequentFlushes(Rule):
         if any(item.file.io.time_s.sync is None for item in flushed):
             return self.nothing(
                 f"files are flushed {format_count(_flushes(flushed))} times, {self._few(flushed)}, and the time of "
-                "flushes is counted with that of writes"
+                "flushes is counted as write time"
             )
         return self.nothing(self._why_not(flushed, profile))
 
@@ -173,7 +173,7 @@ def _flushes(items: list[Item]) -> int:
 
 
 _APART = (
-    " The time of flushes is counted with that of writes: for an expected gain, trace the calls (DXT of Darshan: "
+    " The time of flushes is counted as write time: for an expected gain, trace the calls (DXT of Darshan: "
     "DXT_ENABLE_IO_TRACE=1; or Recorder)."
 )
 

@@ -127,7 +127,7 @@ class RandomAccesses(Rule):
                 best_s=before * distinct / moved,
                 worst_s=before,
                 method=f"{format_bytes(distinct)} moved once instead of {format_bytes(moved)}: half of that is saved; "
-                "low: a cache holds them already, high: all of it",
+                "low: a cache has them already, high: all of it",
             )
         current: dict[str, Value] = {"random": share}
         settings: dict[str, Value] = {"order": "by offset"}

@@ -24,7 +24,7 @@ class ReadByAll(Rule):
     Looks at
         Shared files that at most one process writes, and that are read by at least `min_share` of the processes of
         the apps that use it and by at least `min_readers`, at most `max_bytes` of which are touched, repeatedly:
-        the processes ask for at least `min_share` times their number of times the distinct bytes.
+        the processes request at least `min_share` times their number of times the distinct bytes.
     Why
         The metadata server and the one target with the file answer every process in turn, while the run
         waits for the last of them. Their time grows with the number of processes; a broadcast's grows with

@@ -1,4 +1,4 @@
-"""POS008: reads that ask for bytes behind the end of the file."""
+"""POS008: reads that request bytes past the end of the file."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ class ReadsPastEnd(Rule):
         for data. Often the size of a buffer was meant to be that of the file, or a file is read before it is
         written.
     Recommends
-        To ask for the file's size once and read that much, or to stop at the first short read; and to check that
+        To query the file's size once and read that much, or to stop at the first short read; and to check that
         the file contains what it should.
     Stays silent when
         Ends of files are not known; few bytes are beyond them, or little in comparison with the bytes read.
     Source
         read(2): a read at or behind the end returns 0. The profile's `past_end` is a lower bound.
     Example
-        A file that stays empty is read 100,000 times, 686 MB: not one byte arrives.
+        A file that stays empty is read 100,000 times, 686 MB: no byte is read.
 
             while not os.read(fd, 8192): pass    # before: polls the end of the file
             while os.fstat(fd).st_size == 0: time.sleep(1)    # after: waits, then reads once
@@ -86,8 +86,8 @@ class ReadsPastEnd(Rule):
                 after_s=before * left,
                 best_s=before * left,
                 worst_s=before,
-                method="reads of files that return nothing are not made; low: the program waits for data that "
-                "is still to come",
+                method="reads of files that return nothing are not made; low: the program waits for data that has "
+                "not been written yet",
             )
         current: dict[str, Value] = {"read_bytes": read, "past_end_bytes": past}
         text = (
@@ -96,7 +96,7 @@ class ReadsPastEnd(Rule):
         )
         if vain:
             text += (
-                f" From {format_count(len(vain))} of the {format_count(len(items))} files not one byte arrives."
+                f" From {format_count(len(vain))} of the {format_count(len(items))} files no byte is read."
                 if len(items) > 1
                 else " Not one byte arrives."
             )

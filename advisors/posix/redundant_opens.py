@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from vani.schema.profile import App, Profile
     from vani.schema.system import System
 
-# Names of calls that ask for a file's attributes, without their suffixes and underscores.
+# Names of calls that query a file's attributes, without their suffixes and underscores.
 _STATS = ("stat", "lstat", "fstat", "xstat", "lxstat", "fxstat", "stat64", "access", "newfstatat", "fstatat")
 
 
@@ -38,7 +38,7 @@ class RedundantOpens(Rule):
         Open, stat and close are requests to the metadata server, which all jobs share; it answers them one after
         another, and on a file of several processes each open also calls locks back.
     Recommends
-        To open a file once, keep it open as long as it is used, and open it only where data is moved; to ask for
+        To open a file once, keep it open as long as it is used, and open it only where data is moved; to query
         attributes once and broadcast them.
     Stays silent when
         Every process opens each file once per direction; there are few opens; files belong to MPI-IO or HDF5
@@ -132,7 +132,7 @@ class RedundantOpens(Rule):
         current: dict[str, Value] = {"opens": opens, "metadata_ops": metadata, "data_ops": data}
         stats = _stats(app, profile)
         reason = f"{listed(folder, items, app)}: " + (
-            f"{format_count(opens)} opens where {format_count(needed)} would do"
+            f"{format_count(opens)} opens instead of {format_count(needed)}"
             if reopened
             else f"{format_number(metadata / max(1, data), 2)} opens, closes and stats for each read or write"
         )

@@ -29,7 +29,7 @@ _DEFINED_FIRST: Final = (
 
 @dataclass(frozen=True)
 class Again:
-    """One direction of some I/O: `moved` bytes by calls, where `needed` would do; `seconds` summed over processes."""
+    """One direction of some I/O: `moved` bytes by calls, where `needed` are enough; `seconds` summed over processes."""
 
     item: Item | None
     reads: bool
@@ -225,7 +225,7 @@ class RepeatedTraffic(Rule):
                     sum(traffic.moved for traffic in some),
                     sum(traffic.needed for traffic in some),
                 )
-                parts.append(f"{format_bytes(moved)} are {verb} where {format_bytes(needed)} would do")
+                parts.append(f"{format_bytes(moved)} are {verb} where {format_bytes(needed)} are enough")
         moved, needed = sum(traffic.moved for traffic in again), sum(traffic.needed for traffic in again)
         gain = _gain(again, before)
         current: dict[str, Value] = {"bytes": moved, "times": moved / needed}

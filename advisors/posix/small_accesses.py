@@ -196,8 +196,8 @@ class SmallAccesses(Rule):
             target=target_of(folder, items, app),
             reason=f"{format_count(count)} of {format_count(moved)} requests to {listed(folder, items, app)} "
             f"({format_share(count / moved if moved else None)}) have less than {format_bytes(self.small)}, usually "
-            f"{usual_text(usual)}. In pieces of {LARGE // MiB} MiB, "
-            f"{format_count(requests(access.moved for access in small))} would do.",
+            f"{usual_text(usual)}. Pieces of {LARGE // MiB} MiB would need only "
+            f"{format_count(requests(access.moved for access in small))}.",
             confidence=0.7,
             touched_s=before,
             recommended={"request_bytes": LARGE},

@@ -34,7 +34,7 @@ class StdioData(Rule):
     Source
         Drishti (Bez et al. 2022): stdio moves more than 10 % of the bytes. Gain: `vani/models/small_io.py`.
     Example
-        8 GB of particles in `fread`s of 256 KiB: 32,768 requests, where 2,048 of 4 MiB would do.
+        8 GB of particles in `fread`s of 256 KiB: 32,768 requests, where 2,048 of 4 MiB are enough.
 
             fread(block, 1, 262144, file);    // before: requests of 256 KiB
             setvbuf(file, NULL, _IOFBF, 4194304);    // after, before the first access

@@ -1,4 +1,4 @@
-"""POS013: the program waits for reads that could go on while it computes."""
+"""POS013: the program waits for reads that could run while it computes."""
 
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ class SynchronousReads(OverlappingRule):
         POSIX_FADV_WILLNEED) before computing. ROMIO's `romio_ds_read` and `romio_cb_read` make requests larger; they
         read nothing in advance. On Lustre, where files are read in order, a larger window of the client.
     Stays silent when
-        An app reads in too few phases, or little of it fits into pauses; it calls asynchronous functions or asks for
-        read-ahead already; processes besides the first one read, as workers of a loader do; most of what it reads
+        An app reads in too few phases, or little of it fits into pauses; it already calls asynchronous functions or
+        requests read-ahead; processes besides the first one read, as workers of a loader do; most of what it reads
         is software; phases are not known.
     Source
         Vani paper, section IV-D (prefetching) and table V (frequency of phases); posix_fadvise(2); documentation of

@@ -1,4 +1,4 @@
-"""POS007: the program waits for writes that could go on while it computes."""
+"""POS007: the program waits for writes that could run while it computes."""
 
 from __future__ import annotations
 

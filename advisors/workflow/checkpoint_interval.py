@@ -99,7 +99,7 @@ class CheckpointInterval(Rule):
         if not off:
             return self.nothing(
                 f"checkpoints take {format_share(max(series.share for series in long))} of the time between them, "
-                "and come as often as failures ask for"
+                "and are as frequent as failures require"
             )
         return [self._finding(series, profile) for series in off]
 

@@ -58,7 +58,7 @@ class CoLocate(Rule):
             return self.nothing("the job has one node, so all apps share it")
         groups = [group for group in _groups(edges) if _read(group) >= self.min_bytes]
         if not groups:
-            known = "" if _all_known(edges) else ", as far as the trace shows"
+            known = "" if _all_known(edges) else ", according to the trace"
             return self.nothing(f"the apps exchange less than {format_bytes(self.min_bytes)}{known}")
         return [self._finding(group, profile, system) for group in groups]
 
@@ -89,7 +89,7 @@ class CoLocate(Rule):
                 "can be spread over nodes."
             )
         if profile.job.nodes is None:
-            reason += " How many nodes the job has is not known; on one, there is nothing to do."
+            reason += " How many nodes the job has is not known; on one, no change is needed."
         reason += (
             " The gain depends on the clients' caches and is not known; BB002 gives the further gain of storage of "
             "the node."

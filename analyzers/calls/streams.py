@@ -51,7 +51,7 @@ class Operations:
     start: Ints
     """Nanoseconds."""
     follows: Bools
-    """Goes on from the file position, and advances it."""
+    """Starts at the file position, and advances it."""
     seeks: Ints
     """Seeks on its file before it, from a moment on that is the same for all operations on the file."""
 
@@ -183,7 +183,7 @@ class Run:
         return np.searchsorted(self.ends, at, side="right")
 
     def follows(self, at: Ints) -> Bools:
-        """True for operations that go on from the file position, and advance it."""
+        """True for operations that start at the file position, and advance it."""
         follows: Bools = self._follows[self.group[at]]
         return follows
 

@@ -30,7 +30,7 @@ def exchanges_of(rows: Rows) -> PossibleExchanges:
         unpack(users.keys, (len(workload.process_base), workload.files)) if len(users) else (users.keys,) * 2
     )
     writer, reader = np.flatnonzero(users["writes"] > 0), np.flatnonzero(users["reads"] > 0)
-    # Each writer beside each reader of the file: files of many runs have few writers.
+    # Each writer with each reader of the file: files of many runs have few writers.
     producer, consumer = _pairs(file, writer, reader)
     later = (trace[producer] != trace[consumer]) & (users["read"][consumer] >= users["written"][producer])
     producer, consumer = producer[later], consumer[later]

@@ -109,7 +109,7 @@ def _sizes(
     included: Ints,
     widths: tuple[int, int],
 ) -> Pairs:
-    """Sizes that are certain, by layer and once more for any library."""
+    """Sizes that are certain, by layer and again for any library."""
     before, parts = 0, []
     for run in runs:
         parts.append((run.sizes.row + before, run.sizes.size, run.sizes.count))

@@ -345,7 +345,7 @@ def _survey(rows: Rows) -> IntTable:
     columns = {
         n: rows[n] for n in ("reads", "writes", "metadata", "syncs", "opens", "bytes_read", "bytes_written")
     }
-    # A file opened but never read or written was looked at, or made: that is not counted. Nor are removals:
+    # A file opened but never read or written was examined, or made: that is not counted. Nor are removals:
     # without their column they are not known.
     columns |= dict.fromkeys(
         (

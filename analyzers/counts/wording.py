@@ -48,7 +48,7 @@ DROPPED: Mapping[Beside, str] = {
 """Data besides its counts that a source lost."""
 UNKNOWN_ATTRIBUTES = {
     "phases": _NO_PHASES,
-    "sync_time": "the time of flushes is counted with that of writes",
+    "sync_time": "the time of flushes is counted as write time",
     "repaired_times": "no time stamps of calls are kept",
 }
 PHASES_OF_CALLS = {
@@ -64,8 +64,8 @@ PHASES_OF_HEAT = {
     ),
     "phases.io": "the heat map records bytes and no calls: their number, duration, size and place are null",
     "phases.io.bytes": (
-        "as the heat map shares them out: calls that last for several stretches are rounded in each; up to a twentieth "
-        "may be that of standard streams, or lacks where a file's buffered streams cannot be separated from these"
+        "as the heat map distributes them: calls that span several bins are rounded in each; up to 5 % may "
+        "belong to standard streams, or be missing where a file's buffered streams cannot be separated from these"
     ),
     "phases.kind": "by bytes alone",
     "phases.dominant": "the heat map does not record the time of calls",

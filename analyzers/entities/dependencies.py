@@ -305,7 +305,7 @@ def _explain_edges(links: Links, app: int, graph: Graph, coarse: Graph) -> Notes
     elif graph.edges > graph.by_extents:
         what = "calls do not show which bytes they moved"
         if len(links.unresolved):
-            what += f", or {len(links.unresolved):,} files are used in more pieces than are looked at"
+            what += f", or {len(links.unresolved):,} files are used in more pieces than are examined"
         why.append(f"{graph.edges - graph.by_extents:,} of the pairs are known by the file only: {what}")
     if graph.by_extents and links.in_doubt and links.extents.start_ns is None:
         why.append(

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 __all__ = ["Blocks", "Flows", "flows", "numbers_of_sets", "spread"]
 
 _MOST_PIECES = 1 << 21
-"""Pieces of files that are looked at: as long as they are written and read by the same calls throughout."""
+"""Pieces of files that are examined: as long as they are written and read by the same calls throughout."""
 
 Ints = NDArray[np.int64]
 
@@ -105,7 +105,7 @@ class Flows:
     blocks: Blocks = field(default_factory=Blocks)
     """A process that reads what it wrote itself is both a writer and a reader."""
     unresolved: Ints = field(default_factory=_nothing)
-    """Files that are written and read in so many pieces that they were not looked at."""
+    """Files that are written and read in so many pieces that they were not examined."""
     in_doubt: bool = False
     """True where the last writer of some bytes is uncertain, or whether it wrote before the read."""
 
@@ -154,7 +154,7 @@ class _Calls:
 
 
 class _Budget:
-    """Leaves out the files that take most pieces, where there are more than are looked at."""
+    """Leaves out the files that take most pieces, where there are more than are examined."""
 
     def __init__(self) -> None:
         self.over = _nothing()

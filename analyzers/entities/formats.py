@@ -20,7 +20,7 @@ from vani.schema.dataset_facts import FormatAttributes
 __all__ = ["attributes_by_calls", "format_attributes", "note_attributes"]
 
 _MOST: Final = 100
-"""Files of an app and library that are looked at; the one with the arrays is not among more."""
+"""Files of an app and library that are examined; the one with the arrays is not among more."""
 _NETCDF_TYPES: Final = {
     "1": "int8", "2": "text", "3": "int16", "4": "int32", "5": "float32", "6": "float64", "7": "uint8", "8": "uint16",
     "9": "uint32", "10": "int64", "11": "uint64", "12": "text",

@@ -103,7 +103,7 @@ def _bytes(use: LibraryUse, app: int, layer: int) -> ByteCounts:
 
 
 def _requested(view: View, use: LibraryUse, app: int, layer: int) -> dict[str, Any]:
-    """Bytes that data calls of a library ask for, and how many times as much moves; null for the file system's own."""
+    """Bytes that data calls of a library request, and how many times as much moves; null for the file system's own."""
     if layer not in ABOVE_FILE_SYSTEM or not use.data_calls[app, layer] or _is_stored_otherwise(view, use, app, layer):
         return {"asked": None, "amplification": None}
     requested = _sides(use.requested.read[app, layer], use.requested.written[app, layer])

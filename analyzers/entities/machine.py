@@ -1,6 +1,6 @@
 """Job, middleware and storage (tables II, VII, VIII, IX): facts that the trace cannot contain.
 
-Everything comes from job.yaml (`vani collect`) and system.yaml; values in neither are null, and provenance says so.
+Everything comes from job.yaml (`vani collect`) and system.yaml; values in neither are null, and provenance states that.
 """
 
 from __future__ import annotations
@@ -178,7 +178,7 @@ def middleware(view: View, cores: int | None) -> tuple[Middleware, Notes]:
     )
     libraries, granularity, pattern, of_access = middleware_access(view)
     notes["middleware.libraries"] = (
-        "libraries whose calls are traced; those that buffer beneath leave no calls of their own in a Recorder trace"
+        "libraries whose calls are traced; buffering layers below leave no calls in a Recorder trace"
     )
     entity = Middleware(
         extra_cores_per_node=extra,

@@ -18,7 +18,7 @@ __all__ = ["MOST_EDGES", "MOST_PAIRS", "Edges", "Graph", "Pattern", "all_to_all"
 
 MOST_EDGES = 2_000_000
 MOST_PAIRS = 1 << 26
-"""Pairs of a writer and a reader of one file that are looked at."""
+"""Pairs of a writer and a reader of one file that are examined."""
 _AT_ONCE = 1 << 20
 Pattern = Literal["none", "one_to_many", "many_to_one", "neighbour", "all_to_all", "irregular"]
 

@@ -40,7 +40,7 @@ _WORTH_A_LINE: Final = 0.1 * HARDLY
 """Share of the run: files that were open for less in all, and lack data calls, count as empty files by all that
 is recorded."""
 _NEVER: Final = np.iinfo(np.int64).max
-_STRACE: Final = "vani trace --tracer strace -- PROGRAM, which records system calls whoever makes them"
+_STRACE: Final = "vani trace --tracer strace -- PROGRAM, which records all system calls"
 _BEYOND_STRACE: Final = "no tracer of system calls: count the bytes in the program, or read the counters of the device"
 _DARSHAN_OR_STRACE: Final = "vani trace --tracer strace -- PROGRAM, or a log of Darshan"
 
@@ -129,7 +129,7 @@ def _by_files(view: View, mapped_files: Mapping[int, int]) -> Iterator[Unseen]:
     if _names_processes(view):
         untraced = "io_uring, libaio, formatted output and calls through duplicated descriptors (dup) leave no record"
     if mapped.any():
-        untraced += "; a file of which only the length was set was probably mapped into memory"
+        untraced += "; a file with only its length set was probably mapped into memory"
     entries = (
         entry(
             "written_without_writes",

@@ -5,7 +5,7 @@ operation is, compared with the one before it in its stream,
 
 - strided, if it is one of three or more operations in a row at one distance that do not just continue one another;
 - consecutive, if it begins where that one ended: after all that it requested, or, for a read that reached the end of
-  its file, there. That end shows in the file position, where both operations go on from it (`read`, not `pread`) and
+  its file, there. That end shows in the file position, where both operations start at it (`read`, not `pread`) and
   no seek was between, so the second one can only begin within the first one's request because that was
   cut; otherwise it must be known from writes, truncations or job.yaml (`Ends`). So files that are read to their
   end, and ends that are read again and again, are consecutive;

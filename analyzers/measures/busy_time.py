@@ -1,7 +1,7 @@
 """Busy time: how long at least one process was in a call, the union over all processes (denominator of bandwidths).
 
 Per phase, per app, per file of the files that are listed, and for the workload; by kind and in all. An app's is not
-the sum of its phases': where one follows the other without a pause, a call of the former may go on in the latter.
+the sum of its phases': where one follows the other without a pause, a call of the former may continue in the latter.
 Calls of all processes meet here, so this works on windows of time, not on partitions: each window reads the groups
 that its calls can fall in, intervals are cut at its borders, and lengths add up. Unit: nanoseconds.
 """
@@ -248,7 +248,7 @@ def busy(
 def _busy_if_few(
     task: tuple[Window, int], inputs: WindowInputs, contexts: Sequence[Context]
 ) -> IntTable | None:
-    """Busy time in a window; None if more intervals are left than the number beside it."""
+    """Busy time in a window; None if more intervals are left than the given number."""
     window, most = task
     left = _finest_in(window, inputs, contexts, most)
     return None if left is None else _rolled_up(left, inputs)

@@ -1,7 +1,7 @@
 """I/O time of processes: the length of the union of a process's call intervals (contract, "I/O time").
 
 Nested calls and calls of several threads at one time never count twice. Per phase and file, per phase, and per
-process; by kind and in all, each a separate union. Where a call goes on while another thread is in the next phase
+process; by kind and in all, each a separate union. Where a call continues while another thread is in the next phase
 already, phases of a process overlap: by how much their sum is too long is kept by app. Unit: nanoseconds, summed over
 processes.
 """

@@ -2,7 +2,7 @@
 
 For file-system calls: bytes by every layer that they were made through, once in each: an H5Dwrite that
 becomes an MPI_File_write_at that becomes a pwrite64 counts in hdf5, mpiio and posix. For calls of libraries
-themselves: how many, how many of the data calls are collective, and the bytes that these ask for by their own arguments
+themselves: how many, how many of the data calls are collective, and the bytes that these request in their own arguments
 (of a library above MPI-IO: by the arguments of the calls of MPI-IO that its data calls make); their time is in
 `library_time`. Unit: calls, bytes, nanoseconds.
 """
@@ -86,7 +86,7 @@ class LibrariesResult:
     """All by app and layer.
 
     `under`: file-system calls made under a call of the layer (or its own, for posix and stdio), with `files` (calls
-    by file) and `data` (transfers by size, and once more for `ANY_LIBRARY`). `calls`: calls of the layer itself, and
+    by file) and `data` (transfers by size, and again for `ANY_LIBRARY`). `calls`: calls of the layer itself, and
     `requests` of its data calls; `handed_down` to MPI-IO, columns `ASKED` both.
     `via` and `outer` (calls by file): file-system calls by the outermost layer alone, so that they add up over layers.
     """
@@ -103,7 +103,7 @@ class LibrariesResult:
 
 @dataclass(frozen=True, eq=False)
 class Requested:
-    """Bytes that data calls of libraries ask for; arrays of the shape (apps, LAYERS)."""
+    """Bytes that data calls of libraries request; arrays of the shape (apps, LAYERS)."""
 
     read: NDArray[np.int64]
     """Bytes; `NO_VALUE` where the size of some call is not known, as the next."""
@@ -127,7 +127,7 @@ class LayerFiles:
 
 @dataclass(frozen=True, eq=False)
 class LayerSizes:
-    """Data operations of each size, by layer (and once more for `ANY_LIBRARY`); shape (n,) each."""
+    """Data operations of each size, by layer (and again for `ANY_LIBRARY`); shape (n,) each."""
 
     app: NDArray[np.int32]
     layer: NDArray[np.int8]
@@ -285,7 +285,7 @@ class _Collector:
         self._calls.add(self._of_layer(layer), {"calls": count, "data": data, "collective": collective})
 
     def _add_requests(self, batch: Batch, groups: CallGroups) -> None:
-        """Add up what data calls of libraries ask for."""
+        """Add up what data calls of libraries request."""
         asks = (groups.kind <= Kind.WRITE) & (groups.layer >= Layer.MPIIO) & (groups.layer <= Layer.NETCDF)
         if not asks.any():
             return

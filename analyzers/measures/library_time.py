@@ -1,7 +1,7 @@
 """Time in calls of I/O libraries, and how much of it is in file-system calls made under them (tables VI, VII).
 
 Per process and library (MPI-IO, HDF5, PnetCDF, netCDF) the union of its calls' intervals: calls of a library within
-others of its own count once, and so do calls of several threads at one time. The part outside of file-system calls
+others of its own count once, and so do calls of several threads at one time. The part outside file-system calls
 is exchange between processes, waiting for each other, packing of data. The same for all libraries together, which
 gives the time of a process in I/O calls of any kind; and for posix and stdio of processes that run calls at the same
 time, whose durations do not add up. Unit: nanoseconds.

@@ -112,7 +112,7 @@ class Survey:
         return _Collector(context)
 
     def combine(self, parts: Sequence[SurveyResult]) -> SurveyResult:
-        # Joining intervals once more must not close pauses that are longer than the floor: they touch nothing.
+        # Joining intervals again must not close pauses that are longer than the floor: they touch nothing.
         level = max((p.level for p in parts), default=0)
         reach, level = _few_moments([_coarser(p.reach, level - p.level) for p in parts], level)
         return SurveyResult(
@@ -368,7 +368,7 @@ def _shorter(intervals: Intervals, by: int) -> Intervals:
 
 
 def join_busy(busy: Intervals, floor: int) -> Intervals:
-    """Close pauses up to the floor once more, after partitions were put together."""
+    """Close pauses up to the floor again, after partitions were put together."""
     if not len(busy):
         return busy
     return _shorter(merge(busy.group, busy.start, busy.end + floor), floor)

@@ -42,7 +42,7 @@ def all_measures() -> list[Measure[Any, Any]]:
             raise InputError(
                 f"the measure {point.value!r} cannot be loaded ({described(error)})",
                 where=f"plug-in {point.name}",
-                todo="mend it or uninstall it",
+                todo="fix it or uninstall it",
             ) from error
         if name in _OTHER_PASSES.union(m.name for m in measures):
             raise InputError(

@@ -2,7 +2,7 @@
 
 A cell is a process in one of 4,096 pieces of the run of equal length: start of its first and end of its last call in
 it, bytes read and written, data operations, opens and calls. Of more than 1,024 processes of a trace as many are
-looked at, rank 0 among them and the others spread by a multiplicative hash, which favours no stride of ranks.
+examined, rank 0 among them and the others spread by a multiplicative hash, which favours no stride of ranks.
 Pieces are put together two by two until there are at most a quarter of a million cells. How often depends on all of
 them alone, not on which partition had which of them.
 """
@@ -109,7 +109,7 @@ def _coarser(cells: IntTable, by: int) -> IntTable:
 
 
 def _looked_at(ranks: int) -> NDArray[np.bool_] | None:
-    """True for the ranks of a trace that are looked at; None for all."""
+    """True for the ranks of a trace that are examined; None for all."""
     if ranks <= _MOST_PROCESSES:
         return None
     mixed = np.arange(ranks, dtype=np.uint64) * np.uint64(_MIX) % np.uint64(1 << 32)

@@ -88,7 +88,7 @@ def _makes_up(late: Cells, before: Cells) -> bool:
 
 
 def _is_even(late: Cells, earlier: Cells, then: Cells, short: int) -> bool:
-    """No other rank joins in, and one that made up for others has done so: it pauses or turns before it goes on."""
+    """No other rank joins in, and one that made up for others has done so: it pauses or turns before it continues."""
     if not np.isin(then.process, np.concatenate((late.process, earlier.process))).all():
         return False
     before, after = late.by_process(last=True), then.by_process(last=False)

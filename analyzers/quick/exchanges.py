@@ -16,7 +16,7 @@ from vani.calls import Kind
 __all__ = ["ExchangeCounter"]
 
 _MOST_USES = 1 << 25
-"""Pairs of ranks' groups and files that are kept to look for exchanges (9 bytes each)."""
+"""Pairs of ranks' groups and remaining files to look for exchanges (9 bytes each)."""
 
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
@@ -39,7 +39,7 @@ class ExchangeCounter:
         self._uses.append([])
 
     def add(self, rows: Rows, kind: NDArray[np.int8], anew: Bools, looks: Bools) -> None:
-        """Take a batch: of its included calls the kind, which make the file anew, and which only look at it."""
+        """Take a batch: of its included calls the kind, which create the file again, and which only query it."""
         at = rows.included
         widths = (len(self._ranks[-1]), self._files)
         dense = Factorized.of(pack((rows.group[at], rows.file[at]), widths))

@@ -80,7 +80,7 @@ class LibraryCounter:
         self._add_requests(rows)
 
     def _add_requests(self, rows: Rows) -> None:
-        """Add the bytes that data calls of libraries ask for."""
+        """Add the bytes that data calls of libraries request."""
         later = np.append(self._ask_kind, 0)[rows.function]
         of_library = (rows.layer >= Layer.MPIIO) & (rows.layer <= Layer.NETCDF)
         at = np.flatnonzero(of_library & (rows.kind <= Kind.WRITE) & (later >= 0))

@@ -217,7 +217,7 @@ def _possible_exchanges(workload: Workload, counts: Counts) -> PossibleExchanges
 
 
 def _too_many_to_look_at(measured: Measurements, job_: Job | None) -> bool:
-    """True if the formats of the data set depend on which of its files are looked at."""
+    """True if the formats of the data set depend on which of its files are examined."""
     codes = _of_data_set(measured.workload, measured.processes)
     if len(codes) <= MOST_LOOKED_AT:
         return False

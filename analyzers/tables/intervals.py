@@ -188,7 +188,7 @@ def _apart(
     _sort(first)
     _sort(last)
     gaps = np.flatnonzero(last[:-1] < first[1:])
-    # Ends lie within their group's span, so intervals of two groups never touch: the span is one too long.
+    # Ends are within their group's span, so intervals of two groups never touch: the span is one too long.
     opens = first[np.append(0, gaps + 1)].astype(np.int64, copy=False)
     closes = last[np.append(gaps, len(last) - 1)].astype(np.int64, copy=False)
     number = opens // span

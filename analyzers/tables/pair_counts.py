@@ -35,7 +35,7 @@ class Pairs:
         Parameters
         ----------
         packed
-            Leave the columns in the smallest types that fit them: to be looked at, not to calculate with.
+            Leave the columns in the smallest types that fit them: to be examined, not to calculate with.
         """
         parts = [p for p in parts if len(p.first)]
         if not parts:

@@ -120,7 +120,7 @@ class RunningUnions:
     def add(self, calls: Sequence[OfProcesses], current: int, latest: int) -> bool:
         """Take calls, as `RunningUnion.add`; False if numpy decides, to which all of them go.
 
-        Some of them may have been taken: no union changes where they are taken once more.
+        Some of them may have been taken: no union changes where they are taken again.
         """
         calls = [batch for batch in calls if batch.keys.any()]
         if not calls and not self._count:

@@ -24,7 +24,7 @@ class PlanInput(Model):
     """A document that the plan rests on."""
 
     kind: Literal["jobs", "plan", "profile", "snapshot", "system", "scenario", "layout", "trace"] = Field(
-        description="kind of input: jobs, the plan that is in force, a profile of a job, the machine's state, its "
+        description="kind of input: jobs, the current plan, a profile of a job, the machine's state, its "
         "description, a scenario, the layout of a file, a trace or a store"
     )
     path: str | None = Field(description="path as given; null for an input in memory")
@@ -52,7 +52,7 @@ class Plan(DocumentOfKinds):
     )
     unplaced: list[Left] = Field(description="what got nothing, and why")
     over_capacity: list[Left] = Field(description="requests that exceed the capacity")
-    no_data: list[Left] = Field(description="figures that were missing, and what was done without them")
+    no_data: list[Left] = Field(description="missing figures, and the assumptions used instead")
     notes: list[str] = Field(description="remarks that the figures need")
 
     @property

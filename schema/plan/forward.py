@@ -31,7 +31,7 @@ class ForwardSettings(Model):
         "a job gets, then the sum; the sum of logarithms"
     )
     floor: Share = Field(description="share of its own best bandwidth that every job gets at least (mckp)")
-    direct: bool = Field(description="whether jobs may do without I/O nodes")
+    direct: bool = Field(description="whether jobs may bypass I/O nodes")
     any_number: bool = Field(
         default=False, description="whether jobs may have numbers that do not divide their compute nodes"
     )
@@ -59,7 +59,7 @@ class Allotment(Model):
     )
     share: Amount | None = Field(description="bandwidth without the cost of a change / own_best")
     before: Count | None = Field(
-        description="I/O nodes that it has now, by the plan in force; null: none known"
+        description="I/O nodes that it has now, by the current plan; null: none known"
     )
     source: Literal["measured", "estimated", "none"] = Field(
         description="source of its bandwidths: its own curve, curves near its pattern, nothing"
@@ -71,8 +71,8 @@ class Allotment(Model):
 class Outcome(Model):
     """The total that a policy gives."""
 
-    policy: Policy | Literal["current"] = Field(description="current: the plan that is in force")
-    io_nodes: Count = Field(description="I/O nodes that it hands out, the shared one included")
+    policy: Policy | Literal["current"] = Field(description="current: the current plan")
+    io_nodes: Count = Field(description="I/O nodes that it assigns, including the shared one")
     over: Count = Field(description="how many of these the pool does not have")
     bandwidth: Amount = Field(description="sum over the jobs with a figure, bytes per second")
     least_share: Amount | None = Field(description="least bandwidth / own best of a job; null: no figures")
@@ -91,7 +91,7 @@ class ForwardPlan(Plan):
 
     kind: Literal["forward"] = Field(default="forward", description="what is planned: I/O nodes")
     forward: ForwardSettings = Field(description="settings of the request")
-    before: Outcome = Field(description="the plan in force, or static where none is given")
+    before: Outcome = Field(description="the current plan, or static where none is given")
     after: Outcome = Field(description="this plan")
     jobs: list[Allotment] = Field(description="in the order of jobs.yaml")
     one_more: Amount | None = Field(

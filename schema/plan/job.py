@@ -21,7 +21,7 @@ class StartedJob(Model):
     array: str | None = Field(
         default=None, description="number of its array, `_` and its index there; null: it is in none"
     )
-    start: Amount | None = Field(default=None, description="when it began, in seconds since 1970; null: not known")
+    start: Amount | None = Field(default=None, description="start, in seconds since 1970; null: not known")
     name: str | None = Field(description="name given by its user; null: not given")
     user: str | None = Field(description="user who submitted it; null: not given")
     account: str | None = Field(default=None, description="account that it is charged to; null: not given")
@@ -40,7 +40,7 @@ class JobLayout(Model):
     source: Literal["measured", "estimated", "unchanged"] = Field(
         description="why this count: runs with it were faster, a model expects so, or it is the former one"
     )
-    files: Count = Field(description="files whose names are known; the placement library makes them so")
+    files: Count = Field(description="files of known name; the placement library creates them with this layout")
     osts: list[Count] = Field(description="OSTs that the plan chose; empty: Lustre chooses")
     osts_reason: str = Field(description="why the plan chose OSTs, or did not")
     database: str | None = Field(description="of the placement library; null: no names of files are known")
@@ -61,19 +61,19 @@ class ExpectedIo(Model):
 class JobPlan(Plan):
     """I/O nodes, stripes, OSTs and path of one job, next to all others that run."""
 
-    kind: Literal["job"] = Field(default="job", description="what is planned: one job that begins")
+    kind: Literal["job"] = Field(default="job", description="what is planned: one starting job")
     job: StartedJob = Field(description="the job")
     pool: str | None = Field(
-        default=None, description="pool of the settings whose I/O nodes it shares; null: that of the command's options"
+        default=None, description="pool of the settings whose I/O nodes it shares; null: the command's's options"
     )
     weight: float = Field(
-        default=1.0, description="what a byte per second of it counts in the sum that mckp makes large"
+        default=1.0, description="weight of its bytes per second in the sum that mckp maximizes"
     )
     forward: ForwardSettings = Field(description="how the pool is shared")
     running: Count = Field(description="jobs that run, this one included")
     access: Literal["direct", "own", "shared"] | None = Field(
-        description="how it reaches the file system: without I/O nodes, by its own, by one that several "
-        "share; null: not planned"
+        description="access to the file system: direct (no I/O nodes), own I/O nodes, or one shared by several "
+        "jobs; null: not planned"
     )
     io_nodes: list[str] = Field(description="names of its I/O nodes, in the order of the map")
     allotment: Allotment | None = Field(description="what it gets, and the expected gain; null: not planned")

@@ -35,11 +35,11 @@ class PathSettings(Model):
     """The question that `vani plan path` answered."""
 
     capacity: Capacity = Field(
-        description="capacity of a node: the free part of bytes, operations and metadata operations, of "
-        "which the scarcest binds; or AIOT's equation 1 as it is printed, which sees bytes alone"
+        description="capacity of a node: binding, the scarcest of its free bytes, operations and "
+        "metadata operations per second; eq1, AIOT's equation 1 as printed, which counts bytes only"
     )
     exact: bool = Field(
-        description="whether a maximum flow is looked for where Algorithm 1 leaves demand unmet"
+        description="whether a maximum flow is computed where Algorithm 1 leaves demand unmet"
     )
     pack: bool = Field(
         description="whether a job stays on a node until that is full, which keeps jobs apart on few nodes, not "

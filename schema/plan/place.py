@@ -36,7 +36,7 @@ class PlaceSettings(Model):
     cpu_weight: Amount = Field(description="of a server's processors in its load (tarazu)")
     memory_weight: Amount = Field(description="of a server's memory in its load (tarazu)")
     turn: Literal["going-on", "random-start"] = Field(
-        description="where Lustre's turn of OSTs begins for a file: behind the one before, or at random"
+        description="where Lustre's round-robin starts for a file: after the previous file's OSTs, or at random"
     )
     window: Share = Field(
         description="difference of free space, as a share of the most, beyond which Lustre draws OSTs by free space"
@@ -149,7 +149,7 @@ class Answer(Model):
 
 
 class PlacePlan(Plan):
-    """OSTs for the stripes of files to come."""
+    """OSTs for the stripes of new files."""
 
     kind: Literal["place"] = Field(default="place", description="what is planned: OSTs of files")
     place: PlaceSettings = Field(description="settings of the request")
@@ -163,8 +163,8 @@ class PlacePlan(Plan):
     least: Amount | None = Field(
         description="lower bound of the OST Cost of any placement of these files, by counting; null: no bytes"
     )
-    is_least: bool = Field(description="whether `after.ost_cost` was proved to be the least possible")
-    pin: bool = Field(description="whether it is worth to set these OSTs, instead of leaving them to Lustre")
+    is_least: bool = Field(description="whether `after.ost_cost` was proved to be minimal")
+    pin: bool = Field(description="whether setting these OSTs is worth it, compared with Lustre's choice")
     pin_reason: str = Field(description="reason for pinning or not")
     answers: list[Answer] = Field(default_factory=list, description="other measures")
     allocator: list[AllocatorRange] = Field(description="Lustre's rules side by side")

@@ -36,7 +36,7 @@ class QueuedJob(Model):
     source: Literal["measured", "estimated"] = Field(
         description="source of its bandwidths: its own curve, or curves near its pattern"
     )
-    periods: list[JobPeriod] = Field(description="the numbers of I/O nodes that it has, one after the other")
+    periods: list[JobPeriod] = Field(description="its numbers of I/O nodes, in sequence")
 
 
 class QueueOutcome(Model):
@@ -49,7 +49,7 @@ class QueueOutcome(Model):
     )
     makespan_s: Amount | None = Field(description="from the first submission to the last end")
     waited_s: Amount | None = Field(description="mean time from a job's submission to its beginning")
-    io_nodes: Count | None = Field(description="the most I/O nodes that it hands out at once")
+    io_nodes: Count | None = Field(description="the most I/O nodes assigned at the same time")
     over: Count | None = Field(description="how many of these the pool does not have")
     late_s: Amount | None = Field(
         description="seconds in which more I/O nodes than the pool has are in use, since clients have not yet seen a "
@@ -71,9 +71,9 @@ class ReplayPlan(Plan):
     )
     nodes: Annotated[int, Field(ge=1)] = Field(description="compute nodes of the machine")
     poll_s: Amount = Field(
-        description="running clients see a new mapping at the next multiple of so many seconds; 0: at once"
+        description="running clients see a new mapping at the next multiple of this many seconds; 0: at once"
     )
     before: QueueOutcome = Field(description="static, which never gives a running job another number")
     after: QueueOutcome = Field(description="this plan")
-    jobs: list[QueuedJob] = Field(description="in the order in which they begin")
+    jobs: list[QueuedJob] = Field(description="by start time")
     compared: list[QueueOutcome] = Field(description="all policies side by side, if requested")

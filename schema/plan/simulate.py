@@ -27,7 +27,7 @@ class SimulateSettings(Model):
 
     seeds: list[Count] = Field(description="of random placement; one run each")
     tolerance: Share = Field(
-        description="flows that end within this share of the shortest one of each other are one event; 0: exact"
+        description="flows that end within this share of the shortest flow are one event; 0: exact"
     )
     alone: bool = Field(description="whether each job was also simulated alone")
 
@@ -76,10 +76,10 @@ class SimulatedVariant(Model):
     pieces: Pieces = Field(description="how files are stored on their targets")
     placement: Placement = Field(description="where files are stored")
     plans: list[str] = Field(description="kinds of plans that are followed")
-    runs: Count = Field(description="runs, one of each seed; one where nothing is random")
+    runs: Count = Field(description="runs, one per seed; one if nothing is random")
     makespan_s: Amount | None = Field(description="end of the last job, median of the runs; null: never")
     low_s: Amount | None = Field(description="the least of the runs; null: none ends")
-    high_s: Amount | None = Field(description="the most of the runs; null: one never ends")
+    high_s: Amount | None = Field(description="maximum over the runs; null: a run never ends")
     read: Amount | None = Field(
         description="bytes per second of all jobs while any reads, median of the runs"
     )

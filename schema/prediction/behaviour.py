@@ -31,7 +31,7 @@ class KnownRun(Model):
     """A run that is kept in the history."""
 
     digest: str | None = Field(description="SHA-256 of the file it was read from; null: a table of runs")
-    submitted: Moment = Field(description="when it began, seconds since 1970")
+    submitted: Moment = Field(description="start, seconds since 1970")
     paths: list[str] = Field(description="files that it was read from")
 
 
@@ -54,7 +54,7 @@ class LikelyBehaviour(Model):
 class PastRun(Model):
     """A run, and what was expected of it from those before it."""
 
-    submitted: Moment = Field(description="when it began, seconds since 1970")
+    submitted: Moment = Field(description="start, seconds since 1970")
     behaviour: Count = Field(description="the one it had")
     expected: Count | None = Field(description="the most probable one; null: none was known")
     probability: Share = Field(description="probability it was given")

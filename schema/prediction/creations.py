@@ -40,7 +40,7 @@ class CreationsPrediction(Prediction):
     user: str = Field(description="user of the runs")
     processes: Count = Field(description="of each run")
     task: Literal["next_run", "rest_of_run"] = Field(description="a whole run, or what follows its beginning")
-    runs: Count = Field(description="past runs that were looked at")
+    runs: Count = Field(description="past runs that were examined")
     begun: Count = Field(description="files that the run has created already")
     method: str = Field(description="predictor used")
     law: str = Field(description="the law that it found, in a few words; empty: no law")

@@ -58,11 +58,11 @@ class WriteTimePrediction(Prediction):
         description="question to a fitted model, by column of its samples"
     )
     seconds: Amount | None = Field(
-        description="most probable time; null: outside of the model, or only a range"
+        description="most probable time; null: outside the model, or only a range"
     )
     low: Amount | None = Field(
         description="seconds; the least that the placements give, or of ten writes from nodes that are mapped, nine "
-        "take more than this and less than `high`; null: outside of the model"
+        "take more than this and less than `high`; null: outside the model"
     )
-    high: Amount | None = Field(description="seconds; see `low`; null: outside of the model")
-    ends: list[WriteEnd] = Field(description="the placements looked at, with every term")
+    high: Amount | None = Field(description="seconds; see `low`; null: outside the model")
+    ends: list[WriteEnd] = Field(description="the examined placements, with every term")

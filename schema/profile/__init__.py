@@ -1,7 +1,7 @@
 """profile.yaml: how a workload uses storage, as entities and attributes (tables II to XI of the Vani paper).
 
-An attribute that could not be found is null, never a guess and never 0; `provenance` says why, by attribute path.
-Times are null in a profile that was made without reading time stamps (`vani profile --quick`).
+An attribute that could not be found is null, never a guess and never 0; `provenance` gives the reason, by attribute
+path. Times are null in a profile that was made without reading time stamps (`vani profile --quick`).
 """
 
 from __future__ import annotations

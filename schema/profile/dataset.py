@@ -142,7 +142,7 @@ class Folder(Model):
 
 
 class Excluded(Model):
-    """Calls on paths outside of the data set, or whose file cannot be known (contract, "file")."""
+    """Calls on paths outside the data set, or whose file cannot be known (contract, "file")."""
 
     files: Count = Field(description="paths that are not files of a data set")
     io: IOStats = Field(description="calls on them, and calls whose file cannot be known")

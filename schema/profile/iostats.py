@@ -205,7 +205,7 @@ class LibraryTime(Model):
 
     total: Seconds = Field(description="per process the union of the calls' intervals, summed over processes")
     outside_file_system: Seconds = Field(
-        description="the part of it outside of file-system calls made under them: exchange, waiting, packing"
+        description="the part of it outside file-system calls made under them: exchange, waiting, packing"
     )
     slowest: Seconds = Field(description="of the process that spends most time in them")
     calls: list[LibraryCall] | None = Field(

@@ -133,8 +133,8 @@ class Profile(SparseModel, Document):
     )
     bounds: dict[str, tuple[float, float]] = Field(
         default_factory=dict,
-        description="by attribute path: the least and the most that a value can be where the source gives only bounds; "
-        "the value is one of them, and provenance states which; absent where there is none",
+        description="by attribute path: lower and upper bound of a value where the source gives only bounds; the "
+        "value is one of them, and provenance states which; absent where there is none",
     )
     provenance: dict[str, str] = Field(
         description="by attribute path: where a value is from, or why it is null"
@@ -208,7 +208,7 @@ class Profile(SparseModel, Document):
     def frame(self, name: FrameName) -> "pd.DataFrame":
         """One of the profile's tables, see `FRAMES`, as a pandas frame: a row per entity, columns like `io.bytes.read`.
 
-        It needs the extra `frames` (`pip install 'vani-io[frames]'`); `table` does without.
+        It needs the extra `frames` (`pip install 'vani-io[frames]'`); `table` does not need it.
 
         For `extensions` a row per value: measure, attribute (its path in the measure's result), value.
 
@@ -217,7 +217,7 @@ class Profile(SparseModel, Document):
         ValueError
             There is no such table; the message names those that there are.
         ImportError
-            pandas is not installed (`pip install 'vani-io[frames]'`); `table` does without.
+            pandas is not installed (`pip install 'vani-io[frames]'`); `table` does not need it.
         """
         rows = self._rows(name)
         try:
@@ -241,7 +241,7 @@ class Profile(SparseModel, Document):
 
 def _arrow_table(rows: Sequence[Mapping[str, Any]]) -> "pa.Table":
     """Rows as a table of Arrow, a column per attribute; a column of several types becomes text."""
-    import pyarrow as pa  # noqa: PLC0415 - heavy, and few profiles are looked at as tables
+    import pyarrow as pa  # noqa: PLC0415 - heavy, and few profiles are shown as tables
 
     flat_rows = [_flat(row) for row in rows]
     columns = {}

@@ -47,7 +47,7 @@ class Unseen(Model):
     see_with: str = Field(description="how to trace the run so that the activity is recorded")
     most_s: Seconds | None = Field(
         default=None,
-        description="the time that the unseen activity can have taken at most: some process had one of these files "
+        description="upper bound on the time of the unseen activity: some process had one of these files "
         "open; null where nothing bounds it",
     )
 
@@ -79,7 +79,7 @@ class Verdict(Model):
     )
     share_calls: Share | None = Field(
         default=None,
-        description="the share that decides: time of the slowest process in I/O calls, those of libraries included / "
+        description="the share that decides: time of the slowest process in I/O calls, including library calls / "
         "run time; for several traces the time in which any process is in one",
     )
     is_lower_bound: bool = Field(default=False, description="calls were not seen: the shares are at least these")

@@ -138,7 +138,7 @@ class RankBalance(Model):
     slowest_rank: Count | None = Field(description="rank with most I/O time")
     slowest_io_time_s: Seconds | None = Field(description="its I/O time")
     slowest_call_rank: Count | None = Field(
-        default=None, description="rank with most time in I/O calls of any kind, those of libraries included"
+        default=None, description="rank with most time in I/O calls of any kind, including library calls"
     )
     slowest_call_time_s: Seconds | None = Field(
         default=None,

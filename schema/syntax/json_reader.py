@@ -56,7 +56,7 @@ def parse_json(text: str, where: str) -> Any:
     NotJSONError
         The text is not JSON; the message begins with `where:line:column`.
     DocumentError
-        A key is there twice, a number is not finite or has thousands of digits, a string contains half of a surrogate
+        A key appears twice, a number is not finite or has thousands of digits, a string contains half of a surrogate
         pair, or there are too many keys in one mapping, too many values or too many levels.
     """
     if text.count(",") + text.count("{") + text.count("[") > MAX_ENTRIES:
@@ -160,7 +160,7 @@ def _explained(text: str, where: str, kind: str, word: str) -> tuple[str, str, s
         match = _WORD.search(_TEXTS.sub(lambda string: " " * len(string[0]), text))
         return f"{word} is not a number of JSON", "write null", _place(text, where, match)
     shown = word if len(word) <= 40 else f"{word[:30]}...{word[-7:]}"
-    return f"key {shown!r} is there twice", "keep one of them", _place(text, where, _repeated(text, word))
+    return f"key {shown!r} appears twice", "keep one of them", _place(text, where, _repeated(text, word))
 
 
 def _repeated(text: str, key: str) -> re.Match[str] | None:

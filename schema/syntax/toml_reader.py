@@ -14,7 +14,7 @@ from vani.schema.document import Syntax
 __all__ = ["TOML", "line_of", "parse"]
 
 MAX_CHARACTERS: Final = 1 << 20
-"""Longer texts are refused: nobody writes a megabyte of settings by hand."""
+"""Longer texts are refused: settings written by hand are shorter."""
 
 MAX_PARTS: Final = 32
 """Most parts of a dotted key. Reading takes the square of their number, and no setting is so deep."""

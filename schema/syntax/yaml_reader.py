@@ -183,7 +183,7 @@ class _Builder:
                 raise DocumentError("a key must be text", where=self._place(event))
             key = event.value
             if key in mapping:
-                what = f"key {key!r} is there twice"
+                what = f"key {key!r} appears twice"
                 raise DocumentError(what, where=self._place(event), todo="keep one of them")
             value = get_event()
             if type(value) is yaml.ScalarEvent and value.tag is None:

@@ -48,7 +48,7 @@ class NotLustre(Exception):  # noqa: N818 - what is wrong with a command
 def size(text: str) -> int:
     match = re.fullmatch(r"(\d+)([KMGTP]?)", text, re.IGNORECASE)
     if match is None:
-        raise NotLustre(f"{text!r} is no size")
+        raise NotLustre(f"{text!r} is not a size")
     return int(match[1]) * UNITS[match[2].upper()]
 
 
@@ -128,10 +128,10 @@ def _setstripe(words: list[str]) -> None:
             if limit <= begin:
                 raise NotLustre(f"the end {end} is not behind the end before it")
             if limit != END and limit % UNIT:
-                raise NotLustre(f"the end {end} is no multiple of 64 KiB")
+                raise NotLustre(f"the end {end} is not a multiple of 64 KiB")
             _dom(stripe, index, limit)
             if limit != END and "S" in stripe and size(stripe["S"]) and limit % size(stripe["S"]):
-                raise NotLustre(f"the end {end} is no multiple of the stripe size {stripe['S']}")
+                raise NotLustre(f"the end {end} is not a multiple of the stripe size {stripe['S']}")
             begin = limit
         elif stripe.get("L") == "mdt":
             raise NotLustre("Data-on-MDT needs a component")
@@ -159,7 +159,7 @@ def _components(options: list[tuple[str, str | None]]) -> list[tuple[str | None,
             components.append((None, {}))
         stripe = components[-1][1]
         if letter in stripe and letter != "o":
-            raise NotLustre(f"-{letter} is there twice for one component")
+            raise NotLustre(f"-{letter} appears twice for one component")
         stripe[letter] = value
     if len(components) > 1 and components[0][0] is None:
         raise NotLustre("options stand before the first -E")
@@ -191,7 +191,7 @@ def _stripe(stripe: dict[str, str]) -> int:
         if letter in stripe:
             value = size(stripe[letter])
             if value % UNIT or (letter == "S" and value >= 4 * GiB):
-                raise NotLustre(f"-{letter} {stripe[letter]} is no multiple of 64 KiB below 4 GiB")
+                raise NotLustre(f"-{letter} {stripe[letter]} is not a multiple of 64 KiB below 4 GiB")
     if "i" in stripe:
         first = number(stripe["i"], -1, 8149, "first target")
         if first == 0 and count == 1:
@@ -203,7 +203,7 @@ def _stripe(stripe: dict[str, str]) -> int:
         if "i" in stripe and int(stripe["i"]) not in listed:
             raise NotLustre("the first target is not in the list")
     if "p" in stripe and not re.fullmatch(r"[\w.-]{0,15}", stripe["p"]):
-        raise NotLustre(f"{stripe['p']!r} is no name of a pool")
+        raise NotLustre(f"{stripe['p']!r} is not a pool name")
     return max(count, 0)
 
 
@@ -264,7 +264,7 @@ def check_hint(name: str, value: str, known: set[str] = ROMIO) -> None:
     if name in NUMBERS and not re.fullmatch(r"-?\d+", value):
         raise NotLustre(f"{name} is {value!r}")
     if name == "striping_unit" and int(value) % UNIT:
-        raise NotLustre(f"striping_unit {value} is no multiple of 64 KiB")
+        raise NotLustre(f"striping_unit {value} is not a multiple of 64 KiB")
 
 
 def check_cray_hints(text: str) -> None:

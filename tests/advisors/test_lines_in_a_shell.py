@@ -128,7 +128,7 @@ def test_a_folder_that_waits_from_before_is_never_overwritten(tmp_path):
         path.mkdir()
         (path / "kept").write_text(path.name)
     done = run([*printed(folder, near=near), writes(folder)], tmp_path)
-    assert "proj.before is there already: move it away" in done.stderr
+    assert "proj.before already exists: move it away" in done.stderr
     assert (folder / "a").read_text() == "new"
     assert (tmp_path / "proj.before" / "kept").read_text() == "proj.before"
 

@@ -88,11 +88,11 @@ def test_what_was_read_in_the_file_itself_wins(tmp_path):
             DatasetFile(path="/p/b.h5", size=4096, format="hdf5"),
         ],
     )
-    job = Job(dataset=sample, unknown={"dataset.attributes": "1 file was not looked into: no h5py"})
+    job = Job(dataset=sample, unknown={"dataset.attributes": "1 file was not examined: no h5py"})
     calls = [*hdf5_file("/p/a.h5", space(1), create("u")), *hdf5_file("/p/b.h5", space(1), create("v"))]
     for profile in profiles(tmp_path, *calls, job=job):
         assert {f.path: f.format_attributes for f in profile.files} == {"/p/a.h5": attributes, "/p/b.h5": None}
-        assert profile.provenance[WHY].endswith("1 file was not looked into: no h5py")
+        assert profile.provenance[WHY].endswith("1 file was not examined: no h5py")
 
 
 def test_real_traces():

@@ -159,7 +159,7 @@ def test_plans_take_what_such_phases_tell_and_say_what_they_do_not():
     demand = io_of(job, profile).demand
     assert (demand, io_of(job, profile).lacks) == (
         (pytest.approx(6 * MiB / 0.2), None, None),
-        "no iops and no mdops: not held against any peak",
+        "no iops and no mdops: not checked against any peak",
     )
     (played,) = _of_profile(ScenarioJob(name="a", nodes=1, profile="p.yaml"), profile, lacks)
     assert [(one.operation, one.bytes, one.opens) for one in played.phases] == [

@@ -92,7 +92,7 @@ def _folders(given: Sequence[Path] | None) -> list[Path]:
     for folder in given:
         if not folder.is_dir():
             raise InputError(
-                "is no folder of traces", where=folder, todo="name one that holds labelled traces"
+                "is not a folder of traces", where=folder, todo="name one that holds labelled traces"
             )
     return list(given)
 

@@ -58,7 +58,7 @@ def folder(run, desk: Path, lfs: Path) -> Path:
 def test_a_layout_is_set_checked_and_taken_back(run, desk, folder, lfs):
     done = run("apply", "advice.yaml", "--dry-run")
     assert (done.status, list(lfs.iterdir())) == (0, [])
-    assert "Nothing was done: leave out --dry-run" in done.out
+    assert "Dry run: leave out --dry-run" in done.out
     assert "apply.sh" not in done.out
     done = run("apply", "advice.yaml")
     assert done.status == 0
@@ -91,7 +91,7 @@ def test_another_advice_does_not_overwrite_the_layouts_of_before(run, folder, lf
     Path("other.yaml").write_text(Path("advice.yaml").read_text().replace("-c 8", "-c 4"))
     done = run("apply", "other.yaml")
     assert done.status == 2
-    assert "keeps the layouts of before another advice" in done.line
+    assert "contains the layouts from before another advice" in done.line
 
 
 def test_without_lfs_nothing_is_begun(run, folder, lfs, monkeypatch):

@@ -38,7 +38,7 @@ def test_the_next_run_is_predicted_from_the_store(run, desk, db):
     shown = run("history", "predict", application, "--database", db)
     assert (shown.status, shown.err) == (0, "")
     assert shown.out.startswith(f"Next run of {application} by u1 on ")
-    assert "5 of the last 5 runs met the prediction." in shown.out
+    assert "5 of the last 5 runs matched the prediction." in shown.out
     assert run("history", "predict", application, "--database", db, "-o", "p.yaml").status == 0
     found = Prediction.load(desk / "p.yaml")
     assert isinstance(found, BehaviourPrediction)
@@ -91,7 +91,7 @@ def test_advice_is_on_a_profile_or_on_a_next_run(run, desk):
     assert "Missing argument 'PROFILE|TRACE' (or --next)" in run("advise").err
     assert run("advise", "p.yaml", "--next", "a").line.startswith("p.yaml: --next excludes a profile")
     assert run("advise", "p.yaml", "--user", "u").line.startswith(
-        "--user and --processes are of --next"
+        "--user and --processes need --next"
     )
 
 
@@ -102,10 +102,10 @@ def test_a_table_of_runs_is_evaluated_with_all_known_and_with_those_that_had_end
     assert (done.status, done.err) == (0, "")
     lines = done.out.splitlines()
     assert lines[0].startswith(
-        "60 runs, 1 category, 3 behaviours; predicted are those since 1970-01-01 01:10 UTC"
+        "60 runs, 1 category, 3 behaviours; predicted: runs since 1970-01-01 01:10 UTC"
     )
     assert sum(line.startswith("auto ") and " 1.000 " in line for line in lines) == 2
-    assert "Each from those before it that had ended: 18 runs of 1 category; all known" in lines
+    assert "Each from earlier runs that had ended: 18 runs of 1 category; all known" in lines
 
 
 def test_a_history_is_evaluated_as_a_table_is(run, db):
@@ -118,7 +118,7 @@ def test_runs_may_be_in_any_order(run, desk):
     (desk / "r.csv").write_text("\n".join([HEAD, *reversed(rows(30))]))
     shown = run("history", "evaluate", "r.csv")
     assert shown.status == 0
-    assert "Note: 29 runs of the table began before the one above it." in shown.out
+    assert "Note: 29 runs of the table started before the run above." in shown.out
 
 
 @pytest.mark.parametrize(
@@ -128,18 +128,18 @@ def test_runs_may_be_in_any_order(run, desk):
         ([HEAD], "r.csv: has no runs; add a row per run"),
         ([HEAD.replace("user,", "")], "r.csv: has no runs"),
         ([HEAD.replace("user", "who"), *rows(3)], "r.csv: no column user; add it: one row is one run"),
-        ([HEAD.replace("user", "app"), *rows(3)], "r.csv: column 'app' is there twice; leave one out"),
+        ([HEAD.replace("user", "app"), *rows(3)], "r.csv: column 'app' appears twice; leave one out"),
         ([HEAD.replace("user", "application"), *rows(3)], "r.csv: columns application and app are the same"),
         ([HEAD, *rows(3), rows(1, written="")[0]], "r.csv: row 5: no bytes_written; correct it or leave the row out"),
         ([HEAD, *rows(3), rows(1, written="NaN")[0]], "r.csv: row 5: bytes_written is 'NaN'"),
         ([HEAD, *rows(3), rows(1, written="many")[0]], "r.csv: row 5: bytes_written is 'many'"),
         ([HEAD, *rows(3), rows(1, written="-1")[0]], "r.csv: row 5: bytes_written is '-1'"),
         ([HEAD, *rows(3), rows(1, end=-5)[0]], "r.csv: row 5: end is '-5'"),
-        ([HEAD, *rows(3), rows(1, start=9, end=5)[0]], "r.csv: row 5: ends at 5, before it begins at 9"),
+        ([HEAD, *rows(3), rows(1, start=9, end=5)[0]], "r.csv: row 5: ends at 5, before it starts at 9"),
         ([HEAD, *rows(3), "a,u,4"], "r.csv: cannot be read as CSV"),
         ([HEAD, "a,u,0,1,2,3,4,5"], "r.csv: row 2: processes is '0'"),
         ([HEAD, ",u,4,1,2,3,4,5"], "r.csv: row 2: no app"),
-        ([HEAD, *rows(1)], "runs: 1 run: of the last 30% none is of a category that was known before"),
+        ([HEAD, *rows(1)], "runs: 1 run: of the last 30% none belongs to a known category"),
     ],
 )  # fmt: skip
 def test_a_table_that_is_wrong_costs_one_line(run, desk, lines, why):
@@ -180,4 +180,4 @@ def test_a_log_of_totals_has_no_phases(run, desk):
     log = write_log(desk / "logs", number=1, day=1, user="u1") or next((desk / "logs").rglob("*.darshan"))
     done = run("history", "phases", log)
     assert done.status == 2
-    assert "has totals alone, not when anything was moved" in done.line
+    assert "has only totals, without times of transfers" in done.line

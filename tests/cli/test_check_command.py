@@ -61,7 +61,7 @@ def test_a_policy_that_does_not_hold(run, project):
         "error metadata (vani.toml:2)",
         "  workflow.io.ops.metadata is 76; allowed is <= 75",
         "  Why: the server is shared",
-        "  Do: `vani advise` recommends changes; if it is intended, change the limit",
+        "  Do: `vani advise` recommends changes; if the change is intended, change the limit",
     ]
 
 
@@ -83,7 +83,7 @@ def test_fail_on(run, project, level, status):
 def test_nothing_to_check(run, project):
     done = run("check", CM1)
     assert (done.status, done.out) == (2, "")
-    assert done.line.startswith("nothing to check: no vani.toml or .vani.yaml was found here or above")
+    assert done.line.startswith("nothing to check: no vani.toml or .vani.yaml was found here or in parent folders")
     done = run("check", CM1, "--allow-empty")
     assert (done.status, done.out.splitlines()[0]) == (0, "pass: nothing found; 0 passed")
     (project / "vani.toml").write_text('[advise]\nignore = ["POS"]\n')
@@ -100,9 +100,9 @@ def test_nothing_to_check(run, project):
         (["check", CM1, "--output", "xml=a.xml"], "Invalid value for --output: 'xml' is not a format; known are text, json, sarif, junit, github, gitlab (a file of that name: ./xml=a.xml); see `vani check --help`"),
         (["check", CM1, "--output", "sarif="], "Invalid value for --output: 'sarif=' names no file; see `vani check --help`"),
         (["check", CM1, "-o", "a", "-o", "b"], "Invalid value for --output: 'b' is a second file for --format text; write FORMAT=FILE; see `vani check --help`"),
-        (["check", CM1, "-o", "json=a", "-o", "text=a"], "a: is named for two outputs; give each its own name"),
+        (["check", CM1, "-o", "json=a", "-o", "text=a"], "a: is used for two outputs; give each a different name"),
         (["check", ".", "--policy", "vani.toml"], None),
-        (["baseline", "show"], "there is no baseline here or above; make one with `vani baseline save PROFILE`"),
+        (["baseline", "show"], "there is no baseline here or in parent folders; make one with `vani baseline save PROFILE`"),
         (["diff", CM1, "none.yaml"], "none.yaml: cannot be read (No such file or directory); name a profile or a trace"),
     ],
 )  # fmt: skip
@@ -134,10 +134,10 @@ def files(folder: Path) -> dict[str, bytes]:
 @pytest.mark.parametrize(
     ("arguments", "line"),
     [
-        (["-o", "p.yaml"], "p.yaml: is read by this command: it is not overwritten; name another file"),
-        (["-o", "json=vani.toml"], "vani.toml: is read by this command: it is not overwritten; name another file"),
-        (["-o", "json=link.toml"], "link.toml: is read by this command: it is not overwritten; name another file"),
-        (["--baseline", "b.yaml", "-o", "sarif=b.yaml"], "b.yaml: is read by this command: it is not overwritten; name another file"),
+        (["-o", "p.yaml"], "p.yaml: is an input of this command: it is not overwritten; name another file"),
+        (["-o", "json=vani.toml"], "vani.toml: is an input of this command: it is not overwritten; name another file"),
+        (["-o", "json=link.toml"], "link.toml: is an input of this command: it is not overwritten; name another file"),
+        (["--baseline", "b.yaml", "-o", "sarif=b.yaml"], "b.yaml: is an input of this command: it is not overwritten; name another file"),
         (["--baseline", "b.yaml", "--update-baseline"], "b.yaml: is a profile: it is not overwritten; save the baseline elsewhere with `vani baseline save PROFILE -o FILE`"),
         (["-o", "json=-"], "Invalid value for --output: text and json would both go to stdout; name a file for one of them; see `vani check --help`"),
         (["-o", "t", "-o", "json=-", "-o", "sarif=-"], "Invalid value for --output: json and sarif would both go to stdout; name a file for one of them; see `vani check --help`"),
@@ -161,7 +161,7 @@ def test_what_is_read_is_not_written_over_and_stdout_holds_one_document(run, pro
 )
 def test_no_command_of_the_gate_writes_over_its_profile(run, project, arguments):
     (project / "p.yaml").write_bytes(CM1.read_bytes())
-    assert run(*arguments).line.startswith("p.yaml: is read by this command: it is not overwritten")
+    assert run(*arguments).line.startswith("p.yaml: is an input of this command: it is not overwritten")
     assert (project / "p.yaml").read_bytes() == CM1.read_bytes()
 
 

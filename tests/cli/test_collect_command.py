@@ -34,9 +34,9 @@ def test_raw_files_have_the_type_that_is_named(run, desk):
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["--sample", "9"], "name it with --dataset"),
-        (["--dtype", "f4"], "name it with --dataset"),
-        (["--dataset", ".", "--dtype", "words"], "no type of numbers is called 'words'"),
+        (["--sample", "9"], "need --dataset"),
+        (["--dtype", "f4"], "need --dataset"),
+        (["--dataset", ".", "--dtype", "words"], "no number type is called 'words'"),
         (["--dataset", ".", "--sample", "-1"], "--sample"),
         (["--dataset", "gone"], "no such data set"),
     ],

@@ -101,7 +101,7 @@ def test_paths_in_a_file_are_seen_from_its_folder(run, files, tmp_path, monkeypa
     ("content", "told"),
     [
         (b"systm = 'lassen'", "unknown key 'systm'; did you mean 'system'?"),
-        (b"system = 3", "system is no text"),
+        (b"system = 3", "system is not text"),
         (b"contact = 'a\\tb'\n[thresholds]\nMAT001 = 3", "[thresholds] contains no tables of rules"),
         (b'contact = "a\\u001b[2Jb"', "contact contains characters that do not print"),
         (b"system = ", "not TOML: "),

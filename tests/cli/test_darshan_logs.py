@@ -29,7 +29,7 @@ def test_logs_and_traces_together_are_refused_in_one_line(tmp_path):
     (tmp_path / "a.darshan").write_bytes(SHARED_FILE.read_bytes())
     shutil.copytree(LOGS.parent / "traces" / "v3-cm1like-16r", tmp_path / "trace")
     with pytest.raises(
-        InputError, match="counts and calls are no one workload; profile them apart"
+        InputError, match="counts and calls are not one workload; profile them apart"
     ) as caught:
         vani.profile(tmp_path)
     assert "\n" not in str(caught.value)
@@ -41,7 +41,7 @@ def test_a_log_is_not_overwritten_by_what_is_made_of_it(tmp_path, run, command):
     log.write_bytes(SHARED_FILE.read_bytes())
     result = run(command, str(log), "-o", str(log))
     assert result.status == 2
-    assert "is read by this command" in result.err + result.out
+    assert "is an input of this command" in result.err + result.out
     assert log.read_bytes() == SHARED_FILE.read_bytes()
 
 

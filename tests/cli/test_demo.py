@@ -112,7 +112,7 @@ def test_the_program_is_named_as_the_shell_finds_it(desk):
         (["--copy", "file"], "file: is there already, and is not replaced; name a new folder"),
         (["--copy", "gone"], "gone: is there already, and is not replaced; name a new folder"),
         (["--copy", "file/below"], "file: is not a folder; name a folder"),
-        (["--copy", "new", "-o", "./new"], "new: is named for two outputs; give each its own name"),
+        (["--copy", "new", "-o", "./new"], "new: is used for two outputs; give each a different name"),
         (["-o", "/proc/new"], "/proc/new: cannot be made (No such file or directory); name another folder"),
         *(
             pytest.param(

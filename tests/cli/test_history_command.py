@@ -45,7 +45,7 @@ def test_a_month_from_the_logs_to_the_letter(run, desk, month):
     assert "\n    lfs setstripe -c" in letter
     # Striped well already; no model says what aggregators win.
     unknown = run("history", "letter", "climate", "u20200", "--database", "h.sqlite").out
-    assert "How much could be saved is not known" in unknown
+    assert "The possible saving is not known" in unknown
     settings = run("history", "top", "--settings", "--database", "h.sqlite").out
     assert "LUS002" in settings
 
@@ -109,7 +109,7 @@ def test_what_is_kept_is_looked_after(run, desk, db):
     (desk / "logs" / "cut.darshan").write_bytes(b"3.41")
     run("history", "add", desk / "logs", "--database", db, "-q")
     listed = run("history", "damaged", "--database", db)
-    assert listed.out == f"{desk}/logs/cut.darshan: is no Darshan log\n"
+    assert listed.out == f"{desk}/logs/cut.darshan: is not a Darshan log\n"
     assert run("history", "export", "--database", db, "-o", "all.gz").err == "4 runs exported\n"
     assert run("history", "import", "all.gz", "--database", "new.sqlite").err == "4 runs of 4 were new\n"
     assert (
@@ -134,35 +134,35 @@ def bad_logs(desk: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (("add", "empty.darshan", "--database", "h"), "empty.darshan: is an empty file, no Darshan log"),
+        (("add", "empty.darshan", "--database", "h"), "empty.darshan: is an empty file, not a Darshan log"),
         (("add", "old.darshan", "--database", "h"), "old.darshan: is a damaged Darshan log: it lacks the number of logs of Darshan 2"),
-        (("add", "text.darshan", "--database", "h"), "text.darshan: is no Darshan log"),
+        (("add", "text.darshan", "--database", "h"), "text.darshan: is not a Darshan log"),
         (
             ("add", "folder", "--database", "h"),
             "folder: contains no Darshan logs, no profiles, no traces and no sessions of vani tune; name the folder of the logs",
         ),
         (("add", "nowhere", "--database", "h"), "nowhere: cannot be read (No such file or directory)"),
-        (("add", "/dev/null", "--database", "h"), "/dev/null: is no file and no folder"),
-        (("add", "logs", "--database", "notes.txt"), "notes.txt: is no database, and is left as it is"),
+        (("add", "/dev/null", "--database", "h"), "/dev/null: is neither a file nor a folder"),
+        (("add", "logs", "--database", "notes.txt"), "notes.txt: is not a database, and was not changed"),
         (
             ("add", "logs", "--database", "mail.sqlite"),
-            "mail.sqlite: is a database of something else, and is left as it is",
+            "mail.sqlite: is a database of another program, and was not changed",
         ),
-        (("add", "logs", "--database", "folder"), "folder: is a folder, no history; name a file"),
-        (("add", "logs", "--database", "mysql://x/y"), "mysql:// is no place for a history"),
+        (("add", "logs", "--database", "folder"), "folder: is a folder, not a history; name a file"),
+        (("add", "logs", "--database", "mysql://x/y"), "mysql:// cannot be used for a history"),
         (("add", "logs", "--database", "h", "--workers", "0"), "--workers: is 0; give 1 to 1,024"),
-        (("top", "--database", "nowhere"), "nowhere: is no history; `vani history add PATH` makes one"),
+        (("top", "--database", "nowhere"), "nowhere: is not a history; `vani history add PATH` makes one"),
         (("top", "--database", "h.sqlite", "--limit", "0"), "--limit: is 0; give 1 or more"),
         (
             ("top", "--database", "h.sqlite", "--since", "soon"),
-            "--since: 'soon' is no day; write YYYY-MM-DD or YYYY-MM",
+            "--since: 'soon' is not a day; write YYYY-MM-DD or YYYY-MM",
         ),
         (("show", "solvr", "--database", "h.sqlite"), "no runs of solvr in this time; did you mean 'solver'?"),
         (("letter", "solver", "nobody", "--database", "h.sqlite"), "no runs of solver by nobody in this time; its users are <b>u1|x"),
         (("remove", "--user", "nobody", "--database", "h.sqlite"), "h.sqlite: no runs by nobody"),
         (("import", "notes.txt", "--database", "h"), "notes.txt: its first line does not name JobIDRaw"),
         (("anonymise", "--database", "h.sqlite", "--key", "folder/none/key"), "folder/none/key: cannot be written"),
-        (("upgrade", "--database", "nowhere"), "nowhere: is no history"),
+        (("upgrade", "--database", "nowhere"), "nowhere: is not a history"),
         (
             ("export", "--database", "h.sqlite", "-o", "h.sqlite"),
             "h.sqlite: is a history: it is not overwritten",
@@ -241,12 +241,12 @@ def test_a_report_is_of_a_run_or_of_a_history(run, desk, mix):
     kept.write_bytes(b"")
     both = run("report", mix, "--history", kept)
     assert both.status == 2
-    assert both.line.startswith("--history excludes a run; its runs were read and judged")
+    assert both.line.startswith("--history excludes a run; its runs were judged")
     neither = run("report")
     assert neither.status == 2
     assert "Missing argument 'PROFILE|TRACE' (or --history)" in neither.err
     nothing = run("report", "--history", "none.sqlite", "-o", "team.html")
-    assert nothing.line == "none.sqlite: is no history; `vani history add PATH` makes one"
+    assert nothing.line == "none.sqlite: is not a history; `vani history add PATH` makes one"
     over = run("report", "--history", kept, "-o", kept)
     assert over.status == 2
     assert not (desk / "team.html").exists()

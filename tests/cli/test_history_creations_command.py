@@ -70,4 +70,4 @@ def test_a_history_without_creations_says_what_to_add(run, desk):
 def test_no_history_at_all(run, desk):
     found = run("history", "creations", "solver", "--database", "h.sqlite")
     assert (found.status, found.out) == (2, "")
-    assert "is no history" in found.err
+    assert "is not a history" in found.err

@@ -37,8 +37,8 @@ def test_advice_without_a_number_is_in_the_letter_and_the_ranking(run, desk):
     )
     (desk / "a.darshan").write_bytes(log_bytes(log))
     letter = letter_of(run, desk / "a.darshan", "mltrain", "7")
-    assert "there is nothing to do" not in letter
-    assert "How much could be saved is not known" in letter
+    assert "nothing needs to be changed" not in letter
+    assert "The possible saving is not known" in letter
     assert "vani explain POS005" in letter
     top = run("history", "top", "--database", "h.sqlite").out
     assert "not known" in top
@@ -58,7 +58,7 @@ def test_letters_on_generated_logs_follow_the_advice(run, desk, case, applicatio
     if not log.is_file():
         pytest.skip(f"{log.name} is not here")
     letter = letter_of(run, log, application, user)
-    assert "there is nothing to do" not in letter
+    assert "nothing needs to be changed" not in letter
     assert f"vani explain {rule}" in letter
     (row,) = json.loads(run("history", "top", "--database", "h.sqlite", "--format", "json").out)["rows"]
     # The opens and reads that are needed remain.

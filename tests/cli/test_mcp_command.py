@@ -157,12 +157,12 @@ def test_nothing_outside_of_the_folders_is_read(ask: Ask, served: Path, tmp_path
         for tool, arguments in (("profile", {"path": path}), ("diff", {"a": "cm1.yaml", "b": path})):
             refused, answer = ask(tool, **arguments)
             assert refused
-            assert "is outside of the folders that this server reads; name a path below " in answer
+            assert "is outside the folders that this server reads; name a path below " in answer
             assert answer.count("\n") == 0
     refused, answer = ask("profile", path="trace")
     assert refused
-    assert "contains a link that leads outside of the folders (recorder.mt)" in answer
-    assert "link.yaml: a link that leads outside of the folders\n" in ask("contents")[1]
+    assert "contains a link to outside the folders (recorder.mt)" in answer
+    assert "link.yaml: a link to outside the folders\n" in ask("contents")[1]
     assert ask("contents", folder=str(tmp_path))[0]
     assert ask("advise", path="cm1.yaml", job="link.yaml")[0]
     # A machine is a name: a file of that name in the server's own folder is none.
@@ -274,13 +274,13 @@ def test_a_client_starts_the_command_and_talks_by_stdio(served: Path, cache: Pat
 
     answer, refusal = anyio.run(once)
     assert values(answer)["workflow.processes"] == "16"
-    assert refusal.startswith("/etc/passwd: is outside of the folders")
+    assert refusal.startswith("/etc/passwd: is outside the folders")
 
 
 def test_wrong_folders_machines_and_a_missing_sdk_are_refused_before_anything_is_answered(
     run, desk: Path, monkeypatch: pytest.MonkeyPatch
 ):
-    assert run("mcp", "nowhere").line == "nowhere: is no folder; name folders with traces or profiles"
+    assert run("mcp", "nowhere").line == "nowhere: is not a folder; name folders with traces or profiles"
     assert "lasen" in run("mcp", desk, "--system", "lasen").line
     monkeypatch.setitem(sys.modules, "mcp.server", None)
     done = run("mcp", desk)

@@ -39,7 +39,7 @@ def test_outside_of_the_model_nothing_is_promised(run, asked, why):
     done = run(*TITAN, *asked)
     assert done.status == 0
     assert done.out.startswith(f"Outside of the model: {why}")
-    assert "no promise" in done.out
+    assert "no estimate" in done.out
 
 
 @pytest.mark.parametrize(

@@ -53,7 +53,7 @@ def test_a_model_is_asked_for_what_it_was_fitted_to(run, fitted):
             ("--set", "colour=1"),
             "--set: the model has no column 'colour'; it has nodes, processes, bytes, stripe_count",
         ),
-        (("-n", "3"), "-n: is of published models; give --set COLUMN=VALUE"),
+        (("-n", "3"), "-n: is for published models; give --set COLUMN=VALUE"),
         (("--system", "titan"), "name a model; give --model FILE or --system NAME"),
     ],
 )
@@ -77,7 +77,7 @@ def test_a_model_that_was_edited_by_hand_runs_nothing_and_is_refused(run, fitted
         path = desk / f"{number}.yaml"
         path.write_text(model.model_copy(update={"method": "lasso", "parameters": parameters}).to_yaml())
         done = run("model", "predict", "--model", path.name, *ASKED)
-        assert (done.status, "its parameters are not those of lasso" in done.line) == (2, True)
+        assert (done.status, "its parameters do not match lasso" in done.line) == (2, True)
     path.write_text(model.model_copy(update={"method": "magic"}).to_yaml())
     assert run("model", "predict", "--model", path.name, *ASKED).status == 2
 
@@ -91,7 +91,7 @@ HEAD = "nodes,bytes,seconds\n"
         ("", "is empty"),
         (HEAD, "has no samples"),
         ("nodes,bytes\n1,2\n", "neither a column `seconds`"),
-        ("nodes,nodes,seconds\n1,1,1\n", "column 'nodes' is there twice"),
+        ("nodes,nodes,seconds\n1,1,1\n", "column 'nodes' appears twice"),
         (HEAD + "1,2\n", "row 2: 2 cells where there are 3 columns"),
         (HEAD + "1,,3\n", "row 2: no bytes"),
         (HEAD + "1,nan,3\n", "row 2: bytes is nan"),
@@ -101,11 +101,11 @@ HEAD = "nodes,bytes,seconds\n"
         (HEAD + "1,5,1\n" * 20, "1 samples"),
         (HEAD + "".join(f"4,{n},1\n" for n in range(1, 20)), "all samples are of one scale"),
         (",bytes,seconds\n1,2,3\n", "has a column without a name"),
-        ("nodes,bytes,seconds,bandwidth\n1,2,3,4\n", "has the time twice, as 'seconds' and as 'bandwidth'"),
+        ("nodes,bytes,seconds,bandwidth\n1,2,3,4\n", "has two times of writes, 'seconds' and as 'bandwidth'"),
         (HEAD + "1,5,1e-300\n", "row 2: a write of 1e-300 s"),
         (HEAD + "1,5,1e30\n", "row 2: a write of 1e+30 s"),
         ("IOR-4.0.0: MPI Coordinated Test of Parallel I/O\n", "ends before its results: it is cut off"),
-        ('{"tests": [{}]}', "is no JSON of IOR (KeyError"),
+        ('{"tests": [{}]}', "is not IOR's JSON (KeyError"),
     ],
 )
 def test_samples_that_cannot_be_used_are_refused_and_no_model_is_written(run, desk, text, part):
@@ -146,7 +146,7 @@ def test_fewer_samples_than_features_are_not_trusted(run, desk):
     (desk / "s.csv").write_text(text)
     done = run("model", "fit", "s.csv", "-o", "m.yaml")
     line = (
-        "s.csv: 8 samples differ in 9 columns: any model would fit; measure more writes, or leave columns out"
+        "s.csv: 8 samples differ in 9 columns: any model would fit them; measure more writes, or leave columns out"
     )
     assert (done.status, done.out, done.line) == (2, "", line)
     assert not (desk / "m.yaml").exists()
@@ -263,7 +263,7 @@ def test_means_that_have_not_converged_are_counted_apart(run, desk):
     done = run("model", "fit", "w.csv", "-o", "w.yaml")
     assert (done.status, done.line) == (
         2,
-        "w.csv: 8 of 8 samples have not converged; repeat these writes more often, or ask for less --confidence",
+        "w.csv: 8 of 8 samples have not converged; repeat these writes more often, or lower --confidence",
     )
     assert not (desk / "w.yaml").exists()
 

@@ -24,14 +24,14 @@ def test_nodes_that_are_mapped_have_one_time_with_the_interval_of_table_vi(run, 
     assert done.out.startswith(
         "128 nodes x 8 processes x 500 MB, 4 stripes per file: 40.9 s (34.1 s to 51.1 s)"
     )
-    assert "mapped: 4 routers, at most 32 nodes behind one: 40.9 s" in done.out
-    assert "98.6 % of the converged writes that the paper tested it with took 0.83 to 1.25 times" in done.out
+    assert "mapped: 4 routers, at most 32 nodes each: 40.9 s" in done.out
+    assert "98.6 % of the converged writes in the paper's test took 0.83 to 1.25 times" in done.out
 
 
 def test_a_job_has_some_of_the_nodes_that_are_mapped(run, titan):
     done = run(*TITAN, "--mapping", titan, "--job-nodes", "nid[000-031,040]")
     assert done.out.startswith("33 nodes x")
-    assert "mapped: 2 routers, at most 32 nodes behind one" in done.out
+    assert "mapped: 2 routers, at most 32 nodes each" in done.out
 
 
 def test_packed_and_spread_enclose_what_a_map_says(run, titan):
@@ -46,7 +46,7 @@ def test_each_kind_of_component_of_cetus_is_a_column(run, desk):
     (desk / "map.csv").write_text("node,io_node,bridge,link\n" + "\n".join(rows) + "\n")
     done = run(*CETUS, "--mapping", "map.csv")
     assert (
-        "at most 64 nodes behind one; 2 bridges, at most 32 nodes behind one; 4 links, at most 16" in done.out
+        "at most 64 nodes each; 2 bridges, at most 32 nodes each; 4 links, at most 16" in done.out
     )
 
 
@@ -59,7 +59,7 @@ def test_each_kind_of_component_of_cetus_is_a_column(run, desk):
         ),
         (
             ("-n", 5),
-            "map.csv: names 128 nodes where the job has 5; name those of the job with --job-nodes",
+            "map.csv: names 128 nodes where the job has 5; name the job's nodes with --job-nodes",
         ),
         (
             ("-n", 5, "--job-nodes", "nid[001-004]"),
@@ -79,11 +79,11 @@ def test_nodes_that_are_not_mapped_are_refused_in_one_line(run, titan, more, lin
 @pytest.mark.parametrize(
     ("text", "line"),
     [
-        ("", "map.csv: has no column 'node'; begin it with the names of the columns, each once"),
-        ("node,bridge\n", "map.csv: has no column 'router'; begin it with the names of the columns, each once"),
-        ("node,router,node\n", "map.csv: column 'node' is there twice; begin it with the names of the columns, each once"),
+        ("", "map.csv: has no column 'node'; start it with the names of the columns, each once"),
+        ("node,bridge\n", "map.csv: has no column 'router'; start it with the names of the columns, each once"),
+        ("node,router,node\n", "map.csv: column 'node' appears twice; start it with the names of the columns, each once"),
         ("node,router\n", "map.csv: maps no node; add a row for each node"),
-        ("node,router\na,r\na,s\n", "map.csv: line 3: node a is there twice; leave one out"),
+        ("node,router\na,r\na,s\n", "map.csv: line 3: node a appears twice; leave one out"),
         ("# x\nnode,router\na,\n", "map.csv: line 3: has an empty cell; fill it in or leave the row out"),
         ("node,router\na\n", "map.csv: line 2: 1 cells where there are 2 columns; complete it"),
     ],

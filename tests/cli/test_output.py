@@ -81,9 +81,9 @@ def test_a_path_with_spaces_and_quotes(run, desk):
 @pytest.mark.parametrize(
     ("output", "said"),
     [
-        ("nowhere/p.yaml", "cannot be written: its folder does not exist; make nowhere first"),
+        ("nowhere/p.yaml", "cannot be written: its folder does not exist; create nowhere first"),
         ("folder", "is a folder, not a file to write; name a file"),
-        ("file/p.yaml", "cannot be written: its folder does not exist; make file first"),
+        ("file/p.yaml", "cannot be written: its folder does not exist; create file first"),
         pytest.param(
             "locked/p.yaml",
             "cannot be written: its folder is read-only; name another one",
@@ -109,7 +109,7 @@ def test_a_place_that_cannot_be_written_is_found_before_the_work(
 def test_two_outputs_do_not_share_a_name(run, mix):
     done = run("profile", mix, "-o", "x.json", "--graph", "x.json")
     assert done.status == 2
-    assert done.line == "x.json: is named for two outputs; give each its own name"
+    assert done.line == "x.json: is used for two outputs; give each a different name"
 
 
 def test_a_full_device_is_named(run, mix):
@@ -234,7 +234,7 @@ def test_a_fault_of_vani_is_one_line(run, mix, monkeypatch, tmp_path, is_checkou
     assert (done.status, done.out) == (3, "")
     if is_checkout:
         # In a checkout the file may be the user's own, so the line names it.
-        assert re.match(r"RuntimeError: two and two\\nis five at tests/cli/test_output\.py:\d+; mend it there", done.line)
+        assert re.match(r"RuntimeError: two and two\\nis five at tests/cli/test_output\.py:\d+; fix it there", done.line)
     else:
         assert done.line.startswith("a fault of Vani itself: RuntimeError: two and two\\nis five; please report it")
 

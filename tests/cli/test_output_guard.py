@@ -45,7 +45,7 @@ def refused(run, desk, *arguments, name: str | None = None) -> str:
     return done.line
 
 
-READ = "is read by this command: it is not overwritten; name another file"
+READ = "is an input of this command: it is not overwritten; name another file"
 
 
 @pytest.mark.parametrize(
@@ -197,7 +197,7 @@ def test_a_link_to_itself_is_refused(run, desk, document):
     done = run("advise", "p.yaml", "-o", "a.yaml")
     assert (done.status, done.line) == (
         2,
-        "a.yaml: is a link that leads round in a circle; name another file",
+        "a.yaml: is a circular link; name another file",
     )
 
 

@@ -43,12 +43,12 @@ def test_a_plan_holds_while_the_pool_has_what_it_hands_out(run, desk, planned):
     planned()
     snapshot(desk, *["ok"] * 11, "offline")
     done = run("plan", "check", "plan.yaml", "--snapshot", "now.yaml")
-    assert (done.status, done.out, done.err) == (0, "Valid: plan of kind forward, by the snapshot.\n", "")
+    assert (done.status, done.out, done.err) == (0, "Valid: the forward plan fits the snapshot.\n", "")
     snapshot(desk, *["ok"] * 10, "offline", "offline")
     done = run("plan", "check", "plan.yaml", "--snapshot", "now.yaml")
     assert (done.status, done.err) == (1, "")
     assert done.out == (
-        "Not valid: pool: 11 I/O nodes are handed out, 10 of 12 can be used; offline: fwd10, fwd11.\n"
+        "Not valid: pool: 11 I/O nodes are assigned, 10 of 12 can be used; offline: fwd10, fwd11.\n"
     )
 
 
@@ -67,15 +67,15 @@ def test_slow_and_new_io_nodes_are_told_and_break_nothing(run, desk, planned):
     snapshot(desk, *["ok"] * 12, "degraded")
     done = run("plan", "check", "plan.yaml", "--snapshot", "now.yaml")
     assert done.status == 0
-    assert "Note: slower than planned, since degraded: fwd12." in done.out
-    assert "Note: the pool has 13 I/O nodes, the plan knows 12." in done.out
+    assert "Note: slower than planned, because degraded: fwd12." in done.out
+    assert "Note: the pool has 13 I/O nodes, the plan expects 12." in done.out
 
 
 def test_a_replay_is_held_against_the_pool_too(run, desk, planned):
     planned("--replay", "--nodes", 96)
     assert run("plan", "check", "plan.yaml", "--snapshot", snapshot(desk, *["ok"] * 9)).status == 0
     done = run("plan", "check", "plan.yaml", "--snapshot", snapshot(desk, *["ok"] * 8))
-    assert (done.status, "9 I/O nodes are handed out, 8 of 8" in done.out) == (1, True)
+    assert (done.status, "9 I/O nodes are assigned, 8 of 8" in done.out) == (1, True)
 
 
 def test_a_plan_whose_jobs_have_changed_does_not_hold(run, desk, planned):
@@ -132,7 +132,7 @@ def test_a_snapshot_that_is_too_old_is_refused(run, desk, planned):
     assert run(*check, 700).status == 0
     done = run(*check, 60)
     assert (done.status, done.out) == (2, "")
-    assert done.line.startswith("now.yaml: is 10 min 0 s old, and --max-age allows 60 s; take a new one")
+    assert done.line.startswith("now.yaml: is 10 min 0 s old, but --max-age allows 60 s; take a new one")
     snapshot(desk, *states, time=now + timedelta(hours=1))
     assert "ahead of this clock" in run(*check, 60).line
     snapshot(desk, *states)
@@ -157,7 +157,7 @@ def test_what_the_check_reads_is_not_written_over(run, desk, planned):
     for name in ("plan.yaml", "now.yaml", "jobs.yaml"):
         before = (desk / name).read_bytes()
         done = run("plan", "check", "plan.yaml", "--snapshot", "now.yaml", "-o", name)
-        assert (done.status, "is read by this command" in done.line) == (2, True)
+        assert (done.status, "is an input of this command" in done.line) == (2, True)
         assert (desk / name).read_bytes() == before
 
 

@@ -22,7 +22,7 @@ def test_a_plan_is_text_and_a_file_what_its_name_ends_in(run, desk):
     shown = run("plan", "forward", SIX, "--io-nodes", 12)
     assert (shown.status, shown.err) == (0, "")
     assert shown.out.startswith(
-        "mckp: 11 of 12 I/O nodes for 6 jobs, 6.79 GB/s: 4.60 times what static gives"
+        "mckp: 11 of 12 I/O nodes for 6 jobs, 6.79 GB/s: 4.60 times as much as static"
     )
     for name in ("plan.yaml", "plan.json"):
         assert run("plan", "forward", SIX, "--io-nodes", 12, "-o", name).status == 0
@@ -53,7 +53,7 @@ def test_the_plan_in_force_is_changed_where_that_pays(run):
     assert run("plan", "forward", SIX, "--io-nodes", 12, "--policy", "static", "-o", "now.yaml").status == 0
     free = run("plan", "forward", SIX, "--io-nodes", 12, "--current", "now.yaml")
     dear = run("plan", "forward", SIX, "--io-nodes", 12, "--current", "now.yaml", "--change-cost", "1e6")
-    assert "times what current gives" in free.out
+    assert "times as much as current" in free.out
     assert "1 -> 8" in free.out
     assert "->" not in dear.out
 
@@ -78,7 +78,7 @@ def test_a_profile_of_an_earlier_run_tells_the_pattern(run, desk):
     assert [one.kind for one in plan.inputs] == ["jobs", "profile"]
     assert plan.jobs[0].source == "estimated"
     done = run("plan", "forward", "jobs.yaml", "--io-nodes", 8, "-o", "p.yaml")
-    assert (done.status, "is read by this command" in done.line) == (2, True)
+    assert (done.status, "is an input of this command" in done.line) == (2, True)
     (desk / "p.yaml").unlink()
     done = run("plan", "forward", "jobs.yaml", "--io-nodes", 8)
     assert (done.status, done.line) == (2, "p.yaml: no such file")
@@ -88,7 +88,7 @@ def test_an_input_is_not_written_over(run, desk):
     (desk / "jobs.yaml").write_bytes(SIX.read_bytes())
     done = run("plan", "forward", "jobs.yaml", "--io-nodes", 12, "-o", "jobs.yaml")
     assert (done.status, done.out) == (2, "")
-    assert "is read by this command" in done.line
+    assert "is an input of this command" in done.line
     assert (desk / "jobs.yaml").read_bytes() == SIX.read_bytes()
 
 
@@ -118,7 +118,7 @@ def test_a_queue_is_replayed_on_the_nodes_of_the_machine(run, desk):
         (["--nodes", "0"], "--nodes: is 0; give 1 to 10,000,000"),
         (
             ["--nodes", "4"],
-            "job a: has 8 nodes, the machine 4: it would wait for ever; give a larger --nodes",
+            "job a: has 8 nodes, the machine 4: it would never start; give a larger --nodes",
         ),
         (["--nodes", "8", "--poll", "nan"], "--poll: is nan"),
         (["--nodes", "8", "--poll", "1e-9"], "--poll: is 1e-09"),
@@ -161,7 +161,7 @@ JOB = "{name: a, nodes: 8, curve: [{io_nodes: 1, bandwidth: 1.0}]}"
         ("[{name: a, nodes: 8, curve: [{io_nodes: 1, bandwidth: 0}]}]", "accepted: 1.0 or more"),
         (
             "[{name: a, nodes: 8, curve: [{io_nodes: 3, bandwidth: 1}]}]",
-            "no number of I/O nodes that it can have",
+            "none of the numbers of I/O nodes that it can have",
         ),
         ("[{name: a, nodes: 8, curve: []}]", "at least 1 entry"),
         (

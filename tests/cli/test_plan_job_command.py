@@ -166,7 +166,7 @@ def test_what_is_known_of_other_numbers_of_nodes_is_said(prolog, desk):
     prolog(slurm(1), "--known", "known")
     plan = plan_of(1)
     assert len(plan.io_nodes) == 4
-    assert plan.no_data[0].reason == "its known facts are from 64 nodes, not 4"
+    assert plan.no_data[0].reason == "its known figures are from 64 nodes, not 4"
 
 
 @pytest.mark.parametrize("name", ["../secret", "a\nb", "", "x" * 500, "a'b\"c$(touch x)`y`;|", "\udcff"])
@@ -209,7 +209,7 @@ UNUSABLE = {
     "no hosts": (slurm(1), {"pool": ("--hosts-file", "file")}, "file: names no host"),
     "a floor that is none": (slurm(1), {"pool": ("--io-nodes", "4", "--floor", "nan")}, "--floor"),
     "a ratio that is none": (slurm(1), {"pool": ("--io-nodes", "4", "--nodes-per-io-node", "-1")}, "--nodes-per-io-node"),
-    "neither nodes nor hosts": ({"SLURM_JOB_ID": "1"}, {}, "neither its number of nodes nor"),
+    "neither nodes nor hosts": ({"SLURM_JOB_ID": "1"}, {}, "its number of nodes and its"),
 }  # fmt: skip
 
 
@@ -245,7 +245,7 @@ def test_a_damaged_state_is_set_aside_and_planned_anew(prolog, desk):
     (desk / "state" / "state.json").write_text('{"jobs": {"1": ')
     done = prolog(slurm(2))
     assert done.returncode == 0
-    assert "state.json cannot be used and is set aside" in done.stderr
+    assert "state.json cannot be used and was set aside" in done.stderr
     assert sorted(json.loads((desk / "state" / "state.json").read_text())["jobs"]) == ["1", "2"]
 
 
@@ -302,7 +302,7 @@ def test_a_document_that_takes_longer_than_the_budget_is_given_up_after_three_ti
         place.write_text(json.dumps(saved | {"slow": {"known/bt.yaml": number}}))
     done = prolog(slurm(4), "--known", "known")
     assert "gets 4 of 4" in done.stderr
-    assert plan_of(4).no_data[0].reason == "known/bt.yaml takes longer than the budget"
+    assert plan_of(4).no_data[0].reason == "known/bt.yaml exceeds the budget"
 
 
 @pytest.mark.slow

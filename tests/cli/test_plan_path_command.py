@@ -54,7 +54,7 @@ def test_a_map_of_hosts_that_nobody_names_is_refused_and_nothing_is_written(run,
     done = run("plan", "path", "jobs.yaml", "--snapshot", NOW, "-o", "nodes.map")
     assert (done.status, done.out, (desk / "nodes.map").exists()) == (2, "", False)
     assert done.line == (
-        "job a: its hosts are not known, which a map names one by one; add `hosts` in jobs.yaml, or write the plan with "
+        "job a: its hosts are not known, and a map lists each host; add `hosts` in jobs.yaml, or write the plan with "
         "--format yaml"
     )
 
@@ -83,7 +83,7 @@ def test_a_profile_gives_the_demand_and_is_an_input(run, desk):
     assert [one.kind for one in found.inputs] == ["jobs", "snapshot", "profile"]
     assert found.jobs[0].iobw > 0
     done = run(*asked, "-o", "p.yaml")
-    assert (done.status, "is read by this command" in done.line) == (2, True)
+    assert (done.status, "is an input of this command" in done.line) == (2, True)
     (desk / "p.yaml").unlink()
     assert run(*asked).line == "p.yaml: no such file"
 
@@ -91,7 +91,7 @@ def test_a_profile_gives_the_demand_and_is_an_input(run, desk):
 def test_the_snapshot_is_not_written_over(run, desk):
     (desk / "now.yaml").write_bytes(NOW.read_bytes())
     done = run("plan", "path", JOBS, "--snapshot", "now.yaml", "-o", "now.yaml")
-    assert (done.status, "is read by this command" in done.line) == (2, True)
+    assert (done.status, "is an input of this command" in done.line) == (2, True)
     assert (desk / "now.yaml").read_bytes() == NOW.read_bytes()
 
 
@@ -99,7 +99,7 @@ def test_the_snapshot_is_not_written_over(run, desk):
     ("snapshot", "said"),
     [
         ({"ost": "+used"}, "OST 1 uses 40,000,000,000,001 of 40,000,000,000,000 bytes"),
-        ({"forwarding": "twin"}, "forwarding node 'fwd1' is there twice"),
+        ({"forwarding": "twin"}, "forwarding node 'fwd1' appears twice"),
         ({"reach": {"fwd9": ["sn1"]}}, "reach names the forwarding node 'fwd9', which is not there"),
         ({"reach": {"fwd1": []}}, "no forwarding node reaches a storage node"),
         ({"forwarding": []}, "names no forwarding node"),
@@ -134,7 +134,7 @@ def test_bad_snapshots_are_one_line_and_status_2(run, desk, snapshot, said):
         ),
         (
             "{name: a, nodes: 2, hosts: 'n[1-3]'}",
-            "job a: its `hosts` are 3, its `nodes` 2; give as many of both",
+            "job a: its `hosts` are 3, its `nodes` 2; make the two numbers equal",
         ),
         ("{name: a, nodes: 2, hosts: 'n1,n1'}", "each host once, not 'n1' again"),
         ('{name: a, nodes: 2, hosts: "n1,n\\n2"}', "names of letters, digits, dots and dashes"),
@@ -163,7 +163,7 @@ def test_bad_jobs_of_paths_are_one_line_and_status_2(run, desk, jobs, said):
         (["--metadata-share", "nan"], "--metadata-share: is nan; give a share, 0 to 1"),
         (["--metadata-share", "2"], "--metadata-share: is 2; give a share, 0 to 1"),
         (["--max-age", "-1"], "--max-age: is -1; give seconds, 0 or more"),
-        (["--max-age", "60"], "and --max-age allows 60 s; take a new one"),
+        (["--max-age", "60"], "but --max-age allows 60 s; take a new one"),
         (["--capacity", "eq2"], "'eq2' is not one of"),
         (["--format", "csv"], "'csv' is not one of"),
     ],
@@ -179,7 +179,7 @@ def test_a_snapshot_is_as_old_as_the_clock_says():
     taken = datetime(2022, 1, 1, tzinfo=UTC)
     for age in (0, 59, 60, -60):
         assert api.plan_path(JOBS, snapshot, max_age=60, now=taken + timedelta(seconds=age)).jobs
-    with pytest.raises(InputError, match=r"snapshot: is 61 s old, and --max-age allows 60 s"):
+    with pytest.raises(InputError, match=r"snapshot: is 61 s old, but --max-age allows 60 s"):
         api.plan_path(JOBS, snapshot, max_age=60, now=taken + timedelta(seconds=61))
     with pytest.raises(InputError, match="is from 61 s ahead of this clock"):
         api.plan_path(JOBS, snapshot, max_age=60, now=taken - timedelta(seconds=61))

@@ -31,7 +31,7 @@ def test_text_says_how_even_it_is_and_whether_to_pin(run):
     done = run("plan", "place", FILES, "--snapshot", EMPTY)
     first, second = done.out.splitlines()[:2]
     assert (done.status, done.err) == (0, "")
-    assert first == "balanced: 16 files, 34.4 GB on 35 of 35 OSTs: OST Cost 1.025, the least possible."
+    assert first == "balanced: 16 files, 34.4 GB on 35 of 35 OSTs: OST Cost 1.025, the minimum possible."
     assert second.startswith("Worth pinning: OST Cost 1.23 by Lustre's own allocator")
 
 
@@ -50,7 +50,7 @@ def test_what_is_read_is_not_written_over(run, desk):
         shutil.copy(EXAMPLES / name, desk / name)
     for name in ("ior-files.yaml", "testbed-empty.yaml", "pfl-1.ini"):
         done = run("plan", "place", "ior-files.yaml", "--snapshot", "testbed-empty.yaml", "-o", name)
-        assert (done.status, "is read by this command" in done.line) == (2, True)
+        assert (done.status, "is an input of this command" in done.line) == (2, True)
         assert (desk / name).read_bytes() == (EXAMPLES / name).read_bytes()
 
 
@@ -60,7 +60,7 @@ def test_what_is_read_is_not_written_over(run, desk):
         (["--size-weight", "past=2"], "give past=0..1"),
         (["--size-weight", "past=nan"], "give past=0..1"),
         (["--size-weight", "now=1"], "has no 'now'"),
-        (["--size-weight", "1"], "is no weight"),
+        (["--size-weight", "1"], "is not a weight"),
         (["--ceiling", "nan"], "above 0, at most 1"),
         (["--ceiling", "1.5"], "above 0, at most 1"),
         (["--window", "-1"], "give a share, 0 to 1"),
@@ -83,9 +83,9 @@ def test_figures_that_are_none_are_one_line_and_status_2(run, options, said):
         ("ost: [{index: 0, size: 10, used: 11}]", "uses 11 of 10 bytes"),
         ("ost: [{index: 0, oss: a, size: 10, used: 1}]", "names the OSS 'a', which is not there"),
         ("ost: [{index: 0, size: .inf, used: 1}]", "ost[0].size is"),
-        ("ost: [{index: 0, size: 9, used: 1}, {index: 0, size: 9, used: 1}]", "is there twice"),
+        ("ost: [{index: 0, size: 9, used: 1}, {index: 0, size: 9, used: 1}]", "appears twice"),
         ("ost: [{index: 70000, size: 9, used: 1}]", "ost[0].index is 70000"),
-        ("ost: []", "has no OST that serves"),
+        ("ost: []", "has no usable OST"),
     ],
     ids=range(6),
 )
@@ -152,8 +152,8 @@ def test_a_snapshot_is_written_and_read_again(run, desk):
 def test_a_snapshot_is_not_written_over_what_it_is_made_of(run, desk):
     shutil.copy(FIGURES / "client.txt", desk / "df.txt")
     done = run("plan", "snapshot", "c=df.txt", "-o", "df.txt")
-    assert (done.status, "is read by this command" in done.line) == (2, True)
-    for arguments, said in ((["no.txt"], "no such file"), (["df.txt", "--time", "noon"], "is no time")):
+    assert (done.status, "is an input of this command" in done.line) == (2, True)
+    for arguments, said in ((["no.txt"], "no such file"), (["df.txt", "--time", "noon"], "is not a time")):
         done = run("plan", "snapshot", *arguments)
         assert (done.status, said in done.line) == (2, True)
 
@@ -162,7 +162,7 @@ def test_a_snapshot_is_of_files_or_of_publishers(run):
     done = run("plan", "snapshot")
     assert (done.status, "no file to read" in done.line) == (2, True)
     done = run("plan", "snapshot", "df.txt", "--listen", "tcp://127.0.0.1:5570")
-    assert (done.status, done.line) == (2, "FILE: does not go with --listen; leave one of them out")
+    assert (done.status, done.line) == (2, "FILE: cannot be used with --listen; leave one of them out")
 
 
 def test_a_plan_of_osts_is_held_against_the_machine_as_it_is_now(run, desk):
@@ -174,7 +174,7 @@ def test_a_plan_of_osts_is_held_against_the_machine_as_it_is_now(run, desk):
         ({"state": "offline"}, "OST 0: it is offline"),
         ({"used": now.ost[0].size}, "are free"),
         ({"index": 999}, "OST 0: it is not in the snapshot"),
-        ({"oss": now.ost[-1].oss}, "OST 0: it is behind"),
+        ({"oss": now.ost[-1].oss}, "OST 0: it belongs to"),
     ):
         ost = [now.ost[0].model_copy(update=change), *now.ost[1:]]
         (desk / "now.yaml").write_text(now.model_copy(update={"ost": ost}).to_yaml())
@@ -199,7 +199,7 @@ def test_the_first_line_counts_files_that_are_placed_and_claims_no_least_cost_fo
 @pytest.mark.parametrize(
     ("file", "said"),
     [
-        ("size: 9000000, layout: 8", "/a: needs 8 OSTs of its own, and 1 serves; Lustre chooses"),
+        ("size: 9000000, layout: 8", "/a: needs 8 OSTs, but only 1 serves; Lustre chooses"),
         (
             "size: 4611686018427387904, layout: 1",
             "/a: below 95 % there is no room for 1 stripe of 4.61 EB on as many OSTs; Lustre chooses",
@@ -239,5 +239,5 @@ def test_a_figure_that_nothing_counts_to_is_one_line_and_status_2(run, desk, tex
     (desk / "dump.txt").write_text(f"x\n{text}\n".format("9" * 5000))
     done = run("plan", "snapshot", "oss0=dump.txt")
     assert (done.status, done.out) == (2, "")
-    assert "a number has hundreds of digits; look where that comes from" in done.line
+    assert "a number has hundreds of digits; check its source" in done.line
     assert done.line.startswith("dump.txt:")

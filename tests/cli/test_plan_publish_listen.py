@@ -186,9 +186,9 @@ def test_a_snapshot_is_written_anew_until_it_is_ended(desk):
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["listen", "--once", "--at", "nonsense"], "'nonsense': is no place to listen or to send to"),
-        (["listen", "--once", "--at", "tcp://127.0.0.1:99999"], "is no place to listen"),
-        (["listen", "--once", "--at", "inproc://x"], "is no place to listen"),
+        (["listen", "--once", "--at", "nonsense"], "'nonsense': is not an address to listen on or send to"),
+        (["listen", "--once", "--at", "tcp://127.0.0.1:99999"], "is not an address to listen"),
+        (["listen", "--once", "--at", "inproc://x"], "is not an address to listen"),
         (
             ["listen", "--once", "--at", "tcp://192.0.2.1:5570"],
             "cannot be used (Cannot assign requested address)",
@@ -197,7 +197,7 @@ def test_a_snapshot_is_written_anew_until_it_is_ended(desk):
         (["listen", "--once", "--expect", "oss["], "'oss[': is not a list of hosts"),
         (["listen", "--once", "--expect", "oss[1-20000]"], "--expect: are 20,000 servers"),
         (["listen"], "without --once it continues: name a file with -o"),
-        (["publish", "--to", "nonsense"], "'nonsense': is no place to listen or to send to"),
+        (["publish", "--to", "nonsense"], "'nonsense': is not an address to listen on or send to"),
         (["publish", "--interval", "-1"], "--interval: is -1"),
         (["publish", "--name", "a\nb"], "--name: is 'a\\nb'"),
         (["publish", "--name", ""], "--name: is ''"),
@@ -216,7 +216,7 @@ def test_a_port_that_is_taken_is_said(run):
         one.listen()
         done = run("plan", "listen", "--once", "--at", f"tcp://127.0.0.1:{one.getsockname()[1]}")
     assert done.status == 2
-    assert "cannot be used (Address already in use); give another port" in done.line
+    assert "cannot be used (Address already in use); use another port" in done.line
 
 
 @pytest.mark.parametrize(

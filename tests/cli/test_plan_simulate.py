@@ -100,12 +100,12 @@ def test_a_plot_is_svg_where_its_name_says_so(run, desk):
 @pytest.mark.parametrize(
     ("text", "line"),
     [
-        ("", "s.yaml: is empty; begin it with `schema: vani.scenario/1`"),
+        ("", "s.yaml: is empty; start it with `schema: vani.scenario/1`"),
         (HEAD + MACHINE, "s.yaml: no job runs; give `workload` or `jobs`"),
         (HEAD + "machine: {targets: 2, target: .nan}\n" + JOB, "s.yaml:2: machine.target is nan"),
         (HEAD + "machine: {targets: 2, target: .inf}\n" + JOB, "s.yaml:2: machine.target is inf"),
         (HEAD + "machine: {targets: 2, target: -1}\n" + JOB, "s.yaml:2: machine.target is -1"),
-        (HEAD + "machine: {targets: 2, target: 0}\n" + JOB, "machine.target is 0: nothing would ever move"),
+        (HEAD + "machine: {targets: 2, target: 0}\n" + JOB, "machine.target is 0: nothing would move"),
         (HEAD + "machine: {tragets: 2}\n" + JOB, "s.yaml:2: unknown key 'tragets' in machine; did you mean 'targets'?"),
         (HEAD + "machine: {system: nowhere}\n" + JOB, "no machine and no file is called 'nowhere'"),
         (HEAD + "machine: {system: titan, file_system: no}\n" + JOB, "titan has no file system 'no'"),
@@ -136,7 +136,7 @@ def test_nothing_that_is_read_is_written_over(run, desk):
         if option == "--plot":
             name.symlink_to(desk / "s.yaml")
         done = run("plan", "simulate", "s.yaml", option, name)
-        assert (done.status, "is read by this command" in done.line) == (2, True)
+        assert (done.status, "is an input of this command" in done.line) == (2, True)
     assert (desk / "s.yaml").read_text() == HEAD + MACHINE + JOB
 
 
@@ -178,6 +178,6 @@ def test_a_layout_of_more_stripes_than_targets_is_cut_and_says_so(run, desk):
         f"schema: vani.scenario/1\nmachine: {{node: 5.0e9, targets: 1, target: 1.0e9}}\n{JOB}"
     )
     said = (
-        "Note: a file has at most one object on each target: layouts of more stripes than 1 target are cut."
+        "Note: a file has at most one object on each target: layouts with more stripes than 1 target are cut."
     )
     assert said in run("plan", "simulate", "s.yaml").out.splitlines()

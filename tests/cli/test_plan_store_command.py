@@ -50,7 +50,7 @@ def test_what_is_stored_is_listed_in_a_form_that_can_be_stored(run, desk, rows):
 def test_a_file_that_is_not_kept_is_an_empty_table_and_a_line(run, rows):
     run("plan", "store", rows, "--database", "now.sqlite")
     done = run("plan", "interactions", "--database", "now.sqlite", "/lustre/a\n")
-    assert (done.status, done.line) == (0, "nothing is kept of /lustre/a\\n")
+    assert (done.status, done.line) == (0, "nothing is stored for /lustre/a\\n")
     assert done.out == ROWS.splitlines(keepends=True)[0]
 
 
@@ -60,7 +60,7 @@ def test_a_layout_that_lustre_refuses_is_stored_and_said(run, desk):
     assert (done.status, done.line) == (
         0,
         "Lustre will refuse this layout and use its default: /lustre/a.0: "
-        "extent end 134,217,728 is no multiple of its stripe size 100,663,296",
+        "extent end 134,217,728 is not a multiple of its stripe size 100,663,296",
     )
 
 
@@ -97,11 +97,11 @@ def test_a_plan_that_places_no_files_is_refused(run, desk):
     [
         (
             lambda path: path.write_text("schema: vani.plan/1\n"),
-            "file is not a database; name a file of SQLite",
+            "file is not a database; name an SQLite file",
         ),
         (lambda path: path.write_bytes(b"SQLite format 3\0" + bytes(4080)), "the database reports: "),
         (lambda path: path.mkdir(), "is a folder, not a file to write"),
-        (lambda path: path.symlink_to("/dev/null"), "is not a file of SQLite"),
+        (lambda path: path.symlink_to("/dev/null"), "is not an SQLite file"),
         (
             lambda path: made(path, "CREATE TABLE moz_places (id)"),
             "is a database of another program (table 'moz_places')",
@@ -154,7 +154,7 @@ def test_rows_that_are_none_leave_the_database_as_it_was(run, desk, rows):
     before = bytes_below(desk)["now.sqlite"]
     rows.write_text(ROWS.replace("/lustre/b.0", "b.0"))
     done = run("plan", "store", rows, "--database", "now.sqlite")
-    assert (done.status, done.line.startswith("b.0: is no absolute path")) == (2, True)
+    assert (done.status, done.line.startswith("b.0: is not an absolute path")) == (2, True)
     assert bytes_below(desk)["now.sqlite"] == before
     assert run("plan", "store", rows, "--database", "new.sqlite").status == 2
     assert not (desk / "new.sqlite").exists()
@@ -178,14 +178,14 @@ def test_a_failure_while_a_new_file_is_filled_leaves_none(run, desk, rows, monke
             "mariadb://me:***@127.0.0.1:1/runs: a setting behind `?` is not understood",
         ),
         ("postgresql://me:geheim@127.0.0.1:1", "the URL names no database"),
-        ("oracle://me:geheim@h/x", "'oracle' is no kind of database; give FILE.sqlite, "),
-        ("postgresql://me:ge@heim:x@h", "is no URL of a database"),
-        ("sqlite://", "names no file of SQLite"),
-        ("sqlite:///now.sqlite?mode=memory", "names no file of SQLite"),
+        ("oracle://me:geheim@h/x", "'oracle' is not a supported kind of database; give FILE.sqlite, "),
+        ("postgresql://me:ge@heim:x@h", "is not the URL of a database"),
+        ("sqlite://", "does not name an SQLite file"),
+        ("sqlite:///now.sqlite?mode=memory", "does not name an SQLite file"),
         ("-", "names no file"),
         (":memory:", "names no file"),
         ("", "names no file"),
-        ("nowhere.sqlite", "nowhere.sqlite: no such database; make it with `vani plan store`"),
+        ("nowhere.sqlite", "nowhere.sqlite: no such database; create it with `vani plan store`"),
     ],
 )
 def test_a_database_that_cannot_be_used_is_one_line_without_its_password(run, rows, url, said):
@@ -208,7 +208,7 @@ def test_a_missing_library_is_named_with_the_extra_that_brings_it(run, monkeypat
 def test_the_database_is_not_overwritten_by_its_own_listing(run, rows):
     run("plan", "store", rows, "--database", "now.sqlite")
     done = run("plan", "interactions", "--database", "now.sqlite", "-o", "now.sqlite")
-    assert (done.status, "is read by this command" in done.line) == (2, True)
+    assert (done.status, "is an input of this command" in done.line) == (2, True)
     assert run("plan", "store", rows, "--database", rows).status == 2
 
 

@@ -52,11 +52,11 @@ def test_dark_and_width_are_followed(run, profiled, desk):
     [
         (["heatmap", "profile.yaml", "-o", "x.svg"], "no plot is called 'heatmap'; did you mean 'heat-map'?"),
         (["ops", "profile.yaml", "-o", "x.jpg"], "x.jpg: unknown image format '.jpg'; did you mean '.png'?"),
-        (["ops", "profile.yaml", "-o", "x"], "x: no image format is named; end the name in .svg, .png or .json"),
+        (["ops", "profile.yaml", "-o", "x"], "x: no image format is named; use a name that ends in .svg, .png or .json"),
         (["ops", "profile.yaml"], "Missing option '-o' / '--output'; see `vani plot --help`"),
         (["ops", "nowhere.yaml", "-o", "x.svg"], "nowhere.yaml: no such file"),
         (["ops", ".", "-o", "x.svg"], ".: is not a trace, but has 1 .yaml file; name the folder of a Recorder trace (recorder.dat, or recorder.mt and VERSION), a .darshan log, .pfw files, an archive of OTF2 or a log of strace -f -ttt -T -y"),
-        (["ops", "profile.yaml", "-o", "no/x.svg"], "no/x.svg: cannot be written: its folder does not exist; make no first"),
+        (["ops", "profile.yaml", "-o", "no/x.svg"], "no/x.svg: cannot be written: its folder does not exist; create no first"),
         (["layers", "profile.yaml", "-o", "x.svg", "--store", "no"], "no: no such folder; name a store, or the folder of stores"),
         (["apps", "profile.yaml", "-o", "x.svg"], "profile.yaml: the plot apps cannot be drawn: the workload is one app; the plot data-flow shows which of its processes share files"),
     ],
@@ -91,7 +91,7 @@ def test_without_trace_and_store_a_plot_over_time_says_so(run, mix, tmp_path, de
     monkeypatch.setenv("VANI_CACHE", str(tmp_path / "empty"))
     done = run("plot", "heat-map", "p.yaml", "-o", "x.svg")
     assert done.status == 2
-    assert "run is not there any more" in done.line and "--store" in done.line
+    assert "run no longer exists" in done.line and "--store" in done.line
     # What a profile alone tells is drawn all the same.
     assert run("plot", "transfer-sizes", "p.yaml", "-o", "x.svg").status == 0
 
@@ -138,7 +138,7 @@ def test_a_profile_that_was_changed_by_hand_does_not_get_a_heat_map_of_other_num
     moved = profile.workflow.io.bytes.model_copy(update={"read": 1})
     stats = profile.workflow.io.model_copy(update={"bytes": moved})
     changed = profile.model_copy(update={"workflow": profile.workflow.model_copy(update={"io": stats})})
-    assert "other numbers of bytes" in heat_map(changed)
+    assert "the profile differ in bytes" in heat_map(changed)
 
 
 def test_a_workflow_finds_the_store_of_each_of_its_traces(tmp_path, monkeypatch, desk):

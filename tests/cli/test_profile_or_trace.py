@@ -61,7 +61,7 @@ def calls(csv_reader, desk):
 
 @each_command
 def test_a_trace_that_is_a_file_is_taken_as_its_profile_is(run, calls, desk, command):
-    # Was: "holds only '0,open,...', not a mapping of keys; begin it with `schema: vani.profile/3`".
+    # Was: "holds only '0,open,...', not a mapping of keys; start it with `schema: vani.profile/3`".
     done = run(*command, calls.name, "--store", "stores", "-q")
     assert (done.status, done.err) == (0, ""), done.err
     made = done.out or next(p for p in desk.iterdir() if p.name in ("x.json", "b.yaml")).read_text()
@@ -150,15 +150,15 @@ TODO = "name the folder with recorder.dat, or recorder.mt and VERSION, or name a
 @pytest.mark.parametrize(
     ("name", "content", "line"),
     [
-        ("zeros", bytes(5000), f"zeros: is a file, no trace; {TODO}"),
-        ("rubbish", b"\x93\xff\0" * 2000, f"rubbish: is a file, no trace; {TODO}"),
-        ("note", b"hello\n", f"note: is a file, no trace; {TODO}"),
-        ("empty", b"", "empty: is an empty file; copy it once more from where the tracer wrote it, or leave it out, or name a profile"),
-        ("list.yaml", b"- a\n- b\n", "list.yaml: contains a list, not a mapping of keys; begin it with `schema: vani.profile/3`"),
+        ("zeros", bytes(5000), f"zeros: is a file, not a trace; {TODO}"),
+        ("rubbish", b"\x93\xff\0" * 2000, f"rubbish: is a file, not a trace; {TODO}"),
+        ("note", b"hello\n", f"note: is a file, not a trace; {TODO}"),
+        ("empty", b"", "empty: is an empty file; copy it again from where the tracer wrote it, or leave it out, or name a profile"),
+        ("list.yaml", b"- a\n- b\n", "list.yaml: contains a list, not a mapping of keys; start it with `schema: vani.profile/3`"),
         ("recorder.mt", b"\x93\xff\0", "recorder.mt: is one file of a Recorder trace; name its folder, ., or name a profile"),
         ("x.tar.gz", b"\x93\xff\0", "x.tar.gz: is an archive; unpack it and name the trace's folder, or name a profile"),
         ("folder", None, "folder: is an empty folder; name a folder with recorder.dat, or recorder.mt and VERSION"),
-        ("advice.yaml", b"schema: vani.advice/2\n", "advice.yaml:1: schema is 'vani.advice/2', advice, which `vani apply ADVICE` and `vani report PROFILE --advice ADVICE` take; known here is vani.profile/3"),
+        ("advice.yaml", b"schema: vani.advice/2\n", "advice.yaml:1: schema is 'vani.advice/2', advice, for `vani apply ADVICE` and `vani report PROFILE --advice ADVICE`; known here is vani.profile/3"),
     ],
 )  # fmt: skip
 def test_what_is_neither_is_one_line(run, desk, command, name, content, line):

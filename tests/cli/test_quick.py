@@ -54,7 +54,7 @@ def test_no_calls_are_kept(run, mix, desk, cache):
 def test_a_graph_takes_times(run, mix, desk):
     done = run("profile", "--quick", mix, "--graph", "g.dot", "-o", "p.yaml")
     assert done.status == 2
-    assert done.line.endswith("which takes time stamps; leave --graph or --quick out")
+    assert done.line.endswith("and needs time stamps; leave --graph or --quick out")
     assert list(desk.iterdir()) == []
 
 

@@ -16,8 +16,8 @@ from repository import ROOT, TRACES
 
 TRACE = TRACES / "v3-posix-mix-4r"
 PROFILE = ROOT / "tests" / "golden" / "v2-posix-mix-nonmpi.yaml"
-CLOSED = "vani: standard output: cannot be written (it is closed); let it go to another place"
-FULL = "vani: standard output: cannot be written (No space left on device); let it go to another place"
+CLOSED = "vani: standard output: cannot be written (it is closed); redirect it elsewhere"
+FULL = "vani: standard output: cannot be written (No space left on device); redirect it elsewhere"
 REMOVED = "vani: the working directory was removed; change to one that exists"
 NO_TMP = "vani: no folder for temporary files can be written; set TMPDIR to one that can"
 GONE = "mkdir gone && cd gone && rmdir ../gone && "

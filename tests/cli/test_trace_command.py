@@ -68,7 +68,7 @@ def test_no_trace_is_written_over(run, desk):
     strace_or_skip()
     (desk / "run").mkdir()
     (desk / "run" / "mine").touch()
-    assert "no trace is written over" in run("trace", "-o", "run", "--", "true").line
+    assert "traces are not overwritten" in run("trace", "-o", "run", "--", "true").line
     assert [path.name for path in (desk / "run").iterdir()] == ["mine"]
     for name in ("true.trace", "true.trace.2"):
         assert run("trace", "--no-collect", "--", "true").err.startswith(f"Trace  {name}: ")
@@ -105,7 +105,7 @@ def test_a_dry_run_prints_the_line_and_makes_nothing(run, desk, standin):
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["--", "nonesuch-program"], "there is no such program"),
+        (["--", "nonesuch-program"], "no such program"),
         (["--recorder", "gone", "--", "true"], "though --recorder names it"),
         (["--tracer", "recorder", "--", "true"], "Recorder's library was not found"),
         (["--tracer", "dftracer", "--", "true"], "pip install dftracer in the Python of the program"),

@@ -95,7 +95,7 @@ def test_what_helps_is_proven_and_kept(run, scratch):
     assert tuned.result.low < 4 < tuned.result.high
     assert done.out.startswith("Run 1 of 5   as it is ")
     assert "Proven: " in done.out
-    assert "POS001: needs more than a setting from outside" in done.out
+    assert "POS001: needs a change inside the program" in done.out
     hinted = next(known for known in tuned.runs if 1 in known.candidates)
     assert hinted.hints == {"cb_nodes": "8"}
     # A run each in a folder of its own; what was there stays.
@@ -209,7 +209,7 @@ def test_a_budget_in_node_hours_needs_to_know_the_nodes(run, scratch, monkeypatc
 def test_a_program_that_fails_as_it_is_is_reported(run, scratch):
     done = run(*words("--verify", "exit 3"))
     assert done.status == 1
-    assert "Unfinished: run 1, as it is: --verify ended with status 3" in done.out
+    assert "Unfinished: run 1, without a setting: --verify ended with status 3" in done.out
     assert not Path("tuned.yaml").exists()
 
 
@@ -217,9 +217,9 @@ def test_a_program_that_fails_as_it_is_is_reported(run, scratch):
     ("options", "line"),
     [
         (["--budget", "many"], "'many' is neither a number of runs, nor a time"),
-        (["--data", "nowhere"], "is no folder"),
+        (["--data", "nowhere"], "is not a folder"),
         (["--state", "scratch/state"], "is in the folder of the output"),
-        (["-o", "advice.yaml"], "is there already"),
+        (["-o", "advice.yaml"], "already exists"),
         (["--resume"], "a session has its command and folder already"),
     ],
 )
@@ -248,7 +248,7 @@ def test_a_session_that_is_killed_goes_on_or_says_why_not(run, scratch, after_s,
         assert layouts() == []
     assert (scratch / "mine").read_text() == "mine"
     done = run("tune", "--resume")
-    while "still under way" in done.err:
+    while "still in progress" in done.err:
         time.sleep(0.1)
         done = run("tune", "--resume")
     assert done.status == 0, done.err
@@ -287,7 +287,7 @@ def test_a_session_that_is_killed_while_it_is_saved_loses_no_run_that_was_saved(
     assert subprocess.run(line, check=False, capture_output=True).returncode == -signal.SIGKILL
     if (number, moment) == (1, "before"):
         done = run("tune", "--resume")
-        assert (done.status, "contains no session that has begun" in done.line) == (2, True)
+        assert (done.status, "contains no started session" in done.line) == (2, True)
         return
     before = Tuned.load("vani-tune-state/tuned.yaml")
     assert run("tune", "--resume").status == 0
@@ -319,7 +319,7 @@ def test_a_history_remembers_what_was_measured_for_advice_and_for_the_next_sessi
     assert "Another setting" not in run("advise", golden, "--system", "lassen", "--history", "h.sqlite", "--format", "text").out
     done = run(*words(*named, "--state", "other", "-o", "other.yaml", "--budget", "2"))
     assert "Not tried    MPI003: cb_nodes 8: measured on this machine: the program failed with it, " in done.out
-    assert "; without --history it is tried again\n" in done.out
+    assert "; without --history, it is tried again\n" in done.out
     assert [item.rule for item in Tuned.load("other/tuned.yaml").candidates] == ["LUS002"]
 
 

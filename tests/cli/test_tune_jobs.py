@@ -129,7 +129,7 @@ def test_a_job_that_is_refused_is_submitted_again_by_resume(run, jobs):
     refuses.touch()
     done = run(*words("--submit", "--budget", "9nh", "--later-runs", "1"))
     assert (done.status, done.line) == (
-        2, "sbatch: refuses the job: sbatch: error: Invalid account; mend it, then vani tune --resume submits it again",
+        2, "sbatch: refuses the job: sbatch: error: Invalid account; fix it, then vani tune --resume submits it again",
     )  # fmt: skip
     refuses.unlink()
     assert run("tune", "--resume").out.startswith("Job 2 is submitted")
@@ -161,7 +161,7 @@ def test_jobs_add_to_the_history_wherever_they_start(run, jobs):
     script = Path("vani-tune-state/job.sh").read_text()
     assert f"--history {shlex.quote(str(Path('my history.sqlite').absolute()))}" in script
     place = "postgresql://me:secret@db/vani"
-    with pytest.raises(InputError, match="has a password") as raised:
+    with pytest.raises(InputError, match="contains a password") as raised:
         prepare_jobs(Submission(Path("o"), "slurm", dry_run=True), Path("state"), place)
     assert "secret" not in str(raised.value)
     _, text = prepare_jobs(Submission(Path("o"), "slurm", dry_run=True), Path("state"), "postgresql://me@db/vani")

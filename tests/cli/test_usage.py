@@ -108,7 +108,7 @@ def test_a_plain_file(run, desk):
     (desk / "notes.txt").write_text("hello")
     done = run("profile", "notes.txt")
     assert done.status == 2
-    assert done.line.startswith("notes.txt: is a file, no trace; ")
+    assert done.line.startswith("notes.txt: is a file, not a trace; ")
 
 
 def test_an_empty_folder(run, desk):
@@ -176,13 +176,13 @@ def test_a_profile_that_is_none(run, desk):
     assert run("advise", "nowhere.yaml").status == 2
     done = run("advise", "p.yaml")
     assert done.status == 2
-    assert done.line == "p.yaml:1: schema is 'vani.job/1', facts of a job, which `vani profile TRACE --job FILE` takes; known here is vani.profile/3"
+    assert done.line == "p.yaml:1: schema is 'vani.job/1', facts of a job, for `vani profile TRACE --job FILE`; known here is vani.profile/3"
 
 
 def test_a_graph_in_an_unknown_format(run, mix, desk):
     done = run("profile", mix, "--graph", "deps.png", "-o", "p.yaml")
     assert done.status == 2
-    assert done.line == "deps.png: unknown graph format '.png'; end the name in .dot or .json"
+    assert done.line == "deps.png: unknown graph format '.png'; use a name that ends in .dot or .json"
     assert list(desk.iterdir()) == []
 
 

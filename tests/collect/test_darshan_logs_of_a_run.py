@@ -34,7 +34,7 @@ def test_logs_of_before_and_of_others_are_left_alone(tmp_path):
     log(tmp_path, age_s=120)
     log(tmp_path, user="somebody")
     why = logs_since(time.time() - 60, {"DARSHAN_LOGPATH": str(tmp_path)})
-    assert why == f"Darshan left no log of the run in {tmp_path}"
+    assert why == f"Darshan wrote no log of the run in {tmp_path}"
 
 
 def test_of_several_jobs_of_a_user_only_this_one_counts(tmp_path):

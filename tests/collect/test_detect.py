@@ -334,7 +334,7 @@ def test_a_composite_default_is_found_and_says_nothing_of_what_the_site_asks(nod
         ("2.15.3", "2.12.9.0", None, False, "2.12.9", "2.15.3; lctl get_param mdc.scratch-*.import: 2.12.9"),
         ("2.15.3", "2.14.0.0", None, True, "2.14.0", "2.15.3; lctl get_param mdc.scratch-*.import: 2.14.0"),
         ("2.12.9", None, None, False, None, "lfs --version: 2.12.9, from 2.13 on"),
-        ("2.15.3", None, None, None, None, "not known: the client is 2.15.3, and nothing is known of the servers"),
+        ("2.15.3", None, None, None, None, "not known: the client is 2.15.3, and the servers' version is not known"),
     ],
 )
 def test_overstriping_is_told_by_what_client_and_servers_agree_on(

@@ -165,7 +165,7 @@ def test_types_are_named_as_numpy_does(name):
 
 @pytest.mark.parametrize("name", ["words", "complex64", "S4", "f4,i4", ""])
 def test_a_type_that_is_none_of_numbers_is_wrong_usage(name):
-    with pytest.raises(InputError, match="no type of numbers is called"):
+    with pytest.raises(InputError, match="no number type is called"):
         type_of_values(name)
 
 
@@ -199,7 +199,7 @@ def test_the_reason_is_told_where_no_law_is_known(tmp_path, monkeypatch):
     job = collect({}, tmp_path, tmp_path / "in")
     assert job.dataset.distribution is None
     assert "no file contains numbers of a known type" in job.unknown["dataset.distribution"]
-    assert job.unknown["dataset.attributes"].startswith("1 file was not looked into: h5py is not installed")
+    assert job.unknown["dataset.attributes"].startswith("1 file was not examined: h5py is not installed")
     assert "h5py" in job.unknown["dataset.distribution"]
     assert loads(dumps(job), Job) == job
     none = collect({}, tmp_path, tmp_path / "in", bounds=Bounds(values=0))

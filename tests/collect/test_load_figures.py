@@ -52,7 +52,7 @@ def test_loads_of_servers_are_shares_of_processors_and_memory():
 def test_a_figure_that_nobody_gave_is_no_zero():
     found = plan_snapshot([f"oss2={OSS2}"], time=NOON)
     assert found.oss[0].memory is None
-    assert [(one.name, one.reason) for one in found.no_data] == [("oss2", "has no load of its memory")]
+    assert [(one.name, one.reason) for one in found.no_data] == [("oss2", "has no load figure of its memory")]
 
 
 def test_a_page_of_prometheus_for_several_servers_names_them(tmp_path):
@@ -100,7 +100,7 @@ def test_a_snapshot_is_as_old_as_its_oldest_file(tmp_path):
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("nothing of use\n", "has nothing that a snapshot needs"),
+        ("nothing of use\n", "has no figures for a snapshot"),
         ("fs-OST0000_UUID 9.3G 1.2G 8.1G 12% /fs[OST:0]\n", "run `lfs df` without -h"),
         ("0.20 0.18 0.12 1/80 11206\n", "without its name"),
         (

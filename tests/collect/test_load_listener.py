@@ -112,7 +112,7 @@ def test_late_and_lost_messages_are_counted_and_the_newest_holds():
         heard.take(sent(number=number, cpu=cpu), float(number))
     found = heard.snapshot(5.0, NOW)
     assert found.oss[0].cpu == 0.4
-    assert found.notes == ["2 messages came late or twice", "3 messages lost on the way"]
+    assert found.notes == ["2 messages arrived late or twice", "3 messages lost in transit"]
 
 
 def test_a_publisher_that_was_started_anew_counts_from_0():

@@ -208,7 +208,7 @@ def test_what_a_program_printed_before_it_failed_is_kept():
     assert (found.osts, found.mdts, found.capacity) == (2, 1, 7732769008 * 1024)
     assert found.stripe_count == -1
     assert problems == [
-        "lfs failed: error: df: /scratch: Resource temporarily unavailable; its output is kept"
+        "lfs failed: error: df: /scratch: Resource temporarily unavailable; its output is stored"
     ]
 
 
@@ -307,7 +307,7 @@ def test_mmlsfs_is_looked_for_where_it_is_installed():
 
     found, problems = read_gpfs("/p/gpfs1", "gpfs1", half)
     assert found.block_size == 8388608
-    assert problems == ["mmlsfs failed: mmlsfs: Command failed; its output is kept"]
+    assert problems == ["mmlsfs failed: mmlsfs: Command failed; its output is stored"]
 
     def nothing(command):
         raise NoAnswer(f"{command[0]} is not installed")

@@ -55,7 +55,7 @@ def test_flux_run_is_two_words():
 def test_srun_that_passes_nothing_on_is_refused(option):
     launcher = launcher_of(["srun"])
     assert launcher is not None
-    with pytest.raises(InputError, match="keeps LD_PRELOAD from the program"):
+    with pytest.raises(InputError, match="hides LD_PRELOAD from the program"):
         with_variables(["srun", *option, "./x"], launcher, SET)
 
 
@@ -75,7 +75,7 @@ def test_an_mpirun_is_asked_which_one_it_is(tmp_path, says, name):
 
 
 def test_an_mpirun_of_neither_family_is_refused(tmp_path):
-    with pytest.raises(InputError, match="neither to Open MPI nor to MPICH"):
+    with pytest.raises(InputError, match="neither Open MPI's nor MPICH's"):
         launcher_of([program(tmp_path, "mpiexec", "something else"), "./x"])
 
 
@@ -125,12 +125,12 @@ def test_a_line_whose_program_cannot_be_told_is_refused(tmp_path):
     launcher = launcher_of(["mpirun.mpich"])
     assert launcher is not None
     for line in (["-n", "2"], ["-unheard", "of", str(tmp_path / "gone")]):
-        with pytest.raises(InputError, match="the beginning of the program is not known"):
+        with pytest.raises(InputError, match="cannot find where the program starts"):
             programs_at(["mpirun.mpich", *line], launcher)
     x = program(tmp_path, "x")
     line = ["mpirun.mpich", "-n", "1", x, "a", ":", "-n", "2", x]
     assert programs_at(line, launcher) == [3, 8]
-    with pytest.raises(InputError, match="the beginning of the program is not known"):
+    with pytest.raises(InputError, match="cannot find where the program starts"):
         programs_at([*line, ":", "-n", "2"], launcher)
 
 

@@ -47,7 +47,7 @@ def test_a_folder_is_written_and_read_and_nothing_stays(tmp_path):
     assert found.write > 0
     assert found.read > 0
     # Whole transfers by each of two streams.
-    assert found.method.startswith("128MiB by 2 streams with files of their own, transfers of 4MiB, ")
+    assert found.method.startswith("128MiB by 2 streams with separate files, transfers of 4MiB, ")
     assert found.notes == ()
     assert list(tmp_path.iterdir()) == []
 
@@ -87,10 +87,10 @@ def test_a_slow_folder_is_left_after_a_while(tmp_path, monkeypatch):
 
 def test_a_folder_with_little_room_is_refused_before_anything_is_written(tmp_path, monkeypatch):
     monkeypatch.setattr(transfer_test, "space_of", lambda _: (10**12, 10 * GiB - 1))
-    with pytest.raises(InputError, match=r"10.7 GB are free: the test writes 1.07 GB, and wants 10 times"):
+    with pytest.raises(InputError, match=r"10.7 GB are free: the test writes 1.07 GB, and needs 10 times"):
         measure(tmp_path, GiB)
     monkeypatch.setattr(transfer_test, "space_of", lambda _: None)
-    with pytest.raises(InputError, match="how much room it has is not known"):
+    with pytest.raises(InputError, match="its free space is not known"):
         measure(tmp_path, GiB)
     assert list(tmp_path.iterdir()) == []
 
@@ -141,12 +141,12 @@ def test_an_interrupted_test_leaves_no_file_and_no_description(tmp_path, number)
             "--measure means writing 4G to HERE and reading it again, at most 120 s: .*; add --yes",
         ),
         (["--measure", "HERE/gone", "--yes"], "HERE/gone: no such folder"),
-        (["--measure", "HERE", "--size", "many", "--yes"], "--size many is no size; write it like 4G"),
+        (["--measure", "HERE", "--size", "many", "--yes"], "--size many is not a size; use a size such as 4G"),
         (
             ["--measure", "HERE", "--size", "1M", "--yes"],
-            "too much or too little; write one between 16M and 256G",
+            "out of range; use a size between 16M and 256G",
         ),
-        (["--size", "1G"], "--size, --sweep and --yes are of --measure"),
+        (["--size", "1G"], "--size, --sweep and --yes need --measure"),
     ],
 )
 def test_what_is_not_agreed_or_makes_no_sense_is_refused(tmp_path, arguments, said, monkeypatch):
@@ -165,7 +165,7 @@ def test_on_a_terminal_the_user_is_asked(tmp_path):
     done = subprocess.run(command, stdin=its, capture_output=True, text=True, check=False)
     os.close(its)
     os.close(ours)
-    assert "it loads the file system for all users. Go on? [y/N]" in done.stderr
+    assert "this loads the file system for all users. Continue? [y/N]" in done.stderr
     assert "nothing was measured" in done.stderr
     assert (done.returncode, done.stdout) == (2, "")
 
@@ -279,7 +279,7 @@ def test_a_launcher_begins_the_processes_of_several_nodes(tmp_path, monkeypatch)
 
 
 def test_a_size_that_fills_no_targets_is_refused(tmp_path):
-    with pytest.raises(InputError, match="files of 8MiB in all fill fewer than two targets each; give a larger --size"):
+    with pytest.raises(InputError, match="files of 8MiB in total fill fewer than two targets each; give a larger --size"):
         sweep(tmp_path, 8 * MiB, 32, set_stripes=lambda *_: None)
     assert list(tmp_path.iterdir()) == []
 
@@ -334,8 +334,8 @@ def test_a_curve_is_that_of_the_file_system_that_was_measured(tmp_path):
 
 @pytest.mark.slow
 def test_a_sweep_is_of_measure_and_of_lustre(tmp_path):
-    assert "--size, --sweep and --yes are of --measure" in run("--sweep").stderr
-    assert "--launcher is of --sweep" in run("--measure", tmp_path, "--launcher", "srun", "--yes").stderr
+    assert "--size, --sweep and --yes need --measure" in run("--sweep").stderr
+    assert "--launcher needs --sweep" in run("--measure", tmp_path, "--launcher", "srun", "--yes").stderr
     refused = run("--measure", tmp_path, "--size", "16M", "--sweep", "--yes", "-q")
     assert refused.returncode == 2
     assert "--sweep measures stripe counts of Lustre" in refused.stderr

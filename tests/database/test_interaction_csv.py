@@ -46,11 +46,11 @@ def test_the_rows_of_the_papers_tables_are_read():
 def test_lustre_refuses_the_third_extent_of_table_1():
     told = lustre_objections(refuse_contradictions(read_csv(TABLES_1_AND_4, "t.csv")))
     assert told == [
-        "/mnt/lustre/ior/test.0: extent end 2,147,483,648 is no multiple of its stripe size 201,326,592"
+        "/mnt/lustre/ior/test.0: extent end 2,147,483,648 is not a multiple of its stripe size 201,326,592"
     ]
     assert lustre_objections([ONE]) == []
     assert "is not below 4 GiB" in lustre_objections([replace(ONE, stripe_size=4 << 30)])[0]
-    assert "is no multiple of 65,536" in lustre_objections([replace(ONE, stripe_size=1000)])[0]
+    assert "is not a multiple of 65,536" in lustre_objections([replace(ONE, stripe_size=1000)])[0]
 
 
 def test_what_is_written_is_read_again():
@@ -68,9 +68,9 @@ HEAD = "file_name,extent_start,extent_end,stripe_size,stripe_count,ost_list\n"
         ("", "column 'file_name' is missing; give file_name, "),
         ("file,stripe_size\n", "column 'stripe_count' is missing"),
         ("file,size\n", "column 'size' is not known"),
-        ("file,file_name,stripe_size,stripe_count,ost_list\n", "a column is there twice"),
+        ("file,file_name,stripe_size,stripe_count,ost_list\n", "a column appears twice"),
         (HEAD + "/a,0\n", "t.csv:2: has 2 cells for 6 columns"),
-        (HEAD + '/a,0,,"65536\n', "t.csv:2: is no CSV"),
+        (HEAD + '/a,0,,"65536\n', "t.csv:2: is not CSV"),
         (HEAD + "/a,0,,nan,1,0\n", "t.csv:2: stripe_size is 'nan'; give a whole number, 0 or more"),
         ("# made by hand\n" + HEAD + "/a,0,,-1,1,0\n", "t.csv:3: stripe_size is '-1'"),
         (HEAD + "/a,0,,,1,0\n", "t.csv:2: stripe_size is empty"),
@@ -89,11 +89,11 @@ def test_a_cell_that_is_none_is_refused_with_its_line(text, said):
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        ({"file": ""}, "a file: is no absolute path"),
-        ({"file": "a.0"}, "a.0: is no absolute path"),
-        ({"file": "/a\0"}, "is no absolute path"),
+        ({"file": ""}, "a file: is not an absolute path"),
+        ({"file": "a.0"}, "a.0: is not an absolute path"),
+        ({"file": "/a\0"}, "is not an absolute path"),
         ({"file": "/" + "x" * 4095}, "the path has 4,096 bytes; 4,095 is the most"),
-        ({"file": "/\udcff"}, "the path is no text in UTF-8"),
+        ({"file": "/\udcff"}, "the path is not UTF-8 text"),
         ({"file": "/a\nb", "stripe_count": 3}, "/a\\nb: stripe count is 3, but 2 OSTs listed"),
         ({"stripe_size": 0}, "stripe size is 0"),
         ({"stripe_count": 0, "extent_start": 0, "osts": ()}, "only the beginning of a file can be on the metadata target"),

@@ -201,7 +201,7 @@ def test_a_full_disk_is_said_and_nothing_is_kept(store):
         store.engine, "connect", lambda connection, _: connection.execute("PRAGMA max_page_count = 1")
     )
     with (
-        pytest.raises(StoreError, match="the disk is full: nothing of this step was kept"),
+        pytest.raises(StoreError, match="the disk is full: nothing of this step was stored"),
         store.writing() as connection,
     ):
         write.add_sources(connection, [Source(f"/{n}" * 500, 1, 1, None, "x") for n in range(200)])
@@ -253,10 +253,10 @@ def test_databases_and_files_of_others_are_left_as_they_are(tmp_path):
     cut = tmp_path / "cut.sqlite"
     cut.write_bytes(foreign.read_bytes()[:1500])
     for place, said in (
-        (foreign, "is a database of something else, and is left as it is"),
-        (text, "is no database, and is left as it is"),
+        (foreign, "is a database of another program, and was not changed"),
+        (text, "is not a database, and was not changed"),
         (cut, "damaged"),
-        (tmp_path, "is a folder, no history"),
+        (tmp_path, "is a folder, not a history"),
     ):
         before = place.read_bytes() if place.is_file() else b""
         with pytest.raises(StoreError, match=said), Store(place).writing(make=True):
@@ -266,7 +266,7 @@ def test_databases_and_files_of_others_are_left_as_they_are(tmp_path):
 
 def test_what_is_not_there_is_not_made_by_reading(tmp_path):
     with (
-        pytest.raises(StoreError, match="is no history; `vani history add PATH` makes one"),
+        pytest.raises(StoreError, match="is not a history; `vani history add PATH` makes one"),
         Store(tmp_path / "h").reading(),
     ):
         pass
@@ -275,7 +275,7 @@ def test_what_is_not_there_is_not_made_by_reading(tmp_path):
 
 @pytest.mark.parametrize("url", ["oracle://x/y", "http://example.org", "sqlite+pysqlite:///x"])
 def test_other_urls_are_refused(url):
-    with pytest.raises(InputError, match="is no place for a history"):
+    with pytest.raises(InputError, match="cannot be used for a history"):
         Store(url)
 
 

@@ -182,7 +182,7 @@ def test_nothing_of_a_user_who_is_removed_or_hidden_stays(url, logs, tmp_path):
 def test_tables_of_others_are_left_alone(url):
     with psycopg.connect(url, autocommit=True) as connection:
         connection.execute("CREATE TABLE history_runs (id INTEGER)")
-    with pytest.raises(StoreError, match="is a database of something else"), Store(url).writing(make=True):
+    with pytest.raises(StoreError, match="is a database of another program"), Store(url).writing(make=True):
         pass
-    with pytest.raises(StoreError, match="is a database without runs"), Store(url).reading():
+    with pytest.raises(StoreError, match="is another program's database"), Store(url).reading():
         pass

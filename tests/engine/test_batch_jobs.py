@@ -231,7 +231,7 @@ def test_a_job_without_a_size(jobs, tmp_path, capfd):
 
 def test_a_network_interface_that_does_not_exist(jobs):
     options = ("cores=1", "memory=1GB", "interface=ib77")
-    with pytest.raises(InputError, match=r"no cluster can be started .*ib77.*; mend the options"):
+    with pytest.raises(InputError, match=r"no cluster can be started .*ib77.*; correct the options"):
         open_jobs(BatchJobs("slurm", 1, tuple(tuple(o.split("=")) for o in options)))
     assert scripts(jobs) == []
 
@@ -247,7 +247,7 @@ def test_a_job_that_is_refused(jobs, tmp_path, capfd):
     assert (status, out) == (2, "")
     assert err == (
         "vani: --cluster slurm: sbatch refuses the job (sbatch: error: invalid partition specified: gold); "
-        "mend the options, or Dask's jobqueue.yaml\n"
+        "correct the options, or Dask's jobqueue.yaml\n"
     )
     assert not (tmp_path / "s").exists()
 
@@ -317,7 +317,7 @@ def test_tls_is_the_default_where_dask_is_configured_for_no_other_way(options, c
         (
             "keys",
             True,
-            "--cluster slurm: a cluster of its own speaks TLS, which needs the package cryptography; pip ",
+            "--cluster slurm: its own cluster uses TLS, which needs the package cryptography; pip ",
         ),
         (
             "my keys",

@@ -156,7 +156,7 @@ def test_a_command_that_gets_no_threads_works_or_says_so_in_one_line(tmp_path, s
 def test_processes_speak_no_plain_text(monkeypatch):
     monkeypatch.setitem(sys.modules, "cryptography", None)
     monkeypatch.setitem(sys.modules, "cryptography.hazmat", None)
-    with pytest.raises(InputError, match="worker processes speak TLS, which needs the package cryptography"):
+    with pytest.raises(InputError, match="worker processes use TLS, which needs the package cryptography"):
         open_executor("processes").map(abs, [1])
 
 

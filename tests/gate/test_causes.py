@@ -104,7 +104,7 @@ def test_what_is_little_of_the_run_is_said_not_to_matter(tmp_path):
     now = copy.deepcopy(before)
     now["workflow"]["io"]["ops"]["write"] *= 2
     check = checked(tmp_path, now, before)
-    assert check.io_share.endswith("storage is not what this run waits for; what changed hardly matters")
+    assert check.io_share.endswith("storage is not what this run waits for; the changes hardly matter")
     assert checked(tmp_path, before, before).io_share is None
 
 

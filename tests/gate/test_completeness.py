@@ -98,5 +98,5 @@ def test_runs_of_several_sizes_are_no_baseline(tmp_path, sizes, told):
     runs = [changed(workflow__processes=size) for size in sizes]
     check = verdict(policy(tmp_path, "[check]\n"), changed(), runs)
     messages = [(one.level, one.message) for one in check.judgements if one.check == "baseline"]
-    what = f"the baseline has runs of {told} processes: what differs between them is taken for noise"
+    what = f"the baseline has runs of {told} processes: their differences count as noise"
     assert messages == ([("warning", what)] if told else [])

@@ -116,7 +116,7 @@ def test_check_says_that_it_cannot_compare_them(tmp_path, newer):
     metadata = by_attribute["workflow.io.ops.metadata"]
     assert (metadata.status, metadata.message) == (
         "unknown",
-        "workflow.io.ops.metadata cannot be compared: only one of the two counts flushing with it",
+        "workflow.io.ops.metadata cannot be compared: only one of the two includes flushing",
     )
     assert by_attribute["workflow.io.ops.sync"].status == "unknown"
     assert by_attribute["workflow.io.ops.read"].status == "pass"

@@ -167,9 +167,9 @@ def test_a_fault_is_told_with_its_line(tmp_path, text, line, error):
 @pytest.mark.parametrize(
     ("text", "error"),
     [
-        ("[check]\n", 'vani.toml: has no `schema:`; begin it with `schema = "vani.policy/1"`'),
+        ("[check]\n", 'vani.toml: has no `schema:`; start it with `schema = "vani.policy/1"`'),
         ('schema = "vani.policy/9"\n', "vani.toml:1: schema vani.policy/9 is newer than this Vani"),
-        ('schema = "vani.profile/1"\n', "vani.toml:1: schema is 'vani.profile/1', a profile, which `vani advise`, `report`, `check` and `diff` take; known here is vani.policy/1"),
+        ('schema = "vani.profile/1"\n', "vani.toml:1: schema is 'vani.profile/1', a profile, for `vani advise`, `report`, `check` and `diff`; known here is vani.policy/1"),
         ("a = " + "[" * 5000 + "]" * 5000, "vani.toml: is nested too deeply"),
         ("x = 1\n" * 200_000, "vani.toml: is longer than 1 MiB"),
     ],
@@ -266,24 +266,24 @@ class TestSearch:
         ("make", "error"),
         [
             (lambda path: path.mkdir(), "is a directory"),
-            (lambda path: path.symlink_to("nowhere"), "is a link to nothing"),
-            (lambda path: path.symlink_to(path.name), "is a link to nothing"),
+            (lambda path: path.symlink_to("nowhere"), "is a broken link"),
+            (lambda path: path.symlink_to(path.name), "is a broken link"),
             (os.mkfifo, "is not a file"),
         ],
     )
     def test_what_is_called_like_a_policy_and_is_none_is_not_passed_over(self, home, make, error):
         (home / "vani.toml").write_text("")
         make(home / "project" / "vani.toml")
-        with pytest.raises(InputError, match=f"{error}; remove it, or put a file in its place"):
+        with pytest.raises(InputError, match=f"{error}; remove it, or replace it by a file"):
             find_policy(home / "project" / "src")
 
     def test_a_baseline_that_leads_to_nothing_is_not_passed_over(self, home):
         (home / "project" / ".vani").mkdir()
         (home / "project" / ".vani" / "baseline.yaml").symlink_to("lost.yaml")
-        with pytest.raises(InputError, match=r"baseline\.yaml: is a link to nothing"):
+        with pytest.raises(InputError, match=r"baseline\.yaml: is a broken link"):
             project_folder(home / "project" / "src")
         checks = policy(home / "project", "[check]\n")
-        with pytest.raises(InputError, match=r"baseline\.yaml: is a link to nothing"):
+        with pytest.raises(InputError, match=r"baseline\.yaml: is a broken link"):
             baseline_files(checks)
 
     def test_without_a_policy_the_nearest_baseline_makes_the_project(self, home):

@@ -163,4 +163,4 @@ def test_key_figures_show_how_far_runs_differ():
     rows = dict(key_figures([tree(), put(tree(), "workflow.runtime_s", 40.0), put(tree(), "workflow.runtime_s", 50.0)]))
     assert rows["workflow.runtime_s"] == "40 s (31.5 s to 50 s)"
     assert rows["workflow.io.ops.metadata"] == "76"
-    assert rows["files that are kept"] == "6"
+    assert rows["remaining files"] == "6"

@@ -87,7 +87,7 @@ class TestBudgets:
     def test_an_app_that_is_not_there_is_told_with_those_that_are(self, tmp_path):
         checks = policy(tmp_path, budget('apps[name="ior"].io.ops.read <= 1') + budget("workflow.apps <= 1"))
         (told,) = [one.message for one in verdict(checks).judgements if one.status == "unknown"]
-        assert told.endswith(" leads to nothing in this profile: its apps are v3-cm1like-16r")
+        assert told.endswith(" matches nothing in this profile: its apps are v3-cm1like-16r")
 
     def test_what_matches_nothing_says_nothing(self, tmp_path):
         check = verdict(policy(tmp_path, budget('files[path~"*.h5"].size <= 1') + budget("workflow.apps <= 1")))
@@ -114,7 +114,7 @@ class TestBudgets:
             ("fail", 'files[*].opens: files[path="/s/0499"].opens'),
             ("pass", "files[*].opens: all that pass"),
         ]
-        assert check.judgements[-1].message.startswith('498 pass; nearest to the limit: files[path="/s/0497"].opens is 497')
+        assert check.judgements[-1].message.startswith('498 pass; closest to the limit: files[path="/s/0497"].opens is 497')
 
     def test_levels_decide_the_verdict(self, tmp_path):
         text = "".join(budget(f"workflow.apps < {n}", level=level) for n, level in ((1, "note"), (0, "warning")))

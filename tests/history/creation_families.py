@@ -89,7 +89,7 @@ FAMILIES: Final[dict[str, Callable[[Random, int], list[Sizes]]]] = {
     "doubled": _doubled,
     "sweep": _sweep,
     "longer": _longer,
-    "two in turn": _two_in_turn,
+    "two alternating": _two_in_turn,
 }
 
 

@@ -70,11 +70,11 @@ def test_fields_may_be_separated_by_commas_in_any_order(tmp_path):
 @pytest.mark.parametrize(
     ("line", "fault"),
     [
-        ("x|4|2026-11-01", ":3: 'x' is no number of a job"),
+        ("x|4|2026-11-01", ":3: 'x' is not a job number"),
         ("7|4", ":3: has 2 fields, not 3"),
         ("7|many|2026-11-01", ":3: NNodes is 'many'"),
-        ("7|4|yesterday", ":3: 'yesterday' is no time"),
-        ("7|4|99999999999999999999", ":3: '99999999999999999999' is no time"),
+        ("7|4|yesterday", ":3: 'yesterday' is not a time"),
+        ("7|4|99999999999999999999", ":3: '99999999999999999999' is not a time"),
     ],
 )
 def test_a_line_that_is_none_is_named_and_left_out(tmp_path, line, fault):
@@ -127,7 +127,7 @@ def test_the_command_says_what_was_new_and_names_bad_lines(sacct, db):
     done = CliRunner().invoke(commands, ["history", "import", str(sacct), "--database", str(db)])
     assert done.exit_code == 0
     assert done.stderr == (
-        f"vani: {sacct}:6: 'x' is no number of a job; it is left out\n"
+        f"vani: {sacct}:6: 'x' is not a job number; it is left out\n"
         "3 jobs of 3 were new, 2 have runs, 1 line left out\n"
     )
     shown = CliRunner().invoke(commands, ["history", "top", "--by", "account", "--database", str(db)]).stdout

@@ -110,8 +110,8 @@ def test_a_damaged_log_costs_itself_alone(logs, tmp_path):
     added = add(logs, db=tmp_path / "h.sqlite")
     assert (added.runs, added.damaged, added.refused) == (3, 3, [])
     assert [one.reason for one in api.history_damaged(db=tmp_path / "h.sqlite")] == [
-        "is an empty file, no Darshan log",
-        "is no Darshan log",
+        "is an empty file, not a Darshan log",
+        "is not a Darshan log",
         "is a damaged Darshan log: a region ends at byte 1,620 of 1,600: it was cut off",
     ]
 
@@ -165,7 +165,7 @@ def test_what_the_user_named_must_be_a_run(logs, tmp_path):
     broken = tmp_path / "broken.darshan"
     broken.write_bytes(b"no log")
     added = add(broken, logs, db=tmp_path / "h.sqlite")
-    assert (added.runs, added.refused) == (6, [f"{broken}: is no Darshan log"])
+    assert (added.runs, added.refused) == (6, [f"{broken}: is not a Darshan log"])
 
 
 def test_nothing_at_a_path_or_no_run_below_it_is_an_error(tmp_path):

@@ -164,7 +164,7 @@ def test_auto_is_right_as_often_as_it_says():
 
 
 def test_nothing_is_evaluated_where_no_category_was_known_before():
-    with pytest.raises(InputError, match="none is of a category that was known before"):
+    with pytest.raises(InputError, match="none belongs to a known category"):
         compare_predictors(a_sequence([0]), 0.3)
 
 
@@ -198,7 +198,7 @@ def test_equal_runs_are_expected_to_go_on():
 def test_runs_that_had_not_ended_are_not_known():
     runs = a_sequence([0, 0, 0, 1], length=2 * DAY)
     assert next_run(runs, "app", at=3 * DAY).runs == 2
-    assert next_run(runs, "app", at=0.0).outside == ["no run is known that had ended"]
+    assert next_run(runs, "app", at=0.0).outside == ["no ended run is known"]
 
 
 def test_a_category_without_runs_is_not_known_and_says_which_are():

@@ -136,7 +136,7 @@ def test_sizes_are_right_within_a_hundredth():
     ("runs", "law", "next_run"),
     [
         ([[5, 6], [5, 6], [5, 6]], "equal", [5, 6]),
-        ([[5, 6], [50, 60], [5, 6], [50, 60], [5, 6]], "two in turn", [50, 60]),
+        ([[5, 6], [50, 60], [5, 6], [50, 60], [5, 6]], "two alternating", [50, 60]),
         ([[8, 1], [16, 2], [32, 4], [64, 8]], "by a constant factor", [128, 16]),
         ([[100, 10], [300, 10], [500, 10], [700, 10]], "by a constant step", [900, 10]),
     ],
@@ -155,7 +155,7 @@ def test_a_markov_chain_knows_what_came_after_the_last_two():
 
 def test_a_constant_series_is_not_fitted():
     found = predictors()["arima"].predict([], of_sizes([4096] * 40), 5)
-    assert (found.law, found.sizes.tolist()) == ("constant: last value", [4096.0] * 5)
+    assert (found.law, found.sizes.tolist()) == ("constant: last value used", [4096.0] * 5)
     assert found.cost_s < 0.2
 
 
@@ -172,7 +172,7 @@ def test_arima_that_no_order_fits_in_time_falls_back(monkeypatch):
     monkeypatch.setattr(arima, "_SECONDS", -1.0)
     random = np.random.default_rng(0)
     found = predictors()["arima"].predict([], of_sizes(random.integers(1, 1000, 50).tolist()), 2)
-    assert found.law == "no order fits: last value"
+    assert found.law == "no order fits: last value used"
 
 
 def test_costly_predictors_are_not_tried_where_a_plain_one_is_right(monkeypatch):

@@ -183,7 +183,7 @@ def test_the_latest_category_is_taken_and_others_are_told(db, tmp_path):
     assert (found.user, found.processes) == ("u2", 2)
     assert found.notes[0].startswith("2 categories of user and processes")
     assert api.history_creations("solver", "u1", db=db).processes == 4
-    with pytest.raises(InputError, match="no runs of solver by this user or with so many processes"):
+    with pytest.raises(InputError, match="no runs of solver by this user or with this number of processes"):
         api.history_creations("solver", "u1", 2, db=db)
 
 
@@ -256,7 +256,7 @@ def test_no_name_is_given_twice():
         ("", "has no column 'size'"),
         ("path,rank\n/a,1\n", "has no column 'size'"),
         ("size,color\n1,2\n", "column 'color' is not known"),
-        ("size,size\n1,2\n", "a column is there twice"),
+        ("size,size\n1,2\n", "a column appears twice"),
         ("size\n-1\n", "row 2: size is '-1'; give 0 to 4,611,686,018,427,387,904"),
         ("size\nnan\n", "row 2: size is 'nan'"),
         ("size\n\n5\n", "row 2: 0 cells where there are 1 columns"),

@@ -195,7 +195,7 @@ def test_rows_that_cannot_be_are_not_imported(db, tmp_path, row, changed):
     else:
         tree[row] |= changed
     (tmp_path / "x.gz").write_bytes(gzip.compress("\n".join(map(json.dumps, trees)).encode()))
-    with pytest.raises(DocumentError, match=f"has a row that is no {row}; export again"):
+    with pytest.raises(DocumentError, match=f"has a row that is not a {row}; export again"):
         api.history_import(tmp_path / "x.gz", db=tmp_path / "new.sqlite")
     with pytest.raises(InputError):
         api.history_list(db=tmp_path / "new.sqlite")
@@ -214,11 +214,11 @@ def test_a_part_of_an_export_is_not_imported(db, tmp_path):
     cases = {
         content[: len(content) // 2]: "is a damaged export",
         gzip.compress(b"".join(lines[:-1])): "was cut off",
-        b"notes": "is no exported history",
-        b"": "is no exported history",
-        gzip.compress(b'{"schema": "other"}\n'): "is no exported history",
-        gzip.compress(lines[0] + b'{"run": {"digest": 5}}\n' + lines[-1]): "has a row that is no run",
-        gzip.compress(lines[0] + b'{"what": 1}\n'): "has a row that is no what",
+        b"notes": "is not an exported history",
+        b"": "is not an exported history",
+        gzip.compress(b'{"schema": "other"}\n'): "is not an exported history",
+        gzip.compress(lines[0] + b'{"run": {"digest": 5}}\n' + lines[-1]): "has a row that is not a run",
+        gzip.compress(lines[0] + b'{"what": 1}\n'): "has a row that is not a what",
     }
     for content, said in cases.items():
         (tmp_path / "part.gz").write_bytes(content)

@@ -110,7 +110,7 @@ def test_what_a_removed_user_measured_is_gone(db):
     ("text", "why"),
     [
         ("schema: vani.tuned/1\nbegun: x\n", "missing"),
-        (HELPED.model_copy(update={"ended": "some day"}).to_yaml(), "'some day' is no date"),
+        (HELPED.model_copy(update={"ended": "some day"}).to_yaml(), "'some day' is not a date"),
         (HELPED.to_yaml().replace("speedup: 1.48", "speedup: .nan"), "speedup"),
         (HELPED.to_yaml().replace("candidates: [0, 2]", "candidates: [0, 9]"), "there are only 3 candidates"),
         (HELPED.model_copy(update={"result": None}).to_yaml(), "measured no setting, or continues"),
@@ -141,5 +141,5 @@ def test_the_nearest_scale_comes_first_and_then_the_latest_day():
 def test_a_database_of_something_else_is_refused(tmp_path):
     HELPED.save(tmp_path / "tuned.yaml")
     (tmp_path / "h.sqlite").write_text("not a database")
-    with pytest.raises(InputError, match="is no database, and is left as it is"):
+    with pytest.raises(InputError, match="is not a database, and was not changed"):
         api.history_add(tmp_path / "tuned.yaml", db=tmp_path / "h.sqlite")

@@ -63,7 +63,7 @@ def test_few_runs_and_other_amounts_of_data_are_no_evidence():
     assert "not known yet" in outcomes_as_text([other])
     assert of(runs(random, 50, 50, 3.0)).verdict == "more"
     same = outcome("app", None, [runs(random, 50, 50, 1.0), runs(random, 4, 50, 0.1)], AT)
-    assert "measured: no difference to be seen" in outcomes_as_text([same])
+    assert "measured: no visible difference" in outcomes_as_text([same])
 
 
 @pytest.fixture
@@ -78,7 +78,7 @@ def db(tmp_path: Path) -> Path:
 
 
 def test_a_letter_is_noted_with_its_promise_and_compared_with_what_came(db, tmp_path):
-    with pytest.raises(InputError, match="no letter about app is noted"):
+    with pytest.raises(InputError, match="no letter about app is recorded"):
         api.history_outcome("app", db=db)
     assert api.history_record_letter("app", "u1", db=db, sent="2026-11-16").expected == pytest.approx(0.6)
     (found,) = api.history_outcome("app", "u1", db=db)

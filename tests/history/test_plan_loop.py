@@ -153,7 +153,7 @@ def test_the_log_of_a_job_of_an_array_is_the_one_from_its_time(ended, tmp_path):
     late = later + timedelta(days=2)
     left = api.plan_outcome(tmp_path / "h.sqlite", ended.folder, tmp_path / "logs", now=late)
     assert {outcome.row.reason for outcome in left} == {
-        "2 logs of its array are from its time: which one is its own is not known"
+        "2 logs of its job array are from its time, so its own is not known"
     }
 
 
@@ -174,7 +174,7 @@ def test_a_job_without_a_log_waits_a_day_and_is_kept_without_a_figure(ended, tmp
     arguments = (tmp_path / "h.sqlite", ended.folder, tmp_path / "logs")
     assert api.plan_outcome(*arguments)[0].row is None
     (outcome,) = api.plan_outcome(*arguments, now=datetime.now(UTC) + timedelta(days=2))
-    assert (outcome.row.measured, outcome.row.reason) == (None, "no log or trace of it was there")
+    assert (outcome.row.measured, outcome.row.reason) == (None, "no log or trace of it was found")
 
 
 def test_a_damaged_log_is_no_outcome(ended, tmp_path):

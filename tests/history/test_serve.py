@@ -205,7 +205,7 @@ def test_an_address_that_others_reach_needs_a_token(db, tmp_path):
     with api.history_server(db=db, address="0.0.0.0", port=0, token=token):
         pass
     (tmp_path / "token").chmod(0o644)
-    with pytest.raises(InputError, match="can be read by others; chmod 600"):
+    with pytest.raises(InputError, match="is readable by others; chmod 600"):
         api.token_in(tmp_path / "token")
     (tmp_path / "short").write_text("x")
     (tmp_path / "short").chmod(0o600)
@@ -225,6 +225,6 @@ def test_a_page_changes_with_the_history(db, tmp_path):
 
 
 def test_there_is_nothing_to_serve(tmp_path):
-    with pytest.raises(InputError, match="is no history"):
+    with pytest.raises(InputError, match="is not a history"):
         api.history_server(db=tmp_path / "none.sqlite", port=0)
     assert not (tmp_path / "none.sqlite").exists()

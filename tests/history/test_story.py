@@ -195,7 +195,7 @@ def test_who_could_save_most_is_first_not_who_costs_most():
     assert [row.saved.judged_runs for row in found.rows[:3]] == [3, 2, 4]
     cells = [(cells[6], cells[7]) for cells in table(found)[2]]
     assert cells == [
-        ("0.0278 (0.00556 to 0.05)", "3 runs, by the figures of a typical machine"),
+        ("0.0278 (0.00556 to 0.05)", "3 runs, with figures of a typical machine"),
         ("gain not known", "2 runs"),
         ("nothing found", "4 runs"),
         ("not judged", ""),

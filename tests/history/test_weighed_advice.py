@@ -1,4 +1,4 @@
-"""Advice before a run: settings of runs like it, weighed by probability."""
+"""Advice before a run: settings of similar runs, weighed by probability."""
 
 from __future__ import annotations
 
@@ -38,14 +38,14 @@ def test_what_is_won_is_won_with_the_probability_that_the_run_behaves_so():
     assert found.expected.after == pytest.approx(100 - 0.75 * 60)
     assert found.expected.low == 1.0
     assert found.confidence == pytest.approx(0.6)
-    assert found.reason == "Few targets. The next run behaves so with a probability of 75 %."
+    assert found.reason == "Few targets. The probability of this behaviour in the next run is 75 %."
 
 
 def test_what_serves_the_run_less_likely_than_not_is_left_at_its_default():
     found = together((0.6, advice()), (0.4, advice(setting())))
     assert found.recommendations == []
     assert [one.rule for one in found.no_recommendation] == ["LUS002"]
-    assert "with a probability of 40 % only" in found.no_recommendation[0].why
+    assert "is only 40 %" in found.no_recommendation[0].why
 
 
 def test_probabilities_of_behaviours_that_want_the_same_add_up():

@@ -72,9 +72,9 @@ def test_a_write_that_a_deadline_ended_is_as_large_as_what_was_moved(tmp_path):
         (text_33([87.13]).replace("total(s)", "total"), "the titles of its results are damaged"),
         (text_33([87.13]).replace("write  ", "read   "), "has no write"),
         (text_33([87.13]).replace("87.13", "nan  "), "a write of nan s"),
-        (text_33([87.13]).replace("87.13 ", "8x.13 "), "'8x.13' is no number"),
-        (json_40([0.1])[:-40], "is no whole JSON"),
-        (json_40([0.1]).replace('"tests"', '"test"'), "is no JSON of IOR (KeyError"),
+        (text_33([87.13]).replace("87.13 ", "8x.13 "), "'8x.13' is not a number"),
+        (json_40([0.1])[:-40], "is not complete JSON"),
+        (json_40([0.1]).replace('"tests"', '"test"'), "is not IOR's JSON (KeyError"),
         (json_40([0.1]).replace('"tasks": 8', '"tasks": -1'), "-1 tasks on"),
         ("{" * 100_000, "is no"),
         ("[]", "neither a column"),
@@ -98,7 +98,7 @@ def test_files_that_differ_in_their_columns_are_not_joined(tmp_path):
 
 
 def test_a_time_that_is_told_twice_would_tell_itself_and_is_refused(tmp_path):
-    with pytest.raises(InputError, match="has the time twice, as 'seconds' and as 'bandwidth'"):
+    with pytest.raises(InputError, match="has two times of writes, 'seconds' and as 'bandwidth'"):
         read_writes(written(tmp_path, "nodes,bytes,bandwidth,seconds\n1,2,2,1\n"))
 
 
@@ -132,6 +132,6 @@ def test_runs_of_a_history_that_write_and_hardly_read_are_writes():
     samples = sampled(found)
     assert samples.seconds.tolist() == [11, 10]  # 0.3 % more bytes are no other write
     with pytest.raises(
-        InputError, match="runs of app: none of 2 runs writes, hardly reads, and records its time"
+        InputError, match="runs of app: none of 2 runs writes, hardly reads, and has its time"
     ):
         writes_of(runs[3:5], "runs of app")

@@ -73,7 +73,7 @@ def test_no_rows_are_no_mistake():
         ({"offset": None}, "kernel extents needs offset"),
         ({"sides": None}, "kernel extents needs sides"),
         ({"place": OFFSET}, "kernel extents takes no place"),
-        ({"open": np.zeros(1, np.int64)}, "open is no contiguous array of int32"),
+        ({"open": np.zeros(1, np.int64)}, "open is not a contiguous array of int32"),
     ],
     ids=str,
 )
@@ -87,7 +87,7 @@ def test_what_a_kernel_does_not_take_is_refused(change, message):
     "state", [np.zeros(6, np.int64)[::2], np.frombuffer(bytes(24), np.int64), np.zeros(3, np.int32)]
 )
 def test_an_array_that_the_kernel_changes_is_not_copied(state):
-    with pytest.raises(TypeError, match="state is no contiguous array of int64"):
+    with pytest.raises(TypeError, match="state is not a contiguous array of int64"):
         times(state=state)
 
 

@@ -51,14 +51,14 @@ def test_a_plan_holds_on_the_machine_that_it_was_made_for():
             "storage",
             lambda some: [some[0] | {"ost": [1]}, some[1] | {"ost": [0]}],
             "OST 0",
-            "it is no longer behind s0",
+            "it no longer belongs to s0",
         ),
         ("reach", lambda _: {"f0": ["s1"], "f1": ["s0"]}, "forwarding node f0", "it no longer reaches s0"),
         (
             "forwarding",
             lambda some: [some[0] | {"peak": {"iobw": 0.1}}],
             "forwarding node f0",
-            "0 bytes per second are sent, its peak is 0",
+            "0 bytes per second are planned, its peak is 0",
         ),
     ],
 )
@@ -74,7 +74,7 @@ def test_what_is_busier_than_before_is_a_note_and_what_is_not_known_is_not_compa
     found = check_paths(PLAN, busy)
     broken, unknown, notes = found.broken, found.unknown, found.notes
     assert (broken, unknown) == ([], [])
-    assert "too few unless the jobs of the plan are a part of its load" in notes[0]
+    assert "not enough, unless its load includes the jobs of the plan" in notes[0]
     bare = now(forwarding=lambda some: [some[0] | {"peak": None}, some[1]])
     assert [one.reason for one in check_paths(PLAN, bare).unknown] == ["no peak of bytes per second"]
 

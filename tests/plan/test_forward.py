@@ -199,7 +199,7 @@ def test_a_pool_that_cannot_be_shared_is_refused_with_the_smallest_that_works():
 def test_static_says_what_it_hands_out_beyond_the_pool():
     plan = planned(jobs_of(a={1: 1.0}, b={1: 1.0}, c={1: 1.0}), 2, policy="static", direct=False)
     assert plan.after.over == 1
-    assert "3 I/O nodes are handed out of 2" in plan.over_capacity[0].reason
+    assert "3 I/O nodes are assigned of 2" in plan.over_capacity[0].reason
     assert not plan.is_whole
 
 
@@ -230,7 +230,7 @@ def test_zero_leaves_out_a_job_that_was_never_measured_with_direct_access():
 
 @pytest.mark.parametrize(
     ("curve", "nodes", "said"),
-    [({3: 1.0}, 64, "no number of I/O nodes that it can have"), ({0: 1.0}, 64, "no number of I/O nodes")],
+    [({3: 1.0}, 64, "none of the numbers of I/O nodes that it can have"), ({0: 1.0}, 64, "none of the numbers of I/O nodes")],
 )
 def test_a_curve_without_a_legal_number_is_refused(curve, nodes, said):
     with pytest.raises(InputError, match=said):
@@ -263,7 +263,7 @@ def test_a_change_is_made_only_where_it_wins_more_than_it_costs():
 def test_a_change_of_a_job_without_bytes_is_said_to_cost_nothing():
     jobs = jobs_of(a={1: 100.0, 2: 120.0})
     plan = planned(jobs, 2, current=planned(jobs, 1), change_cost_s=5.0)
-    assert plan.no_data[0].reason == "no bytes: a change of its number costs it nothing"
+    assert plan.no_data[0].reason == "no bytes: a change of its I/O nodes costs nothing"
 
 
 def test_any_number_gives_numbers_that_do_not_divide_the_nodes():

@@ -62,7 +62,7 @@ def test_what_a_policy_gives_beyond_the_pool_is_cut_to_what_is_left():
         nodes_per_io_node=2,
     )
     assert {key: len(one.io_nodes) for key, one in found.has.items()} == {"1": 2, "2": 2, "3": 0}
-    assert found.over == {"3": "2 I/O nodes by the policy, and 0 that are left"}
+    assert found.over == {"3": "2 I/O nodes by the policy, but 0 are left"}
 
 
 def test_where_there_are_too_few_one_io_node_is_shared():

@@ -50,15 +50,15 @@ def test_a_sound_node_has_a_line_for_each_thing(site):
     found = checked(site, in_job(site))
     assert [sound for sound, _ in found.values()] == [True] * 7
     assert found["state"][1] == f"{site}/state: 1 job running, 1 plan"
-    assert found["I/O nodes"][1] == "1 of 1 I/O node can be handed out"
+    assert found["I/O nodes"][1] == "1 of 1 I/O node can be assigned"
     assert found["snapshot"][1] == f"{site}/now.yaml: 60 s old"
     assert found["known jobs"][1] == f"{site}/known: 1 document"
     assert found["task-prolog"][1].endswith("prints 5 variables for job 7")
-    assert found["this job"][1] == f"7: its map leads {HOST} to I/O node 0"
+    assert found["this job"][1] == f"7: its map assigns {HOST} to I/O node 0"
 
 
 def test_what_cannot_be_tried_is_no_fault(site):
-    assert checked(site)["this job"] == (None, "this is no job: run it within one, with srun, to look at its plan and map")
+    assert checked(site)["this job"] == (None, "this is not a job: run it inside a job, with srun, to check its plan and map")
     State(site / "state").forget("7")
     assert checked(site)["task-prolog"][0] is None
 
@@ -71,7 +71,7 @@ def test_a_state_that_is_not_here_is_a_fault(site):
 def test_a_state_that_anybody_may_write_is_a_fault(site):
     (site / "state" / "jobs").chmod(0o777)
     sound, line = checked(site)["state is safe"]
-    assert (sound, "can be written by anybody" in line) == (False, True)
+    assert (sound, "is writable by everyone" in line) == (False, True)
 
 
 @pytest.mark.parametrize(

@@ -72,10 +72,10 @@ def test_few_runs_that_were_faster_do_not_decide():
     ("changes", "reason"),
     [
         ({"io_s": None}, "not known"),
-        ({"io_s": IoSeconds(low=1, median=1, high=1, runs=2)}, "does not show how much"),
+        ({"io_s": IoSeconds(low=1, median=1, high=1, runs=2)}, "too few to know how much"),
         ({"pattern": None}, "not known"),
-        ({"pattern": AccessPattern(operation="read", layout="shared", request=MIB)}, "reads most"),
-        ({"bytes": 1.0 * MIB}, "something else delays them"),
+        ({"pattern": AccessPattern(operation="read", layout="shared", request=MIB)}, "mostly reads"),
+        ({"bytes": 1.0 * MIB}, "something else limits them"),
         ({"usual_stripes": 8, "by_stripes": [item(8, 16)]}, "as many as it is known to need"),
         ({"usual_stripes": 6, "by_stripes": [item(6, 16)]}, "or slower"),
         ({"avoid": [AvoidedSetting(stripe_count=8, slower=2.0, runs=3)]}, "2.00 times as slow"),

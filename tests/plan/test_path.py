@@ -203,15 +203,15 @@ def test_the_dimension_that_binds_decides_and_equation_1_as_printed_does_not_see
     printed = planned(jobs, snapshot, pack=True, capacity="eq1")
     assert (printed.jobs[0].binds, len(printed.jobs[0].map)) == ("iobw", 1)
     assert [(one.name, one.reason) for one in printed.over_capacity] == [
-        ("f0", "150 mdops where 100 are free: equation 1 does not see them")
+        ("f0", "150 mdops where 100 are free: equation 1 does not count them")
     ]
-    assert "drop out" in printed.notes[0]
+    assert "does not depend on data" in printed.notes[0]
 
 
 def test_a_job_without_bytes_is_nothing_to_equation_1_as_printed():
     plan = planned(jobs_of({"iobw": 0, "mdops": 5.0}), machine([node()], [[node()]]), capacity="eq1")
     assert (plan.jobs[0].met, [one.name for one in plan.no_data]) == (None, ["a"])
-    assert "and equation 1 sees only bytes" in plan.no_data[0].reason
+    assert "and equation 1 counts only bytes" in plan.no_data[0].reason
 
 
 def test_the_balance_index_is_the_population_standard_deviation_over_a_half():
@@ -240,7 +240,7 @@ def test_what_a_single_compute_node_loses_by_having_one_forwarding_node_is_said(
     only = plan.jobs[0]
     assert (only.flow, only.met) == (pytest.approx(1.0), pytest.approx(1 / 1.6))
     assert (
-        "no forwarding node has room for all that one of its compute nodes needs"
+        "no forwarding node has enough room for one of its compute nodes"
         in plan.over_capacity[0].reason
     )
 
@@ -283,7 +283,7 @@ def test_where_no_node_of_a_layer_has_a_figure_all_are_used_and_that_is_said():
     plan = planned(jobs_of({"iobw": 0.5}), machine([node(None)], [[node(0.0, 10)]]))
     assert (plan.jobs[0].met, plan.before.forwarding) == (pytest.approx(1.0), None)
     assert [one.reason for one in plan.no_data] == [
-        "no load of any is known: plans hold against their whole peaks"
+        "their load is not known: plans use their full peaks"
     ]
     bare = machine([{"load": 0.5}], [[{"load": 0.5}]], storage={0: {"peak": None}})
     plan = planned(jobs_of({"iobw": 5e9}), bare)
@@ -306,7 +306,7 @@ def test_a_job_without_a_demand_gets_a_forwarding_node_and_no_flow():
     assert plan.no_data[0].name == "a"
     # A part of a demand that is not known is no 0.
     part = planned(jobs_of({"iobw": 0.5, "mdops": None}), machine([node()], [[node()]]))
-    assert part.no_data[0].reason == "no mdops: not held against any peak"
+    assert part.no_data[0].reason == "no mdops: not checked against any peak"
 
 
 def test_a_storage_node_is_loaded_as_its_targets_where_it_has_no_figures():
@@ -371,7 +371,7 @@ def test_the_prefetch_chunk_is_equation_2_where_reads_are_smaller_and_forwarding
     light = machine([node(prefetch_buffer=64 << 20)], [[node()]])
     assert planned(jobs_of(asked), light).jobs[0].prefetch_chunk == (64 << 20) // 16
     larger = planned(jobs_of(asked | {"pattern": reads | {"request": 4 << 20}}), light)
-    assert "are no smaller than the chunk" in setting(larger, "prefetch chunk")
+    assert "are not smaller than the chunk" in setting(larger, "prefetch chunk")
     busy = planned(jobs_of(asked | {"iobw": 0.6}), light)
     assert setting(busy, "prefetch chunk") == "its forwarding nodes are loaded to 60 %"
     unknown = planned(jobs_of(asked), machine([node()], [[node()]]))
@@ -414,7 +414,7 @@ def test_all_settings_come_with_lines_and_small_files_lie_on_an_idle_metadata_ta
     name = "data on the metadata target"
     assert setting(planned(jobs_of(asked), busy), name) == "the metadata server is busy"
     unknown = idle.model_copy(update={"mds": None})
-    assert setting(planned(jobs_of(asked), unknown), name) == "how loaded the metadata server is is not known"
+    assert setting(planned(jobs_of(asked), unknown), name) == "the load of the metadata server is not known"
     large = planned(jobs_of(asked | {"bytes": 16 << 21}), idle)
     assert setting(large, name).endswith("too large for the metadata target")
 
@@ -510,5 +510,5 @@ def test_where_room_is_not_reached_the_reason_does_not_say_that_there_is_room():
     )
     plan = planned(jobs_of({"iobw": 1.0}), snapshot)
     assert plan.unplaced[0].reason == (
-        "nothing of its demand is carried: the storage nodes that forwarding nodes with room reach are full"
+        "none of its demand is carried: the storage nodes that forwarding nodes with room reach are full"
     )

@@ -66,11 +66,11 @@ def test_a_job_with_what_it_always_had_saves_nothing(month):
 @pytest.mark.parametrize(
     ("job", "io_s", "reason"),
     [
-        (a_job(1, "unknown"), 1.0, "nothing is known of jobs of this name"),
+        (a_job(1, "unknown"), 1.0, "jobs of this name are not known"),
         (a_job(1), None, "its I/O time is not known"),
-        (a_job(1, nodes=None), 1.0, "does not say on how many nodes"),
-        (a_job(1, started=None), 1.0, "it never began"),
-        (a_job(1, elapsed=None), 1.0, "does not say how long it took"),
+        (a_job(1, nodes=None), 1.0, "does not give its number of nodes"),
+        (a_job(1, started=None), 1.0, "it never started"),
+        (a_job(1, elapsed=None), 1.0, "does not give its run time"),
     ],
 )
 def test_a_job_of_which_nothing_can_be_said_has_a_reason(month, job, io_s, reason):
@@ -109,7 +109,7 @@ def test_sums_by_name_are_those_of_the_jobs(month):
     for row in done.jobs:
         curve = CURVES[row.name]
         if curve is None:
-            assert row.reason.startswith("nothing is known")
+            assert row.reason.endswith("not known")
         else:
             assert row.bandwidth == curve[row.io_nodes]
 
@@ -127,8 +127,8 @@ def test_the_command_says_it_in_one_page(month, tmp_path):
          "--io-nodes", "16", "--nodes-per-io-node", "16", "-o", str(tmp_path / "jobs.csv")],
     )  # fmt: skip
     assert done.exit_code == 0, done.stderr
-    assert f"vani: {sacct}:42: 'x' is no number of a job" in done.stderr
-    assert done.stdout.startswith("40 jobs ran; what the hook would have saved is known of ")
+    assert f"vani: {sacct}:42: 'x' is not a job number" in done.stderr
+    assert done.stdout.startswith("40 jobs ran; the possible saving is known for ")
     assert "Not counted:" in done.stdout
     rows = list(csv.DictReader(io.StringIO((tmp_path / "jobs.csv").read_text())))
     assert len(rows) == 40

@@ -264,7 +264,7 @@ def test_the_queue_of_section_5_3_goes_as_far_as_the_paper_prints_it():
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        ({"nodes": 32}, "job a: has 32 nodes, the machine 16: it would wait for ever; give a larger --nodes"),
+        ({"nodes": 32}, "job a: has 32 nodes, the machine 16: it would never start; give a larger --nodes"),
         ({"bytes": None}, "job a: has no bytes, so its end is not known"),
         ({"bytes": 0.0}, "job a: has no bytes"),
         ({"bytes": 1e18}, "job a: would not end within 1e"),

@@ -124,15 +124,15 @@ def test_one_io_node_is_shared_where_figures_are_known(site, known):
 def test_a_job_that_cannot_be_planned_for_does_not_keep_others_from_it(site):
     site.state.register({"SLURM_JOB_ID": "1"})
     assert site.begin(2) == "gets 4 of 4 I/O nodes, 1 job running"
-    assert site.said == ["job 1: neither its number of nodes nor its hosts are known; set VANI_JOB_NODES in the prolog"]
-    with pytest.raises(InputError, match="neither its number of nodes"):
+    assert site.said == ["job 1: its number of nodes and its hosts are unknown; set VANI_JOB_NODES in the prolog"]
+    with pytest.raises(InputError, match="its number of nodes and its hosts"):
         site.plan("1")
 
 
 def test_a_job_that_ended_meanwhile_is_not_written(site):
     site.begin(1)
     site.state.forget("1")
-    assert site.plan("1") == "it ended while it was planned for, 0 jobs running"
+    assert site.plan("1") == "it ended during planning, 0 jobs running"
     assert list(site.state.folder.glob("1.*")) == []
 
 
@@ -141,7 +141,7 @@ def test_a_plan_is_shown_as_text(site, known):
     shown = FORMATS.render("text", site.of(1))
     assert (
         shown
-        == "Job 1 (bt), 4 compute nodes: 2 I/O nodes of its own: 0, 1.\nExpected 600 MB/s, next to 0 other jobs.\n"
+        == "Job 1 (bt), 4 compute nodes: 2 I/O nodes of its own: 0, 1.\nExpected 600 MB/s, with 0 other jobs running.\n"
     )
     site.begin(2)
     assert FORMATS.render("text", site.of(2)).startswith(
@@ -264,7 +264,7 @@ def test_file_systems_have_pools_of_their_own(site, tmp_path):
         assert site.of(number).io_nodes == [f"{name}0", f"{name}1"]
         assert [one.path for one in site.of(number).inputs] == [str(tmp_path / f"{name}.yaml")]
     assert begin(site, 3, rules, partition="debug").startswith(
-        "no I/O nodes (no pool takes a job of partition debug, account unknown, QOS unknown)"
+        "no I/O nodes (no pool accepts a job of partition debug, account unknown, QOS unknown)"
     )
 
 
@@ -299,7 +299,7 @@ def test_a_pool_of_no_known_io_nodes_is_refused(site):
 
 def test_a_folder_of_known_jobs_that_is_missing_is_a_line_of_the_log(site, tmp_path):
     site.begin(1, known=tmp_path / "gone")
-    assert site.said == [f"--known {tmp_path}/gone: no such folder: nothing is known of any job"]
+    assert site.said == [f"--known {tmp_path}/gone: no such folder: no job is known"]
 
 
 def test_a_map_that_is_missing_is_a_line_of_the_log(site):

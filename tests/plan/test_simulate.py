@@ -288,7 +288,7 @@ def test_nodes_are_dealt_over_the_io_nodes_of_the_plan_and_direct_jobs_pass_none
 def test_a_plan_for_more_io_nodes_than_there_are_is_refused():
     jobs = Jobs.load(SIX_JOBS)
     asked = scenario({"io_nodes": 3, "targets": 1, "target": GB}, plans=["p"], jobs="j")
-    with pytest.raises(InputError, match="hands out 11 I/O nodes, the machine has 3"):
+    with pytest.raises(InputError, match="assigns 11 I/O nodes, the machine has 3"):
         simulated(asked, Named(plans={"p": planned(jobs, 12)}, jobs=jobs))
 
 
@@ -404,7 +404,7 @@ def test_opraels_stripe_sweep_is_met_as_well_as_by_the_contention_model():
 @pytest.mark.parametrize(
     ("machine", "more", "what"),
     [
-        (EIGHT | {"target": 0}, {}, "machine.target is 0: nothing would ever move"),
+        (EIGHT | {"target": 0}, {}, "machine.target is 0: nothing would move"),
         (EIGHT | {"target": {"read": 1.0, "write": 0}}, {}, "writes 0 bytes per second"),
         ({"targets": 8}, {}, "nothing on the way of 'a' has a rate"),
         ({"node": GB}, {}, "the machine has no targets"),
@@ -412,8 +412,8 @@ def test_opraels_stripe_sweep_is_met_as_well_as_by_the_contention_model():
         (EIGHT, {"failures": [{"kind": "server", "which": [0]}]}, "the machine has none with a rate"),
         (EIGHT | {"nodes": 1}, {"workload": [job(nodes=2)]}, "the jobs have 2 nodes, the machine 1"),
         (EIGHT, {"workload": [job(processes=1_000_000)]}, "more than 200,000 flows"),
-        (EIGHT, {"workload": [job("a", {"layout": "-E 1G -c"})]}, "no options of a composite layout"),
-        (EIGHT, {"workload": [job("a", {"operation": "stage_in"})]}, "burst buffer of which no rate is known"),
+        (EIGHT, {"workload": [job("a", {"layout": "-E 1G -c"})]}, "not options of a composite layout"),
+        (EIGHT, {"workload": [job("a", {"operation": "stage_in"})]}, "burst buffer without a known rate"),
         (EIGHT, {"workload": [job(), job()]}, "two jobs are named 'a'"),
         (EIGHT, {"workload": []}, "no job runs"),
         (EIGHT, {"workload": [{"name": "a"}]}, "job 'a' has nothing to do"),

@@ -70,7 +70,7 @@ def test_misses_of_a_tenth_of_three_in_a_row_and_of_half_have_their_actions(site
     """Twenty files were foreseen: two misses are a tenth, the fourth tenth in a row is retrained, eleven are over half."""
     (suggestion,) = looked(site, **log(site, 0, misses))
     assert (suggestion.job, suggestion.action) == ("7", action)
-    assert suggestion.why.startswith(f"{misses} of {misses} files were not foreseen, 20 were; ")
+    assert suggestion.why.startswith(f"{misses} of {misses} files were not predicted, 20 were; ")
 
 
 def test_a_log_is_read_up_to_its_last_whole_line(site):
@@ -148,7 +148,7 @@ def test_an_io_node_that_fails_is_replaced_where_that_is_wanted(site):
 def test_a_busy_metadata_server_is_said_once_for_all(site):
     machine(site, "ok", "ok", mds={"cpu": 0.8, "memory": None})
     assert looked(site) == [
-        Suggestion(None, "wait", "the metadata server uses 80 % of its processors and an unknown share of its memory: allot no OSTs now")
+        Suggestion(None, "wait", "the metadata server uses 80 % of its processors and an unknown share of its memory: do not allocate OSTs now")
     ]
 
 
@@ -160,7 +160,7 @@ def test_free_io_nodes_are_for_jobs_that_got_fewer(site):
     assert looked(site) == []
     machine(site, "ok", "ok", "ok")
     (suggestion,) = looked(site)
-    assert str(suggestion) == "all jobs: plan again: 1 I/O node without a job, and 1 job with fewer than the policy gives"
+    assert str(suggestion) == "all jobs: plan again: 1 I/O node without a job, and 1 job with fewer I/O nodes than the policy assigns"
 
 
 def test_jobs_without_a_plan_are_left_alone(site):

@@ -36,7 +36,7 @@ def test_an_error_is_a_line(begun, error, said):
 
 def test_a_crash_is_a_line(begun):
     assert within(Deadline(5.0), bool, lambda: os.kill(os.getpid(), signal.SIGKILL) or "") == (
-        False, "the process that planned ended without a word (killed, or out of memory)"
+        False, "the planning process died (killed, or out of memory)"
     )  # fmt: skip
 
 
@@ -48,7 +48,7 @@ def test_work_that_hangs_is_killed_when_the_budget_is_used_up(begun, tmp_path):
             time.sleep(1)
 
     begin = time.monotonic()
-    assert within(Deadline(0.6), bool, hang) == (False, "not done within the budget")
+    assert within(Deadline(0.6), bool, hang) == (False, "not finished within the budget")
     assert 0.5 < time.monotonic() - begin < 2.0
     child = int((tmp_path / "pid").read_text())
     for _ in range(100):
@@ -70,7 +70,7 @@ def test_what_has_to_be_done_first_is_done_after_the_deadline_with_nobody_waitin
 
     begin = time.monotonic()
     said = within(Deadline(0.2), first, lambda: (tmp_path / "planned").write_text("") or "done")
-    assert said == (False, "not done within the budget")
+    assert said == (False, "not finished within the budget")
     assert time.monotonic() - begin < 0.9
     for _ in range(100):
         time.sleep(0.05)

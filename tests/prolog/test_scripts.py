@@ -196,15 +196,15 @@ def test_a_missing_plan_or_map_is_a_line_of_the_first_task_in_the_systems_log(si
     (site / "state" / "7.map").unlink()
     assert run(site, "task-prolog", slurm(7)).stdout.count("export") == 5
     lines = (site / "system.log").read_text().splitlines()
-    assert lines[0].startswith(f"-t vani job 7: {site}/state/7.env is not here: its tasks run without a plan")
-    assert set(lines[1:]) == {f"-t vani job 7: {site}/state/7.map is not here: its tasks run without a forwarding map"}
+    assert lines[0].startswith(f"-t vani job 7: {site}/state/7.env is missing: its tasks run without a plan")
+    assert set(lines[1:]) == {f"-t vani job 7: {site}/state/7.map is missing: its tasks run without a forwarding map"}
 
 
 def test_what_the_prolog_lacks_is_a_line_each(site):
     settings(site, vani="/no/such", budget=1)
     (site / "state").write_text("")
     said = run(site, "prolog-slurmctld", slurm(7)).stderr
-    assert "vani: job 7: /no/such is not here: nothing is planned\n" in said
+    assert "vani: job 7: /no/such is missing: nothing is planned\n" in said
     assert f"vani: job 7: {site}/state/jobs cannot be written: the job is not registered\n" in said
     (site / "vani.conf").unlink()
     for name in ("prolog-slurmctld", "epilog-slurmctld"):

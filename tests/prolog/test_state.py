@@ -53,8 +53,8 @@ def test_a_job_that_nobody_ended_expires(tmp_path):
     assert running(state, begin + 3700, 1e6, said) == ["1"]
     assert running(state, begin + 1e6 + 1, 1e6, said) == []
     assert said == [
-        "job 2 is forgotten: its end was not reported",
-        "job 1 is forgotten: its end was not reported",
+        "job 2 was removed: its end was not reported",
+        "job 1 was removed: its end was not reported",
     ]
 
 
@@ -70,7 +70,7 @@ def test_a_file_that_is_no_job_is_set_aside(tmp_path, content):
     said = []
     assert running(state, said=said) == ["1"]
     assert len(said) == 1
-    assert "is set aside" in said[0]
+    assert "was set aside" in said[0]
     assert (state.folder / "jobs" / "9.broken").exists()
     assert running(state, said=[]) == ["1"]
 
@@ -110,7 +110,7 @@ def test_a_state_that_is_damaged_is_set_aside(tmp_path, content):
 def test_a_folder_that_anybody_may_write_is_refused(tmp_path):
     (tmp_path / "s").mkdir()
     (tmp_path / "s").chmod(0o777)
-    with pytest.raises(InputError, match="can be written by anybody; chmod o-w"):
+    with pytest.raises(InputError, match="is writable by everyone; chmod o-w"):
         State(tmp_path / "s")
 
 

@@ -31,7 +31,7 @@ def test_a_file_that_was_cut_off_is_one_line_that_says_what_to_do(tmp_path, name
     file = tmp_path / "cut" / name
     content = file.read_bytes()
     file.write_bytes(content[: int(len(content) * part)])
-    with pytest.raises(TraceError, match=f"{name}: .*copy the trace once more, or run the program again"):
+    with pytest.raises(TraceError, match=f"{name}: .*copy the trace again, or run the program again"):
         vani.profile(tmp_path / "cut")
 
 

@@ -187,20 +187,20 @@ def test_a_log_that_was_cut_off_is_refused_in_one_line(tmp_path, tenth):
     content = SHARED_FILE.read_bytes()
     cut = tmp_path / "cut.darshan"
     cut.write_bytes(content[: len(content) * tenth // 10])
-    with pytest.raises(TraceError, match=r"is a damaged Darshan log: .*; copy it once more") as caught:
+    with pytest.raises(TraceError, match=r"is a damaged Darshan log: .*; copy it again") as caught:
         vani.profile(cut)
     assert "\n" not in str(caught.value)
 
 
 def test_an_empty_log_is_refused(tmp_path):
     (tmp_path / "a.darshan").touch()
-    with pytest.raises(TraceError, match="is an empty file, no Darshan log"):
+    with pytest.raises(TraceError, match="is an empty file, not a Darshan log"):
         vani.open_trace(tmp_path / "a.darshan")
 
 
 def test_a_foreign_file_of_that_name_is_refused(tmp_path):
     (tmp_path / "a.darshan").write_bytes(b"\x00" * 5000)
-    with pytest.raises(UnknownFormatError, match="is no Darshan log; name a log of Darshan 2 or 3"):
+    with pytest.raises(UnknownFormatError, match="is not a Darshan log; name a log of Darshan 2 or 3"):
         vani.open_trace(tmp_path / "a.darshan")
 
 

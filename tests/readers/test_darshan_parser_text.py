@@ -65,14 +65,14 @@ def test_a_module_of_which_records_were_dropped_is_a_problem(tmp_path):
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        (printed()[:-120], "line 15 is no counter of a record"),
+        (printed()[:-120], "line 15 is not a counter of a record"),
         (HEAD.replace("nprocs", "n") + line("POSIX", "POSIX_OPENS", 1), "its head does not contain 'nprocs'"),
         (HEAD.replace("nprocs: 4", "nprocs: 0") + line("POSIX", "POSIX_OPENS", 1), "claims 0 processes"),
         (HEAD.replace("10.5", "-3") + line("POSIX", "POSIX_OPENS", 1), "claims to have run for -3 s"),
         (printed(POSIX_OPENS="many"), "POSIX_OPENS: invalid literal"),
         (printed(POSIX_OPENS=1 << 70), "POSIX_OPENS"),
         (printed() + line("POSIX", "POSIX_OPENS", 1, rank=1), "a record of POSIX lacks some of its counters"),
-        (printed() + "a\nb", r"line 17 is no counter of a record: 'a'"),
+        (printed() + "a\nb", r"line 17 is not a counter of a record: 'a'"),
         (HEAD + line("POSIX", "POSIX_OPENS", 1, rank=9), "has a record of rank 9 of 4"),
     ],
 )
@@ -85,7 +85,7 @@ def test_text_that_cannot_be_is_refused_in_one_line(tmp_path, text, said):
 
 def test_compressed_text_that_was_cut_off_is_refused_in_one_line(tmp_path):
     (tmp_path / "a.txt.gz").write_bytes(gzip.compress(printed().encode())[:-20])
-    with pytest.raises(TraceError, match=r"is damaged text of darshan-parser: .*; print the log once more"):
+    with pytest.raises(TraceError, match=r"is damaged text of darshan-parser: .*; print the log again"):
         vani.profile(tmp_path / "a.txt.gz")
 
 

@@ -180,7 +180,7 @@ def test_numbers_that_no_call_can_have_are_unknown(tmp_path):
 def test_events_that_are_missing_show_by_their_numbers(tmp_path):
     reader = open_trace(write(tmp_path, HOST, named("f1", "/s/data"), event(5, "read", 10**6, ret=1, fhash="f1"),
                               event(7, "read", 10**6, ret=1, fhash="f1")))  # fmt: skip
-    assert "5 events are missing, as their numbers show (of 7 in all)" in reader.problems[0]
+    assert "5 events are missing, according to their numbers (of 7 in all)" in reader.problems[0]
 
 
 @pytest.mark.parametrize(

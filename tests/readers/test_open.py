@@ -78,7 +78,7 @@ def test_a_folder_without_a_trace_says_what_is_in_it(tmp_path):
         ("part.0.parquet", "is one Parquet file; name its folder"),
         ("trace.tar.gz", "is an archive; unpack it"),
         ("profile.yaml", "is a YAML document"),
-        ("notes.txt", "is a file, no trace"),
+        ("notes.txt", "is a file, not a trace"),
     ],
 )
 def test_a_file_in_place_of_a_folder_is_explained(tmp_path, name, said):
@@ -98,7 +98,7 @@ def test_missing_and_empty_folders_are_explained(tmp_path):
         open_workload([tmp_path])
     with pytest.raises(InputError, match="no trace was given"):
         open_workload([])
-    with pytest.raises(InputError, match=r"cannot be looked at|no such file"):
+    with pytest.raises(InputError, match=r"cannot be examined|no such file"):
         open_trace(tmp_path / ("x" * 300))
 
 
@@ -151,7 +151,7 @@ def test_where_no_trace_can_be_read_the_first_reason_is_raised(tmp_path):
     shutil.copytree(TRACES / "v3-killed-2r", tmp_path / "killed")
     with pytest.raises(InputError, match="aborted run"):
         open_workload([tmp_path])
-    with pytest.raises(UnknownFormatError, match="is a file, no trace"):
+    with pytest.raises(UnknownFormatError, match="is a file, not a trace"):
         open_workload([Path(__file__)])
 
 

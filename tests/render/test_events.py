@@ -152,9 +152,9 @@ def test_any_calls_lie_on_tracks_where_they_nest(batches):
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        ([str(TRACE), "-o", "run.txt"], "run.txt: has no name of a timeline; end it with .pftrace, .json"),
+        ([str(TRACE), "-o", "run.txt"], "run.txt: is not the name of a timeline; use a name that ends in .pftrace, .json"),
         ([str(TRACE)], "no destination is given; name a folder STORE, or a timeline with -o run.pftrace"),
-        ([str(TRACE), "store", "-o", "run.json"], "-o: a timeline is no store; leave STORE out"),
+        ([str(TRACE), "store", "-o", "run.json"], "-o: a timeline is not a store; leave STORE out"),
         ([str(TRACE), "--call-sites", "-o", "run.json"], "leave --call-sites out"),
         ([str(TRACES / "v3-killed-2r"), "-o", "run.json"], "aborted run"),
     ],

@@ -51,7 +51,7 @@ def test_the_name_of_a_file_tells_the_format_of_those_that_can_be_told():
     assert images.needed_for(Path("a.b.PNG")) == "png"
     for end, line in (
         (".jpg", r"^x\.jpg: unknown image format '\.jpg'; did you mean '\.png'\?$"),
-        ("", r"^x: no image format is named; end the name in \.svg, \.png or \.json$"),
+        ("", r"^x: no image format is named; use a name that ends in \.svg, \.png or \.json$"),
     ):
         with pytest.raises(InputError, match=line):
             images.needed_for(Path(f"x{end}"))

@@ -63,8 +63,8 @@ def test_outside_of_the_model_nothing_is_promised(tmp_path, run_that_writes):
     larger = Profile.model_validate(tree)
     model = fitted(tmp_path, profile)
     value, note = measured_and_predicted(larger, profile_write_time(larger, model))
-    assert value.endswith("no promise of the model")
-    assert note.startswith("outside of it: bytes")
+    assert value.endswith("outside the model's range")
+    assert note.startswith("outside it: bytes")
     assert "predicted" not in api.report(path, format="txt")
 
 

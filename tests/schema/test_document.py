@@ -236,10 +236,10 @@ def test_a_misspelt_key_is_named_with_its_line_and_the_nearest_known_one():
             f"is_shared: {'x' * 100}\n",
             f"profile.yaml:2: is_shared is '{'x' * 29}...{'x' * 6}'; accepted: true or false",
         ),
-        ("note: a\nnote: b\n", "profile.yaml:3: key 'note' is there twice; keep one of them"),
+        ("note: a\nnote: b\n", "profile.yaml:3: key 'note' appears twice; keep one of them"),
         (
             "storage: {kind: gpfs, kind: gpfs}\n",
-            "profile.yaml:2: key 'kind' is there twice; keep one of them",
+            "profile.yaml:2: key 'kind' appears twice; keep one of them",
         ),
         ("note: &x a\nextra: {b: *x}\n", "profile.yaml:3: alias *x is not accepted; write the value out"),
         ("extra: {1: 2, [3]: 4}\n", "profile.yaml:2: a key must be text"),
@@ -283,20 +283,20 @@ def test_a_missing_key_is_named():
 @pytest.mark.parametrize(
     ("content", "expected"),
     [
-        ("", "profile.yaml: is empty; begin it with `schema: vani.profile/1`"),
-        ("# only words\n", "profile.yaml: is empty; begin it with `schema: vani.profile/1`"),
+        ("", "profile.yaml: is empty; start it with `schema: vani.profile/1`"),
+        ("# only words\n", "profile.yaml: is empty; start it with `schema: vani.profile/1`"),
         (
             "[1, 2]",
-            "profile.yaml: contains a list, not a mapping of keys; begin it with `schema: vani.profile/1`",
+            "profile.yaml: contains a list, not a mapping of keys; start it with `schema: vani.profile/1`",
         ),
         (
             "words",
-            "profile.yaml: contains only 'words', not a mapping of keys; begin it with `schema: vani.profile/1`",
+            "profile.yaml: contains only 'words', not a mapping of keys; start it with `schema: vani.profile/1`",
         ),
-        ("note: a\n", "profile.yaml: has no `schema:`; begin it with `schema: vani.profile/1`"),
+        ("note: a\n", "profile.yaml: has no `schema:`; start it with `schema: vani.profile/1`"),
         (
             "note: a\nschema: vani.advice/1\n",
-            "profile.yaml:2: schema is 'vani.advice/1', advice, which `vani apply ADVICE` and `vani report PROFILE --advice ADVICE` take; known here is vani.profile/1",
+            "profile.yaml:2: schema is 'vani.advice/1', advice, for `vani apply ADVICE` and `vani report PROFILE --advice ADVICE`; known here is vani.profile/1",
         ),
         ("schema: 1\n", "profile.yaml:1: schema is 1; known here is vani.profile/1"),
         (
@@ -338,7 +338,7 @@ def test_files_that_are_no_documents_are_refused(tmp_path):
         "utf16.yaml": (HEAD.encode("utf-16"), ": is binary, not YAML"),
         "elf.yaml": (b"\x7fELF\0\0", ": is binary, not YAML"),
         "control.yaml": (b"note: \x01\n", ": not YAML: control characters are not allowed"),
-        "empty.yaml": (b"", ": is empty; begin it with `schema: vani.profile/1`"),
+        "empty.yaml": (b"", ": is empty; start it with `schema: vani.profile/1`"),
     }
     for name, (content, expected) in cases.items():
         path = tmp_path / name

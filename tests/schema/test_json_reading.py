@@ -112,7 +112,7 @@ def test_a_number_that_is_not_finite_is_not_written(profile):
         ('{"a": 1} x', "p.json:1:10: not JSON: extra data"),
         ('{"a": "NaN",\n  "b": NaN}', "p.json:2:8: NaN is not a number of JSON"),
         ('{"a": [-Infinity]}', "p.json:1:8: -Infinity is not a number of JSON"),
-        ('{"a": {"b": 1}, "c": "b",\n "a": 2}', "p.json:2:2: key 'a' is there twice"),
+        ('{"a": {"b": 1}, "c": "b",\n "a": 2}', "p.json:2:2: key 'a' appears twice"),
         ('{"a": ' + DEEP + "}", "p.json: is nested too deeply"),
         ('{"a": ' + "[" * 200_000 + "]" * 200_000 + "}", "p.json: is nested too deeply"),
         ('{"a": ' + "9" * 5000 + "}", "p.json: a number has thousands of digits"),

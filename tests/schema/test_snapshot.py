@@ -39,7 +39,7 @@ TARGET = {"index": 0, "oss": "oss0", "size": 10, "used": 0}
 @pytest.mark.parametrize(
     ("more", "line"),
     [
-        ({"ost": [TARGET, dict(TARGET)]}, "OST 0 is there twice; leave one of them out"),
+        ({"ost": [TARGET, dict(TARGET)]}, "OST 0 appears twice; leave one of them out"),
         ({"ost": [TARGET | {"used": 11}]}, "OST 0 uses 11 of 10 bytes; give `used` of at most `size`"),
         (
             {"ost": [TARGET | {"oss": "oss9"}]},
@@ -51,7 +51,7 @@ TARGET = {"index": 0, "oss": "oss0", "size": 10, "used": 0}
         ),
         (
             {"storage": [{"name": "sn1", "ost": [0]}, {"name": "sn2", "ost": [0]}]},
-            "OST behind a storage node 0 is there twice; leave one of them out",
+            "OST behind a storage node 0 appears twice; leave one of them out",
         ),
         (
             {"reach": {"fwd9": []}},

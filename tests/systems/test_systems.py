@@ -182,7 +182,7 @@ def test_a_base_may_be_a_file_with_a_base(tmp_path):
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        ("base: mine.yaml\n", "mine.yaml: its bases go round in a circle"),
+        ("base: mine.yaml\n", "mine.yaml: its bases are circular"),
         ("base: lasen\n", "mine.yaml: base: no machine and no file is called 'lasen'; did you mean 'lassen'"),
         ("base: 7\nname: x\n", "mine.yaml:2: base is 7; accepted: text"),
         (

@@ -79,7 +79,7 @@ def test_what_a_killed_run_left_in_an_emptied_folder_is_reported_and_stays(data)
 
 def test_a_session_is_carried_out_once_at_a_time(data):
     going = session(data)
-    with locked(going.state), pytest.raises(InputError, match="still under way"):
+    with locked(going.state), pytest.raises(InputError, match="still in progress"):
         carried_out(going)
 
 
@@ -146,7 +146,7 @@ def test_input_that_is_staged_in_is_read_from_a_copy(data, tmp_path):
 def test_where_nothing_can_be_brought_near_the_setting_is_dropped(data, tmp_path):
     tuned = carried_out(near_session(data, Setting(stage_out=str(tmp_path / "nowhere")), "printf a >{data}/x"))
     assert tuned.runs[1].outcome == "not_applied"
-    assert "cannot be brought near (No such file or directory)" in tuned.runs[1].remark
+    assert "cannot be copied to near storage (No such file or directory)" in tuned.runs[1].remark
 
 
 def test_what_a_killed_session_left_near_is_removed(data, tmp_path):

@@ -106,7 +106,7 @@ def advise_next(
 def _why(predicted: BehaviourPrediction, known: str) -> str:
     if predicted.outside:
         return predicted.outside[0]
-    return f"behaviours with a profile have a probability of {known} together"
+    return f"the behaviours with a profile have a total probability of {known}"
 
 
 def _profile_of(behaviour: LikelyBehaviour, db: PathLike | None) -> tuple[Profile, str] | None:
@@ -123,7 +123,7 @@ def _profile_of(behaviour: LikelyBehaviour, db: PathLike | None) -> tuple[Profil
     try:
         return None if path is None else (profile(path), file_system)
     except VaniError:
-        return None  # a log that changed or was cut since is as good as gone
+        return None  # a log that changed or was cut since cannot be used
 
 
 def _machine_of(file_system: str) -> System | None:

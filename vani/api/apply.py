@@ -103,7 +103,7 @@ def apply(
     if dry_run:
         # The script's own last line names its options, which the command does not have.
         shown = _run(script, [], folder).partition("# Nothing was done")[0]
-        last = "Nothing was done: leave out --dry-run to run these commands." if shown else "There is no layout to set."
+        last = "Dry run: leave out --dry-run to run these commands." if shown else "The advice sets no layouts."
         return Applied(f"{shown}# {last}\n", before, job_lines)
     printed = run_script(script, folder)
     reported = () if job_output is None else tuple(_reported(steps, Path(job_output)))
@@ -135,9 +135,9 @@ def run_script(script: str, state: Path) -> str:
     copy = state / _SCRIPT
     if copy.exists() and copy.read_text(encoding="utf-8") != script:
         raise InputError(
-            "keeps the layouts of before another advice",
+            "contains the layouts from before another advice",
             where=state,
-            todo="undo that one first (vani apply ADVICE --undo), or name another folder with --state",
+            todo="undo that advice first (vani apply ADVICE --undo), or name another folder with --state",
         )
     state.mkdir(parents=True, exist_ok=True)
     write_text(copy, script)
@@ -166,7 +166,7 @@ def _undone(script: str, state: Path, *, dry_run: bool) -> str:
     # Layouts may have been set by the script itself, which keeps no copy.
     if not state.is_dir():
         raise InputError(
-            "is not there: nothing was applied that could be undone", where=state, todo="name --state"
+            "does not exist: there is nothing to undo", where=state, todo="name --state"
         )
     if dry_run:
         copy = state / _SCRIPT
@@ -220,7 +220,7 @@ def _before(steps: Sequence[Sequence[str]]) -> Iterator[Check]:
         try:
             count = sum(1 for _ in path.iterdir())
         except NotADirectoryError:
-            yield Check(f"{path}: is a file, which keeps the layout that it was made with", False)
+            yield Check(f"{path}: is a file, which keeps the layout that it was created with", False)
         except OSError as error:
             yield Check(f"{path}: {error.strerror}", False)
         else:

@@ -82,7 +82,7 @@ def baseline_figures(
     places = baselines.files_to_compare(checks, [str(file) for file in files])
     if not places:
         raise InputError(
-            "there is no baseline here or above", todo="make one with `vani baseline save PROFILE`"
+            "there is no baseline here or in parent folders", todo="make one with `vani baseline save PROFILE`"
         )
     earlier = [baselines.read_runs(place, baselines.FILE_COLUMNS) for place in places]
     sources = [(baseline.source.path, len(baseline.runs)) for baseline in earlier]

@@ -47,7 +47,7 @@ def output_beside(path: Path) -> Path | None:
     try:
         some = [*outputs_of(path)] if path.is_dir() else []
     except OSError:
-        # Whoever reads the trace says why the folder cannot be listed.
+        # The reader of the trace reports why the folder cannot be listed.
         return None
     return some[0] if len(some) == 1 else None
 
@@ -121,7 +121,9 @@ def with_agreement(advice: Advice, profile: Profile, output: Path) -> Advice:
     agreement = [*_agreements(result, profile)]
     problems = list(result.problems)
     if (traced := profile.workflow.processes) and result.processes and traced != result.processes:
-        problems.append(f"{output.name} is of {result.processes} processes, the trace of {traced}: are they one run?")
+        problems.append(
+            f"{output.name} is of {result.processes} processes, the trace of {traced}: are they from the same run?"
+        )
     update = {"agreement": agreement, "problems": problems}
     return advice.model_copy(update={"benchmark": result.model_copy(update=update)})
 
@@ -150,9 +152,9 @@ def _agreements(result: Benchmark, profile: Profile) -> list[Agreement]:
         share = phase.rate / traced
         sentence = f"{tool} says {own} of {what}, {format_share(share)} of what the calls in the trace reach ({text})"
         if share < 1 - _SAME:
-            sentence += f": its time has {time}, too"
+            sentence += f": its time includes {time}, too"
         elif share > 1 + _SAME:
-            sentence += ": the trace has more than this run, or tracing made its calls longer"
+            sentence += ": the trace includes more than this run, or tracing slowed its calls down"
         agreement.append(
             Agreement(what=what or "", benchmark=phase.rate, trace=traced, share=share, sentence=f"{sentence}.")
         )

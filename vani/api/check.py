@@ -121,7 +121,7 @@ def check(
 
 
 def _proven(path: Path) -> TunedCheck:
-    content = read_bytes(path, todo="name the tuned.yaml that vani tune wrote")
+    content = read_bytes(path, todo="name the tuned.yaml of vani tune")
     return TunedCheck(Tuned.load(path), Source(path=path_text(path), sha256=sha256(content).hexdigest()))
 
 

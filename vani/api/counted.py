@@ -35,7 +35,7 @@ def counting(readers: Sequence[TraceReader]) -> list[TraceReader]:
     if logs and len(logs) < len(readers):
         other = next(reader for reader in readers if not isinstance(reader, KeepsCounts))
         raise InputError(
-            f"is a log of {logs[0].tool}, and {other.path} is a trace of {other.tool}: counts and calls are no one "
+            f"is a log of {logs[0].tool}, and {other.path} is a trace of {other.tool}: counts and calls are not one "
             "workload",
             where=logs[0].path,
             todo="profile them apart",

@@ -63,7 +63,7 @@ def events(trace: PathLike, output: PathLike, *, progress: Progress | None = Non
     for reader in workload.readers:
         if isinstance(reader, KeepsCounts):
             raise InputError(
-                "has counts, and no calls that a timeline could show", where=reader.path, todo="give a trace of calls"
+                "has counts, but no calls for a timeline", where=reader.path, todo="give a trace of calls"
             )
     starts = [reader.start_unix_s for reader in workload.readers]
     known = [start for start in starts if start is not None]
@@ -97,7 +97,9 @@ def _writer(target: Path) -> ChromeEvents | PerfettoEvents:
         if name.endswith(suffix):
             return writer(f"vani {vani.__version__}")
     raise InputError(
-        "has no name of a timeline", where=target, todo="end it with .pftrace, .json, .pftrace.gz or .json.gz"
+        "is not the name of a timeline",
+        where=target,
+        todo="use a name that ends in .pftrace, .json, .pftrace.gz or .json.gz",
     )
 
 

@@ -78,5 +78,5 @@ def heat_map_in(
         return heat
     moved = profile.workflow.io.bytes
     if (sum(map(sum, heat.read)), sum(map(sum, heat.written))) != (moved.read or 0, moved.written or 0):
-        return "the decoded calls move other numbers of bytes than the profile states; profile the trace again"
+        return "the decoded calls and the profile differ in bytes; profile the trace again"
     return heat

@@ -50,10 +50,10 @@ def _pattern_problem(folder: Path, layout: str) -> tuple[str, bool | None] | Non
     try:
         printed = ask(command)
     except NoAnswer as error:
-        return f"the pattern is not known ({error})", None
+        return f"the pattern is unknown ({error})", None
     has = re.search(r"targets: desired: *([0-9]+)", printed), re.search(r"Chunksize: *([0-9]+[kKMG]?)", printed)
     if not all(has):
-        return f"the pattern is not known ({' '.join(command[:2])} names none)", None
+        return f"the pattern is unknown ({' '.join(command[:2])} names none)", None
     now = [match[1].upper() for match in has if match]
     wanted = re.findall(r"=([0-9]+[kKMG]?)", layout.upper())
     if list(map(parse_bytes, now)) == list(map(parse_bytes, wanted)):

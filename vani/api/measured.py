@@ -44,12 +44,12 @@ def advice_with_history(advice: Advice, subject: Subject, db: PathLike) -> Advic
             speedups.setdefault(row.rules[0], []).append((row.expected, row.speedup))
     remarks = []
     if subject.machine is None:
-        remarks.append("Measurements of a history are looked up by the name of the machine: name it with --system.")
+        remarks.append("Measurements in a history are stored by machine: name the machine with --system.")
     elif rows and not near:
         scales = sorted({row.processes for row in rows if row.processes is not None})
         at = ", ".join(f"{scale:,}" for scale in scales) or "an unknown number of"
         remarks.append(
-            f"Measurements on this machine with {at} processes do not count for {subject.processes or 0:,}: "
+            f"Measurements on this machine with {at} processes are not used for {subject.processes or 0:,}: "
             f"the scales differ by more than a factor of {SCALE:g}."
         )
     return with_measured(advice, [_trial(row, subject) for row in near], remarks, speedups)

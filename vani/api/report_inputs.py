@@ -45,8 +45,8 @@ def report_inputs(
 ) -> Inputs:
     """Inputs of `report`: the profile, its advice and its calls over time.
 
-    Parameters are those of `report`, whose `model` is `write_model`; without `with_heat_map` the calls are not looked
-    at, for formats without plots.
+    Parameters are those of `report`, whose `model` is `write_model`; without `with_heat_map` the calls are not
+    examined, for formats without plots.
 
     Raises
     ------

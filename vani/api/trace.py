@@ -79,7 +79,7 @@ def trace(
     output
         The folder of the trace, which must not be there; by default named after the program.
     recorder
-        Recorder's library, or where it was installed.
+        Recorder's library, or its installation folder.
     dry_run
         Only make the line.
     collect
@@ -101,7 +101,7 @@ def trace(
     executable = shutil.which(command[0], path=env.get("PATH"))
     if executable is None and not dry_run:
         raise InputError(
-            "cannot be run: there is no such program", where=command[0], todo="look how it is spelled"
+            "cannot be run: no such program", where=command[0], todo="check the spelling"
         )
     launcher = launcher_of(program, env)
     several = launcher is None and starts_others(program, env.get("PATH"))
@@ -115,7 +115,7 @@ def trace(
     folder = (output or free_name(app_of(program) or "run")).absolute()
     if os.path.lexists(folder):
         raise InputError(
-            "is there already: no trace is written over", where=folder, todo="name another folder with -o"
+            "already exists: traces are not overwritten", where=folder, todo="name another folder with -o"
         )
     library = None if tracer in ("strace", "dftracer") else find_recorder(recorder, env)
     if tracer == "recorder" and library is None:
@@ -130,8 +130,8 @@ def trace(
         if shutil.which("strace", path=env.get("PATH")):
             library = None
             remark = (
-                f"{program[0]} may start several programs, which Recorder would write into one folder: traced with "
-                "strace; for Recorder, put vani trace in front of each launch"
+                f"{program[0]} may start several programs, which Recorder would write into one folder, so strace was "
+                "used; for Recorder, put vani trace before each launch"
             )
     file = shutil.which(program[0], path=env.get("PATH")) if program else None
     if tracer == "dftracer":
@@ -177,7 +177,7 @@ def _one_folder_for(program: Sequence[str], environment: Mapping[str, str]) -> I
 
 
 def _collect(folder: Path, environment: Mapping[str, str]) -> None:
-    """Write job.yaml; a machine that cannot be looked at keeps no run from being traced."""
+    """Write job.yaml; a machine that cannot be examined keeps no run from being traced."""
     try:
         text = dumps(collect(environment))
     except (VaniError, OSError, ValueError):

@@ -32,8 +32,8 @@ def fault_of(folder: Path, tracer: str, program: Path | None, ran: Traced) -> st
 
     if not ran.files:
         return (
-            "the run left no trace; was it ended before its end, is it linked statically, or did it start on a node "
-            "that does not see this folder (docs/tracing.md)?"
+            "the run left no trace; was it killed early, is it statically linked, or did it start on a node "
+            "that cannot access this folder (docs/tracing.md)?"
         )
     if tracer != "recorder" and ran.bytes > _READ_WHOLE:
         return ""
@@ -53,8 +53,8 @@ def _fault_of(reader: TraceReader) -> str:
     surplus = sum(count for name, _, count in reader.facts() if name == "several_launches")
     if surplus:
         return (
-            f"several programs wrote into this folder, one over the other: {counted(surplus, 'rank')} of other runs "
-            f"next to those of the last one ({counted(reader.ranks, 'rank')}); put vani trace before each launch"
+            f"several programs wrote into this folder and overwrote files: {counted(surplus, 'rank')} of other "
+            f"runs mixed with the last run's ({counted(reader.ranks, 'rank')}); put vani trace before each launch"
         )
     return ""
 
@@ -64,9 +64,9 @@ def _cause(tracer: str, program: Path | None, ran: Traced) -> str:
     if tracer != "recorder" or program is None:
         return ""
     if _is_fortran(program):
-        return "; Recorder 3.0 may end Fortran programs in MPI_Finalize before it writes its tables"
+        return "; Recorder 3.0 may abort Fortran programs in MPI_Finalize before it writes its tables"
     if ran.status and _has_wheel_of_h5py(program):
-        return "; the wheel of h5py contains its own HDF5, not the one that Recorder was built with"
+        return "; the h5py wheel contains its own HDF5, not the one that Recorder was built with"
     return ""
 
 

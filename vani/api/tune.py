@@ -120,19 +120,19 @@ def tune(
     place, folder = Path(data).absolute(), Path(state).absolute()
     if not place.is_dir():
         raise InputError(
-            "is no folder", where=data, todo="make it, or name the folder that the program writes to"
+            "is not a folder", where=data, todo="make it, or name the folder that the program writes to"
         )
     if folder.is_relative_to(place):
         raise InputError("is in the folder of the output", where=state, todo="name another with --state")
     if tracer is None and advice is None and profile is None and find_recorder(None, os.environ) is None:
         raise InputError(
-            "nothing is known of the program, and Recorder's library, which could trace it, was not found",
+            "the program is unknown, and Recorder's library, which could trace it, was not found",
             where="vani tune",
             todo="give --profile or --advice, or let strace trace a run with --tracer strace",
         )
     if submission is not None and advice is None and profile is None:
         raise InputError(
-            "nothing is known of the program, and the jobs do not trace it",
+            "the program is unknown, and the jobs do not trace it",
             where="--submit",
             todo="give --profile or --advice (vani trace in a job makes a trace for --profile)",
         )
@@ -157,7 +157,7 @@ def tune(
         folder.mkdir()
     except FileExistsError:
         raise InputError(
-            "is there already", where=state, todo="go on with it by --resume, or name another with --state"
+            "already exists", where=state, todo="continue it with --resume, or name another with --state"
         ) from None
     tuned = Tuned(
         version=vani.__version__,
@@ -197,7 +197,7 @@ def tune(
         if submission is None or jobs is None:
             return _carried_out(tuned, folder, lock, progress, db)
         write_script(script, folder)
-    # The job may begin at once, and needs the lock.
+    # The job may start at once, and needs the lock.
     if not submission.dry_run:
         submit(jobs, folder)
     return tuned
@@ -210,7 +210,7 @@ def tune_again(
     db: PathLike | None = None,
     progress: Callable[[Tuned], None] | None = None,
 ) -> Tuned:
-    """Go on with a session that was interrupted; one that is over runs nothing more.
+    """Continue an interrupted session; a finished session runs nothing more.
 
     Parameters
     ----------
@@ -252,7 +252,7 @@ def tuned_state(state: PathLike) -> Tuned:
     place = Path(state) / DOCUMENT
     if not place.is_file():
         raise InputError(
-            "contains no session that has begun", where=state, todo="remove it, and begin one without --resume"
+            "contains no started session", where=state, todo="remove it, and start a session without --resume"
         )
     return Tuned.load(place)
 
@@ -343,7 +343,7 @@ def _traced(tuned: Tuned, state: Path, tracer: Tracer, lock: int) -> Path:
                 raise InputError(
                     f"{words[-1] if words in lines else 'the traced run'} ended with status {ended.status}",
                     where=log,
-                    todo=f"look there, remove {state} and begin again",
+                    todo=f"check its output, remove {state} and start again",
                 )
     finally:
         if not is_new:

@@ -46,7 +46,7 @@ def candidates_of(advice: Advice, data: Path, run: Run) -> tuple[list[Candidate]
         elif item.severity == "info":
             why = "hardly matters"
         elif not item.knobs:
-            why = "needs more than a setting from outside of the program"
+            why = "needs a change inside the program"
         for knob in [] if why else item.knobs:
             if refusal := _refusal(knob, data, run):
                 why = refusal
@@ -69,7 +69,7 @@ def candidates_of(advice: Advice, data: Path, run: Run) -> tuple[list[Candidate]
                     rounds[index].append(candidate)
         if why:
             not_tried.append(NotTried(rule=item.rule, why=why))
-    # What a rule names without a recommendation comes last: nobody knows whether it helps.
+    # Settings that a rule names without a recommendation come last: whether they help is unknown.
     for silent in advice.no_recommendation:
         for knob in silent.knobs:
             if _refusal(knob, data, run) is None:
@@ -80,13 +80,13 @@ def candidates_of(advice: Advice, data: Path, run: Run) -> tuple[list[Candidate]
         for candidate in values:
             candidates.setdefault(candidate.setting.label, candidate)
     if not candidates and advice.system.name is None:
-        why = "no machine is described: with --system NAME, or a system.yaml, layouts of the folder can be tried"
+        why = "no machine is described: layouts of the folder need --system NAME or a system.yaml"
         not_tried.append(NotTried(rule="layouts", why=why))
     return [*candidates.values()], not_tried
 
 
 def _unknown(silent: NoRecommendation, setting: Setting) -> Candidate:
-    reason = f"no rule knows whether this helps, so it was tried ({silent.why})"
+    reason = f"no rule can judge this setting, so it was tried ({silent.why})"
     return Candidate(rule=silent.rule, name=TRIAL, reason=reason, expected=None, setting=setting)
 
 
@@ -109,7 +109,7 @@ def in_order(
 
 def _not_again(measured: Measured) -> str:
     text = measured_gain(measured).removesuffix("; leave it as it is")
-    return f"{text[:1].lower()}{text[1:]}; without --history it is tried again"
+    return f"{text[:1].lower()}{text[1:]}; without --history, it is tried again"
 
 
 def _of_run(gain: Expected | None, runtime_s: float | None) -> float | None:
@@ -125,14 +125,17 @@ def _refusal(knob: Knob, data: Path, run: Run) -> str | None:
     if knob.kind == "layout" and not _is_within(knob.folder, data):
         return f"sets the layout of {knob.folder}, which is not in {data}"
     if knob.kind == "stage_out" and not _is_within(knob.folder, data):
-        return f"brings {knob.folder} near, which is not in {data}"
+        return f"copies {knob.folder} to near storage, which is not in {data}"
     if knob.kind == "stage_in" and not any(knob.folder and knob.folder in word for word in run.command):
-        return f"brings {knob.folder} near, which the command does not name"
+        return f"copies {knob.folder} to near storage, but the command does not name it"
     if knob.kind in ("stage_in", "stage_out") and run.nodes != 1:
         nodes = "an unknown number of nodes" if run.nodes is None else counted(run.nodes, "node")
-        return f"is tried for runs on one node alone, since no other node sees a copy there: this has {nodes} (--nodes)"
+        return (
+            "is tried only for runs on one node, because other nodes cannot see the copy: "
+            f"this run has {nodes} (--nodes)"
+        )
     if knob.kind == "mapping" and mapped(run.command, "cyclic") is None:
-        return "sets how a launcher deals processes out: the command begins with none that is known, or sets it already"
+        return "sets how a launcher places processes: the command starts with no known launcher, or already sets it"
     return None
 
 

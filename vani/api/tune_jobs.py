@@ -118,7 +118,7 @@ def submit(jobs: Jobs, state: Path) -> str:
         raise InputError(
             f"refuses the job: {said[-1]}",
             where=jobs.words[0],
-            todo="mend it, then vani tune --resume submits it again",
+            todo="fix it, then vani tune --resume submits it again",
         )
     named = re.search(r"Job <(\w+)>", done.stdout)
     job = named[1] if named else printed[-1].partition(";")[0]
@@ -158,7 +158,7 @@ def _history(place: str) -> str:
         return str(Path(place).absolute())
     if re.match(r"\w[\w+]*://[^/@]*:[^/@]*@", place):
         raise InputError(
-            "has a password, which the script of the jobs would show",
+            "contains a password, which the job script would show",
             where="--history",
             todo="leave it out of the URL: PostgreSQL takes it from PGPASSFILE or ~/.pgpass",
         )
@@ -183,6 +183,6 @@ def _script(template: Path | None, line: str) -> str:
         raise InputError(
             f"needs exactly one line {_PLACE}, where the session continues",
             where=template,
-            todo=f"put {_PLACE} alone on the line where the program is started now",
+            todo=f"put {_PLACE} alone on the line that now starts the program",
         )
     return "".join(f"{line if known.strip() == _PLACE else known}\n" for known in lines)

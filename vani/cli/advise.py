@@ -70,7 +70,7 @@ def _none(ctx: click.Context, param: click.Parameter, value: tuple[str, ...]) ->
     "--ior-output",
     type=FILE,
     metavar="FILE",
-    help="What the traced run of IOR or mdtest printed, to compare; by default the text in the trace's folder.",
+    help="Output of the traced IOR or mdtest run, to compare; by default the text in the trace's folder.",
 )
 @click.option(
     "--write-system",
@@ -90,7 +90,7 @@ def _none(ctx: click.Context, param: click.Parameter, value: tuple[str, ...]) ->
     help="A TOML file with [advise.thresholds.RULE], and select and ignore in [advise].",
 )
 @files_option("Judge the N files with the most I/O time.", default=JUDGED_FILES, least=1)
-@format_option(FORMATS, default=None, help="Output format; by the suffix of -o, else yaml.")
+@format_option(FORMATS, default=None, help="Output format; by default from the suffix of -o, else yaml.")
 @decoding_options
 @quiet_option
 def advise(
@@ -109,8 +109,8 @@ def advise(
 ) -> None:
     """Recommend storage settings for the workload of a profile, or with --next for the next run.
 
-    A trace, which is a folder or a file, is profiled first. Of the folder that IO500 wrote, or text of IOR or mdtest,
-    the advice says what limited the run.
+    A trace, which is a folder or a file, is profiled first. For IO500's result folder, or the output of IOR or mdtest,
+    the advice shows what limited the run.
     """
     before, written = NextOf(application, user, processes), [output, *filter(None, [script, described])]
     read = [options["config"], ior_output, *scheduler_files(options["scheduler"]), *system_files(options["system"])]
@@ -131,7 +131,7 @@ def _described(advice: Advice, system: str | None) -> str:
     from vani.schema.document import dumps  # noqa: PLC0415
 
     if advice.benchmark is None:
-        what = "--write-system is for a result of IO500, IOR or mdtest"
+        what = "--write-system needs a result of IO500, IOR or mdtest"
         raise InputError(what, todo="leave it out, or name a result")
     return dumps(api.measured_system(advice.benchmark, system=system), only_set=True)
 
@@ -147,7 +147,7 @@ def _write(
     by_name = FORMATS.of_file(output) if output is not None else None
     if output is not None and kind is None and output.suffix.lower() in (".html", ".htm"):
         todo = "write it as .yaml; `vani report PROFILE --advice ADVICE -o run.html` makes a page of it"
-        raise InputError("advice is no page", where=str(output), todo=todo)
+        raise InputError("advice cannot be written as a page", where=str(output), todo=todo)
     kind = kind or by_name or "yaml"
     emit_all([*_texts(advice, kind, output, script), *more])
     if shows_summary(output, quiet=quiet) and not (kind == "text" and output is None):

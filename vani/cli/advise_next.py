@@ -58,7 +58,7 @@ def advice_before(run: NextOf, profile: Path | None, options: AdviseOptions, db:
         if profile is None:
             raise click.UsageError("Missing argument 'PROFILE|TRACE' (or --next).")
         raise InputError(
-            "--user and --processes are of --next", todo="leave them out, or name --next APP"
+            "--user and --processes need --next", todo="leave them out, or name --next APP"
         )
     if profile is not None:
         raise InputError("--next excludes a profile", where=profile, todo="leave one of them out")

@@ -39,11 +39,11 @@ __all__ = ["apply"]
 def apply(
     ctx: click.Context, document: Path, undo: bool, dry_run: bool, state: Path, job_output: Path | None
 ) -> None:
-    """Set the file layouts that ADVICE recommends, and check before and after.
+    """Apply the file layouts that ADVICE recommends, and check before and after.
 
-    ADVICE is what `vani advise` or `vani tune` writes. The command does the same as its --script: layouts of folders
-    are set, what only the job can set is printed. The exit status is 1 where a check fails: no such folder, a layout
-    that was not applied, a hint that MPI did not take. Files that are there already keep their layout, which is noted.
+    ADVICE is the output of `vani advise` or `vani tune`. Like the script of --script, the command sets
+    layouts of folders and prints settings for the job script. The exit status is 1 if a check fails: a missing
+    folder, a layout that was not applied, a hint that MPI ignored. Existing files keep their layout, which is reported.
     """
     done = api.apply(document, undo=undo, dry_run=dry_run, state=state, job_output=job_output)
     click.echo(_text(done), nl=False)

@@ -49,16 +49,16 @@ def baseline() -> None:
     "--policy",
     type=FILE,
     metavar="FILE",
-    help="Names the baseline; the nearest vani.toml or .vani.yaml, from here upwards, by default.",
+    help="Policy that names the baseline; by default the nearest vani.toml or .vani.yaml, from here upwards.",
 )
 @decoding_options
 @quiet_option
 def save(
     profiles: tuple[Path, ...], output: Path | None, policy: Path | None, quiet: bool, **options: Unpack[SaveOptions]
 ) -> None:
-    """Make a baseline of profiles or traces of the same program, one run each.
+    """Make a baseline from profiles or traces of the same program, one per run.
 
-    Traces are folders or files. Several runs show `vani check` how much figures differ from run to run.
+    Traces are folders or files. With several runs, `vani check` knows how much figures vary between runs.
     """
     with working(*profiles, quiet=quiet) as progress:
         if output is not None:

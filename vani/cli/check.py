@@ -67,13 +67,13 @@ def _day(ctx: click.Context, param: click.Parameter, value: str | None) -> date 
     "baselines",
     multiple=True,
     metavar="FILE",
-    help="Compare with this baseline or profile, a folder or a glob of them; may be given several times.",
+    help="Compare with this baseline or profile, or a folder or glob of them. May be repeated.",
 )
 @click.option(
     "--tuned",
     type=FILE,
     metavar="FILE",
-    help="Result of `vani tune`: the run should use its setting and be as fast as the tuned runs.",
+    help="Result of `vani tune`: the run must use its setting and be as fast as the tuned runs.",
 )
 @format_option(FORMATS, default="text", help="Output format, for stdout or the file of -o.")
 @click.option(
@@ -82,25 +82,25 @@ def _day(ctx: click.Context, param: click.Parameter, value: str | None) -> date 
     "outputs",
     multiple=True,
     metavar="[FORMAT=]FILE",
-    help="Write here; with FORMAT= in addition to --format, any number of times.",
+    help="Write here; with FORMAT=, in addition to --format. May be repeated.",
 )
 @click.option(
     "--fail-on",
     type=click.Choice(["error", "warning", "note"]),
-    help="The least level that makes the check fail.  [default: error, or the policy's]",
+    help="The lowest level that makes the check fail.  [default: error, or the policy's]",
 )
 @click.option("--allow-empty", is_flag=True, help="Succeed if there is nothing to check.")
 @click.option(
     "--update-baseline",
     is_flag=True,
-    help="Afterwards, passed or failed, replace the baseline by this run.",
+    help="Then replace the baseline by this run, whether the check passes or fails.",
 )
-@system_option("The machine that rules judge by; by default the policy's, else that of `vani config`.", of_site=False)
+@system_option("The machine that rules assume; by default the policy's, else from `vani config`.", of_site=False)
 @click.option(
     "--today",
     metavar="DATE",
     callback=_day,
-    help="The day by which exceptions expire; today (UTC) by default.",
+    help="Date for the expiry of exceptions; by default today (UTC).",
 )
 @decoding_options
 @quiet_option

@@ -19,18 +19,18 @@ __all__ = ["collect"]
     "--dataset",
     type=FILE,
     metavar="DIR",
-    help="Folder of the input, or of an earlier output: formats, sizes, shapes, values and compression are sampled.",
+    help="Folder of input or of earlier output: formats, sizes, shapes, values and compression are sampled.",
 )
 @click.option(
     "--sample",
     type=click.IntRange(0, 10_000_000),
     metavar="N",
-    help="Read this many values of the data set (8192) to find their distribution; 0: none, and no compression.",
+    help="Number of values (8192) to read from the data set for their distribution; 0: none, and no compression.",
 )
 @click.option(
     "--dtype",
     metavar="TYPE",
-    help="Type of the values in raw files, as NumPy names it: float32, >f8, int16, ...",
+    help="NumPy type of the values in raw files: float32, >f8, int16, ...",
 )
 @quiet_option
 def collect(
@@ -42,7 +42,7 @@ def collect(
     """
     check_outputs([output], data=dataset)
     if dataset is None and (sample is not None or dtype is not None):
-        raise click.UsageError("--sample and --dtype are about the data set: name it with --dataset")
+        raise click.UsageError("--sample and --dtype need --dataset")
     from vani.collect import Bounds  # noqa: PLC0415
     from vani.collect import collect as run  # noqa: PLC0415
     from vani.schema.document import dumps  # noqa: PLC0415

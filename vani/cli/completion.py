@@ -13,10 +13,10 @@ __all__ = ["completion"]
 @click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
 @click.pass_context
 def completion(ctx: click.Context, shell: str) -> None:
-    """Write the script that lets SHELL complete `vani`.
+    """Write the completion script for a shell.
 
-    For bash: vani completion bash > ~/.local/share/bash-completion/completions/vani. For zsh a file _vani in a folder
-    of fpath, for fish ~/.config/fish/completions/vani.fish.
+    For bash: vani completion bash > ~/.local/share/bash-completion/completions/vani. For zsh, write to a file _vani
+    in a folder of fpath; for fish, to ~/.config/fish/completions/vani.fish.
     """
     from click.shell_completion import get_completion_class  # noqa: PLC0415 - wanted only here
 

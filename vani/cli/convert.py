@@ -26,9 +26,9 @@ __all__ = ["convert"]
 @click.command()
 @click.argument("trace", type=FILE)
 @click.argument("store", type=FILE, required=False)
-@output_option("Write a timeline for Perfetto instead: .pftrace or .json, each also with .gz.")
+@output_option("Write a timeline for Perfetto instead: .pftrace or .json, optionally with .gz.")
 @click.option(
-    "--call-sites", is_flag=True, help="Keep the place in the program or library that made each call."
+    "--call-sites", is_flag=True, help="Store the place in the program or library that made each call."
 )
 @scheduler_options
 @quiet_option
@@ -37,7 +37,7 @@ def convert(
 ) -> None:
     """Decode TRACE into a Parquet dataset in the folder STORE, or into a timeline.
 
-    STORE appears whole or not at all. Its calls are in calls/*.parquet, for pyarrow, pandas, duckdb, polars.
+    STORE is written completely or not at all. Its calls are in calls/*.parquet, for pyarrow, pandas, duckdb, polars.
     A directory of several traces becomes a folder of several stores.
 
     With -o FILE the calls become events that ui.perfetto.dev opens: a track for each process and thread, a slice for
@@ -63,7 +63,9 @@ def _timeline(
 ) -> list[str]:
     if store is not None or call_sites:
         raise InputError(
-            "a timeline is no store", where="-o", todo=f"leave {'STORE' if store is not None else '--call-sites'} out"
+            "a timeline is not a store",
+            where="-o",
+            todo=f"leave {'STORE' if store is not None else '--call-sites'} out",
         )
     check_outputs([output], [trace])
     timeline = api.events(trace, output, progress=progress)

@@ -186,7 +186,7 @@ def _check_places(output: Path | None, copy: Path | None) -> None:
     if copy is not None and os.path.lexists(copy):
         raise InputError("is there already, and is not replaced", where=copy, todo="name a new folder")
     if copy is not None and output is not None and copy.resolve() == output.resolve():
-        raise InputError("is named for two outputs", where=output, todo="give each its own name")
+        raise InputError("is used for two outputs", where=output, todo="give each a different name")
     for folder in (place for place in (output, copy) if place is not None):
         above = next(ancestor for ancestor in (folder, *folder.parents) if os.path.lexists(ancestor))
         if not above.is_dir():

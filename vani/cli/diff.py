@@ -26,12 +26,12 @@ __all__ = ["diff"]
 @source_argument("a", metavar="A")
 @source_argument("b", metavar="B")
 @format_option(FORMATS, default="text")
-@click.option("--all", "everything", is_flag=True, help="Also changes within the tolerance, and repetitions.")
+@click.option("--all", "everything", is_flag=True, help="Also show changes within the tolerance, and repetitions.")
 @click.option(
     "--strip",
     multiple=True,
     metavar="PATTERN",
-    help="Beginning of paths that differs from run to run, such as '/scratch/job*'; that of the policy by default.",
+    help="Prefix of paths that differs between runs, such as '/scratch/job*'; by default the policy's.",
 )
 @output_option()
 @decoding_options
@@ -47,10 +47,10 @@ def diff(
     scheduler: Scheduler,
     quiet: bool,
 ) -> None:
-    """Show what changed from A to B, the most important first.
+    """Show what changed from A to B, most important changes first.
 
-    A and B are profiles, baselines or traces, which are folders or files. Files, apps and phases are matched by
-    name. What exceeds the tolerance and concerns at least 1 % of the I/O time is marked.
+    A and B are profiles, baselines or traces (folders or files). Files, apps and phases are matched by name.
+    Changes that exceed the tolerance and affect at least 1 % of the I/O time are marked.
     """
     with working(a, b, quiet=quiet) as progress:
         check_outputs([output], chain([a, b], scheduler_files(scheduler), api.files_of_gate(baselines=None)))

@@ -93,7 +93,7 @@ def _make(folder: Path) -> None:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise InputError(
-            f"is no folder and cannot be made ({error.strerror})", where=folder, todo="name a folder with -o"
+            f"is not a folder and cannot be created ({error.strerror})", where=folder, todo="name a folder with -o"
         ) from error
 
 

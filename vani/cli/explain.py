@@ -13,7 +13,7 @@ __all__ = ["explain", "rules"]
 @click.command()
 @click.argument("rule")
 def explain(rule: str) -> None:
-    """Explain RULE (LUS002, or stripe-count): what it looks at, why, its source, an example."""
+    """Explain RULE (LUS002, or stripe-count): what it checks, why, its source, an example."""
     from vani.advisors.catalogue import find, page_text  # noqa: PLC0415 - `vani --help` pays for no rule
 
     click.echo(page_text(find(rule)), nl=False)

@@ -25,25 +25,25 @@ _COMMANDS = {
     "trace": ("vani.cli.trace:trace", "Run a command and trace its I/O."),
     "profile": ("vani.cli.profile:profile", "Characterise the I/O of a run from its trace, as YAML."),
     "advise": ("vani.cli.advise:advise", "Recommend storage settings for a profile."),
-    "apply": ("vani.cli.apply:apply", "Set the layouts that advice recommends, and check them."),
-    "tune": ("vani.cli.tune:tune", "Try recommended settings by running a program, and keep the proven ones."),
+    "apply": ("vani.cli.apply:apply", "Apply the layouts that advice recommends, and check them."),
+    "tune": ("vani.cli.tune:tune", "Try recommended settings on a program, and keep the proven ones."),
     "report": ("vani.cli.report:report", "Write a profile and its advice as one page."),
-    "plot": ("vani.cli.plot:plot", "Draw one plot of a profile, ready for a paper."),
+    "plot": ("vani.cli.plot:plot", "Draw a plot of a profile, ready for a paper."),
     "check": ("vani.cli.check:check", "Check a profile against a policy and earlier runs."),
     "baseline": ("vani.cli.baseline:baseline", "Store the figures of a run for later checks."),
     "diff": ("vani.cli.diff:diff", "Show what changed between two runs, and whether it matters."),
     "table": ("vani.cli.table:table", "Compare many runs, one line each."),
     "history": ("vani.cli.history:history", "Archive the runs of a centre, and rank the largest losses in I/O."),
     "plan": ("vani.cli.plan:plan", "Share the parts of a machine among all its jobs."),
-    "model": ("vani.cli.model:model", "Predict the time of a write by a model of the machine."),
+    "model": ("vani.cli.model:model", "Predict write times with a model of the machine."),
     "convert": ("vani.cli.convert:convert", "Decode a trace into a Parquet dataset."),
     "collect": ("vani.cli.collect:collect", "Record what only the running job can see, as job.yaml."),
-    "mcp": ("vani.cli.mcp:mcp", "Let an assistant ask about runs, by the Model Context Protocol."),
-    "explain": ("vani.cli.explain:explain", "Explain a rule: what it looks at, why, and its source."),
+    "mcp": ("vani.cli.mcp:mcp", "Let an AI assistant query runs (Model Context Protocol)."),
+    "explain": ("vani.cli.explain:explain", "Explain a rule: what it checks, why, and its source."),
     "rules": ("vani.cli.explain:rules", "List the rules of the catalogue."),
-    "systems": ("vani.cli.systems:systems", "List the machines whose descriptions are bundled."),
+    "systems": ("vani.cli.systems:systems", "List the bundled machines."),
     "config": ("vani.cli.config:config", "Show the settings in use here, and their sources."),
-    "completion": ("vani.cli.completion:completion", "Write what lets a shell complete `vani`."),
+    "completion": ("vani.cli.completion:completion", "Write the shell's completion script for `vani`."),
     "demo": ("vani.cli.demo:demo", "See a slow run, its cause, the line to paste, and the second run."),
 }
 
@@ -83,7 +83,7 @@ def commands(ctx: click.Context) -> None:
 def main(args: list[str] | None = None) -> None:
     """Run the command line and end the process with its exit status."""
     if isinstance(sys.stdout, TextIOWrapper):
-        # A terminal that lacks a letter gets its code, as on stderr; documents are written as UTF-8 anyway.
+        # A terminal without a letter gets its code, as on stderr; documents are written as UTF-8 anyway.
         sys.stdout.reconfigure(errors="backslashreplace")
     # pydantic would read the metadata of all installed packages to find its plug-ins.
     os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
@@ -130,13 +130,13 @@ def _unexpected(error: Exception) -> tuple[str, int]:
     """The line about an unexpected exception, by the origin of the code that raised it, and the exit status."""
     from vani.plug_ins import described, is_of_contributor, place_of, plug_in_of  # noqa: PLC0415 - looks through all that is installed
 
-    way = "(VANI_TRACEBACK=1 shows the way there)"
+    way = "(VANI_TRACEBACK=1 shows the traceback)"
     if (plug_in := plug_in_of(error)) is not None:
-        return f"the plug-in {plug_in} failed: {described(error)}; update, mend or uninstall it {way}", 2
+        return f"the plug-in {plug_in} failed: {described(error)}; update, fix or uninstall it {way}", 2
     if is_of_contributor(error):
-        return f"{described(error)}, a file that is not committed; mend it there {way}", 2
+        return f"{described(error)}, a file that is not committed; fix it there {way}", 2
     if place_of(error) is not None:
-        return f"{described(error)}; mend it there, or report it if that file is as it was released {way}", 3
+        return f"{described(error)}; fix it there, or report it if that file is unchanged from the release {way}", 3
     return f"a fault of Vani itself: {described(error)}; please report it {way}", 3
 
 

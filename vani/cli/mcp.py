@@ -16,9 +16,9 @@ __all__ = ["mcp"]
 @click.argument("folders", nargs=-1, required=True, type=FILE, metavar="DIR [DIR ...]")
 @system_option()
 def mcp(folders: tuple[Path, ...], system: str | None) -> None:
-    """Let an assistant ask about runs, by the Model Context Protocol on stdin and stdout.
+    """Let an AI assistant query runs by the Model Context Protocol on stdin and stdout.
 
-    It reads only files below each DIR, and writes only the cache that `vani profile` uses. An
+    It reads only files below each DIR, and writes only the cache of `vani profile`. The
     assistant's program starts it; its tools are contents, profile, diagnosis, advise, explain, diff and history. Needs
     pip install 'vani-io[mcp]'.
     """

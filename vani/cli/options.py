@@ -50,7 +50,7 @@ def output_option(help: str = "Write here, not to stdout.", **more: Any) -> Deco
 
 
 def system_option(
-    help: str = "The machine: a bundled name or a system.yaml; by default that of `vani config`.",
+    help: str = "The machine: a bundled name or a system.yaml; by default from `vani config`.",
     *,
     of_site: bool = True,
 ) -> Decorator:

@@ -47,7 +47,7 @@ def check_outputs(
         _keep_traces_and_stores(path)
     for number, path in enumerate(files):
         if any(_same(path, other) for other in files[:number]):
-            raise InputError("is named for two outputs", where=path, todo="give each its own name")
+            raise InputError("is used for two outputs", where=path, todo="give each a different name")
     there = [path for path in files if path.is_file()]
     if data is not None:
         for path in there:
@@ -68,7 +68,7 @@ def _keep_what_is_read(existing: Sequence[tuple[str, os.stat_result]], reads: It
         for name, status in existing:
             if _is_read(read, Path(name), status):
                 raise InputError(
-                    "is read by this command: it is not overwritten", where=name, todo="name another file"
+                    "is an input of this command: it is not overwritten", where=name, todo="name another file"
                 )
 
 
@@ -120,7 +120,7 @@ def _check_output(path: Path) -> None:
     folder = destination(path).parent
     if not folder.is_dir():
         raise InputError(
-            "cannot be written: its folder does not exist", where=path, todo=f"make {folder} first"
+            "cannot be written: its folder does not exist", where=path, todo=f"create {folder} first"
         )
     if not os.access(folder, os.W_OK | os.X_OK):
         raise InputError("cannot be written: its folder is read-only", where=path, todo="name another one")
@@ -164,9 +164,9 @@ def _refuse_name_of_log(path: Path) -> None:
 
     if destination(path).name.endswith(SUFFIXES):
         raise InputError(
-            "has the name of a Darshan log, and would be read as a damaged one: it is not written",
+            "has the name of a Darshan log, and would later be read as a damaged log: it is not written",
             where=path,
-            todo="end the name otherwise",
+            todo="choose another suffix",
         )
 
 

@@ -75,10 +75,10 @@ class PlotOptions(TypedDict):
 @decoding_options
 @quiet_option
 def plot(kind: str, profile: Path, output: Path, quiet: bool, **options: Unpack[PlotOptions]) -> None:
-    """Draw one plot of a profile, ready for a paper.
+    """Draw a plot of a profile, ready for a paper.
 
-    `vani plot --list` names the kinds. Plots over time need the calls: they are found in the store that
-    `vani profile` keeps, or decoded again from the trace. A trace, which is a folder or a file, is profiled first.
+    `vani plot --list` names the kinds. Plots over time need the calls, from the store of `vani
+    profile` or decoded again from the trace. A trace, which is a folder or a file, is profiled first.
     """
     from vani.atomic import write_bytes  # noqa: PLC0415
     from vani.render.plots.image import FORMATS  # noqa: PLC0415

@@ -38,20 +38,20 @@ _OTHERS: Final = {
 @click.command()
 @click.argument("traces", nargs=-1, required=True, type=FILE, metavar="TRACE [TRACE ...]")
 @output_option("Write the profile here, not to stdout.")
-@format_option(FORMATS, default=None, help="Output format; by the suffix of -o, else yaml.")
+@format_option(FORMATS, default=None, help="Output format; by default from the suffix of -o, else yaml.")
 @click.option("--job", type=FILE, metavar="FILE", help="job.yaml that `vani collect` wrote inside the job.")
 @system_option()
 @click.option(
     "--phase-gap",
     type=float,
     metavar="SECONDS",
-    help="Pause that separates I/O phases; found from the data by default.",
+    help="Pause that separates I/O phases; by default determined from the data.",
 )
-@files_option("List so many files, most I/O time first.", default=100)
+@files_option("Number of files to list, most I/O time first.", default=100)
 @click.option(
     "--quick",
     is_flag=True,
-    help="Count calls without reading time stamps: seconds for any trace, no times in the profile.",
+    help="Count calls without reading time stamps: takes seconds for any trace; the profile has no times.",
 )
 @click.option(
     "--graph",
@@ -91,7 +91,7 @@ def profile(
 ) -> None:
     """Characterise the I/O of a run from its trace.
 
-    Each TRACE is a folder or a file that a tracer left, or a folder of several: together they are one workload, if they
+    Each TRACE is a folder or a file from a tracer, or a folder of several. Together they are one workload if they
     share files, a job or a time. The profile goes to stdout as YAML (or JSON), a summary to stderr.
     """
     if each:
@@ -115,13 +115,13 @@ def _check_names(output: Path | None, graph: Path | None, *, quick: bool) -> Non
     """Raises InputError where a name has the suffix of another format, or the graph cannot be made."""
     suffix = "" if output is None else output.suffix.lower()
     if suffix in _OTHERS:
-        raise InputError(f"a profile is no {suffix[1:]} file", where=str(output), todo=_OTHERS[suffix])
+        raise InputError(f"a profile cannot be written as {suffix[1:]}", where=str(output), todo=_OTHERS[suffix])
     if graph is None:
         return
     GRAPHS.needed_for(graph)
     if quick:
         raise InputError(
-            "a graph shows readers of earlier outputs, which takes time stamps",
+            "a graph shows readers of earlier outputs and needs time stamps",
             todo="leave --graph or --quick out",
         )
 

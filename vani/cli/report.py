@@ -55,7 +55,7 @@ class ReportOptions(TypedDict):
 @click.option(
     "--history",
     metavar="FILE|URL",
-    help="A page for the team instead of a run: the largest losses among the runs in this history.",
+    help="Write a page for the team instead of a run: the largest losses among the runs in this history.",
 )
 @click.option(
     "--advice",
@@ -68,10 +68,10 @@ class ReportOptions(TypedDict):
     "--model",
     type=FILE,
     metavar="FILE",
-    help="A model of write times by `vani model fit`: the run's writes are compared with it.",
+    help="A model of `vani model fit` to compare the run's writes with.",
 )
 @format_option(
-    FORMATS, default=None, help="Output format; by default the suffix of FILE, else html."
+    FORMATS, default=None, help="Output format; by default from the suffix of FILE, else html."
 )
 @decoding_options
 @quiet_option
@@ -86,7 +86,7 @@ def report(
     """Write a report about a profile that a scientist, a support engineer and a reviewer can each use.
 
     The page is one HTML file: it needs no network, prints, and states what it leaves out. A trace, which is a folder or
-    a file, is profiled first. With --history, it ranks runs as `vani history top` does, and predicts next runs.
+    a file, is profiled first. With --history, it ranks runs like `vani history top`, and predicts the next runs.
     """
     format = _format(kind, output)
     if profile is None or history is not None:
@@ -129,7 +129,7 @@ def _refuse_all_but(*allowed: str) -> None:
         names = ["a run" if isinstance(option, click.Argument) else option.opts[0] for option in typed]
         raise InputError(
             f"--history excludes {' and '.join(names)}",
-            todo="its runs were read and judged when they were added: leave that out",
+            todo="its runs were judged when they were added: leave that option out",
         )
 
 
@@ -148,8 +148,8 @@ def _format(kind: str | None, output: Path | None) -> str:
         raise InputError(
             f"a report is not written as {suffix}",
             where=output,
-            todo="end the name in .html, .md or .txt"
-            + (", and print the page from a browser" if suffix == ".pdf" else ""),
+            todo="use a name that ends in .html, .md or .txt"
+            + (", or print the page from a browser" if suffix == ".pdf" else ""),
         )
     return FORMATS.of_file(output) or "html"
 

@@ -21,7 +21,7 @@ def decoding_options(command: Callable[..., None]) -> Callable[..., None]:
         "--store",
         type=FILE,
         metavar="DIR",
-        help="Keep and find decoded calls in this folder, not in the user's cache.",
+        help="Store decoded calls in this folder, not in the user's cache.",
     )(scheduler_options(command))
 
 
@@ -31,18 +31,18 @@ def scheduler_options(command: Callable[..., None]) -> Callable[..., None]:
     @click.option(
         "--scheduler",
         metavar="ADDRESS|threads|processes",
-        help="Where to work: here (the default), in threads or processes, or on a Dask cluster.",
+        help="Where to run: here (the default), in threads or processes, or on a Dask cluster.",
     )
     @click.option(
         "--scheduler-file",
         type=FILE,
         metavar="FILE",
-        help="Work on the Dask cluster whose scheduler wrote this file.",
+        help="Run on the Dask cluster whose scheduler wrote this file.",
     )
     @click.option(
         "--cluster",
         type=click.Choice(list(BATCH_SYSTEMS)),
-        help="Submit jobs to this batch system, and work in them.",
+        help="Submit jobs to this batch system, and run in them.",
     )
     @click.option(
         "--workers",
@@ -55,7 +55,7 @@ def scheduler_options(command: Callable[..., None]) -> Callable[..., None]:
         "cluster_options",
         multiple=True,
         metavar="KEY=VALUE",
-        help="With --cluster: queue, account, walltime, cores, memory and more of each job. May be repeated.",
+        help="With --cluster: queue, account, walltime, cores, memory etc. of each job. May be repeated.",
     )
     @functools.wraps(command)
     def with_scheduler(

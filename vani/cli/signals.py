@@ -1,4 +1,5 @@
-"""Signals that end a command: unfinished output is removed, one line says why, the exit status is 128 + the signal.
+"""Signals that end a command: unfinished output is removed, one line gives the reason, the exit status is 128 + the
+signal.
 
 SIGINT is Ctrl-C; SIGTERM comes from `timeout`, batch systems and containers, SIGHUP from a terminal that was closed.
 This module comes before all others and loads nothing heavy: a signal that arrives while they are loaded ends the
@@ -33,7 +34,7 @@ def end_at_once() -> None:
     _unwinds = False
     for status in _WORDS:
         number = signal.Signals(status - 128)
-        # What `nohup` or a shell lets this process ignore, it ignores.
+        # Signals that `nohup` or a shell set to be ignored stay ignored.
         if signal.getsignal(number) not in (signal.SIG_IGN, _arrived):
             signal.signal(number, _arrived)
 

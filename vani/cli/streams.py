@@ -59,5 +59,5 @@ class _Guarded(io.FileIO):
                 return size
             why = "it is closed" if error.errno == errno.EBADF else error.strerror
             raise InputError(
-                f"cannot be written ({why})", where="standard output", todo="let it go to another place"
+                f"cannot be written ({why})", where="standard output", todo="redirect it elsewhere"
             ) from error

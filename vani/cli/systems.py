@@ -26,14 +26,14 @@ __all__ = ["systems"]
 @click.group(invoke_without_command=True)
 @click.pass_context
 def systems(ctx: click.Context) -> None:
-    """List the machines with bundled descriptions, show one, or describe this one."""
+    """List the bundled machines, show one, or describe this machine."""
     if ctx.invoked_subcommand is None:
         _print_names()
 
 
 @systems.command("list")
 def list_() -> None:
-    """List the machines with bundled descriptions, as `vani systems` does."""
+    """List the bundled machines, as `vani systems` does."""
     _print_names()
 
 
@@ -51,7 +51,7 @@ def _print_names() -> None:
 def show(name: str, output: Path | None) -> None:
     """Write the description of NAME (a bundled machine or a file), merged with its base.
 
-    Figures that it does not have are left out.
+    Unknown figures are left out.
     """
     from vani.schema.document import dumps  # noqa: PLC0415
     from vani.systems import load_system  # noqa: PLC0415
@@ -66,26 +66,26 @@ def show(name: str, output: Path | None) -> None:
     "--data",
     type=FILE,
     metavar="DIR",
-    help="Folder of the data, for its default layout; by default the folder of --measure, else this one.",
+    help="Data folder, for its default layout; by default the folder of --measure, else the current one.",
 )
 @click.option(
     "--measure",
     type=FILE,
     metavar="DIR",
-    help="Write and read a test there, from this node alone, for rates without another source.",
+    help="Measure rates in this folder, by writing and reading test files from this node.",
 )
-@click.option("--size", default="4G", show_default=True, metavar="SIZE", help="With --measure: how much.")
+@click.option("--size", default="4G", show_default=True, metavar="SIZE", help="With --measure: number of bytes.")
 @click.option(
     "--sweep",
     is_flag=True,
-    help="With --measure: also files on 1, 2, 4, ... Lustre targets, as much again for each pattern.",
+    help="With --measure: also measure files on 1, 2, 4, ... Lustre targets; each pattern writes --size again.",
 )
 @click.option(
     "--launcher",
     metavar="COMMAND",
-    help="With --sweep: starts its processes on all nodes of a job, such as 'srun --ntasks-per-node 8'.",
+    help="With --sweep: launcher of processes on all nodes of a job, such as 'srun --ntasks-per-node 8'.",
 )
-@click.option("--yes", is_flag=True, help="With --measure: do not ask first.")
+@click.option("--yes", is_flag=True, help="With --measure: do not ask for confirmation.")
 @quiet_option
 @click.pass_context
 def detect(
@@ -100,10 +100,10 @@ def detect(
     yes: bool,
     quiet: bool,
 ) -> None:
-    """Describe the machine that this runs on; stderr lists facts that could not be found.
+    """Describe this machine; stderr lists facts that could not be found.
 
-    Best run inside a job: burst buffers and network are those of the node. Nothing is written to the
-    machine's storage without --measure.
+    Run it inside a job, to see the compute node's burst buffers and network. Without --measure, nothing is written
+    to the machine's storage.
     """
     from vani.collect.system import detect as run  # noqa: PLC0415
     from vani.schema.document import dumps  # noqa: PLC0415
@@ -124,9 +124,9 @@ def detect(
 
 def _check_options(measure: Path | None, *, others: bool, sweep: bool, launcher: str | None) -> None:
     if measure is None and others:
-        raise InputError("--size, --sweep and --yes are of --measure", todo="add --measure DIR, or leave them out")
+        raise InputError("--size, --sweep and --yes need --measure", todo="add --measure DIR, or leave them out")
     if launcher is not None and not sweep:
-        raise InputError("--launcher is of --sweep", todo="add --sweep, or leave it out")
+        raise InputError("--launcher needs --sweep", todo="add --sweep, or leave it out")
 
 
 def _lustre_of(folder: Path) -> FileSystem:
@@ -151,7 +151,7 @@ def _swept(
         rates = ", ".join(f"{point.stripe_count}: {format_rate(point.bandwidth)}" for point in curve.points)
         order = "" if curve.order == "contiguous" else f", {curve.order}"
         what = f"{curve.calls}, {curve.layout.replace('_', ' ')}{order}"
-        click.echo(f"vani: by targets of a file, {what}: {rates}", err=True)
+        click.echo(f"vani: by stripe count, {what}: {rates}", err=True)
     return curves
 
 
@@ -164,24 +164,24 @@ def _measured(folder: Path, size: str, disk: FileSystem | None, *, yes: bool, qu
     try:
         count = parse_bytes(size)
     except ValueError:
-        raise InputError(f"--size {one_line(size)} is no size", todo="write it like 4G or 512M") from None
+        raise InputError(f"--size {one_line(size)} is not a size", todo="use a size such as 4G or 512M") from None
     if not MIN_BYTES <= count <= MAX_BYTES:
         between = f"{lfs_size(MIN_BYTES)} and {lfs_size(MAX_BYTES)}"
-        raise InputError(f"--size {one_line(size)} is too much or too little", todo=f"write one between {between}")
+        raise InputError(f"--size {one_line(size)} is out of range", todo=f"use a size between {between}")
     check_room(folder, count)
     then = ""
     if disk is not None:
-        most = f"at most {format_number(longest_s(disk.targets) / 60, 2)} min and what `lfs` and flushing take"
+        most = f"at most {format_number(longest_s(disk.targets) / 60, 2)} min and the time of `lfs` and flushing"
         then = f", then writing {size} in each of up to {len(PATTERNS)} patterns on several numbers of targets, {most}"
     warning = (
         f"writing {size} to {one_line(str(folder))} and reading it again, at most {2 * LIMIT_S:g} s"
-        f"{then}: it loads the file system for all users"
+        f"{then}: this loads the file system for all users"
     )
     if not yes:
         if not sys.stdin.isatty():
             raise InputError(f"--measure means {warning}", todo="add --yes to agree")
-        if not click.confirm(f"vani: {warning}. Go on?", err=True):
-            raise InputError("nothing was measured", todo="leave --measure out, or agree")
+        if not click.confirm(f"vani: {warning}. Continue?", err=True):
+            raise InputError("nothing was measured", todo="agree, or leave --measure out")
     elif not quiet:
         click.echo(f"vani: {warning}", err=True)
     measured = measure(folder, count)

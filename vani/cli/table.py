@@ -23,9 +23,13 @@ __all__ = ["table"]
 
 @click.command()
 @click.argument("runs", nargs=-1, required=True, metavar="RUN...", type=FILE)
-@click.option("--sort", metavar="COLUMN", help="Largest first; texts from A to Z. A column of the CSV, such as io_s.")
+@click.option(
+    "--sort",
+    metavar="COLUMN",
+    help="Sort by a column of the CSV, such as io_s: numbers from large to small, text from A to Z.",
+)
 @click.option("--reverse", is_flag=True, help="Reverse the order.")
-@format_option(FORMATS, default=None, help="Output format; by the suffix of -o, else text.")
+@format_option(FORMATS, default=None, help="Output format; by default from the suffix of -o, else text.")
 @output_option()
 @decoding_options
 @quiet_option
@@ -35,8 +39,8 @@ def table(
 ) -> None:  # fmt: skip
     """Compare many runs, one line each.
 
-    A RUN is a profile, a folder of profiles, or a trace. The text has what most ask for; CSV, JSON and Parquet have
-    all columns, named as in the profile. Files that cannot be read are reported, and the rest is written.
+    A RUN is a profile, a folder of profiles, or a trace. The text has the most common columns; CSV, JSON and
+    Parquet have all, named as in the profile. Unreadable files are reported, and the rest is written.
     """
     kind = kind or (FORMATS.of_file(output) if output is not None else None) or "text"
     with working(*runs, quiet=quiet) as progress:

@@ -27,15 +27,15 @@ __all__ = ["trace"]
     metavar="DIR",
     help="Folder for the trace; it must not exist yet. [default: PROGRAM.trace]",
 )
-@click.option("--recorder", type=FILE, metavar="PATH", help="Recorder's library, or where it was installed.")
+@click.option("--recorder", type=FILE, metavar="PATH", help="Recorder's library, or its installation folder.")
 @click.option(
     "--tracer",
     type=click.Choice(["auto", "recorder", "strace", "dftracer"]),
     default="auto",
     show_default=True,
-    help="Recorder where it is found, else strace; or one of them, or DFTracer.",
+    help="Recorder if found, else strace; or one of the named tracers.",
 )
-@click.option("--dry-run", is_flag=True, help="Print the line, as a shell takes it, and run nothing.")
+@click.option("--dry-run", is_flag=True, help="Print the command line for a shell, and run nothing.")
 @click.option("--no-collect", is_flag=True, help="Do not write job.yaml into the folder.")
 @quiet_option
 @click.argument("command", nargs=-1, required=True, metavar="-- COMMAND...")
@@ -50,11 +50,11 @@ def trace(
     quiet: bool,
     command: tuple[str, ...],
 ) -> None:
-    """Run COMMAND, trace its I/O, and keep its exit status.
+    """Run COMMAND and trace its I/O; the exit status is COMMAND's.
 
-    With Recorder, whose library is found by --recorder, RECORDER_ROOT or a loaded module, and loaded in the way of the
-    launcher that COMMAND begins with (srun, mpirun, mpiexec, jsrun, flux run, aprun); without it, with strace.
-    DFTracer is for programs in Python: its library belongs to the Python that COMMAND runs (pip install dftracer), or
+    The tracer is Recorder if its library is found (--recorder, RECORDER_ROOT or a loaded module), else strace. Recorder
+    is loaded as the launcher of COMMAND requires (srun, mpirun, mpiexec, jsrun, flux run,
+    aprun). DFTracer is for Python programs: its library must be in COMMAND's Python (pip install dftracer) or
     in DFTRACER_ROOT.
     """
     done = api.trace(

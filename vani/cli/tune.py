@@ -49,13 +49,13 @@ def _budget(ctx: click.Context, param: click.Parameter, value: str) -> dict[str,
     "--data", type=FILE, metavar="DIR", help="Folder on the file system to tune, for the output of runs."
 )
 @click.option(
-    "--profile", type=FILE, metavar="FILE", help="A profile or a trace of the program, to take advice from."
+    "--profile", type=FILE, metavar="FILE", help="A profile or a trace of the program, for advice."
 )
 @click.option("--advice", type=FILE, metavar="FILE", help="Advice to try, in place of --profile.")
 @click.option(
     "--tracer",
     type=click.Choice(["recorder", "strace", "dftracer"]),
-    help="Without either: trace one more run first, by this. [default: recorder, where it is found]",
+    help="Without either: first trace one more run with this tracer. [default: recorder, where it is found]",
 )
 @system_option()
 @click.option(
@@ -64,7 +64,7 @@ def _budget(ctx: click.Context, param: click.Parameter, value: str) -> dict[str,
     show_default=True,
     metavar="RUNS|TIME|NODE-HOURS",
     callback=_budget,
-    help="Runs to measure, their time (90s, 30m, 2h), or node-hours (4nh).",
+    help="Number of runs, their total time (90s, 30m, 2h), or node-hours (4nh).",
 )
 @click.option(
     "--nodes",
@@ -77,26 +77,28 @@ def _budget(ctx: click.Context, param: click.Parameter, value: str) -> dict[str,
     default=100,
     show_default=True,
     metavar="N",
-    help="A setting is tried if it is expected to save more in N later runs than its own run costs.",
+    help="Try a setting if it is expected to save more in N later runs than its own run costs.",
 )
 @click.option(
     "--io-time",
     type=click.Choice(["auto", "recorder", "dftracer", "strace", "off"]),
     default="auto",
     show_default=True,
-    help="Measure the I/O time of each run: by the log that Darshan leaves, or under a tracer, which slows all runs.",
+    help="Measure the I/O time of each run: from its Darshan log, or with a tracer, which slows all runs down.",
 )
 @click.option(
     "--prepare", metavar="CMD", help="Run this in a shell before each run; its time does not count."
 )
 @click.option(
-    "--verify", metavar="CMD", help="Run this after each run: where it fails, the setting is dropped."
+    "--verify", metavar="CMD", help="Run this after each run: if it fails, the setting is dropped."
 )
 @click.option(
-    "--time", metavar="CMD", help="Run this after each run: it prints the seconds to judge by, such as from $VANI_LOG."
+    "--time",
+    metavar="CMD",
+    help="Run this after each run: it prints the seconds to compare, for example from $VANI_LOG.",
 )
 @click.option(
-    "--clean", is_flag=True, help="Write into DIR itself, which must be empty and is emptied after each run."
+    "--clean", is_flag=True, help="Write into DIR itself, which must be empty; it is emptied after each run."
 )
 @click.option(
     "--state",
@@ -118,14 +120,14 @@ def _budget(ctx: click.Context, param: click.Parameter, value: str) -> dict[str,
     "--job-script",
     type=FILE,
     metavar="FILE",
-    help="Your job script, in which a line {vani} means the session. [default: that line alone]",
+    help="Your job script, in which a line {vani} marks the place of the session. [default: that line alone]",
 )
 @click.option("--submit-options", metavar="WORDS", default="", help="Options for sbatch, qsub, bsub or flux batch.")
 @click.option(
     "--runs-per-job",
     type=click.IntRange(min=1),
     metavar="N",
-    help="Runs of each job, which then submits the next one. [default: one job for all]",
+    help="Runs per job; each job submits the next one. [default: one job for all]",
 )
 @click.option("--dry-run", is_flag=True, help="With --submit: write the script, and submit nothing.")
 # Name of the scripts that --submit writes.
@@ -134,7 +136,7 @@ def _budget(ctx: click.Context, param: click.Parameter, value: str) -> dict[str,
     "--history",
     "db",
     metavar="FILE|URL",
-    help="Begin with settings proven before, leave out those that did not help, and add the result to this history.",
+    help="Start with settings proven before, skip those that did not help, and add the result to this history.",
 )
 @click.option("--resume", is_flag=True, help="Continue the session in --state.")
 @click.option("--show", is_flag=True, help="Show the session in --state, and run nothing.")
@@ -150,9 +152,9 @@ def tune(
 ) -> None:  # fmt: skip
     """Run COMMAND with and without recommended settings, and keep those that measurably speed it up.
 
-    COMMAND names the folder of its output as {data}, or its programs take it from $VANI_DATA: a new folder below DIR
-    for each run. It tries only settings from outside the program: the layout of that folder, MPI-IO hints, and
-    environment variables. The exit status is 1 if the program fails as it is.
+    {data} in COMMAND, or $VANI_DATA in its programs, is the output folder: a new folder below DIR for each
+    run. Only settings outside the program are tried: the layout of that folder, MPI-IO hints, and environment
+    variables. The exit status is 1 if the program fails without any setting.
     """
     options["submission"] = submission = _submission(options, output)
     if resume or show:
@@ -198,7 +200,7 @@ def _known_session(
     # A job adds to the log of the jobs before it.
     for run in [] if in_job else tuned.runs:
         ended = tuned.jobs is None and is_resumed and run.outcome == "running"
-        # Where it was killed; a run that goes on is an error below.
+        # If it was killed; a run that continues is an error below.
         changes = {"outcome": "interrupted", "remark": "the session was killed"} if ended else {}
         _show_run(tuned, run.model_copy(update=changes))
     return api.tune_again(state, in_job=in_job, db=db, progress=_show_last) if is_resumed else tuned
@@ -211,7 +213,7 @@ def _new_session(
         raise click.UsageError("Missing option '--data'")
     for path in (output, output.with_suffix(".sh")):
         if path.exists():
-            raise InputError("is there already", where=path, todo="name another with -o")
+            raise InputError("already exists", where=path, todo="name another with -o")
     check_outputs([output, output.with_suffix(".sh")], [options["profile"], options["advice"]])
     return api.tune(command, data, state=state, progress=_show_last, **options)
 
@@ -227,8 +229,8 @@ def _goes_on(tuned: Tuned, state: Path, *, is_submitted: bool) -> str:
     show = again.replace("--resume", "--show")
     doing = "is submitted" if is_submitted else "continues"
     return (
-        f"Job {job} {doing}, and prints to {state / 'jobs.log'}\n"
-        f"So far       {show}    if it ended too early: {again}"
+        f"Job {job} {doing}, and writes to {state / 'jobs.log'}\n"
+        f"So far {show}    if it ended too early: {again}"
     )
 
 
@@ -236,7 +238,7 @@ def _save(tuned: Tuned, output: Path) -> None:
     texts = {output: tuned.to_yaml().encode(), output.with_suffix(".sh"): tuned_script(tuned).encode()}
     for path, text in texts.items():
         if path.exists() and path.read_bytes() != text:
-            raise InputError("is there already, and of something else", where=path, todo="name another with -o")
+            raise InputError("already exists and belongs to something else", where=path, todo="name another with -o")
     write_together(texts)
 
 

@@ -47,7 +47,7 @@ def working(*sources: Path, quiet: bool, with_calls: bool = False) -> Iterator[P
     Parameters
     ----------
     with_calls
-        The calls of a profile's traces are looked at, too.
+        The calls of a profile's traces are examined, too.
     """
     if not quiet:
         for source in sources:

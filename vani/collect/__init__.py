@@ -36,9 +36,9 @@ _REASONS = {
     "processes": "not set by the scheduler",
     "processes_per_node": "not set by the scheduler",
     "time_limit_s": "not set by the scheduler",
-    "cpu_cores_per_node": "not in /proc/cpuinfo, in /sys or set by the scheduler",
-    "gpus_per_node": "not in /proc, in /sys or set by the scheduler",
-    "memory_per_node": "not in /proc/meminfo or set by the scheduler",
+    "cpu_cores_per_node": "not in /proc/cpuinfo or /sys, and not set by the scheduler",
+    "gpus_per_node": "not in /proc or /sys, and not set by the scheduler",
+    "memory_per_node": "not in /proc/meminfo, and not set by the scheduler",
     "mounts": "/proc/self/mountinfo cannot be read",
     "node_local_bb_dirs": "/proc/self/mountinfo cannot be read",
     "node_local_memory_dirs": "/proc/self/mountinfo cannot be read",
@@ -132,7 +132,7 @@ def _storage(
     of_type = {kind: [mount for mount in mounts if mount.type == kind] for kind in ("lustre", "gpfs")}
     if programs is None:
         unknown |= {
-            kind: "the machine's programs were not run" for kind, of_kind in of_type.items() if of_kind
+            kind: "the machine's tools were not run" for kind, of_kind in of_type.items() if of_kind
         }
         return facts | {kind: [] for kind, of_kind in of_type.items() if not of_kind}
     places = places_of_data(dataset, environment, mounts, here=root == Path("/"))

@@ -27,7 +27,7 @@ MOST_VALUES: Final = 1 << 50
 _READ_WHOLE: Final = 4 << 20
 """Bytes of an array up to which it is read at once, and not value by value."""
 _INFLATED: Final = 16 << 20
-"""Bytes of a compressed array that are looked at, from its beginning on."""
+"""Bytes of a compressed array that are examined, from its beginning on."""
 
 
 class NotInstalled(Exception):  # noqa: N818 - a fact about the machine, which goes into `unknown`

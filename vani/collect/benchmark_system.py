@@ -47,11 +47,11 @@ def measured_system(result: Benchmark, system: System | None = None) -> System:
     created, phase = _created(rates)
     if created is not None and created > (disk.metadata_ops_per_s or 0.0):
         update["metadata_ops_per_s"] = created
-        sources[f"{place}.metadata_ops_per_s"] = f"{tool}, {phase}, {scale}: files made per second, at least"
+        sources[f"{place}.metadata_ops_per_s"] = f"{tool}, {phase}, {scale}: files created per second, at least"
     if disk.type == "unknown":
         sources[f"{place}.type"] = "not known: fill it in (lustre, gpfs, beegfs, nfs, ...)"
         if not disk.mounts:
-            sources[f"{place}.mounts"] = "not known: fill it in, the benchmark names no absolute path"
+            sources[f"{place}.mounts"] = "not known: fill it in, because the benchmark names no absolute path"
     disks[at] = disk.model_copy(update=update)
     return known.model_copy(update={"file_systems": disks, "sources": sources})
 

@@ -100,7 +100,7 @@ def try_codecs(
     for file in files:
         kinds[file.format] = kinds.get(file.format, 0) + file.size
     if sum(kinds.values()) < _FEWEST:
-        return f"the files that were looked into have less than {_FEWEST >> 10} KiB"
+        return f"the examined files have less than {_FEWEST >> 10} KiB"
     kind = max(kinds, key=lambda name: kinds[name])
     alike = [file for file in files if file.format == kind and file.size]
     pieces, sources = _draw(alike, -(-wanted // PIECE), ends_at, problems)
@@ -141,7 +141,7 @@ def _draw(
     for place in random.permutation(places).tolist():
         number = int(np.searchsorted(behind, place, side="right"))
         file = files[number]
-        # A piece begins where its file has a whole one left; values are aligned to 8 bytes in their formats.
+        # A piece starts where its file has a whole piece left; values are aligned to 8 bytes in their formats.
         begin = max(0, min(place - (int(behind[number]) - file.size), file.size - PIECE)) // 8 * 8
         if (number, begin) in pieces:
             continue

@@ -63,7 +63,7 @@ def type_of_values(name: str) -> np.dtype:
         dtype = None
     if dtype is None or dtype.kind not in "fiu":
         raise InputError(
-            f"no type of numbers is called {name!r}", todo="name one as NumPy does: float32, >f8, int16, ..."
+            f"no number type is called {name!r}", todo="name one as NumPy does: float32, >f8, int16, ..."
         )
     return dtype
 
@@ -95,7 +95,7 @@ def sample_dataset(
     try:
         there = root.exists()
     except OSError as error:
-        raise InputError(f"cannot be looked at ({error.strerror})", where=root) from error
+        raise InputError(f"cannot be examined ({error.strerror})", where=root) from error
     if not there:
         raise InputError("no such data set", where=root, todo="name the folder of the input files")
     ends_at = time.monotonic() + bounds.seconds
@@ -140,7 +140,7 @@ def sample_dataset(
         else:
             is_whole = False
     missing = "; ".join(
-        f"{counted(count, 'file', 'was', 'were')} not looked into: {why}" for why, count in lacking.items()
+        f"{counted(count, 'file', 'was', 'were')} not examined: {why}" for why, count in lacking.items()
     )
     if missing:
         unknown["dataset.attributes"] = missing
@@ -210,8 +210,8 @@ def _distribution(
         return "no values were requested (`--sample 0`)"
     if not arrays:
         return (
-            "no file contains numbers of a known type: NumPy, FITS, netCDF and HDF5 store theirs, "
-            "for raw files `--dtype` does"
+            "no file contains numbers of a known type: NumPy, FITS, netCDF and HDF5 files state "
+            "it, raw files need `--dtype`"
         )
     step = -(-len(arrays) // bounds.read)
     drawn = draw(arrays[::step], bounds.values, bounds.seconds)

@@ -47,8 +47,8 @@ _SIMPLEST_FIRST: Final[tuple[Law, ...]] = ("uniform", "normal", "exponential", "
 _SEED: Final = 20_260_101
 """The same data set gives the same sample."""
 _TEST: Final = (
-    "Kolmogorov-Smirnov on the half of the values that the law was not fitted on; "
-    f"it fits up to a statistic of {ENOUGH}, or from a p-value of 0.05 on"
+    "Kolmogorov-Smirnov test on the half of the values that was not used for the fit; "
+    f"a law fits up to a statistic of {ENOUGH}, or with a p-value of at least 0.05"
 )
 
 
@@ -76,7 +76,7 @@ def draw(arrays: Sequence[tuple[Path, Array]], wanted: int, seconds: float) -> D
         places = np.minimum(edges[:-1] + random.random(wanted) * np.diff(edges), total - 1).astype(np.int64)
     file = np.searchsorted(behind, places, side="right")
     samples, files, problems = [np.empty(0)], 0, []
-    # In random order: where time runs out, the files that are left are any.
+    # In random order: if time runs out, the remaining files are a random sample.
     for index in random.permutation(np.unique(file)).tolist():
         if time.monotonic() > ends_at:
             break
@@ -126,7 +126,7 @@ def law_of(drawn: Drawn) -> Distribution | str:
         scores = {law: _score(law_fitted, known) for law, law_fitted in fitted.items()}
         usable = {law: score for law, score in scores.items() if np.isfinite(score)}
         if not usable:
-            return "no law can be fitted to the values"
+            return "no distribution can be fitted to the values"
         best = min(usable.values())
         closest = next(law for law in _SIMPLEST_FIRST if usable.get(law, np.inf) <= best + _STRONG)
         tested = stats.kstest(unseen, fitted[closest].cdf)

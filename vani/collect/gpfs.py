@@ -30,7 +30,7 @@ def read_gpfs(folder: str, device: str, ask: Ask) -> tuple[Gpfs, list[str]]:
             facts, failed = parse_mmlsfs(error.printed), True
         if facts or not failed:
             gpfs = Gpfs.model_validate({"dir": folder, "device": device, **facts})
-            return gpfs, [f"{problems[-1]}; its output is kept"] if failed else []
+            return gpfs, [f"{problems[-1]}; its output is stored"] if failed else []
     return Gpfs(dir=folder, device=device), problems[:1]
 
 

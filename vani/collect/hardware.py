@@ -67,7 +67,7 @@ def visible_gpus(environment: Mapping[str, str]) -> int | None:
 
 
 def count_gpus(root: Path = Path("/")) -> int | None:
-    """GPUs that drivers show; None where neither /proc nor /sys can be looked at."""
+    """GPUs that drivers show; None where neither /proc nor /sys can be examined."""
     nvidia = len(entries(root / "proc/driver/nvidia/gpus"))
     nodes = entries(root / "sys/class/kfd/kfd/topology/nodes")
     amd = sum((read(node / "gpu_id") or "0").strip() != "0" for node in nodes)

@@ -44,7 +44,7 @@ class LoadMessage(Model):
 
     publisher: Name = Field(description="name of the server")
     run: Annotated[str, Field(pattern="^[0-9a-f]{16}$")] = Field(
-        description="random, new each time a publisher begins"
+        description="random, new at each start of a publisher"
     )
     number: Annotated[int, Field(ge=0, le=1 << 53)] = Field(
         description="counts the messages of the run, from 0"
@@ -53,7 +53,7 @@ class LoadMessage(Model):
         description="seconds to the next message"
     )
     role: Role = Field(description="kind of server")
-    snapshot: Snapshot = Field(description="of this server alone")
+    snapshot: Snapshot = Field(description="of this server only")
 
 
 def pack(message: LoadMessage) -> bytes:
@@ -70,7 +70,7 @@ def message_of(content: bytes) -> LoadMessage:
         It is not a message, or has figures of other servers.
     """
     if not content.startswith(TOPIC) or len(content) > LONGEST:
-        raise InputError("is no message of a publisher")
+        raise InputError("is not a publisher's message")
     try:
         message = LoadMessage.model_validate_json(content[len(TOPIC) :])
     except ValidationError as error:
@@ -86,7 +86,7 @@ def message_of(content: bytes) -> LoadMessage:
         "": {"somebody"} if snapshot.storage or snapshot.reach else set(),
     }
     if any(names - ({message.publisher} if role == message.role else set()) for role, names in parts.items()):
-        raise InputError(f"{message.publisher} reports other servers than itself")
+        raise InputError(f"{message.publisher} reports other servers")
     return message
 
 
@@ -110,7 +110,7 @@ def check_endpoint(endpoint: str) -> None:
     match = _SHAPE.fullmatch(endpoint)
     if match is None or ((match["port"] or "").isdecimal() and not 0 < int(match["port"]) <= _LAST_PORT):
         raise InputError(
-            "is no place to listen or to send to",
+            "is not an address to listen on or send to",
             where=repr(endpoint[:100]),
             todo=f"give one such as {ENDPOINT}",
         )
@@ -135,7 +135,7 @@ def refused(endpoint: str, error: Any) -> InputError:
     """Why a socket could not be made at an endpoint."""
     code = getattr(error, "errno", None) or 0
     todo = (
-        "give another port, or end the process that uses it"
+        "use another port, or stop the process that uses it"
         if code == errno.EADDRINUSE
         else "give an address of this host"
     )

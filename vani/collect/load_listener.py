@@ -132,9 +132,9 @@ class Heard:
         if self.malformed:
             yield f"{counted(self.malformed, 'message')} left out: {one_line(self._why)[:200]}"
         if self.late:
-            yield f"{counted(self.late, 'message')} came late or twice"
+            yield f"{counted(self.late, 'message')} arrived late or twice"
         if self.lost:
-            yield f"{counted(self.lost, 'message')} lost on the way"
+            yield f"{counted(self.lost, 'message')} lost in transit"
         behind = [
             name
             for name, heard in self._last.items()
@@ -172,7 +172,7 @@ class Listener:
         self._more, self._again = zmq.RCVMORE, zmq.Again
         for option, value in (
             (zmq.LINGER, 0),
-            # Longer ones are not taken in: the library closes the connection that they come by.
+            # Longer messages are rejected: the library closes their connection.
             (zmq.MAXMSGSIZE, LONGEST),
             (zmq.RCVHWM, _MOST_PUBLISHERS),
             (zmq.TCP_KEEPALIVE, 1),

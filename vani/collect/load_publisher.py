@@ -22,7 +22,7 @@ class Publisher:
     Parameters
     ----------
     endpoint
-        Where somebody listens, or will.
+        Address of a listener, which may start later.
 
     Raises
     ------
@@ -58,7 +58,7 @@ class Publisher:
             raise refused(endpoint, error) from None
 
     def send(self, snapshot: Snapshot) -> bool:
-        """Send the state of this server; whether anybody listens."""
+        """Send the state of this server; returns whether a listener is connected."""
         self._count_listeners(_CONNECT_S if not self._number else 0.0)
         message = LoadMessage(
             publisher=self._name,
@@ -99,7 +99,11 @@ def keep_sending(
     while count is None or sent < count:
         is_heard = publisher.send(figures())
         if is_heard != heard:
-            say("a listener is connected" if is_heard else "no listener is connected; messages are lost until one is")
+            say(
+                "a listener is connected"
+                if is_heard
+                else "no listener is connected; messages are lost until one connects"
+            )
             heard = is_heard
         sent += 1
         if sent != count:

@@ -56,7 +56,7 @@ def _printed(command: list[str], ask: Ask, problems: list[str]) -> str:
     try:
         return ask(command)
     except NoAnswer as error:
-        problems.append(f"{error}; its output is kept" if error.printed.strip() else str(error))
+        problems.append(f"{error}; its output is stored" if error.printed.strip() else str(error))
         return error.printed
 
 
@@ -127,7 +127,7 @@ def read_software(device: str, ask: Ask) -> Software:
         # A new client may talk to an old server.
         known = f"the client is {'.'.join(map(str, client))}"
         return Software(
-            None, None, f"{known}, and nothing is known of the servers: {why_no_servers or 'lctl is silent'}"
+            None, None, f"{known}, and the servers' version is not known: {why_no_servers or 'lctl prints nothing'}"
         )
     return Software(version, None, why or "lfs --version does not print it")
 

@@ -182,7 +182,7 @@ def space_of(folder: str, timeout_s: float = 5.0) -> Space | None:
             status = os.statvfs(folder)
         except OSError:
             return
-        # ramfs and rootfs have no limit, and say 0.
+        # ramfs and rootfs have no limit, and report 0.
         if status.f_blocks:
             answer.append((status.f_blocks * status.f_frsize, status.f_bavail * status.f_frsize))
 

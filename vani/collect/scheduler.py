@@ -41,7 +41,7 @@ class Allocation:
 
 
 def read_scheduler(environment: Environment, root: Path = Path("/")) -> Allocation:
-    """Read the allocation from the environment of a job script; empty outside of a job."""
+    """Read the allocation from the environment of a job script; empty outside a job."""
     for variable, read in _SCHEDULERS.items():
         if environment.get(variable):
             return read(environment, root)
@@ -109,8 +109,8 @@ def _lsf(environment: Environment, _root: Path) -> Allocation:
         cpus_per_node=min(slots.values(), default=None),
         cpus_are_cores=True,
         unknown={
-            "time_limit_s": "LSF puts no time limit into the environment",
-            "processes": "LSF gives slots; how many processes run is decided by the launcher",
+            "time_limit_s": "LSF does not put the time limit into the environment",
+            "processes": "LSF gives slots; the launcher decides the number of processes",
         },
     )
 
@@ -148,10 +148,10 @@ def _flux(environment: Environment, _root: Path) -> Allocation:
         nodes=_number(environment.get("FLUX_JOB_NNODES")),
         processes=_number(environment.get("FLUX_JOB_SIZE")),
         unknown={
-            "time_limit_s": "Flux puts no time limit into the environment",
+            "time_limit_s": "Flux does not put the time limit into the environment",
             "nodes": "FLUX_JOB_NNODES is set inside `flux run` only",
             "processes": "FLUX_JOB_SIZE is set inside `flux run` only",
-            "node_list": "Flux puts no host names into the environment",
+            "node_list": "Flux does not put host names into the environment",
         },
     )
 

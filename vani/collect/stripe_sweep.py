@@ -117,7 +117,7 @@ def _filled(pattern: Pattern, size: int, targets: int | None, begun: Writers) ->
         counts.pop()
     if len(counts) < 2:
         raise InputError(
-            f"files of {lfs_size(size)}iB in all fill fewer than two targets each",
+            f"files of {lfs_size(size)}iB in total fill fewer than two targets each",
             todo="give a larger --size, or leave --sweep out",
         )
     return counts
@@ -204,7 +204,8 @@ def _lfs_setstripe(path: Path, count: int) -> None:
     program = shutil.which("lfs")
     if program is None:
         raise InputError(
-            "--sweep needs `lfs`, which is not here", todo="run it where Lustre is mounted, or leave it out"
+            "--sweep needs `lfs`, which is not installed here",
+            todo="run it where Lustre is mounted, or leave --sweep out",
         )
     line = [program, "setstripe", "-c", str(count), "-S", lfs_size(_STRIPE), os.fspath(path)]
     try:

@@ -27,7 +27,7 @@ _PROGRAM: Final = Path(__file__).with_name("sweep_writer.py")
 _BEGIN_S: Final = 120.0
 """A launcher takes its time on many nodes."""
 _MORE_S: Final = 10.0
-"""Wait so long for one more process where none says how many there are."""
+"""Wait this long for one more process if their number is unknown."""
 _FLUSH_S: Final = 120.0
 """Time beyond that of writing in which a process must have flushed."""
 _END_S: Final = 5.0
@@ -133,7 +133,7 @@ def writers(folder: Path, launcher: str | None, count: int) -> Iterator[Writers]
                 raise InputError(
                     f"the launcher cannot be run ({error.strerror})",
                     where=one_line(words[0]),
-                    todo="give --launcher as you would begin an MPI program",
+                    todo="give --launcher as you would start an MPI program",
                 ) from error
         yield Writers(_connected(listener, secret, None if launcher else count, begun, output, stack))
 
@@ -159,7 +159,7 @@ def _connected(
             why = f" ({words})" if words else ""
             raise InputError(
                 f"{len(connected)} writing processes connected, not {count or 'one'}{why}",
-                todo="check --launcher, and that nodes of the job may connect to this one",
+                todo="check --launcher, and that the job's nodes can connect to this node",
             )
         with contextlib.suppress(TimeoutError):
             connection = stack.enter_context(listener.accept()[0])

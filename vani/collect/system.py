@@ -133,7 +133,7 @@ def _name(environment: Mapping[str, str], root: Path) -> str:
 
 def _compute(root: Path, sources: dict[str, str]) -> dict[str, Any]:
     sources["compute"] = "/proc and /sys of the node on which `vani systems detect` ran"
-    sources["compute.nodes"] = "not known: a node does not see how many there are"
+    sources["compute.nodes"] = "not known: a node cannot see their number"
     return {
         "cores_per_node": count_cores(root),
         "memory_per_node": memory_bytes(root),
@@ -306,7 +306,7 @@ def _fill_in(
                     file_system["stripe_curves"] = [curve.model_dump() for curve in curves]
                     sources[f"file_systems[{index}].stripe_curves"] = (
                         f"measured in {folder} on {date.today().isoformat()} from {counted(curves[0].nodes, 'node')}, "
-                        "flushed; collective: stripes in turn, without the exchange of MPI-IO"
+                        "flushed; collective: stripes in turn, without MPI-IO's data exchange"
                     )
                 return
     buffers = facts["burst_buffers"]
@@ -320,7 +320,7 @@ def _fill_in(
         kind = mount.type if mount else "unknown"
         name = _unique(PurePosixPath(folder).name or "root", {buffer["name"] for buffer in buffers})
         buffers.append({"name": name, "kind": "node_local", "type": kind, "dir": folder})
-        sources[f"burst_buffers[{len(buffers) - 1}]"] = "the folder that was measured"
+        sources[f"burst_buffers[{len(buffers) - 1}]"] = "the measured folder"
         same = [len(buffers) - 1]
     for index in same:
         buffers[index]["bandwidth_per_node"] = rates
@@ -341,7 +341,7 @@ def _scheduler(
     sources: dict[str, str],
     missing: list[str],
 ) -> str | None:
-    """Name the scheduler, and add the burst buffers that Slurm knows, with the line that asks for one."""
+    """Name the scheduler, and add the burst buffers that Slurm knows, with the line that requests one."""
     inside = read_scheduler(environment, root).scheduler
     try:
         listed = parse_burst_buffers(programs(["scontrol", "show", "burst"]))
@@ -349,7 +349,7 @@ def _scheduler(
         if inside in (None, "slurm"):
             missing.append(f"burst buffers of the scheduler: {error}")
         if inside is None:
-            missing.append("not inside a job: the scheduler's variables of a job are not set")
+            missing.append("not inside a job: the scheduler's job variables are not set")
             sources["scheduler"] = f"not known: not inside a job, and {error}"
         else:
             sources["scheduler"] = "the environment of the job"
@@ -382,7 +382,7 @@ def _network(root: Path, sources: dict[str, str]) -> dict[str, Any]:
                 rates.append(float(match[1]))
                 kind = match[2] or kind
     if rates:
-        sources["network"] = "/sys/class/infiniband: sum of the active ports' rates"
+        sources["network"] = "/sys/class/infiniband: sum of the rates of active ports"
         return {"type": kind, "bandwidth_per_node": sum(rates) * 1e9 / 8}
     speeds = []
     for card in entries(root / "sys/class/net"):

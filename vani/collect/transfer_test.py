@@ -106,7 +106,7 @@ def measure(folder: Path, size: int, *, limit_s: float = LIMIT_S) -> Measurement
             with contextlib.suppress(OSError):
                 os.close(stream.file)
     how = "direct I/O" if is_direct else "buffered, flushed at the end, dropped from the cache before reading"
-    streams_text = "1 stream" if count == 1 else f"{count} streams with files of their own"
+    streams_text = "1 stream" if count == 1 else f"{count} streams with separate files"
     method = (
         f"{lfs_size(total)}iB by {streams_text}, transfers of {lfs_size(_TRANSFER)}iB, {how}; one node, once"
     )
@@ -128,12 +128,12 @@ def check_room(folder: Path, size: int) -> None:
     space = space_of(str(folder))
     if space is None:
         raise InputError(
-            "how much room it has is not known", where=folder, todo="name a folder on another file system"
+            "its free space is not known", where=folder, todo="name a folder on another file system"
         )
     if space[1] < FREE_TIMES * size:
         raise InputError(
-            f"{format_bytes(space[1])} are free: the test writes {format_bytes(size)}, and wants "
-            f"{FREE_TIMES} times as much free",
+            f"{format_bytes(space[1])} are free: the test writes {format_bytes(size)}, and needs "
+            f"{FREE_TIMES} times as much free space",
             where=folder,
             todo="name a smaller --size, or another folder",
         )

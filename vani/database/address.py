@@ -58,14 +58,14 @@ def address_of(text: str) -> Address:
         url = make_url(text)
     except (ArgumentError, ValueError):
         # Not repeated: a part of it may be a password.
-        raise InputError("is no URL of a database", where="--database", todo=todo) from None
+        raise InputError("is not the URL of a database", where="--database", todo=todo) from None
     if url.drivername == "sqlite":
         if not url.database or url.query or url.host:
-            raise InputError("names no file of SQLite", where="--database", todo="give the file's path")
+            raise InputError("does not name an SQLite file", where="--database", todo="give the file's path")
         return Address(_file(url.database), None, url.database)
     if url.drivername not in _DRIVERS:
         raise InputError(
-            f"{one_line(url.drivername)[:40]!r} is no kind of database", where="--database", todo=todo
+            f"{one_line(url.drivername)[:40]!r} is not a supported kind of database", where="--database", todo=todo
         )
     name, package, extra = _DRIVERS[url.drivername]
     if find_spec(package) is None:
@@ -126,7 +126,7 @@ def _next_step(line: str, address: Address) -> str:
         ("locked", "try again when the other program is done"),
         ("lock timeout", "try again when the other program is done"),
         ("lock wait", "try again when the other program is done"),
-        ("not a database", "name a file of SQLite"),
+        ("not a database", "name an SQLite file"),
         ("malformed", "restore it, or name another file"),
         ("readonly", "name a file in a folder that can be written"),
         ("full", "free some space"),

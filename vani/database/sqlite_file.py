@@ -40,7 +40,7 @@ def engine_of(path: Path, mode: str = "ro") -> Engine:
 
     @event.listens_for(engine, "begin")
     def begin(connection: object) -> None:
-        # Python's own module would begin only at the first INSERT.
+        # Python's own module would start only at the first INSERT.
         connection.exec_driver_sql("BEGIN")  # type: ignore[attr-defined]
 
     return engine
@@ -56,9 +56,9 @@ def readable(path: Path) -> Path:
     """
     try:
         if not path.exists():
-            raise InputError("no such database", where=path, todo="make it with `vani plan store`")
+            raise InputError("no such database", where=path, todo="create it with `vani plan store`")
         if not path.is_file():
-            raise InputError("is not a file of SQLite", where=path, todo="name one")
+            raise InputError("is not an SQLite file", where=path, todo="name one")
     except OSError as error:
         raise InputError(
             f"cannot be read ({error.strerror})", where=path, todo="name another file"
@@ -80,7 +80,7 @@ def replaced(path: Path) -> Iterator[Path]:
         SQLite's further report on it.
     """
     if path.exists() and not path.is_file():
-        raise InputError("is not a file of SQLite", where=path, todo="name a file")
+        raise InputError("is not an SQLite file", where=path, todo="name a file")
     refuse_read_only(path)
     place = destination(path)
     copy = place.with_name(f".{place.name}.{os.urandom(8).hex()}.partial")

@@ -19,7 +19,7 @@ __all__ = ["open_jobs", "speaks_tls"]
 def speaks_tls(jobs: BatchJobs) -> bool:
     """Whether scheduler and workers are to speak TLS with a key that is made for them.
 
-    They are, unless the option `tls` is false or Dask is configured otherwise: anybody else who reaches the
+    They are, unless the option `tls` is false or Dask is configured otherwise: anyone else who reaches the
     scheduler could let it run code as the user.
     """
     import dask  # noqa: PLC0415 - heavy, and needed for a cluster only
@@ -42,8 +42,8 @@ def open_jobs(jobs: BatchJobs, *, keys: Path | None = None) -> Any:
     Parameters
     ----------
     keys
-        A folder that jobs see as it is here, and that nobody else can read, for the key and the certificate of TLS; it
-        stays as long as they run. None leaves it to Dask's configuration how they speak.
+        A folder that jobs see as it is here, and that no other user can read, for the key and the certificate of
+        TLS; it stays as long as they run. None leaves it to Dask's configuration how they speak.
 
     Returns
     -------
@@ -87,7 +87,7 @@ def open_jobs(jobs: BatchJobs, *, keys: Path | None = None) -> Any:
     options.pop("tls", None)
     if keys is not None:
         options["security"] = _new_key(jobs.system, keys)
-    # Any free port: two runs on one login node would quarrel about Dask's usual one.
+    # Any free port: two runs on one login node would compete for Dask's default port.
     options["scheduler_options"] = {"dashboard_address": ":0", **configured, **ours}
     try:
         with warnings.catch_warnings():
@@ -100,7 +100,7 @@ def open_jobs(jobs: BatchJobs, *, keys: Path | None = None) -> Any:
         raise InputError(
             f"no cluster can be started ({_last_line(str(error))})",
             where=f"--cluster {jobs.system}",
-            todo="mend the options",
+            todo="correct the options",
         ) from error
     try:
         if jobs.workers is None:
@@ -113,7 +113,7 @@ def open_jobs(jobs: BatchJobs, *, keys: Path | None = None) -> Any:
             raise InputError(
                 f"{command} refuses the job ({refusal})",
                 where=f"--cluster {jobs.system}",
-                todo="mend the options, or Dask's jobqueue.yaml",
+                todo="correct the options, or Dask's jobqueue.yaml",
             )
     except BaseException:
         cluster.close()
@@ -131,9 +131,9 @@ def _new_key(system: str, folder: Path) -> Any:
     """
     from distributed.security import Security  # noqa: PLC0415 - heavy
 
-    leave = "or let whoever reaches the scheduler run code as you by --cluster-option tls=false"
+    leave = "or use --cluster-option tls=false, which lets anyone who reaches the scheduler run code as you"
     if shlex.quote(str(folder)) != str(folder):
-        # dask-jobqueue writes it into the script as it stands.
+        # dask-jobqueue writes it into the script without quoting.
         raise InputError(
             "the key for TLS would lie here, and a job script cannot hold this name",
             where=folder,
@@ -143,7 +143,7 @@ def _new_key(system: str, folder: Path) -> Any:
         security = Security.temporary()
     except ImportError as error:
         raise InputError(
-            "a cluster of its own speaks TLS, which needs the package cryptography",
+            "its own cluster uses TLS, which needs the package cryptography",
             where=f"--cluster {system}",
             todo=f"pip install 'vani-io[cluster]', {leave}",
         ) from error

@@ -39,7 +39,7 @@ class DaskClient(DaskConnection):
     def __init__(self, place: Scheduler, progress: Progress | None = None) -> None:
         super().__init__(place, progress)
         self._broadcast: dict[int, tuple[Any, Any]] = {}
-        """Objects of the last stage by their identity, each with the future that holds it on workers."""
+        """Objects of the last stage by their identity, each with its future on workers."""
 
     @property
     def workers(self) -> int:
@@ -49,7 +49,7 @@ class DaskClient(DaskConnection):
         self._broadcast = {}
         if self._client is not None and self._cluster is None:
             with suppress(Exception):
-                # Others go on to use these workers.
+                # Others continue to use these workers.
                 self._client.sync(
                     self._client.run, _unpacked.cache_clear, on_error="ignore", callback_timeout=5
                 )
@@ -153,7 +153,7 @@ class DaskClient(DaskConnection):
                     looked = time.monotonic()
                     self.see_workers()
                 continue
-            # A worker that has paused still ends what it has begun.
+            # A paused worker still finishes its started tasks.
             self._without_worker_since = None
             if fetch:
                 results = [pickle.loads(result) for result in self._fetched(batch)]

@@ -31,7 +31,7 @@ CONNECT_S = 10.0
 NO_WORKER_S = 120.0
 """Time after which Vani gives up a cluster without a worker that takes tasks.
 
-Adaptive clusters start workers on demand, and workers that pause because their memory is full may go on.
+Adaptive clusters start workers on demand, and workers that pause because their memory is full may resume.
 """
 _WORKER_ENVIRONMENT = {
     "MALLOC_TRIM_THRESHOLD_": str(1 << 29),
@@ -229,7 +229,7 @@ class DaskConnection:
                     todo="give each worker more memory or fewer threads, and run it again",
                 )
             todo = (
-                "ask for a longer walltime or more memory, and run it again"
+                "request a longer walltime or more memory, and run it again"
                 if isinstance(self.place, BatchJobs)
                 else f"start some (`dask worker {self.client.scheduler.address}`), and run it again"
             )
@@ -264,7 +264,7 @@ class DaskConnection:
 
     def lost_error(self) -> InputError:
         return InputError(
-            "the connection to the scheduler was lost, or somebody cancelled the tasks",
+            "the connection to the scheduler was lost, or the tasks were cancelled",
             where=self.name,
             todo="run it again",
         )
@@ -286,7 +286,7 @@ def _started_processes(scratch: str) -> Any:
         security = Security.temporary()
     except ImportError as error:
         raise InputError(
-            "worker processes speak TLS, which needs the package cryptography",
+            "worker processes use TLS, which needs the package cryptography",
             where="--scheduler processes",
             todo="pip install cryptography, or use --scheduler threads",
         ) from error

@@ -120,7 +120,7 @@ class Threads(Synchronous):
         running: dict[Future[Result], int] = {}
         try:
             while waiting or running:
-                # Few are begun ahead, so that results do not pile up before they are combined.
+                # Few are started ahead, so that results do not pile up before they are combined.
                 while self._pool is not None and waiting and len(running) < 2 * self._workers:
                     try:
                         running[self._pool.submit(function, items[waiting[-1]])] = waiting[-1]
@@ -139,7 +139,7 @@ class Threads(Synchronous):
                 for future in sorted(done, key=running.__getitem__):
                     yield running.pop(future), future.result()
         finally:
-            # Tasks that have begun end before the caller continues: they must not write into a folder that is removed.
+            # Started tasks end before the caller continues: they must not write into a folder that is removed.
             if running:
                 self.close()
 

@@ -112,7 +112,7 @@ class BatchJobs:
     system
         One of `BATCH_SYSTEMS`.
     workers
-        Worker processes to ask for; None is one job.
+        Worker processes to request; None is one job.
     options
         (name, value) pairs, as `vani.engine.batch_system` knows them. Absent ones come from Dask's own
         configuration (`~/.config/dask/jobqueue.yaml`).

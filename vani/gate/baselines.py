@@ -109,7 +109,7 @@ def expand_name(folder: Path, name: str, where: str = "") -> list[Path]:
             paths = sorted(match for match in anchor.glob(str(path.relative_to(anchor))) if match.is_file())
         except (ValueError, NotImplementedError, IndexError) as error:
             raise InputError(f"baseline {name!r} is not a glob ({error})", where=where) from error
-        problem = "fits no file"
+        problem = "matches no file"
     else:
         # A pipe such as that of `<(...)` is as good as a file.
         paths, problem = ([path] if path.exists() else []), "does not exist"
@@ -159,7 +159,7 @@ def path_to_update(policy: PolicyChecks, given: Sequence[Path]) -> Path:
         Several were given, or the existing file is not a baseline.
     """
     if len(given) > 1 or (given and given[0].is_dir()):
-        problem = "several baselines were given: which should be replaced?"
+        problem = "several baselines were given, but only one can be replaced"
         raise InputError(problem, todo="give one --baseline FILE")
     place = given[0] if given else baseline_path(policy)
     refuse_to_overwrite(place)

@@ -42,13 +42,13 @@ def _pending(check: BudgetCheck, match: Match, figures: Figures) -> Pending:
 def _aggregate(check: BudgetCheck, matched: list[Match]) -> Outcome:
     value, dimension = aggregated(check.attribute, matched)
     if value is None:
-        why = "is of nothing: all that it leads to is null" if matched else "is of nothing: no entity fits"
+        why = "matches nothing: all its values are null" if matched else "matches nothing: no entity fits"
         return _unknown(check, None, why)
     return _outcome(check, None, value, dimension, holds=_compare(value, check.operator, check.limit))
 
 
 def _why_nothing(check: BudgetCheck, figures: Figures) -> str:
-    why = "leads to nothing in this profile"
+    why = "matches nothing in this profile"
     total = figures.model.dataset.files
     if check.leaves[0].dotted.startswith("files.") and total is not None and figures.listed < total:
         why += f", which lists {figures.listed:,} of {total:,} files (`vani profile --files all` lists all)"
@@ -118,7 +118,7 @@ def _outcome(
             value=value,
             limit=check.limit_text,
             reason=check.reason,
-            todo=None if holds else "`vani advise` recommends changes; if it is intended, change the limit",
+            todo=None if holds else "`vani advise` recommends changes; if the change is intended, change the limit",
             place=check.place,
         ),
         stripped=None if match is None else stripped_target(match),

@@ -19,7 +19,7 @@ __all__ = ["remedy", "sentence"]
 _ORDINALS: Final = ("first", "second", "third", "fourth", "fifth")
 _BYTES: Final = {"read": "read", "write": "written"}
 _DOING: Final = {"read": "reads of", "write": "writes to"}
-_ACCEPT: Final = "if it is meant: vani check PROFILE --update-baseline"
+_ACCEPT: Final = "if intended: vani check PROFILE --update-baseline"
 _LARGELY: Final = 0.5
 _CALLS: Final = {
     "open": "open", "close": "close", "stat": "stat", "seek": "lseek", "directory": "calls on folders",
@@ -33,7 +33,7 @@ _OF_METADATA: Final[Mapping[str, tuple[str, tuple[str, ...]]]] = {
     "seek": ("pread and pwrite, which take the offset themselves, instead of lseek", ()),
     "directory": ("list and create folders once, in one process", ()),
     "remove": ("fewer files, or remove them once at the end", ()),
-    "other": ("look at the calls of this file in the profile, `files[].io.calls`", ()),
+    "other": ("check the calls of this file in the profile, `files[].io.calls`", ()),
 }
 """Remedies and rules by the kind of most metadata operations."""
 
@@ -60,7 +60,7 @@ def sentence(change: FileChange, phases: Sequence[Phase], earlier: Sequence[Any]
         return f"{format_bytes(change.after)} are {done}, {was}{where}"
     if change.kind == "order":
         return (
-            f"{_DOING[change.side]} {files} come out of order: {format_share(change.after)} are strided or random, "
+            f"{_DOING[change.side]} {files} are out of order: {format_share(change.after)} are strided or random, "
             f"{format_share(change.before)} were{where}"
         )
     if change.kind == "new_files":
@@ -91,7 +91,7 @@ def remedy(change: FileChange, *, is_collective: bool) -> tuple[str, tuple[str, 
     if change.kind == "metadata":
         return _OF_METADATA[_most_often(change) or "open"]
     if change.kind == "flushing":
-        return "flush where the data must be safe, not after each write", ("POS010",)
+        return "flush only where the data must be safe, not after each write", ("POS010",)
     return _ACCEPT, ()
 
 

@@ -108,7 +108,7 @@ def io_share(profile: Profile) -> str | None:
     verdict = verdict_of(profile)
     if verdict.matters != "no" or not verdict.share:
         return None
-    return f"{verdict.sentence.removesuffix('.')}; what changed hardly matters"
+    return f"{verdict.sentence.removesuffix('.')}; the changes hardly matter"
 
 
 def _of_files(change: FileChange, figures: Figures, runs: Sequence[Tree], names: Names) -> _Known:
@@ -192,7 +192,7 @@ def _slower(figures: Figures, runs: Sequence[Tree]) -> _Known | None:
     which = (
         f"I/O takes {format_seconds(now)} and took {format_seconds(before)}"
         if now > before
-        else f"the run takes {format_seconds(run)} and took {format_seconds(ran)}, its I/O no longer than before"
+        else f"the run takes {format_seconds(run)} and took {format_seconds(ran)}, its I/O not longer than before"
     )
     todo = (
         "run it again before changing anything: the file system, or its other load, is slower than before"

@@ -23,20 +23,20 @@ __all__ = ["allowed_text", "cannot_judge", "change_text", "judge_change", "relat
 
 _SIGNS: Final[dict[Direction, str]] = {"increase": "+", "decrease": "-", "both": "±"}
 _NO: Final[dict[Direction, str]] = {"increase": "no increase", "decrease": "no decrease", "both": "no change"}
-_ACCEPT: Final = "if it is meant: vani check PROFILE --update-baseline; `vani diff` shows all that changed"
+_ACCEPT: Final = "if intended: vani check PROFILE --update-baseline; `vani diff` shows all that changed"
 
 
 def judge_change(check: ChangeCheck, figures: Figures, runs: Sequence[Tree], names: Names) -> list[Outcome]:
     """One outcome for each place that the attribute leads to, in the profile or in a run of the baseline."""
     if not runs:
-        return [_unknown(check, None, "has no baseline to be compared with")]
+        return [_unknown(check, None, "has no baseline to compare with")]
     if check.attribute.aggregate is not None:
         return [_aggregate(check, figures, runs, names)]
     outcomes = folded(
         [pending for leaf in check.leaves for pending in _each(check, leaf, figures, runs, names)]
     )
     if not outcomes and check.place is not None:
-        return [_unknown(check, None, "leads to nothing, neither in the profile nor in the baseline")]
+        return [_unknown(check, None, "matches nothing, neither in the profile nor in the baseline")]
     return outcomes
 
 
@@ -50,7 +50,7 @@ def _each(
         absent = 0 if leaf.in_table else None
         earlier = [find(match.trail, run, names, absent=absent) for run in runs]
         if _is_counted_otherwise(match, figures, runs, names):
-            yield _said(check, match, "cannot be compared: only one of the two counts flushing with it")
+            yield _said(check, match, "cannot be compared: only one of the two includes flushing")
             continue
         outcome = _pending(check, match, earlier, figures, limits)
         if outcome is not None:
@@ -117,7 +117,7 @@ def _aggregate(check: ChangeCheck, figures: Figures, runs: Sequence[Tree], names
     value, dimension = aggregate_of(figures.tree, figures.path)
     known = [old for old in (number(aggregate_of(run, "baseline")[0]) for run in runs) if old is not None]
     if not isinstance(value, (int, float)) or not known:
-        return _unknown(check, None, "is of nothing" if value is None else "is of nothing in the baseline")
+        return _unknown(check, None, "is of nothing" if value is None else "matches nothing in the baseline")
     # The number of entities is as exact as one that is counted.
     dotted = "dataset.files" if check.attribute.aggregate == "count" else check.leaves[0].dotted
     limits = _Limits(check, tolerance_of(dotted))

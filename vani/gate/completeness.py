@@ -14,7 +14,7 @@ __all__ = ["CHECK", "judge_completeness", "judge_run_sizes"]
 
 CHECK: Final = "traces"
 _LEFT_OUT: Final = "traces["
-_TODO: Final = f'trace the run again, or let it pass for a while: [[check.except]] with check = "{CHECK}"'
+_TODO: Final = f'trace the run again, or accept it for a while: [[check.except]] with check = "{CHECK}"'
 
 
 def judge_completeness(profile: Profile, strip: Sequence[str]) -> list[Outcome]:
@@ -46,7 +46,7 @@ def judge_run_sizes(runs: Sequence[Tree]) -> list[Outcome]:
                 "change",
                 "fail",
                 "warning",
-                f"the baseline has runs of {listed} processes: what differs between them is taken for noise",
+                f"the baseline has runs of {listed} processes: their differences count as noise",
                 against="baseline",
                 attribute="workflow.processes",
                 todo="save runs of one size: vani baseline save PROFILE ...",

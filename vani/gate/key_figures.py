@@ -47,7 +47,7 @@ def key_figures(runs: Sequence[Tree]) -> list[tuple[str, str]]:
                         values = [find(match.trail, run, names)[1] for run in runs]
                         rows[name] = _spread(values, leaf.dimension)
     files = [len(run["files"]) for run in runs if isinstance(run.get("files"), list)]
-    rows["files that are kept"] = _spread(files, "count")
+    rows["remaining files"] = _spread(files, "count")
     return list(rows.items())
 
 

@@ -100,7 +100,7 @@ def _summary(same: Sequence[Pending]) -> Outcome:
         (outcome for outcome in same if outcome.closeness == closest), key=lambda outcome: repr(outcome.trail)
     )
     example = first.write().judgement
-    summary = "pass; nearest to the limit" if example.status == "pass" else "are unknown; one of them"
+    summary = "pass; closest to the limit" if example.status == "pass" else "are unknown; one of them"
     texts = {
         "id": f"{example.check}: all that {example.status}",
         "message": f"{len(same):,} {summary}: {example.message}",

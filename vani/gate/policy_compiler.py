@@ -84,7 +84,7 @@ class _Compiler:
                 raise self._error(problem, "write it without", kind, number, "name")
             if name in seen:
                 raise self._error(
-                    f"two checks are called {name!r}", "give each its own name", kind, number, "name"
+                    f"two checks are called {name!r}", "give each a different name", kind, number, "name"
                 )
             seen.add(name)
 
@@ -176,7 +176,7 @@ class _Compiler:
     def _explained(self, error: ValueError, *place: str | int) -> DocumentError:
         problem = str(error)
         todo = (
-            "docs/check.md describes how paths are written" if isinstance(error, AttributeSyntaxError) else ""
+            "docs/check.md describes the paths" if isinstance(error, AttributeSyntaxError) else ""
         )
         if isinstance(error, UnknownAttributeError):
             problem, _, todo = problem.partition("; ")

@@ -74,11 +74,11 @@ def is_there(path: Path) -> bool:
     problem = (
         "is a directory"
         if path.is_dir()
-        else "is a link to nothing"
+        else "is a broken link"
         if path.is_symlink()
         else "is not a file"
     )
-    raise InputError(problem, where=path, todo="remove it, or put a file in its place")
+    raise InputError(problem, where=path, todo="remove it, or replace it by a file")
 
 
 def read_policy(path: Path) -> PolicyChecks:

@@ -45,7 +45,7 @@ class TunedCheck:
         result = self.tuned.result
         if result is None or result.verdict != "proven":
             raise InputError(
-                "proved no setting, so there is nothing to compare a run with",
+                "proved no setting, so a run cannot be compared",
                 where=self.source.path,
                 todo="leave out --tuned, or name a tuned.yaml of a session that ended with `Proven`",
             )
@@ -81,13 +81,13 @@ def _io_time(tuned: Tuned, profile: Profile) -> Outcome | None:
 def _time(tuned: Tuned, profile: Profile) -> Outcome:
     other, slow = _other_run(tuned, profile), inflated_by(profile)
     if slow is not None:
-        return _outcome("time", "unknown", f"times of this run are too long, for {slow[0]} made them so")
+        return _outcome("time", "unknown", f"times of this run are too long, because {slow[0]} slowed it down")
     if other is not None:
         return _outcome("time", "unknown", other)
     seconds = profile.workflow.runtime_s
     if seconds is None:
         why = profile.provenance.get("workflow.runtime_s", "the profile has no times")
-        return _outcome("time", "unknown", f"how long this run took is not known ({why})")
+        return _outcome("time", "unknown", f"the run time is not known ({why})")
     assert tuned.result is not None
     runs = [_runs(tuned, tuned.result.candidates), _runs(tuned, [])]
     if not runs[0]:

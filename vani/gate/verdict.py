@@ -159,7 +159,7 @@ def _empty(policy: PolicyChecks, outcomes: Sequence[Outcome]) -> InputError:
         return InputError(problem, where=policy.path or "", todo=todo)
     if policy.path is None:
         return InputError(
-            "nothing to check: no vani.toml or .vani.yaml was found here or above, and no baseline",
+            "nothing to check: no vani.toml or .vani.yaml was found here or in parent folders, and no baseline",
             todo=f"write a policy, or save a baseline with `vani baseline save PROFILE`; {todo}",
         )
     budget = "[[check.budget]]" if policy.path.suffix == ".toml" else "a `budget` below `check:`"

@@ -44,7 +44,7 @@ def import_jobs(store: Store, path: Path, say: Callable[[str], None]) -> Importe
     Parameters
     ----------
     say
-        Called with a line for each line of the file that is no job.
+        Called with a message for each line of the file that is not a job.
 
     Raises
     ------

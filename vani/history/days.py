@@ -54,6 +54,6 @@ def _day(text: str, option: str) -> tuple[float, float]:
         )
     except (ValueError, OverflowError):
         raise InputError(
-            f"{one_line(text)!r} is no day", where=option, todo="write YYYY-MM-DD or YYYY-MM"
+            f"{one_line(text)!r} is not a day", where=option, todo="write YYYY-MM-DD or YYYY-MM"
         ) from None
     return begin.timestamp(), end.timestamp()

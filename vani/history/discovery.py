@@ -73,7 +73,7 @@ def discover(paths: Sequence[Path]) -> Iterator[Candidate]:
             kind: Kind = (_kind_of_document(path) or "profile") if is_document(path) else log
             yield Candidate(place, kind, state.st_size, state.st_mtime_ns, named=True)
         else:
-            raise InputError("is no file and no folder", where=path, todo="name a log, or a folder of logs")
+            raise InputError("is neither a file nor a folder", where=path, todo="name a log, or a folder of logs")
 
 
 def _below(top: str, entered: set[tuple[int, int]]) -> Iterator[Candidate]:

@@ -84,7 +84,7 @@ def import_(store: Store, path: Path) -> tuple[int, int]:
     is_old = str(first.get("layout")) < _JUDGED_SINCE
     if first.get("schema") != _SCHEMA:
         raise DocumentError(
-            "is no exported history", where=path, todo="name what `vani history export` wrote"
+            "is not an exported history", where=path, todo="name what `vani history export` wrote"
         )
     with store.writing(make=True) as connection:
         names, there = first.get("names"), read.fact(connection, "names")
@@ -93,7 +93,7 @@ def import_(store: Store, path: Path) -> tuple[int, int]:
             write.set_fact(connection, "names", names)
         elif names != there:
             raise StoreError(
-                "has other names than the file: one of them is anonymised, or by another key",
+                "has other names than the file: one of them is anonymised, or uses another key",
                 where=store.name,
                 todo="import it into a new history",
             )
@@ -135,7 +135,7 @@ def import_(store: Store, path: Path) -> tuple[int, int]:
                     new += put()
                     bytes_waiting = 0
         if not ended:
-            raise DocumentError("was cut off", where=path, todo="copy it once more, or export again")
+            raise DocumentError("was cut off", where=path, todo="copy it again, or export again")
         new += put()
     return new, number
 
@@ -157,13 +157,13 @@ def _lines(path: Path) -> Iterator[tuple[dict[str, Any], int]]:
                 yield tree, len(line)
     except gzip.BadGzipFile as error:
         raise DocumentError(
-            "is no exported history", where=path, todo="name what `vani history export` wrote"
+            "is not an exported history", where=path, todo="name what `vani history export` wrote"
         ) from error
     except OSError as error:
         raise DocumentError(f"cannot be read ({error.strerror or error})", where=path) from error
     except (EOFError, zlib.error, ValueError, RecursionError) as error:
         raise DocumentError(
-            "is a damaged export", where=path, todo="copy it once more, or export again"
+            "is a damaged export", where=path, todo="copy it again, or export again"
         ) from error
 
 
@@ -210,7 +210,7 @@ def _row(path: Path, tree: dict[str, Any]) -> tuple[str, Any]:
         return kind, row
     except (KeyError, TypeError, ValueError, RecursionError, zlib.error) as error:
         raise DocumentError(
-            f"has a row that is no {kind}", where=path, todo="export again with this version of Vani"
+            f"has a row that is not a {kind}", where=path, todo="export again with this version of Vani"
         ) from error
 
 
@@ -244,7 +244,7 @@ def refuse_impossible_values(row: AccountedJob | Measurement | PlannedRun | Verd
         # As it is written: its module has its annotations as text.
         kinds = str(field.type).split(" | ")
         if not _is_one_of(value, kinds):
-            raise ValueError(f"{field.name} is no {kinds[0]}")
+            raise ValueError(f"{field.name} is not a {kinds[0]}")
         if isinstance(value, str):
             # No database keeps half a letter.
             value.encode()
@@ -255,7 +255,7 @@ def refuse_impossible_values(row: AccountedJob | Measurement | PlannedRun | Verd
     if isinstance(row, Run) and (
         row.kind not in _KINDS or row.processes < 1 or (row.submitted or 0) >= _LATEST
     ):
-        raise ValueError("no such run can be")
+        raise ValueError("no such run is possible")
 
 
 def _is_one_of(value: object, kinds: list[str]) -> bool:

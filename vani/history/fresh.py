@@ -1,4 +1,4 @@
-"""News of a week: who ran for the first time, and whose runs wait longer than in the four weeks before."""
+"""News of a week: users with their first runs, and users with runs that wait longer than in the four weeks before."""
 
 from __future__ import annotations
 

@@ -45,9 +45,9 @@ class Added:
     runs
         Added.
     copies
-        Sound files whose run was there already.
+        Sound files whose run is already stored.
     unchanged
-        Not opened, since they were looked at before.
+        Not opened, since they were examined before.
     damaged
         Files that could not be read, among them those that were noted before.
     refused

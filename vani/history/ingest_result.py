@@ -112,12 +112,12 @@ def ingest_file(candidate: Candidate, make: MakeProfile, *, totals: bool, user: 
         if any(
             isinstance(value := getattr(run, name), int) and abs(value) >= _MOST for name in Run.__slots__
         ):
-            raise InputError("counts more than can be kept")
+            raise InputError("its counts are too large to store")
     except (VaniError, OSError) as error:
         reason = error.what if isinstance(error, VaniError) else f"cannot be read ({error.strerror})"
         return IngestResult(replace(source, reason=one_line(reason)), None, None, candidate.named)
     except (ValueError, OverflowError, IndexError, MemoryError) as error:
-        # What no check foresaw costs one log, not all of them.
+        # An unexpected error costs one log, not all of them.
         reason = f"cannot be read ({type(error).__name__})"
         return IngestResult(replace(source, reason=reason), None, None, candidate.named)
     if user is not None:

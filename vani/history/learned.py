@@ -100,9 +100,9 @@ def plain_pattern(run: Run) -> AccessPattern | str:
     """The pattern of a run by its sums alone, which is known where each process has its own files."""
     operations, moved = (run.reads or 0) + (run.writes or 0), _moved(run)
     if not operations or not moved or run.files is None or run.shared_files is None:
-        return "its runs do not show how it reads and writes"
+        return "its runs do not show its access pattern"
     if run.shared_files or run.files < run.processes:
-        return "a shared file, and no log or profile of it is there to show the order of its requests"
+        return "a shared file, and no log or profile shows the order of its requests"
     return AccessPattern(
         operation="write" if (run.bytes_written or 0) >= (run.bytes_read or 0) else "read",
         layout="file_per_process",
@@ -254,8 +254,8 @@ def _unknown(
     seconds: IoSeconds | None,
 ) -> list[Unknown]:
     reasons = {
-        "curve": None if len(curve) > 1 else "its runs did not have different numbers of I/O nodes",
-        "by_stripes": None if stripes else "no run has the stripes of its files",
+        "curve": None if len(curve) > 1 else "all its runs had the same number of I/O nodes",
+        "by_stripes": None if stripes else "no run has stripe counts of its files",
         "pattern": scale.pattern if isinstance(scale.pattern, str) else None,
         "creations": scale.creations if isinstance(scale.creations, str) else None,
         "demand": None if timed else "no run has both its bytes and its I/O time",

@@ -91,7 +91,7 @@ def measurements_of(tuned: Tuned, user: str, *, where: Path | str = "tuned.yaml"
         for row in rows:
             check_measurement(row)
     except ValueError as error:
-        raise InputError(f"is no result of a session ({error})", where=where) from error
+        raise InputError(f"is not the result of a session ({error})", where=where) from error
     return rows
 
 
@@ -173,5 +173,5 @@ def _moment(text: str, where: Path | str) -> float:
     try:
         moment = datetime.fromisoformat(text)
     except ValueError:
-        raise InputError(f"{one_line(text)[:40]!r} is no date", where=where, todo="write it as 2026-03-03") from None
+        raise InputError(f"{one_line(text)[:40]!r} is not a date", where=where, todo="write it as 2026-03-03") from None
     return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()

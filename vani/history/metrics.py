@@ -40,7 +40,7 @@ def metrics(whole: Ranking, recent: Ranking, targets: Sequence[TargetRow]) -> st
     ]  # fmt: skip
     if of.last is not None:
         lines += _family(
-            "vani_history_last_run_timestamp_seconds", "seconds", "When the last run began.", [({}, of.last)]
+            "vani_history_last_run_timestamp_seconds", "seconds", "Start of the last run.", [({}, of.last)]
         )
     rows = [
         ({"application": row.application or "", "user": row.user or ""}, row)

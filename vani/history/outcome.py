@@ -1,7 +1,7 @@
 """Did it help: the waiting of runs before and after a letter or a change, category by category.
 
 A category is application, user and number of processes. Saved is the number of runs after it, times the difference of
-the mean waiting of a run before and after. Its interval is that of the difference of two means: both are drawn again
+the mean waiting per run before and after. Its interval is that of the difference of two means: both are drawn again
 from their runs (bootstrap). Runs that move other amounts of data since are no evidence, and are left out of the sum.
 """
 

@@ -83,7 +83,7 @@ class Readers:
         return files >= MANY if self._totals is None else self._totals
 
     def look(self, candidates: Sequence[Candidate]) -> None:
-        """Hand out what was found so far, if more of it will not change how it is read."""
+        """Return what was found so far, if more of it will not change how it is read."""
         if self._workers == 1 or len(candidates) - self._handed < _FEW:
             return
         if len(candidates) < MANY and (self._totals is None or self._workers is None):
@@ -117,8 +117,8 @@ class Readers:
                 yield from self._waiting.popleft().result()
         except BrokenProcessPool as error:
             raise InputError(
-                "a process that reads logs was killed",
-                todo="run this again: what was read is kept; with --workers 1 if memory is short",
+                "a reading process was killed",
+                todo="run this again: finished logs are stored; use --workers 1 if memory is short",
             ) from error
 
     def close(self) -> None:

@@ -3,7 +3,7 @@
     TZ=UTC sacct --allocations --parsable2 --starttime 2026-11-01 --endtime 2026-12-01 \
       --format JobIDRaw,User,Account,QOS,Partition,JobName,NNodes,State,Submit,Start,ElapsedRaw >sacct.csv
 
-`JobIDRaw` is the number that the tasks of an array have; without it `JobID` stands for it. Steps are left out. Only the
+`JobIDRaw` is the number that the tasks of an array have; without it, `JobID` is used. Steps are left out. Only the
 number is needed; fields may come in any order, with `|` or commas between them. Times without a zone are UTC.
 """
 
@@ -102,7 +102,7 @@ def _job(row: list[str], place: dict[str, int], key: str, width: int) -> SacctJo
 
     number = text(key) or ""
     if not _NUMBER.fullmatch(number):
-        raise ValueError(f"{number[:40]!r} is no number of a job")
+        raise ValueError(f"{number[:40]!r} is not a job number")
     state = text("state")
     job = AccountedJob(
         job=number,
@@ -150,7 +150,7 @@ def _moment(text: str | None) -> float | None:
             when = datetime.fromisoformat(text)
             moment = (when if when.tzinfo is not None else when.replace(tzinfo=UTC)).timestamp()
     except (ValueError, OverflowError):
-        raise ValueError(f"{text[:40]!r} is no time") from None
+        raise ValueError(f"{text[:40]!r} is not a time") from None
     if not math.isfinite(moment) or not 0 <= moment < _LATEST:
-        raise ValueError(f"{text[:40]!r} is no time")
+        raise ValueError(f"{text[:40]!r} is not a time")
     return moment

@@ -1,4 +1,4 @@
-"""The possible saving: the advice on a run in seconds and one setting, and its meaning for all runs like it.
+"""The possible saving: the advice on a run in seconds and one setting, and its meaning for all similar runs.
 
 The advice of a few runs represents all of a pair of application and user: the share of the waiting that it is expected
 to save is taken of the waiting of all of them, from the least that one of the runs promises to the most.
@@ -82,7 +82,7 @@ def verdict_from(advice: Advice, run: Run, findings: dict[str, str], *, typical:
         The advice rests on the figures of a typical machine.
     """
     advised = [entry for entry in advice.recommendations if entry.rule != _MATTER]
-    # What is hardly worth it counts where there is nothing else.
+    # Small savings count where there is nothing else.
     worth = [entry for entry in advised if entry.severity != "info"] or advised
     saved = [_saved(entry.gain) for entry in worth]
     # Advice without a number is still advice.

@@ -28,7 +28,7 @@ _JOBS: Final = 3
 _AT_ONCE: Final = 10_000
 """Runs that are parsed before their numbers become columns."""
 _MOST_TARGETS: Final = 1 << 32
-"""Numbers of targets are smaller; as a factor, it puts two numbers into one that a double holds exactly."""
+"""Numbers of targets are smaller; as a factor, it combines two numbers into one that a double represents exactly."""
 
 Category = tuple[str, str, str, int]
 Floats: TypeAlias = NDArray[Any]
@@ -50,15 +50,15 @@ Row = tuple[str, str, str, int, str | None, str]
 def ranked_targets(rows: Iterable[Row], job: str | None = None) -> list[TargetRow]:
     """Rank targets by the seconds that files on them take longer than files of runs like theirs on other targets.
 
-    Runs are alike that have application, user and number of processes in common. Their files on a target are held
-    against the median over all targets that such runs use, of which there must be four; larger files may take longer.
+    Runs are alike that have application, user and number of processes in common. Their files on a target are compared
+    with the median over all targets that such runs use, of which there must be four; larger files may take longer.
 
     Parameters
     ----------
     rows
         Of each run the mount, application, user, processes, job, and what `target_times` gave.
     job
-        Rank by what this job lost, compared with all runs like it.
+        Rank by what this job lost, compared with all similar runs.
 
     Raises
     ------

@@ -119,7 +119,7 @@ def _array(value: NDArray[Any], parameter: _Parameter) -> NDArray[Any]:
         value = value.astype(parameter.dtype, order="C", casting="same_kind", copy=False)
         return value if value.flags.aligned else value.copy()
     if value.dtype != parameter.dtype or not value.flags.carray:
-        raise TypeError(f"{parameter.name} is no contiguous array of {parameter.dtype}")
+        raise TypeError(f"{parameter.name} is not a contiguous array of {parameter.dtype}")
     return value
 
 

@@ -53,5 +53,5 @@ def best_codec(codecs: Sequence[Codec], moves: Sequence[tuple[int, float, bool]]
             best += seconds / codec.ratio
         return Choice(codec, rest / total, best / total)
 
-    # The first of equals, which is the plainest.
+    # The first of equals, which is the simplest.
     return min((left(codec) for codec in codecs), key=lambda choice: choice.rest)

@@ -164,7 +164,7 @@ class Choice:
     """A number of I/O nodes, and its basis.
 
     By number of I/O nodes, `lost` are expected regrets, 0..1, and `rates` means over the curves of `near`, whose first
-    is the nearest, `distance` doublings off.
+    is the nearest, `distance` doublings away.
     """
 
     io_nodes: int

@@ -44,7 +44,7 @@ LEAST_IO_S: Final = 0.1
 # Libraries that are called by the program come before those that they call.
 _OUTERMOST_FIRST: Final = ("netcdf", "pnetcdf", "hdf5", "mpiio")
 _NAMES: Final = {"netcdf": "NetCDF", "pnetcdf": "PnetCDF", "hdf5": "HDF5", "mpiio": "MPI-IO"}
-# A library that takes less than this of what the longest one takes is not worth a word.
+# A library with less than this share of the longest one's time is not mentioned.
 _NAMED: Final = 0.1
 
 

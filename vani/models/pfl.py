@@ -237,12 +237,12 @@ def parse_options(text: str) -> Layout:
     Raises
     ------
     InputError
-        They are no options of a composite layout, or a layout that Lustre refuses.
+        They are not options of a composite layout, or a layout that Lustre refuses.
     """
     try:
         words = shlex.split(text)
     except ValueError:
-        raise InputError(f"{text!r} are no options of `lfs setstripe`", todo="close the quotes") from None
+        raise InputError(f"{text!r} are not options of `lfs setstripe`", todo="close the quotes") from None
     parts: list[dict[str, str]] = []
     for option, value in zip(words[::2], words[1::2], strict=False):
         name = _LONG.get(option, option)
@@ -250,7 +250,7 @@ def parse_options(text: str) -> Layout:
             parts.append({})
         if not parts or name not in _READ or len(words) % 2:
             raise InputError(
-                f"{text!r} are no options of a composite layout",
+                f"{text!r} are not options of a composite layout",
                 todo="write `-E END -c COUNT -E -1 -c COUNT`",
             )
         parts[-1][name] = value
@@ -279,7 +279,7 @@ def _refused(what: str, todo: str) -> InputError:
 def _check(part: Component, name: str, start: int, size: int | None, *, first: bool, last: bool) -> None:
     if (part.end is None) != last:
         what = "does not reach the end of the file" if last else "has no end, but is not the last"
-        raise _refused(f"is no layout of a whole file: {name} {what}", "end the last with -E -1, and only it")
+        raise _refused(f"is not the layout of a whole file: {name} {what}", "end the last with -E -1, and only it")
     if part.end is not None and part.end <= start:
         raise _refused(f"has {name} end at {part.end}, not behind {start}", "let the ends grow")
     if part.end is not None and part.end % STRIPE_UNIT:
@@ -386,4 +386,4 @@ def _read_component(part: Mapping[str, str], before: Component | None, text: str
             extension=parse_bytes(part["-z"]) if "-z" in part else None,
         )
     except ValueError as error:
-        raise InputError(f"{text!r} are no options of `lfs setstripe` ({error})") from None
+        raise InputError(f"{text!r} are not options of `lfs setstripe` ({error})") from None

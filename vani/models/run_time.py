@@ -11,7 +11,7 @@ the time that this process spends on the part is taken for the larger of
 and never for more than busy(part) or all of its own I/O time. A file that one process uses costs that process's time.
 For an app with several instances, which may follow one another, the busy time is taken.
 
-Writes end in the memory of the node unless the program asks for more, and the flush then waits until the bytes are on
+Writes end in the node's memory unless the program flushes, and the flush then waits until the bytes are on
 the targets. What decides how fast they get there, as a layout does, acts on `write_synced`, which is both.
 """
 

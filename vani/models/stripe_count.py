@@ -134,7 +134,7 @@ def measured_per_node(
     own
         Of a file for each process, not of a shared one.
     strided
-        Pieces of less than a stripe alternate between processes; where that was not measured, regions stand for it.
+        Pieces of less than a stripe alternate between processes; where that was not measured, regions are used instead.
     """
     kind, operation = "collective" if collective else "independent", "read" if reads else "write"
     layout = "file_per_process" if own else "shared"

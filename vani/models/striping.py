@@ -51,7 +51,7 @@ LARGEST_STRIPE: Final = 4 * GiB - STRIPE_UNIT
 def equation_3_count(process_bandwidth: float, parallelism: int, target_bandwidth: float) -> int:
     """Stripe count by AIOT's equation 3, rounded up, at least 1. Bandwidths in bytes per second.
 
-    No file system has as many as `_MOST` targets: rates that ask for more are of no machine.
+    No file system has as many as `_MOST` targets: rates that need more are not realistic.
     """
     return max(1, math.ceil(min(_MOST, process_bandwidth * parallelism / target_bandwidth)))
 
@@ -141,7 +141,7 @@ def usual_size(bytes_: int, most: int) -> int:
 def whole_stripes(distance: int, least: int, most: int = LARGEST_STRIPE) -> int:
     """The stripe size for a distance (or transfer size): a multiple of it where 64 KiB allow.
 
-    At least `least`, at most `most`. A distance that is no multiple of 64 KiB is rounded up to one.
+    At least `least`, at most `most`. A distance that is not a multiple of 64 KiB is rounded up to one.
     """
     unit = math.ceil(distance / STRIPE_UNIT) * STRIPE_UNIT
     size = unit * math.ceil(least / unit)

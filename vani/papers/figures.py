@@ -29,7 +29,7 @@ def rows(
     try:
         table = np.array(values, dtype=np.float64)
     except (TypeError, ValueError):
-        raise InputError("is no table of numbers", where=where, todo=todo) from None
+        raise InputError("is not a table of numbers", where=where, todo=todo) from None
     if table.ndim != 2 or table.shape[1] != len(columns) or not len(table):
         raise InputError(f"has the shape {table.shape}", where=where, todo=todo)
     allowed = np.isnan(table) & np.isin(columns, list(unknown))

@@ -80,7 +80,7 @@ def mckp(curves: Sequence[ArrayLike], pool: int) -> Mckp:
     # Whole numbers add up exactly. A power of two changes no digit of a bandwidth.
     most = sum(float(table[:, 1].max()) for table in tables)
     scale = 2.0 ** min(_BITS - math.frexp(most)[1], 1023) if most > 0 else 1.0
-    # What needs more than the pool cannot be taken, however much more that is.
+    # Items that need more than the pool cannot be chosen.
     classes = [
         Items(np.minimum(table[:, 0], capacity + 1).astype(np.int64), np.rint(table[:, 1] * scale).astype(np.int64))
         for table in tables

@@ -1,4 +1,4 @@
-"""OSTs for files to come: the allocation of Tarazu (ACM Transactions on Storage, 2024)."""
+"""OSTs for new files: the allocation of Tarazu (ACM Transactions on Storage, 2024)."""
 
 from __future__ import annotations
 
@@ -140,7 +140,7 @@ def _creations(
         try:
             size, layout = file
         except (TypeError, ValueError):
-            raise InputError("is no pair", where=where, todo="give (bytes, stripeCount)") from None
+            raise InputError("is not a pair", where=where, todo="give (bytes, stripeCount)") from None
         size = whole(size, f"{where}: bytes")
         creations.append(
             Creation(path=f"/{number}", size=size, layout=_layout(layout, where, size if sets_sizes else None))
@@ -159,7 +159,7 @@ def _layout(layout: int | Iterable[tuple[int | None, int]], where: str, size: in
         try:
             end, count = extent
         except (TypeError, ValueError):
-            raise InputError("has an extent that is no pair", where=where, todo="give (end, stripeCount)") from None
+            raise InputError("has an extent that is not a pair", where=where, todo="give (end, stripeCount)") from None
         stripes = whole(count, f"{where}: stripeCount", least=1, most=_MOST_STRIPES)
         end = None if end is None else whole(end, f"{where}: end", least=1)
         words.append(f"-E {-1 if end is None else end} -c {stripes}")

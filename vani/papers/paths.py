@@ -178,7 +178,7 @@ def _positions(given: Any, entries: int, most: int, name: str) -> list[list[int]
 
 def _list(given: Any, where: str) -> list[Any]:
     if not isinstance(given, Iterable) or isinstance(given, str):
-        raise InputError("is no list", where=where, todo="give a list")
+        raise InputError("is not a list", where=where, todo="give a list")
     return list(given)
 
 

@@ -97,7 +97,7 @@ class VaniTables(NamedTuple):
     """Attributes by table and name, as the paper prints them.
 
     `values` has one figure for each attribute, in bytes and seconds whatever the name says; a list over the entities
-    in tables IV, V, VI and XI; a dictionary by key of the profile where a name stands for several. `unknown` has the
+    in tables IV, V, VI and XI; a dictionary by key of the profile where a name covers several. `unknown` has the
     reason for each key that is null.
     """
 

@@ -89,7 +89,7 @@ def _positive(values: ArrayLike, where: str, *, is_whole: bool = True) -> NDArra
     try:
         array = np.asarray(values, dtype=np.float64)
     except (TypeError, ValueError):
-        raise InputError("is no number", where=where, todo=todo) from None
+        raise InputError("is not a number", where=where, todo=todo) from None
     wrong = ~((array > 0) & (array <= 1e9)) | (is_whole & (array != np.floor(array)))
     if np.any(wrong):
         raise InputError(f"is {array[wrong].flat[0]:g}", where=where, todo=todo)

@@ -55,7 +55,7 @@ def check(
         raise InputError(
             f"plans of kind {plan.kind} need nothing that a snapshot has",
             where=of_plan.path or "plan",
-            todo=f"this takes those of kind {' or '.join(CHECKS)}",
+            todo=f"this needs plans of kind {' or '.join(CHECKS)}",
         )
     findings = of_kind(plan, snapshot) + of_inputs
     return PlanStatus(

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 __all__ = ["MOST_STRIPES", "FileToPlace", "files_to_place", "is_layout_file", "layout_of", "writing_of"]
 
 MOST_STRIPES: Final = 2_000_000
-"""Most stripes of all files; more do not fit into a document that anybody reads, and take minutes."""
+"""Most stripes of all files; more do not fit into a readable document, and take minutes."""
 
 _ONE_STRIPE: Final = Layout((Component(None, 1),))
 
@@ -105,9 +105,9 @@ def _creations(jobs: Jobs, where: str) -> Iterator[tuple[str, PlannedJob, Creati
 def _check_path(path: str, seen: set[str], where: str) -> None:
     wrong = None
     if not path.startswith("/"):
-        wrong = "is no absolute path", "begin it with /"
+        wrong = "is not an absolute path", "start it with /"
     elif "\0" in path or any("\ud800" <= sign <= "\udfff" for sign in path):
-        wrong = "contains a character that no path can", "leave it out"
+        wrong = "contains a character that is not allowed in paths", "leave it out"
     elif path.endswith("/"):
         wrong = "is a folder", "name the file"
     elif path in seen:
@@ -135,7 +135,7 @@ def layout_of(
     """
     try:
         if given is None:
-            return _ONE_STRIPE, "no layout: reckoned with one stripe, as Lustre's default is"
+            return _ONE_STRIPE, "no layout: one stripe is assumed, Lustre's default"
         if isinstance(given, int):
             return Layout((Component(None, given),)), None
         if is_layout_file(given):
@@ -147,7 +147,7 @@ def layout_of(
     except InputError as error:
         raise InputError(error.what, where=where, todo=error.todo) from None
     if any(part.count is None and not part.on_mdt for part in layout.components):
-        return layout, "no stripe count in its layout: reckoned with one stripe"
+        return layout, "no stripe count in its layout: one stripe is assumed"
     return layout, None
 
 

@@ -97,7 +97,8 @@ class Offer:
 
 
 def curve_for(job: PlannedJob) -> tuple[list[CurveItem], str | None]:
-    """The curve of a job for the nodes that it has, and what that rests on; none where it holds for other nodes alone.
+    """The curve of a job for the nodes that it has, and what that rests on; none where it is valid for other nodes
+    only.
 
     With files of their own, k times the nodes with k times the I/O nodes reached 0.96 k times the bandwidth on
     MareNostrum 4 (median of 168 pairs, k = 2 and 4; 80 % lie from 0.80 to 1.14). A shared file did not (medians 0.52
@@ -110,7 +111,7 @@ def curve_for(job: PlannedJob) -> tuple[list[CurveItem], str | None]:
     lack = f"its curve was measured on {measured:,} nodes, not {job.nodes:,}"
     own_files = job.pattern is not None and job.pattern.layout == "file_per_process"
     if rest or times > _MOST_TIMES or not own_files:
-        return [], f"{lack}: only files of their own, on 2 to {_MOST_TIMES} times the nodes, are known to follow it"
+        return [], f"{lack}: only file-per-process patterns, on up to {_MOST_TIMES} times the nodes, are known to scale"
     items = [
         CurveItem(
             io_nodes=item.io_nodes * times,
@@ -120,7 +121,7 @@ def curve_for(job: PlannedJob) -> tuple[list[CurveItem], str | None]:
         for item in job.curve
         if item.io_nodes
     ]
-    return items, f"{lack}: {times:,} times the I/O nodes and the bandwidth are used for it"
+    return items, f"{lack}: {times:,} times the I/O nodes and the bandwidth are assumed"
 
 
 def offer_of(
@@ -211,9 +212,9 @@ def _measured(job: PlannedJob, curve: Sequence[CurveItem], legal: Legal) -> Offe
     if not options:
         or_none = "0 or " if legal([0]) else ""
         raise InputError(
-            f"its curve has no number of I/O nodes that it can have ({', '.join(map(str, numbers))})",
+            f"its curve has none of the numbers of I/O nodes that it can have ({', '.join(map(str, numbers))})",
             where=f"job {job.name}",
-            todo=f"measure it with {or_none}a number that divides its {job.nodes:,} nodes, or allow others "
+            todo=f"measure it with {or_none}a number that divides its {job.nodes:,} nodes, or allow any number "
             "(--any-number)",
         )
     return Offer(job, options, "measured")
@@ -231,7 +232,7 @@ def _estimated(job: PlannedJob, scenarios: Sequence[Scenario], legal: Legal, *, 
     if estimate == "nearest":
         near, far = forwarding.nearest(pattern, alike)
         rates = {n: near.curve[n] for n in allowed if n in near.curve}
-        lack = f"no measured curve: that of {_described(near.pattern)} is used, {far:.1f} doublings off"
+        lack = f"no measured curve: the curve of {_described(near.pattern)} is used, {far:.1f} doublings away"
     else:
         choice = forwarding.choose(pattern, alike, allowed, _ALL)
         if isinstance(choice, str):
@@ -239,7 +240,7 @@ def _estimated(job: PlannedJob, scenarios: Sequence[Scenario], legal: Legal, *, 
         rates = dict(choice.rates)
         lack = (
             f"no measured curve: estimated from {len(choice.near)} near patterns, the nearest "
-            f"{_described(choice.near[0].pattern)}, {choice.distance:.1f} doublings off"
+            f"{_described(choice.near[0].pattern)}, {choice.distance:.1f} doublings away"
         )
     return Offer(job, tuple(_options(rates)), "estimated", lack)
 
@@ -268,7 +269,7 @@ def _missing(job: PlannedJob, estimate: Estimate) -> str:
     if estimate == "none":
         return "no measured curve, and estimates were not requested"
     if job.pattern is not None:
-        return "no measured curve, and a pattern without the number of processes"
+        return "no measured curve, and its pattern has no number of processes"
     if job.profile is not None:
         return "no measured curve, and its profile has no pattern"
     return "no measured curve and no pattern"
@@ -280,12 +281,12 @@ def _described(pattern: Pattern) -> str:
 
 
 def notes_of_estimates(offers: Sequence[Offer], unlike: str | None) -> list[str]:
-    """Notes on the offers whose rates are estimated; `unlike` says how the machine differs from that of the curves."""
+    """Notes on the offers whose rates are estimated; `unlike`: how the machine differs from the curves' machine."""
     estimated = [offer for offer in offers if offer.source == "estimated"]
     if not estimated:
         return []
     note = (
-        f"bandwidths of {counted(len(estimated), 'job')} are estimated; patterns that were held out scatter by "
+        f"bandwidths of {counted(len(estimated), 'job')} are estimated; held-out patterns scatter by "
         f"{format_share(HELD_OUT)} beyond their repetitions"
     )
     return [note, unlike] if unlike else [note]

@@ -44,7 +44,7 @@ def forward(
     scenarios
         Curves for jobs that have none.
     current
-        The plan in force; a change of a job's number costs `settings.change_cost_s` seconds of its I/O.
+        The current plan; a change of a job's number costs `settings.change_cost_s` seconds of its I/O.
     forwarded
         Jobs that run behind I/O nodes already, and cannot go back to direct access.
     compare
@@ -209,7 +209,7 @@ def _over(after: Outcome, settings: ForwardSettings) -> list[Left]:
     return [
         Left(
             name="pool",
-            reason=f"{after.io_nodes:,} I/O nodes are handed out of {settings.io_nodes:,}: {why}",
+            reason=f"{after.io_nodes:,} I/O nodes are assigned of {settings.io_nodes:,}: {why}",
         )
     ]
 
@@ -219,14 +219,14 @@ def _no_data(offers: Sequence[Offer], settings: ForwardSettings, is_current: boo
     for offer in offers:
         if offer.lack is not None:
             given = (
-                "; it gets what static gives" if offer.source == "none" and settings.policy == "mckp" else ""
+                "; it gets as many as by static" if offer.source == "none" and settings.policy == "mckp" else ""
             )
             no_data.append(Left(name=offer.job.name, reason=offer.lack + given))
         if settings.policy == "process" and offer.job.processes is None:
-            no_data.append(Left(name=offer.job.name, reason="no number of processes: its nodes are counted"))
+            no_data.append(Left(name=offer.job.name, reason="no number of processes: its number of nodes is used"))
         if settings.change_cost_s and is_current and not offer.job.bytes:
             no_data.append(
-                Left(name=offer.job.name, reason="no bytes: a change of its number costs it nothing")
+                Left(name=offer.job.name, reason="no bytes: a change of its I/O nodes costs nothing")
             )
     return no_data
 
@@ -236,7 +236,7 @@ def _notes(request: PoolRequest, chosen: Sequence[Choice], unlike: str | None) -
     sharing = [choice for choice in chosen if isinstance(choice, Option) and choice.shared]
     if request.shares_node:
         notes.append(
-            f"{counted(len(sharing), 'job')} share one I/O node: each is reckoned with 1/{len(request.offers)} of what "
-            "the node gives it alone (section 3.1), which is little"
+            f"{counted(len(sharing), 'job')} share one I/O node: each gets 1/{len(request.offers)} of the rate "
+            "it has alone (section 3.1), a low estimate"
         )
     return [*notes, *notes_of_estimates(request.offers, unlike)]

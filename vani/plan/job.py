@@ -64,8 +64,9 @@ def share(
 ) -> Shared:
     """Share the I/O nodes of a pool among the jobs that run, each I/O node to one job, or to those that share it.
 
-    A job that began without I/O nodes goes on without, and one that began with them keeps one at least: how its files
-    are reached is decided when it begins. Jobs keep the I/O nodes that they have as far as their number lets them.
+    A job that started without I/O nodes continues without, and one that started with them keeps at least one: how
+    its files are reached is decided when it begins. Jobs keep the I/O nodes that they have as far as their number
+    lets them.
 
     Parameters
     ----------
@@ -87,7 +88,7 @@ def share(
             version=version,
         )
     except InputError as error:
-        # Those that run keep what they have: there is no plan, but no harm either.
+        # Running jobs keep what they have: without a plan, nothing gets worse.
         still_have = {job.number: _still_there(job.has, pool) for job in asking if job.has is not None}
         return Shared(
             None, {**settled, **still_have}, {job.number: str(error) for job in asking if job.has is None}
@@ -150,9 +151,9 @@ def _named(
         names = retained[job.number]
         can = _largest_that_fits(job.planned.nodes, number, len(names) + len(free))
         if can < number:
-            over[job.number] = f"{number:,} I/O nodes by the policy, and {can:,} that are left"
+            over[job.number] = f"{number:,} I/O nodes by the policy, but {can:,} are left"
         if not can and not (direct and job.has is None):
-            unplaced[job.number] = "no I/O node is left, and it cannot do without"
+            unplaced[job.number] = "no I/O node is left, and it needs one"
             continue
         for name in names[can:]:
             free[name] = None

@@ -56,7 +56,7 @@ class JobIo:
     file_size
         Bytes of a usual file that it makes; None: not known.
     notes
-        What stands in for figures that jobs.yaml does not have.
+        Substitutes for figures that jobs.yaml does not have.
     """
 
     demand: tuple[float | None, float | None, float | None]
@@ -98,14 +98,14 @@ def io_of(job: PlannedJob, profile: Profile | None) -> JobIo:
         notes = f"{lack_of_curve} ({job.name})" if notes is None else f"{notes}, {lack_of_curve}"
     lacks = None
     if len(missing) == len(words):
-        lacks = "no demand: nothing is carried for it, and its compute nodes use the forwarding node whose turn it is"
+        lacks = "no demand: it gets no capacity, and its compute nodes use forwarding nodes in turn"
     elif missing:
-        lacks = f"no {' and no '.join(missing)}: not held against any peak"
+        lacks = f"no {' and no '.join(missing)}: not checked against any peak"
     return JobIo(demand, _reads(job, profile), _layout(job, profile), lacks, notes, _file_size(job, profile))
 
 
 def _rates(profile: Profile, nodes: int) -> tuple[float | None, float | None, float | None]:
-    """The most of each dimension in a phase, as if more nodes asked for more."""
+    """The most of each dimension in a phase, scaled to the number of nodes."""
     scale = nodes / profile.job.nodes if profile.job.nodes else 1.0
 
     def most(amount: Callable[[PhaseIO], int | None]) -> float | None:
@@ -142,7 +142,7 @@ def _reads(job: PlannedJob, profile: Profile | None) -> Reads | str:
             files, 0 if profile.lists_all_files else roles.get("input", 0) + roles.get("intermediate", 0)
         )
         if sizes is None or sizes.p50 is None or not files:
-            return "how it reads is not in its profile"
+            return "its profile does not show how it reads"
         return Reads(sizes.p50, files)
     if pattern is None:
         return "how it reads is not known"
@@ -151,7 +151,7 @@ def _reads(job: PlannedJob, profile: Profile | None) -> Reads | str:
     if pattern.layout == "shared":
         return Reads(pattern.request, 1)
     if job.processes is None:
-        return "how many files it reads is not known without its processes"
+        return "its number of input files is unknown without its number of processes"
     return Reads(pattern.request, job.processes)
 
 
@@ -160,11 +160,11 @@ def _layout(job: PlannedJob, profile: Profile | None) -> SharedFile | str:
     if profile is not None:
         return _largest_file(profile)
     if pattern is None:
-        return "how its files are laid out is not known"
+        return "its file layout is not known"
     if pattern.layout == "file_per_process":
         return "file_per_process"
     if processes is None:
-        return "how many processes share its file is not known"
+        return "the number of processes that share its file is not known"
     size = int(job.bytes) if job.bytes else None
     if pattern.order == "strided":
         return SharedFile(processes, pattern.request, size)

@@ -59,7 +59,7 @@ def choose_stripes(
     if job.io_s is None or job.usual_stripes is None:
         return "the I/O time or the stripes of earlier runs are not known"
     if job.io_s.runs < _LEAST_RUNS:
-        return f"{counted(job.io_s.runs, 'run')} of it: that does not show how much its runs differ"
+        return f"{counted(job.io_s.runs, 'run')} of it: too few to know how much runs differ"
     measured = _measured(job, targets)
     if measured is not None:
         return measured
@@ -73,7 +73,7 @@ def choose_stripes(
                 "as slow"
             )
     if any(item.stripe_count == estimated.count and item.runs >= _LEAST_RUNS for item in job.by_stripes or ()):
-        return f"{counted(estimated.count, 'stripe')}, as a model expects, was measured and is not faster"
+        return f"{counted(estimated.count, 'stripe')}, as the model suggests, was measured and is not faster"
     return estimated
 
 
@@ -167,7 +167,7 @@ def _estimated(
     if job.pattern is None or not job.bytes or not job.processes:
         return "how it reads and writes is not known"
     if job.pattern.operation == "read":
-        return "it reads most of its bytes, from files that are there already"
+        return "it mostly reads, from existing files"
     rate = job.bytes / job.io_s.median
     is_shared = job.pattern.layout == "shared"
     # Files of their own are written side by side.
@@ -175,7 +175,7 @@ def _estimated(
     sizes = [creation.size for creation in job.creations or ()]
     size = statistics.median_high(sizes) if sizes else job.bytes / files
     if target_rate is not None and rate < stripe_count.LEAST_SHARE * target_rate * min(files * usual, targets):
-        return "its files are slower than their targets: something else delays them"
+        return "its files are slower than their targets: something else limits them"
     per_node = stripe_count.PER_NODE if is_shared else stripe_count.OWN_PER_NODE / files
     most = min(targets, LUSTRE_MAX_STRIPES, max(1, math.floor(size / _LEAST_STRIPE)))
     wanted = stripe_count.wanted_targets(

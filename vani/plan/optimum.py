@@ -21,7 +21,7 @@ __all__ = ["Solved", "one_more", "pools", "solve", "solve_or_share"]
 _MOST_CELLS: Final = 100_000_000
 """Jobs times I/O nodes, and numbers of one job times I/O nodes, of what is solved at most: some 2 GB."""
 _FEW_CELLS: Final = 400_000
-"""As far as pools beyond the one that is asked for are solved, too: some 20 ms."""
+"""Limit up to which larger pools than the requested one are solved, too: some 20 ms."""
 _LOGARITHM: Final = 1e11
 """Logarithms are counted in steps of 1e-11."""
 
@@ -38,7 +38,7 @@ class Solved:
 def solve_or_share(request: PoolRequest, *, larger_pools: bool = True) -> tuple[PoolRequest, Solved]:
     """The optimum; where not every job can have an I/O node of its own, with one that several share.
 
-    Without `larger_pools` pools beyond that asked for are not solved, which takes most of the time.
+    Without `larger_pools` pools beyond the requested one are not solved, which takes most of the time.
     """
     solved = solve(request, request.pool, larger_pools=larger_pools)
     if solved is not None:
@@ -157,7 +157,7 @@ def _items(options: Sequence[Option], objective: str, weight: float) -> Items:
 
 
 def _farthest(request: PoolRequest, pool: int, options: Sequence[Sequence[Option]]) -> int:
-    """The largest pool to solve: one more than asked for, or all that can be used where that costs little."""
+    """The largest pool to solve: one more than requested, or all that can be used where that costs little."""
     most = sum(max(option.io_nodes for option in some) for some in options)
     return min(most, max(pool + 1, _FEW_CELLS // len(request.offers)))
 
@@ -165,8 +165,8 @@ def _farthest(request: PoolRequest, pool: int, options: Sequence[Sequence[Option
 def _smallest_pool(request: PoolRequest) -> int:
     """The smallest pool with which every job reaches the floor, one I/O node each at least where none is direct.
 
-    What a job has alone grows with the pool, and with it what the floor asks for: the least pool that needs no more
-    than itself is found from below.
+    What a job has alone grows with the pool, and with it the floor: the smallest sufficient pool
+    is found from below.
     """
     pool = request.settings.io_nodes
     while True:

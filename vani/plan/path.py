@@ -232,7 +232,7 @@ def _expected(done: Sequence[_Served], layer: Layer, serves: Sequence[bool]) -> 
 
 def _lacks(route: _Served, settings: PathSettings) -> str | None:
     if settings.capacity == "eq1" and not route.io.demand[0] and any(route.io.demand):
-        return "it needs no bytes, and equation 1 sees only bytes: nothing is carried for it"
+        return "it moves no bytes, and equation 1 counts only bytes: it gets no capacity"
     return route.io.lacks
 
 
@@ -247,7 +247,7 @@ def _why(network: Network, room: Room, flow: float, met: float | None = None) ->
     """Why not all of a demand is carried."""
     forwarding, behind = room.least_sum(network)
     share = format_share(flow if met is None else met)
-    text = f"{share} of its demand is carried" if flow else "nothing of its demand is carried"
+    text = f"{share} of its demand is carried" if flow else "none of its demand is carried"
     none = 1e-4
     # Where nothing is carried though a layer has room, that room is not reached.
     if (least := min(forwarding, behind)) < _WHOLE and (flow or least <= none):
@@ -255,7 +255,7 @@ def _why(network: Network, room: Room, flow: float, met: float | None = None) ->
         return f"{text}: {layer} have room for {format_share(least) if least > none else 'none of it'}"
     if flow < _WHOLE:
         return f"{text}: the storage nodes that forwarding nodes with room reach are full"
-    return f"{text}: no forwarding node has room for all that one of its compute nodes needs"
+    return f"{text}: no forwarding node has enough room for one of its compute nodes"
 
 
 def _hosts(jobs: Jobs, where: str) -> list[HostList | None]:
@@ -265,7 +265,7 @@ def _hosts(jobs: Jobs, where: str) -> list[HostList | None]:
             raise InputError(
                 f"its `hosts` are {len(some):,}, its `nodes` {job.nodes:,}",
                 where=f"{where}: job {job.name}",
-                todo="give as many of both",
+                todo="make the two numbers equal",
             )
     twin = first_twin(
         (span, number) for number, some in enumerate(lists) if some is not None for span in some.ranges
@@ -357,7 +357,7 @@ def _over(layer: Layer) -> list[Left]:
         Left(
             name=layer.names[n] if layer.name != "ost" else f"OST {layer.names[n]}",
             reason=f"{layer.used[n, d]:,.0f} {DIMENSIONS[d]} where {free[n, d]:,.0f} are free: equation 1 "
-            "does not see them",
+            "does not count them",
         )
         for n, d in np.argwhere(over)
     ]
@@ -367,8 +367,8 @@ def _notes(ios: Sequence[JobIo], settings: PathSettings) -> list[str]:
     notes = []
     if settings.capacity == "eq1":
         notes.append(
-            "equation 1 as printed, with x1 Y1 = x2 Y2 = x3 Y3 at each node and x1 = 0.1, is 0.3 Y1 (1 - U): data "
-            "and metadata operations drop out of it"
+            "equation 1 as printed, with x1 Y1 = x2 Y2 = x3 Y3 at each node and x1 = 0.1, is 0.3 Y1 (1 - U): it "
+            "does not depend on data or metadata operations"
         )
     stand_in = [io.notes for io in ios if io.notes is not None]
     if stand_in:

@@ -205,8 +205,8 @@ def network_of(
 ) -> Network:
     """The path that a snapshot describes.
 
-    Abnormal nodes, and nodes without a figure that others of their layer have, are not used. Peaks are asked for in
-    `dimensions` alone.
+    Abnormal nodes, and nodes without a figure that others of their layer have, are not used. Peaks are required in
+    `dimensions` only.
 
     Raises
     ------
@@ -246,7 +246,7 @@ def network_of(
     )
     groups, reach, lacks = _reach(snapshot, storage, where)
     lacks += [
-        Left(name=f"OST {ost.names[n]}", reason="no storage node has it: it is not used")
+        Left(name=f"OST {ost.names[n]}", reason="no storage node serves it: it is not used")
         for n in np.flatnonzero((above < 0) & ost.usable)
     ]
     ost.usable &= above >= 0
@@ -286,7 +286,7 @@ def _layer(
         usable &= ~missing
     else:
         lacks.append(
-            Left(name=f"{word}s", reason="no load of any is known: plans hold against their whole peaks")
+            Left(name=f"{word}s", reason="their load is not known: plans use their full peaks")
         )
     for column, dimension in enumerate(DIMENSIONS):
         unknown = np.isnan(peak[:, column])
@@ -297,7 +297,7 @@ def _layer(
             lacks.append(
                 Left(
                     name=f"{word}s",
-                    reason=f"no peak of {_WORDS[dimension]} is known: they are not limited there",
+                    reason=f"no peak of {_WORDS[dimension]} is known: not limited",
                 )
             )
             peak[:, column] = np.inf
@@ -319,7 +319,7 @@ def _not_used(name: LayerName, names: Sequence[str], missing: Flags, what: str) 
 def _storage(
     snapshot: Snapshot, position: dict[int, int], where: str
 ) -> tuple[list[str], list[float | None], list[Rates | None], list[bool], list[Numbers]]:
-    """Storage nodes and the positions of their targets; servers stand in where no storage node is described."""
+    """Storage nodes and the positions of their targets; servers are used where no storage node is described."""
     if snapshot.storage:
         return (
             [node.name for node in snapshot.storage],

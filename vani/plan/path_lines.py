@@ -28,7 +28,8 @@ def lines_of(settings: Settings, job: PlannedJob) -> list[str]:
         names = " ".join(part.forwarding for part in settings.split)
         slots = max(1, min(_MOST_SLOTS, round(_SLOTS * share / max(1 - share, 1 / _MOST_SLOTS))))
         lines += [
-            f"# On {names}; LWFS takes P = {share:g} from its own server. A client of Lustre has requests in flight:",
+            f"# On {names}; LWFS takes P = {share:g} from its own server. For a Lustre client, limit requests "
+            "in flight:",
             f"lctl set_param mdc.*.max_rpcs_in_flight={slots} osc.*.max_rpcs_in_flight={_SLOTS}",
         ]
     if settings.chunk is not None:
@@ -44,5 +45,5 @@ def lines_of(settings: Settings, job: PlannedJob) -> list[str]:
     elif count:
         lines.append(f"lfs setstripe{count}{size} {folder}")
         if settings.size is not None:
-            lines.append(f"# or as hints of MPI-IO: striping_factor={settings.count} striping_unit={settings.size}")
+            lines.append(f"# or as MPI-IO hints: striping_factor={settings.count} striping_unit={settings.size}")
     return lines

@@ -93,7 +93,9 @@ def _split(
     demand = np.array([rate or 0.0 for rate in io.demand])
     layer = network.forwarding
     if not demand[_MDOPS]:
-        return "no metadata operations are needed" if io.demand[_MDOPS] == 0 else "its mdops are not known"
+        return (
+            "no metadata operations are needed" if io.demand[_MDOPS] == 0 else "its metadata operations are not known"
+        )
     peak = layer.peak[list(forwarders)]
     with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
         taken = np.where(np.isfinite(peak) & (peak > 0), demand / peak, 0.0)
@@ -103,7 +105,7 @@ def _split(
         if parts[_MDOPS] > 0 and parts[_MDOPS] == parts.max()
     ]
     if not crowded:
-        return "other operations take more of its forwarding nodes than metadata"
+        return "other operations load its forwarding nodes more than metadata does"
     shared = [fwd for fwd in crowded if users[fwd] > 1 or layer.known_load[fwd] > 0]
     if not shared:
         return "it shares no forwarding node"
@@ -134,10 +136,10 @@ def _prefetch(
     chunk = prefetch_chunk(min(known), len(known), reads.files)
     if reads.request >= chunk:
         return (
-            f"reads of {format_bytes(reads.request)} are no smaller than the chunk of {format_bytes(chunk)}"
+            f"reads of {format_bytes(reads.request)} are not smaller than the chunk of {format_bytes(chunk)}"
         )
     if not network.forwarding.knows_loads:
-        return "how loaded its forwarding nodes are is not known"
+        return "the load of its forwarding nodes is not known"
     load = float(network.loads()[0][list(forwarders)].max())
     if load > LIGHT:
         return f"its forwarding nodes are loaded to {format_share(load)}"
@@ -180,11 +182,11 @@ def _stripe(
 def _dom(settings: Settings, io: JobIo, mds: MetadataServer | None) -> str | None:
     size = io.file_size
     if size is None:
-        return "how large its files are is not known"
+        return "the size of its files is not known"
     if size > LARGEST_ON_MDT:
         return f"its files of {format_bytes(size)} are too large for the metadata target"
     if mds is None or mds.cpu is None:
-        return "how loaded the metadata server is is not known"
+        return "the load of the metadata server is not known"
     if mds.cpu >= BUSY_CPU or (mds.memory or 0.0) >= BUSY_MEMORY:
         return "the metadata server is busy"
     settings.dom = max(STRIPE_UNIT, 1 << max(0, size - 1).bit_length())

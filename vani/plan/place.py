@@ -80,7 +80,7 @@ def place(
     )
     if not targets:
         raise InputError(
-            "has no OST that serves", where=where_snapshot, todo="list `ost` that are not offline"
+            "has no usable OST", where=where_snapshot, todo="list OSTs under `ost` that are not offline"
         )
     pool, no_data = _pool(targets, snapshot, settings)
     files = files_to_place(
@@ -154,13 +154,13 @@ def _pool(targets: Sequence[Target], snapshot: Snapshot, settings: PlaceSettings
     used = np.array([target.used for target in targets], dtype=np.float64)
     names = {server.name: number for number, server in enumerate(snapshot.oss)}
     server = np.array([names.get(target.oss or "", -1) for target in targets], dtype=np.int64)
-    # Loads of servers count for tarazu alone, which says what it lacks of them.
+    # Loads of servers count for tarazu alone, which reports missing ones.
     no_data = [
         Left(name=left.name, reason=left.reason) for left in snapshot.no_data if left.name.startswith("OST ")
     ]
     named = {left.name for left in no_data}
     no_data += [
-        Left(name=f"OST {target.index}", reason="its server is not known: OSS Cost is left out")
+        Left(name=f"OST {target.index}", reason="its server is not known: OSS Cost is not computed")
         for target in targets
         if target.oss is None and f"OST {target.index}" not in named
     ]
@@ -191,7 +191,7 @@ def _server_loads(
         figures = [value for value in known.values() if value is not None]
         if not figures:
             lacks.append(
-                Left(name="servers", reason=f"no {name} figure of any: their load counts without it")
+                Left(name="servers", reason=f"no {name} figure is known: the load is computed without it")
             )
             continue
         mean = sum(figures) / len(figures)
@@ -238,9 +238,9 @@ def _expected(before: AllocatorRange | None, after: OstCosts, settings: PlaceSet
         speedup=drawn.median / after.ost_cost,
         low=drawn.low / after.ost_cost,
         high=drawn.high / after.ost_cost,
-        method=f"fullest / mean; before: Lustre's allocator, turns {settings.turn}, beyond "
-        f"{format_share(settings.window)} by free space, the median of simulated draws; low and high: least and "
-        "most of them",
+        method=f"fullest / mean; before: Lustre's allocator, round-robin {settings.turn}, above "
+        f"{format_share(settings.window)} by free space, median of simulated draws; low and high: their "
+        "minimum and maximum",
     )
 
 
@@ -315,11 +315,11 @@ def _unplaced(
             continue
         if extent.count > count:
             serve = "serves" if count == 1 else "serve"
-            why = f"needs {counted(extent.count, 'OST')} of its own, and {count:,} {serve}"
+            why = f"needs {counted(extent.count, 'OST')}, but only {count:,} {serve}"
         elif settings.method == "tarazu":
             why = (
-                f"no OST for {extent.count - len(row):,} of {counted(extent.count, 'stripe')}: below "
-                f"{format_share(settings.ceiling)} there is no room for more stripes of the largest size of all"
+                f"no OST for {extent.count - len(row):,} of {counted(extent.count, 'stripe')}: no "
+                f"room for more stripes of the largest size below {format_share(settings.ceiling)}"
             )
         else:
             why = (

@@ -31,19 +31,19 @@ def pinning(after: OstCosts, before: AllocatorRange | None, settings: PlaceSetti
     if before is None or after.ost_cost is None or before.time_cost is None or after.time_cost is None:
         return False, "no bytes are placed"
     if settings.method == "lsa":
-        return False, "these are the OSTs that Lustre's own allocator may choose"
+        return False, "Lustre's own allocator may choose the same OSTs"
     cost, time = before.ost_cost.median, before.time_cost.median
     figures = (
         f"OST Cost {cost:.2f} by Lustre's own allocator, {after.ost_cost:.2f} by this plan; predicted time {time:.2f} "
-        f"and {after.time_cost:.2f} of the least"
+        f"and {after.time_cost:.2f} of the minimum"
     )
     fuller, slower = after.ost_cost > cost * 1.001, after.time_cost > time * _ALIKE
     if slower:
         return False, f"{figures}, which is slower"
     if fuller:
-        return False, f"{figures}: it fills OSTs less evenly"
+        return False, f"{figures}: OSTs fill less evenly"
     if cost < after.ost_cost * _WORTH and time < after.time_cost * _ALIKE:
-        return False, f"{figures}: that is not worth switching Lustre's own balancing off"
+        return False, f"{figures}: too little to switch Lustre's own balancing off"
     return True, figures
 
 
@@ -64,13 +64,13 @@ def notes_of(
     if settings.method == "tarazu":
         notes += _on_stripe_sizes(files)
         notes.append(
-            "algorithm 1 has linear costs: all stripes of a batch pile up on the cheapest OSTs until these have no "
-            "room; --method balanced spreads them"
+            "algorithm 1 has linear costs: it puts all stripes of a batch on the cheapest OSTs until these are "
+            "full; --method balanced spreads them"
         )
     degraded = pool.index[~pool.is_sound & (added > 0)].tolist()
     if degraded:
         listed = ", ".join(map(str, degraded[:20])) + (", ..." if len(degraded) > 20 else "")
-        notes.append(f"degraded OSTs are used, for the others do not suffice: {listed}")
+        notes.append(f"degraded OSTs are used, because the others are not enough: {listed}")
     return notes + snapshot.reasons_to_wait() + list(snapshot.notes)
 
 
@@ -78,8 +78,8 @@ def _on_pinning(
     snapshot: Snapshot, files: Sequence[FileToPlace], settings: PlaceSettings, before: AllocatorRange | None
 ) -> Iterator[str]:
     yield (
-        "an OST list (-o) switches Lustre's own balancing off: it does not see what others write until then, and a "
-        "file cannot be made while one of its OSTs is away"
+        "an OST list (-o) switches Lustre's own balancing off: it ignores what others write in the meantime, and a "
+        "file cannot be created while one of its OSTs is offline"
     )
     free = [target.size - target.used for target in snapshot.ost if target.state == "ok"]
     jobs = {file.job for file in files}
@@ -90,8 +90,8 @@ def _on_pinning(
         and before is not None
     ):
         yield (
-            f"free space differs by no more than {format_share(settings.window)} and one job creates all files: Lustre "
-            f"takes OSTs in turn, which is even where no other job writes (here OST Cost {before.ost_cost.median:.2f})"
+            f"free space differs by at most {format_share(settings.window)} and one job creates all files: Lustre "
+            f"uses OSTs in turn, which is even if no other job writes (here OST Cost {before.ost_cost.median:.2f})"
         )
 
 
@@ -100,7 +100,7 @@ def _on_dom(files: Sequence[FileToPlace]) -> Iterator[str]:
     if on_mdt:
         yield (
             f"{counted(len(on_mdt), 'file')} {'begins' if len(on_mdt) == 1 else 'begin'} on the metadata target (DoM): "
-            f"{format_bytes(sum(on_mdt))} there, which a snapshot does not show the room for"
+            f"{format_bytes(sum(on_mdt))} there; a snapshot does not show the free space there"
         )
 
 
@@ -113,8 +113,8 @@ def _on_large_stripes(files: Sequence[FileToPlace]) -> Iterator[str]:
     }
     if large:
         yield (
-            f"stripes of {format_bytes(max(large))} are more than a client caches of an OST: a process that writes in "
-            "order uses one OST at a time"
+            f"stripes of {format_bytes(max(large))} exceed a client's cache per OST: a process that writes in order "
+            "uses one OST at a time"
         )
 
 
@@ -135,7 +135,7 @@ def _on_widths(files: Sequence[FileToPlace], pool: Pool, after: OstCosts, *, is_
         if 0 < extent.count < count and is_least:
             yield (
                 f"one file of {counted(extent.count, 'stripe')} on {counted(count, 'OST')} has OST Cost "
-                f"{after.ost_cost:.4g} whatever is done; more stripes lower it"
+                f"{after.ost_cost:.4g} with any placement; more stripes lower it"
             )
 
 
@@ -149,10 +149,10 @@ def _on_stripe_sizes(files: Sequence[FileToPlace]) -> Iterator[str]:
             seen.add(key)
             part = sum(extent.stripes) < extent.size * extent.count
             yield (
-                f"extent {extent.number} has stripes of {extent.size:,} bytes by the paper, which Lustre refuses; "
+                f"extent {extent.number} has stripes of {extent.size:,} bytes by the paper, which Lustre rejects; "
                 f"commands set {extent.settable:,}, "
                 + (
-                    "which spreads what the file has in it more evenly"
+                    "which spreads its bytes more evenly"
                     if part
                     else "which puts the same bytes on each OST"
                 )

@@ -1,4 +1,4 @@
-"""Answers besides a list of OSTs: what Lustre can be told, by whom, and what comes of it."""
+"""Alternatives to a list of OSTs: settings of Lustre, who can set them, and their effect."""
 
 from __future__ import annotations
 
@@ -64,26 +64,26 @@ def answers_to(
             folder: _overstriped(layout, min(crowded[0].writing.writers, _OVER * count))
             for folder, layout in _by_folder(crowded).items()
         }
-        why = "more processes than OSTs write a file: with more objects each has its own lock (Lustre 2.13)"
+        why = "more processes than OSTs write a file: with one object per process, each has its own lock (Lustre 2.13)"
         answers.append(_of("overstripe", "user", _lines(wide), None, why))
     free = pool.targets.room
     uneven = bool(len(free)) and float(free.max() - free.min()) > settings.window * float(free.max())
     if uneven:
-        why = f"free space differs by more than {format_share(settings.window)}, and Lustre draws OSTs by it"
+        why = f"free space differs by more than {format_share(settings.window)}, so Lustre draws OSTs by free space"
         answers += [
             _of(
-                "take OSTs in turn",
+                "use OSTs in turn",
                 "administrator",
                 ["lctl set_param lod.*.qos_threshold_rr=100"],
                 by_rule["going-on"],
-                f"{why}; in turn all are equally busy, and the full ones fill up first",
+                f"{why}; in turn, all are equally busy, and the fullest fill up first",
             ),
             _of(
-                "draw OSTs by free space alone",
+                "draw OSTs by free space only",
                 "administrator",
                 ["lctl set_param lod.*.qos_threshold_rr=0 lod.*.qos_prio_free=100"],
                 by_rule["by-space"],
-                f"{why}; that evens out bytes already there, not new ones",
+                f"{why}; that balances existing bytes, not new ones",
             ),
         ]
     used = pool.is_sound & (added > 0)
@@ -108,9 +108,9 @@ def _in_pool(
         f"lctl set_param lod.*.pool.{_POOL}.spill_target=OTHER_POOL lod.*.pool.{_POOL}.spill_threshold_pct={_FULL}",
     ]
     why = (
-        f"Lustre chooses among {counted(int(used.sum()), 'OST')} that are neither degraded nor full; with a target "
-        f"(Lustre 2.15) new files go to another pool once this one is {_FULL} % full; put the file system's name for "
-        "FSNAME"
+        f"Lustre chooses among {counted(int(used.sum()), 'OST')} that are neither degraded nor full; with a spill "
+        f"target (Lustre 2.15), new files go to another pool once this one is {_FULL} % full; replace FSNAME "
+        "by the file system's name"
     )
     figures = rule_range("as-set", requests, timing, pool.targets, settings, among=used)
     return _of("pool", "administrator", lines, figures, why)

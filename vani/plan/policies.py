@@ -32,7 +32,7 @@ class PoolRequest:
 
     @property
     def pool(self) -> int:
-        """I/O nodes that can be handed out to single jobs."""
+        """I/O nodes that can be assigned to single jobs."""
         return self.settings.io_nodes - self.shares_node
 
     @property
@@ -54,7 +54,7 @@ def by_policy(policy: Policy, request: PoolRequest) -> list[Choice]:
 
 
 def shares_by_size(policy: str, request: PoolRequest) -> list[tuple[Offer, int]]:
-    """I/O nodes in proportion to compute nodes or processes, before what a job can have is looked at."""
+    """I/O nodes in proportion to compute nodes or processes, before what a job can have is examined."""
     settings = request.settings
     sizes = [
         Fraction((offer.job.processes or offer.job.nodes) if policy == "process" else offer.job.nodes)
@@ -74,7 +74,7 @@ def shares_by_size(policy: str, request: PoolRequest) -> list[tuple[Offer, int]]
 def _nearest(offer: Offer, wanted: int, request: PoolRequest) -> Choice:
     numbers = offer.numbers(request.settings.io_nodes)
     if not numbers:
-        return f"every number of I/O nodes that it can have exceeds the pool of {request.settings.io_nodes:,}"
+        return f"all numbers of I/O nodes that it can have exceed the pool of {request.settings.io_nodes:,}"
     return offer.option(nearest_legal(wanted, numbers)) or "no such number"
 
 
@@ -100,7 +100,7 @@ def by_current(offers: Sequence[Offer], now: Mapping[str, int | None]) -> list[C
     for offer in offers:
         number = now.get(offer.job.name)
         if number is None:
-            choices.append("the plan in force does not have it")
+            choices.append("the current plan does not have it")
         else:
             choices.append(offer.option(number) or Option(number, None))
     return choices

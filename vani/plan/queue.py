@@ -20,7 +20,7 @@ from vani.units import format_rate
 __all__ = ["LONGEST", "Life", "Replayed", "Share", "replayed"]
 
 LONGEST: Final = 1e12
-"""Seconds that a replay goes on at most: later, a clock of 53 bits does not resolve milliseconds."""
+"""Longest replay in seconds: beyond it, a clock of 53 bits does not resolve milliseconds."""
 
 
 @dataclass(frozen=True)
@@ -69,7 +69,7 @@ class Life:
         moved = self.left - self.left_at(clock)
         if clock > self._period_s:
             self.periods.append(Period(self._period_s, clock - self._period_s, self.option, moved))
-        # A job that still stands still because of an earlier change goes on doing so.
+        # A job that is still paused by an earlier change stays paused.
         still = max(0.0, self._moves_s - clock)
         self.left -= moved
         self._use(self.wanted, clock, stop_s if _number(self.wanted) != _number(self.option) else still)
@@ -90,7 +90,7 @@ class Life:
             raise InputError(
                 f"would not end within {LONGEST:g} s at {format_rate(self.rate)}",
                 where=f"job {self.offer.job.name}",
-                todo="look at its bytes and its curve",
+                todo="check its bytes and its curve",
             )
 
 
@@ -105,12 +105,12 @@ class Replayed:
     Attributes
     ----------
     most
-        I/O nodes that a mapping handed out at once at most, the shared one included.
+        I/O nodes that a mapping assigned at once at most, the shared one included.
     late_s
         Seconds in which clients used more I/O nodes than the pool has although the mapping did not: those of a job
         that had not yet looked.
     solved
-        How often the set of running jobs changed, and I/O nodes were shared anew.
+        How often the set of running jobs changed, and I/O nodes were shared again.
     changes
         How often a running job's number changed.
     """

@@ -129,11 +129,11 @@ def _refuse_unfit(job: PlannedJob, nodes: int) -> None:
     at = f"job {job.name}"
     if job.nodes > nodes:
         raise InputError(
-            f"has {counted(job.nodes, 'node')}, the machine {nodes:,}: it would wait for ever",
+            f"has {counted(job.nodes, 'node')}, the machine {nodes:,}: it would never start",
             where=at,
             todo="give a larger --nodes",
         )
-    # Less than a byte is nothing, and would take no time at all.
+    # Less than a byte counts as nothing, and would take no time.
     if job.bytes is None or job.bytes < 1:
         raise InputError(
             "has no bytes, so its end is not known", where=at, todo="give what it reads and writes"
@@ -188,7 +188,7 @@ def _served(policy: Policy, offer: Offer, choice: Choice) -> Option:
 
 
 def _tried(policy: Policy, run: Callable[[Policy], Replayed], settings: ForwardSettings) -> QueueOutcome:
-    """The outcome of a policy that is only compared with; one that cannot serve all jobs says why."""
+    """The outcome of a policy for comparison only; `reason` states why it cannot serve all jobs."""
     try:
         return _outcome(policy, run(policy), settings)
     except InputError as error:
@@ -252,7 +252,7 @@ def _expected(before: QueueOutcome, after: QueueOutcome) -> Expected | None:
         speedup=after.bandwidth / before.bandwidth,
         low=None,
         high=None,
-        method=f"sum over all jobs of bytes / runtime; before: {before.policy}; no range: how runs scatter is not "
+        method=f"sum over all jobs of bytes / runtime; before: {before.policy}; no range: the scatter of runs is not "
         "replayed",
     )
 
@@ -260,20 +260,20 @@ def _expected(before: QueueOutcome, after: QueueOutcome) -> Expected | None:
 def _over(after: QueueOutcome, settings: ForwardSettings) -> list[Left]:
     if not after.over:
         return []
-    reason = f"{after.io_nodes:,} I/O nodes are handed out at once of {settings.io_nodes:,}"
-    return [Left(name="pool", reason=f"{reason}: nothing keeps {after.policy} within the pool")]
+    reason = f"{after.io_nodes:,} I/O nodes are assigned at once, of {settings.io_nodes:,}"
+    return [Left(name="pool", reason=f"{reason}: {after.policy} ignores the size of the pool")]
 
 
 def _notes(offers: Sequence[Offer], queue: Replayed, unlike: str | None) -> list[str]:
     notes = []
     if queue.late_s:
         notes.append(
-            f"for {format_seconds(queue.late_s)} jobs use more I/O nodes than there are, since some have not yet seen "
-            "the new mapping: they share some then, which is not counted"
+            f"for {format_seconds(queue.late_s)} jobs use more I/O nodes than there are, because some have not "
+            "yet seen the new mapping; this sharing is not modelled"
         )
     if any(part.option.shared for life in queue.lives for part in life.periods):
         notes.append(
-            "where jobs share one I/O node, each is reckoned with what the node gives it alone over the number of all "
-            "running jobs (section 3.1), which is little"
+            "jobs that share one I/O node each get its rate divided by the number of running "
+            "jobs (section 3.1), a low estimate"
         )
     return [*notes, *notes_of_estimates(offers, unlike)]

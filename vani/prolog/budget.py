@@ -17,7 +17,7 @@ from typing import Final
 __all__ = ["Deadline", "age_of_process_s", "within"]
 
 _GRACE_S: Final = 10.0
-"""Seconds after the deadline that what has to be done in any case may take, with nobody waiting for it."""
+"""Seconds after the deadline for work that must always be done; nothing waits for it."""
 
 _FIRST: Final = b"."
 _LONGEST_WORD: Final = 4000
@@ -82,12 +82,12 @@ def within(deadline: Deadline, first: Callable[[], object], work: Callable[[], s
     if is_done:
         return said[1:2] == b"+", said[2:].decode(errors="backslashreplace")
     if deadline.left_s:
-        return False, "the process that planned ended without a word (killed, or out of memory)"
-    return False, "not done within the budget"
+        return False, "the planning process died (killed, or out of memory)"
+    return False, "not finished within the budget"
 
 
 def _work(first: Callable[[], object], work: Callable[[], str], writing: int, deadline: Deadline) -> None:
-    """The child: it never returns, and ends by the kernel's clock if nobody ends it."""
+    """The child: it never returns, and the kernel's timer ends it at the latest."""
     try:
         # Of its own session: schedulers kill what a prolog leaves behind.
         os.setsid()

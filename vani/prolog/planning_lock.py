@@ -37,9 +37,9 @@ def plan_for_new(
 
     with state.locked(is_over) as is_ours:
         if state.is_planned(number):
-            return "planned together with others"
+            return "planned together with other jobs"
         if not is_ours or deadline.left_s < _TO_PLAN_S:
-            raise InputError("registered, but there was no time to plan; the next one plans for it")
+            raise InputError("registered, but there was no time to plan; the next job's planning includes it")
         return plan()
 
 
@@ -48,5 +48,5 @@ def plan_for_ended(state: State, number: str, deadline: Deadline, plan: Callable
     state.forget(number)
     with state.locked(lambda: deadline.left_s < _TO_PLAN_S) as is_ours:
         if not is_ours or deadline.left_s < _TO_PLAN_S:
-            return " what it had is shared when the next job begins"
+            return " its I/O nodes are shared when the next job starts"
         return plan()

@@ -1,6 +1,6 @@
 """The jobs that run, and what each of them has: a folder that prologs and epilogs of many jobs share.
 
-`jobs/NUMBER` is written by the prolog of a job, without waiting for anybody, and removed by its epilog: the variables
+`jobs/NUMBER` is written by the prolog of a job, without waiting, and removed by its epilog: the variables
 of the batch system as `env -0` prints them, so that a shell can write it, too. So no job is lost where many begin at
 once, or where one is killed. `state.json`, what each job has, is written under the lock, which ends with its process.
 Every file appears whole or not at all.
@@ -44,7 +44,7 @@ class State:
     Raises
     ------
     InputError
-        It cannot be made, or anybody may write there.
+        It cannot be created, or everyone may write there.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -64,8 +64,8 @@ class State:
                 todo="make the folder, or name another one",
             ) from error
         if status.st_mode & stat.S_IWOTH:
-            # Anybody who may write there decides what is set in the tasks of other people's jobs.
-            raise InputError("can be written by anybody", where=folder, todo=f"chmod o-w {folder}")
+            # Anyone who may write there decides what is set in the tasks of other users' jobs.
+            raise InputError("is writable by everyone", where=folder, todo=f"chmod o-w {folder}")
 
     def register(self, environment: Mapping[str, str]) -> JobFacts:
         """Write down that the job of this environment runs; what an earlier run of its number had is forgotten.
@@ -120,7 +120,7 @@ class State:
         return self.folder / f"{number}.{suffix}"
 
     def running(self, *, now_s: float, expire_s: float, say: Callable[[str], None]) -> list[JobFacts]:
-        """The jobs that run, in the order in which they began.
+        """The jobs that run, by start time.
 
         One whose end was not reported is forgotten `expire_s` seconds after it began, or an hour after its time limit
         ran out, whichever comes first. `say` gets a line about these, and about files that cannot be read.
@@ -133,17 +133,17 @@ class State:
             try:
                 job = facts_of(*_registered(place))
                 if job.job != name:
-                    raise ValueError("it is of another job")
+                    raise ValueError("it belongs to another job")
             except FileNotFoundError:
                 continue  # It ended just now.
             except (OSError, ValueError, InputError) as error:
-                say(f"{place} is no job and is set aside ({error})")
+                say(f"{place} is not a job and was set aside ({error})")
                 with suppress(OSError):
                     os.replace(place, f"{place}.broken")  # noqa: PTH105
                 continue
             last = min(job.start_s + expire_s, (job.end_s or float("inf")) + 3600.0)
             if now_s > last:
-                say(f"job {job.job} is forgotten: its end was not reported")
+                say(f"job {job.job} was removed: its end was not reported")
                 self.forget(job.job)
                 continue
             jobs.append(job)
@@ -171,7 +171,7 @@ class State:
         except FileNotFoundError:
             return {}
         except (OSError, ValueError, RecursionError) as error:
-            say(f"{place} cannot be used and is set aside ({error})")
+            say(f"{place} cannot be used and was set aside ({error})")
             with suppress(OSError):
                 os.replace(place, f"{place}.broken")  # noqa: PTH105
             return {}
@@ -183,7 +183,7 @@ class State:
 
     @contextmanager
     def locked(self, until: Callable[[], bool]) -> Iterator[bool]:
-        """Hold the lock; yields False where `until` said that it is no longer wanted.
+        """Acquire the lock; yields False if `until` ended the wait.
 
         Raises
         ------

@@ -25,7 +25,7 @@ Ints = NDArray[np.int64]
 
 @dataclass(frozen=True)
 class Rows:
-    """All calls of some ranks, rank by rank in the order in which they began; shape (n,) each."""
+    """All calls of some ranks, rank by rank by start time; shape (n,) each."""
 
     rank: NDArray[np.int32]
     signatures: Signatures

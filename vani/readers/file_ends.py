@@ -96,7 +96,7 @@ class BatchEnds:
         read, self.assumed = self._read_before_written(
             calls, bounds, rows[empties | resizes | forgets], rows[begins], past0
         )
-        # Each of these calls makes the length known or unknown; the first ones go on from the batch before.
+        # Each of these calls makes the length known or unknown; the first ones continue the previous batch.
         at = np.concatenate((rows[anew], rows[forgets], read))
         knows = np.repeat([True, False], [int(anew.sum()), len(at) - int(anew.sum())])
         turns = distinct(first, at)

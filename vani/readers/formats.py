@@ -131,7 +131,7 @@ def unusable(path: Path) -> list[InputError]:
         except Exception as error:
             errors.append(
                 InputError(
-                    f"the format {plug_in.name!r} cannot tell whether this is its trace ({described(error)})",
+                    f"the format {plug_in.name!r} cannot detect whether this is its trace ({described(error)})",
                     where=path,
                     todo="update or uninstall the package that brings it",
                 )

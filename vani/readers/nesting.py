@@ -77,7 +77,7 @@ class Nesting:
         self._rank = -1
         self._open: list[Opened] = []
         self._last: list[Opened] = []
-        """The last call of each library and thread of the last rank, where origins stand in for times."""
+        """The last call of each library and thread of the last rank, where origins replace times."""
 
     @property
     def knows_origins(self) -> bool:

@@ -44,7 +44,7 @@ class _Foreign:
         return name.lower().endswith(self.suffixes)
 
 
-# The first that fits counts where a directory has several kinds: summaries are often kept beside full traces.
+# The first that fits counts where a directory has several kinds: summaries are often stored next to full traces.
 _FOREIGN = (
     _Foreign(
         "a profile of Score-P", (".cubex",), "it has sums per function and no file; " + _WITH_RECORDER
@@ -60,7 +60,7 @@ _TAU_PROFILE = "profile.0.0.0"
 _LDMS = ".header."
 """In the names that LDMS's store_csv gives the first lines of its tables."""
 _KINDS = 4
-"""Kinds of files that are named of a folder that is no trace."""
+"""Kinds of files that are named for a folder that is not a trace."""
 
 
 @dataclass
@@ -227,7 +227,7 @@ def _exists(path: Path) -> bool:
     except (OSError, ValueError) as error:
         # The error's text names the fault: a name too long, a loop of links, a byte 0.
         raise InputError(
-            f"cannot be looked at ({error})", where=path, todo="name the folder of a trace"
+            f"cannot be examined ({error})", where=path, todo="name the folder of a trace"
         ) from error
 
 
@@ -284,7 +284,7 @@ def _about_file(path: Path) -> UnknownFormatError:
     name = path.name
     if path.is_file() and not path.stat().st_size:
         return UnknownFormatError(
-            "is an empty file", where=path, todo="copy it once more from where the tracer wrote it, or leave it out"
+            "is an empty file", where=path, todo="copy it again from where the tracer wrote it, or leave it out"
         )
     if name in _RECORDER_NAMES or path.suffix in _RECORDER_SUFFIXES:
         return UnknownFormatError(
@@ -305,12 +305,12 @@ def _about_file(path: Path) -> UnknownFormatError:
         return UnknownFormatError("is an archive", where=path, todo="unpack it and name the trace's folder")
     if path.suffix in (".yaml", ".yml"):
         return UnknownFormatError(
-            "is a YAML document, no trace",
+            "is a YAML document, not a trace",
             where=path,
             todo="name the folder of a trace, or run `vani advise` on a profile",
         )
     return UnknownFormatError(
-        "is a file, no trace",
+        "is a file, not a trace",
         where=path,
         todo="name the folder with recorder.dat, or recorder.mt and VERSION",
     )

@@ -170,7 +170,7 @@ class SeveralApps(Protocol):
     """A reader of traces that may have processes of several programs, each of which is a trace of the workload."""
 
     def by_app(self) -> Sequence[TraceReader]:
-        """A reader for each program, in the order in which they began; the reader itself where there is one."""
+        """A reader for each program, by start time; the reader itself where there is one."""
 
 
 @runtime_checkable

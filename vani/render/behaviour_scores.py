@@ -22,7 +22,7 @@ def behaviour_scores(comparison: Comparison) -> str:
     when = f" since {since:%Y-%m-%d %H:%M} UTC" if since is not None else ""
     lines = [
         f"{counted(comparison.runs, 'run')}, {counted(comparison.categories, 'category')}, "
-        f"{counted(comparison.behaviours, 'behaviour')}; predicted are those{when}."
+        f"{counted(comparison.behaviours, 'behaviour')}; predicted: runs{when}."
     ]
     for mode in comparison.modes:
         lines += ["", *_mode(mode)]
@@ -31,12 +31,12 @@ def behaviour_scores(comparison: Comparison) -> str:
 
 
 def _mode(mode: Mode) -> Iterator[str]:
-    known = "those before it that had ended" if mode.ended_only else "all before it"
+    known = "earlier runs that had ended" if mode.ended_only else "all earlier runs"
     yield f"Each from {known}: {counted(mode.known, 'run')} of {counted(mode.categories, 'category')};" + (
         f" {counted(mode.unknown, 'run')} not known" if mode.unknown else " all known"
     )
     yield ""
-    head = ("predictor", "per run", "95 %", "per category", "95 %", "Brier", "sure", "of these right")
+    head = ("predictor", "per run", "95 %", "per category", "95 %", "Brier", "sure", "correct")
     rows = [
         (
             score.name,

@@ -50,8 +50,8 @@ def evaluation_text(validation: CrossValidation) -> str:
             "",
             *table(head, rows),
             "",
-            f"Chosen without these: {validation.chosen}; its interval, in the middle {validation.low:.2f} to "
-            f"{validation.high:.2f} times its prediction, contains "
+            f"Chosen without these: {validation.chosen}; its interval (median {validation.low:.2f} to "
+            f"{validation.high:.2f} times the prediction) contains "
             f"{format_share(validation.covered)} of them (90 % wanted).",
             "",
         ]

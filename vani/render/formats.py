@@ -94,5 +94,5 @@ class Formats(Generic[Written]):
         raise InputError(
             f"unknown {self._what} format {suffix!r}" if suffix else f"no {self._what} format is named",
             where=path,
-            todo=nearest(suffix, known, f"end the name in {', '.join(known[:-1])} or {known[-1]}"),
+            todo=nearest(suffix, known, f"use a name that ends in {', '.join(known[:-1])} or {known[-1]}"),
         )

@@ -26,11 +26,11 @@ def model_text(model: WriteModel) -> str:
         + (f"; {model.unconverged:,} left out that had not converged" if model.unconverged else "")
         + ".",
         f"Nine of ten writes take {model.low:.2f} to {model.high:.2f} times its prediction, by "
-        f"{model.held_out:,} that it had not seen.",
+        f"{model.held_out:,} that were held out.",
         "",
     ]
     if not model.stages:
-        return "\n".join([*map(one_line, lines), f"The method {model.method} does not separate stages.", ""])
+        return "\n".join([*map(one_line, lines), f"Method {model.method} does not separate stages.", ""])
     rows = [
         (one_line(stage.stage), *_cost(stage, paper=model.system is not None), f"{100 * stage.share:.0f} %")
         for stage in model.stages

@@ -168,7 +168,7 @@ def sweep(folder: Path) -> None:
                 size = sum(f.lstat().st_size for f in entry.rglob("*") if f.is_file())
                 stores.append((status.st_mtime, size, entry))
         except OSError:
-            # Others sweep, too.
+            # Other processes sweep, too.
             continue
     total = sum(size for _, size, _ in stores)
     for used, size, entry in sorted(stores):
@@ -186,14 +186,14 @@ def _sweep_unfinished(folder: Path, idle_s: float) -> None:
     if idle_s <= _ABANDONED_S:
         return
     with removable(folder, partial=True) as state:
-        # Without a lock file the writer did not even begin, or is done with it.
+        # Without a lock file, the writer has not started or has finished.
         lost = state is LockState.UNKNOWN and not (folder / WRITING).exists()
         if state is LockState.FREE or lost or (state is LockState.UNKNOWN and idle_s > _FORGOTTEN_S):
             shutil.rmtree(folder, ignore_errors=True)
 
 
 def _remove(store: Path, idle_s: float) -> bool:
-    """Remove a store unless somebody reads it; returns whether it is gone."""
+    """Remove a store unless a process reads it; returns whether it is gone."""
     with removable(store, partial=False) as state:
         if state is LockState.TAKEN or (state is LockState.UNKNOWN and idle_s <= _ABANDONED_S):
             return False

@@ -24,7 +24,7 @@ STORE_SCHEMA = "vani.store/3"
 _NAME, _CALLS = "manifest.json", "calls"
 _TABLES = ("_files.parquet", "_functions.parquet", "_renames.parquet")
 _PART = re.compile(r"calls/[\w-]+\.parquet", re.ASCII)
-"""Nothing else is a part: neither a file elsewhere nor one outside of the store."""
+"""Nothing else is a part: neither a file elsewhere nor one outside the store."""
 
 OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
 """Bits of a mode that no file of a store has."""
@@ -93,7 +93,7 @@ def read_manifest(store: Path, *, made_here: bool = False) -> Manifest:
     Parameters
     ----------
     made_here
-        This process wrote it: its owner and mode are not looked at, which some file systems make up.
+        This process wrote it: its owner and mode are not examined, which some file systems make up.
 
     Raises
     ------

@@ -279,7 +279,7 @@ def _read(content: bytes) -> Any:
     for dtype, shape, stored in head["arrays"]:
         kind = np.dtype(stored)
         if {kind.kind, np.dtype(dtype).kind} - set("biuf"):
-            raise ValueError("no array of numbers")
+            raise ValueError("not an array of numbers")
         count = int(np.prod(shape, dtype=np.int64))
         # astype copies, to an address that kernels can read.
         arrays.append(np.frombuffer(body, kind, count, at).reshape(shape).astype(dtype))
@@ -306,5 +306,5 @@ def _value(tree: Any, arrays: Sequence[NDArray[Any]]) -> Any:
         raise ValueError(f"{module} is not a module of Vani's results")
     kind = getattr(import_module(module), name)
     if not (isinstance(kind, type) and is_dataclass(kind)):
-        raise TypeError(f"{name} is no dataclass")
+        raise TypeError(f"{name} is not a dataclass")
     return kind(**{name: _value(field, arrays) for name, field in tree["fields"].items()})

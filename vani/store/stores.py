@@ -37,7 +37,7 @@ _FILE_BYTES = 512
 
 @dataclass
 class MemoryBudget:
-    """Bytes that calls of all traces of a workload together may take: 6 million calls, fewer beside many files."""
+    """Bytes that calls of all traces of a workload together may take: 6 million calls, fewer with many files."""
 
     left: int = 320 << 20
 
@@ -339,7 +339,7 @@ def _reader_of(trace: TraceEntity) -> TraceReader | str:
         records = int(reader.calls_per_rank().sum())
     except InputError:
         return (
-            f"it needs the decoded calls, but the trace {trace.path} is not there any more and no store of it "
+            f"it needs the decoded calls, but the trace {trace.path} no longer exists and no store of it "
             "is known: name the store's folder with --store, or profile the trace again"
         )
     if (reader.ranks, records) != (trace.ranks, trace.records) and trace.complete:

@@ -244,7 +244,7 @@ def write_store(
         ]
         pieces = _pieces(reader, executor, decode_part, tasks)
         for stray in (folder / "calls").glob(".*.partial"):
-            # Begun by a worker that was lost.
+            # Started by a worker that was lost.
             stray.unlink(missing_ok=True)
         for name, table in _tables(reader, pieces).items():
             _write_table(folder / name, table.schema, [table])
@@ -266,7 +266,7 @@ def _pieces(
     """Results of the tasks, in their order."""
     per_rank = reader.calls_per_rank()
     calls = [int(per_rank[task.ranks.start : task.ranks.stop].sum()) for task in tasks]
-    # A long task that began last would keep all other workers waiting.
+    # A long task that started last would keep all other workers waiting.
     order = sorted(range(len(tasks)), key=calls.__getitem__, reverse=True)
     results = executor.map(
         function, [tasks[number] for number in order], stage="decode", broadcast=[reader]

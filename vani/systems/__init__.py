@@ -39,7 +39,7 @@ def load_system(name_or_path: str | Path) -> System:
     InputError
         No bundled machine and no file of that name.
     DocumentError
-        The file is no valid machine, or its bases go round in a circle.
+        The file is no valid machine, or its bases are circular.
     """
     path = _find(str(name_or_path), Path())
     text = read_text(path)
@@ -90,7 +90,7 @@ def _with_base(tree: Tree, path: Path, bases_left: int) -> Tree:
         return tree
     if not bases_left:
         raise DocumentError(
-            "its bases go round in a circle", where=path, todo="end them in a bundled machine"
+            "its bases are circular", where=path, todo="end them in a bundled machine"
         )
     try:
         file = _find(name, path.parent)

@@ -19,7 +19,7 @@ _HEAD = """\
 
 Descriptions that come with Vani. `vani systems` lists them, `vani systems show NAME` prints one, and
 `vani advise --system NAME` judges a profile by it. A figure is one that a public document gives, named under *Sources*;
-unknown figures are empty (null), and advice that needs them says so. Rates of whole file systems are peaks unless a
+unknown figures are empty (null), and advice that needs them states that. Rates of whole file systems are peaks unless a
 source says otherwise. Sites change: `vani systems detect`, run on the machine, shows the present state.
 
 Your own description only needs what differs:

@@ -29,7 +29,7 @@ ERROR_RATE: Final = 0.05
 _MOST_RUNS: Final = 100
 """Of a budget in seconds and a very short program."""
 _REPEATED: Final = 3
-"""Runs besides those that explore: as it is, and both once more."""
+"""Runs besides those that explore: without settings, and both again."""
 
 Combination = tuple[int, ...]
 
@@ -47,7 +47,7 @@ def number_of_runs(tuned: Tuned) -> int | None:
 
 
 def not_worth_a_run(tuned: Tuned) -> list[NotTried]:
-    """Candidates that are left out, since the runs to come are not expected to save what trying them costs."""
+    """Candidates that are left out, because later runs are not expected to save what trying them costs."""
     first = _first(tuned, ())
     if first is None or _has_nothing_to_gain(tuned):
         return []
@@ -57,7 +57,7 @@ def not_worth_a_run(tuned: Tuned) -> list[NotTried]:
         if saved * tuned.later_runs < 1:
             why = (
                 f"{candidate.setting.label} is expected to save {format_number(saved * first, 2)} s "
-                f"of {format_number(first)} s: {tuned.later_runs} later runs (--later-runs) do not pay for the "
+                f"of {format_number(first)} s: {tuned.later_runs} later runs (--later-runs) do not repay the "
                 "run that tries it"
             )
             left_out.append(NotTried(rule=candidate.rule, why=why))
@@ -96,10 +96,10 @@ def result_of(tuned: Tuned) -> Result:
     if _has_failed(tuned, ()):
         failed = next(run for run in tuned.runs if not run.candidates and run.outcome in _FAILED)
         return Result(
-            verdict="unfinished", why=f"run {failed.number}, as it is: {failed.remark}", candidates=[]
+            verdict="unfinished", why=f"run {failed.number}, without a setting: {failed.remark}", candidates=[]
         )
     if not as_is:
-        return Result(verdict="unfinished", why="no run has ended", candidates=[])
+        return Result(verdict="unfinished", why="no run has finished", candidates=[])
     if _has_nothing_to_gain(tuned):
         first, gain = as_is[0], tuned.most_gain or 0.0
         why = (
@@ -114,14 +114,15 @@ def result_of(tuned: Tuned) -> Result:
     if best is None:
         if not explored:
             if not tuned.candidates:
-                why = "the advice has none that can be set from outside of the program"
+                why = "the advice has no setting outside the program"
             elif not _worth_trying(tuned):
-                why = "none is expected to save enough to be worth a run"
+                why = "no setting is expected to save enough to be worth a run"
             else:
                 why = "the budget allowed no setting to be tried"
                 return Result(verdict="unfinished", why=why, candidates=[])
             return Result(verdict="nothing_helps", why=why, candidates=[], as_is_runs=len(as_is))
-        why = f"{counted(len(explored), 'setting')} tried, none at least {100 * LEAST_GAIN:.0f} % faster than as it is"
+        tried = counted(len(explored), "setting")
+        why = f"{tried} tried, none at least {100 * LEAST_GAIN:.0f} % faster than without settings"
         return Result(verdict="nothing_helps", why=why, candidates=[], noise=noise, as_is_runs=len(as_is))
     times = _seconds(tuned, best)
     comparison = compare(as_is, times, _error_rate(len(explored), most))
@@ -129,11 +130,11 @@ def result_of(tuned: Tuned) -> Result:
     is_decided = len(as_is) == len(times) >= 2
     is_proven = is_decided and comparison.low is not None and comparison.low > 1
     if is_proven:
-        why = f"faster than as it is in {len(times)} runs each"
+        why = f"faster than without settings in {len(times)} runs each"
     elif len(as_is) < 2 or len(times) < 2:
-        why = "too few runs: each has to run twice, which takes a budget of at least 4"
+        why = "too few runs: each must run twice, which needs a budget of at least 4"
     else:
-        why = "the runs differ too much among themselves, or by too little: a larger budget may decide"
+        why = "the noise is too large or the difference too small: a larger budget may decide"
     return Result(
         verdict="proven" if is_proven else "not_proven",
         why=why,
@@ -200,7 +201,7 @@ def _expected_saving(tuned: Tuned, candidate: Candidate) -> float:
 
 
 def _worth_trying(tuned: Tuned) -> list[int]:
-    """Indices of candidates whose run is expected to pay; decided by the first run as it is, so it never changes."""
+    """Indices of candidates whose run is expected to pay; decided by the first run, so it never changes."""
     return [
         index
         for index, candidate in enumerate(tuned.candidates)

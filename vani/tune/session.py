@@ -74,7 +74,7 @@ def locked(state: Path) -> Iterator[int]:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             raise InputError(
-                "a run of this session is still under way", where=state, todo="wait for it, or end it"
+                "a run of this session is still in progress", where=state, todo="wait for it, or stop it"
             ) from None
         except OSError:
             # A file system without locks: only the user can know.
@@ -179,12 +179,12 @@ class Session:
         try:
             near.begin()
         except OSError as error:
-            return {"outcome": "not_applied", "remark": f"cannot be brought near ({error.strerror or error})"}
+            return {"outcome": "not_applied", "remark": f"cannot be copied to near storage ({error.strerror or error})"}
         copying_s = time.perf_counter() - begin
         environment = environment_of(setting, near.output, self.state / f"run-{run.number}.hints")
         if tuned.prepare is not None and (status := launch_shell(tuned.prepare, environment, log, lock=lock)):
             raise InputError(
-                f"--prepare ended with status {status}", where=log, todo="mend it, then vani tune --resume"
+                f"--prepare ended with status {status}", where=log, todo="fix it, then run vani tune --resume"
             )
         first = next((known.seconds for known in tuned.runs if known.outcome == "ended"), None)
         limit_s = None if first is None else _PATIENCE * first + _LEAST_PATIENCE_S
@@ -225,7 +225,7 @@ class Session:
                 raise InputError(
                     f"printed {error}, where seconds should be",
                     where="--time",
-                    todo="mend it, begin anew, and try it first: $VANI_LOG is what the program printed",
+                    todo="fix it, start again, and test it first: $VANI_LOG is what the program printed",
                 ) from None
         return changes | self._io(run.number) | {"outcome": "ended", "remark": self._remark(setting, hints, folder)}
 
@@ -239,7 +239,7 @@ class Session:
         wrong = [f"{name} {hints[name]}" for name in hints if hints[name] != setting.hints[name]]
         if wrong:
             return f"MPI took {', '.join(wrong)}"
-        return "" if any(folder.iterdir()) else f"left nothing in {folder}: does it write there ({{data}})?"
+        return "" if any(folder.iterdir()) else f"wrote nothing to {folder}: does it write there ({{data}})?"
 
     def _end(self, run: TunedRun, **changes: Any) -> None:
         ended = run.model_copy(update=changes)

@@ -57,7 +57,7 @@ def free_folder(data: Path, number: int) -> Path:
         if not os.path.lexists(data / name):
             return data / name
     raise InputError(
-        "has no free name for the folder of a run", where=data, todo="remove those of earlier sessions"
+        "has no free name for a run's folder", where=data, todo="remove folders of earlier sessions"
     )
 
 
@@ -74,9 +74,9 @@ def begin_folder(folder: Path, *, is_new: bool) -> None:
             folder.mkdir()
         elif any(folder.iterdir()):
             raise InputError(
-                "is not empty, and vani tune removes nothing that it finds",
+                "is not empty, and vani tune removes no existing files",
                 where=folder,
-                todo="empty it, or leave out --clean: then each run gets a folder of its own",
+                todo="empty it, or leave out --clean: then each run gets its own folder",
             )
     except OSError as error:
         raise InputError(f"cannot be used ({error.strerror})", where=folder) from error
@@ -156,7 +156,7 @@ def launch(
             )
         except OSError as error:
             raise InputError(
-                f"cannot be started ({error.strerror})", where=words[0], todo="look how it is spelled"
+                f"cannot be started ({error.strerror})", where=words[0], todo="check the spelling"
             ) from error
         with _ended_with_us(process):
             try:

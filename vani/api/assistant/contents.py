@@ -30,7 +30,7 @@ def contents_of(folder: Path, folders: Folders) -> Iterator[str]:
     Raises
     ------
     InputError
-        It is no folder, or cannot be listed.
+        It is not a folder, or cannot be listed.
     """
     if not folder.is_dir():
         raise InputError("is a file", where=folder, todo="name a folder")
@@ -40,7 +40,7 @@ def contents_of(folder: Path, folders: Folders) -> Iterator[str]:
         raise InputError(f"cannot be listed ({error.strerror})", where=folder) from error
     yield f"{one_line(str(folder))}: {_kind(folder)}"
     for entry in entries[:MOST_SHOWN]:
-        kind = _kind(entry) if folders.contains(entry.resolve()) else "a link that leads outside of the folders"
+        kind = _kind(entry) if folders.contains(entry.resolve()) else "a link to outside the folders"
         yield f"  {one_line(entry.name)}: {kind}"
     if len(entries) > MOST_SHOWN:
         yield f"  and {len(entries) - MOST_SHOWN:,} more entries"

@@ -1,4 +1,4 @@
-"""The folders that a server reads for an assistant, and nothing outside of them.
+"""The folders that a server reads for an assistant, and nothing outside them.
 
 An assistant may be talked into naming any path, by a file name in a trace for instance. So each path is resolved with
 all its links before it is opened, and so are the links inside a trace.
@@ -31,13 +31,13 @@ class Folders:
     Raises
     ------
     InputError
-        One of them is no folder.
+        One of them is not a folder.
     """
 
     def __init__(self, folders: Sequence[PathLike]) -> None:
         for folder in folders:
             if not Path(folder).is_dir():
-                raise InputError("is no folder", where=folder, todo="name folders with traces or profiles")
+                raise InputError("is not a folder", where=folder, todo="name folders with traces or profiles")
         self.roots: Final = [Path(folder).resolve() for folder in folders]
 
     def place(self, path: str) -> Path:
@@ -46,7 +46,7 @@ class Folders:
         Raises
         ------
         InputError
-            It is outside of all folders, or does not exist.
+            It is outside all folders, or does not exist.
         """
         try:
             places = [root / path for root in self.roots] if path else []
@@ -59,7 +59,7 @@ class Folders:
             raise InputError(f"cannot be opened ({why})", where=path[:200], todo=self._todo()) from error
         # A path outside gets the same answer whether or not there is something.
         is_inside = bool(places) and len(inside) == len(places)
-        what = "does not exist" if is_inside else "is outside of the folders that this server reads"
+        what = "does not exist" if is_inside else "is outside the folders that this server reads"
         raise InputError(what, where=path[:200] or "the path", todo=self._todo())
 
     def contains(self, place: Path) -> bool:
@@ -85,7 +85,7 @@ class Folders:
                 todo = "name a profile that `vani profile` wrote"
                 raise InputError(f"has more than {MOST_ENTRIES:,} files", where=shown, todo=todo)
             if not self.contains(entry.resolve()):
-                what = f"contains a link that leads outside of the folders ({entry.name})"
+                what = f"contains a link to outside the folders ({entry.name})"
                 raise InputError(what, where=shown, todo="remove the link, or start the server with its folder, too")
             status = entry.stat()
             if not (stat.S_ISREG(status.st_mode) or stat.S_ISDIR(status.st_mode)):

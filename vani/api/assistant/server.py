@@ -208,7 +208,7 @@ class Tools:
         self.folders.size(place, database)
         if application is None:
             if user is not None:
-                raise InputError("a user's story is that of an application", where="user", todo="name it, too")
+                raise InputError("a user's story needs an application", where="user", todo="name it, too")
             answer = history_top(db=place, by=by, since=since, until=until, limit=limit).model_dump(by_alias=True)
         else:
             answer = history_show(application, user, db=place, since=since, until=until).model_dump(by_alias=True)

@@ -149,7 +149,7 @@ def _verdict(
         path = next((Path(path) for path in paths if Path(path).exists()), None)
         if path is None:
             raise InputError(
-                "is not there any more: its run is not judged", where=paths[0] if paths else run.digest
+                "no longer exists: its run is not judged", where=paths[0] if paths else run.digest
             )
         run_profile = _profile_of(path)
     typical = system is not None and system.generic

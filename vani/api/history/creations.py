@@ -79,12 +79,12 @@ def history_creations(
         raise InputError(f"is {least:g}", where="--least", todo="give a probability, 0 to 1")
     seen = nothing() if begun is None else read_partial_run(Path(begun))
     if begun is not None and not len(seen):
-        raise InputError("has no files", where=begun, todo="leave --begun out for a run that has not begun")
+        raise InputError("has no files", where=begun, todo="leave --begun out for a run that has not started")
     with Store(db if db is not None else default_place()).reading() as connection:
         categories = read.categories_of(connection, application, user, processes)
         if not categories:
             raise InputError(
-                f"no runs of {one_line(application)} by this user or with so many processes",
+                f"no runs of {one_line(application)} by this user or with this number of processes",
                 todo="`vani history top` lists applications and users",
             )
         whose, wide, number, _ = categories[0]
@@ -131,10 +131,10 @@ def _notes(
     notes = []
     if len(categories) > 1:
         notes.append(
-            f"{counted(len(categories), 'category')} of user and processes: this is that of the latest run"
+            f"{counted(len(categories), 'category')} of user and processes: this is the latest run's"
         )
     if not chosen.runs:
-        notes.append("one run is known: the spread of the next ones is not known")
+        notes.append("only one run is known: the spread of later runs is not known")
     if hidden:
         notes.append("the history is anonymised: paths are hashes, and files cannot be named")
     return notes
@@ -192,7 +192,7 @@ def creations_jobs(prediction: CreationsPrediction, layout: str | None = None) -
         raise InputError(
             "no file has both a known name and size",
             where=prediction.application,
-            todo="add more runs (`vani history add`), or take less probable sizes (--least 0)",
+            todo="add more runs (`vani history add`), or accept less probable sizes (--least 0)",
         )
     name = "".join(
         letter if letter.isprintable() and letter not in "\"'`\\$" else "_"
@@ -230,7 +230,7 @@ def creations_rows(prediction: CreationsPrediction, layout: str | None = None) -
     )
     if any(part.count == -1 for file in files[:1] for part in file.layout.components):
         raise InputError(
-            "is on all OSTs, whose number is not known", where="--layout", todo="give a stripe count"
+            "is on all OSTs, but their number is not known", where="--layout", todo="give a stripe count"
         )
     return refuse_contradictions(
         Row(

@@ -29,7 +29,7 @@ def history_evaluate(
     table
         A CSV file of runs; None: the runs of a history.
     last
-        Share of the runs that is predicted.
+        Share of the runs to predict.
     db
         As in `history_add`.
 

@@ -100,23 +100,23 @@ def history_import(path: PathLike, *, db: PathLike | None = None) -> tuple[int, 
 def history_import_jobs(
     path: PathLike, *, db: PathLike | None = None, say: Callable[[str], None] = lambda _: None
 ) -> ImportedJobs:
-    """Keep the jobs of Slurm's accounting, as `vani.history.sacct` reads them, beside the runs.
+    """Keep the jobs of Slurm's accounting, as `vani.history.sacct` reads them, next to the runs.
 
     Parameters
     ----------
     say
-        Called with a line for each line of the file that is no job; such lines are left out.
+        Called with a message for each line of the file that is not a job; such lines are left out.
 
     Raises
     ------
     InputError
-        It is no such file, holds no job, or the history is anonymised.
+        It is not such a file, contains no job, or the history is anonymised.
     """
     return import_jobs(_store(db), Path(path), say)
 
 
 def is_accounting_file(path: PathLike) -> bool:
-    """True for a file of text, which is no exported history."""
+    """True for a file of text, which is not an exported history."""
     return is_accounting(Path(path))
 
 

@@ -83,8 +83,8 @@ def history_outcome(
         outcomes = outcomes_in(connection, application, user)
     if not outcomes:
         raise InputError(
-            f"no letter about {one_line(application)} is noted",
-            todo="name the day of a change with --changed, or note letters with `vani history letter --sent DAY`",
+            f"no letter about {one_line(application)} is recorded",
+            todo="name the day of a change with --changed, or record letters with `vani history letter --sent DAY`",
         )
     return outcomes
 

@@ -67,14 +67,14 @@ def token_in(path: PathLike) -> str:
             with os.fdopen(handle, "w") as file:
                 file.write(secrets.token_urlsafe(32) + "\n")
         if place.stat().st_mode & 0o077:
-            raise InputError("can be read by others", where=place, todo="chmod 600")
+            raise InputError("is readable by others", where=place, todo="chmod 600")
         token = place.read_text(encoding="ascii").strip()
     except (OSError, UnicodeDecodeError) as error:
         why = getattr(error, "strerror", None) or "no text"
         raise InputError(f"cannot be used ({why})", where=place, todo="name another file") from error
     if len(token) < _LEAST_TOKEN or not token.isprintable() or " " in token:
         raise InputError(
-            f"contains no token of {_LEAST_TOKEN} letters or more", where=place, todo="name a file that is not there"
+            f"contains no token of {_LEAST_TOKEN} letters or more", where=place, todo="name a new file"
         )
     return token
 
@@ -115,11 +115,11 @@ def history_server(
         is_local = ipaddress.ip_address(address).is_loopback
     except ValueError:
         if address != "localhost":
-            raise InputError(f"{address!r} is no address", where="--address", todo="name 127.0.0.1") from None
+            raise InputError(f"{address!r} is not an address", where="--address", todo="name 127.0.0.1") from None
         address, is_local = "127.0.0.1", True
     if token is None and not is_local:
         raise InputError(
-            "others than this machine can reach this address", where="--address", todo="name a --token-file"
+            "other machines can reach this address", where="--address", todo="name a --token-file"
         )
     try:
         return HistoryServer(store, address, port, names, token, clock)

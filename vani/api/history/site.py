@@ -113,7 +113,7 @@ def _ranking(store: Store, query: Query, common: dict[str, Any], now: datetime) 
     del now
     by, application, user = query.get("by") or "pair", query.get("application", ""), query.get("user", "")
     if by not in read.GROUPS:
-        raise InputError("Runs cannot be added up that way.")
+        raise InputError("Runs cannot be summed that way.")
     with store.reading() as connection:
         _settle_period(common, read.whole(connection, read.ALWAYS).last)
         period = period_of(common["since"], common["until"])
@@ -267,7 +267,7 @@ def _number(text: str | None, otherwise: int) -> int:
     if not text:
         return otherwise
     if not (text.isdecimal() and len(text) < 9):
-        raise InputError("The number of rows is no number.")
+        raise InputError("The number of rows is not a number.")
     return max(1, min(int(text), _MOST_ROWS))
 
 

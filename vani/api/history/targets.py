@@ -27,7 +27,7 @@ def history_targets(
     db, since, until
         As in `history_top`.
     job
-        A job of the batch system: what it lost, compared with runs like it.
+        A job of the batch system: what it lost, compared with similar runs.
 
     Returns
     -------

@@ -174,13 +174,13 @@ def _refuse_few(measurements: Measured) -> None:
         raise InputError(
             f"{unsure:,} of {count + unsure:,} samples have not converged",
             where=measurements.where,
-            todo="repeat these writes more often, or ask for less --confidence",
+            todo="repeat these writes more often, or lower --confidence",
         )
     columns = [*measurements.samples.numbers.values(), *measurements.samples.words.values()]
     differ = sum(len(set(column.tolist())) > 1 for column in columns)
     if LEAST <= count <= differ:
         raise InputError(
-            f"{count:,} samples differ in {differ:,} columns: any model would fit",
+            f"{count:,} samples differ in {differ:,} columns: any model would fit them",
             where=measurements.where,
             todo="measure more writes, or leave columns out",
         )
@@ -200,7 +200,7 @@ def _refuse_unexplained(best: Fitted, where: str) -> None:
             f"no method explains the largest scale: the best, {best.method}, is off by a factor of "
             f"{max(1 / best.low, best.high):.1f}; no model is written",
             where=where,
-            todo="measure more scales, or leave out writes that end in memory",
+            todo="measure more scales, or leave out writes that are cached in memory",
         )
 
 

@@ -71,10 +71,10 @@ def model_predict(
         }
         for name, value in given.items():
             if value is not None:
-                raise InputError("is of published models", where=name, todo="give --set COLUMN=VALUE")
+                raise InputError("is for published models", where=name, todo="give --set COLUMN=VALUE")
         return placed_write_time(model, values or {}, mapping, job_nodes)
     if values:
-        raise InputError("is of fitted models", where="--set", todo="give -n, -m and -K")
+        raise InputError("is for fitted models", where="--set", todo="give -n, -m and -K")
     known = _published(str(system))
     groups = _groups(known, nodes, mapping, job_nodes)
     if groups is not None and nodes is None:
@@ -149,7 +149,7 @@ def _predicted(model: Published, write: Write, mapped: dict[str, Groups] | None)
         off, share = model.off_by_at_most(write.nodes)
         low, high = low / (1 + off), high / (1 - off)
         notes[0] = (
-            f"{100 * share:.1f} % of the converged writes that the paper tested it with took {1 / (1 + off):.2f} to "
+            f"{100 * share:.1f} % of the converged writes in the paper's test took {1 / (1 + off):.2f} to "
             f"{1 / (1 - off):.2f} times its prediction"
         )
     return WriteTimePrediction(
@@ -174,10 +174,10 @@ def _predicted(model: Published, write: Write, mapped: dict[str, Groups] | None)
 
 def _notes(model: Published, least: float, is_outside: bool) -> list[str]:
     shared = ", ".join(f"{name}s" for name in model.shared)
-    notes = [f"the placement of the job's nodes is not known: the range is that of their {shared}"]
+    notes = [f"the placement of the job's nodes is not known: the range is given by their {shared}"]
     if not is_outside and least < model.least_seconds:
         notes.append(
-            f"the model was made from writes of more than {model.least_seconds:g} s: shorter times are a guess"
+            f"the model was made from writes of more than {model.least_seconds:g} s: shorter times are extrapolated"
         )
     return notes
 

@@ -71,7 +71,7 @@ def measured(
     paths = [Path(samples)] if isinstance(samples, (str, Path)) else [Path(sample) for sample in samples]
     runs = [] if application is None else [_of_history(application, user, db)]
     if application is None and (user is not None or db is not None):
-        raise InputError("is of runs of a history", where="--user or --database", todo="name --application")
+        raise InputError("is for runs of a history", where="--user or --database", todo="name --application")
     if not paths and not runs:
         raise InputError("no samples", todo="name files of writes, or --application of a history")
     read = read_samples(paths, runs)

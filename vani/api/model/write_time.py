@@ -57,7 +57,7 @@ def fitted_write_time(model: PathLike | WriteModel, values: Mapping[str, str | f
         version=vani.__version__,
         outside=outside,
         notes=[
-            f"nine of ten of the {read.held_out:,} held-out writes took {read.low:.2f} to {read.high:.2f} times the "
+            f"nine in ten of the {read.held_out:,} held-out writes took {read.low:.2f} to {read.high:.2f} times the "
             "predicted time",
             *_widened(read, numbers[read.scale] / max(read.columns[read.scale].high, 1e-30)),
         ],
@@ -114,8 +114,8 @@ def _widened(model: WriteModel, beyond: float) -> list[str]:
         reasons.append(f"{model.scale} is {beyond:.1f} times the largest one")
     if model.rivals:
         names = ", ".join(rival.method for rival in model.rivals)
-        reasons.append(f"{names} would do nearly as well")
-    return [f"the range is wider, since {' and '.join(reasons)}"] if reasons else []
+        reasons.append(f"{names} fit nearly as well")
+    return [f"the range is wider, because {' and '.join(reasons)}"] if reasons else []
 
 
 def _seconds(
@@ -148,7 +148,7 @@ def _seconds(
             low, high = (float(bound[0]) for bound in fitted.interval(prepared, beyond))
     except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
         raise InputError(
-            f"its parameters are not those of {model.method} ({type(error).__name__}: {error})",
+            f"its parameters do not match {model.method} ({type(error).__name__}: {error})",
             where=where,
             todo="fit it again",
         ) from error
@@ -173,7 +173,7 @@ def placed_write_time(
     mapping: PathLike | None,
     job_nodes: str | None,
 ) -> WriteTimePrediction:
-    """Ask for the nodes that are mapped; without a map and groups, for the range of packed and spread.
+    """Requires the nodes that are mapped; without a map and groups, for the range of packed and spread.
 
     Raises
     ------
@@ -184,7 +184,7 @@ def placed_write_time(
     if read.system is None:
         if mapping is not None or job_nodes is not None:
             raise InputError(
-                "the model has no features of a machine",
+                "the model has no machine features",
                 where="--mapping",
                 todo="leave it out, or fit with --system",
             )
@@ -264,7 +264,7 @@ def profile_write_time(profile: Profile, model: PathLike) -> WriteTimePrediction
     moved, ops = profile.workflow.io.bytes, profile.workflow.io.ops
     if not moved.written or (moved.read or 0) > _MOST_READ * moved.written:
         raise InputError(
-            "the run does not write, or reads more than a tenth of that: its time is not that of its writes",
+            "the run does not write, or reads more than a tenth of what it writes: its I/O time is not its write time",
             where="--model",
             todo="leave --model out",
         )
@@ -279,6 +279,6 @@ def profile_write_time(profile: Profile, model: PathLike) -> WriteTimePrediction
             raise InputError(
                 f"the model needs {one_line(name)}, which this profile does not have",
                 where="--model",
-                todo="ask `vani model predict`, or fit a model without it",
+                todo="use `vani model predict`, or fit a model without it",
             )
     return fitted_write_time(known, {name: columns[name] or 0 for name in known.columns})

@@ -80,7 +80,7 @@ def plan_forward(
     estimate
         Replacement for a missing curve of a job: those near its pattern, the nearest one, or nothing.
     current
-        The plan in force, which this one changes.
+        The current plan, which this one changes.
     system
         The machine whose curves replace those of jobs; None: the bundled ones of MareNostrum 4.
     sharing
@@ -113,7 +113,7 @@ def plan_forward(
 
 @dataclass(frozen=True)
 class ForwardInputs:
-    """Inputs of plans of I/O nodes; `unlike` says how the machine differs from that of the curves."""
+    """Inputs of plans of I/O nodes; `unlike` states how the machine differs from the curves' machine."""
 
     jobs: Jobs
     settings: ForwardSettings
@@ -222,8 +222,8 @@ def access_of(run: Profile) -> tuple[AccessPattern, Pattern] | None:
 def _unlike(machine: System | None) -> str:
     """Differences between the machine and that of the bundled curves, which apply to no other one."""
     text = (
-        "the curves are those of MareNostrum 4 (GPFS, writes with O_DIRECT, 8 to 32 nodes, 12 to 48 processes on each, "
-        "requests of 32 KiB to 8 MiB, I/O nodes of FORGE)"
+        "the curves were measured on MareNostrum 4 (GPFS, writes with O_DIRECT, 8 to 32 nodes, 12 to 48 "
+        "processes on each, requests of 32 KiB to 8 MiB, I/O nodes of FORGE)"
     )
     if machine is None:
         return f"{text}; this machine was not named (--system)"
@@ -231,7 +231,7 @@ def _unlike(machine: System | None) -> str:
     layer = machine.forwarding
     unlike = [f"file systems of type {', '.join(kinds)}"] if kinds and kinds != ["gpfs"] else []
     if layer is None:
-        unlike.append("no I/O nodes that its description knows")
+        unlike.append("no I/O nodes in its description")
     elif layer.direct_access is False:
         unlike.append("no direct access")
     return (

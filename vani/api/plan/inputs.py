@@ -145,7 +145,7 @@ def refuse_old(snapshot: Snapshot, max_age: float | None, now: datetime | None, 
     if abs(age) > max_age:
         when = f"{format_seconds(age)} old" if age > 0 else f"from {format_seconds(-age)} ahead of this clock"
         raise InputError(
-            f"is {when}, and --max-age allows {format_seconds(max_age)}",
+            f"is {when}, but --max-age allows {format_seconds(max_age)}",
             where=where,
             todo="take a new one",
         )

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 __all__ = ["library_path", "plan_running_jobs"]
 
 _TRIES: Final = 3
-"""A document that was begun so often and never read to its end takes longer than the budget."""
+"""A document that was begun so often and never read to its end exceeds the budget."""
 
 
 @dataclass(frozen=True)
@@ -69,7 +69,7 @@ def plan_running_jobs(
     pools = pools_of(rules)
     weights = sharing_settings(rules)
     if rules.known is not None and not rules.known.is_dir():
-        say(f"--known {rules.known}: no such folder: nothing is known of any job")
+        say(f"--known {rules.known}: no such folder: no job is known")
     saved = state.load(say)
     jobs = state.running(now_s=now_s, expire_s=rules.expire_s, say=say)
     state.sweep(now_s)
@@ -83,7 +83,7 @@ def plan_running_jobs(
         assert entry.shared is not None
         has = entry.shared.shared.has.get(key)
         if entry.has is None and has is not None and entry.design is None:
-            # How its files are laid out is decided when it begins.
+            # The layout of its files is decided when it starts.
             entry.design = _design(state, entry, has, entries, entry.shared.pool, rules)
         if has != entry.has or not entry.published:
             if entry.has is None and key != number:
@@ -91,7 +91,7 @@ def plan_running_jobs(
             entry.has, entry.published = has, False
             changed.append(key)
     state.commit(_as_json(entries, saved))
-    # Own tasks begin first.
+    # Its own tasks start first.
     for key in sorted(changed, key=lambda key: key != number):
         try:
             lack = _publish(state, entries[key], len(entries), rules.place_library)
@@ -131,7 +131,7 @@ def _share(entries: Mapping[str, _Entry], pools: Sequence[Pool], rules: SharingR
             entry.shared = _SharedPool(pool, settings, shared)
     for key, entry in entries.items():
         if chosen[key] is None:
-            why = f"no pool takes a job of {_of(entry.facts)}"
+            why = f"no pool accepts a job of {_of(entry.facts)}"
             entry.shared = _SharedPool(Pool((), {}), _settings(rules, 0), Shared(None, {}, {key: why}))
 
 
@@ -229,7 +229,7 @@ def _looked_up(
     key, tries = str(path), slow.get(str(path), 0)
     if isinstance(tries, int) and tries >= _TRIES:
         plain = known_job(job, None)
-        return KnownJob(plain.planned, lacks=(f"{path} takes longer than the budget",))
+        return KnownJob(plain.planned, lacks=(f"{path} exceeds the budget",))
     # A process that is killed while reading has already named the file.
     slow[key] = (tries if isinstance(tries, int) else 0) + 1
     state.commit(saved)
@@ -284,7 +284,7 @@ def _publish(state: State, entry: _Entry, running: int, library: str | None) -> 
     assert entry.shared is not None
     job, has = entry.facts, entry.has
     if not state.has(job.job):
-        return None  # It ended while it was planned for.
+        return None  # It ended during planning.
     lines, why = _map(entry, entry.shared.pool)
     place = state.file_of(job.job, "map")
     if lines:
@@ -383,7 +383,7 @@ def _parts(number: str | None, entries: Mapping[str, _Entry]) -> Iterator[str]:
         return
     entry = entries.get(number)
     if entry is None or entry.shared is None:
-        yield "it ended while it was planned for"
+        yield "it ended during planning"
         return
     pool, shared = entry.shared.pool, entry.shared.shared
     if entry.has is None:

@@ -56,7 +56,7 @@ def check_node(
     folder
         The state's folder.
     environment
-        That of a task: within a job, its plan and its map are looked at as well.
+        That of a task: within a job, its plan and its map are examined as well.
     max_age_s
         Seconds after which a snapshot is too old.
     task_prolog
@@ -102,13 +102,13 @@ def _state(folder: Path) -> str:
 
 
 def _safe(folder: Path) -> str:
-    """Whoever may write there decides what is set in the tasks of all jobs."""
+    """Users who may write there decide what is set in the tasks of all jobs."""
     for place in (folder, folder / "jobs"):
         status = place.stat()
         if status.st_mode & stat.S_IWOTH:
-            raise InputError("can be written by anybody", where=place, todo=f"chmod o-w {place}")
+            raise InputError("is writable by everyone", where=place, todo=f"chmod o-w {place}")
         if os.geteuid() not in (0, status.st_uid) and os.access(place, os.W_OK):
-            raise InputError("can be written by this user", where=place, todo="leave it to the user of the prolog")
+            raise InputError("is writable by this user", where=place, todo="make it writable by the prolog's user only")
     owner = folder.stat().st_uid
     with suppress(ImportError, KeyError):
         import pwd  # noqa: PLC0415 - not on every system
@@ -128,13 +128,13 @@ def _pools(rules: SharingRules) -> str:
         f"{len(pool.working):,} of {counted(len(pool.numbers), 'I/O node')}" + (f" ({pool.name})" if pool.name else "")
         for pool in pools
     )
-    return f"{', '.join(parts)} can be handed out"
+    return f"{', '.join(parts)} can be assigned"
 
 
 def _snapshots(rules: SharingRules) -> list[Path]:
     places = [] if rules.snapshot is None else [rules.snapshot]
     if rules.settings is not None:
-        with suppress(InputError):  # A check of its own says what is wrong with it.
+        with suppress(InputError):  # A separate check reports what is wrong with it.
             folder = rules.settings.parent
             places += [folder / pool.snapshot for pool in sharing_settings(rules).pools if pool.snapshot is not None]
     return list(dict.fromkeys(places))
@@ -152,10 +152,10 @@ def _snapshot(place: Path, max_age_s: float, now: datetime) -> str:
 def _known(folder: Path | None) -> str:
     assert folder is not None
     if not folder.is_dir():
-        raise InputError("no such folder: nothing is known of any job", where=folder, todo=_SEE_KNOWN)
+        raise InputError("no such folder: no job is known", where=folder, todo=_SEE_KNOWN)
     number = sum(1 for _ in folder.rglob("*.yaml"))
     if not number:
-        raise InputError("no documents: nothing is known of any job", where=folder, todo=_SEE_KNOWN)
+        raise InputError("no documents: no job is known", where=folder, todo=_SEE_KNOWN)
     return f"{folder}: {counted(number, 'document')}"
 
 
@@ -171,7 +171,7 @@ def _task_prolog(script: Path, folder: Path) -> str:
         raise InputError("is not here, or cannot be run", where=script, todo=_SAME_PLACE)
     number = next(_planned(folder), None)
     if number is None:
-        raise LookupError("no job has a plan: start one, and check again")
+        raise LookupError("no job has a plan: start a job, and check again")
     try:
         done = subprocess.run(
             [script],
@@ -182,7 +182,7 @@ def _task_prolog(script: Path, folder: Path) -> str:
             timeout=_TASK_PROLOG_S,
         )
     except subprocess.TimeoutExpired:
-        what = f"did not end within {_TASK_PROLOG_S:g} s"
+        what = f"did not finish within {_TASK_PROLOG_S:g} s"
         raise InputError(what, where=script, todo="see the state's folder") from None
     lines = done.stdout.splitlines()
     if done.returncode or not lines or not all(map(_EXPORT.fullmatch, lines)):
@@ -199,7 +199,7 @@ def _own_job(folder: Path, environment: Mapping[str, str]) -> str:
     try:
         number = number_of(environment)
     except InputError:
-        what = "this is no job: run it within one, with srun, to look at its plan and map"
+        what = "this is not a job: run it inside a job, with srun, to check its plan and map"
         raise LookupError(what) from None
     plan = folder / f"{number}.yaml"
     if not plan.is_file():

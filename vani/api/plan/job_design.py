@@ -66,7 +66,7 @@ class Design:
         return self.layout is not None and self.layout.source != "unchanged"
 
     def as_json(self) -> dict[str, Any]:
-        """The design as it stands in the state."""
+        """The design as the state stores it."""
         parts = {"layout": self.layout, "path": self.path, "io_s": self.io_s}
         return {
             **{key: None if part is None else part.model_dump(mode="json") for key, part in parts.items()},
@@ -142,7 +142,7 @@ def design_job(
 
 def _path(job: PlannedJob, io_nodes: tuple[str, ...], snapshot: Snapshot | None) -> JobPath | str:
     if not io_nodes:
-        return "it reaches the file system without I/O nodes"
+        return "it uses no I/O nodes"
     if snapshot is None:
         return "there is no snapshot of the machine"
     own = [node for node in snapshot.forwarding if node.name in io_nodes]
@@ -201,7 +201,7 @@ def _choice(job: PlannedJob, targets: list[Target], in_use: InUse, library: str 
     if isinstance(choice, str) or job.mpi_io or is_placed:
         return choice
     return (
-        f"{counted(choice.count, 'stripe')} would help, and nothing applies it: the job does not use MPI-IO, and "
+        f"{counted(choice.count, 'stripe')} would help, but nothing can apply it: the job does not use MPI-IO, and "
         + ("the names of its files are not known" if library is not None else "--place-library is not given")
     )
 
@@ -223,7 +223,7 @@ def _placed(
 ) -> tuple[JobLayout, dict[int, int]] | str:
     """Layouts of the files whose names are known, in a database of their own; in words why there is none."""
     if not targets:
-        return "no snapshot names an OST that serves"
+        return "the snapshot lists no usable OST"
     if library is None:
         return "--place-library is not given"
     if not job.creations:
@@ -245,7 +245,7 @@ def _placed(
         plan = _plan(job, count, [target for target in targets if target.index in own], reserved)
     except InputError as error:
         return str(error)
-    pin, why = (True, "apart from the files of other jobs") if len(own) < len(targets) else _pins(plan)
+    pin, why = (True, "separate from other jobs' files") if len(own) < len(targets) else _pins(plan)
     if choice is None and not pin:
         return why
     files = _apart(plan.files, job.creations)
@@ -253,7 +253,7 @@ def _placed(
     database = state.file_of(job.name, "sqlite")
     rows = [row for file in files if file.command is not None for row in extents_of(file, pin=pin)]
     if not rows:
-        return "below 95 % no OSTs have room for its files"
+        return "no OSTs have room for its files below 95 %"
     try:
         store(rows, str(database))
     except InputError as error:
@@ -284,7 +284,7 @@ def _pins(plan: PlacePlan) -> tuple[bool, str]:
     fuller = (plan.after.ost_cost or 0.0) > plan.before.ost_cost.median * _EVEN
     if slower or fuller:
         return False, plan.pin_reason
-    return True, "as fast and as even as by Lustre's own allocator, and apart from the files of other jobs"
+    return True, "as fast and as even as by Lustre's own allocator, and separate from other jobs' files"
 
 
 def _plan(job: PlannedJob, count: int, targets: list[Target], reserved: Mapping[int, int]) -> PlacePlan:

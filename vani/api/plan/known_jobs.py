@@ -70,14 +70,14 @@ def known_job(job: JobFacts, path: Path | None) -> KnownJob:
     """
     nodes = job.nodes or len(_hosts_of(job))
     if not nodes:
-        raise InputError("neither its number of nodes nor its hosts are known", todo="set VANI_JOB_NODES in the prolog")
+        raise InputError("its number of nodes and its hosts are unknown", todo="set VANI_JOB_NODES in the prolog")
     plain = PlannedJob(name=job.job, nodes=nodes)
     if path is None:
-        return KnownJob(plain, lacks=("nothing is known of jobs of this name",))
+        return KnownJob(plain, lacks=("jobs of this name are not known",))
     try:
         return _read(plain, path)
     except (InputError, OSError, ValueError) as error:
-        return KnownJob(plain, lacks=(f"its known facts cannot be used: {error}",))
+        return KnownJob(plain, lacks=(f"its known figures cannot be used: {error}",))
 
 
 def _hosts_of(job: JobFacts) -> list[str]:
@@ -98,7 +98,7 @@ def _read(plain: PlannedJob, path: Path) -> KnownJob:
     near = min(known, key=lambda job: max(job.nodes / plain.nodes, plain.nodes / job.nodes))
     lacks = []
     if near.nodes != plain.nodes:
-        lacks.append(f"its known facts are from {near.nodes:,} nodes, not {plain.nodes:,}")
+        lacks.append(f"its known figures are from {near.nodes:,} nodes, not {plain.nodes:,}")
     processes = None if near.processes is None else max(1, round(near.processes / near.nodes * plain.nodes))
     fields = {key: getattr(near, key) for key in _OF_ANY_SCALE}
     if near.nodes == plain.nodes:

@@ -1,4 +1,4 @@
-"""`vani plan learn` for programs: what a history shows about jobs to come, as documents that `vani plan job` reads."""
+"""`vani plan learn` for programs: what a history shows about future jobs, as documents that `vani plan job` reads."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 __all__ = ["Learned", "LearnedDocument", "NotLearned", "plan_learn"]
 
 _LATEST: Final = 400
-"""Runs of a scale that are looked at, the last ones."""
+"""Runs of a scale that are examined, the last ones."""
 _MOST_CREATIONS: Final = 1000
 _DAY_S: Final = 86400.0
 
@@ -84,10 +84,10 @@ def plan_learn(
     processes_per_node: int | None = None,
     now: datetime | None = None,
 ) -> Learned:
-    """Write what the history shows about jobs to come: `FOLDER/USER/NAME.yaml`, a job for each scale.
+    """Write what the history shows about future jobs: `FOLDER/USER/NAME.yaml`, a job for each scale.
 
     NAME is the job's name where a plan was made for its runs, else the application's. A document that a person wrote is
-    left alone, and nothing is removed. The same history writes the same bytes.
+    not changed, and nothing is removed. The same history writes the same bytes.
 
     Parameters
     ----------
@@ -123,7 +123,7 @@ def plan_learn(
     documents = []
     for (user, name), jobs in sorted(best.items()):
         if not is_file_name(user) or not is_file_name(name):
-            left.append(NotLearned(f"{name} of {user}", "it is no name of a file"))
+            left.append(NotLearned(f"{name} of {user}", "it cannot be a file name"))
             continue
         path = Path(folder) / user / f"{name}.yaml"
         written = _written(path, {size: job for size, (_, job) in jobs.items()})
@@ -135,16 +135,16 @@ def plan_learn(
 
 
 def _written(place: Path, jobs: Mapping[tuple[int, int], PlannedJob]) -> LearnedDocument | str:
-    """The document, written unless it is there already; in words why it was left alone."""
+    """The document, written unless it already exists; in words why it was not changed."""
     before: dict[tuple[int, int], PlannedJob] = {}
     text = None
     if place.exists():
         try:
             known = Jobs.load(place)
         except InputError as error:
-            return f"it is there and cannot be read, so it was left alone: {error.what}"
+            return f"it exists but cannot be read, so it was not changed: {error.what}"
         if any(job.runs is None for job in known.jobs):
-            return "it is there, and a person wrote it: it was left alone"
+            return "a person wrote it: it was not changed"
         before = {(job.nodes, job.processes or 0): job for job in known.jobs}
         text = place.read_text(encoding="utf-8")
     merged = {**before, **jobs}
@@ -165,7 +165,7 @@ def _scales(
     with store.reading() as connection:
         if read.fact(connection, "names") is not None:
             raise StoreError(
-                "has hashes, not names", where=store.name, todo="name a history with the names of users and files"
+                "contains hashes, not names", where=store.name, todo="name a history with the names of users and files"
             )
         planned = {row.digest: row for row in planned_runs(connection) if row.digest is not None}
         groups = read.groups(connection, "category", read.Period(since, None))
@@ -257,7 +257,7 @@ def _creations(place: PathLike, category: _Category) -> list[Creation] | str:
         (job,) = creations_jobs(prediction).jobs
     except InputError as error:
         return error.what
-    # How many stripes they get is for the plan to say.
+    # The plan decides their stripe counts.
     creations = [creation.model_copy(update={"layout": None}) for creation in job.creations or []]
     if len(creations) > _MOST_CREATIONS:
         return f"{len(creations):,} files: more than {_MOST_CREATIONS:,} are not placed one by one"

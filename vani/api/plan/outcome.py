@@ -56,7 +56,7 @@ def plan_outcome(
 
     Logs of Darshan have `_id` and the job's number in their names, and are in the folder or in those of the days
     (`2026/1/31`) since the job may have begun; of traces and other documents, the number is a part of the name. Only
-    files of the job's user, of root and of whoever runs this count. A job whose log is not there is looked at again by
+    files of the job's user, of root and of the calling user count. A job without a log is checked again by
     the next call, for a day.
 
     Slurm gives each job of an array a number of its own. Under PBS and LSF, Darshan notes the number of the array: the
@@ -83,7 +83,7 @@ def plan_outcome(
         raise InputError(f"is {job[:40]!r}", where="--job", todo="give the number of a job")
     folder = Path(logs)
     if not folder.is_dir():
-        raise InputError("is no folder", where=folder, todo="name the folder of Darshan's logs, or of traces")
+        raise InputError("is not a folder", where=folder, todo="name the folder of Darshan's logs, or of traces")
     ended = State(Path(state)).ended
     ended.mkdir(mode=0o755, exist_ok=True)
     store = Store(db if db is not None else default_place())
@@ -96,7 +96,7 @@ def plan_outcome(
         try:
             plan = JobPlan.load(place)
         except InputError:
-            # Nobody will ever read it.
+            # It will never be read.
             place.unlink(missing_ok=True)
             continue
         ended_s = place.stat().st_mtime
@@ -116,7 +116,7 @@ def _run_of(store: Store, plan: JobPlan, folder: Path, ended_s: float) -> tuple[
     """The run of a job with the most I/O time, and in words why there is none."""
     paths = list(_logs(folder, plan, ended_s))[:_MOST_LOGS]
     if not paths:
-        return None, "no log or trace of it was there"
+        return None, "no log or trace of it was found"
     added = add_files(store, paths, make=_profile_of, user=plan.job.user)
     runs = [run for _, run in added if not isinstance(run, str)]
     if not runs:
@@ -125,9 +125,9 @@ def _run_of(store: Store, plan: JobPlan, folder: Path, ended_s: float) -> tuple[
     if "_" in plan.job.id and all(run.kind == "darshan" for run in runs):
         runs = _of_array(store, plan, runs, ended_s)
         if not runs:
-            return None, "no log of its array is from its time"
+            return None, "no log of its job array is from its time"
         if len(runs) > 1:
-            return None, f"{len(runs):,} logs of its array are from its time: which one is its own is not known"
+            return None, f"{len(runs):,} logs of its job array are from its time, so its own is not known"
     return max(runs, key=lambda run: (run.slowest_s or 0.0, run.digest)), ""
 
 
@@ -170,7 +170,7 @@ def _logs(folder: Path, plan: JobPlan, ended_s: float) -> Iterator[Path]:
             darshan = entry.name.endswith(".darshan")
             if not (is_log.search(entry.name) if darshan else is_other.fullmatch(entry.name)):
                 continue
-            # Anybody may write where Darshan does: a log that another user put there proves nothing.
+            # Anyone may write where Darshan does: a log of another user proves nothing.
             if not darshan and place != folder:
                 continue
             try:
@@ -195,9 +195,9 @@ def _row(plan: JobPlan, run: Run | None, ended_s: float, reason: str) -> Planned
     expected, layout = plan.io_s, plan.layout
     measured = None if run is None else run.slowest_s
     if run is not None and measured is None:
-        reason = "its log does not have its I/O time"
+        reason = "its log has no I/O time"
     if expected is None and not reason:
-        reason = "nothing was expected: " + next((left.reason for left in plan.unchanged if left.name == "io_s"), "?")
+        reason = "no expectation: " + next((left.reason for left in plan.unchanged if left.name == "io_s"), "?")
     return PlannedRun(
         job=plan.job.id,
         ended=ended_s,

@@ -39,7 +39,7 @@ def plan_path(
     capacity
         Capacity of a node: the free part of the dimension that binds, or AIOT's equation 1 as it is printed.
     exact
-        Look for a maximum flow where Algorithm 1 leaves demand unmet.
+        Compute a maximum flow where Algorithm 1 leaves demand unmet.
     pack
         Keep a job on a node until that is full.
     metadata_share

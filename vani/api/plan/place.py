@@ -43,7 +43,7 @@ def plan_place(
     size_weight
         `past`: weight, 0..1, of bytes that are on an OST already, relative to new ones (default 1).
     ceiling
-        Share of an OST up to which it is filled.
+        Fill OSTs up to this share.
     cpu_weight, memory_weight
         Of a server's load in the costs of `tarazu`.
     turn, window, seed, seeds

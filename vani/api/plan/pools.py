@@ -198,7 +198,7 @@ def _forwarding_hosts(path: Path) -> list[str]:
         (name for name in names if not name.isprintable() or any(sign in name for sign in "\"'`\\$,")), None
     )
     if wrong is not None or len(set(names)) < len(names) or not names:
-        what = "names no host" if not names else "names a host twice, or one that is no name"
+        what = "names no host" if not names else "names a host twice, or an invalid host name"
         raise InputError(
             what, where=path, todo="give GekkoFS' file of hosts: a host and its address in each line"
         )

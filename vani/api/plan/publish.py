@@ -42,13 +42,13 @@ def plan_publish(
     Parameters
     ----------
     to
-        Where somebody listens, such as `tcp://mds:5570`.
+        Address of the listener, such as `tcp://mds:5570`.
     count
         Messages to send; None: without end.
     lctl
         A file with the output of `lctl get_param`, read for each message; None: `lctl` is run.
     say
-        Gets a line when somebody begins or ceases to listen.
+        Gets a line when a listener connects or leaves.
 
     Raises
     ------
@@ -93,7 +93,7 @@ def _snapshot(
 ) -> Snapshot:
     when = datetime.now(UTC).replace(microsecond=0)
     if role == "forwarding":
-        # How long its queue is only its own daemon knows.
+        # Only its own daemon knows the length of its queue.
         return Snapshot(time=when, forwarding=[IoNode(name=name)])
     cpu, memory = busy_share(before, now), memory_share(root)
     lacks = [

@@ -1,6 +1,6 @@
 """`vani plan rehearse`: what the hook would have done with the jobs of the past, before anyone switches it on.
 
-The jobs of an accounting begin and end once more, in a state of their own, and `vani plan job`'s own planner plans for
+The jobs of an accounting start and end again, in a separate state, and `vani plan job`'s own planner plans for
 each: nothing is reckoned in another way than the hook does it. What a job had without the hook is what `static` gives,
 with the same pool.
 """
@@ -86,7 +86,7 @@ def rehearse_files(
     Parameters
     ----------
     say
-        Called with a line for each line of the file that is no job.
+        Called with a message for each line of the file that is not a job.
 
     Raises
     ------
@@ -113,11 +113,11 @@ def rehearse_files(
 
 def _lack(job: SacctJob) -> str | None:
     if not job.job.nodes:
-        return "the accounting does not say on how many nodes it ran"
+        return "the accounting does not give its number of nodes"
     if job.job.started is None:
-        return "it never began"
+        return "it never started"
     if job.job.elapsed_s is None:
-        return "the accounting does not say how long it took"
+        return "the accounting does not give its run time"
     return None
 
 
@@ -127,7 +127,7 @@ def _played(jobs: Sequence[SacctJob], rules: SharingRules) -> dict[str, JobPlan 
     for place, job in enumerate(jobs):
         assert job.job.started is not None
         assert job.job.elapsed_s is not None
-        # A job that ends when another begins has left.
+        # A job that ends when another starts has left.
         begin, seconds = job.job.started, job.job.elapsed_s
         events += [(begin, True, place), (begin + seconds, seconds == 0, place)]
     plans: dict[str, JobPlan | str] = {}
@@ -199,7 +199,7 @@ def _by_io_nodes(row: RehearsedJob, own: Allotment | None, usual: Allotment | No
     if own is None or own.bandwidth is None or usual is None or usual.bandwidth is None:
         return None
     if row.io_nodes == row.usual_io_nodes:
-        # The same I/O nodes as ever: whatever the range of their bandwidth is, nothing changes.
+        # The same I/O nodes as before: nothing changes, whatever the range of their bandwidth.
         return _SAME
     most, expected, least = own.low or own.bandwidth, own.bandwidth, own.high or own.bandwidth
     return usual.bandwidth / most, usual.bandwidth / expected, usual.bandwidth / least

@@ -50,7 +50,7 @@ def plan_snapshot(
     if listen is not None:
         for name, value in (("FILE", files), ("--time", time), ("--file-system", file_system)):
             if value:
-                raise InputError("does not go with --listen", where=name, todo="leave one of them out")
+                raise InputError("cannot be used with --listen", where=name, todo="leave one of them out")
         return plan_listen(listen)
     if not files:
         raise InputError("no file to read", todo="give what `lfs df` or `lctl get_param` printed")

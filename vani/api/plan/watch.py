@@ -1,4 +1,4 @@
-"""`vani plan watch`: jobs that run, held against what was foreseen and against the machine as it is now.
+"""`vani plan watch`: running jobs, compared with their predictions and with the machine's current state.
 
 Of a job with a placement database, files that it creates and that are not in it are misses. The rules are Tarazu's
 (sections 5.5.1 and 5.7, `vani.history.creations.following`): misses of a tenth of the files that were foreseen, the
@@ -107,7 +107,7 @@ def plan_again(state: State, rules: SharingRules, *, now_s: float, say: Callable
     end_s = time.monotonic() + _PATIENCE_S
     with state.locked(lambda: time.monotonic() > end_s) as is_ours:
         if not is_ours:
-            return "planned again: no, another process is planning"
+            return "not planned again: another process is planning"
         return f"planned again: {plan_running_jobs(state, rules, None, now_s=now_s, say=say)}"
 
 
@@ -131,12 +131,14 @@ def _of_machine(plans: dict[str, JobPlan], rules: SharingRules) -> Iterator[Sugg
     short = [number for number, plan in plans.items() if plan.over_capacity or plan.unplaced]
     if short and working - used:
         free, few = counted(len(working - used), "I/O node"), counted(len(short), "job")
-        yield Suggestion(None, "plan again", f"{free} without a job, and {few} with fewer than the policy gives")
+        yield Suggestion(
+            None, "plan again", f"{free} without a job, and {few} with fewer I/O nodes than the policy assigns"
+        )
     if rules.snapshot is not None:
         server = Snapshot.load(rules.snapshot).mds
         if server is not None and ((server.cpu or 0.0) >= BUSY_CPU or (server.memory or 0.0) >= BUSY_MEMORY):
             shares = f"{_share(server.cpu)} of its processors and {_share(server.memory)} of its memory"
-            yield Suggestion(None, "wait", f"the metadata server uses {shares}: allot no OSTs now")
+            yield Suggestion(None, "wait", f"the metadata server uses {shares}: do not allocate OSTs now")
 
 
 def _share(share: float | None) -> str:
@@ -146,7 +148,7 @@ def _share(share: float | None) -> str:
 def _of_creations(state: State, number: str, logs: str | None, traces: str | None) -> Iterator[Suggestion]:
     place = state.file_of(number, "sqlite")
     if not place.is_file():
-        return  # Nothing was foreseen.
+        return  # Nothing was predicted.
     try:
         foreseen = {row.file for row in read(str(place))}
         created = list(created_files(number, logs, traces))
@@ -160,7 +162,7 @@ def _of_creations(state: State, number: str, logs: str | None, traces: str | Non
         done = max(done, misses.saw(hit=hit), key=_ORDER.index)
     if done is ToDo.NOTHING:
         return
-    of = f"{missed:,} of {counted(len(created), 'file')} were not foreseen, {len(foreseen):,} were"
+    of = f"{missed:,} of {counted(len(created), 'file')} were not predicted, {len(foreseen):,} were"
     yield Suggestion(number, _ACTIONS[done][0], f"{of}; {_ACTIONS[done][1]}")
 
 
@@ -184,9 +186,9 @@ def _of_rates(
 
 _ORDER: Final = (ToDo.NOTHING, ToDo.PREDICT, ToDo.RETRAIN, ToDo.START_OVER)
 _ACTIONS: Final[dict[ToDo, tuple[Action, str]]] = {
-    ToDo.PREDICT: ("predict again", "vani history creations APPLICATION --begun TRACE foresees the rest"),
-    ToDo.RETRAIN: ("retrain", "vani plan learn chooses the predictor again when it has ended"),
-    ToDo.START_OVER: ("start over", "trace its next run, and learn from that: its earlier runs do not predict it"),
+    ToDo.PREDICT: ("predict again", "vani history creations APPLICATION --begun TRACE predicts the rest"),
+    ToDo.RETRAIN: ("retrain", "vani plan learn chooses the predictor again when the job has ended"),
+    ToDo.START_OVER: ("start over", "trace its next run and learn from that: earlier runs do not predict it"),
 }
 
 

@@ -40,16 +40,16 @@ class AddOptions(TypedDict):
 @click.option(
     "--totals/--profiles",
     default=None,
-    help="Store sums of counters or whole profiles; by default sums for 1,000 or more new logs.",
+    help="Store sums of counters or complete profiles; by default sums for 1,000 or more new logs.",
 )
-@click.option("--workers", type=int, metavar="N", help="Processes that read; by default one for each core.")
+@click.option("--workers", type=int, metavar="N", help="Number of reading processes; by default one per core.")
 @click.option(
     "--judge",
     type=click.IntRange(0),
     default=20,
     show_default=True,
     metavar="N",
-    help="Make and judge profiles of the N pairs of application and user that cost most.",
+    help="Profile and judge the N costliest pairs of application and user.",
 )
 @click.option("--user", metavar="NAME", help="User who ran the jobs; by default from the logs.")
 @click.option("--key", type=FILE, metavar="FILE", help="Key of an anonymised history.")
@@ -58,10 +58,10 @@ class AddOptions(TypedDict):
 def add(paths: tuple[Path, ...], quiet: bool, **options: Unpack[AddOptions]) -> None:  # fmt: skip
     """Add the runs at PATHs: Darshan logs, profiles, traces, and folders of them, recursively.
 
-    What `vani tune` measured is added from its tuned.yaml.
+    Measurements of `vani tune` are added from its tuned.yaml.
 
-    A copy of a log counts once, an unchanged file is not opened again, and damaged files are listed
-    (`vani history damaged`). An interrupted `add` is continued by the same command.
+    A copy of a log counts once, unchanged files are not read again, and damaged files are
+    listed (`vani history damaged`). The same command continues an interrupted `add`.
     """
     with progress_bar(show=shows_progress(quiet=quiet)) as progress:
         done = api.history_add(*paths, **options, progress=progress)
@@ -75,7 +75,7 @@ def _summary(done: AddedAndJudged) -> str:
         if added.runs or not added.sessions
         else "",
         counted(added.sessions, "session") + " of vani tune added" if added.sessions else "",
-        counted(added.copies, "copy", "was", "were") + " there already" if added.copies else "",
+        counted(added.copies, "copy", "was", "were") + " already stored" if added.copies else "",
         counted(added.unchanged, "file") + " unchanged" if added.unchanged else "",
         counted(done.judged, "run") + " judged" if done.judged else "",
         counted(added.damaged, "file") + " damaged (vani history damaged)" if added.damaged else "",

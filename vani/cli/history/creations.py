@@ -33,23 +33,24 @@ class CreationsOptions(TypedDict):
 
 @click.command()
 @click.argument("application", metavar="APP")
-@user_options("The same as USER, who ran the jobs; by default the latest run's.")
-@click.option("--processes", type=int, metavar="N", help="Processes of each run; by default as in the latest.")
+@user_options("The same as USER; by default the user of the latest run.")
+@click.option("--processes", type=int, metavar="N", help="Processes of each run; by default as in the latest run.")
 @db_option
 @click.option(
     "--begun",
     type=FILE,
     metavar="FILE",
-    help="Files that the run has created so far: CSV (path,rank,size,stripe_count) or its trace; then the rest of it.",
+    help="Files that the run has created so far: CSV (path,rank,size,stripe_count) or its trace. The rest is "
+    "predicted.",
 )
-@click.option("--method", metavar="NAME", help="A predictor; by default the one that foresaw past runs best.")
+@click.option("--method", metavar="NAME", help="A predictor; by default the best on past runs.")
 @click.option(
     "--least",
     type=float,
     default=0.5,
     show_default=True,
     metavar="P",
-    help="Less probable sizes are given as unknown.",
+    help="Report less probable sizes as unknown.",
 )
 @click.option(
     "--layout",
@@ -58,7 +59,7 @@ class CreationsOptions(TypedDict):
 )
 @click.option("--table", type=FILE, metavar="FILE", help="Also write the rows for `vani plan store`, a CSV.")
 @click.option("--jobs", type=FILE, metavar="FILE", help="Also write a jobs.yaml for `vani plan place`.")
-@format_option(FORMATS, default=None, help="Output format; by the suffix of -o, else text.")
+@format_option(FORMATS, default=None, help="Output format; by default from the suffix of -o, else text.")
 @output_option()
 def creations(
     application: str,
@@ -69,10 +70,10 @@ def creations(
     layout: str | None,
     **options: Unpack[CreationsOptions],
 ) -> None:
-    """Predict which files the next run of APP creates: by which rank, how large, with which probability.
+    """Predict the files that the next run of APP will create: rank, size and probability.
 
-    Or, with --begun, the rest of a run in progress. The table and the jobs have the files whose name and size are
-    known; others get the default layout.
+    With --begun, it predicts the rest of a run in progress. --table and --jobs get files of known name and size;
+    others keep the default layout.
     """
     files = [path for path in (output, table, jobs) if path is not None]
     check_outputs(files or [None], [options["begun"], Path(options["db"]) if options["db"] else None])

@@ -18,10 +18,10 @@ __all__ = ["daily"]
 def daily(ctx: click.Context, application: str, user: str | None, db: str | None) -> None:
     """Compare the latest run of a daily benchmark with the median of the seven before it.
 
-    APP is run again and again with the same input; runs that move other amounts are a separate series. The time is
-    that of the slowest process in I/O calls. The usual range covers nine of ten earlier runs, each by the median of the
-    seven before it. The next run is expected at the median of the last seven. Exit status: 0 no series is slower than
-    usual, 1 one is, 2 no series has eight runs, or bad input.
+    APP runs repeatedly with the same input; runs that move other amounts are a separate series. Times are the
+    slowest process's time in I/O calls. The usual range covers nine of ten earlier runs, each relative to the median
+    of the seven before it. The expected time of the next run is the median of the last seven. Exit status: 0 no
+    series is slower than usual, 1 a series is slower, 2 no series has eight runs, or bad input.
     """
     from vani.render.history.daily import daily_text  # noqa: PLC0415
 

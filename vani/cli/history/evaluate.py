@@ -22,12 +22,12 @@ __all__ = ["evaluate"]
     default=0.3,
     show_default=True,
     metavar="SHARE",
-    help="Share of the runs that is predicted.",
+    help="Share of the runs to predict.",
 )
 def evaluate(table: Path | None, db: str | None, last: float) -> None:
-    """Test all predictors of behaviours on the last runs of a history, or of a table of runs.
+    """Test all predictors of behaviour on the latest runs of a history, or of a table of runs.
 
-    Each run is predicted from those before it: once from all, once from those alone that had ended when it began. FILE
+    Each run is predicted from all earlier runs, and again from only the runs that had ended before it started. FILE
     has a row per run: application, user, processes, start, end, bytes_read, bytes_written, metadata_ops.
     """
     from vani.render.behaviour_scores import behaviour_scores  # noqa: PLC0415

@@ -31,14 +31,15 @@ def export(db: str | None, output: Path, parquet: bool) -> None:
 @click.argument("file", type=FILE)
 @db_option
 def import_(file: Path, db: str | None) -> None:
-    """Add the runs of FILE, which `vani history export` wrote, or the jobs that Slurm's sacct wrote: all, or none.
+    """Add the runs of FILE (from `vani history export`), or the jobs of a Slurm accounting file (from sacct): all or
+    none.
 
     \b
     TZ=UTC sacct --allocations --parsable2 --starttime 2026-11-01 --format \\
       JobIDRaw,User,Account,QOS,Partition,JobName,NNodes,State,Submit,Start,ElapsedRaw
 
-    Jobs join runs by their number: `vani history top --by account` adds up what each account loses. The same file
-    again changes nothing. Lines that are no job are named and left out.
+    Jobs are matched to runs by number: `vani history top --by account` then sums losses by account. Importing the
+    same file again changes nothing. Lines without a job are reported and skipped.
     """
     click.echo(_jobs_of(file, db) if api.is_accounting_file(file) else _runs_of(file, db), err=True)
 
@@ -57,7 +58,7 @@ def _jobs_of(file: Path, db: str | None) -> str:
 @click.command()
 @db_option
 def upgrade(db: str | None) -> None:
-    """Upgrade a history of an older Vani to the newest layout, after keeping a copy."""
+    """Upgrade a history of an older Vani to the newest layout; a copy is kept."""
     layout, copy = api.history_upgrade(db=db)
     click.echo(
         "it has the newest layout already"
@@ -88,7 +89,7 @@ def damaged(db: str | None) -> None:
 @click.command()
 @db_option
 @click.option("--user", required=True, metavar="NAME", help="User whose runs are deleted.")
-@click.option("--application", metavar="APP", help="Those of this application only.")
+@click.option("--application", metavar="APP", help="Delete only runs of this application.")
 def remove(db: str | None, user: str, application: str | None) -> None:
     """Delete all runs of a user and everything stored about them."""
     removed = api.history_remove(user=user, application=application, db=db)
@@ -102,13 +103,13 @@ def remove(db: str | None, user: str, application: str | None) -> None:
     type=FILE,
     required=True,
     metavar="FILE",
-    help="File of the key, which is created if missing. Keep it apart from the history.",
+    help="File with the key, created if missing. Keep it apart from the history.",
 )
 def anonymise(db: str | None, key: Path) -> None:  # fmt: skip
-    """Replace users and paths by hashes of a key: the same name is the same hash. No name stays in the database.
+    """Replace users and paths by keyed hashes: equal names get equal hashes. No name remains in the database.
 
-    Without the key the names cannot be found; with it, later logs are added under the same hashes (`add --key`).
-    Copies of the database, such as those that `upgrade` keeps, still have the names.
+    Without the key, names cannot be recovered. With it, later logs get the same hashes (`add --key`). Copies
+    of the database, such as those of `upgrade`, still contain the names.
     """
     number = api.history_anonymise(key, db=db)
     click.echo(f"{counted(number, 'run')} anonymised; the key is in {key}", err=True)

@@ -17,13 +17,27 @@ __all__ = ["metrics"]
 
 @click.command()
 @db_option
-@click.option("--days", type=int, default=30, show_default=True, metavar="N", help="Days before the last run.")
-@click.option("--limit", type=click.IntRange(1), default=20, show_default=True, metavar="N", help="Pairs and targets.")
+@click.option(
+    "--days",
+    type=int,
+    default=30,
+    show_default=True,
+    metavar="N",
+    help="Length of the period before the last run, in days.",
+)
+@click.option(
+    "--limit",
+    type=click.IntRange(1),
+    default=20,
+    show_default=True,
+    metavar="N",
+    help="Number of pairs and of targets.",
+)
 @output_option()
 def metrics(db: str | None, days: int, limit: int, output: Path | None) -> None:
-    """Write figures for Prometheus (OpenMetrics): sums of all time; pairs and storage targets of the last days.
+    """Write figures for Prometheus (OpenMetrics): sums of all runs; pairs and storage targets of the last days.
 
-    node_exporter reads such a file from the folder of its textfile collector.
+    node_exporter reads this file from the folder of its textfile collector.
     """
     check_outputs([output])
     emit(api.history_metrics(db=db, days=days, limit=limit), output)

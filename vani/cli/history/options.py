@@ -14,7 +14,7 @@ db_option = click.option(
     "--database",
     "db",
     metavar="FILE|URL",
-    help="The history: a file, or postgresql://...; by default what VANI_HISTORY names, else a file of yours.",
+    help="The history: a file or postgresql://...; by default VANI_HISTORY, else a file in your home.",
 )
 
 
@@ -23,7 +23,7 @@ def period_options(command: Callable[..., Any]) -> Callable[..., Any]:
     since = click.option(
         "--since", metavar="DAY", help="First day of the runs: YYYY-MM-DD or YYYY-MM, in UTC."
     )
-    until = click.option("--until", metavar="DAY", help="Last day of the runs, or last month.")
+    until = click.option("--until", metavar="DAY", help="Last day or month of the runs.")
     decorated: Callable[..., Any] = since(until(command))
     return decorated
 

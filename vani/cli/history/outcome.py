@@ -13,16 +13,16 @@ __all__ = ["outcome"]
 @click.command()
 @click.argument("application", metavar="APP")
 @click.argument("user", required=False)
-@click.option("--changed", metavar="DAY", help="Day of a change, YYYY-MM-DD; by default the days of noted letters.")
+@click.option("--changed", metavar="DAY", help="Day of a change, YYYY-MM-DD; by default the days of recorded letters.")
 @db_option
 @click.option(
     "--format", "kind", type=click.Choice(["text", "json"]), default="text", show_default=True, help="Output format."
 )
 def outcome(application: str, user: str | None, changed: str | None, db: str | None, kind: str) -> None:
-    """Compare how long APP's runs wait for I/O before and after each letter, or before and after a change.
+    """Compare APP's waiting for I/O before and after each letter, or before and after a change.
 
-    Takes the runs of 90 days on either side, by user and number of processes, and prints means with the interval of
-    their difference. It includes all other changes in that time, such as the load of the machine.
+    It compares the runs of 90 days on either side, by user and number of processes, and prints means with the
+    interval of their difference. Other changes in that time, such as the machine's load, are part of the difference.
     """
     from vani.render.history.outcome import outcomes_as_text  # noqa: PLC0415
     from vani.schema.syntax.json_writer import json_text  # noqa: PLC0415

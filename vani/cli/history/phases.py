@@ -15,10 +15,10 @@ __all__ = ["phases"]
 @click.command()
 @click.argument("paths", type=FILE, nargs=-1, required=True, metavar="PATH ...")
 def phases(paths: tuple[Path, ...]) -> None:
-    """Find the phases of runs in their time series, and show which runs go through the same ones.
+    """Find the phases of runs in their time series, and show which runs have the same phases.
 
     PATHs are traces, and Darshan logs with DXT or a heat map, of one category: an application of a user with one number
-    of processes. It takes `pip install 'vani-io[prediction]'`.
+    of processes. It needs `pip install 'vani-io[prediction]'`.
     """
     from vani.render.run_phases import run_phases  # noqa: PLC0415
 

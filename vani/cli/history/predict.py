@@ -27,10 +27,10 @@ class PredictOptions(TypedDict):
 
 @click.command()
 @click.argument("application", metavar="APP")
-@user_options("The same as USER, who runs the job; by default the latest run's.")
-@click.option("--processes", type=int, metavar="N", help="Its processes; by default as the latest run had.")
+@user_options("The same as USER; by default the user of the latest run.")
+@click.option("--processes", type=int, metavar="N", help="Its number of processes; by default as in the latest run.")
 @db_option
-@format_option(FORMATS, default=None, help="Output format; by the suffix of -o, else text.")
+@format_option(FORMATS, default=None, help="Output format; by default from the suffix of -o, else text.")
 @output_option()
 def predict(application: str, kind: str | None, output: Path | None, **options: Unpack[PredictOptions]) -> None:
     """Predict the behaviour of the next run of APP, with probabilities and bytes.

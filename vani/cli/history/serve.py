@@ -25,7 +25,9 @@ def _token(ctx: click.Context, param: click.Parameter, value: Path | None) -> st
 @click.option(
     "--port", type=click.IntRange(0, 65535), default=8600, show_default=True, help="Port to listen on; 0: any free one."
 )
-@click.option("--name", "names", multiple=True, metavar="HOST", help="Another host name that browsers use for it.")
+@click.option(
+    "--name", "names", multiple=True, metavar="HOST", help="Another host name by which browsers may address it."
+)
 @click.option(
     "--token-file",
     "token",
@@ -37,10 +39,10 @@ def _token(ctx: click.Context, param: click.Parameter, value: Path | None) -> st
 def serve(
     place: str | None, db: str | None, address: str, port: int, names: tuple[str, ...], token: str | None
 ) -> None:
-    """Serve pages about a history to a browser: the month, the ranking, applications, runs and storage targets.
+    """Serve pages about a history for a browser: the month, the ranking, applications, runs and storage targets.
 
-    It only reads, and needs no network. By default only users of this machine can reach it. If others log in to this
-    machine, give a --token-file. Ctrl-C ends it.
+    It only reads, and needs no network. By default only users of this machine can reach it. If other users log in to
+    this machine, give a --token-file. Ctrl-C stops it.
     """
     if place is not None and db is not None:
         raise click.UsageError("The history was named twice: by the argument and by --database.")

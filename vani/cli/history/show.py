@@ -33,7 +33,7 @@ class ShowOptions(TypedDict):
 def show(application: str, user: str | None, output: Path | None, **options: Unpack[ShowOptions]) -> None:
     """Show the runs of APP, by USER or by all users.
 
-    Trend by month, how runs of a category differ, when their behaviour changed, and the worst run with its advice.
+    Trend by month, spread within each category, changes of behaviour, and the worst run with its advice.
     """
     from vani.render.history.story import story  # noqa: PLC0415
 
@@ -46,12 +46,14 @@ def show(application: str, user: str | None, output: Path | None, **options: Unp
 @click.argument("user")
 @db_option
 @period_options
-@click.option("--sent", metavar="DAY", help="Note that it was sent that day, YYYY-MM-DD, for `vani history outcome`.")
+@click.option(
+    "--sent", metavar="DAY", help="Record that it was sent on this day, YYYY-MM-DD, for `vani history outcome`."
+)
 @output_option()
 def letter(
     application: str, user: str, sent: str | None, output: Path | None, **options: Unpack[ShowOptions]
 ) -> None:
-    """Write a mail to USER about APP, with the lines to paste, or state that nothing can be saved."""
+    """Write a letter to USER about APP, with the lines to paste, or state that nothing can be saved."""
     from vani.render.history.story import letter as written  # noqa: PLC0415
 
     check_outputs([output])

@@ -13,7 +13,9 @@ __all__ = ["targets"]
 @click.command()
 @db_option
 @period_options
-@click.option("--job", metavar="NUMBER", help="What this job of the batch system lost, compared with runs like it.")
+@click.option(
+    "--job", metavar="NUMBER", help="Time that this job of the batch system lost, compared with similar runs."
+)
 @click.option("--limit", type=click.IntRange(1), default=10, show_default=True, metavar="N", help="Rows.")
 @click.option(
     "--format",
@@ -24,10 +26,10 @@ __all__ = ["targets"]
     help="Output format.",
 )
 def targets(db: str | None, since: str | None, until: str | None, job: str | None, limit: int, kind: str) -> None:
-    """Rank Lustre targets (OSTs) by the time that files on them lose.
+    """Rank Lustre targets (OSTs) by the I/O time lost on them.
 
     Files on a target are compared with those of similar runs (application, user, processes) on all other targets.
-    Darshan logs with the Lustre module, and their text, name the targets.
+    Darshan logs with the Lustre module, binary or printed, name the targets.
     """
     from vani.render.history.targets import targets_as_json, targets_as_text  # noqa: PLC0415
 

@@ -35,19 +35,19 @@ class TopOptions(TypedDict):
     type=click.Choice(["pair", "user", "app", "category", "file-system", "account", "qos"]),
     default="pair",
     show_default=True,
-    help="What is added up: pair is an application of a user, category also has its number of processes; "
-    "account and qos are those of `vani history import sacct.csv`.",
+    help="Sum by pair (application and user), category (also number of processes), ...; account "
+    "and qos need `vani history import sacct.csv`.",
 )
 @period_options
 @click.option("--limit", type=int, default=20, show_default=True, metavar="N", help="Rows.")
-@click.option("--settings", is_flag=True, help="Rank settings: who would benefit, and the total.")
-@format_option(FORMATS, default=None, help="Output format; by the suffix of -o, else text.")
+@click.option("--settings", is_flag=True, help="Rank settings by total saving, with the users who would benefit.")
+@format_option(FORMATS, default=None, help="Output format; by default from the suffix of -o, else text.")
 @output_option()
 def top(kind: str | None, output: Path | None, **options: Unpack[TopOptions]) -> None:  # fmt: skip
     """Rank the largest losses in I/O, with the setting that would save most.
 
-    Costs are core-hours: "in I/O" are the seconds of all processes in I/O calls, "waiting" is the time of the slowest
-    process times the number of processes. What could be saved is the advice on runs that `add` judged.
+    Costs are core-hours: "in I/O" is the time of all processes in I/O calls, "waiting" is the slowest process's
+    I/O time times the number of processes. Possible savings are from advice on runs that `add` judged.
     """
     kind = kind or (FORMATS.of_file(output) if output is not None else None) or "text"
     check_outputs([output])

@@ -13,13 +13,13 @@ _COMMANDS = {
     "predict": ("vani.cli.model.predict:predict", "Predict the time of a write."),
     "evaluate": (
         "vani.cli.model.evaluate:evaluate",
-        "Test all methods on scales they were not fitted to.",
+        "Test all methods on larger scales than they were fitted to.",
     ),
-    "show": ("vani.cli.model.show:show", "Show the samples of a fitted model, and its bandwidths."),
-    "list": ("vani.cli.model.list:list_", "List the models that are bundled."),
+    "show": ("vani.cli.model.show:show", "Show a fitted model's samples and bandwidths."),
+    "list": ("vani.cli.model.list:list_", "List the bundled models."),
 }
 
 
 @click.group(cls=commands_from(_COMMANDS))
 def model() -> None:
-    """Models of how long a write takes."""
+    """Models of write time."""

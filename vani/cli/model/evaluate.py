@@ -15,12 +15,12 @@ __all__ = ["evaluate"]
 @click.command()
 @samples_options
 @click.option(
-    "--up-to", type=str, required=True, metavar="VALUE", help="The largest scale that is fitted to."
+    "--up-to", type=str, required=True, metavar="VALUE", help="The largest scale to fit."
 )
 def evaluate(up_to: str, **options: Unpack[SampleOptions]) -> None:
-    """Test all methods on the larger scales of SAMPLES, side by side.
+    """Compare all methods on the larger scales of SAMPLES.
 
-    They are fitted to the scales up to a value: the output shows their errors where they were not fitted.
+    Methods are fitted to scales up to --up-to and judged on the larger scales.
     """
     from vani.render.evaluation import evaluation_text  # noqa: PLC0415
 

@@ -21,7 +21,7 @@ __all__ = ["fit"]
 @click.option("--method", metavar="NAME", help="Use this method instead of the best one.")
 @output_option("Write the model here, not to stdout.")
 def fit(method: str | None, output: Path | None, **options: Unpack[SampleOptions]) -> None:
-    """Fit a model of write times to SAMPLES: CSV files, or what IOR printed, as text or JSON.
+    """Fit a model of write times to SAMPLES: CSV files, or IOR output as text or JSON.
 
     Each method is fitted without the largest scale and judged on it; the best one is fitted to all. A model that would
     be off by more than a factor of 3 for one write in ten is not written.

@@ -23,31 +23,34 @@ __all__ = ["predict"]
     "settings",
     multiple=True,
     metavar="COLUMN=VALUE",
-    help="The question to the model, a value for each of its columns.",
+    help="A value for each column of the model.",
 )
 @click.option("--system", metavar="NAME", help="A published model: titan or cetus.")
-@click.option("-n", "--nodes", type=int, metavar="N", help="Compute nodes that write.")
-@click.option("-m", "--processes-per-node", type=int, metavar="M", help="Processes of each that write.")
+@click.option("-n", "--nodes", type=int, metavar="N", help="Writing compute nodes.")
+@click.option("-m", "--processes-per-node", type=int, metavar="M", help="Writing processes per node.")
 @click.option(
-    "-K", "--bytes-per-process", metavar="SIZE", help="Bytes that each writes to its file, such as 500MB."
+    "-K", "--bytes-per-process", metavar="SIZE", help="Bytes per process and file, such as 500MB."
 )
-@click.option("-W", "--stripe-count", type=int, metavar="W", help="Stripe count of each file, where there are stripes.")
+@click.option(
+    "-W", "--stripe-count", type=int, metavar="W", help="Stripe count of each file, if the machine has stripes."
+)
 @click.option(
     "--mapping",
     type=FILE,
     metavar="FILE",
-    help="Router or I/O node of each node, as CSV: node,router or node,io_node,bridge,link; a range without it.",
+    help="CSV with the router or I/O node of each node: node,router or node,io_node,bridge,link. Without it, a "
+    "range is predicted.",
 )
 @click.option(
-    "--job-nodes", metavar="LIST", help="Which of the nodes mapped the job has, such as nid[001-128]; all."
+    "--job-nodes", metavar="LIST", help="The job's nodes among the mapped ones, such as nid[001-128]; by default all."
 )
-@format_option(FORMATS, default=None, help="Output format; by the suffix of -o, else text.")
+@format_option(FORMATS, default=None, help="Output format; by default from the suffix of -o, else text.")
 @output_option()
 def predict(kind: str | None, output: Path | None, settings: tuple[str, ...], **arguments: Any) -> None:
     """Predict the time of a write.
 
-    By a model that was fitted (--model, --set), or by one that was published for a machine (--system, -n, -m, -K, -W),
-    then with every term.
+    Use a fitted model (--model, --set) or a published model of a machine (--system, -n, -m, -K, -W), which
+    also shows its terms.
     """
     check_outputs([output], [arguments["model"], arguments["mapping"]])
     prediction = api.model_predict(values=_pairs(settings), **arguments)
@@ -60,6 +63,6 @@ def _pairs(settings: tuple[str, ...]) -> dict[str, str]:
     for setting in settings:
         name, sign, value = setting.partition("=")
         if not sign or name in pairs:
-            raise click.UsageError(f"--set {setting!r} is no COLUMN=VALUE, or its column is set twice")
+            raise click.UsageError(f"--set {setting!r} is not COLUMN=VALUE, or sets its column twice")
         pairs[name] = value
     return pairs

@@ -32,12 +32,12 @@ _OPTIONS = (
     click.option(
         "--scale",
         metavar="COLUMN",
-        help="Column by which samples are small or large: nodes, else processes, else bytes.",
+        help="Column of the scale; by default nodes, else processes, else bytes.",
     ),
     click.option(
         "--system",
         type=click.Choice(["cetus", "titan"]),
-        help="Machine whose features of Xie et al. are used, not the loads of the columns.",
+        help="Machine whose features (Xie et al.) are used instead of the loads of columns.",
     ),
     click.option(
         "--confidence",
@@ -45,10 +45,11 @@ _OPTIONS = (
         default=0.9,
         show_default=True,
         metavar="P",
-        help="Confidence that a mean of repetitions is within a tenth of the true one; others are set apart.",
+        help="Required confidence that the mean of repetitions is within a tenth of the true mean; other "
+        "samples are set aside.",
     ),
-    click.option("--application", metavar="APP", help="Runs of APP in a history as well, those that write."),
-    click.option("--user", metavar="USER", help="Only those of this user."),
+    click.option("--application", metavar="APP", help="Also use the writing runs of APP in a history."),
+    click.option("--user", metavar="USER", help="Only runs of this user."),
     db_option,
 )
 

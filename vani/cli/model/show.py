@@ -14,9 +14,9 @@ __all__ = ["show"]
 @click.command()
 @click.argument("model", type=FILE)
 def show(model: Path) -> None:
-    """Show the samples of MODEL, which `vani model fit` wrote, and the bandwidth of each stage with its range.
+    """Show the samples of MODEL (from `vani model fit`), and the bandwidth of each stage with its range.
 
-    A stage that makes up little of the time of every sample is not identified.
+    Stages with little time in every sample cannot be identified.
     """
     from vani.render.write_model import model_text  # noqa: PLC0415 - `vani --help` pays for no library
     from vani.schema.write_model import WriteModel  # noqa: PLC0415

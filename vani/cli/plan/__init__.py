@@ -9,22 +9,22 @@ from vani.cli.lazy_group import commands_from
 __all__ = ["plan"]
 
 _COMMANDS = {
-    "snapshot": ("vani.cli.plan.snapshot:snapshot", "Record the present state of the storage."),
+    "snapshot": ("vani.cli.plan.snapshot:snapshot", "Record the current state of the storage."),
     "forward": ("vani.cli.plan.forward:forward", "Share the I/O nodes of a pool among jobs."),
-    "place": ("vani.cli.plan.place:place", "Choose OSTs for files to come."),
-    "path": ("vani.cli.plan.path:path", "Give the I/O of each job a path through the machine."),
+    "place": ("vani.cli.plan.place:place", "Choose OSTs for new files."),
+    "path": ("vani.cli.plan.path:path", "Assign each job's I/O a path through the machine."),
     "simulate": ("vani.cli.plan.simulate:simulate", "Simulate jobs that share a machine."),
     "check": ("vani.cli.plan.check:check", "Check whether a plan is still valid."),
-    "job": ("vani.cli.plan.job:job", "Plan for one job that begins, from the prolog of a scheduler."),
+    "job": ("vani.cli.plan.job:job", "Plan for one starting job, from a scheduler's prolog."),
     "rehearse": ("vani.cli.plan.rehearse:rehearse", "Show what the hook would have done with past jobs."),
     "watch": ("vani.cli.plan.watch:watch", "Compare running jobs with their predictions."),
-    "learn": ("vani.cli.plan.learn:learn", "Write what a history shows about jobs to come."),
-    "outcome": ("vani.cli.plan.outcome:outcome", "Store what ended jobs took next to what their plans expected."),
-    "scored": ("vani.cli.plan.scored:scored", "Show how good plans were, by application."),
+    "learn": ("vani.cli.plan.learn:learn", "Learn from a history what future jobs need."),
+    "outcome": ("vani.cli.plan.outcome:outcome", "Store measured and expected I/O times of finished jobs."),
+    "scored": ("vani.cli.plan.scored:scored", "Show how accurate plans were, by application."),
     "publish": ("vani.cli.plan.publish:publish", "Publish the load of this server."),
     "listen": ("vani.cli.plan.listen:listen", "Write a snapshot of the figures that servers publish."),
     "store": ("vani.cli.plan.store:store", "Store the placement of files in a database."),
-    "interactions": ("vani.cli.plan.interactions:interactions", "Write what such a database keeps, as CSV."),
+    "interactions": ("vani.cli.plan.interactions:interactions", "Write the stored placements of files, as CSV."),
 }
 
 

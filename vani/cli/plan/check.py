@@ -21,7 +21,7 @@ __all__ = ["check"]
 @click.argument("plan", type=FILE)
 @snapshot_option
 @max_age_option
-@format_option(FORMATS, default=None, help="Output format; by the suffix of -o, else text.")
+@format_option(FORMATS, default=None, help="Output format; by default from the suffix of -o, else text.")
 @output_option()
 @click.pass_context
 def check(
@@ -34,8 +34,8 @@ def check(
 ) -> None:
     """Check whether PLAN, a plan.yaml, is still valid.
 
-    It is valid while the machine has what the plan allots and while its input documents, where they are
-    found, are unchanged. Exit status: 0 valid, 1 not valid, 2 bad input or too old a snapshot.
+    A plan is valid while the machine has what it allots, and while its input documents, if they still
+    exist, are unchanged. Exit status: 0 valid, 1 not valid, 2 bad input or an outdated snapshot.
     """
     check_outputs([output], chain([snapshot], files_of_plan(plan)))
     status = api.plan_check(plan, snapshot, max_age=max_age)

@@ -47,27 +47,28 @@ _OPTIONS = (
     ),
     _choice(
         "--objective", "sum", "max-min", "proportional",
-        help="Objective of mckp: the sum of bandwidths; the least share of its own best that a job gets, then "
-        "the sum; the product of bandwidths.",
+        help="Objective of mckp: sum, the sum of bandwidths; max-min, the least share of its own best that a "
+        "job gets, then "
+        "the sum; proportional, the product of bandwidths.",
     ),
     click.option(
         "--floor", type=float, default=0.0, metavar="SHARE",
-        help="Share of its own best that each job gets at least.",
+        help="Least share of its own best that each job gets.",
     ),
     click.option(
         "--direct/--no-direct", default=None,
-        help="Whether jobs may do without I/O nodes; by default as in --system, else yes.",
+        help="Whether jobs may bypass I/O nodes; by default as in --system, else yes.",
     ),
     click.option(
         "--any-number", is_flag=True,
-        help="Jobs may have numbers of I/O nodes that do not divide their compute nodes; neighbours still share one.",
+        help="Allow numbers of I/O nodes that do not divide a job's compute nodes; neighbours still share one.",
     ),
     click.option("--compare", is_flag=True, help="All policies side by side."),
-    click.option("--current", type=FILE, metavar="FILE", help="The plan in force, which this one changes."),
+    click.option("--current", type=FILE, metavar="FILE", help="The current plan, which this one changes."),
     click.option(
         "--replay", is_flag=True,
-        help="Run the jobs as a queue, first come, first served: they begin when nodes are free, end when their "
-        "`bytes` are moved, and I/O nodes are shared again at each change.",
+        help="Run the jobs as a queue, first come, first served: they start when nodes are free and end when "
+        "their `bytes` are moved; I/O nodes are shared again at each change.",
     ),
     click.option(
         "--nodes", type=int, metavar="N",
@@ -80,7 +81,7 @@ _OPTIONS = (
     ),
     click.option(
         "--change-cost", type=float, default=0.0, metavar="SECONDS",
-        help="I/O time that a job loses when its number changes; counted for jobs that have `bytes`.",
+        help="I/O time that a job loses when its number of I/O nodes changes; counted for jobs with `bytes`.",
     ),
     _choice("--rounding", "half-up", "ceil", help="Rounding of static, size and process."),
     click.option(
@@ -88,7 +89,7 @@ _OPTIONS = (
         help="Compute nodes per I/O node of the machine, for static.",
     ),
     _choice("--estimate", "near", "nearest", "none", help="Measured patterns to use for a job without a curve."),
-    system_option("The machine, whose curves are used: a bundled name or a system.yaml.", of_site=False),
+    system_option("The machine whose curves are used: a bundled name or a system.yaml.", of_site=False),
 )  # fmt: skip
 
 
@@ -109,8 +110,8 @@ def forward(
 ) -> None:
     """Share the I/O nodes of a pool among the jobs of JOBS, a jobs.yaml.
 
-    Each job gets a number that divides its compute nodes (with --any-number, any up to them), or 0, direct access.
-    The first line of the plan states what it left out.
+    Each job gets a number of I/O nodes that divides its number of compute nodes (with --any-number, any number up to
+    that), or 0 for direct access. The first line of the plan states what it leaves out.
     """
     _refuse_mixture(replay=replay, current=current, nodes=nodes, poll=poll)
     read = chain(files_of_jobs(jobs), [current], system_files(options["system"]))
@@ -122,7 +123,7 @@ def forward(
 
 def _refuse_mixture(*, replay: bool, current: Path | None, nodes: int | None, poll: float | None) -> None:
     if replay and current is not None:
-        raise click.UsageError("--current cannot be used with --replay: a queue begins on an empty machine.")
+        raise click.UsageError("--current cannot be used with --replay: a queue starts on an empty machine.")
     for name, given in (("--nodes", nodes), ("--poll", poll)):
         if given is not None and not replay:
             raise click.UsageError(f"{name} is for --replay.")

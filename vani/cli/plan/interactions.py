@@ -21,10 +21,10 @@ __all__ = ["interactions"]
 @database_option
 @output_option()
 def interactions(path: str | None, database: str, output: Path | None) -> None:
-    """Write the interaction database's rows of the file PATH, or of all files, as CSV.
+    """Write the stored placement of the file PATH, or of all files, as CSV.
 
-    PATH is exact, as the program names the file. The columns are those of Tarazu's tables; `vani plan store`
-    takes them.
+    PATH is exact, as the program names the file. The columns are the columns of Tarazu's tables; `vani plan store`
+    reads them.
     """
     from vani.database.interactions import write_csv  # noqa: PLC0415
 
@@ -32,4 +32,4 @@ def interactions(path: str | None, database: str, output: Path | None) -> None:
     rows = api.plan_interactions(database, path)
     emit(write_csv(rows), output)
     if path is not None and not rows:
-        click.echo(f"vani: nothing is kept of {one_line(path)}", err=True)
+        click.echo(f"vani: nothing is stored for {one_line(path)}", err=True)

@@ -49,17 +49,19 @@ def _seconds(ctx: click.Context, param: click.Parameter, value: str) -> float:
 
 
 _SHARING: Final = (
-    click.option("--settings", type=FILE, metavar="FILE", help="Pools, reservations and weights by QOS: sharing.yaml."),
-    click.option("--known", type=FILE, metavar="DIR", help="Folder of jobs.yaml or profiles, by name of jobs."),
-    click.option("--snapshot", type=FILE, metavar="FILE", help="The machine's state: its I/O nodes are the pool."),
     click.option(
-        "--hosts-file", type=FILE, metavar="FILE", help="GekkoFS' file of hosts: the pool, and how it is numbered."
+        "--settings", type=FILE, metavar="FILE", help="A sharing.yaml with pools, reservations and weights by QOS."
     ),
-    click.option("--io-nodes", type=int, metavar="N", help="I/O nodes of the pool, or of the snapshot at most."),
+    click.option("--known", type=FILE, metavar="DIR", help="Folder of jobs.yaml files or profiles, by job name."),
+    click.option("--snapshot", type=FILE, metavar="FILE", help="The machine's state, whose I/O nodes are the pool."),
+    click.option(
+        "--hosts-file", type=FILE, metavar="FILE", help="GekkoFS hosts file, which lists and numbers the pool."
+    ),
+    click.option("--io-nodes", type=int, metavar="N", help="I/O nodes of the pool; at most those of the snapshot."),
     click.option(
         "--place-library",
         metavar="PATH",
-        help="The placement library as compute nodes see it: files to come get the layout of the plan.",
+        help="The placement library's path on compute nodes: new files get the layout of the plan.",
     ),
     click.option(
         "--policy",
@@ -76,11 +78,14 @@ _SHARING: Final = (
         help="What mckp maximises.",
     ),
     click.option(
-        "--floor", type=float, default=0.0, metavar="SHARE", help="Share of its own best that each job gets at least."
+        "--floor", type=float, default=0.0, metavar="SHARE", help="Least share of its own best that each job gets."
     ),
-    click.option("--direct/--no-direct", default=True, help="Whether jobs may do without I/O nodes."),
+    click.option("--direct/--no-direct", default=True, help="Whether jobs may bypass I/O nodes."),
     click.option(
-        "--nodes-per-io-node", type=float, metavar="R", help="Compute nodes per I/O node, for jobs of unknown figures."
+        "--nodes-per-io-node",
+        type=float,
+        metavar="R",
+        help="Compute nodes per I/O node, for jobs without known figures.",
     ),
     click.option(
         "--estimate",
@@ -94,7 +99,7 @@ _SHARING: Final = (
         "change_cost_s",
         callback=lambda ctx, param, value: 0.0 if value is None else _seconds(ctx, param, value),
         metavar="SECONDS",
-        help="I/O time that a running job loses when its number changes.",
+        help="I/O time that a running job loses when its number of I/O nodes changes.",
     ),
     click.option(
         "--expire",
@@ -103,25 +108,25 @@ _SHARING: Final = (
         callback=_seconds,
         metavar="SECONDS",
         show_default=True,
-        help="Forget a job this long after it began, if its end was not reported.",
+        help="Forget a job this long after its start, if its end was not reported.",
     ),
 )
 _OPTIONS: Final = (
     click.option("--state", type=FILE, required=True, metavar="DIR", help="Folder of the running jobs and plans."),
-    click.option("--end", "is_end", is_flag=True, help="The job ended: free what it had (for the epilog)."),
+    click.option("--end", "is_end", is_flag=True, help="The job ended: free its I/O nodes (for the epilog)."),
     *_SHARING,
     click.option(
         "--budget", "budget_s", default="2s", callback=_seconds, metavar="SECONDS", show_default=True,
-        help="Exit after this time, start-up included, with or without a plan.",
+        help="Exit within this time, start-up included, with or without a plan.",
     ),
     click.option("--log", type=FILE, metavar="FILE", help="Also write the result to this file."),
     click.option("--strict", is_flag=True, help="Exit with 2 if there is no plan, for tests."),
     click.option(
-        "--check", is_flag=True, help="Plan nothing; check from this node what jobs need. Exit status 0 or 2."
+        "--check", is_flag=True, help="Plan nothing; check on this node that jobs can be planned. Exit status 0 or 2."
     ),
     click.option(
         "--max-age", "max_age_s", default="300s", callback=_seconds, metavar="SECONDS", show_default=True,
-        help="With --check: refuse an older snapshot.",
+        help="With --check: reject an older snapshot.",
     ),
     click.option(
         "--task-prolog", type=FILE, metavar="FILE", help="With --check: run this script for a job that has a plan."
@@ -156,11 +161,11 @@ def job(
     task_prolog: Path | None,
     **rules: Any,
 ) -> None:
-    """Plan for one job that begins, or with --end ends, as PrologSlurmctld and EpilogSlurmctld run it.
+    """Plan for one job that starts, or with --end ends, as PrologSlurmctld and EpilogSlurmctld run it.
 
-    Variables that the batch system sets identify the job. Its plan, its forwarding map and what its tasks export are
-    files NUMBER.yaml, NUMBER.map and NUMBER.env of the state's folder. It ends with 0 within the budget in
-    any case, as Slurm requeues a job whose prolog fails.
+    Variables of the batch system identify the job. The state's folder gets its plan (NUMBER.yaml), its forwarding map
+    (NUMBER.map) and the variables for its tasks (NUMBER.env). It always exits with 0 within the
+    budget, because Slurm requeues a job whose prolog fails.
     """
     if check:
         ctx.exit(_check(state, rules, max_age_s, task_prolog))
@@ -175,7 +180,7 @@ def job(
 
 
 def _check(state: Path, rules: dict[str, Any], max_age_s: float, task_prolog: Path | None) -> int:
-    """Print a line for each thing that was looked at; the exit status."""
+    """Print a line for each thing that was examined; the exit status."""
     from vani.api.plan.job_check import check_node  # noqa: PLC0415 - no prolog pays for it
     from vani.api.plan.pools import SharingRules  # noqa: PLC0415
 

@@ -31,16 +31,18 @@ _SHOWN = 20
     default=90.0,
     show_default=True,
     metavar="N",
-    help="Pass over applications without a run in the last N days.",
+    help="Skip applications without a run in the last N days.",
 )
-@click.option("--processes-per-node", type=int, metavar="N", help="For runs whose number of nodes is unknown.")
+@click.option(
+    "--processes-per-node", type=int, metavar="N", help="Processes per node of runs whose number of nodes is unknown."
+)
 @quiet_option
 def learn(history: str, folder: Path, days: float, processes_per_node: int | None, quiet: bool) -> None:
-    """Write what the runs of HISTORY show about jobs to come, for `vani plan job --known DIR`.
+    """Learn from the runs of HISTORY what future jobs need, for `vani plan job --known DIR`.
 
-    Each user and name of a job gets a document, DIR/USER/NAME.yaml, with a job for each number of nodes: rates, bytes,
-    files to come, I/O time and curves. Run it each night. The same history writes the same files, and nothing is
-    removed; a document that a person wrote is left alone.
+    Each pair of user and job name gets a document, DIR/USER/NAME.yaml, with a job for each number of nodes: rates,
+    bytes, expected files, I/O time and curves. Run it each night. The same history always gives the same files.
+    Nothing is removed, and documents that people wrote are not changed.
     """
     learned = api.plan_learn(history, folder, days=days, processes_per_node=processes_per_node)
     if not quiet:
@@ -65,4 +67,4 @@ def _line(document: LearnedDocument) -> str:
     unknown = sorted({entry.name for job in jobs for entry in job.unknown})
     lacks = f"; not known: {', '.join(unknown)}" if unknown else ""
     runs = counted(sum(job.runs or 0 for job in jobs), "run")
-    return one_line(f"{document.path}: {counted(len(jobs), 'scale')} by {runs}{lacks}")
+    return one_line(f"{document.path}: {counted(len(jobs), 'scale')} from {runs}{lacks}")

@@ -23,10 +23,10 @@ __all__ = ["listen"]
     default="tcp://127.0.0.1:5570",
     show_default=True,
     metavar="ENDPOINT",
-    help="Where to listen; tcp://*:5570 is every network of this host.",
+    help="Address to listen on; tcp://*:5570 is every network of this host.",
 )
 @click.option(
-    "--expect", default="", metavar="NAMES", help="Servers that are missing until heard: oss[0-6],mds."
+    "--expect", default="", metavar="NAMES", help="Servers listed as missing until they report: oss[0-6],mds."
 )
 @click.option(
     "--interval", type=float, default=60.0, show_default=True, metavar="SECONDS", help="Between snapshots."
@@ -34,9 +34,9 @@ __all__ = ["listen"]
 @click.option("--once", is_flag=True, help="Write one snapshot once all expected servers have reported, and exit.")
 @quiet_option
 def listen(output: Path | None, at: str, expect: str, interval: float, once: bool, quiet: bool) -> None:
-    """Receive what `vani plan publish` sends from all servers, and write the state of the machine as a snapshot.
+    """Receive the load that `vani plan publish` sends from all servers, and write a snapshot of the machine.
 
-    Figures of a server that is silent for three of its intervals are null, and it is listed under no_data.
+    If a server is silent for three of its intervals, its figures are null and it is listed under no_data.
     """
     check_outputs([output])
     if stdout(output) and not once:

@@ -16,8 +16,8 @@ database_option = click.option(
     required=True,
     envvar="VANI_DATABASE",
     metavar="URL|FILE",
-    help="A file of SQLite, or postgresql://USER@HOST/DATABASE or mariadb://USER@HOST/DATABASE; "
-    "by default the environment's VANI_DATABASE, where other users cannot see a password.",
+    help="An SQLite file, postgresql://USER@HOST/DATABASE or mariadb://USER@HOST/DATABASE; by "
+    "default the variable VANI_DATABASE, which keeps a password from other users.",
 )
 
 
@@ -29,12 +29,12 @@ def database_file(database: str) -> Path | None:
 
 
 snapshot_option = click.option(
-    "--snapshot", type=FILE, required=True, metavar="FILE", help="Present state of the machine: a snapshot.yaml."
+    "--snapshot", type=FILE, required=True, metavar="FILE", help="Current state of the machine: a snapshot.yaml."
 )
 
 max_age_option = click.option(
     "--max-age",
     type=float,
     metavar="SECONDS",
-    help="Refuse a snapshot that is older, is ahead of the clock, or has no time; by default any is accepted.",
+    help="Reject a snapshot that is older, is ahead of the clock, or has no time; by default any is accepted.",
 )

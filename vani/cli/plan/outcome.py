@@ -22,13 +22,14 @@ __all__ = ["outcome"]
 @click.argument("history", metavar="HISTORY")
 @click.option("--state", type=FILE, required=True, metavar="DIR", help="Folder of the running jobs and plans.")
 @click.option("--logs", type=FILE, required=True, metavar="DIR", help="Folder of Darshan's logs, or of traces.")
-@click.option("--job", metavar="NUMBER", help="The job; by default all that ended.")
+@click.option("--job", metavar="NUMBER", help="The job; by default all finished jobs.")
 @quiet_option
 def outcome(history: str, state: Path, logs: Path, job: str | None, quiet: bool) -> None:
-    """Add the logs of ended jobs to HISTORY, and store what they took next to what their plans expected.
+    """Add the logs of finished jobs to HISTORY, and store their measured I/O times with those that their plans
+    expected.
 
-    The epilog runs it for its job. From its first run on, plans of jobs that end wait for it in the state's folder
-    `ended`. Run it for all jobs each night: logs that come late are taken then.
+    The epilog runs it for its job. After its first run, plans of finished jobs wait for it in the state's folder
+    `ended`. Run it for all jobs each night, for logs that arrive late.
     """
     outcomes = api.plan_outcome(history, state, logs, job=job)
     if not quiet:
@@ -40,7 +41,7 @@ def _line(outcome: JobOutcome) -> str:
     """A job's expected and measured I/O time in a line."""
     row = outcome.row
     if row is None:
-        return f"job {outcome.job}: no log of it yet"
+        return f"job {outcome.job}: no log yet"
     if row.measured is None:
         return f"job {row.job}: {row.reason}"
     took = f"job {row.job} ({row.name}): {format_seconds(row.measured)} in I/O"

@@ -33,19 +33,19 @@ _OPTIONS = (
     snapshot_option,
     click.option(
         "--capacity", type=click.Choice(["binding", "eq1"]), default="binding", show_default=True,
-        help="Capacity of a node: the free part of bytes, operations and metadata operations, of which the scarcest "
-        "binds; or AIOT's equation 1 as printed, which sees bytes alone.",
+        help="Capacity of a node: binding, the scarcest of its free bytes, operations and metadata operations per "
+        "second; eq1, AIOT's equation 1 as printed, which counts bytes only.",
     ),
     click.option(
-        "--exact", is_flag=True, help="Look for a maximum flow where Algorithm 1 leaves demand unmet."
+        "--exact", is_flag=True, help="Compute a maximum flow where Algorithm 1 leaves demand unmet."
     ),
     click.option(
         "--pack", is_flag=True,
-        help="Keep a job on a node until that is full: each job on few nodes, and jobs apart, at the price of balance.",
+        help="Fill one node before the next: jobs use few nodes and stay apart, but load is less balanced.",
     ),
     click.option(
         "--metadata-share", type=float, metavar="P",
-        help="Share of a request split; by default the job's own share of metadata operations, at most 0.9.",
+        help="Metadata share of a request split; by default the job's own, at most 0.9.",
     ),
     max_age_option,
 )  # fmt: skip
@@ -56,11 +56,11 @@ _OPTIONS = (
 @plan_options_in(PATH_FORMATS)
 @lambda command: reduce(lambda so_far, option: option(so_far), reversed(_OPTIONS), command)
 def path(jobs: Path, kind: str | None, output: Path | None, strict: bool, **options: Unpack[PathOptions]) -> None:
-    """Give the I/O of each job of JOBS, a jobs.yaml, a path through the machine.
+    """Assign the I/O of each job in JOBS, a jobs.yaml, a path through the machine.
 
-    Which forwarding nodes, storage nodes and targets carry how much of its demand, job after job; one forwarding node
-    for each compute node; request split, prefetch chunk and striping that fit the path. The first line of the plan
-    states what it left out.
+    The plan states how much of a job's demand each forwarding node, storage node and target carries, the forwarding
+    node of each compute node, and the request split, prefetch chunk and striping that fit the path. The first line
+    of the plan states what it leaves out.
     """
     check_outputs([output], [*files_of_jobs(jobs, all_profiles=True), options["snapshot"]])
     emit_plan(api.plan_path(jobs, **options), kind, output, strict=strict, formats=PATH_FORMATS)

@@ -41,7 +41,7 @@ def _weights(ctx: click.Context, param: click.Parameter, value: str) -> dict[str
         return {name: float(number)}
     except ValueError:
         raise click.BadParameter(
-            f"{value!r} is no weight; give past=0 to past=1", ctx=ctx, param=param
+            f"{value!r} is not a weight; give past=0 to past=1", ctx=ctx, param=param
         ) from None
 
 
@@ -55,26 +55,27 @@ _OPTIONS = (
     snapshot_option,
     click.option(
         "--method", type=click.Choice(("balanced", "tarazu", "lsa")), default="balanced", show_default=True,
-        help="How OSTs are chosen: the fullest OST as empty as possible, then the fullest server; Tarazu's algorithm 1 "
-        "as printed; as Lustre itself does.",
+        help="How OSTs are chosen: balanced minimises the load of the fullest OST, then of the fullest server; "
+        "tarazu is Tarazu's algorithm 1 "
+        "as printed; lsa is Lustre's own allocator.",
     ),
     click.option(
         "--size-weight", callback=_weights, default="past=1", metavar="past=0..1",
         help="Weight of bytes already on an OST, relative to new ones.  [default: past=1]",
     ),
-    _number("--ceiling", 0.95, "SHARE", "Share of an OST up to which it is filled."),
+    _number("--ceiling", 0.95, "SHARE", "Fill OSTs up to this share."),
     _number("--cpu-weight", 0.5, "W", "Weight of a server's processors in its load (tarazu)."),
     _number("--memory-weight", 0.5, "W", "Weight of a server's memory in its load (tarazu)."),
     click.option(
         "--turn", type=click.Choice(("going-on", "random-start")), default="going-on", show_default=True,
-        help="Where Lustre's turn of OSTs begins for a file: behind the one before, or at random.",
+        help="Where Lustre's round-robin starts for a file: after the previous file's OSTs, or at random.",
     ),
     _number(
         "--window", 0.17, "SHARE",
-        "Difference of free space, as a share of the most, beyond which Lustre draws OSTs by free space.",
+        "Difference in free space, as a share of the largest, above which Lustre draws OSTs by free space.",
     ),
     _number("--seed", 0, "N", "Seed of Lustre's draws."),
-    _number("--seeds", 50, "N", "How many draws give the range of Lustre's costs."),
+    _number("--seeds", 50, "N", "Number of draws for the range of Lustre's costs."),
     max_age_option,
 )  # fmt: skip
 
@@ -92,9 +93,9 @@ def place(
     size_weight: dict[str, float],
     **options: Unpack[PlaceOptions],
 ) -> None:
-    """Choose OSTs for the files that the jobs of JOBS, a jobs.yaml, are going to create.
+    """Choose OSTs for the files that the jobs of JOBS, a jobs.yaml, will create.
 
-    Every extent of every file gets distinct OSTs, none above the ceiling, none that is offline, degraded ones only if
+    Every extent of every file gets distinct OSTs: none above the ceiling, none offline, and degraded OSTs only if
     needed. `--format script` writes `lfs setstripe -o` lines, which can be undone.
     """
     check_outputs([output], chain(files_of_jobs(jobs), [snapshot]))

@@ -20,7 +20,7 @@ __all__ = ["publish"]
     default="tcp://127.0.0.1:5570",
     show_default=True,
     metavar="ENDPOINT",
-    help="Where `vani plan listen` is.",
+    help="Address of `vani plan listen`.",
 )
 @click.option("--name", metavar="NAME", help="Name of this server in the snapshot; by default its host name.")
 @click.option(
@@ -37,7 +37,7 @@ __all__ = ["publish"]
     "--count", type=click.IntRange(1), metavar="N", help="Number of messages; by default no limit."
 )
 @click.option(
-    "--lctl", type=FILE, metavar="FILE", help="Output of `lctl get_param` in a file; else the command is run."
+    "--lctl", type=FILE, metavar="FILE", help="A file with the output of `lctl get_param`; else the command is run."
 )
 @quiet_option
 def publish(

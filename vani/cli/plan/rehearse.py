@@ -17,14 +17,14 @@ __all__ = ["rehearse"]
 
 @click.command()
 @click.argument("accounting", type=FILE, metavar="SACCT")
-@click.option("--history", metavar="FILE|URL", help="The history: how long the I/O of each job took, by its number.")
+@click.option("--history", metavar="FILE|URL", help="The history with the I/O time of each job, by its number.")
 @sharing_options
 @output_option("Also write a row for each job here, as CSV.")
 def rehearse(accounting: Path, history: str | None, output: Path | None, **rules: Any) -> None:
     """Show what the hook would have done with past jobs: a dry run before it is switched on.
 
-    SACCT is what `sacct` wrote of them, as for `vani history import`. They begin and end once more, and the planner of
-    `vani plan job` plans for each. What a job had is what `--policy static` gives it, by --nodes-per-io-node.
+    SACCT is the output of `sacct`, as for `vani history import`. The jobs start and end again, and the
+    planner of `vani plan job` plans for each. The comparison is with `--policy static` by --nodes-per-io-node.
     """
     from vani.api.plan.pools import SharingRules  # noqa: PLC0415 - `vani --help` pays for none of it
     from vani.api.plan.rehearse import rehearse_files  # noqa: PLC0415

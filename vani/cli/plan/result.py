@@ -24,7 +24,7 @@ Command = Callable[..., Any]
 def plan_options_in(formats: Formats[str]) -> Callable[[Command], Command]:
     """Give a command `--format` (as `kind`), `-o` (as `output`) and `--strict`, for a plan that has such formats."""
     strict = click.option("--strict", is_flag=True, help="Exit with 1 if the plan leaves something out.")
-    form = format_option(formats, default=None, help="Output format; by the suffix of -o, else text.")
+    form = format_option(formats, default=None, help="Output format; by default from the suffix of -o, else text.")
 
     def decorated(command: Command) -> Command:
         with_options: Command = form(output_option()(strict(command)))

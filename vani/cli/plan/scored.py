@@ -15,11 +15,11 @@ __all__ = ["scored"]
     "--format", "kind", type=click.Choice(["text", "json"]), default="text", show_default=True, help="What is written."
 )
 def scored(history: str, kind: str) -> None:
-    """Show how good the plans were, for jobs whose outcome is in HISTORY (`vani plan outcome`).
+    """Show how accurate plans were, for jobs whose outcome is in HISTORY (`vani plan outcome`).
 
-    By name of the job and user: how many jobs, the median of measured over expected I/O time and what eight of ten lie
-    between, how often it was in the range that was expected, how many times as fast jobs were that a plan changed, and
-    how many of these were slower than before.
+    For each job name and user: the number of jobs, the ratio of measured to expected I/O time (median and central
+    80 %), how often the time was in the expected range, the speedup of jobs that a plan changed,
+    and how many of these became slower.
     """
     from vani.render.history.scored import scores_as_text  # noqa: PLC0415
     from vani.schema.syntax.json_writer import json_text  # noqa: PLC0415

@@ -30,12 +30,12 @@ class SimulateOptions(TypedDict):
     "--tolerance",
     type=float,
     metavar="SHARE",
-    help="Flows that end within this share of the shortest one of each other are one event; by default 0, and 0.005 "
+    help="Treat flows as one event if they end within this share of the shortest flow; by default 0, or 0.005 "
     "above 2,000 flows.",
 )
 @click.option("--alone", is_flag=True, help="Also simulate each job alone, for its slowdown.")
 @click.option(
-    "--plot", type=FILE, metavar="FILE", help="Also draw the last variant; ends in .svg, .png or .json."
+    "--plot", type=FILE, metavar="FILE", help="Also draw the last variant; the name ends in .svg, .png or .json."
 )
 @click.option(
     "--plot-of",
@@ -54,9 +54,9 @@ def simulate(
     what: Literal["rates", "stages"],
     **options: Unpack[SimulateOptions],
 ) -> None:
-    """Simulate the jobs of SCENARIO, a scenario.yaml, which share a machine.
+    """Simulate the jobs of SCENARIO, a scenario.yaml, on a machine that they share.
 
-    Bytes flow through processes, nodes, I/O nodes, servers and targets at rates that are max-min fair. Each variant of
+    Bytes flow through processes, nodes, I/O nodes, servers and targets at max-min fair rates. Each variant of
     the scenario is simulated with each seed; the first and the last are compared.
     """
     from vani.atomic import write_bytes  # noqa: PLC0415

@@ -23,7 +23,7 @@ def _time(ctx: click.Context, param: click.Parameter, value: str | None) -> date
         moment = datetime.fromisoformat(value)
     except ValueError:
         raise click.BadParameter(
-            f"{value!r} is no time; write 2026-01-01T12:00:00Z", ctx=ctx, param=param
+            f"{value!r} is not a time; write 2026-01-01T12:00:00Z", ctx=ctx, param=param
         ) from None
     return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
 
@@ -35,12 +35,12 @@ def _time(ctx: click.Context, param: click.Parameter, value: str | None) -> date
     "--time", callback=_time, help="When it was printed; by default when the oldest file was written."
 )
 @click.option(
-    "--file-system", metavar="NAME", help="The Lustre file system, where the files describe several."
+    "--file-system", metavar="NAME", help="The Lustre file system, if the files describe several."
 )
 @click.option(
     "--listen",
     metavar="ENDPOINT",
-    help="Instead of files: what servers publish there within a minute (see `vani plan listen`).",
+    help="Instead of files: receive what servers publish there within a minute (see `vani plan listen`).",
 )
 def snapshot(
     files: tuple[str, ...],
@@ -49,10 +49,10 @@ def snapshot(
     file_system: str | None,
     listen: str | None,
 ) -> None:
-    """Record the present state of the storage, as `vani plan` reads it (vani.snapshot/1).
+    """Record the current state of the storage for `vani plan` (vani.snapshot/1).
 
-    FILEs contain the output of `lfs df`, `lctl get_param`, an exporter of Prometheus, or /proc/loadavg, /proc/meminfo
-    and /proc/cpuinfo, alone or concatenated. NAME is the server of the output; a client needs none.
+    FILEs contain the output of `lfs df`, `lctl get_param` or a Prometheus exporter, or /proc/loadavg, /proc/meminfo
+    and /proc/cpuinfo, alone or concatenated. NAME is the server that printed the output; output of a client needs none.
     """
     from vani.api.plan.snapshot import named_file  # noqa: PLC0415
 

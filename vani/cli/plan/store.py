@@ -25,8 +25,8 @@ _SHOWN = 5
 def store(plan: Path, database: str, quiet: bool) -> None:
     """Store the placement of files, for the placement library and for other plans.
 
-    PLAN is a plan of kind `place`, or a CSV with the columns that `vani plan interactions` writes. Rows of
-    the same files in the database are replaced; all is stored or nothing.
+    PLAN is a plan of kind `place`, or a CSV with the columns that `vani plan interactions` writes. Earlier rows
+    of the same files are replaced. Either everything is stored or nothing.
     """
     check_outputs([file for file in [database_file(database)] if file is not None], [plan])
     done = api.plan_store(plan, database)
@@ -35,6 +35,6 @@ def store(plan: Path, database: str, quiet: bool) -> None:
             f"vani: Lustre will refuse this layout and use its default: {one_line(objection)}", err=True
         )
     if (more := len(done.objections) - _SHOWN) > 0:
-        click.echo(f"vani: and so those of {counted(more, 'other file')}", err=True)
+        click.echo(f"vani: and the layouts of {counted(more, 'other file')}", err=True)
     if not quiet:
         click.echo(f"stored {counted(done.extents, 'extent')} of {counted(done.files, 'file')}", err=True)

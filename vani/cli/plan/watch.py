@@ -20,10 +20,10 @@ __all__ = ["watch"]
 @click.option("--state", type=FILE, required=True, metavar="DIR", help="Folder of the running jobs and plans.")
 @sharing_options
 @click.option(
-    "--placed", "logs", metavar="PATH", help="What the placement library logs of a job; %j is the job's number."
+    "--placed", "logs", metavar="PATH", help="Log of the placement library for a job; %j is the job's number."
 )
 @click.option(
-    "--trace", "traces", metavar="PATH", help="The trace of a job, which may be growing; %j is the job's number."
+    "--trace", "traces", metavar="PATH", help="Trace of a job, which may still grow; %j is the job's number."
 )
 @click.option(
     "--running",
@@ -35,7 +35,7 @@ __all__ = ["watch"]
     "--interval", type=click.FloatRange(1), default=60.0, show_default=True, metavar="SECONDS", help="Between checks."
 )
 @click.option("--once", is_flag=True, help="Check once.")
-@click.option("--apply", "is_applied", is_flag=True, help="Plan again where that is suggested.")
+@click.option("--apply", "is_applied", is_flag=True, help="Plan again if suggested.")
 @click.option("--log", type=FILE, metavar="FILE", help="Write each line to this file, too.")
 def watch(
     state: Path,
@@ -48,7 +48,7 @@ def watch(
     log: Path | None,
     **rules: Any,
 ) -> None:
-    """Compare running jobs with their predictions and with the machine as it is now, and suggest what to do.
+    """Compare running jobs with their predictions and with the machine's current state, and suggest actions.
 
     Of each job that has a placement database, files that it creates and nobody foresaw are counted: from a tenth on,
     predict again; after three times in a row, retrain; from half on, start over (Tarazu). Of the machine: I/O nodes of

@@ -46,7 +46,7 @@ def read_lfs_df(text: str, figures: Figures, where: str) -> bool:
             target.is_offline |= bool(_NO_OBJECTS & set(match["flags"]))
             known = True
         elif (match := _AWAY.match(line)) is not None and (match["system"] or system) is not None:
-            # One that does not answer is named without its file system, after others of it.
+            # An OST that does not answer is named without its file system, after others of it.
             figures.target(match["system"] or system or "", int(match["index"], 16)).is_offline = True
             known = True
     return known

@@ -80,13 +80,13 @@ def read_snapshot(
         ]
         if not any(known):
             raise InputError(
-                "has nothing that a snapshot needs",
+                "has no figures for a snapshot",
                 where=path,
                 todo="give what `lfs df`, `lctl get_param`, an exporter of Prometheus or /proc/loadavg printed",
             )
         if server is None and (figures.nameless.load is not None or figures.nameless.memory is not None):
             raise InputError(
-                "has the load of a server without its name",
+                "has a server's load without its name",
                 where=path,
                 todo=f"give it as NAME={path}",
             )
@@ -108,7 +108,7 @@ def _text(path: Path) -> str:
     if (match := _NO_FIGURE.search(content)) is not None:
         line = content.count(b"\n", 0, match.start()) + 1
         raise InputError(
-            "a number has hundreds of digits", where=f"{path}:{line}", todo="look where that comes from"
+            "a number has hundreds of digits", where=f"{path}:{line}", todo="check its source"
         )
     return content.decode(errors="backslashreplace")
 
@@ -141,7 +141,7 @@ def _snapshot(figures: Figures, time: datetime, targets: Mapping[int, OfTarget])
         if target.available > target.size:
             raise InputError(
                 f"OST {index} has {target.available:,} of {target.size:,} bytes left",
-                todo="look where that comes from",
+                todo="check its source",
             )
         rows.append(
             {
@@ -162,10 +162,10 @@ def _snapshot(figures: Figures, time: datetime, targets: Mapping[int, OfTarget])
     ]
     metadata = [name for name, server in figures.servers.items() if name not in serving and server.has_mdt]
     strange = sorted(set(figures.servers) - serving - set(metadata))
-    lacks += [_missing(name, "serves no OST that is known: its load is left out") for name in strange]
+    lacks += [_missing(name, "serves no known OST: its load is left out") for name in strange]
     servers = {name: figures.servers.get(str(name), OfServer()) for name in sorted(map(str, serving))}
     lacks += [
-        _missing(name, f"has no load of its {what}")
+        _missing(name, f"has no load figure of its {what}")
         for name, server in servers.items()
         for what, share in (("processors", server.cpu_share), ("memory", server.memory_share))
         if share is None

@@ -36,12 +36,12 @@ def logs_since(begin_s: float, environment: Mapping[str, str]) -> list[Path] | s
     folders = _folders(environment)
     file = environment.get("DARSHAN_LOGFILE")
     if not folders and not file:
-        return "no log of Darshan (no DARSHAN_LOGPATH, no darshan-config)"
+        return "no Darshan log (no DARSHAN_LOGPATH, no darshan-config)"
     candidates = [Path(file)] if file else [path for folder in folders for path in _in(folder, begin_s)]
     job = next((environment[name] for name in _JOBS if environment.get(name)), "")
     # A file system may keep whole seconds.
     logs = [path for path in candidates if _is_ours(path, int(begin_s)) and not _is_of_another_job(path, job)]
-    return sorted(logs) or f"Darshan left no log of the run in {', '.join(map(str, folders)) or file}"
+    return sorted(logs) or f"Darshan wrote no log of the run in {', '.join(map(str, folders)) or file}"
 
 
 def _is_of_another_job(path: Path, job: str) -> bool:

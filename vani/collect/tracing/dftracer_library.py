@@ -40,7 +40,7 @@ def _places(program: Sequence[str], environment: Mapping[str, str]) -> Iterator[
     path = environment.get("PATH")
     own = shutil.which(program[0], path=path) if program else None
     if own is not None:
-        # A link to the interpreter, unresolved, is where an environment of Python begins.
+        # An unresolved link to the interpreter is in the folder of a Python environment.
         yield Path(own).absolute().parent.parent
     for variable in _PREFIXES:
         if value := environment.get(variable):

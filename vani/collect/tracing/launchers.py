@@ -70,7 +70,7 @@ _HYDRA = Launcher(
     takes_two=_options(
         "-env -genv",
     ),
-    # Of one host after another it takes so many processes, and begins anew with the first.
+    # It places so many processes on each host in turn, and then starts again with the first.
     cyclic=("-ppn", "1"),
     order="-ppn -perhost -machinefile -configfile",
 )
@@ -164,7 +164,7 @@ def launcher_of(command: Sequence[str], environment: Mapping[str, str] | None = 
     if any(word in said for word in ("HYDRA", "Hydra", "MPICH", "Intel(R) MPI", "MVAPICH")):
         return _HYDRA
     raise InputError(
-        "belongs neither to Open MPI nor to MPICH, by its own version text",
+        "is neither Open MPI's nor MPICH's, according to its version text",
         where=command[0],
         todo="set LD_PRELOAD and RECORDER_TRACES_DIR by its own options (docs/tracing.md), without vani trace",
     )
@@ -192,7 +192,7 @@ def with_variables(command: Sequence[str], launcher: Launcher, variables: Mappin
             place = at + 1 if follows else at
             if rest[place].rpartition("=")[2] in ("NONE", "NIL"):
                 raise InputError(
-                    "--export=NONE keeps LD_PRELOAD from the program", todo="leave it out for this run"
+                    "--export=NONE hides LD_PRELOAD from the program", todo="leave it out for this run"
                 )
             rest[place] = f"{rest[place]},{added}"
             return first + rest
@@ -243,8 +243,8 @@ def _program_from(command: Sequence[str], launcher: Launcher, at: int) -> int:
     if at >= len(command) or shutil.which(command[at]) is None:
         shown = repr(command[at]) if at < len(command) else "nothing"
         raise InputError(
-            f"{launcher.name}: the beginning of the program is not known, {shown} cannot be run",
-            todo="write -- in front of the program, or its whole path",
+            f"{launcher.name}: cannot find where the program starts: {shown} cannot be run",
+            todo="write -- before the program, or its full path",
         )
     return at
 

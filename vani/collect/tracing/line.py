@@ -131,7 +131,7 @@ def strace_line(
     launcher = launcher_of(command[behind:], environment)
     if launcher is None:
         return TracedLine("strace", [strace, *STRACE, "-o", str(folder / LOG), "--", *command])
-    # Which rank a process is, only it knows.
+    # Only the process itself knows its rank.
     begin = [sys.executable, "-I", "-S", str(Path(__file__).with_name("rank.py")), str(folder)]
     words = list(command)
     for at in reversed(programs_at(command[behind:], launcher)):

@@ -28,7 +28,7 @@ _RANK = (
 
 
 def log_of(folder: str, environment: "Mapping[str, str]") -> str:
-    """The rank's log, named by its number and host; where no launcher tells one, by host and process."""
+    """The rank's log, named by its number and host; without a launcher's rank, by host and process."""
     for variable in _RANK:
         value = environment.get(variable, "")
         if value.isdecimal():

@@ -55,7 +55,7 @@ def begin_folder(folder: Path, line: TracedLine, command: Sequence[str]) -> None
         folder.mkdir()
     except FileExistsError:
         raise InputError(
-            "is there already: no trace is written over", where=folder, todo="name another folder with -o"
+            "already exists: traces are not overwritten", where=folder, todo="name another folder with -o"
         ) from None
     except OSError as error:
         raise InputError(
@@ -84,7 +84,7 @@ def run_line(line: TracedLine, folder: Path, environment: Mapping[str, str]) -> 
         process = subprocess.Popen(line.words, env={**environment, **line.variables})
     except OSError as error:
         raise InputError(
-            f"cannot be started ({error.strerror})", where=line.words[0], todo="look how it is spelled"
+            f"cannot be started ({error.strerror})", where=line.words[0], todo="check the spelling"
         ) from error
     with _signals_to(process, traced=Path(line.words[0]).name == "strace"):
         status = process.wait()
@@ -108,7 +108,7 @@ def _signals_to(process: subprocess.Popen[bytes], *, traced: bool) -> Iterator[N
 
     def forward(number: int, frame: FrameType | None) -> None:
         del frame
-        # strace blocks signals, and would let the program run on without it.
+        # strace blocks signals, and the program would continue without it.
         for pid in (_begun_by(process.pid) if traced else []) or [process.pid]:
             with suppress(ProcessLookupError):
                 os.kill(pid, number)

@@ -53,7 +53,7 @@ def read_csv(text: str, where: str) -> list[Interaction]:
     if missing := [name for name in _NEEDED if name not in columns]:
         raise InputError(f"column '{missing[0]}' is missing", where=where, todo=f"give {', '.join(COLUMNS)}")
     if len(set(columns)) != len(columns):
-        raise InputError("a column is there twice", where=where, todo="name each once")
+        raise InputError("a column appears twice", where=where, todo="name each once")
     rows = csv.reader(io.StringIO(body, newline=""), strict=True)
     interactions = []
     try:
@@ -71,7 +71,7 @@ def read_csv(text: str, where: str) -> list[Interaction]:
             interactions.append(_row(dict(zip(columns, cells, strict=True)), line))
     except csv.Error as error:
         raise InputError(
-            f"is no CSV ({error})", where=f"{where}:{skipped + rows.line_num}", todo="mend the line"
+            f"is not CSV ({error})", where=f"{where}:{skipped + rows.line_num}", todo="correct the line"
         ) from error
     return interactions
 

@@ -100,12 +100,12 @@ def _objection(row: Interaction, *, last: bool) -> str | None:
     if not row.stripe_count and last:
         return "all of it is on the metadata target"
     if row.stripe_size % _STRIPE_UNIT:
-        return f"stripe size {row.stripe_size:,} is no multiple of 65,536"
+        return f"stripe size {row.stripe_size:,} is not a multiple of 65,536"
     if row.stripe_size >= _STRIPE_LIMIT:
         return f"stripe size {row.stripe_size:,} is not below 4 GiB"
     # The last component is set to the end of the file, which lets it grow beyond the expected size.
     if not last and row.extent_end is not None and row.extent_end % row.stripe_size:
-        return f"extent end {row.extent_end:,} is no multiple of its stripe size {row.stripe_size:,}"
+        return f"extent end {row.extent_end:,} is not a multiple of its stripe size {row.stripe_size:,}"
     return None
 
 
@@ -114,9 +114,9 @@ def _refuse_wrong(row: Interaction) -> None:
     try:
         size = len(row.file.encode())
     except UnicodeEncodeError:
-        raise InputError("the path is no text in UTF-8", where=where, todo="rename the file") from None
+        raise InputError("the path is not UTF-8 text", where=where, todo="rename the file") from None
     if not row.file.startswith("/") or "\0" in row.file:
-        raise InputError("is no absolute path", where=where, todo="name files as programs open them, from /")
+        raise InputError("is not an absolute path", where=where, todo="name files as programs open them, from /")
     if size > LONGEST_PATH:
         raise InputError(f"the path has {size:,} bytes", where=where, todo=f"{LONGEST_PATH:,} is the most")
     for name, value, least, most in (

@@ -72,10 +72,10 @@ def from_row(values: tuple[object, ...]) -> Interaction:
     """
     name, size, extent, start, end, stripe, count, rank, osts = values
     if not (isinstance(name, str) and isinstance(osts, str)):
-        raise TypeError("a name is no text")
+        raise TypeError("a name is not text")
     figures = (extent, start, stripe, count)
     if not all(type(figure) is int for figure in figures) or not all(
         figure is None or type(figure) is int for figure in (size, end, rank)
     ):
-        raise TypeError("a figure is no whole number")
+        raise TypeError("a figure is not a whole number")
     return Interaction(name, size, extent, start, end, stripe, count, rank, tuple(map(int, osts.split())))  # type: ignore[arg-type]

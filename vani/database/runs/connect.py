@@ -54,14 +54,14 @@ class Store:
         else:
             if url[1] not in _DRIVERS and url[1] not in _DRIVERS.values():
                 raise InputError(
-                    f"{url[1]}:// is no place for a history",
+                    f"{url[1]}:// cannot be used for a history",
                     todo="name a file, or postgresql://USER@HOST/DATABASE",
                 )
             try:
                 address = sa.make_url(str(place)).set(drivername=_DRIVERS["postgresql"])
             except sa.exc.ArgumentError as error:
                 raise InputError(
-                    "is no URL of a database", where=url[0], todo="name postgresql://USER@HOST/DATABASE"
+                    "is not the URL of a database", where=url[0], todo="name postgresql://USER@HOST/DATABASE"
                 ) from error
             self.name = address.set(drivername="postgresql").render_as_string(hide_password=True)
             # From a server without an encoding, text would come as bytes.
@@ -97,7 +97,7 @@ class Store:
         with self._explained():
             self._refuse_foreign()
             if not self.exists():
-                raise StoreError("is no history", where=self.name, todo="`vani history add PATH` makes one")
+                raise StoreError("is not a history", where=self.name, todo="`vani history add PATH` makes one")
             with self.engine.connect().execution_options(vani_writes=False) as connection, connection.begin():
                 # All queries see the state of the first one. SQLite's transactions do so by themselves.
                 one_state = "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY"
@@ -126,14 +126,14 @@ class Store:
             if make and self.file is not None:
                 self.file.parent.mkdir(parents=True, exist_ok=True)
             elif not self.exists():
-                raise StoreError("is no history", where=self.name, todo="`vani history add PATH` makes one")
+                raise StoreError("is not a history", where=self.name, todo="`vani history add PATH` makes one")
             # SQLite reports that only at a write, and a hundred thousand logs may be read before that.
             if self.file is not None and self.file.exists() and not _is_writable(self.file):
                 raise StoreError(_READ_ONLY[0], where=self.name, todo=_READ_ONLY[1])
             with self._removed_if_empty(), self.engine.connect() as connection, connection.begin():
                 if make and version_of(connection) is None:
                     if not self.is_file:
-                        # Two who make the tables of one server at once.
+                        # Two processes create the tables of one server at the same time.
                         connection.exec_driver_sql("SELECT pg_advisory_xact_lock(8656)")
                     if version_of(connection) is None:
                         self._refuse_others_tables(connection)
@@ -169,12 +169,12 @@ class Store:
         if self.file is None or not self.file.exists():
             return
         if self.file.is_dir():
-            raise StoreError("is a folder, no history", where=self.name, todo="name a file")
+            raise StoreError("is a folder, not a history", where=self.name, todo="name a file")
         with self.file.open("rb") as file:
             begin = file.read(len(_MAGIC))
         if begin and begin != _MAGIC:
             raise StoreError(
-                "is no database, and is left as it is",
+                "is not a database, and was not changed",
                 where=self.name,
                 todo="name another file for the history",
             )
@@ -183,7 +183,7 @@ class Store:
         names = set(sa.inspect(connection).get_table_names())
         if names & set(metadata.tables) or (self.is_file and names):
             raise StoreError(
-                "is a database of something else, and is left as it is",
+                "is a database of another program, and was not changed",
                 where=self.name,
                 todo="name another place for the history",
             )
@@ -208,7 +208,7 @@ class Store:
         return StoreError(
             f"the database cannot be used ({one_line(first)})",
             where=self.name,
-            todo="mend it, or name another",
+            todo="repair it, or name another",
         )
 
 
@@ -217,19 +217,19 @@ _REASONS: Final = (
     ("database is locked", "is locked by another process", "try again when that has ended"),
     ("readonly", *_READ_ONLY),
     ("unable to open", "cannot be opened", "name a file in a folder that you may write to"),
-    ("disk is full", "the disk is full: nothing of this step was kept", "free some space and run this again"),
-    ("disk i/o error", "cannot be read or written", "look at the disk and its quota, and run this again"),
-    ("not a database", "is no database, or a damaged one", "name another file, or restore a copy"),
+    ("disk is full", "the disk is full: nothing of this step was stored", "free some space and run this again"),
+    ("disk i/o error", "cannot be read or written", "check the disk and its quota, and run this again"),
+    ("not a database", "is not a database, or is damaged", "name another file, or restore a copy"),
     ("malformed", "is a damaged database", "restore a copy, or add the logs to a new one"),
-    ("connection refused", "the server does not answer", "start it, or mend the URL"),
-    ("password authentication", "the server refuses the user or the password", "mend the URL, or PGPASSFILE"),
-    ("permission denied", "the user may not do this there", "ask for the right to make and write tables"),
+    ("connection refused", "the server does not answer", "start it, or correct the URL"),
+    ("password authentication", "the server refuses the user or the password", "correct the URL, or PGPASSFILE"),
+    ("permission denied", "the user may not do this there", "request permission to create and write tables"),
 )
 
 
 def _prepare_sqlite(connection: Any, record: object) -> None:
     del record
-    # The driver would begin transactions late, and none for statements that alter tables.
+    # The driver would start transactions late, and none for statements that alter tables.
     connection.isolation_level = None
     connection.execute("PRAGMA secure_delete = ON")
 
@@ -238,7 +238,7 @@ def _begin_sqlite(connection: sa.Connection) -> None:
     options = connection.get_execution_options()
     if options.get("isolation_level") == "AUTOCOMMIT":
         return
-    # A writer that only began to read could find that another one wrote meanwhile.
+    # A writer that only started a read could find that another process wrote meanwhile.
     connection.exec_driver_sql("BEGIN" if options.get("vani_writes") is False else "BEGIN IMMEDIATE")
 
 

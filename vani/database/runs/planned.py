@@ -25,7 +25,7 @@ class PlannedRun:
     name
         The job's name, as its user chose it.
     digest, application, processes
-        Of the run that its log tells; None where no log was there.
+        From the run in its log; None without a log.
     stripe_count, io_nodes
         What it got; None where the plan left that as it is.
     changed

@@ -69,7 +69,7 @@ __all__ = [
 
 
 def known_files(connection: sa.Connection) -> dict[str, tuple[int, int]]:
-    """Size and time of change of each file that was looked at, by its key."""
+    """Size and time of change of each file that was examined, by its key."""
     of = tables.sources.c
     return {
         place: (size, changed)
@@ -203,7 +203,7 @@ def count_damaged(connection: sa.Connection) -> int:
 
 
 def all_sources(connection: sa.Connection) -> Iterator[Source]:
-    """Every file that was looked at."""
+    """Every file that was examined."""
     ordered = sa.select(tables.sources).order_by(tables.sources.c.path)
     rows = connection.execute(ordered.execution_options(yield_per=1000))
     for row in rows.mappings():

@@ -70,7 +70,7 @@ class Run:
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """A file that was looked at.
+    """A file that was examined.
 
     Attributes
     ----------

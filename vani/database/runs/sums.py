@@ -1,7 +1,7 @@
 """Sums of runs by month and by day, so rankings read no runs: kept with the runs, in the same transaction.
 
-A row is one unit of time (`month` or `day`), application, user, number of processes and file system. Whoever writes
-runs calls a function of this module.
+A row is one unit of time (`month` or `day`), application, user, number of processes and file system. Writers of
+runs call a function of this module.
 """
 
 from __future__ import annotations

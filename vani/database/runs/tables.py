@@ -203,7 +203,7 @@ planned = sa.Table(
     sa.Column("name", sa.Text, nullable=False),
     sa.Column("user", sa.Text, nullable=False),
     sa.Column("nodes", sa.BigInteger, nullable=False),
-    # Of the run that its log tells; null where there is none.
+    # From the run in its log; null without a log.
     sa.Column("digest", sa.String(64)),
     sa.Column("application", sa.Text),
     sa.Column("processes", sa.BigInteger),

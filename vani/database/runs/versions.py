@@ -33,7 +33,7 @@ def refuse_other_versions(connection: sa.Connection, name: str) -> None:
     version = version_of(connection)
     if version is None:
         raise StoreError(
-            "is a database without runs, of something else",
+            "is another program's database, without runs",
             where=name,
             todo="name another place for the history",
         )
@@ -74,12 +74,12 @@ def upgrade_store(store: Store) -> tuple[str, str | None]:
     Raises
     ------
     StoreError
-        It is no store, a newer one, or cannot be written.
+        It is not a store, is a newer one, or cannot be written.
     """
     with store.writing(newest=False) as connection:
         version = version_of(connection)
         if version is None:
-            raise StoreError("is no history", where=store.name, todo="`vani history add PATH` makes one")
+            raise StoreError("is not a history", where=store.name, todo="`vani history add PATH` makes one")
         if version > NEWEST:
             raise _newer(version, store.name)
         if version == NEWEST:

@@ -1,8 +1,8 @@
 """Behaviours of runs by their totals: density-based clusters in logarithms, numbered as they appear.
 
 Two runs behave alike where bytes read, bytes written and metadata operations each agree within a factor of 1.2, and so
-do runs that others link (DBSCAN with one point enough to be dense). Runs are taken in order: one that lies near earlier
-runs gets the id of the nearest, another one a new id. So later runs never change the id of an earlier one; unlike
+do runs that others link (DBSCAN with one point enough to be dense). Runs are taken in order: a run near earlier runs
+gets the id of the nearest, any other run a new id. So later runs never change the id of an earlier one; unlike
 DBSCAN over all runs at once, a run between two behaviours does not make one of them.
 """
 
@@ -23,7 +23,7 @@ Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 
 _NOTHING: Final = -1e6
-"""Logarithm that stands for 0, which is near to nothing else."""
+"""Logarithm used for 0, which is near to nothing else."""
 _STEP: Final = float(np.log(FACTOR))
 _ROUNDING: Final = 1e-9
 

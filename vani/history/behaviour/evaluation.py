@@ -173,17 +173,17 @@ def compare_predictors(runs: Runs, last: float) -> Comparison:
     """
     notes = list(runs.notes)
     if len(runs) > _MOST:
-        notes.append(f"of {counted(len(runs), 'run')}, the last {_MOST:,} are looked at")
+        notes.append(f"of {counted(len(runs), 'run')}, the last {_MOST:,} are used")
         runs = runs.only(np.arange(len(runs)) >= len(runs) - _MOST)
     first = int((1 - last) * len(runs))
     more, lose = learnt(runs, first)
-    notes += [f"auto does without {name}, which gained nothing before" for name in sorted(lose)]
+    notes += [f"auto skips {name}, which did not help before" for name in sorted(lose)]
     modes = []
     for ended_only in (False, True):
         tested = judge(runs, first, ended_only=ended_only, begin=begins() | more, beside=lose)
         if not len(tested.place):
             raise InputError(
-                f"{counted(len(runs), 'run')}: of the last {last:.0%} none is of a category that was known before",
+                f"{counted(len(runs), 'run')}: of the last {last:.0%} none belongs to a known category",
                 where="runs",
                 todo="add more runs (vani history add)",
             )

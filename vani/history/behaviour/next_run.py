@@ -129,7 +129,7 @@ def _selection(runs: Runs, user: str | None, processes: int | None, among: int |
     notes = []
     if met > 1:
         notes.append(
-            f"there are {met:,} categories of user and processes; this is that of the latest run: "
+            f"there are {met:,} categories of user and processes; this is the latest run's: "
             f"--user {one_line(whose)} --processes {number}",
         )
     return _Selection(category, whose, number, tuple(notes))
@@ -137,7 +137,7 @@ def _selection(runs: Runs, user: str | None, processes: int | None, among: int |
 
 def _unknown(runs: Runs, user: str | None, processes: int | None) -> str:
     if not len(runs):
-        return "no run is known that had ended"
+        return "no ended run is known"
     whose = "" if user is None else f" by {one_line(user)}"
     met = sorted({number for _, owner, number in runs.names if user in (None, owner)})
     others = " and others" if len(met) > _NAMED else ""

@@ -52,7 +52,7 @@ def read_table(path: Path) -> Runs:
     if (ended < submitted).any():
         row = int(np.argmax(ended < submitted))
         raise InputError(
-            f"ends at {ended[row]:.17g}, before it begins at {submitted[row]:.17g}",
+            f"ends at {ended[row]:.17g}, before it starts at {submitted[row]:.17g}",
             where=f"{path}: row {row + 2}",
             todo="correct it or leave it out",
         )
@@ -66,7 +66,7 @@ def read_table(path: Path) -> Runs:
     unknown = np.full(len(order), np.nan)
     figures = {name: numbers[name][order] if name in numbers else unknown for name in (*TOTALS, *_OTHERS)}
     figures |= {"runtime_s": (ended - submitted)[order], "in_io_s": unknown}
-    notes = (f"{counted(late, 'run')} of the table began before the one above it",) if late else ()
+    notes = (f"{counted(late, 'run')} of the table started before the run above",) if late else ()
     return Runs(names, category, submitted[order], ended[order], figures, (), notes)
 
 
@@ -93,7 +93,7 @@ def _table(path: Path) -> pa.Table:
         raise InputError(f"cannot be read as CSV ({one_line(str(error))[:150]})", where=path) from error
     for name in names:
         if names.count(name) > 1:
-            raise InputError(f"column {one_line(name)!r} is there twice", where=path, todo="leave one out")
+            raise InputError(f"column {one_line(name)!r} appears twice", where=path, todo="leave one out")
     return table
 
 

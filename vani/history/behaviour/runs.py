@@ -95,7 +95,7 @@ _COLUMNS: Final = (*_NAMES, "submitted", "digest", *_FIGURES)
 
 def kept_runs(connection: sa.Connection, application: str | None = None, user: str | None = None) -> Runs:
     """Read the runs of an application, or of all where it is None; runs without known totals are left out."""
-    from vani.database.runs import read  # noqa: PLC0415 - loads SQLAlchemy, which tables in CSV do without
+    from vani.database.runs import read  # noqa: PLC0415 - loads SQLAlchemy, which tables in CSV do not need
 
     rows = read.figures_of(connection, _COLUMNS, application, user)
     columns = (
@@ -110,6 +110,6 @@ def kept_runs(connection: sa.Connection, application: str | None = None, user: s
     ended = submitted + np.maximum(np.nan_to_num(figures["runtime_s"]), 0.0)
     names, category = categories_of(*(columns[name] for name in _NAMES))
     left = len(rows) - int(known.sum())
-    notes = (f"{counted(left, 'run')} left out that lack the bytes they moved",) if left else ()
+    notes = (f"{counted(left, 'run')} without the bytes moved were left out",) if left else ()
     runs = Runs(names, category, submitted, ended, figures, columns["digest"], notes)
     return runs.only(known) if left else runs

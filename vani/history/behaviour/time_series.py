@@ -26,7 +26,7 @@ _OF_HEAT: Final = ("heatmap:POSIX", "heatmap:STDIO")
 
 @dataclass(frozen=True)
 class Series:
-    """Bytes read and written per sample, shape (samples, 2); `source` says what they are from."""
+    """Bytes read and written per sample, shape (samples, 2); `source` names their source."""
 
     step_s: float
     moved: Floats
@@ -46,7 +46,7 @@ def darshan_series(path: Path) -> Series:
     series = _of_calls(records) or _of_heat(records)
     if series is None:
         raise InputError(
-            "has totals alone, not when anything was moved",
+            "has only totals, without times of transfers",
             where=path,
             todo="record with DXT_ENABLE_IO_TRACE=1, or with Darshan 3.4 or later, which keeps heat maps",
         )

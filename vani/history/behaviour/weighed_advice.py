@@ -1,4 +1,4 @@
-"""Advice for a run that has not happened yet: that of runs like it, weighed by how likely it is to behave like them."""
+"""Advice for a run that has not happened yet: that of similar runs, weighed by how likely it is to behave like them."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def weighed(parts: Sequence[Part], next_run: NextRun) -> Advice:
             *(
                 NoRecommendation(
                     rule=key[0],
-                    why=f"it serves the next run with a probability of {format_share(min(1.0, support[key]))} only",
+                    why=f"its probability in the next run is only {format_share(min(1.0, support[key]))} only",
                 )
                 for key in dropped
             ),
@@ -118,7 +118,8 @@ def _weighed(recommendation: Recommendation, support: float) -> Recommendation:
             "expected": recommendation.expected
             if recommendation.gain is None
             else _expected(recommendation.gain, support),
-            "reason": f"{recommendation.reason} The next run behaves so with a probability of {format_share(support)}.",
+            "reason": f"{recommendation.reason} The probability of this behaviour in the next run is "
+            f"{format_share(support)}.",
         }
     )
 
@@ -132,7 +133,7 @@ def _expected(expected: Expected, support: float) -> Expected:
             "after": after,
             "speedup": expected.before / after if after > 0 else expected.speedup,
             "low": expected.low if support >= _CERTAIN or expected.low is None else min(1.0, expected.low),
-            "method": f"{expected.method}; saved with the probability of this behaviour, {support:.0%}",
+            "method": f"{expected.method}; saving times the probability of this behaviour, {support:.0%}",
         }
     )
 

@@ -30,7 +30,7 @@ WALKED: Final = 32
 _KNOWN_FIRST: Final = 3
 """Runs before the first of these: with fewer, a law that changes from run to run does not show."""
 _MOST_WALKED: Final = 200_000
-"""Creations of these runs, beyond which no further one is looked at."""
+"""Creations of these runs, beyond which no further one is examined."""
 _RUNS_IN_PARTS: Final = 8
 """Past runs, beyond those that choose, of which a running run's predictor foresees part by part."""
 _RIGHT, _WRONG = 0.5, 1.0
@@ -146,7 +146,7 @@ class Follower:
                 self._before[name] += self._parts_of(name, at)
 
     def _parts_of(self, name: str, at: int) -> Iterator[Outcome]:
-        """Each part of a past run, foreseen from all before it."""
+        """Each part of a past run, foreseen from all earlier runs."""
         run = self.past[at]
         return on_rest(self._methods[name], self.past[:at], run, blocks_of(len(run), _blocks(len(run))))
 

@@ -73,7 +73,7 @@ def on_rest(
     for begin, end in blocks:
         began = time.perf_counter()
         so_far = came.first(begin)
-        # The order of ranks does not matter, so two more files of each rank are foreseen.
+        # The order of ranks does not matter, so two more files of each rank are predicted.
         count = end - begin + 2 * len(np.unique(so_far.ranks))
         foreseen: Foreseen = method.predict(past, so_far, count)
         outcome = compare(foreseen, came.part(begin, end), time.perf_counter() - began)
@@ -82,9 +82,9 @@ def on_rest(
 
 def compare(foreseen: Foreseen, came: Creations, cost_s: float) -> Outcome:
     """Compare a forecast with the creations that came."""
-    # A file is known by its name, not by its time: the nth creation of a rank is compared with the nth one foreseen.
+    # A file is known by its name, not by its time: the nth creation of a rank is compared with the nth predicted one.
     guess = _by_rank(foreseen).find(came.ranks, nth_of_rank(came.ranks))
-    # Creations of ranks that were not foreseen are taken in order.
+    # Creations of ranks that were not predicted are taken in order.
     strange = np.flatnonzero(guess < 0)
     free = np.ones(len(foreseen), dtype=np.bool_)
     free[guess[guess >= 0]] = False

@@ -86,7 +86,7 @@ def _fitted(run: Creations, kind: str, *, by_rank: bool) -> Law:
                 guess = last * (last / before) if kind == "factor" else last + (last - before)
         there = np.isfinite(guess)
         number = int(there.sum())
-        # A period of which half a one was seen again is none.
+        # A period that was repeated only in half does not count.
         if number < max(2, lag // 2):
             continue
         share = float(is_right(guess[there], came[there]).mean()) * (1 - 1 / (number + 2))

@@ -24,7 +24,7 @@ _TURNS: Final = 4
 _SURE: Final = 0.99
 _LONGEST_PERIOD: Final = 64
 _COUNTED: Final = 2000
-"""Files of two runs that are compared to learn how numbers in names go on."""
+"""Files of two runs that are compared to learn how numbers in names continue."""
 
 Fields = tuple[str, tuple[int, ...]]
 """A name with its numbers taken out, and these."""

@@ -86,7 +86,7 @@ def creations_of_trace(path: Path) -> Creations | None:
         np.maximum.at(size, file[resized], np.clip(offset[resized], 0, LARGEST))
         creating = np.flatnonzero(own & ((flags & Flag.CREATE) != 0))
         emptied[file[creating[(flags[creating] & Flag.TRUNCATE) != 0]]] = True
-        # Who opens a stream to write and writes nothing that was traced, has used fprintf.
+        # A process that opens a stream to write, without a traced write, has used fprintf.
         streamed[file[creating[layer[creating] == Layer.STDIO]]] = True
         _note_makers(file[creating], columns["rank"].to_numpy()[creating], makers, rank)
         np.minimum.at(first, file[creating], columns["start_ns"].to_numpy()[creating])

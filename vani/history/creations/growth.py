@@ -34,7 +34,7 @@ def _factor(rows: Rows) -> Floats:
 
 LAWS: Final = (
     RunLaw("equal", 1, lambda rows: rows[-1]),
-    RunLaw("two in turn", 2, lambda rows: rows[-2]),
+    RunLaw("two alternating", 2, lambda rows: rows[-2]),
     RunLaw("three in turn", 3, lambda rows: rows[-3]),
     RunLaw("four in turn", 4, lambda rows: rows[-4]),
     RunLaw("by a constant step", 2, lambda rows: np.maximum(0, 2 * rows[-1] - rows[-2])),
@@ -69,7 +69,7 @@ def best_law(rows: Rows, *, exact: bool = False) -> tuple[RunLaw, float, int]:
             right = np.abs(guess - came) < 0.5 if exact else is_right(guess, came)
             there = np.isfinite(came)
             shares.append(float(right[there].mean()) if there.any() else 0.0)
-        # Who was judged on fewer runs could have been lucky.
+        # A predictor judged on fewer runs may have been lucky.
         share = sum(shares) / (len(shares) + 0.5)
         if share > highest + 1e-9:
             best, highest, judged = law, share, len(shares)

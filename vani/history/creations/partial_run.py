@@ -32,7 +32,7 @@ def read_partial_run(path: Path) -> Creations:
 
         creations = creations_of_trace(path)
         if creations is None:
-            raise InputError("does not say when files were created", where=path, todo="name a trace of calls")
+            raise InputError("does not show when files were created", where=path, todo="name a trace of calls")
         return creations
     try:
         with path.open(newline="", encoding="utf-8-sig") as file:
@@ -63,7 +63,7 @@ def _refuse_head(head: list[str], path: Path) -> None:
         what = f"column {unknown[0][:60]!r} is not known" if unknown else "has no column 'size'"
         raise InputError(what, where=path, todo=f"columns are {known}")
     if len(set(head)) < len(head):
-        raise InputError("a column is there twice", where=path, todo="leave one out")
+        raise InputError("a column appears twice", where=path, todo="leave one out")
 
 
 def _columns(rows: Iterator[list[str]], head: list[str], path: Path) -> dict[str, list[int | str]]:

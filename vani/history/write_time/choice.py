@@ -1,7 +1,7 @@
 """The choice of a method, and the error of its predictions, both by steps out in scale, as in use.
 
 A model is made from small runs to predict large ones. So each method is fitted to the scales up to half of the largest
-one and judged on those above; then the same is done once more below. The method with the least error over both steps is
+one and judged on those above; then the same is repeated below. The method with the least error over both steps is
 fitted again to all samples. Its ratios of measured to predicted time on the upper step give the interval: of new
 samples that are as far from the training as those, nine of ten are within. Where they are fewer than nine, lower steps
 add theirs.
@@ -161,7 +161,7 @@ def choose(
         raise InputError(
             "all samples are of one scale",
             where="samples",
-            todo="measure at least two, so that one can be held out",
+            todo="measure at least two, to hold one out",
         )
     steps = list(_steps(scale))
     upper = _scored(samples, scale, steps[0], names)

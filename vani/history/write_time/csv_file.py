@@ -48,12 +48,12 @@ def read_csv(text: str, path: Path) -> Writes:
 
 def _refuse_head(head: Sequence[str], path: Path) -> None:
     if not any(head):
-        raise InputError("is empty", where=path, todo="begin it with the names of the columns")
+        raise InputError("is empty", where=path, todo="start it with the names of the columns")
     if not all(head):
         raise InputError("has a column without a name", where=path, todo="name it or leave it out")
     for name in head:
         if head.count(name) > 1:
-            raise InputError(f"column {name!r} is there twice", where=path, todo="leave one out")
+            raise InputError(f"column {name!r} appears twice", where=path, todo="leave one out")
     if len(head) > _MOST_COLUMNS:
         raise InputError(f"has {len(head):,} columns", where=path, todo=f"keep at most {_MOST_COLUMNS}")
     if not set(_TIMES) & set(head) and not {"bandwidth", "bytes"} <= set(head):
@@ -65,7 +65,7 @@ def _refuse_head(head: Sequence[str], path: Path) -> None:
     times = [name for name in (*_TIMES, "bandwidth") if name in head]
     if len(times) > 1:
         raise InputError(
-            f"has the time twice, as {times[0]!r} and as {times[1]!r}", where=path, todo="leave one out"
+            f"has two times of writes, {times[0]!r} and as {times[1]!r}", where=path, todo="leave one out"
         )
 
 

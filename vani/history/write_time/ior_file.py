@@ -63,7 +63,7 @@ def read_ior(text: str, path: Path) -> Writes:
     """
     writes = list(_of_json(text, path) if text.lstrip().startswith("{") else _of_text(text, path))
     if not writes:
-        raise InputError("has no write", where=path, todo="let IOR write (-w), or leave it out")
+        raise InputError("has no write", where=path, todo="run IOR with -w, or leave it out")
     if len(writes) > MOST_WRITES:
         raise InputError(f"has more than {MOST_WRITES:,} writes", where=path, todo="leave some out")
     tests = [test for test, _, _ in writes]
@@ -100,10 +100,10 @@ def _of_json(text: str, path: Path) -> Iterator[tuple[_Test, float, float]]:
         document = json.loads(text)
     except ValueError as error:
         raise InputError(
-            f"is no whole JSON ({error})", where=path, todo="leave it out, or let IOR run to its end"
+            f"is not complete JSON ({error})", where=path, todo="leave it out, or run IOR to its end"
         ) from None
     except RecursionError:
-        raise InputError("is no JSON of IOR: it is nested too deep", where=path) from None
+        raise InputError("is not IOR's JSON: it is nested too deeply", where=path) from None
     try:
         for number, test in enumerate(document["tests"]):
             options, given = test["Options"], test["Parameters"]
@@ -120,7 +120,7 @@ def _of_json(text: str, path: Path) -> Iterator[tuple[_Test, float, float]]:
                     yield known, *_checked(rate, seconds, f"{path}: test {number}")
     except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
         raise InputError(
-            f"is no JSON of IOR ({type(error).__name__}: {one_line(str(error))[:60]})",
+            f"is not IOR's JSON ({type(error).__name__}: {one_line(str(error))[:60]})",
             where=path,
             todo="write it by `-O summaryFormat=JSON`",
         ) from None
@@ -157,7 +157,7 @@ def _of_text(text: str, path: Path) -> Iterator[tuple[_Test, float, float]]:
                 raise InputError(
                     f"{len(cells)} figures where IOR prints {len(titles)}: it is cut off or damaged",
                     where=where,
-                    todo="leave it out, or let IOR run to its end",
+                    todo="leave it out, or run IOR to its end",
                 )
         elif not titles or line.startswith(("Options", "Summary:", "Test ")):
             if line.startswith(("Options", "Summary:")):
@@ -166,7 +166,7 @@ def _of_text(text: str, path: Path) -> Iterator[tuple[_Test, float, float]]:
             if option is not None:
                 options[option[1]] = option[2]
     if rows == 0 and not titles:
-        raise InputError("ends before its results: it is cut off", where=path, todo="let IOR run to its end")
+        raise InputError("ends before its results: it is cut off", where=path, todo="run IOR to its end")
 
 
 def _is_summary(text: str, line: str) -> bool:
@@ -234,7 +234,7 @@ def _number(cell: str, where: str) -> float:
     try:
         return float(cell)
     except ValueError:
-        raise InputError(f"{cell[:40]!r} is no number", where=where, todo="leave it out") from None
+        raise InputError(f"{cell[:40]!r} is not a number", where=where, todo="leave it out") from None
 
 
 def _checked(rate: float, seconds: float, where: str) -> tuple[float, float]:

@@ -68,7 +68,7 @@ class NodeMap:
         nodes = expand(hosts) if hosts is not None else list(self.behind)
         if count is not None and len(nodes) != count:
             what = "--job-nodes" if hosts is not None else str(self.path)
-            todo = "leave -n out" if hosts is not None else "name those of the job with --job-nodes"
+            todo = "leave -n out" if hosts is not None else "name the job's nodes with --job-nodes"
             raise InputError(f"names {len(nodes):,} nodes where the job has {count:,}", where=what, todo=todo)
         return nodes
 
@@ -101,8 +101,8 @@ def read_mapping(path: Path, kinds: Sequence[str]) -> NodeMap:
 
 def _place(name: str, head: Sequence[str], path: Path) -> int:
     if head.count(name) != 1:
-        what = f"column {name!r} is there twice" if name in head else f"has no column {name!r}"
-        raise InputError(what, where=path, todo="begin it with the names of the columns, each once")
+        what = f"column {name!r} appears twice" if name in head else f"has no column {name!r}"
+        raise InputError(what, where=path, todo="start it with the names of the columns, each once")
     return head.index(name)
 
 
@@ -120,7 +120,7 @@ def _behind(
         if not node or not all(components):
             raise InputError("has an empty cell", where=where, todo="fill it in or leave the row out")
         if node in behind:
-            raise InputError(f"node {one_line(node)} is there twice", where=where, todo="leave one out")
+            raise InputError(f"node {one_line(node)} appears twice", where=where, todo="leave one out")
         if len(behind) == _MOST_NODES:
             raise InputError(f"maps more than {_MOST_NODES:,} nodes", where=path, todo="leave some out")
         behind[node] = tuple(components)

@@ -83,7 +83,7 @@ def writes_of(runs: Sequence[Run], where: str) -> Writes:
     used = [run for run in runs if _tells(run)]
     if not used:
         raise InputError(
-            f"none of {len(runs):,} runs writes, hardly reads, and records its time",
+            f"none of {len(runs):,} runs writes, hardly reads, and has its time",
             where=where,
             todo="name another application, or measure with IOR",
         )

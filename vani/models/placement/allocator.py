@@ -20,7 +20,7 @@ __all__ = ["Turn", "allocate", "in_turn"]
 Turn = Literal["going-on", "random-start"]
 
 _BATCHES: Final = 64
-"""Free space is looked at so many times."""
+"""Free space is examined so many times."""
 
 
 def in_turn(server: Ints) -> Ints:

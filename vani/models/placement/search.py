@@ -22,7 +22,7 @@ def search(
     server_bound: float,
     most_tried: int = MOST_TRIED,
 ) -> tuple[Ints, bool]:
-    """The best placement of all stripes, and whether every one was looked at.
+    """The best placement of all stripes, and whether every one was examined.
 
     Best is the lowest level of the fullest target, then of the fullest server. With many stripes none is tried, and
     `place` is returned; so it is where no placement has room for all.

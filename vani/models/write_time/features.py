@@ -2,7 +2,7 @@
 
 n nodes with m processes each write K megabytes per process to separate files; W is Lustre's stripe count. Stages of
 the path give aggregate load, load skew and resources in use, each as it is and as its reciprocal; neighbouring stages
-give products; three more stand for interference. The paper counts 41 features for GPFS and 30 for Lustre, of which 40
+give products; three more represent interference. The paper counts 41 features for GPFS and 30 for Lustre, of which 40
 and 27 are distinct: n / (m n K) is 1 / (m K), and Lustre's n and 1 / (m n K) are there twice.
 
 A megabyte has the user's meaning: the same unit in K, in the block of GPFS and in Lustre's stripe size.

@@ -1,7 +1,7 @@
 """The components between the nodes of a job and the file system: routers, links, bridges, I/O nodes.
 
 A scheduler decides that, and it changes the load of the busiest router by orders of magnitude. Where it is not known,
-two ends are looked at: *packed*, as few shared components as can be, and *spread*, as many.
+two ends are examined: *packed*, as few shared components as can be, and *spread*, as many.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Plans that hand out I/O nodes: whether the pool still has as many."""
+"""Plans that assign I/O nodes: whether the pool still has as many."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ _NAMED = 5
 
 
 def check_io_nodes(plan: ForwardPlan | ReplayPlan, snapshot: Snapshot) -> Findings:
-    """Hold the I/O nodes that are handed out (of a replay, at once) against the forwarding nodes that serve."""
+    """Compare the I/O nodes that are assigned (of a replay, at once) against the forwarding nodes that serve."""
     wanted = plan.after.io_nodes or 0
     if not wanted:
-        return Findings(notes=["the plan hands out no I/O nodes"])
+        return Findings(notes=["the plan assigns no I/O nodes"])
     if not snapshot.forwarding:
         reason = f"{_handed_out(wanted)}, and the snapshot names no forwarding nodes"
         return Findings(broken=[Left(name="pool", reason=reason)])
@@ -30,9 +30,9 @@ def check_io_nodes(plan: ForwardPlan | ReplayPlan, snapshot: Snapshot) -> Findin
     notes = []
     degraded = [node.name for node in snapshot.forwarding if node.state == "degraded"]
     if degraded:
-        notes.append(f"slower than planned, since degraded: {_named(degraded)}")
+        notes.append(f"slower than planned, because degraded: {_named(degraded)}")
     if usable > plan.forward.io_nodes:
-        notes.append(f"the pool has {usable:,} I/O nodes, the plan knows {plan.forward.io_nodes:,}")
+        notes.append(f"the pool has {usable:,} I/O nodes, the plan expects {plan.forward.io_nodes:,}")
     if usable >= wanted:
         return Findings(notes=notes)
     reason = f"{_handed_out(wanted)}, {usable:,} of {len(snapshot.forwarding):,} can be used"
@@ -42,7 +42,7 @@ def check_io_nodes(plan: ForwardPlan | ReplayPlan, snapshot: Snapshot) -> Findin
 
 
 def _handed_out(wanted: int) -> str:
-    return f"{counted(wanted, 'I/O node', 'is', 'are')} handed out"
+    return f"{counted(wanted, 'I/O node', 'is', 'are')} assigned"
 
 
 def _named(names: list[str]) -> str:

@@ -16,7 +16,7 @@ __all__ = ["check_osts"]
 
 
 def check_osts(plan: PlacePlan, snapshot: Snapshot) -> Findings:
-    """Hold the OSTs that get bytes against the snapshot.
+    """Compare the OSTs that get bytes with the snapshot.
 
     Broken is an OST that is not there, is offline, has not as much free as the plan adds, or belongs to another server.
     One that is fuller than it was, or degraded since, is a note: files of the plan may be there already.
@@ -24,7 +24,7 @@ def check_osts(plan: PlacePlan, snapshot: Snapshot) -> Findings:
     there = {target.index: target for target in snapshot.ost}
     used = [target for target in plan.targets if target.added]
     if not used:
-        return Findings(notes=["the plan puts nothing on any OST"])
+        return Findings(notes=["the plan places nothing on OSTs"])
     findings = Findings()
     for use in used:
         name, now = f"OST {use.index}", there.get(use.index)
@@ -36,10 +36,10 @@ def check_osts(plan: PlacePlan, snapshot: Snapshot) -> Findings:
         elif now.state == "degraded" and use.state == "ok":
             findings += Findings(notes=[f"{name} is degraded since"])
         if now.oss is not None and use.oss is not None and now.oss != use.oss:
-            findings += Findings(broken=[Left(name=name, reason=f"it is behind {now.oss}, not {use.oss}")])
+            findings += Findings(broken=[Left(name=name, reason=f"it belongs to {now.oss}, not {use.oss}")])
         free = now.size - now.used
         if use.added > free:
-            reason = f"{format_bytes(use.added)} are to come, {format_bytes(free)} are free"
+            reason = f"{format_bytes(use.added)} will be written, {format_bytes(free)} are free"
             findings += Findings(broken=[Left(name=name, reason=reason)])
         elif now.used + use.added > plan.place.ceiling * now.size:
             findings += Findings(notes=[f"{name} will be above the ceiling of {plan.place.ceiling:g}"])

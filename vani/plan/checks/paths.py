@@ -47,12 +47,12 @@ def check_paths(plan: PathPlan, snapshot: Snapshot) -> Findings:
                 if not (name == "mdops" and key[0] != "forwarding node"):
                     unknown.append(Left(name=_called(key), reason=f"no peak of {_WORDS[name]}"))
             elif amount > peak * (1 + _ROUNDED):
-                reason = f"{amount:,.0f} {_WORDS[name]} are sent, its peak is {peak:,.0f}"
+                reason = f"{amount:,.0f} {_WORDS[name]} are planned, its peak is {peak:,.0f}"
                 broken.append(Left(name=_called(key), reason=reason))
             elif node.load is not None and amount > peak * (1 - node.load) * (1 + _ROUNDED):
                 notes.append(
                     f"{_called(key)} has {peak * (1 - node.load):,.0f} {_WORDS[name]} free, and {amount:,.0f} are "
-                    "sent: too few unless the jobs of the plan are a part of its load"
+                    "planned: not enough, unless its load includes the jobs of the plan"
                 )
     return Findings(broken, unknown, notes)
 
@@ -93,7 +93,7 @@ def _ways(jobs: Iterable[JobPath], snapshot: Snapshot) -> Iterator[Left]:
             yield Left(name=f"forwarding node {forwarding}", reason=f"it no longer reaches {storage}")
     for storage, ost in dict.fromkeys(way[1:] for way in ways):
         if snapshot.storage and behind.get(ost) != storage:
-            yield Left(name=f"OST {ost}", reason=f"it is no longer behind {storage}")
+            yield Left(name=f"OST {ost}", reason=f"it no longer belongs to {storage}")
 
 
 def _sent(plan: PathPlan) -> dict[Key, dict[str, float]]:

@@ -24,9 +24,9 @@ class Built:
     direction: list[str | None]
     placer: Placer
     clipped: bool
-    """A component asked for more targets than there are."""
+    """A component requests more targets than there are."""
     has_dom: bool
-    """Bytes lie on the metadata target."""
+    """Bytes are on the metadata target."""
 
     @cached_property
     def bytes_by_phase(self) -> Floats:

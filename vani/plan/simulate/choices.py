@@ -78,7 +78,7 @@ def _forward(plan: Plan, jobs: Collection[str], io_nodes: int) -> Choices:
     used = plan.after.io_nodes
     if used > io_nodes:
         raise InputError(
-            f"the plan hands out {used:,} I/O nodes, the machine has {io_nodes:,}",
+            f"the plan assigns {used:,} I/O nodes, the machine has {io_nodes:,}",
             where="plans",
             todo="give `machine.io_nodes`, or a plan for that machine",
         )
@@ -96,7 +96,7 @@ def _forward(plan: Plan, jobs: Collection[str], io_nodes: int) -> Choices:
         if job.bandwidth is not None and not job.shared:
             rates[job.name] = job.bandwidth
     lacks = [
-        (job, "the forward plan does not mention it: its nodes are dealt over all I/O nodes")
+        (job, "the forward plan does not mention it: its nodes are spread over all I/O nodes")
         for job in jobs
         if job not in nodes
     ]
@@ -114,7 +114,7 @@ def _place(plan: Plan, jobs: Collection[str], io_nodes: int) -> Choices:
     }
     placed = {job for job, _ in extents}
     lacks = [
-        (job, "the plan of OSTs places none of its files: they are placed as without it")
+        (job, "the plan of OSTs places none of its files: they are placed as without the plan")
         for job in jobs
         if job not in placed
     ]
@@ -136,7 +136,7 @@ def _path(plan: Plan, jobs: Collection[str], io_nodes: int) -> Choices:
         if job.name in jobs and job.map
     }
     lacks = [
-        (job, "the plan of paths does not mention it: its nodes are dealt over all I/O nodes")
+        (job, "the plan of paths does not mention it: its nodes are spread over all I/O nodes")
         for job in jobs
         if job not in nodes
     ]

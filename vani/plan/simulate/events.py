@@ -1,4 +1,4 @@
-"""Time goes on from event to event; between two of them, rates stay as they are."""
+"""Time advances from event to event; rates are constant between two events."""
 
 from __future__ import annotations
 
@@ -56,8 +56,8 @@ class Workload:
     """Flows, each a chain of segments that pass one after the other.
 
     Flow `f` has the segments `chain[f, 0]` up to `chain[f, 1]`, which flows of several phases may share; `amount[s]`
-    is what each flow of segment `s` moves and `use` what it takes of resources; `count[f]` equal flows stand in one
-    row; `is_bytes[s]` is false of operations, and of bytes that another segment of the flow counts.
+    is what each flow of segment `s` moves and `use` what it takes of resources; row `f` represents `count[f]` equal
+    flows; `is_bytes[s]` is false of operations, and of bytes that another segment of the flow counts.
     """
 
     use: Usage
@@ -103,7 +103,7 @@ def run(
     ----------
     tolerance
         Flows that would end within this share of the shortest flow's length of each other are one event: each ends at
-        its own time, but what they leave free is shared anew only once. 0: each end is an event.
+        its own time, but what they leave free is shared again only once. 0: each end is an event.
     keep_steps
         Whether what happened between events is kept.
     """
@@ -190,7 +190,7 @@ class _Clock:
     def _next_given(self) -> float:
         """The next moment that does not depend on rates."""
         times = [time for time, _ in self.due]
-        # A change when nothing is left to move is none.
+        # A change when nothing is left to move does not count.
         if self.changed < len(self.changes) and (len(self.active) or times):
             times.append(self.changes[self.changed].time)
         return min(times, default=math.inf)

@@ -156,13 +156,13 @@ class _Builder:
             raise InputError(
                 f"there are more than {MOST_FLOWS:,} flows",
                 where=self.where,
-                todo="give fewer processes: one can stand for those of a node",
+                todo="give fewer processes: one can represent all of a node",
             )
 
     def _chains(
         self, number: int, job: Job, phase: ScenarioPhase, first_node: int, rate: float | None
     ) -> list[tuple[tuple[int, int], int]]:
-        """Segments of each flow of a phase, from and up to, and how many equal flows it stands for."""
+        """Segments of each flow of a phase, from and up to, and how many equal flows it represents."""
         self._refuse_too_many(max(job.processes, phase.files or 0, len(job.files)))
         node_of = first_node + np.arange(job.processes) * job.nodes // job.processes
         shares = self._shares(number, job, phase)
@@ -215,9 +215,9 @@ class _Builder:
         planned = [self.choices.extents.get((job.name, path)) for path in paths]
         if self.layout is not None and any(planned):
             raise InputError(
-                "a variant's `layout` and a plan of OSTs both decide how files lie",
+                "a variant's `layout` and a plan of OSTs both set the layout of files",
                 where="plans",
-                todo="leave the layout out of the variant, or plan that layout",
+                todo="leave the layout out of the variant, or use it in the plan",
             )
         sizes = [
             (size, parts if own is None else components_of_plan(own))
@@ -319,7 +319,7 @@ class _Builder:
         near = phase.storage == "burst_buffer" or operation in {"stage_in", "stage_out"}
         if near and "burst_buffer" not in machine.stages:
             raise InputError(
-                f"job {job.name!r} uses a burst buffer of which no rate is known",
+                f"job {job.name!r} uses a burst buffer without a known rate",
                 where=self.where,
                 todo="give `machine.burst_buffer`",
             )
@@ -344,7 +344,7 @@ class _Builder:
         limited = (rate and part.target) or (cap < np.inf and not machine.is_process_assumed)
         if not legs and not limited:
             raise InputError(
-                f"nothing on the way of {job.name!r} has a rate: its bytes would pass in no time",
+                f"nothing on the way of {job.name!r} has a rate: its transfer would take no time",
                 where=self.where,
                 todo="give `machine.target`, `machine.node` or another rate",
             )

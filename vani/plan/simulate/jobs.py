@@ -91,13 +91,13 @@ def jobs_of(
         (name for name, again in zip(sorted(names), sorted(names)[1:], strict=False) if name == again), None
     )
     if twin is not None:
-        raise InputError(f"two jobs are named {twin!r}", where=where, todo="give each its own name")
+        raise InputError(f"two jobs are named {twin!r}", where=where, todo="give each a different name")
     phases = sum(phase.repeat for job in all_jobs for phase in job.phases)
     if phases > MOST_PHASES:
         raise InputError(
             f"the jobs have {phases:,} phases, repetitions counted",
             where=where,
-            todo=f"at most {MOST_PHASES:,} are simulated: repeat less often",
+            todo=f"at most {MOST_PHASES:,} are simulated: use fewer repetitions",
         )
     return all_jobs, lacks
 
@@ -128,12 +128,12 @@ def _of_planned(
             order=pattern.order if pattern is not None else "contiguous",
         )
         if pattern is None:
-            lacks.append((job.name, "no pattern: a file of each process is written"))
+            lacks.append((job.name, "no pattern: one written file per process is assumed"))
         return [Job(job.name, job.nodes, processes, job.submit_s, [phase], rate)]
     if job.profile is not None:
         own = _JobOutline(job.name, job.nodes, job.processes, job.submit_s)
         return _of_profile(own, profiles[job.profile], lacks)
-    lacks.append((job.name, "neither bytes, files nor a profile: it moves nothing and is left out"))
+    lacks.append((job.name, "no bytes, files or profile: it moves nothing and is left out"))
     return []
 
 
@@ -189,7 +189,7 @@ def _of_profile(
     if not profile.apps:
         lacks.append((job.name, "its profile has no apps: it is left out"))
     if any(trace.complete is False for trace in profile.traces):
-        lacks.append((job.name, "its trace is damaged: the lost part is not simulated"))
+        lacks.append((job.name, "its trace is damaged: the missing part is not simulated"))
     return of_profile
 
 

@@ -93,8 +93,8 @@ def pieces_of(
     """Pieces in which bytes `begin` to `end` of a file of `size` bytes are moved, one after the other.
 
     In turn: all objects of a component at once, each with its share, while a client can hold several stripes; larger
-    stripes come one after the other, unless processes take turns in the file (`strided`). Else each object holds one
-    contiguous piece of its component, and one comes after the other.
+    stripes come one after the other, unless processes take turns in the file (`strided`). Else each object contains
+    one contiguous piece of its component, in sequence.
     """
     pieces = []
     for number, part in enumerate(components):

@@ -150,11 +150,11 @@ def machine_of(
     for kind, pace in paces.items():
         if pace.read == 0 and pace.write == 0:
             raise InputError(
-                f"machine.{kind} is 0: nothing would ever move", where=where, todo="give a rate above 0"
+                f"machine.{kind} is 0: nothing would move", where=where, todo="give a rate above 0"
             )
     if snapshot is not None:
         lacks += [
-            (f"OST {target.index}", "degraded, and its load is not known: it is reckoned with its whole rate")
+            (f"OST {target.index}", "degraded, and its load is not known: its full rate is used")
             for target in snapshot.ost
             if target.state == "degraded" and target.load is None
         ]
@@ -194,7 +194,7 @@ def _targets(
         raise InputError(
             "the machine has no targets",
             where=where,
-            todo="give `machine.targets`, or a system that has some",
+            todo="give `machine.targets`, or a system with targets",
         )
     servers = min(count, figures.servers or (disk.servers if disk is not None else None) or 1)
     size: float | None = figures.target_size
@@ -288,7 +288,7 @@ def _paces(
     if paces["process"] is None:
         paces["process"] = _pace(PAGE_CACHE_RATE)
         notes.append(
-            f"a process moves {format_rate(PAGE_CACHE_RATE)} at most, as measured on one machine (docs/models.md)"
+            f"a process moves at most {format_rate(PAGE_CACHE_RATE)}, as measured on one machine (docs/models.md)"
         )
     return {kind: pace for kind, pace in paces.items() if pace is not None}
 

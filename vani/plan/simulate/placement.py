@@ -37,7 +37,7 @@ class Placer:
         """Bytes of this simulation by target."""
         self.usable = np.flatnonzero(targets.usable)
         if not len(self.usable):
-            raise InputError("no target is usable: all are offline", where="snapshot", todo="bring one back")
+            raise InputError("no target is usable: all are offline", where="snapshot", todo="make one available")
         self.next = int(self.random.integers(len(self.usable)))
         servers = int(targets.server.max()) + 1
         self._servers_used = np.bincount(targets.server, self.used, minlength=servers)
@@ -62,7 +62,7 @@ class Placer:
         return chosen
 
     def hold(self, chosen: Ints, size: float, parts: tuple[Component, ...], number: int) -> None:
-        """Take account of a component that lies on given targets."""
+        """Account for a component on given targets."""
         part = parts[number]
         high = size if part.end is None else min(size, part.end)
         if high <= part.start or not part.count:

@@ -80,7 +80,7 @@ class Played:
 
 
 def _makespan(run: Run) -> float:
-    # A phase that never begins waits for one that never ends.
+    # A phase that never starts waits for a phase that never ends.
     return float(np.where(np.isnan(run.phase_end), np.inf, run.phase_end).max(initial=0.0))
 
 
@@ -145,7 +145,7 @@ def play(
             raise InputError(
                 f"{len(built.work.count):,} flows with {len(seeds):,} seeds",
                 where=where,
-                todo=f"at most {MOST_RUN:,} flows over all seeds: give fewer",
+                todo=f"at most {MOST_RUN:,} flows over all seeds: use fewer seeds",
             )
         changes = _changes(failures, machine, built, where)
         used = tolerance_for(len(built.work.count), tolerance)

@@ -14,7 +14,7 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
 CAPPED: Final = -1
-"""Stands for the bound of a flow that only its own cap limits."""
+"""Marks the bound of a flow that only its own cap limits."""
 
 _SAME: Final = 1 + 1e-12
 
@@ -25,7 +25,7 @@ class Usage:
 
     `first`, shape (flows + 1,), says where the entries of each flow begin; entry `e` takes `load[e]` of
     `resource[e]` for each unit per second of its flow. `cap`, shape (flows,), is the most that a flow can have,
-    inf without a cap of its own. A flow that stands for n equal ones has n times the load, and the rate
+    inf without a cap of its own. A flow that represents n equal ones has n times the load, and the rate
     of one of them.
     """
 

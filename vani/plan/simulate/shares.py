@@ -15,7 +15,7 @@ __all__ = ["Part", "owners_of", "parts_of"]
 
 @dataclass(frozen=True)
 class Part:
-    """Bytes of a process that pass at one time, and the targets that they lie on; none: on the node or the metadata
+    """Bytes of a process that pass at one time, and their targets; none: on the node or the metadata
     target.
     """
 

@@ -1,4 +1,4 @@
-"""From a scenario and what it names to a plan that says what would happen."""
+"""Simulates a scenario and its inputs, and returns the outcome as a plan."""
 
 from __future__ import annotations
 
@@ -247,8 +247,8 @@ def _expected(played: Sequence[Played]) -> Expected | None:
         speedup=before / after,
         low=float(gains.min()) if many else None,
         high=float(gains.max()) if many else None,
-        method=f"end of the last job, {last.variant.name} against {first.variant.name}; "
-        + (f"range over {len(gains)} seeds" if many else "one run of each: no range"),
+        method=f"end of the last job, {last.variant.name} compared with {first.variant.name}; "
+        + (f"range over {len(gains)} seeds" if many else "one run each, so no range"),
     )
 
 
@@ -295,7 +295,7 @@ def _why(played: Played, built: Built, run: Run, number: int) -> str:
         kind = KINDS[built.resources.kind[resource]]
         names.append(f"{kind} {resource - built.place_of[kind]}")
     some = ", ".join(names[:5]) + (f" and {len(names) - 5:,} more" if len(names) > 5 else "")
-    return f"{some} {'stands' if len(names) == 1 else 'stand'} still" if names else "it never moves again"
+    return f"{some} {'stands' if len(names) == 1 else 'stand'} still" if names else "it never recovers"
 
 
 def _over(played: Sequence[Played]) -> Iterable[Left]:
@@ -318,17 +318,17 @@ def _notes(played: Sequence[Played]) -> Iterable[str]:
         yield from trial.machine.notes
         if any(built.clipped for built, _ in trial.runs):
             targets = counted(int(trial.machine.targets.usable.sum()), "target")
-            yield f"a file has at most one object on each target: layouts of more stripes than {targets} are cut"
+            yield f"a file has at most one object on each target: layouts with more stripes than {targets} are cut"
         if any(built.has_dom for built, _ in trial.runs):
-            yield "bytes on the metadata target pass the network alone: no rate of that target is known"
+            yield "bytes on the metadata target are limited by the network only: that target's rate is not known"
         if trial.tolerance:
             yield (
-                f"flows that end within {100 * trial.tolerance:.1f} % of the shortest flow of each other are one "
-                "event: ends are within about 1 % of an exact run (--tolerance 0)"
+                f"flows that end within {100 * trial.tolerance:.1f} % of the shortest flow are one event: end "
+                "times are within about 1 % of an exact run (--tolerance 0)"
             )
     if any(trial.serial for trial in played):
         yield (
-            "stages are passed one after the other: jobs meet only where they are in the same stage at the same time"
+            "each flow passes one stage after another: jobs compete only in the same stage at the same time"
         )
 
 

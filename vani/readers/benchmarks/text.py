@@ -96,7 +96,7 @@ def read_output(path: Path) -> Output:
     elif _JSON.search(text):
         raise InputError("is IOR's JSON", where=path, todo="run IOR without -O summaryFormat, or give its text")
     else:
-        raise InputError("is no text of IOR or mdtest", where=path, todo="name what `ior` or `mdtest` printed")
+        raise InputError("is not the output of IOR or mdtest", where=path, todo="name what `ior` or `mdtest` printed")
     if not output.outcomes:
         why = "ends before its first result" if not output.is_whole else "has no result"
         raise InputError(

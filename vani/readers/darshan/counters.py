@@ -74,7 +74,7 @@ _DATA_FUNCTIONS = {
 }
 """Functions that represent all that read and all that write, by library."""
 _ASKING = {"MPI-IO": Layer.MPIIO, "H5D": Layer.HDF5, "PNETCDF_VAR": Layer.PNETCDF}
-"""Modules that count the bytes that calls of libraries ask for."""
+"""Modules that count the bytes that calls of libraries request."""
 _MOVING = ("", "INDEP_", "COLL_", "SPLIT_", "NB_")
 """Before READS and WRITES in the counters of libraries."""
 

@@ -90,7 +90,7 @@ def calls_of(log: Log, module: str) -> tuple[Columns | HeatOfCalls, list[str]]:
     heat: HeatOfCalls | None = None
     for is_head, part in log.parts(module):
         if is_head:
-            # The numbers of a host's name are not looked at.
+            # The numbers of a host's name are not examined.
             _, rank, *_, writes, _ = log.numbers(part).tolist()
             batch.begin(rank, writes)
             if heat is None:
@@ -158,7 +158,7 @@ class _Batch:
         return log.numbers(b"".join(self._parts)).reshape(-1, self._words)
 
     def forget(self) -> None:
-        """Go on with the last record, without the calls so far."""
+        """Continue with the last record, without the calls so far."""
         self.ranks, self.counts, self.calls, self._parts = self.ranks[-1:], [(0, 0)], 0, []
 
 

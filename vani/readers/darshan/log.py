@@ -82,7 +82,7 @@ def job_of(path: Path, numbers: tuple[int, int, int], times: tuple[float, float]
     if not 0 < processes <= _MOST_RANKS:
         raise damaged_log(path, f"it claims {processes:,} processes")
     if not 0 <= start <= _LATEST:
-        raise damaged_log(path, f"it claims to have begun {start:,.0f} s after 1970")
+        raise damaged_log(path, f"it claims to have started {start:,.0f} s after 1970")
     if not 0 <= end - start <= MOST_SECONDS:
         raise damaged_log(path, f"it claims to have run for {end - start:,.0f} s")
     exe, *lines = _text(text).split("\n")
@@ -221,7 +221,7 @@ class Log:
             raise UnknownFormatError(
                 f"is a Darshan log whose {module} has records of version {version:,}, which is not known",
                 where=self.path,
-                todo="update Vani" if version > max(versions) else "copy it once more, or leave it out",
+                todo="update Vani" if version > max(versions) else "copy it again, or leave it out",
             )
         return versions[version]
 

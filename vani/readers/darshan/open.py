@@ -22,7 +22,7 @@ def open_log(path: Path, *, whole: bool = True) -> Log:
     Raises
     ------
     UnknownFormatError
-        It is no log, or of a version that is not read.
+        It is not a log, or of an unsupported version.
     TraceError
         It is damaged, or claims something impossible.
     """

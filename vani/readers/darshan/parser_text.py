@@ -70,7 +70,7 @@ def _damaged(path: Path, fault: str) -> TraceError:
     return TraceError(
         f"is damaged text of darshan-parser: {fault}",
         where=path,
-        todo="print the log once more with darshan-parser, or leave it out",
+        todo="print the log again with darshan-parser, or leave it out",
     )
 
 
@@ -97,7 +97,7 @@ def parsed(path: Path, text: str) -> Records:
             if len(fields) < _FIELDS or not (fields[1].lstrip("-").isdecimal() and fields[2].isdecimal()):
                 if not records:
                     refuse_other_texts(path, text, facts.get("exe", ""))
-                raise _damaged(path, f"line {number:,} is no counter of a record: {one_line(line[:60])!r}")
+                raise _damaged(path, f"line {number:,} is not a counter of a record: {one_line(line[:60])!r}")
             module, rank, id_, counter, value, rest = fields
             key = (module, int(rank), int(id_))
             records.setdefault(key, {})[counter] = value

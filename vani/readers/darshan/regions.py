@@ -44,7 +44,7 @@ _OUTER = {b"\x1f\x8b": _ZLIB, b"BZh": _BZIP2}
 """How a whole file is compressed, by its first bytes."""
 _OLD = ("2.00", "2.01", "2.02", "2.03", "2.04", "2.05", "2.06")
 _MOST_HEADER = 1328
-_AGAIN = "copy it once more from where Darshan wrote it, or leave it out"
+_AGAIN = "copy it again from where Darshan wrote it, or leave it out"
 
 
 @dataclass(frozen=True)
@@ -78,7 +78,7 @@ class LogFile:
     Raises
     ------
     UnknownFormatError
-        It is no log, or of a version that is not read.
+        It is not a log, or of an unsupported version.
     TraceError
         It is damaged, or cannot be read.
     """
@@ -194,11 +194,11 @@ def header_of(path: Path, head: bytes, length: int) -> Header:
         Of the whole file, in bytes.
     """
     if not head:
-        raise TraceError("is an empty file, no Darshan log", where=path, todo=_AGAIN)
+        raise TraceError("is an empty file, not a Darshan log", where=path, todo=_AGAIN)
     version = _VERSION.match(head)
     order = next((o for o in "<>" if head[8:16] == struct.pack(f"{o}q", MAGIC)), None)
     if order is None:
-        raise UnknownFormatError("is no Darshan log", where=path, todo="name a log of Darshan 2 or 3")
+        raise UnknownFormatError("is not a Darshan log", where=path, todo="name a log of Darshan 2 or 3")
     if version is None:
         raise damaged_log(path, f"its version is {one_line(repr(head[:8]))}")
     number = (int(version[1]), int(version[2]))

@@ -146,13 +146,13 @@ class Processes:
         if lost + early:
             why = ", as where DFTracer begins a second file for a process" if early else ""
             problems.append(
-                f"{counted(lost + early, 'event', 'is', 'are')} missing, as their numbers show (of "
+                f"{counted(lost + early, 'event', 'is', 'are')} missing, according to their numbers (of "
                 f"{sum(p.last_id for p in begun):,} in all){why}"
             )
         still = sum(process.started and not process.ended for process in begun)
         if still:
             problems.append(
-                f"{counted(still, 'process', 'has', 'have')} no end (of {len(begun):,}): killed, or gone before "
+                f"{counted(still, 'process', 'has', 'have')} no end (of {len(begun):,}): killed, or ended before "
                 "DFTracer wrote the last calls"
             )
         if self.doubtful:

@@ -385,7 +385,7 @@ class _Scan:
                 f"{counted(self._untimed, 'event')} left out, without a process or a time of a run"
             )
         if self._aggregated:
-            problems.append(f"{counted(self._aggregated, 'record')} of sums left out: they are no calls")
+            problems.append(f"{counted(self._aggregated, 'record')} of sums left out: they are not calls")
         return problems
 
 

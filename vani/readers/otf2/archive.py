@@ -14,7 +14,7 @@ from vani.errors import InputError, TraceError
 __all__ = ["Archive", "offset_of", "open_archive"]
 
 _EVENTS_AT_ONCE = 1 << 20
-_AGAIN = "copy it once more with its folder, or trace the run again"
+_AGAIN = "copy it again with its folder, or trace the run again"
 _SILENT = ctypes.CFUNCTYPE(
     *(ctypes.c_int, ctypes.c_void_p, ctypes.c_char_p, ctypes.c_uint64, ctypes.c_char_p),
     *(ctypes.c_int, ctypes.c_char_p, ctypes.c_void_p),

@@ -2,7 +2,7 @@
 
 A call is a region that does I/O (`MPI_File_write`, `read`), with the operations that the events between its two ends
 report: Score-P writes one for each buffer of readv, and completes a non-blocking one in a later region. An operation
-outside of such regions is a call of its own.
+outside such regions is a call of its own.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ _NAMES = {
         "remove": "MPI_File_delete",
     },
 }
-"""Functions of events outside of regions."""
+"""Functions of events outside regions."""
 
 
 def does_io(name: str, role: str) -> bool:
@@ -112,7 +112,7 @@ class _Call:
 
     row: int
     region: int | None
-    """None for an operation outside of all regions that do I/O, or in that of another file."""
+    """None for an operation outside all regions that do I/O, or in that of another file."""
     handle: int | None = None
     operations: int = 0
     is_known: bool = True
@@ -179,7 +179,7 @@ class Calls:
         return len(self._columns["start"])
 
     def batch(self) -> pa.RecordBatch:
-        """All calls in the order in which they began; the location has been read."""
+        """All calls by start time; the location has been read."""
         for call in self._stack:
             self._end(call.row, self.last)
         for call in self._pending.values():

@@ -379,7 +379,7 @@ class ParquetReader(ABC):
                 if reached is not None and len(order) and int(key[order[0]]) < reached:
                     piece.problems.append(
                         f"rank {rank}: {expected - given:,} of {counted(expected, 'call')} left out, its rows are "
-                        f"out of order (those of ranks with more than {_GROUP_ROWS:,} are not sorted here): "
+                        f"out of order (rows of ranks with more than {_GROUP_ROWS:,} are not sorted here): "
                         "sort the files by rank and time"
                     )
                     return

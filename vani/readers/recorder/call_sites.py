@@ -183,7 +183,7 @@ class Origins:
         if table < 0:
             return None
         lookup = self._lookup[table]
-        # The last entry stands for every number that the table does not have; -1 becomes the largest.
+        # The last entry represents every number that the table does not have; -1 becomes the largest.
         origins: NDArray[np.int8] = lookup[np.minimum(sites.view(np.uint32), len(lookup) - 1)]
         return origins
 

@@ -230,7 +230,7 @@ def _resolve(rules: _Rules, calls: _Calls, target: Bools, marks: Ints) -> tuple[
         | (calls.inside[marks] | (calls.layer[marks] <= Layer.STDIO))
     )
     states, state = np.unique(around, return_inverse=True)
-    # Rules may be there though no call is: the last entries stand in for one.
+    # Rules may be there though no call is: the last entries are used instead.
     mark, target = np.full(len(calls.depth) + 1, _NONE), np.append(target, False)
     mark[marks] = state
     last, exposed = _summaries(rules, mark, target)

@@ -191,7 +191,7 @@ def decode_forest(buffers: Sequence[bytes | memoryview], terminals: int) -> Fore
         levels, lengths = heights_and_lengths(bodies, values, exponents, "")
     except TraceError:
         return None
-    # Nothing is nothing, however often: expanding need not repeat it.
+    # An empty expansion stays empty: it need not be repeated.
     exponents[negative] = np.where(lengths[-1 - values[negative]] == 0, 1, exponents[negative])
     first_rule = np.searchsorted(owner, np.arange(len(buffers) + 1))
     return Forest(first_rule, bodies, values, exponents, starts, levels, lengths)

@@ -26,7 +26,7 @@ __all__ = [
     "split_frames",
 ]
 
-CUT_OFF = "the file was cut off or damaged: copy the trace once more, or run the program again"
+CUT_OFF = "the file was cut off or damaged: copy the trace again, or run the program again"
 """Advice on a file whose content is cut off."""
 
 MOST_TABLE_BYTES = 1 << 27

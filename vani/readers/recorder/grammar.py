@@ -318,7 +318,7 @@ def decode_grammar(buffer: bytes | memoryview, *, terminals: int, where: str) ->
         values[nested] = -1 - rule
     bodies = np.concatenate(([0], np.cumsum(counts)))
     levels, lengths = heights_and_lengths(bodies, values, exponents, where)
-    # Nothing is nothing, however often: expanding need not repeat it.
+    # An empty expansion stays empty: it need not be repeated.
     exponents[nested[lengths[-1 - values[nested]] == 0]] = 1
     names = compact_names(values)
     return Grammar(bodies, values, exponents, names, int(start[0]), levels, lengths)

@@ -46,7 +46,7 @@ Ints = NDArray[np.int64]
 
 @dataclass(frozen=True)
 class Calls:
-    """Calls that returned, in the order in which they began; shape (n,) each."""
+    """Calls that returned, by start time; shape (n,) each."""
 
     row: Ints
     """Number of the line in its block at which the call began."""
@@ -118,7 +118,7 @@ class LineReader:
                     end = data.rfind(b"\n") + 1
                     rest = data[end:]
                     if len(rest) > _LONGEST:
-                        raise TraceError("is no text: a line is longer than 64 MiB", where=self.path)
+                        raise TraceError("is not text: a line is longer than 64 MiB", where=self.path)
                     if end:
                         yield self._block(data[:end])
                 self.cut = bool(rest)

@@ -150,7 +150,7 @@ class Processes:
         at = np.flatnonzero(rare[to_numpy(calls.name.indices)]) if len(names) else np.zeros(0, np.int64)
         folders = Folders(self._folder, self._first_folder)
         self._annotated(calls, thread, folders)
-        # Processes begin and change folders rarely.
+        # Processes rarely start or change folders.
         for row in at.tolist():
             value, parent = int(calls.value[row]), int(thread[row])
             name, args = str(calls.name[row].as_py()), str(calls.args[row].as_py())
@@ -187,7 +187,7 @@ class Processes:
         if not behind:
             return self._number(pid)
         if behind[-1] < 0:
-            # It begins here, and nothing of it is in the block.
+            # It starts here, and nothing of it is in the block.
             changes[-1] = (changes[-1][0], self._new())
             return changes[-1][1]
         return behind[-1]

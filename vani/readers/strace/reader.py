@@ -242,7 +242,7 @@ def _of_app(path: Path, known: Known, app: str) -> Known:
 
 
 def _rows(column: Columns, known: Known) -> Rows:
-    """Rows of some ranks, rank by rank in the order in which they began."""
+    """Rows of some ranks, rank by rank by start time."""
     n, func = len(column["start"]), column["func"]
     kind = np.array(_KINDS, np.int8)[func]
     # A call that moves no bytes, such as a failed one or a read at the end of a file, is no data operation.

@@ -87,7 +87,7 @@ class _Columns:
 
 
 def rows_of(calls: Calls, thread: Ints, folders: Folders, spellings: Spellings) -> pa.RecordBatch:
-    """The rows of a block's calls that work on files, in the order in which they began; `ROWS`."""
+    """The rows of a block's calls that work on files, by start time; `ROWS`."""
     selected = _on_files(calls)
     order, name = np.flatnonzero(selected >= 0), selected[selected >= 0]
     args = calls.args.take(to_arrow(order))

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 __all__ = ["render"]
 
-# Advice is never an error: the program works as it is.
+# Advice is never an error: the program works without it.
 _LEVELS: Final = {"high": "warning", "medium": "warning", "low": "note", "info": "note"}
 
 

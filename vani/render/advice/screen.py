@@ -91,7 +91,7 @@ def render(
 
 def screen_of(advice: Advice) -> str:
     """The screen as text of 100 columns, without a line end."""
-    from rich.console import Console  # noqa: PLC0415 - heavy, and few look at advice in a program
+    from rich.console import Console  # noqa: PLC0415 - heavy, and few programs print advice
 
     sink = io.StringIO()
     render(advice, None, Console(file=sink, width=100, color_system=None, highlight=False), written="`advice.save`")

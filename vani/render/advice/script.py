@@ -1,4 +1,4 @@
-"""Advice as a shell script that shows, makes and undoes changes that are possible outside of a job.
+"""Advice as a shell script that shows, makes and undoes changes that are possible outside a job.
 
 The script's contents come from traces: every word of a command is quoted again, a line that is no plain
 command of `lfs`, `beegfs-ctl` or `daos` for a layout is never run but printed for the job script, and comments cannot
@@ -44,11 +44,11 @@ _PROGRAMS: Final = {"pattern": "beegfs-ctl beegfs", "class": "daos"}
 
 _HEAD: Final = r"""#!/bin/sh
 # Made by {maker}.
-#   sh apply.sh           shows what would be done, and does nothing
+#   sh apply.sh           shows the commands, and does nothing
 #   sh apply.sh --apply   does it (as does APPLY=1), and keeps the layouts of before in $VANI_STATE
 #   sh apply.sh --undo    brings those back: default layouts of folders, layouts of migrated files
 #   sh apply.sh --job     prints what belongs into the job script
-# Names of files are literal, whatever they contain:
+# File names are literal, even with special characters:
 # shellcheck disable=SC1003,SC2016,SC2088
 set -eu
 
@@ -178,7 +178,7 @@ attribute() {
       if ! [ -s "$before.part" ]; then
         rm -f "$before.part"
         rmdir "$state" 2>/dev/null || :
-        printf 'apply.sh: what new files get now is not known, so it is left alone: %s\n' "$path" >&2
+        printf 'apply.sh: the current setting is not known, so it is not changed: %s\n' "$path" >&2
         exit 1
       fi
       mv "$before.part" "$before"

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 __all__ = ["MOST_ANNOTATIONS", "MOST_SUMMARY_BYTES", "render", "summary"]
 
 MOST_ANNOTATIONS: Final = 10
-"""GitHub drops further annotations of a type in a step without a word."""
+"""GitHub drops further annotations of a type in a step silently."""
 MOST_SUMMARY_BYTES: Final = 1024 * 1024
 """GitHub drops a larger summary of a step as a whole."""
 

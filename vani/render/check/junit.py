@@ -122,7 +122,7 @@ def _text(check: Check, judgement: Judgement, message: str) -> str:
 
 
 def _without_attachments(text: str) -> str:
-    """GitLab, and Jenkins with a plug-in, fetch and show the file of `[[ATTACHMENT|file]]`: no name may ask for it."""
+    """GitLab, and Jenkins with a plug-in, fetch and show the file of `[[ATTACHMENT|file]]`: no name may request it."""
     while "[[" in text:
         text = text.replace("[[", "[ [")
     return text

@@ -27,8 +27,8 @@ _FIGURES: Final = {
     "workflow.processes": "processes",
     _RUN_TIME: "run time",
     "workflow.io.time_s.total": "I/O time, all processes",
-    "workflow.io_time_share": "I/O of the run time",
-    "workflow.io_time_share_slowest": "I/O, slowest process",
+    "workflow.io_time_share": "I/O share of run time",
+    "workflow.io_time_share_slowest": "I/O share, slowest process",
     _CALLED: "I/O calls, slowest process",
     "workflow.io.bytes.read": "read",
     "workflow.io.bytes.written": "written",
@@ -155,8 +155,8 @@ def weight(diff: Diff) -> str | None:
     if max(shares) >= _LITTLE:
         return None
     return (
-        f"I/O calls, those of libraries included, take at most {format_share(max(shares))} of the run time: whoever "
-        "waits for the run hardly waits for them."
+        f"I/O calls, including libraries, take at most {format_share(max(shares))} of the "
+        "run time: they hardly matter."
     )
 
 

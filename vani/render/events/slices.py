@@ -1,7 +1,7 @@
 """Calls as slices of tracks, in the order in which a viewer opens and closes them.
 
 A viewer draws a track as a stack: a slice is inside the one that is open when it begins. Calls of one thread nest.
-Traces that do not separate threads have overlapping calls, and clocks have steps. Calls that do not nest go on another
+Traces that do not separate threads have overlapping calls, and clocks have steps. Calls that do not nest get another
 track of the same thread, a *lane*.
 """
 

@@ -30,7 +30,7 @@ def contents_by_month(contents: HistoryContents) -> str:
     ]
     if contents.settings:
         rows = [*map(setting_cells, contents.settings)]
-        lines += ["", "Settings that vani tune measured:", *columns(_HEAD, rows, left=6)]
+        lines += ["", "Settings measured by vani tune:", *columns(_HEAD, rows, left=6)]
     return "\n".join([*lines, *([damaged(contents.damaged)] if contents.damaged else [])]) + "\n"
 
 

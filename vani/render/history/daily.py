@@ -19,7 +19,7 @@ __all__ = ["daily_text"]
 def daily_text(application: str, series: Sequence[Daily]) -> str:
     """Write a row for each series."""
     if not series:
-        return f"{one_line(application)}: no user, number of processes and file system has eight runs or more\n"
+        return f"{one_line(application)}: no combination of user, processes and file system has eight runs or more\n"
     head = ("user", "processes", "mount", "runs", "latest", "took", "seven before", "usual is", "", "next")
     rows = [
         (

@@ -17,9 +17,9 @@ __all__ = ["ABOUT", "TITLE", "next_table"]
 
 TITLE: Final = "Expected behaviour of the next runs"
 ABOUT: Final = (
-    "Behaviours are numbered as they appeared in a category (application, user, processes): runs whose bytes and "
-    "metadata operations agree within a factor of 1.2 have the same behaviour. The last 30 runs, the oldest first; how "
-    "many of them met the expectation from the runs before."
+    "Behaviours are numbered by first appearance in a category (application, user, processes). Runs have the "
+    "same behaviour if their bytes and metadata operations agree within a factor of 1.2. The table shows the "
+    "last 30 runs, oldest first, and how many of them matched the prediction from earlier runs."
 )
 
 
@@ -27,7 +27,7 @@ def next_table(predictions: Sequence[BehaviourPrediction]) -> Table:
     """A row per category; the names and the behaviours over time are text."""
     head = (
         "", "application", "user", "processes", "behaviours over time", "as expected", "next", "probability", "read",
-        "written", "runs like it",
+        "written", "similar runs",
     )  # fmt: skip
     return head, 5, [_row(number, prediction) for number, prediction in enumerate(predictions, start=1)]
 

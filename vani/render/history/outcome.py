@@ -19,9 +19,9 @@ __all__ = ["VERDICTS", "measured", "outcomes_as_text", "promised", "signed_hours
 VERDICTS: Final = {
     "less": "waits less",
     "more": "waits more",
-    "no_difference": "no difference to be seen",
+    "no_difference": "no visible difference",
     "too_few_runs": "fewer than five runs before or after",
-    "other_amounts": "moves other amounts of data: not comparable",
+    "other_amounts": "different amounts of data: not comparable",
 }
 
 
@@ -41,10 +41,10 @@ def promised(promise: Promise | None) -> str:
 def measured(entry: Outcome) -> str:
     """The share of the waiting that was saved, or why it is not known."""
     if entry.saved_s is None or entry.low_s is None or entry.high_s is None or not entry.before_s:
-        return "not known yet: no category has five runs before and after that move similar amounts"
+        return "not known yet: no category has five runs before and after with similar amounts"
     ends = f"{signed_hours(entry.low_s)} to {signed_hours(entry.high_s)} core-hours"
     if entry.low_s <= 0 <= entry.high_s:
-        return f"no difference to be seen ({ends})"
+        return f"no visible difference ({ends})"
     saved = entry.saved_s / entry.before_s
     share = f"{format_share(saved)} of the waiting" if saved >= 0 else f"{format_share(-saved)} more waiting"
     return f"{share}, {signed_hours(entry.saved_s)} ({ends})"
@@ -66,7 +66,7 @@ def _lines(entry: Outcome) -> list[str]:
         by = f"{one_line(entry.promise.setting)} ({entry.promise.rule})"
         lines.append(f"promised: {promised(entry.promise)}, by {by}")
     lines.append(f"measured: {measured(entry)}")
-    head = ("user", "processes", "runs before", "after", "waiting a run before", "after", "saved", "nine of ten", "")
+    head = ("user", "processes", "runs before", "after", "waiting per run before", "after", "saved", "nine of ten", "")
     return [*lines, *columns(head, [_row(category) for category in entry.categories], left=1, last=True)]
 
 

@@ -112,7 +112,7 @@ def saved_text(saved: Saved | None) -> str:
 def judged_by(saved: Saved | RankedSetting) -> str:
     """The number of judged runs, and the source of figures for a saving."""
     runs = counted(saved.judged_runs, "run")
-    return f"{runs}, by the figures of a typical machine" if saved.typical_machine and saved.high_s else runs
+    return f"{runs}, with figures of a typical machine" if saved.typical_machine and saved.high_s else runs
 
 
 def _range(saved: Saved | RankedSetting) -> str:

@@ -23,7 +23,7 @@ SCORE_HEAD: Final = (
 def scores_as_text(scores: Sequence[PlanScore]) -> str:
     """A line for each job's name and user."""
     if not scores:
-        return "No outcome of a plan is kept (vani plan outcome).\n"
+        return "No outcomes are stored yet (vani plan outcome).\n"
     return "\n".join(columns(SCORE_HEAD, [score_row(score) for score in scores], left=2)) + "\n"
 
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 __all__ = ["change_sentence", "letter", "spread", "story"]
 
 _SHOWN: Final = 10
-_PLACE: Final = ("The path is from an earlier run: put the folder of your next output there.",)
+_PLACE: Final = ("The path is from an earlier run: replace it by your next output folder.",)
 _FIGURES: Final = {"bytes": "bytes moved", "in_io_s": "time in I/O", "waiting_s": "waiting"}
 
 
@@ -29,7 +29,7 @@ def story(history: Story) -> str:
         f"in I/O {hours(history.in_io_s)}, waiting {hours(history.waiting_s)}",
         "",
         *columns(
-            ("month", "runs", "in I/O", "waiting", "waiting of all time"),
+            ("month", "runs", "in I/O", "waiting", "waiting share"),
             [
                 (
                     month.month,
@@ -44,7 +44,7 @@ def story(history: Story) -> str:
         ),
         "",
         *columns(
-            ("", "user", "processes", "runs", "in I/O a run: least, median, most", "waiting a run"),
+            ("", "user", "processes", "runs", "in I/O per run: min, median, max", "waiting per run"),
             [
                 (
                     "",
@@ -88,15 +88,15 @@ def letter(history: Story) -> str:
         lines += ["None of these runs was judged, so the possible saving is not known yet."]
     elif saved.state == "nothing_found":
         lines += [
-            f"We looked at {counted(saved.judged_runs, 'run')} for a setting that would make it faster and found none: "
-            f"there is nothing to do{_typical(saved)}."
+            f"We checked {counted(saved.judged_runs, 'run')} for settings that would make it faster and found none: "
+            f"nothing needs to be changed{_typical(saved)}."
         ]
     else:
         lines += [
             f"{one_line(saved.why)}",
-            "What could be saved is not known until a run shows its I/O. Look again with:"
+            "The possible saving is not known until a run shows more of its I/O. Trace a run with:"
             if saved.rule == MATTERS
-            else f"How much could be saved is not known{_typical(saved)}: measure a run with this change."
+            else f"The possible saving is not known{_typical(saved)}: measure a run with this change."
             if saved.state == "gain_unknown"
             else f"About {hours(saved.expected_s)} core-hours could be saved ({hours(saved.low_s)} to "
             f"{hours(saved.high_s)}), estimated by a model for {judged_by(saved)}:",
@@ -113,7 +113,7 @@ def letter(history: Story) -> str:
 
 def _typical(saved: Saved) -> str:
     """The source of figures for advice without a number, as the end of a sentence; empty: this machine's."""
-    return ", by the figures of a typical machine" if saved.typical_machine else ""
+    return ", with figures of a typical machine" if saved.typical_machine else ""
 
 
 def _time(history: Story) -> str:
@@ -170,13 +170,13 @@ def _worst(history: Story) -> list[str]:
 def _advice(history: Story) -> list[str]:
     if history.saved is None:
         return [
-            "No run was judged: `vani history add` with a larger --judge does it while the logs are there."
+            "No run was judged: `vani history add` with a larger --judge judges it while the logs exist."
         ]
     saved = history.saved
     if saved.state == "nothing_found":
-        return [f"Looked at {judged_by(saved)} for a setting that would save time, and found none{_typical(saved)}."]
+        return [f"Checked {judged_by(saved)} for settings that would save time, and found none{_typical(saved)}."]
     could = f"Could be saved: {saved_text(saved)} core-hours"
-    how_much = "Advised, gain not known" if saved.state == "gain_unknown" else could
+    how_much = "Recommended, gain not known" if saved.state == "gain_unknown" else could
     figures = _typical(saved) if saved.state == "gain_unknown" else ""
     return [
         f"{how_much} ({judged_by(saved)}{figures}). {one_line(saved.why)}",

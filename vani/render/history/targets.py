@@ -24,8 +24,8 @@ def targets_as_json(rows: Sequence[TargetRow]) -> str:
 def targets_as_text(rows: Sequence[TargetRow], limit: int) -> str:
     """Write the first rows, and which targets to look at."""
     if not rows:
-        return "No run names four storage targets or more: Darshan logs with the Lustre module do.\n"
-    head = ("mount", "OST", "runs", "files", "a file takes: mean", "median", "times the others", "lost")
+        return "No run lists four or more storage targets. Darshan logs with the Lustre module list them.\n"
+    head = ("mount", "OST", "runs", "files", "time per file: mean", "median", "times the others", "lost")
     cells = [
         (
             one_line(row.mount),
@@ -45,10 +45,10 @@ def targets_as_text(rows: Sequence[TargetRow], limit: int) -> str:
         f"Slow: OST {row.target} of {one_line(row.mount)}. `lfs osts {one_line(row.mount)}` shows its name and state."
         f"{_of_jobs(row)}"
         for row in slow[:limit]
-    ] or ["None is slow in most runs."]
+    ] or ["No target is slow in most runs."]
     return "\n".join(lines) + "\n"
 
 
 def _of_jobs(row: TargetRow) -> str:
     names = ", ".join(map(one_line, row.jobs))
-    return f" Most is lost by job{'s' if len(row.jobs) > 1 else ''} {names}." if names else ""
+    return f" Largest losses: job{'s' if len(row.jobs) > 1 else ''} {names}." if names else ""

@@ -25,7 +25,7 @@ def render(ranking: Ranking, next_runs: Sequence[BehaviourPrediction] = ()) -> s
     if rows:
         lines += columns(head, rows, left=left, last=ranking.settings is None)
     elif ranking.settings is not None:
-        lines.append("no judged run could save anything by a setting")
+        lines.append("no judged run could save time by a setting")
     lines.append(next_step(ranking))
     if next_runs:
         head, left, rows = next_table(next_runs)

@@ -26,7 +26,7 @@ def mapped_hosts(plan: PathPlan) -> Iterator[tuple[str, MappedNodes]]:
         for part in job.map:
             if part.hosts is None:
                 raise InputError(
-                    "its hosts are not known, which a map names one by one",
+                    "its hosts are not known, and a map lists each host",
                     where=f"job {job.name}",
                     todo="add `hosts` in jobs.yaml, or write the plan with --format yaml",
                 )

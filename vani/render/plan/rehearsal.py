@@ -22,7 +22,7 @@ _LONGEST: Final = 40
 def text_of(rehearsal: Rehearsal) -> str:
     """How many jobs, what they would have saved by name, and why the others are not counted."""
     known = sum(row.saved_s is not None for row in rehearsal.jobs)
-    lines = [f"{counted(len(rehearsal.jobs), 'job')} ran; what the hook would have saved is known of {known:,}."]
+    lines = [f"{counted(len(rehearsal.jobs), 'job')} ran; the possible saving is known for {known:,}."]
     if known:
         lines.append(_total(rehearsal))
         lines += ["", *_table(rehearsal)]
@@ -43,7 +43,7 @@ def _total(rehearsal: Rehearsal) -> str:
     slower = sum((row.saved_s or 0.0) < 0 for row in rehearsal.jobs)
     share = f"{format_share(saved / io_s)}; " if io_s else ""
     of = f"{_signed(saved)} of their {format_seconds(io_s)} of I/O time"
-    text = f"It would have saved {of} ({share}{_span(low, high)})."
+    text = f"The hook would have saved {of} ({share}{_span(low, high)})."
     return text + (f" {counted(slower, 'job')} would have been slower." if slower else "")
 
 

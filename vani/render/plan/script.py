@@ -22,12 +22,12 @@ __all__ = ["render"]
 
 _HEAD: Final = r"""#!/usr/bin/env bash
 # Made by vani plan place {version}.
-#   bash place.sh           shows what would be done, and does nothing
-#   bash place.sh --apply   makes the files, empty, on their OSTs; those that are there are left alone
-#   bash place.sh --undo    removes those that it made and that are still empty
+#   bash place.sh           shows the commands, and does nothing
+#   bash place.sh --apply   creates the files, empty, on their OSTs, and skips existing files
+#   bash place.sh --undo    removes those that it created and that are still empty
 """
 
-_FUNCTIONS: Final = r"""# Names of files are literal, whatever they contain:
+_FUNCTIONS: Final = r"""# File names are literal, even with special characters:
 # shellcheck disable=SC1003,SC2016,SC2088
 set -euo pipefail
 
@@ -67,7 +67,7 @@ place() {
     if [ -s "$path" ]; then printf '# kept, contains data: %q\n' "$path"; else run rm -f -- "$path"; fi
     rm -f "$state/$number.made"
   elif [ -e "$path" ]; then
-    printf '# left alone, for a layout is fixed when a file is made: %q\n' "$path"
+    printf '# skipped, because a layout is fixed when a file is created: %q\n' "$path"
   else
     run "$@"
     if [ "$mode" = apply ]; then printf '%s' "$path" >"$state/$number.made"; fi
@@ -86,7 +86,9 @@ def render(plan: Plan) -> str:
     """
     if plan.kind != "place":
         raise InputError(
-            f"a plan of kind {plan.kind!r} is no script", where="--format", todo="take text, yaml or json"
+            f"a plan of kind {plan.kind!r} cannot be written as a script",
+            where="--format",
+            todo="take text, yaml or json",
         )
     return "\n".join(_lines(cast("PlacePlan", plan))) + "\n"
 

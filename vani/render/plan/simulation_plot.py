@@ -30,7 +30,7 @@ def drawn(plan: SimulatePlan, what: Literal["rates", "stages"]) -> Drawing:
     lines = _rates(plan) if what == "rates" else _busy(plan)
     if not any(any(values) for _, values in lines):
         raise InputError(
-            "nothing moves in this simulation", where="--plot", todo="simulate a scenario that does"
+            "this simulation moves no data", where="--plot", todo="simulate a scenario with data"
         )
     times = [(moment.begin_s, moment.end_s) for moment in plan.timeline]
     variant = plan.outcomes[-1].name

@@ -34,7 +34,7 @@ def _verdict(status: PlanStatus) -> str:
         more = f" (and {len(status.broken) - 1:,} more)" if len(status.broken) > 1 else ""
         return f"Not valid: {first.name}: {first.reason}{more}."
     taken = f" of {status.time.isoformat()}" if status.time is not None else ""
-    return f"Valid: plan of kind {status.kind}, by the snapshot{taken}."
+    return f"Valid: the {status.kind} plan fits the snapshot{taken}."
 
 
 def _reasons(title: str, some: Sequence[Left]) -> Iterable[str]:

@@ -108,7 +108,7 @@ def _draw(profile: Profile, heat: HeatMap | None) -> Drawing | str:
             "Seconds in file-system calls, summed over processes, by kind of call. Long bars of "
             "metadata are opens, "
             "closes, seeks and stats rather than data"
-            + ("; those of sync are flushing, such as fsync" if "sync" in kinds else "")
+            + ("; sync is flushing, such as fsync" if "sync" in kinds else "")
             + ". Time in the libraries above needs the decoded calls."
         )
     said = "; ".join(

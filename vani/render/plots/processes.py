@@ -43,7 +43,7 @@ def _draw(profile: Profile, heat: HeatMap | None) -> Drawing | str:
     if not any(app.balance for app in profile.apps):
         return "no process does I/O"
     if profile.workflow.processes == 1:
-        return "the workload is one process: there is nothing to compare"
+        return "the workload is one process: no processes to compare"
     if heat is not None and len(heat.app_of_trace) == 1 and any(heat.processes.io_s):
         return _each_process(heat)
     if profile.workflow.io.time_s.total is None:

@@ -37,7 +37,7 @@ _LABEL, _LEAST_WIDTH = 7, 80
 
 def screen_of(profile: Profile, diagnosis: Sequence[Observation] = ()) -> str:
     """The first screen as text of 100 columns, without a line end; what comes next is left out."""
-    from rich.console import Console  # noqa: PLC0415 - heavy, and few profiles are looked at
+    from rich.console import Console  # noqa: PLC0415 - heavy, and few profiles are shown
 
     sink = io.StringIO()
     console = Console(file=sink, width=100, color_system=None, highlight=False)

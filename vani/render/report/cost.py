@@ -55,8 +55,8 @@ def kind_table(profile: Profile) -> Table:
     )
     if io.ops.sync:
         caption += (
-            " Flushing (fsync, fflush, ...) forces out earlier writes; its bandwidth is that of writes "
-            "together with the flushes behind them."
+            " Flushing (fsync, fflush, ...) forces out earlier writes; its bandwidth is the bandwidth of "
+            "writes including the flushes after them."
         )
     if io.ops.sync is None:
         caption += (
@@ -198,8 +198,8 @@ def library_table(profile: Profile) -> Table | None:
         Column("Slowest process", number=True),
     )
     caption = (
-        "Time inside the calls of I/O libraries and in file-system calls, summed over processes; in the last "
-        "column that of the process that spends most. What is outside the file system is exchange between processes, "
+        "Time inside the calls of I/O libraries and in file-system calls, summed over processes; the last column "
+        "is for the process that spends most. What is outside the file system is exchange between processes, "
         "waiting and the library's own work: faster storage does not change it. Libraries on top of each other do not "
         "add up."
     )

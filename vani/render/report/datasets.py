@@ -43,7 +43,7 @@ _cache: ContextVar[dict[int, tuple[Sequence[ListedFile], list[FileGroup]]] | Non
 
 @contextmanager
 def groups_kept() -> Iterator[None]:
-    """Group each list of files only once: a report and its plots ask for the groups of the same one."""
+    """Group each list of files only once: a report and its plots need the groups of the same list."""
     token = _cache.set({})
     try:
         yield

@@ -90,7 +90,7 @@ def _caption(profile: Profile, groups: Sequence[FileGroup], folder: str, limits:
     if datasets:
         many = f"{format_count(datasets)} dataset{'' if datasets == 1 else 's'}"
         caption += f"; files whose names differ only in numbers are one row ({many})"
-    return f"{caption}. The transfer size is that of most reads and writes."
+    return f"{caption}. The transfer size is the most frequent one."
 
 
 def _folder(paths: Sequence[str]) -> str:

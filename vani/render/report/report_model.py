@@ -54,7 +54,7 @@ from vani.units import format_bytes, format_count, format_seconds, format_share
 
 __all__ = ["Gap", "Inputs", "Prepared", "Sources", "Verdict", "prepare"]
 
-_SO_FAR = ", as far as the rest of the trace shows"
+_SO_FAR = ", according to the rest of the trace"
 
 _MAPS = ("heat-map", "io-time")
 _OVER_TIME = (*_MAPS, "phases", "bandwidth")

@@ -158,8 +158,8 @@ def layer_table(profile: Profile, limits: Limits) -> Table:
         Column("Data calls are"),
     )
     caption = (
-        "Libraries through which the apps did I/O. Bytes are those of file-system calls made under the layer; time is "
-        "that of its calls with all that they call, summed over processes, so layers on top of each other do not "
+        "Libraries through which the apps did I/O. Bytes are moved by file-system calls under the layer; time is "
+        "the time of its calls, including calls below, summed over processes, so times of stacked layers do not "
         "add up. The transfer size is the one that moves most bytes."
     )
     if idle:
@@ -283,7 +283,7 @@ def dependency_table(profile: Profile, limits: Limits) -> Table | None:
         Column("Bytes written", number=True),
         Column("Bytes read", number=True),
     )
-    caption = "Files of which one app or process read what another one had written."
+    caption = "Files that one app or process read after another had written them."
     if order and len(rows) > len(order):
         caption += " Bytes are counted between apps, not between the processes of one."
     table = Table(

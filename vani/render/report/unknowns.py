@@ -21,7 +21,7 @@ LOOKED_AT: Final = 1000
 _ABSENT: Final = {
     "traces[].clock_skew_s": "without collective calls, or where their times prove nothing",
     "interfaces[].granularity.data": "without a transfer under the layer",
-    "interfaces[].granularity.metadata": "without transfers much smaller than those of the data",
+    "interfaces[].granularity.metadata": "without transfers much smaller than data transfers",
     "interfaces[].asked": "for posix and stdio, whose calls move what they request, and without data calls",
     "interfaces[].amplification": "where `asked` is not known",
     "interfaces[].amplification.read": "where none was requested, or the cause of reads is not recorded",
@@ -31,7 +31,7 @@ _ABSENT: Final = {
     "interfaces[].collective_share": "where the layer has no collective calls",
     "interfaces[].transfer": "where the layer has no choice of collective or independent calls, or no call shows it",
     "interfaces[].hints": "where the layer takes no hints, or no call of the trace sets one",
-    "middleware.granularity.metadata": "without transfers much smaller than those of the data",
+    "middleware.granularity.metadata": "without transfers much smaller than data transfers",
     "apps[].process_dependencies.edges_by_extents": "where extents were too many to keep",
     "apps[].process_dependencies.file_level": "in documents of older versions",
     "files[].stride": "without strided operations",

@@ -20,8 +20,8 @@ def measured_and_predicted(profile: Profile, prediction: WriteTimePrediction) ->
     measured = max((time_s for time_s in slowest if time_s is not None), default=None)
     if prediction.seconds is None or prediction.low is None or prediction.high is None:
         return (
-            f"{format_seconds(measured)}; no promise of the model",
-            one_line(f"outside of it: {'; '.join(prediction.outside)}"),
+            f"{format_seconds(measured)}; outside the model's range",
+            one_line(f"outside it: {'; '.join(prediction.outside)}"),
         )
     low, high = format_seconds(prediction.low), format_seconds(prediction.high)
     value = f"{format_seconds(measured)}; {low} to {high} predicted"

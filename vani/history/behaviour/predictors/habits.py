@@ -62,7 +62,7 @@ class _Habits:
             left *= distinct / whole
         shares = dict(zip(self._latest_first, by_recency[:_LONG_AGO], strict=False))
         long_ago = self._latest_first[_LONG_AGO:]
-        # Those of long ago share what is theirs, the latest first; beyond a few none gets anything worth telling.
+        # Those of long ago share what is theirs, the latest first; beyond a few, their shares are negligible.
         rest = by_recency[_LONG_AGO]
         for behaviour in long_ago[:_TOLD]:
             shares[behaviour] = rest / 2
@@ -86,5 +86,5 @@ def _prepare(sequences: Sequence[Sequence[int]]) -> Begin:
 
 
 PREDICTORS = (
-    Predictor("habits", "what any category does after repeats and changes like the last", 10, _prepare),
+    Predictor("habits", "behaviour of any category after similar repeats and changes", 10, _prepare),
 )

@@ -44,6 +44,6 @@ class _LongestMatch:
 
 PREDICTORS = (
     Predictor(
-        "longest match", "what followed the last time that the same runs came", 8, each_alone(_LongestMatch)
+        "longest match", "what followed the same runs last time", 8, each_alone(_LongestMatch)
     ),
 )

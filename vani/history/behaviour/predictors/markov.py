@@ -82,13 +82,13 @@ PREDICTORS = (
     *(
         Predictor(
             f"Markov {order}",
-            f"the last {order} decide on the next, with back-off",
+            f"the last {order} runs decide, with back-off",
             2 + order,
             each_alone(partial(_Markov, order)),
         )
         for order in _ORDERS
     ),
     Predictor(
-        "recent Markov", "the last 3 decide on the next, as lately (decay 0.8)", 9, each_alone(_RecentMarkov)
+        "recent Markov", "the last 3 runs decide, weighted to recent runs (decay 0.8)", 9, each_alone(_RecentMarkov)
     ),
 )

@@ -58,7 +58,7 @@ class _Recent:
 
 
 PREDICTORS = (
-    Predictor("last value", "the next run does what the last one did (DFRA)", 0, each_alone(_LastValue)),
-    Predictor("most frequent", "the next run does what most did", 1, each_alone(_MostFrequent)),
-    Predictor("recent", "the next run does what most did lately (decay 0.8)", 2, each_alone(_Recent)),
+    Predictor("last value", "the same as the last run (DFRA)", 0, each_alone(_LastValue)),
+    Predictor("most frequent", "the most common behaviour", 1, each_alone(_MostFrequent)),
+    Predictor("recent", "the most common recent behaviour (decay 0.8)", 2, each_alone(_Recent)),
 )

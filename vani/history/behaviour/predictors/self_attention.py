@@ -1,8 +1,8 @@
 """Self-attention over the last runs, after SASRec (Kang and McAuley), which AIOT names as its model.
 
 One layer of causal attention with two heads over the last 32 runs. Ids mean something within a category only, so those
-of a window are identified by when they last occurred, as a number of other behaviours since; the network says which of
-these comes next, and is learnt from the sequences of all categories beforehand. It takes JAX and Optax
+of a window are identified by when they last occurred, as a number of other behaviours since; the network predicts
+which of these comes next, and is trained on the sequences of all categories beforehand. It takes JAX and Optax
 (`vani-io[attention]`), and minutes.
 """
 
@@ -158,7 +158,7 @@ def _learnt(windows: Ints, wanted: Ints) -> Any:
 PREDICTORS = (
     Predictor(
         "self-attention",
-        "what a network learnt of all categories (SASRec)",
+        "a network trained on all categories (SASRec)",
         11,
         _prepare,
         _is_installed,

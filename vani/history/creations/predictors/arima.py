@@ -63,10 +63,10 @@ def _predict(past: Sequence[Creations], so_far: Creations, count: int | None) ->
 def _forecast(series: Floats, count: int) -> tuple[Floats, str]:
     last = np.full(count, series[-1])
     if len(series) < _LEAST:
-        return last, "too short: last value"
+        return last, "too short: last value used"
     scale = float(series.std())
     if scale <= 1e-12 * max(1.0, float(np.abs(series).max())):
-        return last, "constant: last value"
+        return last, "constant: last value used"
     scaled = (series - series.mean()) / scale
     law = lag_of(of_sizes(series.astype(np.int64).tolist()))
     season = (
@@ -76,7 +76,7 @@ def _forecast(series: Floats, count: int) -> tuple[Floats, str]:
         return np.resize(series[-season:], count), f"constant seasons: last {season}"
     best = _least_aic(scaled, season)
     if best is None:
-        return last, "no order fits: last value"
+        return last, "no order fits: last value used"
     model, order, seasonal = best
     steps = min(count, _AHEAD)
     ahead = np.asarray(model.forecast(steps)) * scale + series.mean()
@@ -119,7 +119,7 @@ def _least_aic(series: Floats, season: int) -> tuple[Any, tuple[int, ...], tuple
 PREDICTORS = (
     Predictor(
         "arima",
-        "a time series of all sizes: ARIMA of least AIC, seasonal with the period found",
+        "a time series of all sizes: ARIMA with the lowest AIC, seasonal with the detected period",
         6,
         _predict,
         costly=True,

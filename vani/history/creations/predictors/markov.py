@@ -130,4 +130,4 @@ def _next(context: Context, follows: dict[Context, int]) -> int:
     return _UNKNOWN
 
 
-PREDICTORS = (Predictor("markov", "the size that most often came after the last ones", 5, _predict),)
+PREDICTORS = (Predictor("markov", "the size that most often followed the last sizes", 5, _predict),)

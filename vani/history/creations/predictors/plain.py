@@ -25,7 +25,7 @@ def _last_value(past: Sequence[Creations], so_far: Creations, count: int | None)
 
 
 def _last_period(past: Sequence[Creations], so_far: Creations, count: int | None) -> Foreseen:
-    """Find the period in the last run and in what has begun, and go on with it."""
+    """Find the period in the last run and in the started run, and continue it."""
     ranks = expected_ranks(past, so_far, count)
     known = joined([*past[-1:], so_far])
     if not len(known):
@@ -59,8 +59,8 @@ def _same_position(past: Sequence[Creations], so_far: Creations, count: int | No
 
 
 PREDICTORS = (
-    Predictor("last_value", "every file is as large as the last one", 0, _last_value),
-    Predictor("last_period", "each rank, or all together, repeats its last period", 1, _last_period),
+    Predictor("last_value", "every file has the size of the last one", 0, _last_value),
+    Predictor("last_period", "each rank, or all together, repeats the last period", 1, _last_period),
     Predictor("steady_growth", "each rank's files grow by a constant factor or step", 2, _steady_growth),
-    Predictor("same_position", "as large as in the run before", 3, _same_position),
+    Predictor("same_position", "the size in the previous run", 3, _same_position),
 )

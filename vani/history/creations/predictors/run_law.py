@@ -1,6 +1,6 @@
 """How runs follow one another: equal, in turn, by a constant factor or step, longer.
 
-Of a run that has so_far, the beginning tells which of the runs before, or which law, it follows, and by which factor it
+Of a run that has so_far, its start shows which earlier run, or which law, it follows, and by which factor it
 is larger.
 """
 
@@ -70,11 +70,11 @@ def _models(
     law, _, _ = best_law(behind)
     yield law.name, law.follow(behind), law.follow(ahead)
     for back in range(1, len(runs) + 1):
-        yield f"as {back} runs before" if back > 1 else "as the run before", behind[-back], ahead[-back]
+        yield f"as {back} runs before" if back > 1 else "as in the previous run", behind[-back], ahead[-back]
 
 
 def _beyond(sizes: Floats, runs: Sequence[Creations], so_far: Creations, ranks: Ints) -> Floats:
-    """Fill what no run before had: the longest one, or what has begun where that is longer, goes on by its own law."""
+    """Fill what no earlier run had: the longest run, or the started run if it is longer, continues by its own law."""
     gaps = np.isnan(sizes)
     if not gaps.any():
         return sizes
@@ -98,5 +98,5 @@ def _beyond(sizes: Floats, runs: Sequence[Creations], so_far: Creations, ranks: 
 
 
 PREDICTORS = (
-    Predictor("run_law", "runs are equal, come in turn, grow by a factor or step, get longer", 4, _predict),
+    Predictor("run_law", "runs are equal, alternate, grow by a factor or step, or get longer", 4, _predict),
 )

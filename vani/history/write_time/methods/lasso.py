@@ -73,7 +73,7 @@ def search(samples: Samples, scale: Floats, known: Kinds, *, relative: bool) -> 
                 best = error, coefficients, tuple(scales[list(subset)].tolist()), shrinkage
     if best is None:
         raise InputError(
-            "too few samples besides those that choose",
+            "too few samples besides the validation samples",
             where="Lasso",
             todo="measure more writes, or another --method",
         )

@@ -52,15 +52,15 @@ def _headline(plan: ForwardPlan) -> str:
         return f"{text}; no bandwidth is known."
     text += f", {format_rate(after.bandwidth)}"
     if after.no_figure:
-        text += f" for the {known:,} with a figure"
+        text += f" for the {known:,} with a bandwidth"
     expected = plan.expected
     if expected is None or expected.speedup is None or before.policy == after.policy:
         return f"{text}."
     times = f"{expected.speedup:.2f} times"
     if expected.low is not None and expected.high is not None:
         times += f" ({expected.low:.2f} to {expected.high:.2f})"
-    over = f", which hands out {before.over:,} more than there are" if before.over else ""
-    return f"{text}: {times} what {before.policy} gives ({format_rate(before.bandwidth)}){over}."
+    over = f", which assigns {before.over:,} more than there are" if before.over else ""
+    return f"{text}: {times} as much as {before.policy} ({format_rate(before.bandwidth)}){over}."
 
 
 def _row(job: Allotment) -> tuple[str, ...]:
@@ -82,7 +82,7 @@ def _worth(plan: ForwardPlan) -> Iterable[str]:
     near = [pool for pool in plan.pools if pool.io_nodes > plan.forward.io_nodes][:_POOLS]
     if near:
         steps = ", ".join(f"{pool.io_nodes:,}: {format_rate(pool.bandwidth)}" for pool in near)
-        yield f"Larger pools that give more: {steps}."
+        yield f"Larger pools that increase bandwidth: {steps}."
 
 
 def _side_by_side(compared: Sequence[Outcome]) -> Iterable[str]:

@@ -25,7 +25,7 @@ def body(plan: JobPlan) -> list[str]:
     allotment = plan.allotment
     if allotment is not None and allotment.bandwidth is not None:
         lines.append(
-            f"Expected {format_rate(allotment.bandwidth)}, next to {counted(plan.running - 1, 'other job')}."
+            f"Expected {format_rate(allotment.bandwidth)}, with {counted(plan.running - 1, 'other job')} running."
         )
     return lines
 
@@ -34,6 +34,6 @@ def missing(plan: JobPlan) -> list[str]:
     """The parts that the plan leaves out, as parts of a sentence."""
     return [
         *(["the job is not placed"] if plan.unplaced else []),
-        *(["it gets less than the policy gives"] if plan.over_capacity else []),
+        *(["it gets fewer I/O nodes than the policy assigns"] if plan.over_capacity else []),
         *(["figures of the job missing or estimated"] if plan.no_data else []),
     ]

@@ -67,12 +67,12 @@ def _headline(plan: PathPlan) -> str:
         by += ", packed"
     text = f"{by}: the demand of {met:,} of {counted(len(with_demand), 'job')} is met"
     if len(with_demand) < len(plan.jobs):
-        text += f", that of {len(plan.jobs) - len(with_demand):,} more is not known"
+        text += f", the demand of {len(plan.jobs) - len(with_demand):,} more is not known"
     expected = plan.expected
     if expected is None or expected.speedup is None or expected.speedup < _WORTH_SAYING:
         return f"{text}."
     after, before = format_share(expected.after), format_share(expected.before)
-    return f"{text}: {after} in the mean where a static map carries {before}."
+    return f"{text}: {after} on average, {before} with a static map."
 
 
 def _row(job: JobPath) -> tuple[str, ...]:
@@ -139,7 +139,7 @@ def _settings(jobs: Sequence[JobPath]) -> Iterable[str]:
     rows = [row for job in jobs for row in _of_job(job)]
     if rows:
         yield ""
-        yield "Settings (--format yaml states why the others stay):"
+        yield "Settings (--format yaml states why others are unchanged):"
         yield from listed(rows)
 
 

@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 __all__ = ["body", "missing"]
 
 _RULES: Final = {
-    "as-set": "Lustre, as set",
-    "going-on": "  in turn, going on",
+    "as-set": "Lustre, as configured",
+    "going-on": "  in turn, continuing",
     "random-start": "  in turn, each file from a random OST",
     "by-space": "  at random by free space",
 }
@@ -68,10 +68,10 @@ def _headline(plan: PlacePlan) -> str:
     if plan.least is None or left:
         return f"{text}."
     if plan.is_least:
-        return f"{text}, the least possible."
+        return f"{text}, the minimum possible."
     if f"{plan.least:.4g}" == cost:
-        return f"{text}, less than 0.1 % above the least possible."
-    return f"{text} (no placement comes below {plan.least:.4g})."
+        return f"{text}, less than 0.1 % above the minimum possible."
+    return f"{text} (the minimum is {plan.least:.4g})."
 
 
 def _pinning(plan: PlacePlan) -> str:

@@ -50,9 +50,9 @@ def _headline(plan: ReplayPlan) -> str:
     )
     if plan.expected is None or plan.expected.speedup is None or before.policy == after.policy:
         return f"{text}."
-    over = f"; it hands out {before.over:,} more than there are" if before.over else ""
+    over = f"; it assigns {before.over:,} more than there are" if before.over else ""
     return (
-        f"{text}: {plan.expected.speedup:.2f} times what {before.policy} gives ({format_rate(before.bandwidth)} in "
+        f"{text}: {plan.expected.speedup:.2f} times as much as {before.policy} ({format_rate(before.bandwidth)} in "
         f"{format_seconds(before.makespan_s)}{over})."
     )
 

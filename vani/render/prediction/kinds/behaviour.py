@@ -42,7 +42,7 @@ def body(prediction: BehaviourPrediction) -> list[str]:
             [*likely_rows(prediction), ("another", format_share(prediction.other), *[""] * 7)],
         ),
         "",
-        f"Behaviour {prediction.behaviours[0].behaviour} is that of the run of {when(likeliest.submitted)}{paths}",
+        f"Behaviour {prediction.behaviours[0].behaviour}: like the run of {when(likeliest.submitted)}{paths}",
         past_text(prediction),
     ]
 
@@ -63,9 +63,9 @@ def past_text(prediction: BehaviourPrediction) -> str:
     """How many of the last runs were predicted rightly."""
     predicted = [run for run in prediction.past if run.expected is not None]
     if not predicted:
-        return "No run was predicted before: the first behaviour is all that is known."
+        return "No predictions to check: only one behaviour is known."
     right = sum(run.expected == run.behaviour for run in predicted)
-    return f"{right:,} of the last {counted(len(predicted), 'run')} met the prediction."
+    return f"{right:,} of the last {counted(len(predicted), 'run')} matched the prediction."
 
 
 def when(moment: float) -> str:

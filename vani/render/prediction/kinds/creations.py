@@ -55,7 +55,7 @@ def _expected(prediction: CreationsPrediction) -> str:
     if not rows:
         return text
     if not known:
-        return f"{text}, of sizes that are not known"
+        return f"{text}, of unknown size"
     rest = "" if len(known) == len(rows) else f"; {len(rows) - len(known):,} of unknown size"
     return f"{text}, {format_bytes(sum(known))}{rest}"
 

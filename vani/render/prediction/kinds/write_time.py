@@ -52,14 +52,14 @@ def _request(prediction: WriteTimePrediction) -> str:
 
 def _range(prediction: WriteTimePrediction) -> str:
     if prediction.low is None or prediction.high is None:
-        return "no promise"
+        return "no estimate"
     ends = f"{format_seconds(prediction.low)} to {format_seconds(prediction.high)}"
     return ends if prediction.seconds is None else f"{format_seconds(prediction.seconds)} ({ends})"
 
 
 def _how(end: WriteEnd) -> str:
     parts = [
-        f"{counted(used, name)}, at most {counted(largest, 'node')} behind one"
+        f"{counted(used, name)}, at most {counted(largest, 'node')} each"
         for name, (largest, used) in end.groups.items()
     ]
     return f"{end.placement}: {'; '.join(parts)}: {format_seconds(max(0.0, end.seconds))}"

@@ -34,7 +34,7 @@ def upgrade() -> None:
 
 
 def _from_names_of_logs(connection: sa.Connection) -> None:
-    """Jobs of runs that are there already; an anonymised history has no names of logs, and its runs no jobs."""
+    """Jobs of runs that already exist; an anonymised history has no names of logs, and its runs no jobs."""
     last = ""
     read = sa.text(
         "SELECT place, path, digest FROM history_sources WHERE place > :last AND digest IS NOT NULL "
