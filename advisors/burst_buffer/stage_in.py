@@ -64,7 +64,7 @@ class StageIn(Rule):
     Recommends
         To copy them before the program starts, each node the part that it reads where that is all that fits, and to
         let the program read there. Only if copying and reading there take less time than reading took; the lines
-        are those of the machine's burst buffer: folder of the node, DataWarp, Slurm burst buffer,
+        fit the machine's burst buffer: folder of the node, DataWarp, Slurm burst buffer,
         Rabbit, BeeOND, UnifyFS, GekkoFS.
     Stays silent when
         There are no inputs, or few and small ones (those are broadcast: POS001); they are read once, in large

@@ -65,7 +65,7 @@ class Plan:
 
     @property
     def launcher(self) -> Launcher | None:
-        """None where the script already runs on the only node, or nothing is known of the job."""
+        """None where the script already runs on the only node, or the job is unknown."""
         if self.nodes == 1 or (self.nodes is None and self.launcher_name is None):
             return None
         return launcher_of(self.launcher_name)

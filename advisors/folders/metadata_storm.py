@@ -26,8 +26,8 @@ class MetadataStorm(Rule):
         folders where nine in ten have at most `max_size`, whose opening, closing, querying and removing, with the
         making and removing of folders, takes at least `min_metadata_share` of the I/O time.
     Why
-        Each file costs several trips to a metadata server, however few bytes it has, and these servers are few and
-        serve everybody. More nodes make the run no faster there: they wait in one queue.
+        Each file costs several trips to a metadata server, however few bytes it has, and these few servers serve
+        all users. More nodes make the run no faster there: they wait in one queue.
     Recommends
         Fewer and larger files. For output: one file per process (or one for all) in a container format (HDF5,
         ADIOS, NetCDF) or an archive. For input: an archive (HDF5, tar, SquashFS) that each process opens once.

@@ -104,7 +104,7 @@ def _as_good(case: Case) -> str:
 def _site_sentence(layout: Striping, rule: StripingRule) -> str:
     pool = f" in the pool {rule.pool}" if rule.pool else ""
     text = (
-        f"For files of {format_bytes(rule.above)} and more the site asks for {targets_text(layout.count)}{pool}, in "
+        f"For files of {format_bytes(rule.above)} and more the site recommends {targets_text(layout.count)}{pool}, in "
         f"stripes of {lfs_size(layout.size)}"
     )
     return f"{text}: {rule.reason.rstrip('.')}." if rule.reason else f"{text}."

@@ -130,7 +130,7 @@ class CheckpointInterval(Rule):
         return Finding(
             target=Target("app", None, series.app),
             reason=writes + advice,
-            # Where names do not say so, phases are taken for checkpoints by their sizes; and costs vary between runs.
+            # Where names do not show it, phases are taken for checkpoints by their sizes; and costs vary between runs.
             confidence=0.7 if series.count > 2 and _is_named(series, profile) else 0.5,
             touched_s=series.cost_s * series.count if too_often else 0.0,
             recommended={"interval_s": shortest, "io_share": min(1.0, series.cost_s / shortest)},

@@ -32,7 +32,7 @@ class CoLocate(Rule):
     Recommends
         Groups of apps that exchange files: the steps that belong together on one node, or where an app has more
         processes than a node has cores, all apps of the group on the same nodes in the same order of ranks. The
-        lines are those of the job's launcher.
+        lines fit the job's launcher.
     Stays silent when
         The workload is one app, or its apps exchange less than `min_bytes`; the job has one node.
     Source

@@ -201,7 +201,7 @@ def test_select_and_ignore_of_a_file(vani, saved, tmp_path):
         ("[advise.thresholds.LUS002]\nmin_bytes = [1]", "is [1]"),
         ("[advise]\nthreshold = 1", "unknown key 'threshold' in [advise]; did you mean 'thresholds'?"),
         ("[advise]\nthresholds = 1", "contains no tables of rules"),
-        ("advise = 1", "`advise` is no table"),
+        ("advise = 1", "`advise` is not a table"),
         ("[advise]\nselect = 3", "select in [advise] is not a list of rules"),
         ("[advise", "not TOML"),
     ],

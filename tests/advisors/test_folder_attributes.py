@@ -99,7 +99,7 @@ def test_without_what_it_is_now_nothing_is_set(folder, command):
     install(folder, command.split()[0], '#!/bin/sh\necho "$0 $*" >>"$RECORD"\n')
     done = run(folder, command, "--apply")
     assert (done.returncode, done.stdout) == (1, "")
-    assert "is not known, so it is left alone" in done.stderr
+    assert "is not known, so it is not changed" in done.stderr
     assert len(Path(folder.parent / "record").read_text().splitlines()) == 1
 
 

@@ -81,7 +81,7 @@ def test_what_counts_cannot_tell_is_null_with_its_reason(shared_file, without_dx
     assert shared_file.workflow.io.past_end.read is None
     assert "moved" in shared_file.provenance["io.past_end"]
     assert without_dxt.workflow.io.time_s.sync is None
-    assert "with that of writes" in without_dxt.provenance["io.time_s.sync"]
+    assert "counted as write time" in without_dxt.provenance["io.time_s.sync"]
     assert [file.role for file in shared_file.files] == [None]
     assert "removals are not counted" in shared_file.provenance["files.role"]
     assert [(folder.creates, folder.makers) for folder in shared_file.folders] == [(None, None)]

@@ -286,7 +286,7 @@ def test_where_flushes_of_some_file_are_not_known_those_of_all_are_left_with_wri
 def test_where_a_write_was_not_kept_the_time_of_flushes_is_null():
     profile = flushed((0, 0, 1.0, 1.5), (0, 1, 2.0, 2.25), (1, 2, 1.0, 1.125))
     assert (profile.workflow.io.time_s.write, profile.workflow.io.time_s.sync) == (2.0, None)
-    assert "counted with that of writes" in profile.provenance["io.time_s.sync"]
+    assert "counted as write time" in profile.provenance["io.time_s.sync"]
 
 
 @pytest.mark.parametrize(

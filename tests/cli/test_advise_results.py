@@ -10,7 +10,7 @@ def test_the_command_writes_a_machine_that_it_reads_again(run, desk):
     assert run("advise", IO500, "-o", "a.yaml", "--write-system", "s.yaml", "-q").status == 0
     done = run("advise", IO500, "--system", "s.yaml", "--format", "text")
     assert done.status == 0 and "Machine: measured" in done.out
-    assert run("advise", DATA / "traces" / "v3-posix-mix-4r", "--write-system", "t.yaml").line.startswith("--write-system is for")
+    assert run("advise", DATA / "traces" / "v3-posix-mix-4r", "--write-system", "t.yaml").line.startswith("--write-system needs")
 
 
 def test_a_result_that_cannot_be_read_is_one_line(run, desk):

@@ -322,7 +322,7 @@ def test_tls_is_the_default_where_dask_is_configured_for_no_other_way(options, c
         (
             "my keys",
             False,
-            "the key for TLS would lie here, and a job script cannot hold this name; name another",
+            "the TLS key would be stored here, but a job script cannot contain this name; name another",
         ),
     ],
 )

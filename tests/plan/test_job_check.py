@@ -108,8 +108,8 @@ def test_tasks_that_were_told_no_plan_are_a_fault(site):
     sound, line = checked(site, {"SLURM_JOB_ID": "7"})["this job"]
     assert (sound, line.startswith("environment: VANI_PLAN is not set, not ")) == (False, True)
     (site / "state" / "7.map").write_text("elsewhere 0\n")
-    assert f"has no line of {HOST}; " in checked(site, in_job(site))["this job"][1]
-    assert f"has no line of {HOST}, which Slurm calls n1; " in checked(site, in_job(site) | {"SLURMD_NODENAME": "n1"})["this job"][1]
+    assert f"has no line for {HOST}; " in checked(site, in_job(site))["this job"][1]
+    assert f"has no line for {HOST}, which Slurm calls n1; " in checked(site, in_job(site) | {"SLURMD_NODENAME": "n1"})["this job"][1]
 
 
 @pytest.mark.parametrize("name", ["VANI_PLACE_DB", "LD_PRELOAD", "ROMIO_HINTS"])
@@ -117,7 +117,7 @@ def test_what_the_job_loads_and_is_not_on_this_node_is_a_fault(site, name):
     here = {"VANI_PLACE_DB": str(site / "now.yaml"), "LD_PRELOAD": f"libm.so.6:{site}/task-prolog"}
     assert checked(site, in_job(site) | here)["this job"][0]
     sound, line = checked(site, in_job(site) | here | {name: f"{site}/gone"})["this job"]
-    assert (sound, f"{site}/gone: is not here, or cannot be read ({name})" in line) == (False, True)
+    assert (sound, f"{site}/gone: does not exist here, or cannot be read ({name})" in line) == (False, True)
 
 
 def test_nothing_is_written(site):

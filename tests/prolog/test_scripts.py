@@ -104,13 +104,13 @@ def test_the_epilog_keeps_what_a_job_took(site, tmp_path):
     begin = time.monotonic()
     assert run(site, "epilog-slurmctld", slurm(7)).returncode == 0
     assert time.monotonic() - begin < 0.5, "no job waits for the history: Slurm keeps the nodes until the epilog ends"
-    assert "job 7 (bt): 10 s in I/O; nothing was expected" in log_of(site, "job 7 (bt)")
+    assert "job 7 (bt): 10 s in I/O; no expectation" in log_of(site, "job 7 (bt)")
     (score,) = plan_scored(history)
     assert (score.name, score.jobs, score.judged) == ("bt", 1, 0)
     assert list((site / "state" / "ended").iterdir()) == []
     run(site, "prolog-slurmctld", slurm(8))
     run(site, "epilog-slurmctld", slurm(8))
-    assert log_of(site, "job 8: no log of it yet")
+    assert log_of(site, "job 8: no log yet")
     assert (site / "state" / "ended" / "8.yaml").exists(), "it is looked at again"
 
 

@@ -129,7 +129,7 @@ def test_advice_brings_its_machine(desk, capsys):
         (("profile.yaml", "--system", "nowhere"), "no machine and no file is called 'nowhere'"),
         (("profile.yaml", "-o", "no/r.html"), "no/r.html: cannot be written: its folder does not exist"),
         (("empty",), "empty"),
-        (("profile.yaml", "-o", "r.pdf"), "r.pdf: a report is not written as .pdf; use a name that ends in .html, .md or .txt, and print"),
+        (("profile.yaml", "-o", "r.pdf"), "r.pdf: a report is not written as .pdf; use a name that ends in .html, .md or .txt, or print"),
     ],
 )
 def test_bad_input_is_one_line_and_leaves_nothing(desk, capsys, arguments, words):

@@ -135,7 +135,7 @@ def _new_key(system: str, folder: Path) -> Any:
     if shlex.quote(str(folder)) != str(folder):
         # dask-jobqueue writes it into the script without quoting.
         raise InputError(
-            "the key for TLS would lie here, and a job script cannot hold this name",
+            "the TLS key would be stored here, but a job script cannot contain this name",
             where=folder,
             todo=f"name another --store, {leave}",
         )

@@ -217,7 +217,7 @@ class DaskClient(DaskConnection):
         raise error
 
 
-# Messages are pickled here: arrays that Dask unpacks may lie at odd addresses, which kernels do not read, and a
+# Messages are pickled here: arrays that Dask unpacks may be at odd addresses, which kernels do not read, and a
 # result that is combined twice, because a worker was lost, must not have been changed by the first time.
 
 _unpacked = lru_cache(maxsize=8)(pickle.loads)

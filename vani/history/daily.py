@@ -34,7 +34,7 @@ def ratios_to_last(seconds: Floats) -> Floats:
 
 
 def usual_range(seconds: Floats) -> tuple[float, float]:
-    """Times over the median of the last seven between which nine of ten next runs lie.
+    """Times over the median of the last seven that contain nine of ten next runs.
 
     By how much earlier runs differed from the median of the seven before them; where these are fewer than 19, by how
     much the last seven differ from theirs.

@@ -299,7 +299,7 @@ def fewest(curve: Mapping[int, Rate], allowed: Iterable[int], tolerance: float) 
 
 
 def speedups(rates: Mapping[int, Rate], before: int, after: int) -> tuple[float, float, float]:
-    """Speed-ups of a run that `rates[before]` describes: least, expected, most (90 % lie between).
+    """Speed-ups of a run that `rates[before]` describes: least, expected, most (90 % are between).
 
     The least may be below 1. Its width is the scatter of runs with `after` I/O nodes, and that of held-out patterns.
     """

@@ -15,7 +15,7 @@ __all__ = ["Xie", "xie"]
 
 
 class Xie(NamedTuple):
-    """Seconds, of the shape of the arguments together, by where the compute nodes lie."""
+    """Seconds, of the shape of the arguments together, by the placement of the compute nodes."""
 
     packed: NDArray[np.float64]
     """Behind as few routers (Titan) or I/O nodes, bridges and links (Cetus) as can be."""

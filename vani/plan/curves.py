@@ -101,7 +101,7 @@ def curve_for(job: PlannedJob) -> tuple[list[CurveItem], str | None]:
     only.
 
     With files of their own, k times the nodes with k times the I/O nodes reached 0.96 k times the bandwidth on
-    MareNostrum 4 (median of 168 pairs, k = 2 and 4; 80 % lie from 0.80 to 1.14). A shared file did not (medians 0.52
+    MareNostrum 4 (median of 168 pairs, k = 2 and 4; 80 % are from 0.80 to 1.14). A shared file did not (medians 0.52
     and 0.24), and direct access neither (0.70 and 0.43).
     """
     if job.curve is None or job.curve_nodes in {None, job.nodes}:

@@ -40,7 +40,7 @@ class RunningJob:
 
 @dataclass(frozen=True)
 class Shared:
-    """I/O nodes for every job; `unplaced` and `over` say why some have none, or fewer than the policy gives."""
+    """I/O nodes for every job; `unplaced` and `over` state why some have none, or fewer than the policy gives."""
 
     plan: ForwardPlan | None
     has: Mapping[str, Has]

@@ -168,7 +168,7 @@ def _library(path: str | None) -> str:
 
 def _task_prolog(script: Path, folder: Path) -> str:
     if not os.access(script, os.X_OK):
-        raise InputError("is not here, or cannot be run", where=script, todo=_SAME_PLACE)
+        raise InputError("does not exist here, or cannot be run", where=script, todo=_SAME_PLACE)
     number = next(_planned(folder), None)
     if number is None:
         raise LookupError("no job has a plan: start a job, and check again")
@@ -214,7 +214,7 @@ def _own_job(folder: Path, environment: Mapping[str, str]) -> str:
         *(("LD_PRELOAD", library) for library in libraries if library.startswith("/")),
     ):
         if place and not os.access(place, os.R_OK):
-            raise InputError(f"is not here, or cannot be read ({name})", where=place, todo=_SAME_PLACE)
+            raise InputError(f"does not exist here, or cannot be read ({name})", where=place, todo=_SAME_PLACE)
     named = environment.get("VANI_FORWARDING_MAP")
     if not named:
         return f"{number}: VANI_PLAN is set, and it needs no forwarding map"
@@ -223,6 +223,6 @@ def _own_job(folder: Path, environment: Mapping[str, str]) -> str:
     node = next((words[1] for words in lines if len(words) == 2 and words[0].partition(".")[0] == host), None)
     if node is None:
         own = environment.get("SLURMD_NODENAME", host)
-        what = f"has no line of {host}" + ("" if own == host else f", which Slurm calls {own}")
+        what = f"has no line for {host}" + ("" if own == host else f", which Slurm calls {own}")
         raise InputError(what, where=named, todo="clients of GekkoFWD look for the name of their host: use it in Slurm")
-    return f"{number}: its map leads {host} to I/O node {node}"
+    return f"{number}: its map assigns {host} to I/O node {node}"

@@ -189,7 +189,7 @@ def _in_use(running: Sequence[Design]) -> InUse:
 def _choice(job: PlannedJob, targets: list[Target], in_use: InUse, library: str | None) -> StripeChoice | str:
     """The stripe count; one for which enough targets are free, where that gains half as much at least."""
     if not targets:
-        return "no snapshot names an OST that serves"
+        return "the snapshot lists no usable OST"
     is_placed = bool(job.creations) and library is not None
     together = in_use.most_of_one(targets) if is_placed else None
     choice = choose_stripes(job, len(targets), _rate(targets), together=together)

@@ -50,11 +50,11 @@ def watch(
 ) -> None:
     """Compare running jobs with their predictions and with the machine's current state, and suggest actions.
 
-    Of each job that has a placement database, files that it creates and nobody foresaw are counted: from a tenth on,
-    predict again; after three times in a row, retrain; from half on, start over (Tarazu). Of the machine: I/O nodes of
-    running jobs that do not serve any more, those that are free again, and a metadata server that is too busy. From a
-    trace or --running: jobs whose I/O is slower than their plan expects, and slow OSTs of their files. A line is
-    printed when it is new. Only `plan again` can be applied: the layout of a file is decided when it is made.
+    For each job with a placement database, it counts files that were not predicted: at a tenth, predict again;
+    after three times in a row, retrain; at half, start over (Tarazu). For the machine, it reports I/O nodes
+    of running jobs that no longer serve, I/O nodes that are free again, and an overloaded metadata server. From a trace
+    or --running: jobs whose I/O is slower than their plan expects, and slow OSTs of their files. Only new
+    lines are printed. Only `plan again` can be applied: the layout of a file is fixed when it is created.
     """
     before: set[str] = set()
     sources: dict[str, Any] = {"logs": logs, "traces": traces, "running": running, "watched": {}}

@@ -81,7 +81,7 @@ class Fitted:
 
     @_extreme_numbers
     def interval(self, samples: Samples, beyond: Floats) -> tuple[Floats, Floats]:
-        """Seconds between which nine of ten such writes lie, shape (samples,) each.
+        """Seconds that contain nine of ten such writes, shape (samples,) each.
 
         Parameters
         ----------

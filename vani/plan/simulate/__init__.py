@@ -5,5 +5,5 @@ any time the rates are max-min fair: no flow can get more without taking from on
 change where a flow ends, a phase begins, or a resource fails or comes back.
 
 `rates` shares resources among flows, `events` moves time, `machine` and `flows` make resources and flows of a
-scenario, `placement` and `choices` say where files lie and which I/O nodes a job has.
+scenario, `placement` and `choices` decide the targets of files and the I/O nodes of jobs.
 """

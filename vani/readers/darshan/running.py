@@ -27,7 +27,7 @@ def read_running(path: Path) -> Totals:
     Raises
     ------
     UnknownFormatError
-        It is no log, or of a version that is not read.
+        It is not a log, or of an unsupported version.
     TraceError
         It cannot be read, or the process was writing to it at that moment.
     """

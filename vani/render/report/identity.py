@@ -36,7 +36,7 @@ class Fact:
 
 
 def identity(profile: Profile, users: Sequence[str], limits: Limits) -> tuple[Fact, ...]:
-    """Facts that identify the run; unknown ones say so, or how to get them.
+    """Facts that identify the run; unknown ones are named as such, or how to get them.
 
     Parameters
     ----------
