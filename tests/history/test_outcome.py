@@ -101,7 +101,7 @@ def test_a_letter_is_noted_with_its_promise_and_compared_with_what_came(db, tmp_
 def test_nobody_gets_a_letter_that_is_noted_about_runs_that_are_not_there(db):
     with pytest.raises(InputError, match="did you mean 'app'"):
         api.history_record_letter("apq", "u1", db=db)
-    with pytest.raises(InputError, match="--sent: 'soon' is no day"):
+    with pytest.raises(InputError, match="--sent: 'soon' is not a day"):
         api.history_record_letter("app", "u1", db=db, sent="soon")
-    with pytest.raises(InputError, match="--changed: '2026-13' is no day"):
+    with pytest.raises(InputError, match="--changed: '2026-13' is not a day"):
         api.history_outcome("app", db=db, changed="2026-13")
