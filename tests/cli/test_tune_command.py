@@ -314,7 +314,7 @@ def test_a_history_remembers_what_was_measured_for_advice_and_for_the_next_sessi
     assert "Another setting was proven on this machine, and is not recommended here: -c 8." in " ".join(advised.split())
     # The same session again, whether it is resumed or added by hand.
     assert run("tune", "--resume", "--history", "h.sqlite", "-o", "again.yaml").status == 0
-    assert run("history", "add", "tuned.yaml", "--database", "h.sqlite").err == "0 runs added; 1 copy already stored\n"
+    assert run("history", "add", "tuned.yaml", "--database", "h.sqlite").err == "0 runs added; 1 copy was already stored\n"
     # On another machine nothing is known of it.
     assert "Another setting" not in run("advise", golden, "--system", "lassen", "--history", "h.sqlite", "--format", "text").out
     done = run(*words(*named, "--state", "other", "-o", "other.yaml", "--budget", "2"))
