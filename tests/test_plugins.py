@@ -192,7 +192,7 @@ def test_a_format_that_fails_to_tell_is_named_where_no_other_fits(site, tmp_path
     (site / "bad_format.py").write_text(FAULTY)
     declared(site, {"vani.readers": {"bad": "bad_format:FORMAT"}})
     with pytest.raises(
-        UnknownFormatError, match=r"the format 'bad' cannot tell .* \(KeyError: 'magic' at .*bad_format\.py:5\); update"
+        UnknownFormatError, match=r"the format 'bad' cannot detect .* \(KeyError: 'magic' at .*bad_format\.py:5\); update"
     ):
         vani.open_trace(tmp_path)
 

@@ -75,7 +75,7 @@ def test_bytes_lie_where_counting_them_one_by_one_says():
     ("words", "what"),
     [
         (["-c", "5"], "there are 4 targets"),
-        (["-S", "100K"], "not a multiple of 64 KiB"),
+        (["-S", "100K"], "no multiple of 64 KiB"),
         (["-i", "4"], "no target 4"),
         (["-p", "flash"], "does not know -p"),
         (["-E", "2M", "-c", "1", "-E", "1M", "-c", "2"], "do not follow"),
