@@ -148,7 +148,9 @@ def test_a_job_that_is_refused_is_submitted_again_by_resume(run, jobs):
         (["--submit", "slurm", "--submit-options", "'"], "cannot be split into words"),
     ],
 )
-def test_bad_input_is_refused_before_a_session_begins(run, jobs, options, line):
+def test_bad_input_is_refused_before_a_session_begins(run, jobs, tmp_path, monkeypatch, options, line):
+    # A folder without programs, where this machine may have a batch system.
+    monkeypatch.setenv("PATH", str(tmp_path))
     done = run(*words(*options))
     assert (done.status, done.out) == (2, "")
     assert line in done.line

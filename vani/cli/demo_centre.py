@@ -36,21 +36,18 @@ def centre(output: Path | None, seed: int, slurm: bool, quiet: bool) -> None:
     Five programs run on a model of a striped file system, by a small scheduler: all seconds are modelled. The hook, its
     plans, logs, history and `known/` are real.
     """
+    # Both load the history.
+    from vani.demo.centre import run_centre  # noqa: PLC0415
     from vani.demo.centre_text import centre_as_text  # noqa: PLC0415
+    from vani.demo.slurm_day import run_slurm_days  # noqa: PLC0415
 
     def progress(text: str) -> None:
         if not quiet:
             click.echo(text, err=True)
 
+    run = run_slurm_days if slurm else run_centre
     with _folder(output) as folder:
-        if slurm:
-            from vani.demo.slurm_day import run_slurm_days  # noqa: PLC0415 - loads the history
-
-            report = run_slurm_days(folder, seed=seed, progress=progress)
-        else:
-            from vani.demo.centre import run_centre  # noqa: PLC0415
-
-            report = run_centre(folder, seed=seed, progress=progress)
+        report = run(folder, seed=seed, progress=progress)
     click.echo(centre_as_text(report), nl=False)
 
 
