@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import getpass
 import os
+import re
 import shlex
 import shutil
 import signal
@@ -97,7 +98,7 @@ class Cluster:
     Raises
     ------
     InputError
-        The path of the folder is too long.
+        The path of the folder is too long, or has a blank, which neither slurm.conf nor `VANI_OPTIONS` can quote.
     """
 
     def __init__(
@@ -113,6 +114,8 @@ class Cluster:
         if len(str(folder)) > _LONGEST_FOLDER:
             what = f"has more than {_LONGEST_FOLDER} letters, too many for the sockets of Slurm"
             raise InputError(what, where=folder, todo="use a folder with a shorter path")
+        if re.search(r"\s", str(folder)):
+            raise InputError("has a blank, which slurm.conf cannot quote", where=folder, todo="use another folder")
         self.folder, self.state, self.nodes = folder, folder / "vani", nodes
         self._variables = variables or {}
         self._begun: list[subprocess.Popen[bytes]] = []
