@@ -163,7 +163,7 @@ def test_collective_and_independent_calls_are_those_of_mpi_io(tmp_path):
         ({"processes": -3}, "claims -3 processes"),
         ({"processes": 1 << 40}, "claims 1,099,511,627,776 processes"),
         ({"runtime_s": -5.0}, "run for -5 s"),
-        ({"start_s": -1}, "begun -1 s after 1970"),
+        ({"start_s": -1}, "started -1 s after 1970"),
         ({"records": [Record(POSIX, "/a", 4, {})]}, "POSIX has a record of rank 4 of 4 processes"),
         ({"records": [Record(POSIX, "/a", -2, {})]}, "POSIX has a record of rank -2"),
         (
